@@ -1,0 +1,2 @@
+//! The `rxlane` binary.
+fn main() {}

@@ -1,0 +1,298 @@
+//! Flow keys: which packets belong together.
+//!
+//! A flow is the 5-tuple (addresses, ports, protocol) of the first IP header behind Ethernet, VLAN, MPLS
+//! and PPPoE. The key keeps those fields in the order in which receive-side scaling hashes them (source
+//! address, destination address, source port, destination port, network byte order: Microsoft, "RSS Hashing
+//! Types"), so that the input of a Toeplitz hash is a prefix of the key and nothing is rearranged on the way.
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Octets of a hash input: two IPv4 addresses.
+pub const IPV4_ADDRESSES: usize = 8;
+/// Octets of a hash input: two IPv4 addresses and two ports.
+pub const IPV4_ADDRESSES_PORTS: usize = 12;
+/// Octets of a hash input: two IPv6 addresses.
+pub const IPV6_ADDRESSES: usize = 32;
+/// Octets of a hash input: two IPv6 addresses and two ports.
+pub const IPV6_ADDRESSES_PORTS: usize = 36;
+
+const VERSION: usize = 36;
+const PROTOCOL: usize = 37;
+const HAS_PORTS: usize = 38;
+
+/// IP version of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum IpVersion {
+    /// RFC 791.
+    V4,
+    /// RFC 8200.
+    V6,
+}
+
+/// The 5-tuple of a packet, 40 octets, compared and hashed as octets.
+///
+/// Octets 0 to 11 (IPv4) or 0 to 35 (IPv6) are source address, destination address, source port and
+/// destination port in network byte order; unused octets are zero, so equal flows are equal octets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(C, align(8))]
+pub struct FlowKey {
+    octets: [u8; 40],
+}
+
+impl FlowKey {
+    /// A key of a packet whose ports are unknown: no port-carrying transport, or a later fragment.
+    /// `protocol` is the IP protocol number behind all extension headers.
+    #[inline]
+    pub fn without_ports(source: IpAddr, destination: IpAddr, protocol: u8) -> Option<FlowKey> {
+        match (source, destination) {
+            (IpAddr::V4(s), IpAddr::V4(d)) => {
+                let mut addresses = [0; IPV4_ADDRESSES];
+                let (left, right) = addresses.split_at_mut(4);
+                left.copy_from_slice(&s.octets());
+                right.copy_from_slice(&d.octets());
+                Some(FlowKey::from_ipv4(&addresses, None, protocol))
+            }
+            (IpAddr::V6(s), IpAddr::V6(d)) => {
+                let mut addresses = [0; IPV6_ADDRESSES];
+                let (left, right) = addresses.split_at_mut(16);
+                left.copy_from_slice(&s.octets());
+                right.copy_from_slice(&d.octets());
+                Some(FlowKey::from_ipv6(&addresses, None, protocol))
+            }
+            _ => None,
+        }
+    }
+
+    /// The same for a packet with ports (host order). `None` when the two addresses are of different versions.
+    #[inline]
+    pub fn with_ports(
+        source: IpAddr,
+        source_port: u16,
+        destination: IpAddr,
+        destination_port: u16,
+        protocol: u8,
+    ) -> Option<FlowKey> {
+        let ports = (u32::from(source_port) << 16 | u32::from(destination_port)).to_be_bytes();
+        let mut key = FlowKey::without_ports(source, destination, protocol)?;
+        key.set_ports(Some(ports));
+        Some(key)
+    }
+
+    /// From the octets of a header: `addresses` is source then destination as they stand in an IPv4 header,
+    /// `ports` the first four octets of a TCP, UDP or SCTP header.
+    #[inline(always)]
+    pub fn from_ipv4(addresses: &[u8; IPV4_ADDRESSES], ports: Option<[u8; 4]>, protocol: u8) -> FlowKey {
+        let [a, b, c, d, e, f, g, h] = *addresses;
+        let [i, j, k, l] = ports.unwrap_or([0; 4]);
+        let flag = u8::from(ports.is_some());
+        #[rustfmt::skip]
+        let octets = [
+            a, b, c, d, e, f, g, h, i, j, k, l,
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+            4, protocol, flag, 0,
+        ];
+        FlowKey { octets }
+    }
+
+    /// From the octets of an IPv6 header, as [`FlowKey::from_ipv4`].
+    #[inline(always)]
+    pub fn from_ipv6(addresses: &[u8; IPV6_ADDRESSES], ports: Option<[u8; 4]>, protocol: u8) -> FlowKey {
+        let mut octets = [0; 40];
+        if let Some((head, _)) = octets.split_first_chunk_mut::<IPV6_ADDRESSES>() {
+            *head = *addresses;
+        }
+        let mut key = FlowKey { octets };
+        key.set_meta(VERSION, 6);
+        key.set_meta(PROTOCOL, protocol);
+        key.set_ports(ports);
+        key
+    }
+
+    #[inline(always)]
+    fn set_meta(&mut self, at: usize, value: u8) {
+        if let Some(octet) = self.octets.get_mut(at) {
+            *octet = value;
+        }
+    }
+
+    #[inline(always)]
+    fn set_ports(&mut self, ports: Option<[u8; 4]>) {
+        self.set_meta(HAS_PORTS, u8::from(ports.is_some()));
+        let at = self.ports_at();
+        if let Some(place) = self.octets.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>()) {
+            *place = ports.unwrap_or([0; 4]);
+        }
+    }
+
+    #[inline(always)]
+    const fn meta(&self) -> [u8; 4] {
+        let [.., version, protocol, flag, zero] = self.octets;
+        [version, protocol, flag, zero]
+    }
+
+    #[inline(always)]
+    const fn ports_at(&self) -> usize {
+        match self.version() {
+            IpVersion::V4 => IPV4_ADDRESSES,
+            IpVersion::V6 => IPV6_ADDRESSES,
+        }
+    }
+
+    /// IPv4 or IPv6.
+    #[inline(always)]
+    pub const fn version(&self) -> IpVersion {
+        if self.meta()[0] == 4 { IpVersion::V4 } else { IpVersion::V6 }
+    }
+
+    /// The IP protocol number behind all extension headers (IANA "Assigned Internet Protocol Numbers").
+    #[inline(always)]
+    pub const fn protocol(&self) -> u8 {
+        self.meta()[1]
+    }
+
+    /// Whether the ports were present in the packet. Port 0 is a port.
+    #[inline(always)]
+    pub const fn has_ports(&self) -> bool {
+        self.meta()[2] != 0
+    }
+
+    /// All 40 octets.
+    #[inline(always)]
+    pub const fn octets(&self) -> &[u8; 40] {
+        &self.octets
+    }
+
+    /// Source and destination address, 8 or 32 octets in network order: a 2-tuple hash input.
+    #[inline(always)]
+    pub fn addresses(&self) -> &[u8] {
+        self.octets.get(..self.ports_at()).unwrap_or_default()
+    }
+
+    /// Addresses and ports, 12 or 36 octets in network order: a 4-tuple hash input. The ports are zero
+    /// where [`FlowKey::has_ports`] is false.
+    #[inline(always)]
+    pub fn addresses_and_ports(&self) -> &[u8] {
+        self.octets.get(..self.ports_at() + 4).unwrap_or_default()
+    }
+
+    /// Source address.
+    pub fn source(&self) -> IpAddr {
+        self.address(0)
+    }
+
+    /// Destination address.
+    pub fn destination(&self) -> IpAddr {
+        self.address(self.ports_at() / 2)
+    }
+
+    fn address(&self, at: usize) -> IpAddr {
+        let rest = self.octets.get(at..).unwrap_or_default();
+        match self.version() {
+            IpVersion::V4 => Ipv4Addr::from(rest.first_chunk::<4>().copied().unwrap_or_default()).into(),
+            IpVersion::V6 => Ipv6Addr::from(rest.first_chunk::<16>().copied().unwrap_or_default()).into(),
+        }
+    }
+
+    fn ports(&self) -> [u8; 4] {
+        self.octets
+            .get(self.ports_at()..)
+            .and_then(|rest| rest.first_chunk::<4>())
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// Source port, host order; `None` where the packet had none.
+    pub fn source_port(&self) -> Option<u16> {
+        let [a, b, ..] = self.ports();
+        self.has_ports().then_some(u16::from_be_bytes([a, b]))
+    }
+
+    /// Destination port, host order; `None` where the packet had none.
+    pub fn destination_port(&self) -> Option<u16> {
+        let [.., c, d] = self.ports();
+        self.has_ports().then_some(u16::from_be_bytes([c, d]))
+    }
+
+    /// The key of the opposite direction.
+    pub fn reversed(&self) -> FlowKey {
+        let half = self.ports_at() / 2;
+        let mut octets = self.octets;
+        if let Some(addresses) = octets.get_mut(..half * 2) {
+            addresses.rotate_left(half);
+        }
+        let mut key = FlowKey { octets };
+        let [a, b, c, d] = self.ports();
+        key.set_ports(self.has_ports().then_some([c, d, a, b]));
+        key
+    }
+
+    /// One key for both directions: the smaller of the key and its reverse.
+    pub fn bidirectional(&self) -> FlowKey {
+        let reversed = self.reversed();
+        if reversed < *self { reversed } else { *self }
+    }
+}
+
+impl fmt::Display for FlowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = |f: &mut fmt::Formatter<'_>, address: IpAddr, port: Option<u16>| match (address, port) {
+            (address, None) => write!(f, "{address}"),
+            (IpAddr::V4(address), Some(port)) => write!(f, "{address}:{port}"),
+            (IpAddr::V6(address), Some(port)) => write!(f, "[{address}]:{port}"),
+        };
+        end(f, self.source(), self.source_port())?;
+        f.write_str(" > ")?;
+        end(f, self.destination(), self.destination_port())
+    }
+}
+
+impl fmt::Debug for FlowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FlowKey({self} protocol {})", self.protocol())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v4() -> FlowKey {
+        FlowKey::with_ports([192, 0, 2, 1].into(), 1024, [198, 51, 100, 7].into(), 443, 6).unwrap()
+    }
+
+    #[test]
+    fn octets_are_the_toeplitz_input() {
+        assert_eq!(v4().addresses_and_ports(), [192, 0, 2, 1, 198, 51, 100, 7, 4, 0, 1, 187]);
+        assert_eq!(v4().addresses(), [192, 0, 2, 1, 198, 51, 100, 7]);
+        let s: IpAddr = "2001:db8::1".parse().unwrap();
+        let d: IpAddr = "2001:db8::2".parse().unwrap();
+        let v6 = FlowKey::with_ports(s, 1, d, 2, 17).unwrap();
+        assert_eq!(v6.addresses_and_ports().len(), IPV6_ADDRESSES_PORTS);
+        assert_eq!(v6.addresses_and_ports()[32..], [0, 1, 0, 2]);
+        assert_eq!((v6.source(), v6.destination(), v6.protocol()), (s, d, 17));
+    }
+
+    #[test]
+    fn both_directions_share_one_bidirectional_key() {
+        let there = v4();
+        let back = there.reversed();
+        assert_eq!(back.to_string(), "198.51.100.7:443 > 192.0.2.1:1024");
+        assert_ne!(there, back);
+        assert_eq!(there.bidirectional(), back.bidirectional());
+        assert_eq!(back.reversed(), there);
+    }
+
+    #[test]
+    fn port_zero_is_not_the_absence_of_ports() {
+        let zero = FlowKey::with_ports([10, 0, 0, 1].into(), 0, [10, 0, 0, 2].into(), 0, 17).unwrap();
+        let none = FlowKey::without_ports([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 17).unwrap();
+        assert_ne!(zero, none);
+        assert_eq!((zero.source_port(), none.source_port()), (Some(0), None));
+    }
+
+    #[test]
+    fn mixed_versions_have_no_key() {
+        assert!(FlowKey::without_ports([10, 0, 0, 1].into(), "::1".parse().unwrap(), 6).is_none());
+    }
+}
