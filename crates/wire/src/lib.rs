@@ -1,11 +1,9 @@
 //! Headers of the receive path.
-#![no_std]
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
-#[cfg(test)]
-extern crate std;
 
 pub mod flow;
 
