@@ -1,2 +1,44 @@
-//! The `rxlane` binary.
-fn main() {}
+//! The `rxlane` binary: one module per subcommand, each a thin layer over a library crate.
+//!
+//! A subcommand is a clap `Args` type with a method `run(self, &mut Output) -> CommandResult`. What it
+//! prints goes through [`output::Output`], so that a closed pipe is no error and colour stays out of pipes.
+
+#![forbid(unsafe_code)]
+
+mod output;
+mod rss_command;
+
+use clap::{Parser, Subcommand};
+use output::{CommandResult, Output};
+use std::process::ExitCode;
+
+/// Finds out why PPPoE, VLAN and QinQ traffic is slow on a multi-queue router, fixes it, and proves it.
+#[derive(Parser)]
+#[command(name = "rxlane", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Compute and check receive-side scaling by hand.
+    Rss(rss_command::RssArguments),
+}
+
+impl Command {
+    fn run(self, out: &mut Output) -> CommandResult {
+        match self {
+            Command::Rss(arguments) => arguments.run(out),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let mut out = Output::standard();
+    let result = Cli::parse().command.run(&mut out).and_then(|outcome| {
+        out.finish()?;
+        Ok(outcome)
+    });
+    output::exit_code(result)
+}

@@ -4,7 +4,6 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
-
 pub mod flow;
 
 pub use flow::{FlowKey, IpVersion};
