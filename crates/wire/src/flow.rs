@@ -41,6 +41,9 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
+    /// The key of no packet, all octets zero. No packet's key equals it.
+    pub(crate) const NONE: FlowKey = FlowKey { octets: [0; 40] };
+
     /// A key of a packet whose ports are unknown: no port-carrying transport, or a later fragment.
     /// `protocol` is the IP protocol number behind all extension headers.
     #[inline]

@@ -1,9 +1,52 @@
-//! Headers of the receive path.
+//! Headers of the receive path: Ethernet, VLAN stack, LLC, MPLS, PPPoE, PPP, IPv4, IPv6 and extensions,
+//! TCP, UDP, SCTP, ICMP.
+//!
+//! # Contract
+//!
+//! - [`dissect()`] reads a frame from its first octet to its transport header in one pass and gives a flow
+//!   key; it allocates nothing and validates every length on the way.
+//! - One module a header: a view over its octets with every field, and the header's rules as `check`
+//!   functions with the section of the specification that they follow. An [`Error`] says which header,
+//!   which field, which rule.
+//! - **No panic on any input.** Every access to octets is checked (`clippy::indexing_slicing`, `unwrap_used`
+//!   and `panic` are denied). What voids it: nothing that a caller can pass; arithmetic on offsets assumes
+//!   frames below 4 GiB.
+//! - `no_std`, no allocation, no `unsafe`.
+//!
+//! # Specifications
+//!
+//! IEEE 802.3-2022, 802.2, 802.1Q-2022 (802.1ad included); RFC 1042 (SNAP), 2516, 4638 and TR-101 (PPPoE),
+//! 1661 and 1662 (PPP), 3032 (MPLS), 791 (IPv4), 8200 (IPv6), 2675 (jumbograms), 6275 (home address, type 2
+//! routing), 8754 (segment routing), 4302 (AH), 9293 (TCP), 768 (UDP), 9260 (SCTP), 792 and 4443 (ICMP).
+//!
+//! # Deliberately not here
+//!
+//! Reassembly; checksum verification (crate `offload`); what stands inside ESP, GRE, or behind an MPLS
+//! pseudowire; 802.11; anything above the transport header.
+
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
+pub mod cooked;
+pub mod dissect;
+pub mod error;
+pub mod ethernet;
+pub mod extension;
 pub mod flow;
+pub mod ip;
+pub mod ipv4;
+pub mod ipv6;
+pub mod mpls;
+pub mod ppp;
+pub mod pppoe;
+pub mod stack;
+pub mod transport;
+pub mod vlan;
 
+pub use dissect::{Dissection, Link, dissect};
+pub use error::{Class, Error, Reason};
 pub use flow::{FlowKey, IpVersion};
+pub use ip::{Fragment, IpProtocol};
+pub use stack::{Stack, Word};

@@ -1,0 +1,266 @@
+//! What is wrong with a frame: which header, which field, which rule.
+
+use core::fmt;
+
+/// The header that an [`Error`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Layer {
+    /// Ethernet II or IEEE 802.3 MAC header.
+    Ethernet,
+    /// Linux cooked capture header, version 1 or 2.
+    LinuxCooked,
+    /// IEEE 802.1Q or 802.1ad tag.
+    Vlan,
+    /// IEEE 802.2 LLC header, with SNAP where present.
+    Llc,
+    /// MPLS label stack entry.
+    Mpls,
+    /// PPPoE header.
+    Pppoe,
+    /// Tag of a PPPoE discovery packet.
+    PppoeTag,
+    /// PPP protocol field.
+    Ppp,
+    /// LCP, IPCP, IPV6CP, PAP or CHAP packet inside PPP.
+    PppControl,
+    /// A bare IP packet whose version is not yet known.
+    Ip,
+    /// IPv4 header.
+    Ipv4,
+    /// IPv6 header.
+    Ipv6,
+    /// IPv6 hop-by-hop options header.
+    HopByHop,
+    /// IPv6 destination options header.
+    DestinationOptions,
+    /// IPv6 routing header.
+    Routing,
+    /// IPv6 fragment header.
+    Fragment,
+    /// IP authentication header.
+    Authentication,
+    /// IP encapsulating security payload.
+    Esp,
+    /// TCP header.
+    Tcp,
+    /// UDP header.
+    Udp,
+    /// SCTP common header.
+    Sctp,
+    /// ICMP header.
+    Icmp,
+    /// ICMPv6 header.
+    Icmpv6,
+}
+
+impl Layer {
+    /// The name as it stands in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Layer::Ethernet => "Ethernet",
+            Layer::LinuxCooked => "Linux cooked",
+            Layer::Vlan => "VLAN",
+            Layer::Llc => "LLC",
+            Layer::Mpls => "MPLS",
+            Layer::Pppoe => "PPPoE",
+            Layer::PppoeTag => "PPPoE tag",
+            Layer::Ppp => "PPP",
+            Layer::PppControl => "PPP control",
+            Layer::Ip => "IP",
+            Layer::Ipv4 => "IPv4",
+            Layer::Ipv6 => "IPv6",
+            Layer::HopByHop => "IPv6 hop-by-hop options",
+            Layer::DestinationOptions => "IPv6 destination options",
+            Layer::Routing => "IPv6 routing",
+            Layer::Fragment => "IPv6 fragment",
+            Layer::Authentication => "AH",
+            Layer::Esp => "ESP",
+            Layer::Tcp => "TCP",
+            Layer::Udp => "UDP",
+            Layer::Sctp => "SCTP",
+            Layer::Icmp => "ICMP",
+            Layer::Icmpv6 => "ICMPv6",
+        }
+    }
+}
+
+/// The field that an [`Error`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Field {
+    /// The header as a whole.
+    Header,
+    /// Version number.
+    Version,
+    /// PPPoE type.
+    Type,
+    /// PPPoE code.
+    Code,
+    /// Length of the payload or of the whole packet.
+    Length,
+    /// Length of the header itself (IHL, data offset, header extension length).
+    HeaderLength,
+    /// Ethernet type or length.
+    EtherType,
+    /// Protocol or next header number.
+    Protocol,
+    /// Jumbo payload option (RFC 2675).
+    JumboPayload,
+    /// Option inside the header.
+    Option,
+    /// Fragment offset.
+    FragmentOffset,
+    /// Number or count inside the header.
+    Count,
+}
+
+impl Field {
+    const fn name(self) -> &'static str {
+        match self {
+            Field::Header => "header",
+            Field::Version => "version",
+            Field::Type => "type",
+            Field::Code => "code",
+            Field::Length => "length",
+            Field::HeaderLength => "header length",
+            Field::EtherType => "EtherType",
+            Field::Protocol => "protocol",
+            Field::JumboPayload => "jumbo payload length",
+            Field::Option => "option",
+            Field::FragmentOffset => "fragment offset",
+            Field::Count => "count",
+        }
+    }
+}
+
+/// The rule that a field breaks. `found` and `limit` of the [`Error`] are its two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Rule {
+    /// The frame ends inside the header: `found` octets of the `limit` needed.
+    Cut,
+    /// The frame was longer, but the capture kept only its beginning: `found` of `limit` octets.
+    CaptureCut,
+    /// The field claims `found` octets where `limit` follow.
+    Exceeds,
+    /// The field says `found` where at least `limit` is required.
+    Below,
+    /// The field says `found` where `limit` is the only legal value.
+    MustBe,
+    /// The value `found` is undefined here.
+    Undefined,
+    /// The value `found` must be a multiple of `limit`.
+    NotMultiple,
+    /// The header may only stand directly behind the IPv6 header (RFC 8200 section 4.1).
+    OutOfPlace,
+    /// A one-octet protocol field (RFC 1661 section 6.5), which PPPoE forbids (RFC 2516 section 7).
+    Compressed,
+    /// Octets follow that no field accounts for: `found` where `limit` are accounted for.
+    Trailing,
+}
+
+/// Whether a frame lacks octets or contradicts itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Octets are missing: a header is not whole, or a length reaches past the end of the frame.
+    Truncated,
+    /// A field has a value that its specification rules out.
+    Malformed,
+}
+
+/// A defect of a frame. Numbers are in octets unless the field is a number of something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Error {
+    /// The header.
+    pub layer: Layer,
+    /// The field.
+    pub field: Field,
+    /// The rule.
+    pub rule: Rule,
+    /// Where the header starts, in octets from the start of the frame.
+    pub offset: u32,
+    /// What was found.
+    pub found: u32,
+    /// What the rule allows or requires.
+    pub limit: u32,
+}
+
+impl Error {
+    /// A defect at octet `offset` of the frame.
+    pub const fn new(layer: Layer, field: Field, rule: Rule, found: usize, limit: usize) -> Error {
+        Error { layer, field, rule, offset: 0, found: found as u32, limit: limit as u32 }
+    }
+
+    /// The same defect of a header that starts at octet `offset`.
+    #[must_use]
+    pub const fn at(mut self, offset: usize) -> Error {
+        self.offset = offset as u32;
+        self
+    }
+
+    /// Missing octets or contradiction.
+    pub const fn class(&self) -> Class {
+        match self.rule {
+            Rule::Cut | Rule::CaptureCut | Rule::Exceeds => Class::Truncated,
+            _ => Class::Malformed,
+        }
+    }
+
+    /// The defect without its numbers, to count by: the same for every frame with the same defect.
+    pub const fn reason(&self) -> Reason {
+        Reason { layer: self.layer, field: self.field, rule: self.rule }
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Error { layer, field, rule, offset, found, limit } = *self;
+        write!(f, "{} at octet {offset}: ", layer.name())?;
+        let field = field.name();
+        match rule {
+            Rule::Cut => write!(f, "the frame ends after {found} of the {limit} octets of the {field}"),
+            Rule::CaptureCut => {
+                write!(f, "the capture kept {found} of the {limit} octets of the {field}")
+            }
+            Rule::Exceeds => write!(f, "{field} {found} exceeds the {limit} octets that follow"),
+            Rule::Below => write!(f, "{field} {found} is below the least possible, {limit}"),
+            Rule::MustBe => write!(f, "{field} {found} where only {limit} is defined"),
+            Rule::Undefined => write!(f, "{field} {found:#x} is undefined"),
+            Rule::NotMultiple => write!(f, "{field} {found} is not a multiple of {limit}"),
+            Rule::OutOfPlace => f.write_str("stands behind another extension header"),
+            Rule::Compressed => write!(f, "compressed {field} {found:#04x}, which PPPoE forbids"),
+            Rule::Trailing => write!(f, "{} octets follow the {field}", found.saturating_sub(limit)),
+        }
+    }
+}
+
+/// A kind of defect, as counted in reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Reason {
+    /// The header.
+    pub layer: Layer,
+    /// The field.
+    pub field: Field,
+    /// The rule.
+    pub rule: Rule,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (layer, field) = (self.layer.name(), self.field.name());
+        match self.rule {
+            Rule::Cut => write!(f, "{layer} {field} cut off by the end of the frame"),
+            Rule::CaptureCut => write!(f, "{layer} {field} cut off by the capture"),
+            Rule::Exceeds => write!(f, "{layer} {field} exceeds the frame"),
+            Rule::Below => write!(f, "{layer} {field} too small"),
+            Rule::MustBe | Rule::Undefined => write!(f, "{layer} {field} undefined"),
+            Rule::NotMultiple => write!(f, "{layer} {field} not a multiple"),
+            Rule::OutOfPlace => write!(f, "{layer} {field} out of place"),
+            Rule::Compressed => write!(f, "{layer} {field} compressed"),
+            Rule::Trailing => write!(f, "{layer} {field} followed by unaccounted octets"),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Ethernet II and IEEE 802.3 (IEEE 802.3-2022 clause 3), LLC and SNAP behind them (IEEE 802.2, RFC 1042).
+
+use crate::error::{Error, Field, Layer, Rule};
+use core::fmt;
+
+/// An EtherType, host order (IANA "IEEE 802 Numbers").
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EtherType(pub u16);
+
+impl EtherType {
+    /// IPv4, RFC 894.
+    pub const IPV4: EtherType = EtherType(0x0800);
+    /// ARP, RFC 826.
+    pub const ARP: EtherType = EtherType(0x0806);
+    /// IEEE 802.1Q customer tag.
+    pub const VLAN: EtherType = EtherType(0x8100);
+    /// IPv6, RFC 2464.
+    pub const IPV6: EtherType = EtherType(0x86dd);
+    /// MPLS, RFC 3032.
+    pub const MPLS: EtherType = EtherType(0x8847);
+    /// MPLS with an upstream-assigned label, RFC 5332.
+    pub const MPLS_UPSTREAM: EtherType = EtherType(0x8848);
+    /// PPPoE discovery stage, RFC 2516 section 4.
+    pub const PPPOE_DISCOVERY: EtherType = EtherType(0x8863);
+    /// PPPoE session stage, RFC 2516 section 4.
+    pub const PPPOE_SESSION: EtherType = EtherType(0x8864);
+    /// IEEE 802.1ad service tag.
+    pub const SERVICE_VLAN: EtherType = EtherType(0x88a8);
+
+    /// Whether this value announces a VLAN tag: 802.1Q, 802.1ad, or one of the three values that vendors
+    /// used for outer tags before 802.1ad.
+    #[inline(always)]
+    pub const fn is_tag(self) -> bool {
+        matches!(self.0, 0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300)
+    }
+
+    /// Whether the field is a length (IEEE 802.3-2022 clause 3.2.6: at most 1500).
+    #[inline(always)]
+    pub const fn is_length(self) -> bool {
+        self.0 <= 1500
+    }
+}
+
+impl fmt::Debug for EtherType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#06x}", self.0)
+    }
+}
+
+/// A MAC address, transmission order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct MacAddress(pub [u8; 6]);
+
+impl MacAddress {
+    /// All stations.
+    pub const BROADCAST: MacAddress = MacAddress([0xff; 6]);
+
+    /// The group bit.
+    pub const fn is_multicast(self) -> bool {
+        self.0[0] & 1 != 0
+    }
+}
+
+impl fmt::Display for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl fmt::Debug for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// View of a MAC header: destination, source, EtherType or length. The FCS is not part of a frame here.
+#[derive(Clone, Copy)]
+pub struct Header<'a>(&'a [u8; Header::LENGTH]);
+
+impl<'a> Header<'a> {
+    /// Octets.
+    pub const LENGTH: usize = 14;
+
+    /// View over the 14 octets.
+    #[inline(always)]
+    pub const fn of(octets: &'a [u8; Header::LENGTH]) -> Header<'a> {
+        Header(octets)
+    }
+
+    /// Destination address.
+    pub const fn destination(&self) -> MacAddress {
+        let [a, b, c, d, e, f, ..] = *self.0;
+        MacAddress([a, b, c, d, e, f])
+    }
+
+    /// Source address.
+    pub const fn source(&self) -> MacAddress {
+        let [_, _, _, _, _, _, a, b, c, d, e, f, ..] = *self.0;
+        MacAddress([a, b, c, d, e, f])
+    }
+
+    /// The last two octets.
+    #[inline(always)]
+    pub const fn ethertype(&self) -> EtherType {
+        EtherType(u16::from_be_bytes([self.0[12], self.0[13]]))
+    }
+}
+
+/// Checks a type/length field that is not an EtherType against the `available` octets behind it, and gives
+/// the length. IEEE 802.3-2022 clause 3.2.6: up to 1500 it is a length, 1501 to 1535 is undefined.
+#[inline]
+pub const fn check_length(field: EtherType, available: usize) -> Result<usize, Error> {
+    let length = field.0 as usize;
+    if !field.is_length() {
+        Err(Error::new(Layer::Ethernet, Field::EtherType, Rule::Undefined, length, 0))
+    } else if length > available {
+        Err(Error::new(Layer::Ethernet, Field::Length, Rule::Exceeds, length, available))
+    } else {
+        Ok(length)
+    }
+}
+
+/// What stands behind a MAC header whose type/length field is a length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Llc {
+    /// SNAP with an OUI under which the protocol is an EtherType: 00-00-00 (RFC 1042) or 00-00-F8
+    /// (IEEE 802.1H). `length` octets of LLC and SNAP precede the payload.
+    Ethertype {
+        /// The protocol.
+        ethertype: EtherType,
+        /// Octets of LLC and SNAP header.
+        length: usize,
+    },
+    /// Any other service access point: spanning tree, IS-IS, CDP …
+    Other,
+}
+
+/// Reads the LLC header. Error: fewer than three octets, or a SNAP header that is not whole.
+pub fn llc(octets: &[u8]) -> Result<Llc, Error> {
+    let cut = |needs| Error::new(Layer::Llc, Field::Header, Rule::Cut, octets.len(), needs);
+    let Some(&[dsap, ssap, control]) = octets.first_chunk::<3>() else { return Err(cut(3)) };
+    if (dsap, ssap, control) != (0xaa, 0xaa, 0x03) {
+        return Ok(Llc::Other);
+    }
+    let Some(&[_, _, _, oui_a, oui_b, oui_c, high, low]) = octets.first_chunk::<8>() else {
+        return Err(cut(8));
+    };
+    match [oui_a, oui_b, oui_c] {
+        [0, 0, 0] | [0, 0, 0xf8] => {
+            Ok(Llc::Ethertype { ethertype: EtherType(u16::from_be_bytes([high, low])), length: 8 })
+        }
+        _ => Ok(Llc::Other),
+    }
+}

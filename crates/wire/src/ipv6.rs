@@ -1,0 +1,95 @@
+//! IPv6 (RFC 8200): the fixed header. Extension headers are in [`crate::extension`].
+
+use crate::error::{Error, Field, Layer, Rule};
+use crate::ip::{IpProtocol, MAX_LENGTH};
+use core::net::Ipv6Addr;
+
+/// View of the fixed header, 40 octets.
+#[derive(Clone, Copy)]
+pub struct Header<'a>(&'a [u8; Header::LENGTH]);
+
+impl<'a> Header<'a> {
+    /// Octets.
+    pub const LENGTH: usize = 40;
+
+    /// View over the 40 octets.
+    #[inline(always)]
+    pub const fn of(octets: &'a [u8; Header::LENGTH]) -> Header<'a> {
+        Header(octets)
+    }
+
+    /// Version, 4 bits.
+    #[inline(always)]
+    pub const fn version(&self) -> u8 {
+        self.0[0] >> 4
+    }
+
+    /// Differentiated services and ECN.
+    pub const fn traffic_class(&self) -> u8 {
+        self.0[0] << 4 | self.0[1] >> 4
+    }
+
+    /// Flow label, 20 bits (RFC 6437).
+    pub const fn flow_label(&self) -> u32 {
+        u32::from_be_bytes([0, self.0[1] & 0x0f, self.0[2], self.0[3]])
+    }
+
+    /// Octets behind this header; zero in a jumbogram.
+    #[inline(always)]
+    pub const fn payload_length(&self) -> u16 {
+        u16::from_be_bytes([self.0[4], self.0[5]])
+    }
+
+    /// Protocol of what follows directly.
+    #[inline(always)]
+    pub const fn next_header(&self) -> IpProtocol {
+        IpProtocol(self.0[6])
+    }
+
+    /// Hop limit.
+    pub const fn hop_limit(&self) -> u8 {
+        self.0[7]
+    }
+
+    /// Source address.
+    pub fn source(&self) -> Ipv6Addr {
+        Ipv6Addr::from(self.addresses().first_chunk::<16>().copied().unwrap_or_default())
+    }
+
+    /// Destination address.
+    pub fn destination(&self) -> Ipv6Addr {
+        Ipv6Addr::from(self.addresses().last_chunk::<16>().copied().unwrap_or_default())
+    }
+
+    /// Source and destination address as they stand in the header.
+    #[inline(always)]
+    pub const fn addresses(&self) -> &'a [u8; 32] {
+        match self.0.last_chunk::<32>() {
+            Some(addresses) => addresses,
+            None => &[0; 32],
+        }
+    }
+
+    /// The version, which must be 6.
+    #[inline(always)]
+    pub const fn check_version(&self) -> Result<(), Error> {
+        if self.version() == 6 {
+            return Ok(());
+        }
+        Err(Error::new(Layer::Ipv6, Field::Version, Rule::MustBe, self.version() as usize, 6))
+    }
+
+    /// The octets behind this header, checked against the `available` ones. Octets behind the length are
+    /// padding of the frame.
+    ///
+    /// Zero is "all that is available" where more than 65,535 octets follow: a jumbogram (RFC 2675; its
+    /// option is then checked with the hop-by-hop header) or a super-packet that Linux built without one.
+    #[inline(always)]
+    pub const fn check_length(&self, available: usize) -> Result<usize, Error> {
+        let length = self.payload_length() as usize;
+        if length > available {
+            return Err(Error::new(Layer::Ipv6, Field::Length, Rule::Exceeds, length, available));
+        }
+        if length == 0 && available > MAX_LENGTH { Ok(available) } else { Ok(length) }
+    }
+}

@@ -1,0 +1,110 @@
+//! The PPP protocol field (RFC 1661 section 2) and control packets (section 5).
+
+use crate::error::{Error, Field, Layer, Rule};
+use core::fmt;
+
+/// A PPP protocol number, host order (IANA "Point-to-Point (PPP) Protocol Field Assignments").
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PppProtocol(pub u16);
+
+impl PppProtocol {
+    /// IPv4, RFC 1332.
+    pub const IPV4: PppProtocol = PppProtocol(0x0021);
+    /// IPv6, RFC 5072.
+    pub const IPV6: PppProtocol = PppProtocol(0x0057);
+    /// MPLS unicast, RFC 3032 section 4.3.
+    pub const MPLS: PppProtocol = PppProtocol(0x0281);
+    /// MPLS multicast, RFC 3032 section 4.3.
+    pub const MPLS_MULTICAST: PppProtocol = PppProtocol(0x0283);
+    /// IPCP, RFC 1332.
+    pub const IPCP: PppProtocol = PppProtocol(0x8021);
+    /// IPV6CP, RFC 5072.
+    pub const IPV6CP: PppProtocol = PppProtocol(0x8057);
+    /// CCP, RFC 1962.
+    pub const CCP: PppProtocol = PppProtocol(0x80fd);
+    /// LCP, RFC 1661.
+    pub const LCP: PppProtocol = PppProtocol(0xc021);
+    /// PAP, RFC 1334.
+    pub const PAP: PppProtocol = PppProtocol(0xc023);
+    /// CHAP, RFC 1994.
+    pub const CHAP: PppProtocol = PppProtocol(0xc223);
+}
+
+impl fmt::Debug for PppProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#06x}", self.0)
+    }
+}
+
+/// How a protocol field may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Two octets always. RFC 2516 section 7: the protocol field MUST NOT be compressed on PPPoE.
+    Forbidden,
+    /// One octet where it is odd (RFC 1661 section 6.5), as on a serial line.
+    Allowed,
+}
+
+/// Reads the protocol field: the protocol and how many octets the field took.
+///
+/// The least significant bit of the field's last octet is 1 and that of the octet before it 0
+/// (RFC 1661 section 2), so a first octet that is odd is a compressed field. Errors: [`Rule::Compressed`]
+/// where that is forbidden, [`Rule::Undefined`] for an even last octet, [`Rule::Cut`].
+#[inline(always)]
+pub fn protocol(octets: &[u8], compression: Compression) -> Result<(PppProtocol, usize), Error> {
+    let error = |rule, found, limit| Error::new(Layer::Ppp, Field::Protocol, rule, found, limit);
+    match *octets {
+        [first, ..] if first & 1 != 0 => match compression {
+            Compression::Allowed => Ok((PppProtocol(u16::from(first)), 1)),
+            Compression::Forbidden => Err(error(Rule::Compressed, usize::from(first), 0)),
+        },
+        [first, second, ..] if second & 1 != 0 => Ok((PppProtocol(u16::from_be_bytes([first, second])), 2)),
+        [first, second, ..] => {
+            Err(error(Rule::Undefined, usize::from(u16::from_be_bytes([first, second])), 0))
+        }
+        _ => Err(error(Rule::Cut, octets.len(), 2)),
+    }
+}
+
+/// View of the header of a control packet: LCP, IPCP, IPV6CP, CCP, PAP or CHAP (RFC 1661 section 5).
+#[derive(Clone, Copy)]
+pub struct ControlHeader<'a>(&'a [u8; ControlHeader::LENGTH]);
+
+impl<'a> ControlHeader<'a> {
+    /// Octets.
+    pub const LENGTH: usize = 4;
+
+    /// View over the four octets.
+    pub const fn of(octets: &'a [u8; ControlHeader::LENGTH]) -> ControlHeader<'a> {
+        ControlHeader(octets)
+    }
+
+    /// Code: Configure-Request and so on.
+    pub const fn code(&self) -> u8 {
+        self.0[0]
+    }
+
+    /// Identifier, which matches a reply to its request.
+    pub const fn identifier(&self) -> u8 {
+        self.0[1]
+    }
+
+    /// Length of the packet in octets, this header included.
+    pub const fn length(&self) -> u16 {
+        u16::from_be_bytes([self.0[2], self.0[3]])
+    }
+
+    /// Checks the length against the `available` octets from the start of the packet. Octets behind the
+    /// length are padding (RFC 1661 section 5).
+    pub fn check(&self, available: usize) -> Result<(), Error> {
+        let length = usize::from(self.length());
+        let error = |rule, limit| Err(Error::new(Layer::PppControl, Field::Length, rule, length, limit));
+        if length < ControlHeader::LENGTH {
+            error(Rule::Below, ControlHeader::LENGTH)
+        } else if length > available {
+            error(Rule::Exceeds, available)
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The encapsulation stack of a frame as a short list of words.
+
+use core::fmt;
+
+/// One word of a stack. The spelling is part of the scripted interface and never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Word {
+    Eth = 1,
+    Vlan,
+    PppoeDiscovery,
+    Pppoe,
+    Mpls,
+    Llc,
+    Arp,
+    Ipv4,
+    Ipv6,
+    Tcp,
+    Udp,
+    Sctp,
+    Icmp,
+    Icmpv6,
+    Igmp,
+    Gre,
+    Esp,
+    Ah,
+    Lcp,
+    Pap,
+    Chap,
+    Ipcp,
+    Ipv6cp,
+    Ccp,
+    Other,
+}
+
+impl Word {
+    /// Every word, in order of its number.
+    pub const ALL: [Word; 25] = [
+        Word::Eth,
+        Word::Vlan,
+        Word::PppoeDiscovery,
+        Word::Pppoe,
+        Word::Mpls,
+        Word::Llc,
+        Word::Arp,
+        Word::Ipv4,
+        Word::Ipv6,
+        Word::Tcp,
+        Word::Udp,
+        Word::Sctp,
+        Word::Icmp,
+        Word::Icmpv6,
+        Word::Igmp,
+        Word::Gre,
+        Word::Esp,
+        Word::Ah,
+        Word::Lcp,
+        Word::Pap,
+        Word::Chap,
+        Word::Ipcp,
+        Word::Ipv6cp,
+        Word::Ccp,
+        Word::Other,
+    ];
+
+    /// The spelling.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Word::Eth => "eth",
+            Word::Vlan => "vlan",
+            Word::PppoeDiscovery => "pppoe-discovery",
+            Word::Pppoe => "pppoe",
+            Word::Mpls => "mpls",
+            Word::Llc => "llc",
+            Word::Arp => "arp",
+            Word::Ipv4 => "ipv4",
+            Word::Ipv6 => "ipv6",
+            Word::Tcp => "tcp",
+            Word::Udp => "udp",
+            Word::Sctp => "sctp",
+            Word::Icmp => "icmp",
+            Word::Icmpv6 => "icmpv6",
+            Word::Igmp => "igmp",
+            Word::Gre => "gre",
+            Word::Esp => "esp",
+            Word::Ah => "ah",
+            Word::Lcp => "lcp",
+            Word::Pap => "pap",
+            Word::Chap => "chap",
+            Word::Ipcp => "ipcp",
+            Word::Ipv6cp => "ipv6cp",
+            Word::Ccp => "ccp",
+            Word::Other => "other",
+        }
+    }
+
+    fn from_number(number: u64) -> Option<Word> {
+        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        Word::ALL.get(index).copied()
+    }
+}
+
+const BITS: u32 = 5;
+const WORDS: u32 = 12;
+const MASK: u64 = (1 << BITS) - 1;
+
+/// The encapsulation stack of a frame, outermost header first: `eth/vlan/vlan/pppoe/ipv4/tcp`.
+///
+/// Twelve words, five bits each, then the number of VLAN tags (tags follow one another, so one word and a
+/// count hold any depth). Words beyond the twelfth, which only nested IP headers can reach, are dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Stack {
+    words: u64,
+    length: u16,
+    tags: u16,
+}
+
+impl Stack {
+    /// The stack of nothing.
+    pub const EMPTY: Stack = Stack { words: 0, length: 0, tags: 0 };
+
+    /// Appends a word.
+    #[inline(always)]
+    pub const fn push(&mut self, word: Word) {
+        if (self.length as u32) < WORDS {
+            self.words |= (word as u64) << (self.length as u32 * BITS);
+            self.length += 1;
+        }
+    }
+
+    /// Appends `tags` VLAN words. Only the first call counts.
+    #[inline(always)]
+    pub const fn push_tags(&mut self, tags: u16) {
+        if tags > 0 && self.tags == 0 {
+            self.tags = tags;
+            self.push(Word::Vlan);
+        }
+    }
+
+    /// Number of VLAN tags.
+    #[inline(always)]
+    pub const fn tags(&self) -> u16 {
+        self.tags
+    }
+
+    /// Whether `word` occurs.
+    #[inline(always)]
+    pub fn contains(&self, word: Word) -> bool {
+        self.distinct_words().any(|w| w == word)
+    }
+
+    /// The last word: where dissection stopped.
+    pub fn last(&self) -> Option<Word> {
+        let at = u32::from(self.length).checked_sub(1)?;
+        Word::from_number(self.words >> (at * BITS) & MASK)
+    }
+
+    /// The words, a VLAN word only once however many tags there are.
+    pub fn distinct_words(&self) -> impl Iterator<Item = Word> + use<> {
+        let words = self.words;
+        (0..u32::from(self.length)).filter_map(move |i| Word::from_number(words >> (i * BITS) & MASK))
+    }
+
+    /// The words, a VLAN word for every tag.
+    pub fn words(&self) -> impl Iterator<Item = Word> + use<> {
+        let tags = usize::from(self.tags);
+        self.distinct_words()
+            .flat_map(move |word| core::iter::repeat_n(word, if word == Word::Vlan { tags } else { 1 }))
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut first = true;
+        for word in self.words() {
+            if !first {
+                f.write_str("/")?;
+            }
+            first = false;
+            f.write_str(word.name())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stack({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back_in_order_at_any_tag_depth() {
+        let mut stack = Stack::EMPTY;
+        stack.push(Word::Eth);
+        stack.push_tags(3);
+        stack.push(Word::Pppoe);
+        stack.push(Word::Ipv6);
+        stack.push(Word::Udp);
+        assert_eq!(stack.to_string(), "eth/vlan/vlan/vlan/pppoe/ipv6/udp");
+        assert_eq!(stack.last(), Some(Word::Udp));
+        assert!(stack.contains(Word::Pppoe) && !stack.contains(Word::Ipv4));
+    }
+
+    #[test]
+    fn numbers_and_words_agree() {
+        for (i, word) in Word::ALL.into_iter().enumerate() {
+            assert_eq!(word as usize, i + 1);
+            assert_eq!(Word::from_number(word as u64), Some(word));
+        }
+        assert_eq!(Word::from_number(0), None);
+        assert_eq!(Word::from_number(26), None);
+    }
+
+    #[test]
+    fn a_thirteenth_word_is_dropped() {
+        let mut stack = Stack::EMPTY;
+        for _ in 0..20 {
+            stack.push(Word::Ipv4);
+        }
+        assert_eq!(stack.words().count(), 12);
+    }
+}
