@@ -1,0 +1,124 @@
+//! A claim: a value, where it is written, and what a reader needs beside it.
+
+use crate::schema::Key;
+use crate::tags::TagPattern;
+use std::fmt;
+
+/// The value of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// The sources named were read and do not tell.
+    Unknown,
+    /// `"yes"` or `"no"`.
+    Tri(bool),
+    /// A number.
+    Int(u64),
+    /// Numbers, written in hexadecimal where they are TPIDs.
+    Ints(Vec<u64>),
+    /// A text or a word.
+    Text(String),
+    /// Words.
+    Words(Vec<String>),
+    /// Tag stacks.
+    Stacks(Vec<TagPattern>),
+}
+
+impl Value {
+    /// As a person reads it; `key` says how numbers are written.
+    pub fn display(&self, key: Key) -> impl fmt::Display + '_ {
+        let tpids = key == crate::schema::TAG_ALLOWANCE;
+        DisplayValue { value: self, tpids }
+    }
+}
+
+struct DisplayValue<'a> {
+    value: &'a Value,
+    tpids: bool,
+}
+
+impl fmt::Display for DisplayValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value {
+            Value::Unknown => f.write_str("unknown"),
+            Value::Tri(true) => f.write_str("yes"),
+            Value::Tri(false) => f.write_str("no"),
+            Value::Int(number) => write!(f, "{number}"),
+            Value::Ints(numbers) if self.tpids => list(f, numbers.iter().map(|n| format!("0x{n:04x}"))),
+            Value::Ints(numbers) => list(f, numbers.iter()),
+            Value::Text(text) if text.is_empty() => f.write_str("none"),
+            Value::Text(text) => f.write_str(text),
+            Value::Words(words) => list(f, words.iter()),
+            Value::Stacks(stacks) => list(f, stacks.iter()),
+        }
+    }
+}
+
+fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item = T>) -> fmt::Result {
+    let mut separator = "";
+    for item in items {
+        write!(f, "{separator}{item}")?;
+        separator = ", ";
+    }
+    if separator.is_empty() { f.write_str("none") } else { Ok(()) }
+}
+
+/// Where a claim is written: a source declared in the profile, and the place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Citation {
+    /// Name of the source in the profile.
+    pub source: String,
+    /// Section, table, register, file and function.
+    pub place: String,
+}
+
+/// A value with its citations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// What is claimed.
+    pub value: Value,
+    /// Where it is written; never empty.
+    pub citations: Vec<Citation>,
+    /// A sentence that a reader needs.
+    pub note: Option<String>,
+}
+
+/// What kind of text a source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// The manufacturer's datasheet or errata.
+    Datasheet,
+    /// Source code of a driver, a kernel or an emulated device.
+    Driver,
+    /// Manual, kernel documentation, standard.
+    Documentation,
+    /// Somebody saw it.
+    FieldReport,
+    /// A test in this repository.
+    Measurement,
+}
+
+impl SourceKind {
+    pub(crate) const WORDS: &'static [(&'static str, SourceKind)] = &[
+        ("datasheet", SourceKind::Datasheet),
+        ("driver", SourceKind::Driver),
+        ("documentation", SourceKind::Documentation),
+        ("field-report", SourceKind::FieldReport),
+        ("measurement", SourceKind::Measurement),
+    ];
+
+    /// The word in the profile.
+    pub fn name(self) -> &'static str {
+        SourceKind::WORDS.iter().find(|(_, kind)| *kind == self).map_or("", |(word, _)| word)
+    }
+}
+
+/// A declared source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// What kind of text it is.
+    pub kind: SourceKind,
+    /// Title with revision or version.
+    pub title: String,
+    /// Where to find it.
+    pub url: Option<String>,
+}

@@ -1,0 +1,203 @@
+//! The profiles that come with the program, and what becomes of broken ones.
+
+use rxlane_nic::{Profile, builtin, lookup, schema};
+use std::collections::BTreeMap;
+
+#[test]
+fn every_shipped_profile_loads() {
+    let profiles = builtin().unwrap_or_else(|error| panic!("{error}"));
+    assert!(!profiles.is_empty());
+    for profile in profiles {
+        for mode in profile.modes() {
+            profile.with_mode(&mode.name).unwrap();
+            assert!(!mode.is_empty(), "{} {}", profile.name(), mode.name);
+        }
+    }
+}
+
+#[test]
+fn no_two_profiles_share_a_name_or_a_pci_id() {
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for profile in builtin().unwrap() {
+        let own = profile.aliases().iter().map(String::as_str).chain([profile.device()]);
+        for name in own.chain(profile.pci().iter().map(String::as_str)) {
+            let before = names.insert(name.to_ascii_lowercase(), profile.name());
+            assert!(before.is_none(), "{name}: {before:?} and {}", profile.name());
+        }
+    }
+}
+
+const GOOD: &str = r#"
+schema = 1
+name = "x1"
+title = "X One"
+vendor = "X"
+aliases = []
+pci = []
+
+[source.ds]
+kind = "datasheet"
+title = "X One Datasheet, revision 1"
+
+[parse]
+pppoe = { is = "no", source = "ds: 1.2" }
+"#;
+
+fn problem(old: &str, new: &str) -> String {
+    assert!(GOOD.contains(old), "{old}");
+    Profile::parse("x1.toml", "x1", &GOOD.replace(old, new)).unwrap_err().to_string()
+}
+
+#[test]
+fn the_example_is_good() {
+    let profile = Profile::parse("x1.toml", "x1", GOOD).unwrap();
+    assert_eq!(profile.tri(schema::PPPOE), Some(false));
+    assert_eq!(profile.tri(schema::MPLS), None);
+}
+
+#[test]
+fn a_claim_without_source_is_refused() {
+    assert_eq!(
+        problem(", source = \"ds: 1.2\"", ""),
+        "x1.toml: parse.pppoe.source: is missing; every claim names its source: \"KEY: place\""
+    );
+    assert_eq!(
+        problem("\"ds: 1.2\"", "\"ds\""),
+        "x1.toml: parse.pppoe.source: expected \"KEY: place\", found \"ds\""
+    );
+    assert_eq!(
+        problem("\"ds: 1.2\"", "[]"),
+        "x1.toml: parse.pppoe.source: expected \"KEY: place\", found a list"
+    );
+    assert_eq!(
+        problem("\"ds: 1.2\"", "\"dss: 1.2\""),
+        "x1.toml: parse.pppoe.source: names `dss`, which no [source.dss] declares; did you mean `ds`?"
+    );
+}
+
+#[test]
+fn an_unused_source_is_refused() {
+    let more = "[source.other]\nkind = \"driver\"\ntitle = \"t\"\n[parse]";
+    assert_eq!(problem("[parse]", more), "x1.toml: source.other: is declared and no claim uses it");
+    assert_eq!(
+        problem("\"datasheet\"", "\"rumour\""),
+        "x1.toml: source.ds.kind: expected one of datasheet, driver, documentation, field-report, measurement, \
+         found \"rumour\""
+    );
+}
+
+#[test]
+fn unknown_keys_name_the_one_that_was_meant() {
+    assert_eq!(
+        problem("pppoe =", "ppoe ="),
+        "x1.toml: parse.ppoe: is no key of this stage; did you mean `pppoe`?"
+    );
+    assert_eq!(
+        problem("pppoe =", "rx_queues ="),
+        "x1.toml: parse.rx_queues: is no key of this stage; it belongs to [queue]"
+    );
+    assert_eq!(problem("[parse]", "[pars]"), "x1.toml: pars: is no key here; did you mean `parse`?");
+    assert_eq!(
+        problem(", source =", ", sauce = \"\", source ="),
+        "x1.toml: parse.pppoe.sauce: is no key here; did you mean `source`?"
+    );
+}
+
+#[test]
+fn wrong_types_say_what_was_expected() {
+    assert_eq!(
+        problem("is = \"no\"", "is = false"),
+        "x1.toml: parse.pppoe.is: expected \"yes\", \"no\" or \"unknown\", found false (write \"yes\" or \"no\" in quotes)"
+    );
+    assert_eq!(
+        problem("pppoe = { is = \"no\"", "tags_through = { is = [\"0x8100\"]"),
+        "x1.toml: parse.tags_through.is: `0x8100` is no tag stack: write TPIDs of four hex digits joined by dots, \
+         `*` for any one tag, `**` at the end for one or more, or `untagged`"
+    );
+    assert_eq!(
+        problem("pppoe = { is = \"no\"", "ipv4_options = { is = \"ports\""),
+        "x1.toml: parse.ipv4_options.is: expected one of transport, addresses, nothing, found \"ports\""
+    );
+    assert_eq!(
+        problem("[parse]\npppoe = { is = \"no\"", "[queue]\nrx_queues = { is = -1"),
+        "x1.toml: queue.rx_queues.is: expected a number, found -1"
+    );
+    assert_eq!(
+        problem("[parse]\npppoe = { is = \"no\"", "[hash]\nfields_udp4 = { is = \"nfds\""),
+        "x1.toml: hash.fields_udp4.is: expected hash fields out of the letters s, d, f, n, found \"nfds\""
+    );
+    assert_eq!(
+        problem("pppoe = { is = \"no\", source = \"ds: 1.2\" }", "pppoe = \"no\""),
+        "x1.toml: parse.pppoe: expected a claim: { is = VALUE, source = \"KEY: place\" }, found \"no\""
+    );
+    assert_eq!(
+        problem("is = \"no\", ", ""),
+        "x1.toml: parse.pppoe.is: is missing; expected \"yes\", \"no\" or \"unknown\""
+    );
+}
+
+#[test]
+fn an_explicit_unknown_says_what_was_looked_for() {
+    let text = problem("is = \"no\"", "is = \"unknown\"");
+    assert!(text.starts_with("x1.toml: parse.pppoe.note: is missing"), "{text}");
+    let noted = GOOD.replace("is = \"no\"", "is = \"unknown\", note = \"not told\"");
+    assert_eq!(Profile::parse("x1.toml", "x1", &noted).unwrap().tri(schema::PPPOE), None);
+}
+
+#[test]
+fn heads_are_checked() {
+    assert_eq!(problem("schema = 1", "schema = 2"), "x1.toml: schema: expected 1, found the number 2");
+    assert_eq!(problem("vendor = \"X\"", ""), "x1.toml: vendor: is missing; expected a text");
+    let text = problem("name = \"x1\"", "name = \"x2\"");
+    assert!(text.contains("found \"x2\" in x1.toml"), "{text}");
+    let text = problem("pci = []", "pci = [\"8086:15F3\"]");
+    assert!(text.contains("lower-case hex"), "{text}");
+    let text = problem("schema = 1", "schema = ");
+    assert!(text.starts_with("x1.toml: is no TOML: TOML parse error at line 2, column"), "{text}");
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let queue = "[queue]\nrx_queues = { is = 16, source = \"ds: 1\" }\nentry_bits = { is = 3, source = \"ds: 1\" }\n[parse]";
+    assert_eq!(problem("[parse]", queue), "x1.toml: queue.entry_bits: 3 bits cannot name 16 queues");
+    let queue = "[queue]\ntable_sizes = { is = [128], source = \"ds: 1\" }\nindex_bits = { is = 6, source = \"ds: 1\" }\n[parse]";
+    assert_eq!(problem("[parse]", queue), "x1.toml: queue.index_bits: 6 bits do not index 128 entries");
+}
+
+#[test]
+fn modes_override_and_are_checked() {
+    let mode = r#"pppoe = { is = "no", source = "ds: 1.2" }
+[[mode]]
+name = "other"
+title = "another"
+enable = "a register"
+source = "ds: 3"
+[mode.parse]
+pppoe = { is = "yes", source = "ds: 4" }"#;
+    let text = GOOD.replace("pppoe = { is = \"no\", source = \"ds: 1.2\" }", mode);
+    let profile = Profile::parse("x1.toml", "x1", &text).unwrap();
+    let other = profile.with_mode("other").unwrap();
+    assert_eq!((profile.tri(schema::PPPOE), other.tri(schema::PPPOE)), (Some(false), Some(true)));
+    assert_eq!(other.name(), "x1+other");
+    assert_eq!(profile.with_mode("thrid").unwrap_err().to_string(), "x1 has no mode `thrid`; it has other");
+    assert!(other.with_mode("other").is_err());
+    let broken = text.replace("is = \"yes\"", "is = \"perhaps\"");
+    let error = Profile::parse("x1.toml", "x1", &broken).unwrap_err().to_string();
+    assert!(error.starts_with("x1.toml: mode other.parse.pppoe.is: expected"), "{error}");
+}
+
+#[test]
+fn devices_are_found_by_name_alias_mode_and_path() {
+    assert_eq!(lookup("i210").unwrap().name(), "i210");
+    assert_eq!(lookup("I210-at").unwrap().name(), "i210");
+    assert_eq!(lookup("i210+double-vlan").unwrap().name(), "i210+double-vlan");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/i210.toml");
+    assert_eq!(lookup(path).unwrap().name(), "i210");
+    assert_eq!(lookup(&format!("{path}+double-vlan")).unwrap().name(), "i210+double-vlan");
+    let error = lookup("i21o").unwrap_err().to_string();
+    assert!(error.contains("no NIC is called `i21o`") && error.contains("i210"), "{error}");
+    let error = lookup("igb").unwrap_err().to_string();
+    assert!(error.contains("i210"), "{error}");
+    let error = lookup("./nowhere.toml").unwrap_err().to_string();
+    assert!(error.starts_with("./nowhere.toml: cannot be read"), "{error}");
+}
