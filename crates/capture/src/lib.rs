@@ -7,7 +7,8 @@
 //! * gzip RFC 1952 and Zstandard RFC 8878, recognised by their magic numbers.
 //!
 //! [`Capture::open`] (or [`Capture::from_reader`] for a pipe) recognises the format; then
-//! [`Capture::next_batch`] or [`Capture::next_frame`] read in order. A file that is no capture is an
+//! [`Capture::next_batch`] or [`Capture::next_frame`] read in order, and
+//! [`Capture::read_parallel`] lets several threads take batches. A file that is no capture is an
 //! [`OpenError`]; anything that goes wrong later is a [`Problem`] in the [`Report`], after every whole record
 //! before it was delivered.
 //!
@@ -35,6 +36,7 @@ mod decompress;
 mod interface;
 mod link_type;
 mod open;
+mod parallel;
 
 mod pcap;
 mod pcapng;

@@ -283,11 +283,7 @@ impl Capture {
 
     /// Frames and problems so far.
     pub fn report(&self) -> Report {
-        Report {
-            frames: self.walker.frames,
-            problems: self.walker.problems.clone(),
-            problems_omitted: self.walker.problems_omitted,
-        }
+        self.walker.report()
     }
 }
 

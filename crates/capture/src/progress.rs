@@ -41,6 +41,10 @@ impl Progress {
         self.shared.cancelled.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn set(&self, bytes: u64) {
+        self.shared.bytes.store(bytes, Ordering::Relaxed);
+    }
+
     pub(crate) fn add(&self, bytes: u64) {
         self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
     }

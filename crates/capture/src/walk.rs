@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::batch::Entry;
 use crate::pcap::Layout;
 use crate::progress::Progress;
-use crate::{Compression, Interface, Problem, Reason};
+use crate::{Compression, Interface, Problem, Reason, Report};
 
 /// Most captured bytes of one classic pcap record, 262,144: `MAXIMUM_SNAPLEN` of libpcap and
 /// `WTAP_MAX_PACKET_SIZE_STANDARD` of Wireshark. A larger claim is taken for damage.
@@ -117,11 +117,12 @@ impl Walker {
         });
     }
 
-    /// Notes a problem at the next record, after which nothing can be read.
-    pub(crate) fn fail(&mut self, reason: Reason) {
-        if !self.ended {
-            self.note(self.offset, 0, reason);
-            self.ended = true;
+    /// Frames and problems so far.
+    pub(crate) fn report(&self) -> Report {
+        Report {
+            frames: self.frames,
+            problems: self.problems.clone(),
+            problems_omitted: self.problems_omitted,
         }
     }
 }
