@@ -1,0 +1,213 @@
+//! One hash at a time by carry-less multiplication.
+//!
+//! Octets come from memory with the first in the lowest place, and within an octet the first bit is the
+//! highest. With the bits of every octet reversed ("reflected"), input bit `i` has degree `i`. A key word
+//! read as a big-endian number has its bit `m` at degree `63 - m`. Their product has
+//! `Σ input[i] · key[i + j]` at degree `63 - j`, so the hash stands in bits 32 to 63 of the product, the
+//! first bit highest, as a number should have it.
+//!
+//! Four octets of input need 63 key bits, one multiplication. Eight octets need 95: a multiplication by key
+//! bits 0 to 31 ([`Keys::earlier`]) has its share of the hash in bits 32 to 63, one by key bits 32 to 95
+//! ([`Keys::later`]) in bits 64 to 95. Per octet of input the cost is the same; what differs is how many
+//! octets one load and one reflection serve.
+
+use super::x86::Keys;
+use std::arch::x86_64::*;
+
+/// What both instruction sets share; `$reflect` reverses the bits of each octet.
+macro_rules! hash_functions {
+    ($features:literal, $reflect:path) => {
+        /// Four octets of input by the 64 key bits that start where they do: the hash in bits 32 to 63.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn product(octets: [u8; 4], word: u64) -> __m128i {
+            let input = $reflect(_mm_cvtsi32_si128(i32::from_le_bytes(octets)));
+            _mm_clmulepi64_si128::<0x00>(input, _mm_cvtsi64_si128(word as i64))
+        }
+
+        /// Bits 32 to 63.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn value(product: __m128i) -> u32 {
+            (_mm_cvtsi128_si64(product) as u64 >> 32) as u32
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        pub(in crate::simd) fn hash_8(keys: &Keys, input: &[u8; 8]) -> u32 {
+            let [a, b, c, d, e, f, g, h] = *input;
+            let first = product([a, b, c, d], keys.words[0]);
+            value(_mm_xor_si128(first, product([e, f, g, h], keys.words[1])))
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        pub(in crate::simd) fn hash_12(keys: &Keys, input: &[u8; 12]) -> u32 {
+            let [a, b, c, d, e, f, g, h, i, j, k, l] = *input;
+            let first = product([a, b, c, d], keys.words[0]);
+            let second = product([e, f, g, h], keys.words[1]);
+            let third = product([i, j, k, l], keys.words[2]);
+            value(_mm_xor_si128(_mm_xor_si128(first, second), third))
+        }
+    };
+}
+
+/// PCLMULQDQ and SSSE3.
+pub(super) mod ssse3 {
+    use super::*;
+    use crate::HashKey;
+
+    /// Reverses the bits of each octet by looking both halves up.
+    #[inline]
+    #[target_feature(enable = "ssse3")]
+    fn reflect(octets: __m128i) -> __m128i {
+        let low_half = _mm_set1_epi8(0x0f);
+        let to_high = _mm_setr_epi8(
+            0x00, -0x80, 0x40, -0x40, 0x20, -0x60, 0x60, -0x20, 0x10, -0x70, 0x50, -0x30, 0x30, -0x50, 0x70,
+            -0x10,
+        );
+        let to_low = _mm_setr_epi8(0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15);
+        let low = _mm_and_si128(octets, low_half);
+        let high = _mm_and_si128(_mm_srli_epi16::<4>(octets), low_half);
+        _mm_or_si128(_mm_shuffle_epi8(to_high, low), _mm_shuffle_epi8(to_low, high))
+    }
+
+    hash_functions!("pclmulqdq,ssse3", reflect);
+
+    /// Two octet groups of eight by the key: shares of the hash in bits 32 to 63 (first) and 64 to 95.
+    #[inline]
+    #[target_feature(enable = "pclmulqdq,ssse3")]
+    fn products_16(octets: &[u8; 16], earlier: [u64; 2], later: [u64; 2]) -> (__m128i, __m128i) {
+        // SAFETY: the reference is to 16 octets, and the load needs no alignment.
+        let input = reflect(unsafe { _mm_loadu_si128(octets.as_ptr().cast()) });
+        let earlier = _mm_set_epi64x(earlier[1] as i64, earlier[0] as i64);
+        let later = _mm_set_epi64x(later[1] as i64, later[0] as i64);
+        let low = _mm_xor_si128(
+            _mm_clmulepi64_si128::<0x00>(input, earlier),
+            _mm_clmulepi64_si128::<0x11>(input, earlier),
+        );
+        let high = _mm_xor_si128(
+            _mm_clmulepi64_si128::<0x00>(input, later),
+            _mm_clmulepi64_si128::<0x11>(input, later),
+        );
+        (low, high)
+    }
+
+    #[inline]
+    #[target_feature(enable = "pclmulqdq,ssse3")]
+    fn addresses_32(keys: &Keys, source: &[u8; 16], destination: &[u8; 16]) -> __m128i {
+        let [e0, e1, e2, e3] = keys.earlier;
+        let [l0, l1, l2, l3] = keys.later;
+        let (low, high) = products_16(source, [e0, e1], [l0, l1]);
+        let (low_2, high_2) = products_16(destination, [e2, e3], [l2, l3]);
+        let high = _mm_xor_si128(high, high_2);
+        _mm_xor_si128(_mm_xor_si128(low, low_2), _mm_slli_si128::<4>(_mm_srli_si128::<8>(high)))
+    }
+
+    #[inline]
+    #[target_feature(enable = "pclmulqdq,ssse3")]
+    pub(in crate::simd) fn hash_32(keys: &Keys, input: &[u8; 32]) -> u32 {
+        match input.as_chunks().0 {
+            [source, destination] => value(addresses_32(keys, source, destination)),
+            _ => 0,
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "pclmulqdq,ssse3")]
+    pub(in crate::simd) fn hash_36(keys: &Keys, input: &[u8; 36]) -> u32 {
+        match (input.as_chunks().0, input.last_chunk()) {
+            ([source, destination], Some(ports)) => {
+                let ports = product(*ports, keys.words[8]);
+                value(_mm_xor_si128(addresses_32(keys, source, destination), ports))
+            }
+            _ => 0,
+        }
+    }
+
+    #[target_feature(enable = "pclmulqdq,ssse3")]
+    pub(in crate::simd) fn hash_batch_12(keys: &Keys, inputs: &[[u8; 12]], hashes: &mut [u32]) {
+        for (hash, input) in hashes.iter_mut().zip(inputs) {
+            *hash = hash_12(keys, input);
+        }
+    }
+
+    #[target_feature(enable = "pclmulqdq,ssse3")]
+    pub(in crate::simd) fn hash_batch_36(keys: &Keys, inputs: &[[u8; 36]], hashes: &mut [u32]) {
+        for (hash, input) in hashes.iter_mut().zip(inputs) {
+            *hash = hash_36(keys, input);
+        }
+    }
+
+    /// Any length that the key covers, four octets at a time; zeros behind the end add nothing.
+    #[target_feature(enable = "pclmulqdq,ssse3")]
+    pub(in crate::simd) fn hash(key: &HashKey, input: &[u8]) -> u32 {
+        let mut sum = _mm_setzero_si128();
+        for (at, octets) in (0..).step_by(4).zip(input.chunks(4)) {
+            let mut four = [0; 4];
+            four.iter_mut().zip(octets).for_each(|(place, octet)| *place = *octet);
+            sum = _mm_xor_si128(sum, product(four, key.word(at)));
+        }
+        value(sum)
+    }
+}
+
+/// GFNI for the reflection, VPCLMULQDQ for the addresses of IPv6.
+pub(super) mod gfni {
+    use super::*;
+
+    /// The bit matrix that reverses the bits of an octet.
+    const REVERSAL: i64 = 0x8040_2010_0804_0201_u64 as i64;
+
+    #[inline]
+    #[target_feature(enable = "gfni,avx512vl")]
+    fn reflect(octets: __m128i) -> __m128i {
+        _mm_gf2p8affine_epi64_epi8::<0>(octets, _mm_set1_epi64x(REVERSAL))
+    }
+
+    hash_functions!("pclmulqdq,gfni,avx512f,avx512vl", reflect);
+
+    /// Sums of the four groups of eight octets; the hash in bits 32 to 63.
+    #[inline]
+    #[target_feature(enable = "pclmulqdq,vpclmulqdq,gfni,avx2,avx512f,avx512vl")]
+    fn addresses_32(keys: &Keys, input: &[u8; 32]) -> __m128i {
+        // SAFETY: the references are to 32 octets each, and the loads need no alignment.
+        let (input, earlier, later) = unsafe {
+            (
+                _mm256_loadu_si256(input.as_ptr().cast()),
+                _mm256_loadu_si256(keys.earlier.as_ptr().cast()),
+                _mm256_loadu_si256(keys.later.as_ptr().cast()),
+            )
+        };
+        let input = _mm256_gf2p8affine_epi64_epi8::<0>(input, _mm256_set1_epi64x(REVERSAL));
+        let low = _mm256_xor_si256(
+            _mm256_clmulepi64_epi128::<0x00>(input, earlier),
+            _mm256_clmulepi64_epi128::<0x11>(input, earlier),
+        );
+        let high = _mm256_xor_si256(
+            _mm256_clmulepi64_epi128::<0x00>(input, later),
+            _mm256_clmulepi64_epi128::<0x11>(input, later),
+        );
+        // Bits 64 to 95 of each lane come down to 32 to 63.
+        let sum = _mm256_xor_si256(low, _mm256_shuffle_epi32::<0b10_10_10_10>(high));
+        _mm_xor_si128(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum))
+    }
+
+    #[inline]
+    #[target_feature(enable = "pclmulqdq,vpclmulqdq,gfni,avx2,avx512f,avx512vl")]
+    pub(in crate::simd) fn hash_32(keys: &Keys, input: &[u8; 32]) -> u32 {
+        value(addresses_32(keys, input))
+    }
+
+    #[inline]
+    #[target_feature(enable = "pclmulqdq,vpclmulqdq,gfni,avx2,avx512f,avx512vl")]
+    pub(in crate::simd) fn hash_36(keys: &Keys, input: &[u8; 36]) -> u32 {
+        match (input.first_chunk(), input.last_chunk()) {
+            (Some(addresses), Some(ports)) => {
+                let ports = product(*ports, keys.words[8]);
+                value(_mm_xor_si128(addresses_32(keys, addresses), ports))
+            }
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Which vector instructions an x86-64 processor has, and the calls that depend on it.
+
+use super::{batch, single};
+use crate::HashKey;
+
+/// Features of [`single::ssse3`].
+pub(crate) fn has_pclmul() -> bool {
+    is_x86_feature_detected!("pclmulqdq") && is_x86_feature_detected!("ssse3")
+}
+
+/// Features of [`single::gfni`] and [`batch`].
+pub(crate) fn has_avx512() -> bool {
+    has_pclmul()
+        && is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("gfni")
+        && is_x86_feature_detected!("vpclmulqdq")
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vbmi")
+}
+
+/// Key material of the vector paths.
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(super) struct Keys {
+    /// Key bits 32 to 95 from the start of each 8 octets of input.
+    pub(super) later: [u64; 4],
+    /// Key bits 0 to 31 from there in the upper half, zeros in the lower.
+    pub(super) earlier: [u64; 4],
+    /// Key bits 0 to 63 from the start of each 4 octets of input.
+    pub(super) words: [u64; 9],
+    /// What [`batch`] multiplies octets with; built for that path alone.
+    pub(super) matrices: Option<Box<batch::Matrices>>,
+}
+
+impl Keys {
+    fn new(key: &HashKey) -> Keys {
+        let eights = [0, 8, 16, 24];
+        Keys {
+            later: eights.map(|at| key.word(at + 4)),
+            earlier: eights.map(|at| key.word(at) & 0xffff_ffff_0000_0000),
+            words: [0, 4, 8, 12, 16, 20, 24, 28, 32].map(|at| key.word(at)),
+            matrices: None,
+        }
+    }
+}
+
+/// Which features were found when the value was built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    /// [`has_pclmul`].
+    Pclmul,
+    /// [`has_avx512`].
+    Avx512,
+}
+
+/// A key prepared for the vector instructions of this processor.
+#[derive(Clone)]
+pub(crate) struct Simd {
+    keys: Keys,
+    level: Level,
+}
+
+impl Simd {
+    pub(crate) fn pclmul(key: &HashKey) -> Option<Simd> {
+        has_pclmul().then(|| Simd { keys: Keys::new(key), level: Level::Pclmul })
+    }
+
+    pub(crate) fn vpclmul(key: &HashKey) -> Option<Simd> {
+        has_avx512().then(|| Simd { keys: Keys::new(key), level: Level::Avx512 })
+    }
+
+    pub(crate) fn gfni(key: &HashKey) -> Option<Simd> {
+        let mut simd = Simd::vpclmul(key)?;
+        simd.keys.matrices = Some(Box::new(batch::Matrices::new(key)));
+        Some(simd)
+    }
+
+    /// `input` is covered by `key`.
+    pub(crate) fn hash(&self, key: &HashKey, input: &[u8]) -> u32 {
+        // SAFETY: every level has PCLMULQDQ and SSSE3.
+        unsafe { single::ssse3::hash(key, input) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn hash_8(&self, input: &[u8; 8]) -> u32 {
+        match self.level {
+            // SAFETY: the level says that the features are there.
+            Level::Avx512 => unsafe { single::gfni::hash_8(&self.keys, input) },
+            // SAFETY: as above.
+            Level::Pclmul => unsafe { single::ssse3::hash_8(&self.keys, input) },
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn hash_12(&self, input: &[u8; 12]) -> u32 {
+        match self.level {
+            // SAFETY: the level says that the features are there.
+            Level::Avx512 => unsafe { single::gfni::hash_12(&self.keys, input) },
+            // SAFETY: as above.
+            Level::Pclmul => unsafe { single::ssse3::hash_12(&self.keys, input) },
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn hash_32(&self, input: &[u8; 32]) -> u32 {
+        match self.level {
+            // SAFETY: the level says that the features are there.
+            Level::Avx512 => unsafe { single::gfni::hash_32(&self.keys, input) },
+            // SAFETY: as above.
+            Level::Pclmul => unsafe { single::ssse3::hash_32(&self.keys, input) },
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn hash_36(&self, input: &[u8; 36]) -> u32 {
+        match self.level {
+            // SAFETY: the level says that the features are there.
+            Level::Avx512 => unsafe { single::gfni::hash_36(&self.keys, input) },
+            // SAFETY: as above.
+            Level::Pclmul => unsafe { single::ssse3::hash_36(&self.keys, input) },
+        }
+    }
+
+    pub(crate) fn hash_batch_12(&self, inputs: &[[u8; 12]], hashes: &mut [u32]) {
+        match (self.level, &self.keys.matrices) {
+            // SAFETY: the level says that the features are there.
+            (Level::Avx512, Some(matrices)) => unsafe { batch::matrices_12(matrices, inputs, hashes) },
+            // SAFETY: as above.
+            (Level::Avx512, None) => unsafe { batch::products_12(&self.keys, inputs, hashes) },
+            // SAFETY: as above.
+            (Level::Pclmul, _) => unsafe { single::ssse3::hash_batch_12(&self.keys, inputs, hashes) },
+        }
+    }
+
+    pub(crate) fn hash_batch_36(&self, inputs: &[[u8; 36]], hashes: &mut [u32]) {
+        match (self.level, &self.keys.matrices) {
+            // SAFETY: the level says that the features are there.
+            (Level::Avx512, Some(matrices)) => unsafe { batch::matrices_36(matrices, inputs, hashes) },
+            // SAFETY: as above.
+            (Level::Avx512, None) => unsafe { batch::products_36(&self.keys, inputs, hashes) },
+            // SAFETY: as above.
+            (Level::Pclmul, _) => unsafe { single::ssse3::hash_batch_36(&self.keys, inputs, hashes) },
+        }
+    }
+}
