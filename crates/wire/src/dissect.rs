@@ -13,6 +13,8 @@ use crate::stack::{Stack, Word};
 use crate::transport::{Icmp, Sctp, Tcp, Udp};
 use crate::{cooked, ipv4, ipv6, mpls, pppoe, vlan};
 
+mod common;
+
 /// What the first octet of a frame is. The numbers of capture files are at tcpdump.org/linktypes.html.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Link {
@@ -34,7 +36,7 @@ pub enum Link {
 /// words.
 const NESTED_IP: u32 = 3;
 
-/// What [`dissect`] saw. 112 octets, plain data; what needs the octets of the frame takes it again.
+/// What [`dissect`] saw. 104 octets, plain data; what needs the octets of the frame takes it again.
 #[derive(Clone, Copy, Debug)]
 pub struct Dissection {
     flow: FlowKey,
@@ -44,8 +46,6 @@ pub struct Dissection {
     tpids: u32,
     network_at: u32,
     transport_at: u32,
-    home_address_at: u32,
-    routing2_at: u32,
     session: u16,
     ppp_protocol: u16,
     flags: u16,
@@ -108,8 +108,6 @@ impl Dissection {
         tpids: 0,
         network_at: 0,
         transport_at: 0,
-        home_address_at: 0,
-        routing2_at: 0,
         session: 0,
         ppp_protocol: 0,
         flags: 0,
@@ -131,15 +129,24 @@ impl Dissection {
 
     /// The VLAN tags of the frame that was dissected, outermost first.
     pub fn tags<'a>(&self, frame: &'a [u8]) -> impl Iterator<Item = vlan::Tag> + use<'a> {
-        let tags = frame.get(self.tags_at as usize..).unwrap_or_default();
-        vlan::tags(tags).take(usize::from(self.stack.tags()))
+        // The first TPID may stand elsewhere (Linux cooked, version 2), so it comes from the dissection.
+        let mut tpid = tpid_of_number(self.tpids & 15);
+        self.tag_octets(frame).chunks(vlan::TAG_LENGTH).map_while(move |chunk| {
+            let (tci, next) = chunk.split_first_chunk::<2>()?;
+            let tag = vlan::Tag { tpid, tci: vlan::Tci(u16::from_be_bytes(*tci)) };
+            tpid = EtherType(next.first_chunk().map_or(0, |next| u16::from_be_bytes(*next)));
+            Some(tag)
+        })
     }
 
-    /// The octets of the tags, four each (TPID, TCI), in network order: equal octets are equal tags.
+    /// The octets of the tags behind the first TPID, in network order: TCI, then TPID and TCI of each
+    /// further tag, as far as the frame has them. Together with [`Dissection::tpids`] they identify the
+    /// tags.
     #[inline(always)]
     pub fn tag_octets<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
-        let length = usize::from(self.stack.tags()) * vlan::TAG_LENGTH;
-        frame.get(self.tags_at as usize..).and_then(|tags| tags.get(..length)).unwrap_or_default()
+        let length = (usize::from(self.stack.tags()) * vlan::TAG_LENGTH).saturating_sub(2);
+        let tags = frame.get(self.tags_at as usize..).unwrap_or_default();
+        tags.get(..length).unwrap_or(tags)
     }
 
     /// The TPIDs of the first eight tags, four bits each, the outermost lowest: 1 is 0x8100, 2 is 0x88a8,
@@ -206,19 +213,16 @@ impl Dissection {
 
     /// The home address option (RFC 6275 section 6.3): the source that the packet wants to be known by.
     pub fn home_address(&self, frame: &[u8]) -> Option<[u8; 16]> {
-        self.extension_at(frame, self.home_address_at, Kind::DestinationOptions)?.home_address()
+        let present = self.extensions().contains(Kind::DestinationOptions);
+        present.then(|| self.extension_headers(frame).find_map(|header| header.home_address())).flatten()
     }
 
     /// The final destination in a type 2 routing header (RFC 6275 section 6.4).
     pub fn routing2_destination(&self, frame: &[u8]) -> Option<[u8; 16]> {
-        self.extension_at(frame, self.routing2_at, Kind::Routing)?.routing2_destination()
-    }
-
-    fn extension_at<'a>(&self, frame: &'a [u8], at: u32, kind: Kind) -> Option<extension::Header<'a>> {
-        if at == 0 {
-            return None;
-        }
-        extension::Header::parse(kind, frame.get(at as usize..)?, frame.len()).ok()
+        let present = self.extensions().contains(Kind::Routing);
+        present
+            .then(|| self.extension_headers(frame).find_map(|header| header.routing2_destination()))
+            .flatten()
     }
 
     /// The extension headers of the frame that was dissected, in order, as far as they are whole.
@@ -256,6 +260,17 @@ impl Dissection {
 /// Allocates nothing and cannot panic: every access is checked, every walk moves forward.
 #[inline]
 pub fn dissect(link: Link, frame: &[u8], wire_length: usize) -> Dissection {
+    if link == Link::Ethernet
+        && let Some(dissection) = common::dissect(frame, wire_length)
+    {
+        return dissection;
+    }
+    dissect_any(link, frame, wire_length)
+}
+
+/// The same without the short cut for common frames.
+#[inline(never)]
+fn dissect_any(link: Link, frame: &[u8], wire_length: usize) -> Dissection {
     let mut walk =
         Walk { frame, at: 0, end: wire_length.max(frame.len()), out: Dissection::NOTHING, depth: 0 };
     match link {
@@ -348,24 +363,21 @@ impl<'a> Walk<'a> {
             return self.ethertype(ethertype);
         }
         let (mut count, mut tpids) = (0u16, 0u32);
-        let protocol = vlan::untag(self.frame, ethertype, self.at, |tpid| {
+        let protocol = vlan::untag(ethertype, self.rest(), |tpid| {
             if count < 8 {
                 tpids |= tpid_number(tpid) << (4 * u32::from(count));
             }
             count = count.saturating_add(1);
         });
-        self.out.tags_at = self.at.saturating_sub(2) as u32;
+        self.out.tags_at = self.at as u32;
         self.out.tpids = tpids;
         self.out.stack.push_tags(count);
         match protocol {
-            Ok(protocol) => {
-                self.at = protocol.payload;
-                self.ethertype(protocol.ethertype);
+            Ok((ethertype, rest)) => {
+                self.at = self.frame.len() - rest.len();
+                self.ethertype(ethertype);
             }
-            Err(error) => {
-                self.at = error.offset as usize;
-                self.note(error.at(0));
-            }
+            Err(error) => self.note(error),
         }
     }
 
@@ -695,13 +707,7 @@ impl<'a> Walk<'a> {
             }
         };
         if let Err(error) = checked {
-            return self.note(error);
-        }
-        if header.home_address().is_some() {
-            self.out.home_address_at = self.at as u32;
-        }
-        if header.routing2_destination().is_some() {
-            self.out.routing2_at = self.at as u32;
+            self.note(error);
         }
     }
 
@@ -823,4 +829,15 @@ const fn tpid_number(tpid: EtherType) -> u32 {
         0x9200 => 4,
         _ => 5,
     }
+}
+
+#[inline(always)]
+const fn tpid_of_number(number: u32) -> EtherType {
+    EtherType(match number {
+        1 => 0x8100,
+        2 => 0x88a8,
+        3 => 0x9100,
+        4 => 0x9200,
+        _ => 0x9300,
+    })
 }

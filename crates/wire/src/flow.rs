@@ -17,10 +17,6 @@ pub const IPV6_ADDRESSES: usize = 32;
 /// Octets of a hash input: two IPv6 addresses and two ports.
 pub const IPV6_ADDRESSES_PORTS: usize = 36;
 
-const VERSION: usize = 36;
-const PROTOCOL: usize = 37;
-const HAS_PORTS: usize = 38;
-
 /// IP version of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum IpVersion {
@@ -86,16 +82,11 @@ impl FlowKey {
     /// `ports` the first four octets of a TCP, UDP or SCTP header.
     #[inline(always)]
     pub fn from_ipv4(addresses: &[u8; IPV4_ADDRESSES], ports: Option<[u8; 4]>, protocol: u8) -> FlowKey {
-        let [a, b, c, d, e, f, g, h] = *addresses;
-        let [i, j, k, l] = ports.unwrap_or([0; 4]);
-        let flag = u8::from(ports.is_some());
-        #[rustfmt::skip]
-        let octets = [
-            a, b, c, d, e, f, g, h, i, j, k, l,
-            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-            4, protocol, flag, 0,
-        ];
-        FlowKey { octets }
+        let mut octets = [0; 40];
+        if let Some((head, _)) = octets.split_first_chunk_mut::<IPV4_ADDRESSES>() {
+            *head = *addresses;
+        }
+        FlowKey { octets }.finish(IPV4_ADDRESSES, 4, ports, protocol)
     }
 
     /// From the octets of an IPv6 header, as [`FlowKey::from_ipv4`].
@@ -105,27 +96,23 @@ impl FlowKey {
         if let Some((head, _)) = octets.split_first_chunk_mut::<IPV6_ADDRESSES>() {
             *head = *addresses;
         }
-        let mut key = FlowKey { octets };
-        key.set_meta(VERSION, 6);
-        key.set_meta(PROTOCOL, protocol);
-        key.set_ports(ports);
-        key
+        FlowKey { octets }.finish(IPV6_ADDRESSES, 6, ports, protocol)
     }
 
     #[inline(always)]
-    fn set_meta(&mut self, at: usize, value: u8) {
-        if let Some(octet) = self.octets.get_mut(at) {
-            *octet = value;
+    fn finish(mut self, ports_at: usize, version: u8, ports: Option<[u8; 4]>, protocol: u8) -> FlowKey {
+        if let Some(place) = self.octets.get_mut(ports_at..).and_then(|rest| rest.first_chunk_mut::<4>()) {
+            *place = ports.unwrap_or([0; 4]);
         }
+        if let Some(meta) = self.octets.last_chunk_mut::<4>() {
+            *meta = [version, protocol, u8::from(ports.is_some()), 0];
+        }
+        self
     }
 
     #[inline(always)]
     fn set_ports(&mut self, ports: Option<[u8; 4]>) {
-        self.set_meta(HAS_PORTS, u8::from(ports.is_some()));
-        let at = self.ports_at();
-        if let Some(place) = self.octets.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>()) {
-            *place = ports.unwrap_or([0; 4]);
-        }
+        *self = self.finish(self.ports_at(), self.meta()[0], ports, self.protocol());
     }
 
     #[inline(always)]

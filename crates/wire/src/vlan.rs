@@ -87,34 +87,36 @@ pub struct Protocol {
 /// Error: the frame ends inside the MAC header or inside a tag.
 #[inline]
 pub fn protocol(frame: &[u8]) -> Result<Protocol, Error> {
-    let Some(header) = frame.first_chunk::<14>() else {
+    let Some((header, rest)) = frame.split_first_chunk::<14>() else {
         return Err(Error::new(Layer::Ethernet, Field::Header, Rule::Cut, frame.len(), 14));
     };
-    untag(frame, crate::ethernet::Header::of(header).ethertype(), 14, |_| ())
+    let mut tags = 0;
+    match untag(crate::ethernet::Header::of(header).ethertype(), rest, |_| tags += 1) {
+        Ok((ethertype, rest)) => Ok(Protocol { ethertype, tags, payload: frame.len() - rest.len() }),
+        Err(error) => Err(error.at(header.len() + error.offset as usize)),
+    }
 }
 
-/// Walks the tags of `frame` from `payload`, where what `ethertype` announces starts, and calls `seen` with
-/// the TPID of each, a last one that is not whole included.
+/// Walks the tags at the start of `octets`, which is what `ethertype` announces, and gives the EtherType
+/// under them with what follows it. Calls `seen` with the TPID of each tag, a last one that is not whole
+/// included. The offset of an error counts from the start of `octets`.
 #[inline(always)]
 pub(crate) fn untag(
-    frame: &[u8],
-    ethertype: EtherType,
-    payload: usize,
+    mut ethertype: EtherType,
+    octets: &[u8],
     mut seen: impl FnMut(EtherType),
-) -> Result<Protocol, Error> {
-    let mut protocol = Protocol { ethertype, tags: 0, payload };
-    while protocol.ethertype.is_tag() {
-        seen(protocol.ethertype);
-        let rest = frame.get(protocol.payload..).unwrap_or_default();
-        let Some(&[_, _, high, low]) = rest.first_chunk::<TAG_LENGTH>() else {
+) -> Result<(EtherType, &[u8]), Error> {
+    let mut rest = octets;
+    while ethertype.is_tag() {
+        seen(ethertype);
+        let Some((&[_, _, high, low], behind)) = rest.split_first_chunk::<TAG_LENGTH>() else {
             return Err(Error::new(Layer::Vlan, Field::Header, Rule::Cut, rest.len(), TAG_LENGTH)
-                .at(protocol.payload));
+                .at(octets.len() - rest.len()));
         };
-        protocol.ethertype = EtherType(u16::from_be_bytes([high, low]));
-        protocol.payload += TAG_LENGTH;
-        protocol.tags += 1;
+        ethertype = EtherType(u16::from_be_bytes([high, low]));
+        rest = behind;
     }
-    Ok(protocol)
+    Ok((ethertype, rest))
 }
 
 #[cfg(test)]
