@@ -64,6 +64,7 @@ impl fmt::Display for Path {
 
 /// What a path has prepared from the key.
 #[derive(Clone)]
+#[allow(clippy::large_enum_variant, reason = "a box would cost every hash one more load")]
 enum Prepared {
     Scalar,
     Tables(Tables),

@@ -20,6 +20,7 @@ fn skewed<const N: usize>(octets: &[u8], skew: usize) -> &[[u8; N]] {
 }
 
 #[test]
+#[allow(clippy::print_stdout, reason = "says which paths the machine could test")]
 fn what_was_tested_is_visible() {
     let tested: Vec<Path> = paths(&HashKey::MICROSOFT).iter().map(Toeplitz::path).collect();
     println!("paths of this processor: {tested:?}");
