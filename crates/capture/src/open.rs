@@ -220,6 +220,7 @@ impl Capture {
                 interfaces: Arc::new(interface.into_iter().collect()),
                 section_base: 0,
                 sections: 0,
+                skip_section: false,
                 big_endian,
                 problems: Vec::new(),
                 problems_omitted: 0,
@@ -318,10 +319,7 @@ fn file_format(head: &[u8], file: &Arc<str>) -> Result<(Kind, Option<Interface>,
         return match file_header(variant, head) {
             Ok(Some((kind, interface))) => Ok((kind, Some(interface), variant.big_endian)),
             Ok(None) => Err(cut("pcap", FILE_HEADER)),
-            Err((major, minor)) => Err(OpenError::Unsupported {
-                file: Arc::clone(file),
-                what: format!("pcap version {major}.{minor}"),
-            }),
+            Err(what) => Err(OpenError::Unsupported { file: Arc::clone(file), what }),
         };
     }
     if head.starts_with(&crate::pcapng::SECTION_HEADER.to_be_bytes()) {

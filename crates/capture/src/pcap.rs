@@ -51,9 +51,9 @@ pub(crate) fn magic(first: [u8; 4]) -> Option<Magic> {
     Some(Magic { big_endian, unit, header })
 }
 
-/// Reads the file header behind the magic. Err is the version that is not supported; `None` inside means the
-/// header is cut off.
-pub(crate) fn file_header(magic: Magic, head: &[u8]) -> Result<Option<(Kind, Interface)>, (u16, u16)> {
+/// Reads the file header behind the magic. Err names what is not supported; `None` inside means the header is
+/// cut off.
+pub(crate) fn file_header(magic: Magic, head: &[u8]) -> Result<Option<(Kind, Interface)>, String> {
     let fields = if magic.big_endian { fields::<true>(head) } else { fields::<false>(head) };
     let Some((major, minor, snaplen, link)) = fields else { return Ok(None) };
     let lengths = match (major, minor) {
@@ -61,8 +61,12 @@ pub(crate) fn file_header(magic: Magic, head: &[u8]) -> Result<Option<(Kind, Int
         (2, 3) => Lengths::Either,
         // 543.0 is how a DG/UX tcpdump wrote 2.4.
         (2, 4) | (543, 0) => Lengths::InOrder,
-        other => return Err(other),
+        _ => return Err(format!("pcap version {major}.{minor}")),
     };
+    // Section 4: R and Reserved3, which a reader should treat as an error if set.
+    if link & 0x0bff_0000 != 0 {
+        return Err(format!("a pcap header with reserved bits in its link type ({link:#010x})"));
+    }
     let link_number = link as u16;
     let interface = Interface {
         link_type: LinkType::from_number(link_number),

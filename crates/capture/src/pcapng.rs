@@ -16,6 +16,9 @@ const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
+/// A type outside those that are read, in the range that section 3.1 reserves for local use.
+const UNREAD: u32 = 1 << 31;
+
 /// Type, two lengths: the block of section 3.1 with an empty body.
 const SMALLEST: u32 = 12;
 /// Bytes of a Section Header Block without options.
@@ -102,7 +105,7 @@ impl Walker {
                 return Found::Stop(Step::End);
             }
         }
-        if let Some(rule) = length_rule(kind, length) {
+        if let Some(rule) = length_rule(if self.skip_section { UNREAD } else { kind }, length) {
             self.note(self.offset, ahead, Reason::BlockLength { kind, length, rule });
             return Found::Stop(Step::End);
         }
@@ -160,6 +163,8 @@ impl Walker {
     #[inline(always)]
     fn take<const BIG: bool>(&mut self, block: &Block<'_>, entries: &mut Vec<Entry>) -> Result<(), Reason> {
         match block.kind {
+            SECTION_HEADER => self.take_section::<BIG>(block),
+            _ if self.skip_section => {}
             ENHANCED_PACKET => {
                 // Section 4.3: interface, timestamp (2), captured, original, data.
                 let interface = u32_at::<BIG>(block.bytes, 8).unwrap_or(0);
@@ -172,7 +177,6 @@ impl Walker {
             }
             SIMPLE_PACKET => self.take_simple_packet::<BIG>(block, entries),
             INTERFACE_DESCRIPTION => self.take_interface::<BIG>(block)?,
-            SECTION_HEADER => self.take_section::<BIG>(block)?,
             // Name resolution, interface statistics, decryption secrets, custom and unknown blocks carry no
             // frames (sections 4.4 to 4.8); section 3.1 has readers skip what they do not know.
             _ => {}
@@ -230,15 +234,17 @@ impl Walker {
     }
 
     /// Section 4.1. The section length is for skipping a section unread and of no use here.
-    fn take_section<const BIG: bool>(&mut self, block: &Block<'_>) -> Result<(), Reason> {
+    fn take_section<const BIG: bool>(&mut self, block: &Block<'_>) {
         let major = u16_at::<BIG>(block.bytes, 12).unwrap_or(0);
         let minor = u16_at::<BIG>(block.bytes, 14).unwrap_or(0);
-        if major != 1 {
-            return Err(Reason::SectionVersion { major, minor });
-        }
         self.sections += 1;
         self.section_base = self.interfaces.len();
-        Ok(())
+        // A later minor version is to be readable by programs that know an earlier one; 1.2 is in use. Section
+        // 3.4 wants a section of another version skipped.
+        self.skip_section = major != 1;
+        if self.skip_section {
+            self.note(block.offset, block.ahead, Reason::SectionVersion { major, minor });
+        }
     }
 
     /// Section 4.2.
@@ -260,7 +266,10 @@ impl Walker {
             timestamp_back: 16,
             split_seconds: false,
         };
-        read_options::<BIG>(block.bytes.get(16..block.bytes.len() - 4).unwrap_or_default(), &mut interface);
+        let options = block.bytes.get(16..block.bytes.len() - 4).unwrap_or_default();
+        if let Err((code, length)) = read_options::<BIG>(options, &mut interface) {
+            self.note(block.offset, block.ahead, Reason::OptionLength { code, length });
+        }
         Arc::make_mut(&mut self.interfaces).push(interface);
         Ok(())
     }
@@ -290,20 +299,27 @@ fn length_rule(kind: u32, length: u32) -> Option<&'static str> {
     }
 }
 
-/// Options of an Interface Description Block (sections 3.5 and 4.2). A malformed list ends the reading of the
-/// options; the interface keeps what was read, and frames do not depend on it.
-fn read_options<const BIG: bool>(mut options: &[u8], interface: &mut Interface) {
+/// Options of an Interface Description Block (sections 3.5 and 4.2). Err names the first one of wrong length;
+/// the interface keeps the others, as section 3.5 allows.
+fn read_options<const BIG: bool>(mut options: &[u8], interface: &mut Interface) -> Result<(), (u16, u16)> {
+    const END: u16 = 0;
     const IF_NAME: u16 = 2;
     const IF_TSRESOL: u16 = 9;
     const IF_FCSLEN: u16 = 13;
     const IF_TSOFFSET: u16 = 14;
+    let mut wrong = Ok(());
     while let (Some(code), Some(length)) = (u16_at::<BIG>(options, 0), u16_at::<BIG>(options, 2)) {
-        let length = usize::from(length);
-        let (Some(value), 1..) = (options.get(4..4 + length), code) else { return };
+        if code == END {
+            break;
+        }
+        let Some(value) = options.get(4..4 + usize::from(length)) else {
+            return wrong.and(Err((code, length)));
+        };
         match (code, value) {
             (IF_NAME, name) => {
-                let name = String::from_utf8_lossy(name);
-                interface.name = Some(name.trim_end_matches('\0').into());
+                // A zero ends a string.
+                let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+                interface.name = Some(String::from_utf8_lossy(name).into());
             }
             (IF_TSRESOL, &[resolution]) => {
                 let exponent = resolution & 0x7f;
@@ -313,17 +329,18 @@ fn read_options<const BIG: bool>(mut options: &[u8], interface: &mut Interface) 
                     TimestampUnit::Binary(exponent)
                 };
             }
-            // Stated in bits.
-            (IF_FCSLEN, &[bits]) => interface.fcs_bytes = Some(bits / 8),
-            (IF_TSOFFSET, seconds) => {
-                if let Some(&raw) = seconds.first_chunk::<8>() {
-                    interface.offset_s = if BIG { i64::from_be_bytes(raw) } else { i64::from_le_bytes(raw) };
-                }
+            // The text says bits, its example ("4") can only be bytes: anything but whole bytes is unknown.
+            (IF_FCSLEN, &[bits]) => interface.fcs_bytes = bits.is_multiple_of(8).then_some(bits / 8),
+            (IF_TSOFFSET, &[a, b, c, d, e, f, g, h]) => {
+                let raw = [a, b, c, d, e, f, g, h];
+                interface.offset_s = if BIG { i64::from_be_bytes(raw) } else { i64::from_le_bytes(raw) };
             }
+            (IF_TSRESOL | IF_FCSLEN | IF_TSOFFSET, _) => wrong = wrong.and(Err((code, length))),
             _ => {}
         }
-        options = options.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
+        options = options.get(4 + value.len().next_multiple_of(4)..).unwrap_or_default();
     }
+    wrong
 }
 
 /// Byte order of the section header in `head`, if that is what it is.

@@ -115,13 +115,21 @@ pub enum Reason {
         /// The magic, read as little endian.
         found: u32,
     },
-    /// A section of a pcapng version that is not 1.x: the rest of the file cannot be read.
-    #[error("section of pcapng version {major}.{minor}, only 1.x is known: the rest cannot be read")]
+    /// A section of a pcapng version that is not 1.x. It was left out.
+    #[error("section of pcapng version {major}.{minor}, only 1.x is known (section left out)")]
     SectionVersion {
         /// Major version.
         major: u16,
         /// Minor version.
         minor: u16,
+    },
+    /// An option of an interface has a length that it cannot have. It was ignored.
+    #[error("interface description with option {code} of {length} bytes (option ignored)")]
+    OptionLength {
+        /// Option Type.
+        code: u16,
+        /// Option Length.
+        length: u16,
     },
     /// A packet block claims more captured bytes than it holds. It was left out.
     #[error("packet block claims {claimed} captured bytes but holds {room} (left out)")]

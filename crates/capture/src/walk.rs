@@ -67,6 +67,8 @@ pub(crate) struct Walker {
     /// Index of the current section's first interface.
     pub(crate) section_base: usize,
     pub(crate) sections: u32,
+    /// The current section is of an unknown version.
+    pub(crate) skip_section: bool,
     pub(crate) big_endian: bool,
     pub(crate) problems: Vec<Problem>,
     pub(crate) problems_omitted: u64,

@@ -1,0 +1,147 @@
+//! gzip and Zstandard, whole, in several parts, cut off and damaged.
+
+mod build;
+
+use std::io::Write;
+
+use build::{Bytes, messages, read_bytes};
+use flate2::write::GzEncoder;
+use proptest::prelude::*;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use rxlane_capture::{Capture, Compression};
+
+fn capture_of(frames: u32) -> Vec<u8> {
+    let mut file = Bytes::new(false);
+    file.pcap_header(0xa1b2_c3d4, 4, 65535, 1);
+    let mut random = 1u32;
+    for at in 0..frames {
+        let data: Vec<u8> = (0..at % 300)
+            .map(|place| {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                if place % 4 == 0 { (random >> 24) as u8 } else { place as u8 }
+            })
+            .collect();
+        file.pcap_record(at, 0, &data, data.len() as u32);
+    }
+    file.out
+}
+
+fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(data).expect("in memory");
+    encoder.finish().expect("in memory")
+}
+
+fn zstd(data: &[u8]) -> Vec<u8> {
+    compress_to_vec(data, CompressionLevel::Fastest)
+}
+
+/// A frame by hand (RFC 8878 section 3.1.1): window of 8 MiB, optionally a checksum, raw blocks.
+fn zstd_raw(data: &[u8], checksum: Option<u32>) -> Vec<u8> {
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, if checksum.is_some() { 4 } else { 0 }, 13 << 3];
+    let blocks: Vec<&[u8]> = data.chunks(1000).collect();
+    for (at, block) in blocks.iter().enumerate() {
+        let header = (block.len() as u32) << 3 | u32::from(at + 1 == blocks.len());
+        frame.extend(&header.to_le_bytes()[..3]);
+        frame.extend_from_slice(block);
+    }
+    frame.extend(checksum.iter().flat_map(|sum| sum.to_le_bytes()));
+    frame
+}
+
+#[test]
+fn packed_captures_read_like_unpacked_ones() {
+    let plain = capture_of(2000);
+    let (expected, _) = read_bytes(&plain);
+    let (first, second) = plain.split_at(plain.len() / 3);
+    let skippable = [&[0x53, 0x2a, 0x4d, 0x18, 5, 0, 0, 0][..], b"index"].concat();
+    for (packed, compression) in [
+        (gzip(&plain), Compression::Gzip),
+        ([gzip(first), gzip(second)].concat(), Compression::Gzip),
+        (zstd(&plain), Compression::Zstd),
+        (zstd_raw(&plain, None), Compression::Zstd),
+        (
+            [&skippable[..], &zstd(first), &skippable, &zstd_raw(second, None), &skippable].concat(),
+            Compression::Zstd,
+        ),
+    ] {
+        let file = tempfile::NamedTempFile::new().expect("temporary file");
+        std::fs::write(file.path(), &packed).expect("write");
+        let capture = Capture::open(file.path()).expect("capture");
+        assert_eq!(capture.compression(), compression);
+        let progress = capture.progress();
+        let (seen, report) = build::read(capture);
+        assert_eq!(messages(&report), [""; 0]);
+        assert!(seen == expected, "{} frames instead of {}", seen.len(), expected.len());
+        assert_eq!((progress.bytes(), progress.total()), (packed.len() as u64, Some(packed.len() as u64)));
+        let (frames, report) = Capture::from_reader(std::io::Cursor::new(packed), "memory")
+            .expect("capture")
+            .read_parallel(2, |_| 0, |frames, batch| *frames += batch.len());
+        assert_eq!((frames.iter().sum::<usize>(), report.frames), (2000, 2000));
+    }
+}
+
+#[test]
+fn packed_data_cut_off_gives_the_records_before() {
+    let plain = capture_of(300);
+    for (packed, least) in [(gzip(&plain), 100), (zstd(&plain), 0), (zstd_raw(&plain, None), 140)] {
+        for cut in (0..packed.len()).step_by(97) {
+            let input = std::io::Cursor::new(packed[..cut].to_vec());
+            let Ok(capture) = Capture::from_reader(input, "memory") else { continue };
+            let (seen, report) = build::read(capture);
+            assert_eq!(seen.len() as u64, report.frames);
+            let last = messages(&report).pop().expect("a problem");
+            assert!(
+                last.contains("of the unpacked data: ") && last.contains(" data is damaged or cut off: "),
+                "{last}"
+            );
+            if cut > packed.len() / 2 {
+                assert!(seen.len() >= least, "{} frames at {cut} of {}", seen.len(), packed.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_checksum_is_reported_after_all_records() {
+    let plain = capture_of(50);
+    let mut packed = gzip(&plain);
+    let crc = packed.len() - 8;
+    packed[crc] ^= 1;
+    for packed in [packed, zstd_raw(&plain, Some(0x1234_5678))] {
+        let (seen, report) = read_bytes(&packed);
+        assert_eq!((seen.len(), report.problems.len()), (50, 1), "{:?}", report.problems);
+    }
+}
+
+#[test]
+fn what_unpacks_to_no_capture_is_refused() {
+    let refusal = |bytes: Vec<u8>| {
+        Capture::from_reader(std::io::Cursor::new(bytes), "memory").expect_err("refused").to_string()
+    };
+    assert_eq!(refusal(gzip(b"")), "memory: no capture: empty");
+    assert_eq!(
+        refusal(zstd(b"text")),
+        "memory: no capture: starts with 74 65 78 74, neither pcap nor pcapng"
+    );
+    let cut = refusal(gzip(&capture_of(9))[..12].to_vec());
+    assert!(cut.starts_with("memory: cannot unpack gzip: "), "{cut}");
+    let cut = refusal(vec![0x28, 0xb5, 0x2f, 0xfd]);
+    assert!(cut.starts_with("memory: cannot unpack zstd: "), "{cut}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_packed_data_never_panics(gz in any::<bool>(), at in any::<prop::sample::Index>(), value in any::<u8>()) {
+        let plain = capture_of(40);
+        let mut packed = if gz { gzip(&plain) } else { zstd(&plain) };
+        let at = at.index(packed.len());
+        packed[at] = value;
+        if let Ok(capture) = Capture::from_reader(std::io::Cursor::new(packed), "memory") {
+            let (seen, report) = build::read(capture);
+            prop_assert_eq!(seen.len() as u64, report.frames);
+        }
+    }
+}
