@@ -294,7 +294,7 @@ impl Loader<'_> {
             let at = format!("mode {name}");
             let available = match mode.get("available") {
                 None => None,
-                Some(value) => match self.value(Kind::Tri, value, &join(&at, "available"))? {
+                Some(value) => match self.available(value, &join(&at, "available"))? {
                     Value::Tri(answer) => Some(answer),
                     _ => None,
                 },
@@ -309,6 +309,14 @@ impl Loader<'_> {
             });
         }
         Ok(modes)
+    }
+
+    /// Yes or no, under the source of the mode, or a claim with a source of its own.
+    fn available(&mut self, value: &Toml, at: &str) -> Checked<Value> {
+        let Toml::Table(table) = value else { return self.value(Kind::Tri, value, at) };
+        self.only(table, at, &["is", "source", "note"])?;
+        self.citations(table, at)?;
+        self.value(Kind::Tri, table.get("is").unwrap_or(value), &join(at, "is"))
     }
 
     /// Claims that contradict each other.

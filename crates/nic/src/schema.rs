@@ -84,7 +84,7 @@ impl fmt::Display for Stage {
 }
 
 /// What kind of value a key takes. Every key also takes `"unknown"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `"yes"` or `"no"`.
     Tri,
@@ -123,7 +123,7 @@ impl fmt::Display for Kind {
 }
 
 /// A key of a profile.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     /// Where it belongs.
     pub stage: Stage,
@@ -141,14 +141,6 @@ impl Key {
         format!("{}.{}", self.stage, self.name)
     }
 }
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Key) -> bool {
-        (self.stage, self.name) == (other.stage, other.name)
-    }
-}
-
-impl Eq for Key {}
 
 /// How far into a packet the hash reaches.
 pub const REACH: &[&str] = &["transport", "addresses", "nothing"];
