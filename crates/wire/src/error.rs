@@ -116,7 +116,8 @@ pub enum Field {
 }
 
 impl Field {
-    const fn name(self) -> &'static str {
+    /// The name as it stands in messages.
+    pub const fn name(self) -> &'static str {
         match self {
             Field::Header => "header",
             Field::Version => "version",

@@ -8,6 +8,7 @@
 //! - One module a header: a view over its octets with every field, and the header's rules as `check`
 //!   functions with the section of the specification that they follow. An [`Error`] says which header,
 //!   which field, which rule.
+//! - [`emit`] writes the same headers from plain representations, which parse back to what they were.
 //! - **No panic on any input.** Every access to octets is checked (`clippy::indexing_slicing`, `unwrap_used`
 //!   and `panic` are denied). What voids it: nothing that a caller can pass; arithmetic on offsets assumes
 //!   frames below 4 GiB.
@@ -31,6 +32,7 @@
 
 pub mod cooked;
 pub mod dissect;
+pub mod emit;
 pub mod error;
 pub mod ethernet;
 pub mod extension;

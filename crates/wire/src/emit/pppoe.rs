@@ -1,0 +1,201 @@
+//! Representations of PPPoE, its tags, the PPP protocol field and PPP control packets.
+
+use super::{Emit, EmitError, fits, place};
+use crate::error::{Error, Field, Layer, Rule};
+use crate::ppp::{self, Compression, ControlHeader, PppProtocol};
+use crate::pppoe::{BROADBAND_FORUM, Code, Header, Tag, TagType, tags};
+
+const MAX_U16: usize = u16::MAX as usize;
+
+/// PPPoE header (RFC 2516 section 4), version 1, type 1. View: [`crate::pppoe::Header`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pppoe {
+    /// Code.
+    pub code: Code,
+    /// Session id.
+    pub session: u16,
+    /// Octets behind this header that belong to the packet.
+    pub payload_length: u16,
+}
+
+impl Pppoe {
+    /// Reads the header at the start of `octets`. Errors: not whole, another version or type.
+    pub fn parse(octets: &[u8]) -> Result<Pppoe, Error> {
+        let Some(header) = octets.first_chunk().map(Header::of) else {
+            return Err(Error::new(Layer::Pppoe, Field::Header, Rule::Cut, octets.len(), Header::LENGTH));
+        };
+        header.check_version()?;
+        Ok(Pppoe { code: header.code(), session: header.session(), payload_length: header.length() })
+    }
+}
+
+impl Emit for Pppoe {
+    fn length(&self) -> usize {
+        Header::LENGTH
+    }
+
+    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
+        let octets = place(Layer::Pppoe, Header::LENGTH, buffer)?.put(&[0x11, self.code.0]);
+        Ok(octets.u16(self.session).u16(self.payload_length).length())
+    }
+}
+
+/// One tag of a discovery packet (RFC 2516 appendix A).
+pub type PppoeTag<'a> = Tag<'a>;
+
+impl<'a> Tag<'a> {
+    /// Reads the tag at the start of `octets` and gives it with its length. `None` at End-Of-List and at
+    /// the end. Errors: as [`tags`].
+    pub fn parse(octets: &'a [u8]) -> Result<Option<Tag<'a>>, Error> {
+        tags(octets).next().transpose()
+    }
+}
+
+impl Emit for Tag<'_> {
+    fn length(&self) -> usize {
+        Tag::HEADER_LENGTH + self.value.len()
+    }
+
+    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
+        fits(Layer::PppoeTag, Field::Length, self.value.len(), MAX_U16)?;
+        let octets = place(Layer::PppoeTag, self.length(), buffer)?.u16(self.kind.0);
+        Ok(octets.u16(self.value.len() as u16).put(self.value).length())
+    }
+}
+
+/// The tags of a discovery packet, in order. The counterpart of [`tags`], which reads them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PppoeTags<'a>(pub &'a [Tag<'a>]);
+
+impl Emit for PppoeTags<'_> {
+    fn length(&self) -> usize {
+        self.0.iter().map(Emit::length).sum()
+    }
+
+    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
+        let needed = self.length();
+        fits(Layer::Pppoe, Field::Length, needed, MAX_U16)?;
+        let available = buffer.len();
+        let Some(mut rest) = buffer.get_mut(..needed) else {
+            return Err(EmitError::BufferShort { layer: Layer::PppoeTag, needed, available });
+        };
+        for tag in self.0 {
+            let length = tag.emit(rest)?;
+            rest = rest.get_mut(length..).unwrap_or_default();
+        }
+        Ok(needed)
+    }
+}
+
+/// The line identification that an access node inserts (TR-101 section 3.9.2): a Vendor-Specific tag of the
+/// Broadband Forum with sub-options 1 and 2. An empty id is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineIdentification<'a> {
+    /// Agent circuit id, at most 63 octets.
+    pub circuit: &'a [u8],
+    /// Agent remote id, at most 63 octets.
+    pub remote: &'a [u8],
+}
+
+impl<'a> LineIdentification<'a> {
+    /// TR-101 section 3.9.2, R-124 and R-125: no longer than 63 octets.
+    const MAX_ID: usize = 63;
+
+    /// Reads the two ids from a tag; `None` for any other tag. Errors: a sub-option that does not fit.
+    pub fn parse(tag: &Tag<'a>) -> Result<Option<LineIdentification<'a>>, Error> {
+        let Some(items) = tag.line_identification() else { return Ok(None) };
+        let mut found = LineIdentification { circuit: &[], remote: &[] };
+        for item in items {
+            match item? {
+                (1, value) => found.circuit = value,
+                (2, value) => found.remote = value,
+                _ => {}
+            }
+        }
+        Ok(Some(found))
+    }
+
+    fn sub_options(&self) -> impl Iterator<Item = (u8, &'a [u8])> {
+        [(1, self.circuit), (2, self.remote)].into_iter().filter(|(_, value)| !value.is_empty())
+    }
+}
+
+impl Emit for LineIdentification<'_> {
+    fn length(&self) -> usize {
+        Tag::HEADER_LENGTH + 4 + self.sub_options().map(|(_, value)| 2 + value.len()).sum::<usize>()
+    }
+
+    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
+        for (_, value) in self.sub_options() {
+            fits(Layer::PppoeTag, Field::Option, value.len(), LineIdentification::MAX_ID)?;
+        }
+        let octets = place(Layer::PppoeTag, self.length(), buffer)?.u16(TagType::VENDOR_SPECIFIC.0);
+        let octets = octets.u16((self.length() - Tag::HEADER_LENGTH) as u16).u32(BROADBAND_FORUM);
+        Ok(self
+            .sub_options()
+            .fold(octets, |octets, (kind, value)| octets.put(&[kind, value.len() as u8]).put(value))
+            .length())
+    }
+}
+
+/// The PPP protocol field, two octets, which is how PPPoE wants it (RFC 2516 section 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ppp {
+    /// Protocol.
+    pub protocol: PppProtocol,
+}
+
+impl Ppp {
+    /// Reads the field at the start of `octets`. Errors: as [`ppp::protocol`] with compression forbidden.
+    pub fn parse(octets: &[u8]) -> Result<Ppp, Error> {
+        ppp::protocol(octets, Compression::Forbidden).map(|(protocol, _)| Ppp { protocol })
+    }
+}
+
+impl Emit for Ppp {
+    fn length(&self) -> usize {
+        2
+    }
+
+    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
+        Ok(place(Layer::Ppp, 2, buffer)?.u16(self.protocol.0).length())
+    }
+}
+
+/// An LCP, IPCP, IPV6CP, CCP, PAP or CHAP packet (RFC 1661 section 5). View: [`ControlHeader`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlPacket<'a> {
+    /// Code.
+    pub code: u8,
+    /// Identifier.
+    pub identifier: u8,
+    /// What follows the header: options, a magic number, a name and so on.
+    pub data: &'a [u8],
+}
+
+impl<'a> ControlPacket<'a> {
+    /// Reads the packet at the start of `octets`; octets behind its length are padding. Errors: not whole,
+    /// a length below four or beyond `octets`.
+    pub fn parse(octets: &'a [u8]) -> Result<ControlPacket<'a>, Error> {
+        let cut = |field, rule, limit| Error::new(Layer::PppControl, field, rule, octets.len(), limit);
+        let Some(header) = octets.first_chunk().map(ControlHeader::of) else {
+            return Err(cut(Field::Header, Rule::Cut, ControlHeader::LENGTH));
+        };
+        header.check(octets.len())?;
+        let length = usize::from(header.length());
+        let data = octets.get(ControlHeader::LENGTH..length).unwrap_or_default();
+        Ok(ControlPacket { code: header.code(), identifier: header.identifier(), data })
+    }
+}
+
+impl Emit for ControlPacket<'_> {
+    fn length(&self) -> usize {
+        ControlHeader::LENGTH + self.data.len()
+    }
+
+    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
+        fits(Layer::PppControl, Field::Length, self.length(), MAX_U16)?;
+        let octets = place(Layer::PppControl, self.length(), buffer)?.put(&[self.code, self.identifier]);
+        Ok(octets.u16(self.length() as u16).put(self.data).length())
+    }
+}
