@@ -18,11 +18,16 @@ pub mod catalogue;
 pub mod claim;
 mod load;
 pub mod profile;
+pub mod receiver;
 pub mod schema;
+pub mod sight;
+pub mod spread;
 pub mod tags;
 
 pub use catalogue::{LookupError, builtin, lookup};
 pub use claim::{Citation, Claim, Source, SourceKind, Value};
 pub use load::ProfileError;
 pub use profile::{Knob, KnobValue, Mode, ModeError, Profile};
+pub use receiver::{Fate, Landing, Receiver, Setup, SetupError};
 pub use schema::{Key, Stage};
+pub use sight::{Class, Sight, Why};

@@ -1,0 +1,392 @@
+//! A device as it is set up on one machine: which queue each frame lands on, and which frames are let in.
+
+use crate::schema::{self, Key};
+use crate::sight::{self, Class, Sight, Why};
+use crate::{Profile, Value};
+use rss::{
+    FlowHash, HashFields, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, TableError,
+    TableShape, UnitError, Unmatched,
+};
+use wire::{Dissection, Fragment};
+
+/// Queues that are assumed where neither the caller nor the profile says fewer: a quad-core router's.
+pub const USUAL_QUEUES: u16 = 4;
+
+/// How the device is set up, as far as it differs from the profile's defaults.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// Receive queues in use.
+    pub queues: Option<u16>,
+    /// Hash key; without one, Microsoft's verification key, under which results can be checked by hand.
+    pub key: Option<HashKey>,
+    /// Content of the indirection table, one queue an entry.
+    pub table: Option<Vec<u16>>,
+    /// Hash fields per flow type.
+    pub fields: Vec<FlowHash>,
+}
+
+/// What cannot be set up on a device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// More queues than the device has, or none.
+    #[error("{nic} has 1 to {most} receive queues for RSS, not {asked}")]
+    Queues {
+        /// Device.
+        nic: String,
+        /// Its queues.
+        most: u64,
+        /// What was asked for.
+        asked: u16,
+    },
+    /// The driver does not let the fields of this flow type be changed.
+    #[error("{nic}: hash fields of {flow} cannot be changed (those of {settable} can)")]
+    Fields {
+        /// Device.
+        nic: String,
+        /// What was asked for.
+        flow: String,
+        /// What can be changed.
+        settable: String,
+    },
+    /// The table does not fit the device.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// Key or fields do not fit the hash unit.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+}
+
+/// Where a frame lands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Landing {
+    /// Type, [`HashType::None`] where the frame is not hashed.
+    pub hash_type: HashType,
+    /// Value, 0 where the frame is not hashed.
+    pub hash: u32,
+    /// Queue; `None` where the profile does not say.
+    pub queue: Option<u16>,
+}
+
+/// What happens to all frames of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fate {
+    /// How far the parser comes.
+    pub sight: Sight,
+    /// Why.
+    pub why: Why,
+    /// Type of hash.
+    pub hash_type: HashType,
+    /// The longest frame let in, octets without FCS; `None` where the profile does not say.
+    pub longest: Option<u32>,
+}
+
+/// A device as it is set up.
+pub struct Receiver {
+    profile: Profile,
+    unit: Option<HashUnit>,
+    table: Result<IndirectionTable, Option<u16>>,
+    unmatched: Option<Unmatched>,
+    queues: u16,
+    key: HashKey,
+}
+
+impl Receiver {
+    /// Sets the device up. Errors: what the device or its driver would refuse.
+    pub fn new(profile: Profile, setup: &Setup) -> Result<Receiver, SetupError> {
+        let most = profile.int(schema::RX_QUEUES);
+        let queues = setup.queues.unwrap_or_else(|| {
+            let most = most.unwrap_or(u64::from(USUAL_QUEUES));
+            u16::try_from(most).unwrap_or(USUAL_QUEUES).min(USUAL_QUEUES)
+        });
+        if queues == 0 || most.is_some_and(|most| u64::from(queues) > most) {
+            let (nic, most) = (profile.name(), most.unwrap_or(u64::from(u16::MAX)));
+            return Err(SetupError::Queues { nic, most, asked: queues });
+        }
+        let key = setup.key.clone().unwrap_or(HashKey::MICROSOFT);
+        let unit = unit(&profile, &key, &setup.fields)?;
+        let table = match profile.text(schema::SELECTION) {
+            Some("rss") => Ok(table(&profile, queues, setup.table.as_deref())?),
+            Some("single") => Err(Some(0)),
+            _ if queues == 1 => Err(Some(0)),
+            _ => Err(None),
+        };
+        let unmatched = match profile.text(schema::UNHASHED_FRAMES) {
+            Some("entry-0") => Some(Unmatched::EntryZero),
+            Some("queue-0") => Some(Unmatched::QueueZero),
+            _ => None,
+        };
+        Ok(Receiver { profile, unit, table, unmatched, queues, key })
+    }
+
+    /// The device.
+    pub const fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Receive queues in use.
+    pub const fn queues(&self) -> u16 {
+        self.queues
+    }
+
+    /// The hash key in use.
+    pub const fn key(&self) -> &HashKey {
+        &self.key
+    }
+
+    /// The indirection table; `None` where the device has none that chooses the queue.
+    pub fn table(&self) -> Option<&IndirectionTable> {
+        self.table.as_ref().ok()
+    }
+
+    /// What happens to frames of the class of `dissection`.
+    pub fn fate(&self, class: &Class, dissection: &Dissection) -> Fate {
+        let (mut sight, mut why) = sight::sight(&self.profile, class);
+        let mut hash_type = HashType::None;
+        match (sight, &self.unit) {
+            (Sight::Transport | Sight::Addresses, Some(unit)) => {
+                if let Some(packet) = packet(sight, dissection, &[]) {
+                    hash_type = unit.choose(&packet);
+                }
+            }
+            (Sight::Transport | Sight::Addresses, None) => {
+                (sight, why) = (Sight::Unknown, Why::Lacks(self.lacking_hash()));
+            }
+            _ => {}
+        }
+        Fate { sight, why, hash_type, longest: self.longest(class) }
+    }
+
+    /// Where `frame` lands, whose class has this fate.
+    #[inline]
+    pub fn land(&self, fate: &Fate, frame: &[u8], dissection: &Dissection) -> Landing {
+        let nowhere = Landing { hash_type: HashType::None, hash: 0, queue: None };
+        let table = match &self.table {
+            Ok(table) => table,
+            Err(queue) => return Landing { queue: *queue, ..nowhere },
+        };
+        match (&self.unit, fate.hash_type) {
+            _ if fate.sight == Sight::Unknown => nowhere,
+            (Some(unit), hash_type) if hash_type != HashType::None => {
+                let Some(packet) = packet(fate.sight, dissection, frame) else { return nowhere };
+                let (hash_type, hash) = unit.hash(&packet);
+                Landing { hash_type, hash, queue: Some(table.lookup(hash)) }
+            }
+            _ => Landing { queue: self.unmatched.map(|rule| table.unmatched(rule)), ..nowhere },
+        }
+    }
+
+    /// The claim for want of which it is unknown what is hashed.
+    fn lacking_hash(&self) -> Key {
+        match self.profile.words(schema::HASH_FUNCTIONS) {
+            Some([first, ..]) if first == "toeplitz" => schema::TYPES_DEFAULT,
+            _ => schema::HASH_FUNCTIONS,
+        }
+    }
+
+    fn longest(&self, class: &Class) -> Option<u32> {
+        let tpids = class.tpids();
+        let allowed = match self.profile.ints(schema::TAG_ALLOWANCE) {
+            Some(allowed) => tpids.first().is_none_or(|outer| allowed.contains(&u64::from(*outer))),
+            None => true,
+        };
+        let key = match tpids.len() {
+            _ if !allowed => schema::FRAME_UNTAGGED,
+            0 => schema::FRAME_UNTAGGED,
+            1 => schema::FRAME_ONE_TAG,
+            _ => schema::FRAME_TWO_TAGS,
+        };
+        self.profile.int(key).and_then(|longest| u32::try_from(longest).ok())
+    }
+}
+
+/// What the hash unit sees of a packet.
+#[inline]
+fn packet(sight: Sight, dissection: &Dissection, frame: &[u8]) -> Option<Packet> {
+    let flow = *dissection.flow()?;
+    Some(Packet {
+        flow,
+        // A parser that does not reach the ports sees what it sees of a fragment.
+        fragment: sight == Sight::Addresses || dissection.fragment() != Fragment::None,
+        home_address: dissection.home_address(frame),
+        routing2_destination: dissection.routing2_destination(frame),
+    })
+}
+
+/// The hash unit at its defaults, then as set up; `None` where the profile does not say what is hashed, or
+/// where it is no Toeplitz hash.
+fn unit(profile: &Profile, key: &HashKey, fields: &[FlowHash]) -> Result<Option<HashUnit>, SetupError> {
+    if profile.words(schema::HASH_FUNCTIONS).and_then(|functions| functions.first()).map(String::as_str)
+        != Some("toeplitz")
+    {
+        return Ok(None);
+    }
+    let Some(types) = default_types(profile) else { return Ok(None) };
+    let mut unit = HashUnit::new(key, types)?;
+    for setting in fields {
+        check_settable(profile, setting)?;
+        unit.set_flow(*setting)?;
+    }
+    Ok(Some(unit))
+}
+
+const FIELD_KEYS: [(Key, HashType, HashType); 6] = [
+    (schema::FIELDS_TCP4, HashType::TcpIpv4, HashType::Ipv4),
+    (schema::FIELDS_UDP4, HashType::UdpIpv4, HashType::Ipv4),
+    (schema::FIELDS_SCTP4, HashType::SctpIpv4, HashType::Ipv4),
+    (schema::FIELDS_TCP6, HashType::TcpIpv6, HashType::Ipv6),
+    (schema::FIELDS_UDP6, HashType::UdpIpv6, HashType::Ipv6),
+    (schema::FIELDS_SCTP6, HashType::SctpIpv6, HashType::Ipv6),
+];
+
+/// The enabled types: as claimed, or where only the default fields are claimed, those that they imply.
+fn default_types(profile: &Profile) -> Option<HashTypes> {
+    if let Some(words) = profile.words(schema::TYPES_DEFAULT) {
+        return Some(HashTypes::from_iter(words.iter().filter_map(|word| hash_type(word))));
+    }
+    let mut types = HashTypes::NONE;
+    for (key, with_ports, plain) in FIELD_KEYS {
+        match profile.text(key).map(str::parse::<HashFields>) {
+            Some(Ok(fields)) if fields.contains(HashFields::ADDRESSES_AND_PORTS) => types.insert(with_ports),
+            Some(Ok(fields)) if fields.contains(HashFields::ADDRESSES) => types.insert(plain),
+            _ => {}
+        }
+    }
+    (!types.is_empty()).then_some(types)
+}
+
+fn hash_type(word: &str) -> Option<HashType> {
+    Some(match word {
+        "ip4" => HashType::Ipv4,
+        "tcp4" => HashType::TcpIpv4,
+        "udp4" => HashType::UdpIpv4,
+        "sctp4" => HashType::SctpIpv4,
+        "ip6" => HashType::Ipv6,
+        "tcp6" => HashType::TcpIpv6,
+        "udp6" => HashType::UdpIpv6,
+        "sctp6" => HashType::SctpIpv6,
+        "ip6ex" => HashType::Ipv6Ex,
+        "tcp6ex" => HashType::TcpIpv6Ex,
+        "udp6ex" => HashType::UdpIpv6Ex,
+        _ => return None,
+    })
+}
+
+/// Whether the driver would take the setting: it can be changed, or is the default already.
+fn check_settable(profile: &Profile, setting: &FlowHash) -> Result<(), SetupError> {
+    let Some(settable) = profile.words(schema::FIELDS_SETTABLE) else { return Ok(()) };
+    let flow = setting.flow.name();
+    let claimed = |name: &str| match profile.claim(schema::find(schema::Stage::Hash, name)?)?.value {
+        Value::Text(ref fields) => fields.parse::<HashFields>().ok(),
+        _ => None,
+    };
+    let default = claimed(&format!("fields_{flow}"));
+    if settable.iter().any(|name| name == flow) || default == Some(setting.fields) {
+        return Ok(());
+    }
+    let settable = if settable.is_empty() { "no flow type".to_owned() } else { settable.join(", ") };
+    Err(SetupError::Fields { nic: profile.name(), flow: flow.to_owned(), settable })
+}
+
+/// The indirection table: as given, or as the driver fills it. An unknown way of filling is taken for the
+/// kernel's own (`ethtool_rxfh_indir_default`, striped).
+fn table(profile: &Profile, queues: u16, given: Option<&[u16]>) -> Result<IndirectionTable, SetupError> {
+    let sizes = profile.ints(schema::TABLE_SIZES).unwrap_or(&[128]);
+    let default = sizes.first().copied().unwrap_or(128) as usize;
+    let entries = match given {
+        Some(given) if sizes.contains(&(given.len() as u64)) => given.len(),
+        _ => default,
+    };
+    let bits = profile.int(schema::ENTRY_BITS).and_then(|bits| u32::try_from(bits).ok()).unwrap_or(16);
+    let shape = TableShape::new(entries, bits.min(16))?;
+    let table = match (given, profile.text(schema::TABLE_DEFAULT)) {
+        (Some(given), _) => IndirectionTable::explicit(shape, given)?,
+        (None, Some("blocks")) => {
+            let blocks: Vec<u16> =
+                (0..entries).map(|entry| (entry * usize::from(queues) / entries) as u16).collect();
+            IndirectionTable::explicit(shape, &blocks)?
+        }
+        (None, _) => IndirectionTable::equal(shape, u32::from(queues), 0)?,
+    };
+    table.check_queues(u32::from(queues))?;
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{Link, dissect};
+
+    fn frame(tags: &[u16], pppoe: bool, ports: (u16, u16)) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        for tpid in tags {
+            frame.extend(tpid.to_be_bytes());
+            frame.extend([0, 7]);
+        }
+        if pppoe {
+            frame.extend([0x88, 0x64, 0x11, 0, 0, 9, 0, 42, 0, 0x21]);
+        } else {
+            frame.extend([8, 0]);
+        }
+        frame.extend([0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0, 66, 9, 149, 187, 161, 142, 100, 80]);
+        frame.extend(ports.0.to_be_bytes());
+        frame.extend(ports.1.to_be_bytes());
+        frame.extend([0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+        frame
+    }
+
+    fn land(receiver: &Receiver, frame: &[u8]) -> (Fate, Landing) {
+        let dissection = dissect(Link::Ethernet, frame, frame.len());
+        assert!(dissection.error().is_none(), "{:?}", dissection.error());
+        let fate = receiver.fate(&Class::of(&dissection), &dissection);
+        let landing = receiver.land(&fate, frame, &dissection);
+        (fate, landing)
+    }
+
+    fn i210(setup: &Setup) -> Receiver {
+        Receiver::new(crate::lookup("i210").unwrap(), setup).unwrap()
+    }
+
+    #[test]
+    fn an_i210_hashes_tcp_and_puts_pppoe_on_queue_0() {
+        let receiver = i210(&Setup::default());
+        let (fate, landing) = land(&receiver, &frame(&[], false, (2794, 1766)));
+        assert_eq!((fate.why, landing.hash_type, landing.hash), (Why::Clear, HashType::TcpIpv4, 0x51cc_c178));
+        // Index 0x78 = 120 of 128 in four blocks.
+        assert_eq!(landing.queue, Some(3));
+        let (fate, landing) = land(&receiver, &frame(&[], true, (2794, 1766)));
+        assert_eq!(fate.why, Why::Header(schema::PPPOE));
+        assert_eq!(landing, Landing { hash_type: HashType::None, hash: 0, queue: Some(0) });
+    }
+
+    #[test]
+    fn an_i210_sees_through_one_tag_and_stops_at_two() {
+        let receiver = i210(&Setup::default());
+        assert_eq!(land(&receiver, &frame(&[0x8100], false, (1, 2))).1.hash_type, HashType::TcpIpv4);
+        let (fate, landing) = land(&receiver, &frame(&[0x88a8, 0x8100], false, (1, 2)));
+        assert_eq!(fate.why, Why::Tags(vec![0x88a8, 0x8100]));
+        assert_eq!(landing.queue, Some(0));
+    }
+
+    #[test]
+    fn a_table_and_a_key_of_ones_own() {
+        let setup = Setup { queues: Some(2), table: Some([1; 128].into()), ..Setup::default() };
+        assert_eq!(land(&i210(&setup), &frame(&[], false, (1, 2))).1.queue, Some(1));
+        let wrong = Setup { queues: Some(2), table: Some([3; 128].into()), ..Setup::default() };
+        let error = Receiver::new(crate::lookup("i210").unwrap(), &wrong).err().unwrap();
+        assert_eq!(error.to_string(), "indirection table: entry 0 names queue 3, and there are 2");
+    }
+
+    #[test]
+    fn what_the_driver_refuses_is_refused() {
+        let refuse =
+            |setup: Setup| Receiver::new(crate::lookup("i210").unwrap(), &setup).err().unwrap().to_string();
+        assert_eq!(
+            refuse(Setup { queues: Some(8), ..Setup::default() }),
+            "i210 has 1 to 4 receive queues for RSS, not 8"
+        );
+        assert_eq!(
+            refuse(Setup { fields: vec!["tcp4=sd".parse().unwrap()], ..Setup::default() }),
+            "i210: hash fields of tcp4 cannot be changed (those of udp4, udp6 can)"
+        );
+    }
+}
