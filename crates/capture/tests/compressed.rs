@@ -102,6 +102,66 @@ fn packed_data_cut_off_gives_the_records_before() {
     }
 }
 
+/// A member whose header has every optional part (RFC 1952 section 2.3).
+fn gzip_with_full_header(data: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::GzBuilder::new()
+        .extra(vec![7; 300])
+        .filename("a capture")
+        .comment("of something")
+        .write(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(data).expect("in memory");
+    let mut packed = encoder.finish().expect("in memory");
+    let end_of_header = 10 + 2 + 300 + 10 + 13;
+    packed[3] |= 2;
+    let mut crc = flate2::Crc::new();
+    crc.update(&packed[..end_of_header]);
+    packed.splice(end_of_header..end_of_header, (crc.sum() as u16).to_le_bytes());
+    packed
+}
+
+#[test]
+fn gzip_headers_with_every_part_and_padding_behind() {
+    let plain = capture_of(20);
+    let packed = gzip_with_full_header(&plain);
+    let (seen, report) = read_bytes(&[&packed[..], &[0; 5000]].concat());
+    assert_eq!((seen.len(), messages(&report).len()), (20, 0), "{:?}", report.problems);
+
+    let (seen, report) = read_bytes(&[&packed[..], b"garbage behind"].concat());
+    assert_eq!(seen.len(), 20);
+    let last = messages(&report).pop().expect("a problem");
+    assert!(last.ends_with("data behind the last member is not gzip"), "{last}");
+
+    for (at, message) in [(20, "header checksum is wrong"), (3, "flags 0x9e")] {
+        let mut wrong = packed.clone();
+        wrong[at] ^= 0x80;
+        let error =
+            Capture::from_reader(std::io::Cursor::new(wrong), "memory").expect_err("refused").to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn everything_before_damaged_gzip_data_is_read() {
+    // Stored blocks, so that it is known what lies before the damage.
+    let plain = capture_of(1000);
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::none());
+    encoder.write_all(&plain).expect("in memory");
+    let mut packed = encoder.finish().expect("in memory");
+    let second = 10 + 5 + usize::from(u16::from_le_bytes([packed[11], packed[12]]));
+    packed[second] = 7; // A block of the reserved type 3, RFC 1951 section 3.2.3.
+    let before = second - 15;
+    assert!(before > 10_000 && before < plain.len());
+    let (expected, _) = read_bytes(&plain[..before]);
+    for chunk in [1, 1000, 1 << 20] {
+        let mut capture =
+            Capture::from_reader(std::io::Cursor::new(packed.clone()), "memory").expect("capture");
+        capture.set_chunk_size(chunk);
+        let (seen, report) = build::read(capture);
+        assert!(seen == expected, "{} frames instead of {}", seen.len(), expected.len());
+        assert!(messages(&report).pop().is_some_and(|last| last.contains("gzip data is damaged")));
+    }
+}
+
 #[test]
 fn a_wrong_checksum_is_reported_after_all_records() {
     let plain = capture_of(50);
