@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod nics;
 mod output;
 mod rss_command;
 
@@ -22,6 +23,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show what is known of network cards, each claim with its source.
+    Nics(nics::NicsArguments),
     /// Compute and check receive-side scaling by hand.
     Rss(rss_command::RssArguments),
 }
@@ -29,6 +32,7 @@ enum Command {
 impl Command {
     fn run(self, out: &mut Output) -> CommandResult {
         match self {
+            Command::Nics(arguments) => arguments.run(out),
             Command::Rss(arguments) => arguments.run(out),
         }
     }

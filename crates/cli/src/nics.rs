@@ -1,0 +1,484 @@
+//! `rxlane nics`: what is known of network cards, with the sources, and which would spread which traffic.
+
+use crate::output::{CommandResult, Outcome, Output};
+use anstyle::{AnsiColor, Style};
+use nic::profile::Profile;
+use nic::spread::{self, Answer, Traffic, Verdict};
+use nic::{Citation, Claim, Key, Stage, Value, schema};
+use rss::HashType;
+use serde_json::{Map, Value as Json, json};
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+/// Arguments of `rxlane nics`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "A value is yes, no or unknown; what no source tells is unknown. Frame sizes are bytes \
+without FCS.\nExit code: 0, or 1 where --can finds no device, 2 for a name that is none."
+)]
+pub struct NicsArguments {
+    /// A device (i210), a device in another mode (i210+double-vlan), or a profile of your own (./my-nic.toml);
+    /// several stand side by side. Without one, all are listed.
+    names: Vec<String>,
+    /// Which devices would spread such traffic over their queues: words joined by commas out of vlan, qinq,
+    /// a tag stack such as 8100.8100, pppoe, mpls, llc, ipv6, udp, options, extensions.
+    #[arg(long, value_name = "TRAFFIC")]
+    can: Option<Traffic>,
+    /// Print JSON (schema rxlane.nics/1).
+    #[arg(long)]
+    json: bool,
+}
+
+impl NicsArguments {
+    /// Runs the command. Negative: `--can` was asked and no device would.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let named: Vec<Profile> =
+            self.names.iter().map(|name| nic::lookup(name)).collect::<Result<_, _>>()?;
+        let profiles: Cow<[Profile]> =
+            if named.is_empty() { Cow::Borrowed(nic::builtin()?) } else { Cow::Owned(named) };
+        if let Some(traffic) = &self.can {
+            return can(out, &profiles, traffic, self.json);
+        }
+        match profiles.as_ref() {
+            all if self.json => {
+                print_json(out, &json!({"schema": "rxlane.nics/1", "nics": profiles_json(all)}))?
+            }
+            all if self.names.is_empty() => list(out, all)?,
+            [one] => show(out, one)?,
+            several => side_by_side(out, several)?,
+        }
+        Ok(Outcome::Success)
+    }
+}
+
+const HEAD: Style = Style::new().bold();
+const QUIET: Style = Style::new().dimmed();
+const UNKNOWN: &str = "?";
+
+fn print_json(out: &mut Output, value: &Json) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)
+}
+
+/// A claim's value as a cell; `?` where unknown.
+fn cell(profile: &Profile, key: Key) -> String {
+    match profile.claim(key) {
+        None | Some(Claim { value: Value::Unknown, .. }) => UNKNOWN.to_owned(),
+        Some(claim) => claim.value.display(key).to_string(),
+    }
+}
+
+fn list(out: &mut Output, profiles: &[Profile]) -> io::Result<()> {
+    let head = ["name", "driver", "queues", "table", "key", "tags seen", "PPPoE", "UDP", "modes"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for profile in profiles {
+        let driver = profile.words(schema::DRIVERS).and_then(|words| words.first());
+        let driver =
+            driver.map_or(UNKNOWN, |word| word.split_once(':').map_or(word.as_str(), |(_, name)| name));
+        let modes: Vec<String> = profile.modes().iter().map(|mode| format!("+{}", mode.name)).collect();
+        let udp = match (cell(profile, schema::FIELDS_UDP4), cell(profile, schema::FIELDS_UDP6)) {
+            (four, six) if four == six => four,
+            (four, six) => format!("{four}/{six}"),
+        };
+        rows.push(vec![
+            profile.name(),
+            driver.to_owned(),
+            cell(profile, schema::RX_QUEUES),
+            profile
+                .ints(schema::TABLE_SIZES)
+                .and_then(|sizes| sizes.first())
+                .map_or(UNKNOWN.to_owned(), u64::to_string),
+            cell(profile, schema::KEY_BYTES),
+            tags_seen(profile),
+            cell(profile, schema::PPPOE),
+            udp,
+            modes.join(" "),
+        ]);
+    }
+    table(out, &rows)?;
+    let legend = "queues: receive queues for RSS; table: entries of the indirection table; key: bytes; tags seen: \
+                  TPIDs behind which the hash finds IP, ≤2 of them where it sees through so many; UDP: default \
+                  hash fields, s and d addresses, f and n ports; ?: unknown. `rxlane nics NAME` shows everything \
+                  with its source.";
+    writeln!(out)?;
+    paragraph(out, "", legend, QUIET)
+}
+
+/// The tags seen through in short: `8100`, or of several stacks the TPIDs in them and how many tags at most.
+fn tags_seen(profile: &Profile) -> String {
+    let Some(stacks) = profile.stacks(schema::TAGS_THROUGH) else { return UNKNOWN.to_owned() };
+    let stacks: Vec<String> = stacks.iter().map(ToString::to_string).collect();
+    let mut tpids: Vec<&str> = stacks.iter().flat_map(|stack| stack.split('.')).collect();
+    tpids.sort_unstable();
+    tpids.dedup();
+    let most = stacks.iter().map(|stack| stack.split('.').count()).max().unwrap_or_default();
+    match stacks.as_slice() {
+        [] => "none".to_owned(),
+        [one] => one.clone(),
+        _ if most > 1 => format!("≤{most} {}", tpids.join("/")),
+        _ => tpids.join("/"),
+    }
+}
+
+/// Columns as wide as their widest cell; the last one takes what is left and is wrapped.
+fn table(out: &mut Output, rows: &[Vec<String>]) -> io::Result<()> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width_of = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+    };
+    let last = columns.saturating_sub(1);
+    let widths: Vec<usize> = (0..last).map(width_of).collect();
+    let indent: usize = widths.iter().map(|width| width + 2).sum();
+    let room = out.width().saturating_sub(indent).max(16);
+    for (number, row) in rows.iter().enumerate() {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(cell);
+            line.push_str(&" ".repeat(width + 2 - cell.chars().count()));
+        }
+        for (part_number, part) in wrap(row.get(last).map_or("", String::as_str), room).iter().enumerate() {
+            let lead = if part_number == 0 { line.clone() } else { " ".repeat(indent) };
+            let text = format!("{lead}{part}");
+            let text = text.trim_end();
+            writeln!(out, "{}", if number == 0 { out.styled(HEAD, text) } else { text.to_owned() })?;
+        }
+    }
+    Ok(())
+}
+
+/// Lines of at most `room` columns, broken at spaces; at least one line.
+fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let Some(line) = lines.last_mut() else { break };
+        let used = line.chars().count();
+        if used > 0 && used + 1 + word.chars().count() > room {
+            lines.push(word.to_owned());
+        } else {
+            if used > 0 {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+/// `text` wrapped behind `lead`, further lines indented as far.
+fn paragraph(out: &mut Output, lead: &str, text: &str, style: Style) -> io::Result<()> {
+    let indent = lead.chars().count();
+    let room = out.width().saturating_sub(indent).max(20);
+    for (number, line) in wrap(text, room).iter().enumerate() {
+        let lead = if number == 0 { lead.to_owned() } else { " ".repeat(indent) };
+        let line = out.styled(style, line);
+        writeln!(out, "{lead}{line}")?;
+    }
+    Ok(())
+}
+
+const LABEL: usize = 36;
+
+fn show(out: &mut Output, profile: &Profile) -> io::Result<()> {
+    let name = out.styled(HEAD, profile.name());
+    writeln!(out, "{name}  {}", profile.title())?;
+    if !profile.aliases().is_empty() {
+        paragraph(out, "  also     ", &profile.aliases().join(", "), Style::new())?;
+    }
+    if !profile.pci().is_empty() {
+        paragraph(out, "  PCI      ", &profile.pci().join(" "), Style::new())?;
+    }
+    if let Some(mode) = profile.mode() {
+        paragraph(out, "  mode     ", &mode.title, Style::new())?;
+        paragraph(out, "  enable   ", &mode.enable, Style::new())?;
+    }
+    for stage in Stage::ALL {
+        let keys = schema::KEYS.iter().filter(|key| key.stage == stage);
+        let claims: Vec<_> = keys.filter_map(|key| Some((*key, profile.claim(*key)?))).collect();
+        let knobs = if stage == Stage::Moderate { profile.knobs() } else { &[] };
+        if claims.is_empty() && knobs.is_empty() {
+            continue;
+        }
+        heading(out, stage)?;
+        for (key, claim) in claims {
+            claim_lines(out, key.label, &claim.value.display(key).to_string(), claim)?;
+        }
+        for knob in knobs {
+            let default =
+                knob.default.as_deref().map_or(String::new(), |default| format!("default {default}"));
+            label_and_value(out, &knob.name, &default)?;
+            for value in &knob.values {
+                paragraph(out, &format!("      {:<10} ", value.set), &value.means, Style::new())?;
+            }
+            remarks(out, knob.note.as_deref(), &knob.citations)?;
+        }
+    }
+    modes(out, profile)?;
+    silent(out, profile)?;
+    writeln!(out, "\n{}", out.styled(HEAD, "sources"))?;
+    for (name, source) in profile.sources() {
+        let url = source.url.as_deref().map_or(String::new(), |url| format!(" <{url}>"));
+        paragraph(
+            out,
+            &format!("  {name:<8} "),
+            &format!("{} ({}){url}", source.title, source.kind.name()),
+            QUIET,
+        )?;
+    }
+    Ok(())
+}
+
+fn heading(out: &mut Output, stage: Stage) -> io::Result<()> {
+    writeln!(out, "\n{}  {}", out.styled(HEAD, stage), out.styled(QUIET, stage.question()))
+}
+
+fn label_and_value(out: &mut Output, label: &str, value: &str) -> io::Result<()> {
+    let style = match value {
+        "yes" => AnsiColor::Green.on_default(),
+        "no" => AnsiColor::Red.on_default(),
+        "unknown" => AnsiColor::Yellow.on_default(),
+        _ => Style::new(),
+    };
+    paragraph(out, &format!("  {label:<LABEL$}  "), value, style)
+}
+
+fn claim_lines(out: &mut Output, label: &str, value: &str, claim: &Claim) -> io::Result<()> {
+    label_and_value(out, label, value)?;
+    remarks(out, claim.note.as_deref(), &claim.citations)
+}
+
+fn remarks(out: &mut Output, note: Option<&str>, citations: &[Citation]) -> io::Result<()> {
+    if let Some(note) = note {
+        paragraph(out, "      ", note, Style::new())?;
+    }
+    let cited: Vec<String> = citations.iter().map(|c| format!("{}: {}", c.source, c.place)).collect();
+    paragraph(out, "      ", &cited.join("; "), QUIET)
+}
+
+fn modes(out: &mut Output, profile: &Profile) -> io::Result<()> {
+    for mode in profile.modes() {
+        writeln!(
+            out,
+            "\n{}  {}",
+            out.styled(HEAD, format!("{}+{}", profile.device(), mode.name)),
+            mode.title
+        )?;
+        paragraph(out, "  enable   ", &mode.enable, Style::new())?;
+        remarks(out, None, &mode.citations)?;
+        for key in schema::KEYS {
+            if let Some(claim) = mode.claim(*key) {
+                claim_lines(out, key.label, &claim.value.display(*key).to_string(), claim)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The keys that the profile does not mention: they are unknown, and the reader should see that they are.
+fn silent(out: &mut Output, profile: &Profile) -> io::Result<()> {
+    let missing: Vec<&str> =
+        schema::KEYS.iter().filter(|key| profile.claim(**key).is_none()).map(|key| key.label).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}  no source read tells", out.styled(HEAD, "unknown"))?;
+    paragraph(out, "  ", &missing.join("; "), Style::new())
+}
+
+fn side_by_side(out: &mut Output, profiles: &[Profile]) -> io::Result<()> {
+    let label = 30;
+    let room = (out.width().saturating_sub(label) / profiles.len()).saturating_sub(2).max(8);
+    let mut line = |cells: Vec<String>, name: &str, style: Style| -> io::Result<()> {
+        let cells: Vec<Vec<String>> = cells.iter().map(|cell| wrap(&breakable(cell, room), room)).collect();
+        for number in 0..cells.iter().map(Vec::len).max().unwrap_or_default() {
+            let mut text = format!("{:<label$}", if number == 0 { name } else { "" });
+            for cell in &cells {
+                let part = cell.get(number).map_or("", String::as_str);
+                text.push_str(&format!("  {part:<room$}"));
+            }
+            let text = out.styled(style, text.trim_end());
+            writeln!(out, "{text}")?;
+        }
+        Ok(())
+    };
+    line(profiles.iter().map(Profile::name).collect(), "", HEAD)?;
+    for stage in Stage::ALL {
+        let told = |key: &&Key| profiles.iter().any(|profile| profile.claim(**key).is_some());
+        let keys: Vec<&Key> = schema::KEYS.iter().filter(|key| key.stage == stage).filter(told).collect();
+        if !keys.is_empty() {
+            line(Vec::from([String::new()]), stage.name(), HEAD)?;
+        }
+        for key in keys {
+            let cells = profiles.iter().map(|profile| cell(profile, *key)).collect();
+            line(cells, &format!("  {}", clip(key.label, label - 3)), Style::new())?;
+        }
+    }
+    writeln!(out)?;
+    paragraph(out, "", "?: unknown. One name alone shows the sources.", QUIET)
+}
+
+/// The same text with spaces in words that do not fit a column.
+fn breakable(text: &str, room: usize) -> String {
+    let mut broken = String::new();
+    let mut run = 0;
+    for letter in text.chars() {
+        run = if letter == ' ' { 0 } else { run + 1 };
+        if run > room {
+            broken.push(' ');
+            run = 1;
+        }
+        broken.push(letter);
+    }
+    broken
+}
+
+fn clip(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+}
+
+fn can(out: &mut Output, profiles: &[Profile], traffic: &Traffic, json: bool) -> CommandResult {
+    let mut answers: Vec<Answer> = profiles.iter().map(|profile| spread::answer(profile, traffic)).collect();
+    let order = ["yes", "mode", "unknown", "no"];
+    answers.sort_by_key(|answer| order.iter().position(|word| *word == answer.word()));
+    if json {
+        let list: Vec<Json> = answers.iter().map(answer_json).collect();
+        print_json(
+            out,
+            &json!({"schema": "rxlane.nics/1", "can": {"traffic": traffic.to_string(), "answers": list}}),
+        )?;
+    } else {
+        print_answers(out, traffic, &answers)?;
+    }
+    let found = answers.iter().any(|answer| matches!(answer.word(), "yes" | "mode"));
+    Ok(if found { Outcome::Success } else { Outcome::Negative })
+}
+
+fn print_answers(out: &mut Output, traffic: &Traffic, answers: &[Answer]) -> io::Result<()> {
+    paragraph(out, "", &format!("Spread over the receive queues by the device: {traffic}"), HEAD)?;
+    writeln!(out)?;
+    let mut rows = vec![["name", "spreads", "why"].map(str::to_owned).to_vec()];
+    for answer in answers {
+        let word = if answer.word() == "mode" { "in a mode" } else { answer.word() };
+        rows.push(vec![answer.profile.name(), word.to_owned(), explanation(answer)]);
+    }
+    table(out, &rows)?;
+    let count = |word: &str| answers.iter().filter(|answer| answer.word() == word).count();
+    writeln!(out)?;
+    let told = format!(
+        "{} would, {} only in another mode, {} would not, of {} it is unknown.",
+        count("yes"),
+        count("mode"),
+        count("no"),
+        count("unknown")
+    );
+    paragraph(out, "", &told, Style::new())
+}
+
+fn explanation(answer: &Answer) -> String {
+    if !answer.modes.is_empty() {
+        let modes = answer.modes.iter().map(|mode| format!("+{}: {}", mode.name, mode.enable));
+        return modes.collect::<Vec<_>>().join("; ");
+    }
+    match &answer.verdict {
+        Verdict::Yes(HashType::None) => "hashed; its hash type is not modelled".to_owned(),
+        Verdict::Yes(hash_type) if hash_type.has_ports() => format!("hashed as {hash_type}"),
+        Verdict::Yes(hash_type) => format!("hashed as {hash_type}: addresses only"),
+        Verdict::No(reason) | Verdict::Unknown(reason) => reason.to_string(),
+    }
+}
+
+fn answer_json(answer: &Answer) -> Json {
+    let modes: Vec<Json> = answer.modes.iter().map(|mode| mode_json(mode)).collect();
+    let (hash_type, reason) = match &answer.verdict {
+        Verdict::Yes(HashType::None) => (None, None),
+        Verdict::Yes(hash_type) => (Some(hash_type.to_string()), None),
+        Verdict::No(reason) | Verdict::Unknown(reason) => (None, Some(reason)),
+    };
+    let key = reason.and_then(|reason| reason.key());
+    json!({
+        "name": answer.profile.name(),
+        "answer": answer.word(),
+        "hash_type": hash_type,
+        "why": reason.map(ToString::to_string),
+        "claim": key.map(|key| key.path()),
+        "sources": key.and_then(|key| answer.profile.claim(key)).map(|claim| citations(answer.profile, &claim.citations)),
+        "modes": modes,
+    })
+}
+
+fn mode_json(mode: &nic::Mode) -> Json {
+    json!({"name": mode.name, "title": mode.title, "enable": mode.enable, "available": tri(mode.available)})
+}
+
+fn tri(answer: Option<bool>) -> &'static str {
+    match answer {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "unknown",
+    }
+}
+
+fn profiles_json(profiles: &[Profile]) -> Vec<Json> {
+    profiles.iter().map(profile_json).collect()
+}
+
+fn profile_json(profile: &Profile) -> Json {
+    let mut stages = Map::new();
+    for stage in Stage::ALL {
+        let keys = schema::KEYS.iter().filter(|key| key.stage == stage);
+        let claims: Map<String, Json> = keys
+            .map(|key| {
+                (
+                    key.name.to_owned(),
+                    profile.claim(*key).map_or(Json::Null, |claim| claim_json(profile, claim)),
+                )
+            })
+            .collect();
+        stages.insert(stage.name().to_owned(), Json::Object(claims));
+    }
+    let knobs: Vec<Json> = profile
+        .knobs()
+        .iter()
+        .map(|knob| {
+            let values: Vec<Json> =
+                knob.values.iter().map(|value| json!({"set": value.set, "means": value.means})).collect();
+            json!({"name": knob.name, "default": knob.default, "values": values, "note": knob.note,
+                   "sources": citations(profile, &knob.citations)})
+        })
+        .collect();
+    json!({
+        "name": profile.name(),
+        "title": profile.title(),
+        "vendor": profile.vendor(),
+        "aliases": profile.aliases(),
+        "pci": profile.pci(),
+        "modes": profile.modes().iter().map(mode_json).collect::<Vec<_>>(),
+        "claims": stages,
+        "knobs": knobs,
+    })
+}
+
+/// A claim; of an absent one `null` stands, which means unknown too.
+fn claim_json(profile: &Profile, claim: &Claim) -> Json {
+    let is = match &claim.value {
+        Value::Unknown => json!("unknown"),
+        Value::Tri(answer) => json!(tri(Some(*answer))),
+        Value::Int(number) => json!(number),
+        Value::Ints(numbers) => json!(numbers),
+        Value::Text(text) => json!(text),
+        Value::Words(words) => json!(words),
+        Value::Stacks(stacks) => stacks.iter().map(|stack| json!(stack.to_string())).collect(),
+    };
+    json!({"is": is, "note": claim.note, "sources": citations(profile, &claim.citations)})
+}
+
+fn citations(profile: &Profile, citations: &[Citation]) -> Json {
+    let title = |name: &str| profile.sources().get(name).map(|source| source.title.clone());
+    citations
+        .iter()
+        .map(|c| json!({"source": c.source, "title": title(&c.source), "place": c.place}))
+        .collect()
+}

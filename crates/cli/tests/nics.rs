@@ -1,0 +1,118 @@
+//! `rxlane nics`, run as a person runs it.
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn nics(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::cargo_bin("rxlane").unwrap().arg("nics").args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn line<'a>(text: &'a str, name: &str) -> &'a str {
+    text.lines()
+        .find(|line| line.split_whitespace().next() == Some(name))
+        .unwrap_or_else(|| panic!("{name}: {text}"))
+}
+
+#[test]
+fn the_list_has_every_device_in_a_hundred_columns() {
+    let (code, text, error) = nics(&[]);
+    assert_eq!((code, error.as_str()), (0, ""));
+    for name in ["82574", "82576", "i210", "i211", "i350", "i225", "82599", "x540", "x710", "e810", "i219"] {
+        line(&text, name);
+    }
+    let i210: Vec<&str> = line(&text, "i210").split_whitespace().take(8).collect();
+    assert_eq!(i210, ["i210", "igb", "4", "128", "40", "8100", "no", "sd"]);
+    let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(widest <= 100, "{widest}");
+}
+
+#[test]
+fn one_device_shows_its_claims_by_stage_with_sources() {
+    let (code, text, _) = nics(&["I210-AT"]);
+    assert_eq!(code, 0);
+    let places: Vec<usize> =
+        ["\nadmit", "\nparse", "\nhash", "\nqueue", "\nmoderate", "\nsteer", "\nsegment", "\nsources"]
+            .iter()
+            .map(|stage| text.find(stage).unwrap_or_else(|| panic!("{stage}: {text}")))
+            .collect();
+    assert!(places.is_sorted(), "{places:?}");
+    let pppoe = text.split("PPPoE seen through").nth(1).unwrap();
+    assert!(pppoe.trim_start().starts_with("no\n"), "{pppoe}");
+    assert!(pppoe.lines().nth(1).unwrap().contains("ds: 7.1.2.10"));
+    assert!(text.contains("i210+double-vlan"));
+    assert!(text.lines().all(|line| line.chars().count() <= 100));
+}
+
+#[test]
+fn several_stand_side_by_side() {
+    let (code, text, _) = nics(&["i210", "82599"]);
+    assert_eq!(code, 0);
+    let row = text.lines().find(|line| line.contains("largest frame, one tag")).unwrap();
+    assert!(row.contains("1532") && row.ends_with("1518"), "{row}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100));
+}
+
+#[test]
+fn can_answers_who_would_spread_such_traffic() {
+    let (code, text, _) = nics(&["--can", "pppoe", "i210", "e810"]);
+    assert_eq!(code, 0);
+    assert!(line(&text, "e810").contains("in a mode  +ddp-comms"));
+    assert!(line(&text, "i210").contains("no         the parser stops at the PPPoE header"), "{text}");
+    let (code, text, _) = nics(&["--can", "pppoe,qinq", "i210"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("TCP over IPv4 in PPPoE under tags 0x88a8 0x8100"));
+    let (code, _, error) = nics(&["--can", "pppo"]);
+    assert_eq!(code, 2);
+    assert!(error.contains("`pppo` is no kind of traffic; known are vlan, qinq"), "{error}");
+}
+
+#[test]
+fn json_says_the_same() {
+    let (code, text, _) = nics(&["--json", "i210", "82599"]);
+    assert_eq!(code, 0);
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["schema"], "rxlane.nics/1");
+    let i210 = &json["nics"][0];
+    assert_eq!(i210["name"], "i210");
+    assert_eq!(i210["claims"]["parse"]["pppoe"]["is"], "no");
+    assert_eq!(i210["claims"]["parse"]["pppoe"]["sources"][0]["source"], "ds");
+    assert_eq!(i210["claims"]["queue"]["rx_queues"]["is"], 4);
+    assert_eq!(i210["knobs"][0]["name"], "rx-usecs");
+    assert!(json["nics"][1]["claims"]["parse"]["mpls"].is_null());
+    let (code, text, _) = nics(&["--json", "--can", "pppoe", "i210", "e810"]);
+    assert_eq!(code, 0);
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["can"]["answers"][0]["name"], "e810");
+    assert_eq!(json["can"]["answers"][0]["modes"][0]["name"], "ddp-comms");
+    assert_eq!(json["can"]["answers"][1]["answer"], "no");
+    assert_eq!(json["can"]["answers"][1]["claim"], "parse.pppoe");
+}
+
+#[test]
+fn an_unknown_name_lists_what_is_near() {
+    let (code, text, error) = nics(&["i21o"]);
+    assert_eq!((code, text.as_str()), (2, ""));
+    assert!(error.contains("no NIC is called `i21o`; near it are i210"), "{error}");
+    let (code, _, error) = nics(&["i210+stacked"]);
+    assert_eq!(code, 2);
+    assert!(error.contains("i210 has no mode `stacked`; it has double-vlan"), "{error}");
+}
+
+#[test]
+fn a_profile_of_ones_own_is_checked_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    let good = "schema = 1\nname = \"mine\"\ntitle = \"Mine\"\nvendor = \"Me\"\naliases = []\npci = []\n\
+                [source.ds]\nkind = \"datasheet\"\ntitle = \"Mine, revision 1\"\n\
+                [parse]\npppoe = { is = \"yes\", source = \"ds: 3\" }\n";
+    std::fs::write(&path, good).unwrap();
+    let (code, text, _) = nics(&[path.to_str().unwrap()]);
+    assert_eq!(code, 0);
+    assert!(text.starts_with("mine  Mine"), "{text}");
+    std::fs::write(&path, good.replace(", source = \"ds: 3\"", "")).unwrap();
+    let (code, _, error) = nics(&[path.to_str().unwrap()]);
+    assert_eq!(code, 2);
+    assert!(error.contains("mine.toml: parse.pppoe.source: is missing"), "{error}");
+}
