@@ -221,6 +221,7 @@ impl Capture {
                 section_base: 0,
                 sections: 0,
                 skip_section: false,
+                skipped: (0, 0, 0),
                 big_endian,
                 problems: Vec::new(),
                 problems_omitted: 0,

@@ -263,7 +263,7 @@ impl Chain {
             let window = Window { buf, base: chunk.base, limit: chunk.limit, eof };
             match walker.walk(window, &mut batch.entries) {
                 Step::Need(wanted) => self.read_up_to(chunk, batch, wanted),
-                Step::Limit => break,
+                Step::Limit | Step::Broken => break,
                 Step::End => {
                     if !was_ended && !walker.progress.is_cancelled() {
                         self.end(walker, chunk, batch.filled);

@@ -129,7 +129,7 @@ impl Walker {
                 if captured > MAX_CAPTURED {
                     let reason = Reason::RecordTooLong { claimed: captured, limit: MAX_CAPTURED };
                     self.note(here, entries.len() - already, reason);
-                    break Step::End;
+                    break Step::Broken;
                 }
                 if data + captured as usize <= buf.len() {
                     self.note_lengths(here, entries.len() - already, captured, wire, layout.snaplen);

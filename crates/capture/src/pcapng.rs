@@ -47,9 +47,7 @@ enum Found<'a> {
 impl Walker {
     pub(crate) fn walk_pcapng(&mut self, window: Window<'_>, entries: &mut Vec<Entry>) -> Step {
         let already = entries.len();
-        let end = window.base + window.buf.len() as u64;
-        if window.eof && self.offset > end {
-            self.note(self.offset, 0, Reason::SkippedCut { missing: self.offset - end });
+        if self.skipped_past_end(window, 0) {
             return Step::End;
         }
         loop {
@@ -66,6 +64,9 @@ impl Walker {
                 Found::Block(block) => block,
                 Found::Beyond(next) => {
                     self.offset = next;
+                    if self.skipped_past_end(window, ahead) {
+                        return Step::End;
+                    }
                     continue;
                 }
                 Found::Stop(step) => return step,
@@ -77,7 +78,7 @@ impl Walker {
             };
             if let Err(reason) = outcome {
                 self.note(block.offset, ahead, reason);
-                return Step::End;
+                return Step::Broken;
             }
             self.offset += block.bytes.len() as u64;
         }
@@ -102,12 +103,12 @@ impl Walker {
             if magic != BYTE_ORDER_MAGIC {
                 let found = if BIG { magic.swap_bytes() } else { magic };
                 self.note(self.offset, ahead, Reason::ByteOrderMagic { found });
-                return Found::Stop(Step::End);
+                return Found::Stop(Step::Broken);
             }
         }
         if let Some(rule) = length_rule(if self.skip_section { UNREAD } else { kind }, length) {
             self.note(self.offset, ahead, Reason::BlockLength { kind, length, rule });
-            return Found::Stop(Step::End);
+            return Found::Stop(Step::Broken);
         }
         let Some(bytes) = rest.get(..length as usize) else {
             return self.cut_block(window, rest.len(), at, kind, length, ahead);
@@ -115,9 +116,21 @@ impl Walker {
         let trailing = u32_at::<BIG>(bytes, length as usize - 4).unwrap_or(0);
         if trailing != length {
             self.note(self.offset, ahead, Reason::BlockTrailer { kind, leading: length, trailing });
-            return Found::Stop(Step::End);
+            return Found::Stop(Step::Broken);
         }
         Found::Block(Block { kind, bytes, at, ahead, offset: self.offset })
+    }
+
+    /// The file ends within a block that is being skipped.
+    fn skipped_past_end(&mut self, window: Window<'_>, ahead: usize) -> bool {
+        let end = window.base + window.buf.len() as u64;
+        let past = window.eof && self.offset > end;
+        if past {
+            let (start, kind, claimed) = self.skipped;
+            let present = end.saturating_sub(start);
+            self.note(start, ahead, Reason::BlockCut { kind, claimed, present });
+        }
+        past
     }
 
     fn cut_block_header(
@@ -147,13 +160,14 @@ impl Walker {
         length: u32,
         ahead: usize,
     ) -> Found<'a> {
-        if window.eof {
+        if length > MAX_BLOCK {
+            // Its trailing length is not compared: nothing of it is used, and whatever follows is checked.
+            self.skipped = (self.offset, kind, length);
+            Found::Beyond(self.offset + u64::from(length))
+        } else if window.eof {
             let present = present as u64;
             self.note(self.offset, ahead, Reason::BlockCut { kind, claimed: length, present });
             Found::Stop(Step::End)
-        } else if length > MAX_BLOCK {
-            // Its trailing length is not compared: nothing of it is used, and whatever follows is checked.
-            Found::Beyond(self.offset + u64::from(length))
         } else {
             Found::Stop(Step::Need(at + length as usize))
         }

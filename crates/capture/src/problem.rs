@@ -55,12 +55,6 @@ pub enum Reason {
         /// Bytes of the block that are there.
         present: u64,
     },
-    /// The file ends inside a long block that would have been skipped, which ends at the problem's offset.
-    #[error("file ends {missing} bytes before the block that ends here")]
-    SkippedCut {
-        /// Bytes of the block that are missing.
-        missing: u64,
-    },
     /// A length that no capture program writes: the rest of the file cannot be read.
     #[error("record claims {claimed} captured bytes, more than {limit}: the rest cannot be read")]
     RecordTooLong {

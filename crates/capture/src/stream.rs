@@ -60,6 +60,9 @@ impl Stream {
     /// Fills `batch` with the next whole records. False when there are none left.
     pub(crate) fn fill(&mut self, walker: &mut Walker, batch: &mut Batch, chunk: usize) -> bool {
         batch.clear();
+        if walker.ended {
+            return false;
+        }
         walker.begin_batch();
         batch.first_frame = walker.frames + 1;
         let mut wanted = chunk.max(self.carry.len() + 1);
@@ -72,9 +75,13 @@ impl Stream {
             let buf = &batch.buf[..batch.filled];
             let window = Window { buf, base: self.base, limit: u64::MAX, eof: self.eof };
             let step = walker.walk(window, &mut batch.entries);
-            if step == Step::End {
-                self.end(walker, batch.filled);
-                break;
+            match step {
+                Step::End => {
+                    self.end(walker, batch.filled);
+                    break;
+                }
+                Step::Broken => break,
+                Step::Limit | Step::Need(_) => {}
             }
             let used = usize::try_from(walker.offset - self.base).unwrap_or(usize::MAX);
             if !batch.is_empty() {
@@ -119,18 +126,17 @@ impl Stream {
 
     /// Reads and drops up to `offset`, where a skipped block ends. Nothing is carried when this is needed.
     fn skip_to(&mut self, offset: u64) {
-        let ahead = offset.saturating_sub(self.base);
-        if ahead == 0 || self.eof {
-            return;
-        }
-        match io::copy(&mut self.reader.by_ref().take(ahead), &mut io::sink()) {
-            Ok(skipped) => {
-                self.base += skipped;
-                self.eof = skipped < ahead;
-            }
-            Err(error) => {
-                self.failure = Some(error);
-                self.eof = true;
+        let mut dropped = [0; 16 << 10];
+        while self.base < offset && !self.eof {
+            let left = usize::try_from(offset - self.base).unwrap_or(usize::MAX).min(dropped.len());
+            match self.reader.read(&mut dropped[..left]) {
+                Ok(0) => self.eof = true,
+                Ok(read) => self.base += read as u64,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.failure = Some(error);
+                    self.eof = true;
+                }
             }
         }
     }

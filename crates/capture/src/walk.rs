@@ -31,8 +31,10 @@ pub(crate) enum Step {
     Limit,
     /// The record at the walker's offset needs the buffer to hold this many bytes.
     Need(usize),
-    /// Nothing more can be read.
+    /// The input has ended here, within a record or between two.
     End,
+    /// The rest makes no sense.
+    Broken,
 }
 
 /// The bytes to walk through.
@@ -70,6 +72,8 @@ pub(crate) struct Walker {
     /// The current section is of an unknown version.
     pub(crate) skip_section: bool,
     pub(crate) big_endian: bool,
+    /// Offset, type and length of the last block that was skipped without being read whole.
+    pub(crate) skipped: (u64, u32, u32),
     pub(crate) problems: Vec<Problem>,
     pub(crate) problems_omitted: u64,
     pub(crate) noted_snaplen: bool,
@@ -91,7 +95,7 @@ impl Walker {
             Kind::Pcapng => self.walk_pcapng(window, entries),
         };
         self.frames += (entries.len() - before) as u64;
-        self.ended = step == Step::End;
+        self.ended = matches!(step, Step::End | Step::Broken);
         step
     }
 

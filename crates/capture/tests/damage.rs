@@ -262,3 +262,75 @@ fn a_wrong_option_length_is_told_and_the_option_ignored() {
         ["memory: frame 1 at byte 28: interface description with option 9 of 2 bytes (option ignored)"]
     );
 }
+
+/// Yields some bytes and then an error, as a failing disk does.
+struct Failing(std::io::Cursor<Vec<u8>>);
+
+impl std::io::Read for Failing {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        match self.0.read(buf)? {
+            0 => Err(std::io::Error::other("disk on fire")),
+            read => Ok(read),
+        }
+    }
+}
+
+/// Frames and messages, which must not depend on how much is read at a time.
+fn read_failing(bytes: &[u8]) -> (usize, Vec<String>) {
+    let outcomes = [1, 100, 256 << 10].map(|chunk| {
+        let reader = Failing(std::io::Cursor::new(bytes.to_vec()));
+        let mut capture = Capture::from_reader(reader, "memory").expect("a capture");
+        capture.set_chunk_size(chunk);
+        let (seen, report) = build::read(capture);
+        (seen.len(), messages(&report))
+    });
+    assert!(outcomes.windows(2).all(|pair| pair[0] == pair[1]), "{outcomes:?}");
+    let [_, _, outcome] = outcomes;
+    outcome
+}
+
+#[test]
+fn a_read_error_costs_no_record_before_it() {
+    let (file, ends) = small(false, false);
+    let cut = ends[1] + 20;
+    assert_eq!(
+        read_failing(&file[..cut]),
+        (
+            2,
+            vec![
+                "memory: frame 3 at byte 66: record claims 26 captured bytes, file ends after 4".to_owned(),
+                "memory: frame 3 at byte 86: cannot read on: disk on fire".to_owned(),
+            ]
+        )
+    );
+    let input = Failing(std::io::Cursor::new(file[..5].to_vec()));
+    let error = Capture::from_reader(input, "memory").expect_err("refused");
+    assert_eq!(error.to_string(), "memory: cannot read: disk on fire");
+}
+
+#[test]
+fn a_read_error_within_a_skipped_block_is_placed_exactly() {
+    let mut file = Bytes::new(false);
+    file.section().interface(1, 0, &[]).enhanced(0, 0, b"x", 1);
+    file.u32(0x4000_0000).u32(0x7000_0000).raw(&[0; 100_000]);
+    assert_eq!(
+        read_failing(&file.out),
+        (
+            1,
+            vec![
+                "memory: frame 2 at byte 84: block of type 0x40000000 claims 1879048192 bytes, file ends after 100008"
+                    .to_owned(),
+                "memory: frame 2 at byte 100092: cannot read on: disk on fire".to_owned(),
+            ]
+        )
+    );
+}
+
+#[test]
+fn a_read_error_behind_nonsense_is_never_reached() {
+    let mut file = Bytes::new(false);
+    file.pcap_header(0xa1b2_c3d4, 4, 65_535, 1).pcap_record(0, 0, b"x", 1);
+    file.u32(0).u32(0).u32(u32::MAX).u32(u32::MAX).raw(&[0; 500]);
+    let (frames, told) = read_failing(&file.out);
+    assert_eq!((frames, told.len()), (1, 1), "{told:?}");
+}
