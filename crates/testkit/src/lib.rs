@@ -1,1 +1,31 @@
-//! testkit
+//! What tests need and the product does not: probes for things that a machine may lack, and the place of
+//! capture corpora. Development only; no shipped crate depends on it.
+//!
+//! # Contract
+//!
+//! A test that needs something the machine may lack asks [`require`]. Without it the test is skipped, and a
+//! line on standard error says so even where the test harness captures output; with the thing's name in the
+//! environment variable `RXLANE_REQUIRE` (names separated by commas) the test fails instead, so that a
+//! continuous integration run cannot pass by leaving something out.
+//!
+//! ```
+//! use rxlane_testkit::{program, require};
+//!
+//! fn compare_with_tcpdump() {
+//!     let Some(tcpdump) = require("tcpdump", program("tcpdump")) else { return };
+//!     assert!(tcpdump.is_file());
+//! }
+//! # compare_with_tcpdump();
+//! ```
+//!
+//! # Deliberately not here
+//!
+//! Packet builders (crates `wire` and `traffic` have them), assertions, anything that a single crate's tests
+//! could keep for themselves.
+
+#![forbid(unsafe_code)]
+
+pub mod captures;
+mod feature;
+
+pub use feature::{Missing, program, require};

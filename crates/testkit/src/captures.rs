@@ -1,0 +1,106 @@
+//! Corpora of captures with an independent dissector's summary beside each.
+//!
+//! The environment variable `RXLANE_CAPTURES` names a folder. Below it, at any depth, `NAME` (ending in
+//! `.pcap`, `.pcapng` or `.cap`, plain or with `.gz` or `.zst` behind) is a capture and
+//! `NAME.expected.json` its summary.
+
+use crate::Missing;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Environment variable: the folder.
+pub const CAPTURES: &str = "RXLANE_CAPTURES";
+
+/// A capture with its summary.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sample {
+    /// The capture.
+    pub capture: PathBuf,
+    /// `NAME.expected.json`, where there is one.
+    pub expected: Option<PathBuf>,
+}
+
+/// The folder that `RXLANE_CAPTURES` names.
+///
+/// # Errors
+///
+/// The variable is not set. (One that names no folder is no reason to skip a test: [`below`] fails.)
+pub fn folder() -> Result<PathBuf, Missing> {
+    std::env::var_os(CAPTURES)
+        .filter(|folder| !folder.is_empty())
+        .map(PathBuf::from)
+        .ok_or_else(|| Missing(format!("{CAPTURES} is not set to a folder of captures")))
+}
+
+/// All captures below `folder`, sorted by path.
+///
+/// # Errors
+///
+/// A folder cannot be read; the message names it.
+pub fn below(folder: &Path) -> io::Result<Vec<Sample>> {
+    let mut samples = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", folder.display()));
+        for entry in fs::read_dir(&folder).map_err(named)? {
+            let path = entry.map_err(named)?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if is_capture(&path) {
+                let mut expected = OsString::from(&path);
+                expected.push(".expected.json");
+                let expected = Some(PathBuf::from(expected)).filter(|expected| expected.is_file());
+                samples.push(Sample { capture: path, expected });
+            }
+        }
+    }
+    samples.sort();
+    Ok(samples)
+}
+
+fn is_capture(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    let plain = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+    [".pcap", ".pcapng", ".cap"].into_iter().any(|suffix| plain.ends_with(suffix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captures_are_found_at_any_depth_with_their_summaries() {
+        let root = std::env::temp_dir().join(format!("rxlane-testkit-{}", std::process::id()));
+        let deep = root.join("a/b");
+        fs::create_dir_all(&deep).expect("folder");
+        for name in ["one.pcap", "one.pcap.expected.json", "a/two.pcapng.zst", "a/b/three.cap", "a/notes.txt"]
+        {
+            fs::write(root.join(name), b"").expect("file");
+        }
+        let found = below(&root).expect("readable");
+        let names: Vec<(String, bool)> = found
+            .iter()
+            .map(|sample| {
+                let name = sample.capture.strip_prefix(&root).expect("below the root");
+                (name.display().to_string(), sample.expected.is_some())
+            })
+            .collect();
+        fs::remove_dir_all(&root).expect("removed");
+        assert_eq!(
+            names,
+            [
+                ("a/b/three.cap".to_owned(), false),
+                ("a/two.pcapng.zst".to_owned(), false),
+                ("one.pcap".to_owned(), true)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let error = below(Path::new("/nonexistent/captures")).expect_err("no such folder");
+        assert!(error.to_string().contains("/nonexistent/captures"), "{error}");
+    }
+}
