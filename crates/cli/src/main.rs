@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+mod explain_command;
+mod gen_command;
 mod nics;
 mod output;
 mod rss_command;
@@ -23,6 +25,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show where every frame of a capture lands, and why.
+    Explain(explain_command::ExplainArguments),
+    /// Write seeded traffic samples as captures.
+    Gen(gen_command::GenArguments),
     /// Show what is known of network cards, each claim with its source.
     Nics(nics::NicsArguments),
     /// Compute and check receive-side scaling by hand.
@@ -32,6 +38,8 @@ enum Command {
 impl Command {
     fn run(self, out: &mut Output) -> CommandResult {
         match self {
+            Command::Explain(arguments) => arguments.run(out),
+            Command::Gen(arguments) => arguments.run(out),
             Command::Nics(arguments) => arguments.run(out),
             Command::Rss(arguments) => arguments.run(out),
         }

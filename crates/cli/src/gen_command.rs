@@ -1,0 +1,291 @@
+//! `rxlane gen`: seeded traffic samples as captures.
+
+use crate::output::{CommandResult, Failure, Outcome, Output};
+use anyhow::{Context, anyhow};
+use capture::{LinkType, Resolution, Writer};
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use traffic::{Arrival, Class, Generator, NAMED, Popularity, Scenario, Sizes};
+use wire::emit::Encapsulation;
+use wire::ethernet::EtherType;
+
+/// Arguments of `rxlane gen`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  rxlane gen --scenario pppoe --flows 2000 --frames 100000 --seed 1 -o sample.pcap
+  rxlane gen --vlan 100.200 --ip 4 --proto tcp -o - | tcpdump -nr - -c 5
+  rxlane gen --encap 'ad:100,q:200,pppoe:1234@02:00:5e:00:00:01' --size 1518 -o full.pcapng --format pcapng
+
+The same arguments give the same octets on every machine.")]
+pub struct GenArguments {
+    /// List the scenarios
+    #[arg(long)]
+    list: bool,
+
+    /// File to write; '-' is standard output
+    #[arg(short, long, value_name = "FILE", required_unless_present = "list")]
+    output: Option<PathBuf>,
+
+    /// Named scenario (see --list)
+    #[arg(long, value_name = "NAME", default_value = "pppoe", conflicts_with_all = ["encap", "vlan"])]
+    scenario: String,
+
+    /// Encapsulation, outermost first: q:VID, ad:VID, 0xTPID:VID, mpls:LABEL, pppoe[:SESSION[@MAC]], none
+    #[arg(long, value_name = "STACK", conflicts_with = "vlan")]
+    encap: Option<Encapsulation>,
+
+    /// VLAN tags, outer.inner; one is 0x8100, of several the outermost is 0x88a8
+    #[arg(long, value_name = "VID[.VID]")]
+    vlan: Option<String>,
+
+    /// TPID of the outermost tag of --vlan
+    #[arg(long, value_name = "0xTPID", requires = "vlan", value_parser = tpid)]
+    tpid: Option<EtherType>,
+
+    /// Number of flows
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    flows: u32,
+
+    /// Number of frames
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    frames: u64,
+
+    /// Seed; another one gives other flows
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// IP version; mix is a quarter IPv6
+    #[arg(long, value_name = "VERSION", default_value = "mix")]
+    ip: Ip,
+
+    /// Transport; mix is a fifth UDP
+    #[arg(long, value_name = "PROTOCOL", default_value = "mix")]
+    proto: Proto,
+
+    /// Untagged frame size with FCS: imix (64, 594, 1518 at 7:4:1), N, or MIN-MAX
+    #[arg(long, value_name = "SIZE", default_value = "imix", value_parser = sizes)]
+    size: Sizes,
+
+    /// How frames spread over flows: zipf, uniform, round-robin
+    #[arg(long, value_name = "LAW", default_value = "zipf", value_parser = popularity)]
+    popularity: Popularity,
+
+    /// Frames a second
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    rate: u64,
+
+    /// Arrival times
+    #[arg(long, value_name = "PROCESS", default_value = "poisson")]
+    arrival: Process,
+
+    /// Subscribers that the flows belong to; of several, each has a PPPoE session and address of its own
+    #[arg(long, value_name = "N")]
+    subscribers: Option<u32>,
+
+    /// MTU behind the tags; PPPoE takes 8 octets of it
+    #[arg(long, value_name = "OCTETS", default_value_t = 1500)]
+    mtu: u16,
+
+    /// Control frames (PPPoE discovery, LCP echo, ARP, router solicitation) in a million frames
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    control: u32,
+
+    /// Fragmented packets in a million frames
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    fragments: u32,
+
+    /// Format of the capture
+    #[arg(long, value_name = "FORMAT", default_value = "pcap")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Ip {
+    #[value(name = "4")]
+    V4,
+    #[value(name = "6")]
+    V6,
+    Mix,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Proto {
+    Tcp,
+    Udp,
+    Mix,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Process {
+    Constant,
+    Poisson,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// Classic pcap, microseconds
+    Pcap,
+    /// Classic pcap, nanoseconds
+    PcapNs,
+    /// Pcapng, nanoseconds
+    Pcapng,
+}
+
+fn sizes(text: &str) -> Result<Sizes, String> {
+    text.parse()
+}
+
+fn popularity(text: &str) -> Result<Popularity, String> {
+    text.parse()
+}
+
+fn tpid(text: &str) -> Result<EtherType, String> {
+    let tpid = text.strip_prefix("0x").and_then(|digits| u16::from_str_radix(digits, 16).ok()).map(EtherType);
+    tpid.filter(|tpid| tpid.is_tag())
+        .ok_or_else(|| "one of 0x8100, 0x88a8, 0x9100, 0x9200, 0x9300".to_owned())
+}
+
+impl GenArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        if self.list {
+            return list(out);
+        }
+        let traffic = self.scenario()?.generate(self.seed)?;
+        match &self.output {
+            Some(path) if path.as_os_str() != "-" => self.to_file(path, traffic, out),
+            _ => self.to_standard_output(traffic),
+        }
+    }
+
+    fn scenario(&self) -> Result<Scenario, Failure> {
+        let mut scenario = match (&self.encap, &self.vlan) {
+            (Some(encapsulation), _) => Scenario::new(*encapsulation),
+            (None, Some(vlans)) => {
+                let stack = Encapsulation::NONE.with_vlans(vlans, self.tpid);
+                Scenario::new(stack.with_context(|| format!("--vlan {vlans}"))?)
+            }
+            (None, None) => Scenario::named(&self.scenario)?,
+        };
+        scenario.flows = self.flows;
+        scenario.subscribers = self.subscribers.unwrap_or(scenario.subscribers);
+        scenario.sizes = self.size;
+        scenario.popularity = self.popularity;
+        scenario.mtu = self.mtu;
+        scenario.control_per_million = self.control;
+        scenario.fragments_per_million = self.fragments;
+        scenario.arrival = match self.arrival {
+            Process::Constant => Arrival::Constant { rate: self.rate },
+            Process::Poisson => Arrival::Poisson { rate: self.rate },
+        };
+        scenario.ipv6_percent = match self.ip {
+            Ip::V4 => 0,
+            Ip::V6 => 100,
+            Ip::Mix => scenario.ipv6_percent,
+        };
+        scenario.udp_percent = match self.proto {
+            Proto::Tcp => 0,
+            Proto::Udp => 100,
+            Proto::Mix => scenario.udp_percent,
+        };
+        Ok(scenario)
+    }
+
+    fn to_file(&self, path: &Path, mut traffic: Generator, out: &mut Output) -> CommandResult {
+        let name = path.display();
+        let file = File::create(path).with_context(|| format!("cannot create {name}"))?;
+        let written = self.write(&mut traffic, file).with_context(|| format!("cannot write {name}"))?;
+        let stacks: Vec<String> =
+            traffic.scenario().classes.iter().map(|class: &Class| class.encapsulation.to_string()).collect();
+        writeln!(
+            out,
+            "{name}: {} frames, {} octets, {:.3} s, {} flows in {}",
+            self.frames,
+            written.octets,
+            written.nanoseconds as f64 / 1e9,
+            self.flows,
+            stacks.join(" + "),
+        )?;
+        Ok(Outcome::Success)
+    }
+
+    fn to_standard_output(&self, mut traffic: Generator) -> CommandResult {
+        let stdout = io::stdout();
+        if stdout.is_terminal() {
+            return Err(Failure::Input(anyhow!(
+                "a capture is binary, and standard output is a terminal; name a file or put a program behind it"
+            )));
+        }
+        self.write(&mut traffic, stdout.lock()).context("cannot write to standard output")?;
+        Ok(Outcome::Success)
+    }
+
+    fn write(&self, traffic: &mut Generator, target: impl Write) -> io::Result<Written> {
+        let mut writer = match self.format {
+            Format::Pcap => Writer::pcap(target, LinkType::Ethernet, Resolution::Microseconds),
+            Format::PcapNs => Writer::pcap(target, LinkType::Ethernet, Resolution::Nanoseconds),
+            Format::Pcapng => Writer::pcapng(target, LinkType::Ethernet, Resolution::Nanoseconds),
+        }?;
+        let progress = progress(self.frames);
+        let mut written = Written { octets: 0, nanoseconds: 0 };
+        let mut first = None;
+        for number in 0..self.frames {
+            let frame = traffic.next_frame();
+            writer.write(frame.timestamp_ns as i64, frame.octets, frame.octets.len() as u32)?;
+            written.octets += frame.octets.len() as u64;
+            written.nanoseconds = frame.timestamp_ns - *first.get_or_insert(frame.timestamp_ns);
+            if number % PROGRESS_STEP == 0 {
+                progress.set_position(number);
+            }
+        }
+        progress.finish_and_clear();
+        writer.finish()?.flush()?;
+        Ok(written)
+    }
+}
+
+/// What went into a capture.
+struct Written {
+    /// Octets of all frames.
+    octets: u64,
+    /// From the first frame to the last.
+    nanoseconds: u64,
+}
+
+/// Frames between two looks at the progress bar.
+const PROGRESS_STEP: u64 = 1 << 14;
+/// Frames that take long enough for a bar to be worth while: about a second.
+const LONG: u64 = 2_000_000;
+
+/// A bar on standard error, where that is a terminal and the work long.
+fn progress(frames: u64) -> ProgressBar {
+    if frames < LONG || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(frames), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:30} {human_pos} of {human_len} frames, {eta} left");
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+fn list(out: &mut Output) -> CommandResult {
+    let row = |out: &mut Output, cells: [&str; 3]| {
+        let [name, stack, summary] = cells;
+        writeln!(out, "{name:<12}{stack:<22}{summary}")
+    };
+    row(out, ["scenario", "encapsulation", "what it stands for"])?;
+    for named in &NAMED {
+        let stack = match named.encapsulations {
+            [(_, stack)] => (*stack).to_owned(),
+            several => format!("{} encapsulations", several.len()),
+        };
+        row(out, [named.name, &stack, named.summary])?;
+    }
+    Ok(Outcome::Success)
+}
