@@ -34,17 +34,19 @@ const INPUTS: usize = 16;
 #[derive(Clone)]
 pub(super) struct Matrices([[u64; 8]; 36]);
 
+/// The bit matrix, as GF2P8AFFINEQB takes it, that multiplies an input octet into a hash octet; `at` is the sum
+/// of their positions. Row `r` holds the 8 key bits from `8·at + r` on and stands in octet `r`.
+fn matrix(key: &HashKey, at: usize) -> u64 {
+    let bits = key.word(at);
+    (0..8).fold(0, |matrix, r| matrix | (bits << r >> 56) << (8 * r))
+}
+
 impl Matrices {
     pub(super) fn new(key: &HashKey) -> Matrices {
-        let matrix = |at: usize| {
-            let bits = key.word(at);
-            // Row `r`, the key bits from `r` on, belongs into octet `r` of the matrix.
-            (0..8).fold(0, |matrix, r| matrix | (bits << r >> 56) << (8 * r))
-        };
         let mut all = [[0; 8]; 36];
         for (at, row) in all.iter_mut().enumerate() {
             for (i, place) in row.iter_mut().enumerate() {
-                *place = matrix(at + i / 2);
+                *place = matrix(key, at + i / 2);
             }
         }
         Matrices(all)
@@ -167,6 +169,22 @@ unsafe fn load<const N: usize>(from: *const u8, words: usize) -> [__m512i; N] {
     vectors
 }
 
+/// `N` vectors from `from`.
+///
+/// # Safety
+///
+/// `from` points at `64 * N` readable octets.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn load_whole<const N: usize>(from: *const u8) -> [__m512i; N] {
+    let mut vectors = [_mm512_setzero_si512(); N];
+    for (k, vector) in vectors.iter_mut().enumerate() {
+        // SAFETY: the caller vouches for `N` times 64 octets; the load needs no alignment.
+        *vector = unsafe { _mm512_loadu_si512(from.add(64 * k).cast()) };
+    }
+    vectors
+}
+
 /// `vectors[j]` where neither mask is set, `vectors[j - step]` under the first, `vectors[j - 2·step]` under the
 /// second, indices modulo their number.
 #[inline]
@@ -245,18 +263,29 @@ fn by_matrices<const N: usize>(
     hashes_of_lanes([0, 1, 2, 3].map(|o| multiply(matrices, &columns, o)))
 }
 
-/// Calls `$turn(words, pointer)` for sixteen inputs of `$n` words at a time and stores their hashes.
+/// Hashes sixteen inputs of `$n` words at a time with `$hash`, and what is left over with masks.
 macro_rules! turns {
-    ($n:literal, $inputs:ident, $hashes:ident, $turn:expr) => {
-        for (inputs, hashes) in $inputs.chunks(INPUTS).zip($hashes.chunks_mut(INPUTS)) {
-            let count = inputs.len().min(hashes.len());
-            // SAFETY: `inputs` has `count` inputs of `$n` words of 4 octets.
-            let vectors: [__m512i; $n] = unsafe { load(inputs.as_ptr().cast(), $n * count) };
-            let values = $turn(vectors);
-            // SAFETY: `hashes` has `count` words, and the mask keeps the store within them.
-            unsafe { _mm512_mask_storeu_epi32(hashes.as_mut_ptr().cast(), first_words(count), values) };
+    ($n:literal, $inputs:ident, $hashes:ident, $hash:expr) => {{
+        let count = $inputs.len().min($hashes.len());
+        let (inputs, hashes) = (&$inputs[..count], &mut $hashes[..count]);
+        let (input_turns, inputs) = inputs.as_chunks::<INPUTS>();
+        let (hash_turns, hashes) = hashes.as_chunks_mut::<INPUTS>();
+        for (inputs, hashes) in input_turns.iter().zip(hash_turns) {
+            // SAFETY: sixteen inputs of `$n` words are `$n` vectors.
+            let vectors: [__m512i; $n] = unsafe { load_whole(inputs.as_ptr().cast()) };
+            let values = $hash(vectors);
+            // SAFETY: sixteen hashes are one vector; the store needs no alignment.
+            unsafe { _mm512_storeu_si512(hashes.as_mut_ptr().cast(), values) };
         }
-    };
+        if !hashes.is_empty() {
+            // SAFETY: as many inputs are left as hashes, each of `$n` words.
+            let vectors: [__m512i; $n] = unsafe { load(inputs.as_ptr().cast(), $n * hashes.len()) };
+            let values = $hash(vectors);
+            let mask = first_words(hashes.len());
+            // SAFETY: the mask keeps the store within the hashes that are left.
+            unsafe { _mm512_mask_storeu_epi32(hashes.as_mut_ptr().cast(), mask, values) };
+        }
+    }};
 }
 
 /// Batch of IPv4 addresses and ports by matrices.

@@ -7,50 +7,12 @@
 //! first bit highest, as a number should have it.
 //!
 //! Four octets of input need 63 key bits, one multiplication. Eight octets need 95: a multiplication by key
-//! bits 0 to 31 ([`Keys::earlier`]) has its share of the hash in bits 32 to 63, one by key bits 32 to 95
-//! ([`Keys::later`]) in bits 64 to 95. Per octet of input the cost is the same; what differs is how many
+//! bits 0 to 31  has its share of the hash in bits 32 to 63, one by key bits 32 to 95
+//!  in bits 64 to 95. Per octet of input the cost is the same; what differs is how many
 //! octets one load and one reflection serve.
 
 use super::x86::Keys;
 use std::arch::x86_64::*;
-
-/// What both instruction sets share; `$reflect` reverses the bits of each octet.
-macro_rules! hash_functions {
-    ($features:literal, $reflect:path) => {
-        /// Four octets of input by the 64 key bits that start where they do: the hash in bits 32 to 63.
-        #[inline]
-        #[target_feature(enable = $features)]
-        fn product(octets: [u8; 4], word: u64) -> __m128i {
-            let input = $reflect(_mm_cvtsi32_si128(i32::from_le_bytes(octets)));
-            _mm_clmulepi64_si128::<0x00>(input, _mm_cvtsi64_si128(word as i64))
-        }
-
-        /// Bits 32 to 63.
-        #[inline]
-        #[target_feature(enable = $features)]
-        fn value(product: __m128i) -> u32 {
-            (_mm_cvtsi128_si64(product) as u64 >> 32) as u32
-        }
-
-        #[inline]
-        #[target_feature(enable = $features)]
-        pub(in crate::simd) fn hash_8(keys: &Keys, input: &[u8; 8]) -> u32 {
-            let [a, b, c, d, e, f, g, h] = *input;
-            let first = product([a, b, c, d], keys.words[0]);
-            value(_mm_xor_si128(first, product([e, f, g, h], keys.words[1])))
-        }
-
-        #[inline]
-        #[target_feature(enable = $features)]
-        pub(in crate::simd) fn hash_12(keys: &Keys, input: &[u8; 12]) -> u32 {
-            let [a, b, c, d, e, f, g, h, i, j, k, l] = *input;
-            let first = product([a, b, c, d], keys.words[0]);
-            let second = product([e, f, g, h], keys.words[1]);
-            let third = product([i, j, k, l], keys.words[2]);
-            value(_mm_xor_si128(_mm_xor_si128(first, second), third))
-        }
-    };
-}
 
 /// PCLMULQDQ and SSSE3.
 pub(super) mod ssse3 {
@@ -72,7 +34,38 @@ pub(super) mod ssse3 {
         _mm_or_si128(_mm_shuffle_epi8(to_high, low), _mm_shuffle_epi8(to_low, high))
     }
 
-    hash_functions!("pclmulqdq,ssse3", reflect);
+    /// Four octets of input by the 64 key bits that start where they do: the hash in bits 32 to 63.
+    #[inline]
+    #[target_feature(enable = "pclmulqdq,ssse3")]
+    fn product(octets: [u8; 4], word: u64) -> __m128i {
+        let input = reflect(_mm_cvtsi32_si128(i32::from_le_bytes(octets)));
+        _mm_clmulepi64_si128::<0x00>(input, _mm_cvtsi64_si128(word as i64))
+    }
+
+    /// Bits 32 to 63.
+    #[inline]
+    #[target_feature(enable = "pclmulqdq,ssse3")]
+    fn value(product: __m128i) -> u32 {
+        (_mm_cvtsi128_si64(product) as u64 >> 32) as u32
+    }
+
+    #[inline]
+    #[target_feature(enable = "pclmulqdq,ssse3")]
+    pub(in crate::simd) fn hash_8(keys: &Keys, input: &[u8; 8]) -> u32 {
+        let [a, b, c, d, e, f, g, h] = *input;
+        let first = product([a, b, c, d], keys.words[0]);
+        value(_mm_xor_si128(first, product([e, f, g, h], keys.words[1])))
+    }
+
+    #[inline]
+    #[target_feature(enable = "pclmulqdq,ssse3")]
+    pub(in crate::simd) fn hash_12(keys: &Keys, input: &[u8; 12]) -> u32 {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = *input;
+        let first = product([a, b, c, d], keys.words[0]);
+        let second = product([e, f, g, h], keys.words[1]);
+        let third = product([i, j, k, l], keys.words[2]);
+        value(_mm_xor_si128(_mm_xor_si128(first, second), third))
+    }
 
     /// Two octet groups of eight by the key: shares of the hash in bits 32 to 63 (first) and 64 to 95.
     #[inline]
@@ -96,8 +89,7 @@ pub(super) mod ssse3 {
     #[inline]
     #[target_feature(enable = "pclmulqdq,ssse3")]
     fn addresses_32(keys: &Keys, source: &[u8; 16], destination: &[u8; 16]) -> __m128i {
-        let [e0, e1, e2, e3] = keys.earlier;
-        let [l0, l1, l2, l3] = keys.later;
+        let [l0, l1, l2, l3, e0, e1, e2, e3] = keys.later_earlier;
         let (low, high) = products_16(source, [e0, e1], [l0, l1]);
         let (low_2, high_2) = products_16(destination, [e2, e3], [l2, l3]);
         let high = _mm_xor_si128(high, high_2);
@@ -152,49 +144,130 @@ pub(super) mod ssse3 {
     }
 }
 
-/// GFNI for the reflection, VPCLMULQDQ for the addresses of IPv6.
+/// GFNI for the reflection, VPCLMULQDQ and AVX-512 for the addresses of IPv6.
+///
+/// A function with a `target_feature` is not inlined into one without, and a call costs about as much as half
+/// a hash of twelve octets. The two instructions that such a hash needs are therefore written as inline
+/// assembly, which is inlined everywhere.
 pub(super) mod gfni {
     use super::*;
+    use std::arch::asm;
 
     /// The bit matrix that reverses the bits of an octet.
     const REVERSAL: i64 = 0x8040_2010_0804_0201_u64 as i64;
 
-    #[inline]
-    #[target_feature(enable = "gfni,avx512vl")]
-    fn reflect(octets: __m128i) -> __m128i {
-        _mm_gf2p8affine_epi64_epi8::<0>(octets, _mm_set1_epi64x(REVERSAL))
+    /// Reverses the bits of each octet.
+    ///
+    /// # Safety
+    ///
+    /// The processor has GFNI and AVX.
+    #[inline(always)]
+    unsafe fn reflect(octets: __m128i) -> __m128i {
+        let reflected;
+        // SAFETY: the caller vouches for the instruction; it reads and writes these registers alone.
+        unsafe {
+            asm!(
+                "vgf2p8affineqb {reflected}, {octets}, {matrix}, 0",
+                reflected = lateout(xmm_reg) reflected,
+                octets = in(xmm_reg) octets,
+                matrix = in(xmm_reg) _mm_set1_epi64x(REVERSAL),
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        reflected
     }
 
-    hash_functions!("pclmulqdq,gfni,avx512f,avx512vl", reflect);
+    /// Four octets of input by the 64 key bits that start where they do: the hash in bits 32 to 63.
+    ///
+    /// # Safety
+    ///
+    /// The processor has GFNI, PCLMULQDQ and AVX.
+    #[inline(always)]
+    unsafe fn product(octets: [u8; 4], word: u64) -> __m128i {
+        // SAFETY: the caller vouches for the features.
+        let input = unsafe { reflect(_mm_cvtsi32_si128(i32::from_le_bytes(octets))) };
+        let product;
+        // SAFETY: the caller vouches for the instruction; it reads and writes these registers alone.
+        unsafe {
+            asm!(
+                "vpclmulqdq {product}, {input}, {word}, 0",
+                product = lateout(xmm_reg) product,
+                input = in(xmm_reg) input,
+                word = in(xmm_reg) _mm_cvtsi64_si128(word as i64),
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        product
+    }
 
-    /// Sums of the four groups of eight octets; the hash in bits 32 to 63.
-    #[inline]
-    #[target_feature(enable = "pclmulqdq,vpclmulqdq,gfni,avx2,avx512f,avx512vl")]
-    fn addresses_32(keys: &Keys, input: &[u8; 32]) -> __m128i {
-        // SAFETY: the references are to 32 octets each, and the loads need no alignment.
-        let (input, earlier, later) = unsafe {
+    /// Bits 32 to 63.
+    #[inline(always)]
+    fn value(product: __m128i) -> u32 {
+        // SAFETY: SSE2 belongs to every x86-64.
+        (unsafe { _mm_cvtsi128_si64(product) } as u64 >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn xor(a: __m128i, b: __m128i) -> __m128i {
+        // SAFETY: SSE2 belongs to every x86-64.
+        unsafe { _mm_xor_si128(a, b) }
+    }
+
+    /// # Safety
+    ///
+    /// The processor has GFNI, PCLMULQDQ and AVX.
+    #[inline(always)]
+    pub(in crate::simd) unsafe fn hash_8(keys: &Keys, input: &[u8; 8]) -> u32 {
+        let [a, b, c, d, e, f, g, h] = *input;
+        // SAFETY: the caller vouches for the features.
+        let (first, second) =
+            unsafe { (product([a, b, c, d], keys.words[0]), product([e, f, g, h], keys.words[1])) };
+        value(xor(first, second))
+    }
+
+    /// # Safety
+    ///
+    /// The processor has GFNI, PCLMULQDQ and AVX.
+    #[inline(always)]
+    pub(in crate::simd) unsafe fn hash_12(keys: &Keys, input: &[u8; 12]) -> u32 {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = *input;
+        // SAFETY: the caller vouches for the features.
+        let (first, second, third) = unsafe {
             (
-                _mm256_loadu_si256(input.as_ptr().cast()),
-                _mm256_loadu_si256(keys.earlier.as_ptr().cast()),
-                _mm256_loadu_si256(keys.later.as_ptr().cast()),
+                product([a, b, c, d], keys.words[0]),
+                product([e, f, g, h], keys.words[1]),
+                product([i, j, k, l], keys.words[2]),
             )
         };
-        let input = _mm256_gf2p8affine_epi64_epi8::<0>(input, _mm256_set1_epi64x(REVERSAL));
-        let low = _mm256_xor_si256(
-            _mm256_clmulepi64_epi128::<0x00>(input, earlier),
-            _mm256_clmulepi64_epi128::<0x11>(input, earlier),
+        value(xor(xor(first, second), third))
+    }
+
+    /// Sums of the four groups of eight octets; the hash in bits 32 to 63. The input stands twice in the
+    /// vector, once for each half of the key bits that a group needs.
+    #[inline]
+    #[target_feature(enable = "vpclmulqdq,gfni,avx2,avx512f,avx512vl")]
+    fn addresses_32(keys: &Keys, input: &[u8; 32]) -> __m128i {
+        // SAFETY: the references are to 32 and 64 octets, and the loads need no alignment.
+        let (input, parts) = unsafe {
+            (
+                _mm256_loadu_si256(input.as_ptr().cast()),
+                _mm512_loadu_si512(keys.later_earlier.as_ptr().cast()),
+            )
+        };
+        let input =
+            _mm512_gf2p8affine_epi64_epi8::<0>(_mm512_broadcast_i64x4(input), _mm512_set1_epi64(REVERSAL));
+        let sum = _mm512_xor_si512(
+            _mm512_clmulepi64_epi128::<0x00>(input, parts),
+            _mm512_clmulepi64_epi128::<0x11>(input, parts),
         );
-        let high = _mm256_xor_si256(
-            _mm256_clmulepi64_epi128::<0x00>(input, later),
-            _mm256_clmulepi64_epi128::<0x11>(input, later),
-        );
-        // Bits 64 to 95 of each lane come down to 32 to 63.
-        let sum = _mm256_xor_si256(low, _mm256_shuffle_epi32::<0b10_10_10_10>(high));
+        // Later key bits have their share in bits 64 to 95 of each lane, earlier ones in 32 to 63.
+        let later = _mm256_shuffle_epi32::<0b10_10_10_10>(_mm512_castsi512_si256(sum));
+        let sum = _mm256_xor_si256(later, _mm512_extracti64x4_epi64::<1>(sum));
         _mm_xor_si128(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum))
     }
 
     #[inline]
-    #[target_feature(enable = "pclmulqdq,vpclmulqdq,gfni,avx2,avx512f,avx512vl")]
+    #[target_feature(enable = "vpclmulqdq,gfni,avx2,avx512f,avx512vl")]
     pub(in crate::simd) fn hash_32(keys: &Keys, input: &[u8; 32]) -> u32 {
         value(addresses_32(keys, input))
     }
@@ -204,7 +277,8 @@ pub(super) mod gfni {
     pub(in crate::simd) fn hash_36(keys: &Keys, input: &[u8; 36]) -> u32 {
         match (input.first_chunk(), input.last_chunk()) {
             (Some(addresses), Some(ports)) => {
-                let ports = product(*ports, keys.words[8]);
+                // SAFETY: this function has the features.
+                let ports = unsafe { product(*ports, keys.words[8]) };
                 value(_mm_xor_si128(addresses_32(keys, addresses), ports))
             }
             _ => 0,

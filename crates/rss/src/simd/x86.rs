@@ -24,10 +24,9 @@ pub(crate) fn has_avx512() -> bool {
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct Keys {
-    /// Key bits 32 to 95 from the start of each 8 octets of input.
-    pub(super) later: [u64; 4],
-    /// Key bits 0 to 31 from there in the upper half, zeros in the lower.
-    pub(super) earlier: [u64; 4],
+    /// First key bits 32 to 95 from the start of each of four groups of 8 octets of input; then for the same
+    /// groups key bits 0 to 31 in the upper half and zeros in the lower.
+    pub(super) later_earlier: [u64; 8],
     /// Key bits 0 to 63 from the start of each 4 octets of input.
     pub(super) words: [u64; 9],
     /// What [`batch`] multiplies octets with; built for that path alone.
@@ -36,10 +35,19 @@ pub(super) struct Keys {
 
 impl Keys {
     fn new(key: &HashKey) -> Keys {
-        let eights = [0, 8, 16, 24];
+        let later = |at: usize| key.word(at + 4);
+        let earlier = |at: usize| key.word(at) & 0xffff_ffff_0000_0000;
         Keys {
-            later: eights.map(|at| key.word(at + 4)),
-            earlier: eights.map(|at| key.word(at) & 0xffff_ffff_0000_0000),
+            later_earlier: [
+                later(0),
+                later(8),
+                later(16),
+                later(24),
+                earlier(0),
+                earlier(8),
+                earlier(16),
+                earlier(24),
+            ],
             words: [0, 4, 8, 12, 16, 20, 24, 28, 32].map(|at| key.word(at)),
             matrices: None,
         }
