@@ -1,6 +1,33 @@
 //! What a network card does with a frame: profiles of devices as data, each claim with its source, and the
 //! answer on which queue a frame lands and why.
 //!
+//! # What there is
+//!
+//! * [`Profile`], by name or path from [`lookup`], all of them from [`builtin`]: claims by stage of the
+//!   receive path ([`schema`]), each with the place where it is written.
+//! * [`Receiver`]: a profile set up as on one machine (queues, key, table, hash fields). Frames that differ
+//!   in nothing but addresses, ports and payload are one [`Class`] and share a [`Fate`]: how far the parser
+//!   comes and why, the hash type, the longest frame let in. A fate is computed once; of each further frame
+//!   only the hash and the table lookup remain ([`Receiver::land`]).
+//! * [`spread`]: would a device spread such traffic, by default or in one of its modes?
+//!
+//! ```
+//! use rxlane_nic::{Class, Receiver, Setup, lookup};
+//! use wire::{Link, dissect};
+//!
+//! // PPPoE session 1, PPP protocol 0x0021 (RFC 2516, RFC 1332), IPv4, TCP.
+//! let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0x64, 0x11, 0, 0, 1, 0, 42, 0, 0x21];
+//! frame.extend([0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 198, 51, 100, 1]);
+//! frame.extend([4, 0, 1, 187, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+//!
+//! let i210 = Receiver::new(lookup("i210")?, &Setup::default())?;
+//! let dissection = dissect(Link::Ethernet, &frame, frame.len());
+//! let fate = i210.fate(&Class::of(&dissection), &dissection);
+//! assert_eq!(fate.why.to_string(), "the parser stops at the PPPoE header");
+//! assert_eq!(i210.land(&fate, &frame, &dissection).queue, Some(0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Contract
 //!
 //! * A profile is one TOML file (`profiles/*.toml`, format in `profiles/SCHEMA.md`). What a file does not
@@ -8,9 +35,15 @@
 //! * Frame sizes are bytes without preamble and FCS, as a capture shows them.
 //! * Nothing here panics on any profile text or any frame.
 //!
+//! # Specifications
+//!
+//! Datasheets, drivers and reports are cited in the profiles, claim by claim. Which hash type wins and how a
+//! hash is computed is the crate `rss`'s; what a frame contains, the crate `wire`'s.
+//!
 //! # Deliberately not here
 //!
-//! Reading a machine's own settings; what the kernel does with a frame after the ring.
+//! Reading a machine's own settings; filters that bypass RSS (EtherType and n-tuple rules, Flow Director);
+//! what the kernel does with a frame after the ring.
 
 #![forbid(unsafe_code)]
 

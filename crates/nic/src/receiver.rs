@@ -7,7 +7,7 @@ use rss::{
     FlowHash, HashFields, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, TableError,
     TableShape, UnitError, Unmatched,
 };
-use wire::{Dissection, Fragment};
+use wire::{Dissection, IpVersion};
 
 /// Queues that are assumed where neither the caller nor the profile says fewer: a quad-core router's.
 pub const USUAL_QUEUES: u16 = 4;
@@ -78,6 +78,17 @@ pub struct Fate {
     pub hash_type: HashType,
     /// The longest frame let in, octets without FCS; `None` where the profile does not say.
     pub longest: Option<u32>,
+    /// The input of the hash, where it is a prefix of the flow key for every frame of the class.
+    prefix: Option<Prefix>,
+}
+
+/// How much of a flow key is hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prefix {
+    Ipv4,
+    Ipv4Ports,
+    Ipv6,
+    Ipv6Ports,
 }
 
 /// A device as it is set up.
@@ -142,10 +153,12 @@ impl Receiver {
     pub fn fate(&self, class: &Class, dissection: &Dissection) -> Fate {
         let (mut sight, mut why) = sight::sight(&self.profile, class);
         let mut hash_type = HashType::None;
+        let mut prefix = None;
         match (sight, &self.unit) {
             (Sight::Transport | Sight::Addresses, Some(unit)) => {
                 if let Some(packet) = packet(sight, dissection, &[]) {
                     hash_type = unit.choose(&packet);
+                    prefix = hashed_prefix(unit, &packet, hash_type, class);
                 }
             }
             (Sight::Transport | Sight::Addresses, None) => {
@@ -153,7 +166,7 @@ impl Receiver {
             }
             _ => {}
         }
-        Fate { sight, why, hash_type, longest: self.longest(class) }
+        Fate { sight, why, hash_type, longest: self.longest(class), prefix }
     }
 
     /// Where `frame` lands, whose class has this fate.
@@ -167,6 +180,9 @@ impl Receiver {
         match (&self.unit, fate.hash_type) {
             _ if fate.sight == Sight::Unknown => nowhere,
             (Some(unit), hash_type) if hash_type != HashType::None => {
+                if let Some(hash) = fate.prefix.and_then(|prefix| hash_prefix(unit, prefix, dissection)) {
+                    return Landing { hash_type, hash, queue: Some(table.lookup(hash)) };
+                }
                 let Some(packet) = packet(fate.sight, dissection, frame) else { return nowhere };
                 let (hash_type, hash) = unit.hash(&packet);
                 Landing { hash_type, hash, queue: Some(table.lookup(hash)) }
@@ -205,11 +221,43 @@ fn packet(sight: Sight, dissection: &Dissection, frame: &[u8]) -> Option<Packet>
     let flow = *dissection.flow()?;
     Some(Packet {
         flow,
-        // A parser that does not reach the ports sees what it sees of a fragment.
-        fragment: sight == Sight::Addresses || dissection.fragment() != Fragment::None,
+        // A parser that does not reach the ports sees what it sees of a fragment; what it makes of real
+        // fragments is a claim of its own, and part of `sight` already.
+        fragment: sight == Sight::Addresses,
         home_address: dissection.home_address(frame),
         routing2_destination: dissection.routing2_destination(frame),
     })
+}
+
+/// `None` where the frames of the class may need more than the flow key: selected fields, or addresses that
+/// an Ex type takes from extension headers.
+fn hashed_prefix(unit: &HashUnit, packet: &Packet, hash_type: HashType, class: &Class) -> Option<Prefix> {
+    let usual = match hash_type.has_ports() {
+        true => HashFields::ADDRESSES_AND_PORTS,
+        false => HashFields::ADDRESSES,
+    };
+    let replaced = hash_type.is_ex() && class.has_extensions();
+    if hash_type == HashType::None || unit.fields(hash_type) != usual || replaced {
+        return None;
+    }
+    Some(match (packet.flow.version(), hash_type.has_ports()) {
+        (IpVersion::V4, false) => Prefix::Ipv4,
+        (IpVersion::V4, true) => Prefix::Ipv4Ports,
+        (IpVersion::V6, false) => Prefix::Ipv6,
+        (IpVersion::V6, true) => Prefix::Ipv6Ports,
+    })
+}
+
+#[inline]
+fn hash_prefix(unit: &HashUnit, prefix: Prefix, dissection: &Dissection) -> Option<u32> {
+    let octets = dissection.flow()?.octets();
+    let toeplitz = unit.toeplitz();
+    match prefix {
+        Prefix::Ipv4 => octets.first_chunk().map(|input| toeplitz.hash_8(input)),
+        Prefix::Ipv4Ports => octets.first_chunk().map(|input| toeplitz.hash_12(input)),
+        Prefix::Ipv6 => octets.first_chunk().map(|input| toeplitz.hash_32(input)),
+        Prefix::Ipv6Ports => octets.first_chunk().map(|input| toeplitz.hash_36(input)),
+    }
 }
 
 /// The hash unit at its defaults, then as set up; `None` where the profile does not say what is hashed, or

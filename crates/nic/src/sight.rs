@@ -65,6 +65,11 @@ impl Class {
         self.bits & PORTS != 0
     }
 
+    /// Whether there are extension headers between the IP header and its transport.
+    pub const fn has_extensions(&self) -> bool {
+        !self.extensions.is_empty()
+    }
+
     /// The TPIDs, outermost first; beyond the eighth tag the last one repeats.
     pub fn tpids(&self) -> Vec<u16> {
         let number = |i: u32| match self.tpids >> (4 * i.min(7)) & 15 {

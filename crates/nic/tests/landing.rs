@@ -2,7 +2,7 @@
 
 use nic::sight::{Class, Sight, Why};
 use nic::{Fate, Landing, Receiver, Setup, builtin, lookup, schema};
-use rss::{HashKey, HashType};
+use rss::{HashKey, HashType, HashTypes, HashUnit, Packet};
 use rxlane_nic as nic;
 use wire::{Link, dissect};
 
@@ -197,6 +197,59 @@ fn e810_with_the_comms_package_hashes_inside_pppoe() {
     assert_eq!((landing.hash_type, landing.hash), (HashType::TcpIpv4, MICROSOFT_TCP));
 }
 
+/// The hash that is computed from the class alone is the hash unit's: over IPv4 and IPv6, with and without
+/// ports, with selected fields, and with an address that an Ex type takes from an extension header.
+#[test]
+fn landings_are_what_the_hash_unit_says() {
+    let mut v6 = vec![0x60, 0, 0, 0, 0, 20, 6, 64];
+    v6.extend((0..32).map(|octet| octet * 7));
+    v6.extend([1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+    // Destination options with a home address option (RFC 6275 section 6.3): type 201, length 16.
+    let mut home = vec![0x60, 0, 0, 0, 0, 44, 60, 64];
+    home.extend((0..32).map(|octet| octet * 7));
+    home.extend([6, 2, 1, 2, 0, 0, 201, 16]);
+    home.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
+    home.extend(&v6[40..]);
+    let frames = [
+        frame(&[], 0x0800, &tcp()),
+        frame(&[0x8100], 0x0800, &ipv4(17, 0x4000, &[])),
+        frame(&[], 0x0800, &ipv4(6, 0x2000, &[])),
+        frame(&[], 0x86dd, &v6),
+        frame(&[], 0x86dd, &home),
+    ];
+    let mut seen = Vec::new();
+    for fields in [&[][..], &["udp4=sdfn"], &["udp4=sdfn", "udp6=sdfn"]] {
+        let fields = fields.iter().map(|text| text.parse().unwrap()).collect();
+        let receiver = receiver("i210", &Setup { fields, ..Setup::default() });
+        for octets in &frames {
+            let dissection = dissect(Link::Ethernet, octets, octets.len());
+            assert!(dissection.error().is_none(), "{:?}", dissection.error());
+            let (fate, landing) = land(&receiver, octets);
+            let input = Packet {
+                flow: *dissection.flow().unwrap(),
+                fragment: fate.sight == Sight::Addresses,
+                home_address: dissection.home_address(octets),
+                routing2_destination: dissection.routing2_destination(octets),
+            };
+            let mut unit = HashUnit::new(receiver.key(), types_of(&fate)).unwrap();
+            assert_eq!((landing.hash_type, landing.hash), unit.hash(&input));
+            let redirected = input.home_address.is_some();
+            if redirected {
+                unit = HashUnit::new(receiver.key(), [HashType::TcpIpv6].into_iter().collect()).unwrap();
+                assert_ne!(landing.hash, unit.hash(&input).1, "the home address counts");
+            }
+            seen.push(landing.hash_type);
+        }
+    }
+    for hash_type in [HashType::TcpIpv4, HashType::UdpIpv4, HashType::Ipv4, HashType::TcpIpv6Ex] {
+        assert!(seen.contains(&hash_type), "{hash_type}");
+    }
+}
+
+fn types_of(fate: &Fate) -> HashTypes {
+    [fate.hash_type].into_iter().collect()
+}
+
 /// A single queue takes everything, hashed or not.
 #[test]
 fn one_queue_takes_everything() {
@@ -245,6 +298,11 @@ fn every_device_answers_for_every_frame() {
             let (fate, landing) = land(receiver, &octets);
             assert!(landing.queue.is_none_or(|queue| queue < receiver.queues()));
             assert!(landing.hash_type != HashType::None || landing.hash == 0);
+            assert!(
+                landing.queue.is_none()
+                    || landing.hash_type == HashType::None
+                    || landing.hash_type == fate.hash_type
+            );
             let claimed = fate.why.key().filter(|_| !matches!(fate.why, Why::Lacks(_) | Why::Tags(_)));
             if let Some(key) = claimed {
                 assert!(!receiver.profile().claim(key).unwrap().citations.is_empty());
