@@ -115,6 +115,13 @@ impl Dissection {
         extensions: 0,
     };
 
+    /// A frame of a link type that nobody here can read: its stack is `other`.
+    pub const fn unread() -> Dissection {
+        let mut dissection = Dissection::NOTHING;
+        dissection.stack.push(Word::Other);
+        dissection
+    }
+
     /// The headers, outermost first.
     #[inline(always)]
     pub const fn stack(&self) -> Stack {
@@ -837,8 +844,9 @@ const fn tpid_number(tpid: EtherType) -> u32 {
     }
 }
 
+/// The TPID of a number in [`Dissection::tpids`].
 #[inline(always)]
-const fn tpid_of_number(number: u32) -> EtherType {
+pub const fn tpid_of_number(number: u32) -> EtherType {
     EtherType(match number {
         1 => 0x8100,
         2 => 0x88a8,

@@ -202,10 +202,7 @@ impl Error {
 
     /// Missing octets or contradiction.
     pub const fn class(&self) -> Class {
-        match self.rule {
-            Rule::Cut | Rule::CaptureCut | Rule::Exceeds => Class::Truncated,
-            _ => Class::Malformed,
-        }
+        self.reason().class()
     }
 
     /// The defect without its numbers, to count by: the same for every frame with the same defect.
@@ -247,6 +244,16 @@ pub struct Reason {
     pub field: Field,
     /// The rule.
     pub rule: Rule,
+}
+
+impl Reason {
+    /// Missing octets or contradiction.
+    pub const fn class(&self) -> Class {
+        match self.rule {
+            Rule::Cut | Rule::CaptureCut | Rule::Exceeds => Class::Truncated,
+            _ => Class::Malformed,
+        }
+    }
 }
 
 impl fmt::Display for Reason {

@@ -133,6 +133,13 @@ impl Encapsulation {
         self.pppoe
     }
 
+    /// Changes the session id or the peer of an encapsulation that has PPPoE; leaves any other alone.
+    pub fn set_pppoe(&mut self, pppoe: Pppoe) {
+        if let Some(place) = &mut self.pppoe {
+            *place = pppoe;
+        }
+    }
+
     /// Octets between the MAC header and the IP header.
     pub fn overhead(&self) -> usize {
         let pppoe = if self.pppoe.is_some() { pppoe::Header::LENGTH + 2 } else { 0 };

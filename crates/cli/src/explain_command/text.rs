@@ -1,0 +1,338 @@
+//! A report as text: tables no wider than the terminal, the conclusion last, next to the prompt.
+
+use crate::output::Output;
+use anstyle::{AnsiColor, Style};
+use explain::Report;
+use std::io::{self, Write};
+
+const HEADING: Style = Style::new().bold();
+const GOOD: Style = AnsiColor::Green.on_default();
+const POOR: Style = AnsiColor::Yellow.on_default();
+/// Rows of lists that a capture can make arbitrarily long.
+const ROWS: usize = 12;
+
+/// Prints a report.
+pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
+    source(out, report)?;
+    stacks(out, report)?;
+    facts(out, report)?;
+    bad(out, report)?;
+    queues(out, report)?;
+    steered(out, report)?;
+    top_flows(out, report)?;
+    conclusion(out, report)
+}
+
+fn heading(out: &mut Output, text: &str) -> io::Result<()> {
+    let text = out.styled(HEADING, text);
+    writeln!(out, "\n{text}")
+}
+
+/// `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1.2 MB`, powers of ten.
+fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "kB", "MB", "GB"] {
+        if value < 1000.0 {
+            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}
+
+fn share(part: u64, whole: u64) -> String {
+    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+/// A name as it may stand on a terminal: no control characters, whatever the file is called.
+fn printable(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+fn source(out: &mut Output, report: &Report) -> io::Result<()> {
+    let source = &report.source;
+    let files = match source.files.as_slice() {
+        [] => "nothing".to_owned(),
+        [one] => printable(one),
+        [first, rest @ ..] => format!("{} and {} more files", printable(first), rest.len()),
+    };
+    let mut line = format!("{files}: {} frames, {}", grouped(source.frames), size(source.wire_bytes));
+    if let Some(seconds) = source.seconds.filter(|seconds| *seconds > 0.0) {
+        line += &format!(", {seconds:.3} s");
+    }
+    let line = out.styled(HEADING, line);
+    writeln!(out, "{line}")?;
+    let links: Vec<String> =
+        source.link_types.iter().map(|(link, frames)| format!("{link} ({})", grouped(*frames))).collect();
+    if !matches!(source.link_types.keys().next().map(String::as_str), Some("Ethernet") | None)
+        || links.len() > 1
+    {
+        writeln!(out, "link types: {}", links.join(", "))?;
+    }
+    for problem in &source.problems {
+        let problem = out.styled(POOR, printable(problem));
+        writeln!(out, "{problem}")?;
+    }
+    Ok(())
+}
+
+fn stacks(out: &mut Output, report: &Report) -> io::Result<()> {
+    if report.stacks.is_empty() {
+        return Ok(());
+    }
+    heading(out, "Traffic")?;
+    let width = report.stacks.iter().take(ROWS).map(|row| row.stack.len()).max().unwrap_or(0).min(48);
+    for row in report.stacks.iter().take(ROWS) {
+        writeln!(
+            out,
+            "  {:width$}  {:>11} {:>8}  {:>9}",
+            row.stack,
+            grouped(row.frames),
+            share(row.frames, report.source.frames),
+            size(row.bytes),
+        )?;
+        writeln!(out, "  {:width$}  {}: {}", "", row.hash_type, row.why)?;
+    }
+    more(out, report.stacks.len())
+}
+
+fn more(out: &mut Output, rows: usize) -> io::Result<()> {
+    if rows > ROWS { writeln!(out, "  … and {} more (--json lists them)", rows - ROWS) } else { Ok(()) }
+}
+
+fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
+    if report.tags.iter().any(|row| row.tags != "untagged") {
+        heading(out, "VLAN tags (TPID/VID, outermost first)")?;
+        for row in report.tags.iter().take(ROWS) {
+            writeln!(
+                out,
+                "  {:>11} {:>8}  {}",
+                grouped(row.frames),
+                share(row.frames, report.source.frames),
+                row.tags
+            )?;
+        }
+        more(out, report.tags.len())?;
+    }
+    heading(out, "Counts")?;
+    let mut line = |name: &str, text: String| writeln!(out, "  {name:<18} {text}");
+    let flows = report.flows;
+    line("flows", format!("{} ({} both ways)", grouped(flows.unidirectional), grouped(flows.bidirectional)))?;
+    if !report.pppoe.codes.is_empty() {
+        line("PPPoE sessions", grouped(report.pppoe.sessions as u64))?;
+        line("PPPoE codes", counts(report.pppoe.codes.iter()))?;
+        line("PPP protocols", counts(report.pppoe.ppp.iter()))?;
+    }
+    let f = report.fragments;
+    if f.ipv4_first + f.ipv4_later + f.ipv6_first + f.ipv6_later > 0 {
+        line("IPv4 fragments", format!("{} first, {} later", grouped(f.ipv4_first), grouped(f.ipv4_later)))?;
+        line("IPv6 fragments", format!("{} first, {} later", grouped(f.ipv6_first), grouped(f.ipv6_later)))?;
+    }
+    if !report.extension_headers.is_empty() {
+        line("extension headers", counts(report.extension_headers.iter()))?;
+    }
+    Ok(())
+}
+
+fn counts<'a, K: std::fmt::Display + 'a>(items: impl Iterator<Item = (&'a K, &'a u64)>) -> String {
+    items.map(|(name, frames)| format!("{name} {}", grouped(*frames))).collect::<Vec<_>>().join(", ")
+}
+
+fn bad(out: &mut Output, report: &Report) -> io::Result<()> {
+    if report.bad.reasons.is_empty() {
+        return Ok(());
+    }
+    let total = report.bad.truncated + report.bad.malformed;
+    heading(
+        out,
+        &format!("Bad frames: {} truncated, {} malformed", report.bad.truncated, report.bad.malformed),
+    )?;
+    let mut reasons: Vec<_> = report.bad.reasons.iter().collect();
+    reasons.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+    for (reason, frames) in reasons.iter().take(ROWS) {
+        let first = report.bad.first.get(*reason).map_or(0, |first| first.frame);
+        writeln!(
+            out,
+            "  {:>11} {:>8}  {reason} (first: frame {first})",
+            grouped(**frames),
+            share(**frames, total)
+        )?;
+    }
+    more(out, reasons.len())
+}
+
+/// A bar of `width` characters for `part` of `whole`; never empty for something.
+fn bar(part: u64, whole: u64, width: usize) -> String {
+    let eighths = (part as f64 / whole.max(1) as f64 * 8.0 * width as f64).round() as usize;
+    let eighths = eighths.max(usize::from(part > 0)).min(8 * width);
+    let rest = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'][eighths % 8];
+    let bar: String =
+        std::iter::repeat_n('█', eighths / 8).chain((eighths % 8 > 0).then_some(rest)).collect();
+    format!("{bar:width$}")
+}
+
+fn bars(
+    out: &mut Output,
+    name: &str,
+    rows: &[(u16, u64, String)],
+    largest: u64,
+    whole: u64,
+) -> io::Result<()> {
+    let width = out.width().saturating_sub(52).clamp(10, 40);
+    for (number, frames, note) in rows {
+        let bar = bar(*frames, largest, width);
+        writeln!(
+            out,
+            "  {name} {number:<3} {bar} {:>8} {:>12}{note}",
+            share(*frames, whole),
+            grouped(*frames)
+        )?;
+    }
+    Ok(())
+}
+
+fn queues(out: &mut Output, report: &Report) -> io::Result<()> {
+    let nic = &report.nic;
+    let assumed = if nic.assumed { ", assumed: --nic names yours" } else { "" };
+    heading(out, &format!("Receive queues: {} ({}{assumed})", nic.title, nic.name))?;
+    let busiest = busiest(report);
+    let rows: Vec<_> = report
+        .queues
+        .iter()
+        .map(|queue| (queue.queue, queue.frames, format!("  {} flows", grouped(queue.flows))))
+        .collect();
+    bars(out, "queue", &rows, busiest, report.source.frames)?;
+    if nic.unplaced > 0 {
+        let text = format!("{} frames on a queue that the profile does not tell", grouped(nic.unplaced));
+        let text = out.styled(POOR, text);
+        writeln!(out, "  {text}")?;
+    }
+    judged(
+        out,
+        report.imbalance.max_over_mean,
+        report.imbalance.effective_queues,
+        report.queues.len(),
+        "queues",
+    )?;
+    for dropped in &report.admission.dropped {
+        let text = format!(
+            "{} frames ({}) are longer than {} bytes and would be dropped",
+            grouped(dropped.frames),
+            dropped.stack,
+            dropped.limit
+        );
+        let text = out.styled(POOR, text);
+        writeln!(out, "  {text}")?;
+    }
+    Ok(())
+}
+
+/// The longest bar of both charts, so that they can be compared.
+fn busiest(report: &Report) -> u64 {
+    let queues = report.queues.iter().map(|queue| queue.frames);
+    queues.chain(report.steered.per_cpu.iter().map(|cpu| cpu.frames)).max().unwrap_or(0)
+}
+
+fn judged(out: &mut Output, max_over_mean: f64, effective: f64, parts: usize, noun: &str) -> io::Result<()> {
+    if effective == 0.0 {
+        return Ok(());
+    }
+    let style = if effective >= 0.75 * parts as f64 { GOOD } else { POOR };
+    let text = format!("busiest {max_over_mean:.2} × mean, {effective:.2} effective {noun} of {parts}");
+    let text = out.styled(style, text);
+    writeln!(out, "  {text}")
+}
+
+fn steered(out: &mut Output, report: &Report) -> io::Result<()> {
+    let steered = &report.steered;
+    heading(out, &format!("With steering by the inner header over {} CPUs", steered.cpus))?;
+    let rows: Vec<_> = steered.per_cpu.iter().map(|cpu| (cpu.cpu, cpu.frames, String::new())).collect();
+    bars(out, "CPU  ", &rows, busiest(report), report.source.frames)?;
+    judged(out, steered.max_over_mean, steered.effective_queues, rows.len(), "CPUs")
+}
+
+fn top_flows(out: &mut Output, report: &Report) -> io::Result<()> {
+    if report.top_flows.is_empty() {
+        return Ok(());
+    }
+    heading(out, "Largest flows")?;
+    for row in report.top_flows.iter().take(5) {
+        let queue = row.queue.map_or("?".to_owned(), |queue| queue.to_string());
+        writeln!(
+            out,
+            "  {:>9} {:>8}  queue {queue:<3} CPU {:<3} {} {}",
+            size(row.bytes),
+            share(row.bytes, report.source.wire_bytes),
+            row.cpu,
+            row.protocol,
+            row.flow
+        )?;
+    }
+    Ok(())
+}
+
+fn conclusion(out: &mut Output, report: &Report) -> io::Result<()> {
+    heading(out, "Conclusion")?;
+    for sentence in &report.conclusion {
+        for line in wrapped(sentence, out.width().saturating_sub(2)) {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Breaks at spaces.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() || line.chars().count() + 1 + word.chars().count() <= width => {
+                if !line.is_empty() {
+                    line.push(' ');
+                }
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        let shown: Vec<_> = [0, 12, 123, 1234, 123_456, 1_234_567].map(grouped).to_vec();
+        assert_eq!(shown, ["0", "12", "123", "1,234", "123,456", "1,234,567"]);
+    }
+
+    #[test]
+    fn bars_fit_and_never_vanish() {
+        for part in [0, 1, 499, 500, 1000] {
+            assert_eq!(bar(part, 1000, 20).chars().count(), 20, "{part}");
+        }
+        assert!(bar(1, 1_000_000, 20).starts_with('▏'));
+        assert_eq!(bar(0, 1000, 20).trim(), "");
+        assert_eq!(bar(0, 0, 20).trim(), "");
+    }
+
+    #[test]
+    fn hostile_names_lose_their_control_characters() {
+        assert_eq!(printable("a\x1b[31mb\n"), "a\u{fffd}[31mb\u{fffd}");
+    }
+}

@@ -1,0 +1,265 @@
+//! From a merged tally to the report.
+
+use crate::conclusion;
+use crate::flows::{Direction, NO_QUEUE};
+use crate::report::*;
+use crate::tally::{Count, EXTENSION_KINDS, Group, Tally};
+use crate::{Options, TOP_FLOWS};
+use nic::{Class, Profile, Receiver, Sight};
+use rss::HashType;
+use std::collections::BTreeMap;
+use wire::{FlowKey, Fragment, Word};
+
+/// Fills a report, whose source is already told, from what was counted.
+pub(crate) fn compile(
+    mut source: Source,
+    tally: &Tally<'_>,
+    receiver: &Receiver,
+    options: &Options,
+) -> Report {
+    let total = tally.groups.iter().fold(Count::default(), |mut total, group| {
+        total.merge(group.count);
+        total
+    });
+    source.captured_bytes = tally.captured;
+    source.wire_bytes = total.bytes;
+    source.seconds = tally.time.map(|(from, to)| to.saturating_sub(from) as f64 / 1e9);
+    source.link_types = tally.links.iter().map(|(link, frames)| (link.to_string(), *frames)).collect();
+    let (flows, queue_flows, top_flows) = flows(tally, receiver, options.cpus);
+    let queues: Vec<QueueRow> = (0..)
+        .zip(tally.queues.iter().zip(queue_flows))
+        .map(|(queue, (count, flows))| QueueRow { queue, frames: count.frames, bytes: count.bytes, flows })
+        .collect();
+    let per_queue: Vec<u64> = queues.iter().map(|queue| queue.frames).collect();
+    let mut report = Report {
+        schema: Report::SCHEMA,
+        stacks: stacks(tally, receiver.profile()),
+        tags: tags(tally, total.frames),
+        pppoe: pppoe(tally),
+        flows,
+        fragments: fragments(tally),
+        extension_headers: EXTENSION_KINDS
+            .iter()
+            .zip(tally.extensions)
+            .filter(|(_, frames)| *frames > 0)
+            .map(|((_, name), frames)| (*name, frames))
+            .collect(),
+        bad: bad(tally, &source.files),
+        nic: Nic {
+            name: receiver.profile().name(),
+            title: receiver.profile().title().to_owned(),
+            queues: receiver.queues(),
+            assumed: options.nic_assumed,
+            unplaced: tally.unplaced.frames,
+        },
+        imbalance: Imbalance::of(&per_queue),
+        queues,
+        steered: steered(tally, options.cpus),
+        admission: admission(tally),
+        top_flows,
+        conclusion: Vec::new(),
+        source,
+    };
+    report.conclusion = conclusion::conclude(&report, receiver.profile());
+    report
+}
+
+fn hash_name(group: &Group) -> &'static str {
+    if group.fate.sight == Sight::Unknown { "unknown" } else { group.fate.hash_type.name() }
+}
+
+/// Why a class is hashed as it is, in words.
+fn why(group: &Group) -> String {
+    match (group.fate.sight, group.fate.hash_type) {
+        (Sight::Transport, HashType::None) => "no hash type that is enabled fits".to_owned(),
+        (Sight::Unknown | Sight::Nothing, _) | (_, HashType::None) => group.fate.why.to_string(),
+        (_, hash_type) if hash_type.has_ports() => "hashed over addresses and ports".to_owned(),
+        (Sight::Addresses, _) => format!("hashed over addresses only ({})", group.fate.why),
+        _ => "hashed over addresses only".to_owned(),
+    }
+}
+
+fn stacks(tally: &Tally<'_>, profile: &Profile) -> Vec<StackRow> {
+    let mut by_stack: BTreeMap<String, Vec<&Group>> = BTreeMap::new();
+    for group in &tally.groups {
+        by_stack.entry(group.kin.class.stack().to_string()).or_default().push(group);
+    }
+    let mut rows: Vec<StackRow> = by_stack
+        .into_iter()
+        .map(|(stack, groups)| {
+            let mut hash_types = BTreeMap::new();
+            for group in &groups {
+                *hash_types.entry(hash_name(group).to_owned()).or_default() += group.count.frames;
+            }
+            let most = groups.iter().max_by_key(|group| group.count.frames);
+            StackRow {
+                stack,
+                frames: groups.iter().map(|group| group.count.frames).sum(),
+                bytes: groups.iter().map(|group| group.count.bytes).sum(),
+                hash_type: most.map_or("none", |group| hash_name(group)).to_owned(),
+                why: most.map(|group| why(group)).unwrap_or_default(),
+                sources: most.map(|group| citations(profile, group)).unwrap_or_default(),
+                hash_types,
+            }
+        })
+        .collect();
+    rows.sort_by(|a, b| b.frames.cmp(&a.frames).then_with(|| a.stack.cmp(&b.stack)));
+    rows
+}
+
+/// The sources of the claim that decided.
+fn citations(profile: &Profile, group: &Group) -> Vec<String> {
+    let claim = group.fate.why.key().and_then(|key| profile.claim(key));
+    let citations = claim.map(|claim| claim.citations.as_slice()).unwrap_or_default();
+    citations
+        .iter()
+        .map(|citation| {
+            let source = profile.sources().get(&citation.source);
+            let title = source.map_or(citation.source.as_str(), |source| source.title.as_str());
+            format!("{title}: {}", citation.place)
+        })
+        .collect()
+}
+
+fn tags(tally: &Tally<'_>, frames: u64) -> Vec<TagRow> {
+    let tagged: u64 = tally.tags.values().sum();
+    let untagged = TagRow { tags: "untagged".to_owned(), frames: frames - tagged };
+    let mut rows: Vec<TagRow> =
+        tally.tags.iter().map(|(tags, frames)| TagRow { tags: tags.to_string(), frames: *frames }).collect();
+    if untagged.frames > 0 {
+        rows.push(untagged);
+    }
+    rows.sort_by(|a, b| b.frames.cmp(&a.frames).then_with(|| a.tags.cmp(&b.tags)));
+    rows
+}
+
+fn pppoe(tally: &Tally<'_>) -> Pppoe {
+    let mut pppoe = Pppoe { sessions: tally.sessions(), ..Pppoe::default() };
+    for group in &tally.groups {
+        if let Some(code) = group.kin.code {
+            *pppoe.codes.entry(wire::pppoe::Code(code).to_string()).or_default() += group.count.frames;
+        }
+        if let Some(ppp) = group.kin.ppp {
+            *pppoe.ppp.entry(format!("{ppp:#06x}")).or_default() += group.count.frames;
+        }
+    }
+    pppoe
+}
+
+fn is_ipv6(class: &Class) -> bool {
+    class.stack().distinct_words().find(|word| matches!(word, Word::Ipv4 | Word::Ipv6)) == Some(Word::Ipv6)
+}
+
+fn fragments(tally: &Tally<'_>) -> Fragments {
+    let mut fragments = Fragments::default();
+    for group in &tally.groups {
+        let class = &group.kin.class;
+        let counter = match (class.fragment(), is_ipv6(class)) {
+            (Fragment::None, _) => continue,
+            (Fragment::First, false) => &mut fragments.ipv4_first,
+            (Fragment::Later, false) => &mut fragments.ipv4_later,
+            (Fragment::First, true) => &mut fragments.ipv6_first,
+            (Fragment::Later, true) => &mut fragments.ipv6_later,
+        };
+        *counter += group.count.frames;
+    }
+    fragments
+}
+
+fn bad(tally: &Tally<'_>, files: &[String]) -> Bad {
+    let mut bad = Bad::default();
+    for (reason, defect) in &tally.defects {
+        match reason.class() {
+            wire::Class::Truncated => bad.truncated += defect.frames,
+            wire::Class::Malformed => bad.malformed += defect.frames,
+        }
+        let (file, frame) = defect.first;
+        let file = files.get(file as usize).cloned().unwrap_or_default();
+        bad.reasons.insert(reason.to_string(), defect.frames);
+        bad.first.insert(reason.to_string(), FirstFrame { file, frame });
+    }
+    bad
+}
+
+fn steered(tally: &Tally<'_>, cpus: u16) -> Steered {
+    let count = usize::from(cpus);
+    let mut per_cpu = vec![0; count];
+    let buckets = tally.buckets.iter().enumerate();
+    // A queue's interrupts go to the CPU of its number, where the frames that are not steered stay.
+    let local = tally.local.iter().enumerate().chain([(0, &tally.local_unplaced)]);
+    buckets.chain(local).for_each(|(number, frames)| per_cpu[number % count] += frames);
+    let Imbalance { max_over_mean, effective_queues } = Imbalance::of(&per_cpu);
+    Steered {
+        cpus,
+        per_cpu: (0..).zip(per_cpu).map(|(cpu, frames)| CpuRow { cpu, frames }).collect(),
+        max_over_mean,
+        effective_queues,
+        left_alone: tally.local.iter().sum::<u64>() + tally.local_unplaced,
+    }
+}
+
+fn admission(tally: &Tally<'_>) -> Admission {
+    let mut admission = Admission::default();
+    for group in &tally.groups {
+        let Some(limit) = group.fate.longest else {
+            admission.unknown += group.count.frames;
+            continue;
+        };
+        admission.accepted += group.count.frames - group.refused.frames;
+        if group.refused.frames > 0 {
+            let Count { frames, bytes } = group.refused;
+            let stack = group.kin.class.stack().to_string();
+            admission.dropped.push(Dropped { stack, limit, frames, bytes, largest: group.largest });
+        }
+    }
+    admission.dropped.sort_by(|a, b| b.frames.cmp(&a.frames).then_with(|| a.stack.cmp(&b.stack)));
+    admission
+}
+
+/// How many flows there are, how many on each queue, and the largest.
+fn flows(tally: &Tally<'_>, receiver: &Receiver, cpus: u16) -> (Flows, Vec<u64>, Vec<FlowRow>) {
+    let mut flows = Flows::default();
+    let mut per_queue = vec![0; usize::from(receiver.queues())];
+    let mut top: Vec<(u64, FlowKey, Direction)> = Vec::with_capacity(TOP_FLOWS + 1);
+    for flow in tally.flows.iter() {
+        flows.bidirectional += 1;
+        for (reverse, direction) in flow.directions.iter().enumerate().filter(|(_, d)| d.frames > 0) {
+            flows.unidirectional += 1;
+            if let Some(count) = per_queue.get_mut(usize::from(direction.queue)) {
+                *count += 1;
+            }
+            let least = top.last().map_or(0, |(bytes, ..)| *bytes);
+            if top.len() == TOP_FLOWS && direction.bytes < least {
+                continue;
+            }
+            let key = if reverse == 0 { flow.key } else { flow.key.reversed() };
+            let place = top.partition_point(|(bytes, other, _)| (*bytes, key) > (direction.bytes, *other));
+            top.insert(place, (direction.bytes, key, *direction));
+            top.truncate(TOP_FLOWS);
+        }
+    }
+    for (key, queue) in &tally.strays {
+        if tally.flows.get(key).is_some_and(|direction| direction.queue != *queue)
+            && let Some(count) = per_queue.get_mut(usize::from(*queue))
+        {
+            *count += 1;
+        }
+    }
+    let top = top.into_iter().map(|(_, key, direction)| row(&key, &direction, cpus)).collect();
+    (flows, per_queue, top)
+}
+
+fn row(key: &FlowKey, direction: &Direction, cpus: u16) -> FlowRow {
+    FlowRow {
+        flow: key.to_string(),
+        protocol: match key.protocol() {
+            6 => "tcp",
+            17 => "udp",
+            _ => "sctp",
+        },
+        frames: direction.frames,
+        bytes: direction.bytes,
+        queue: (direction.queue != NO_QUEUE).then_some(direction.queue),
+        cpu: direction.bucket % cpus,
+    }
+}

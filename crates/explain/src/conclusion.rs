@@ -1,0 +1,141 @@
+//! Two or three sentences that say what the figures mean.
+
+use crate::report::{Report, StackRow};
+use nic::Profile;
+
+/// Parts that carry less than this share of even work count as uneven.
+const EVEN: f64 = 0.75;
+
+/// The conclusion, a sentence an item.
+pub(crate) fn conclude(report: &Report, profile: &Profile) -> Vec<String> {
+    let frames = report.source.frames;
+    if frames == 0 {
+        return vec!["The capture holds no frame.".to_owned()];
+    }
+    let mut sentences = Vec::new();
+    let nic = &report.nic;
+    let queues = f64::from(nic.queues);
+    let even = report.imbalance.effective_queues >= EVEN * queues;
+    let placed: u64 = report.queues.iter().map(|queue| queue.frames).sum();
+    if placed == 0 {
+        sentences.push(unknown(report));
+    } else if nic.queues == 1 {
+        sentences.push(format!("The {} has one receive queue here, so one CPU takes every frame.", nic.name));
+    } else if even {
+        sentences.push(format!(
+            "The {} spreads this traffic over its {} queues: the busiest takes {:.2} times the mean.",
+            nic.name, nic.queues, report.imbalance.max_over_mean
+        ));
+    } else {
+        sentences.push(uneven(report));
+    }
+    if placed > 0 && nic.unplaced > 0 {
+        sentences.push(unknown(report));
+    }
+    sentences.push(steering(report, even && placed == frames));
+    if let Some(sentence) = refused(report) {
+        sentences.push(sentence);
+    }
+    let _ = profile;
+    sentences
+}
+
+/// `12 %`, but never 0 % of something and never 100 % of less than all.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    let share = 100.0 * part as f64 / whole.max(1) as f64;
+    match (part, share) {
+        (0, _) => "0 %".to_owned(),
+        (_, share) if share < 1.0 => "under 1 %".to_owned(),
+        (part, share) if part < whole && share > 99.0 => "over 99 %".to_owned(),
+        (_, share) => format!("{share:.0} %"),
+    }
+}
+
+fn worst(report: &Report) -> Option<&StackRow> {
+    report.stacks.iter().filter(|row| row.hash_type == "none").max_by_key(|row| row.frames)
+}
+
+fn uneven(report: &Report) -> String {
+    let frames = report.source.frames;
+    let nic = &report.nic;
+    let busiest = report.queues.iter().max_by_key(|queue| queue.frames);
+    let (queue, share) = busiest.map_or((0, 0), |queue| (queue.queue, queue.frames));
+    let shown = format!(
+        "queue {queue} of the {}'s {} gets {} of the frames ({:.1} queues' worth of spreading)",
+        nic.name,
+        nic.queues,
+        percent(share, frames),
+        report.imbalance.effective_queues
+    );
+    let unhashed: u64 = report.stacks.iter().filter_map(|row| row.hash_types.get("none")).sum();
+    match worst(report) {
+        Some(row) if unhashed * 2 >= share => {
+            format!(
+                "{} of the frames are {}, and {}: {shown}.",
+                percent(row.frames, frames),
+                row.stack,
+                row.why
+            )
+        }
+        _ if report.flows.unidirectional <= 4 * u64::from(nic.queues) => format!(
+            "There are only {} flows, and a flow stays on one queue: {shown}.",
+            report.flows.unidirectional
+        ),
+        _ => format!("The hash spreads these flows unevenly: {shown}."),
+    }
+}
+
+fn unknown(report: &Report) -> String {
+    let row = report.stacks.iter().filter(|row| row.hash_type == "unknown").max_by_key(|row| row.frames);
+    let why = row.map_or("the queue is not chosen by a hash", |row| row.why.as_str());
+    format!(
+        "Where {} of the frames land on the {} is unknown: {why}.",
+        percent(report.nic.unplaced, report.source.frames),
+        report.nic.name
+    )
+}
+
+fn steering(report: &Report, even: bool) -> String {
+    let steered = &report.steered;
+    let cpus = f64::from(steered.cpus);
+    let result = format!(
+        "over {} CPUs the busiest would take {:.2} times the mean ({:.1} CPUs' worth)",
+        steered.cpus, steered.max_over_mean, steered.effective_queues
+    );
+    let largest = report.top_flows.first();
+    let elephant = largest.filter(|flow| flow.bytes * u64::from(steered.cpus) > report.source.wire_bytes);
+    if even {
+        return "Nothing to fix: steering by the inner header would not spread it better.".to_owned();
+    }
+    if steered.effective_queues < EVEN * cpus
+        && let Some(flow) = elephant
+    {
+        return format!(
+            "Steering by the inner header: {result}; one flow ({}) carries {} of the bytes, and no software \
+             splits a flow over CPUs.",
+            flow.flow,
+            percent(flow.bytes, report.source.wire_bytes)
+        );
+    }
+    if steered.effective_queues > 1.25 * report.imbalance.effective_queues.max(1.0) {
+        format!("Steering by the inner header would help: {result}.")
+    } else {
+        format!("Steering by the inner header would hardly help: {result}.")
+    }
+}
+
+fn refused(report: &Report) -> Option<String> {
+    let dropped: u64 = report.admission.dropped.iter().map(|dropped| dropped.frames).sum();
+    let worst = report.admission.dropped.first()?;
+    let hint = if worst.largest > 9_728 {
+        "; frames of such a length are segments that the capturing host had already merged (GRO), so capture \
+         with `ethtool -K IFACE gro off` to see what the line carries"
+    } else {
+        ""
+    };
+    Some(format!(
+        "{dropped} frames are longer than the {} accepts at its usual settings ({}: up to {} bytes, largest \
+         seen {}){hint}.",
+        report.nic.name, worst.stack, worst.limit, worst.largest
+    ))
+}

@@ -1,0 +1,268 @@
+//! The answer, as `rxlane explain --json` prints it (schema `rxlane.explain/1`: fields are added, never
+//! renamed) and as the text and the page show it.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The answer to "where does every frame of this capture land, and why".
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Always [`Report::SCHEMA`].
+    pub schema: &'static str,
+    /// What was read.
+    pub source: Source,
+    /// Encapsulation stacks, the most frequent first.
+    pub stacks: Vec<StackRow>,
+    /// VLAN tag stacks, the most frequent first; `untagged` among them.
+    pub tags: Vec<TagRow>,
+    /// PPPoE.
+    pub pppoe: Pppoe,
+    /// Distinct flows.
+    pub flows: Flows,
+    /// IP fragments, frames.
+    pub fragments: Fragments,
+    /// IPv6 extension headers (and AH), each occurrence counted.
+    pub extension_headers: BTreeMap<&'static str, u64>,
+    /// Frames with a defect.
+    pub bad: Bad,
+    /// The device.
+    pub nic: Nic,
+    /// Receive queues.
+    pub queues: Vec<QueueRow>,
+    /// How uneven the queues are, by frames.
+    pub imbalance: Imbalance,
+    /// What steering by the inner header would do.
+    pub steered: Steered,
+    /// What the device would refuse for its size.
+    pub admission: Admission,
+    /// Flows with the most octets.
+    pub top_flows: Vec<FlowRow>,
+    /// Two or three sentences for people.
+    pub conclusion: Vec<String>,
+}
+
+impl Report {
+    /// Name and version of the schema.
+    pub const SCHEMA: &str = "rxlane.explain/1";
+}
+
+/// What was read.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Source {
+    /// Names as given.
+    pub files: Vec<String>,
+    /// Whole records.
+    pub frames: u64,
+    /// Octets of the input that were read; of a compressed file, compressed octets.
+    pub bytes: u64,
+    /// Octets of frames that the capture kept.
+    pub captured_bytes: u64,
+    /// Octets of frames on the wire, without FCS.
+    pub wire_bytes: u64,
+    /// Seconds from the first frame to the last; absent where the capture carries no times.
+    pub seconds: Option<f64>,
+    /// Frames by link type.
+    pub link_types: BTreeMap<String, u64>,
+    /// What was wrong with the files themselves.
+    pub problems: Vec<String>,
+}
+
+/// An encapsulation stack.
+#[derive(Clone, Debug, Serialize)]
+pub struct StackRow {
+    /// Words joined by slashes.
+    pub stack: String,
+    /// Frames.
+    pub frames: u64,
+    /// Octets on the wire.
+    pub bytes: u64,
+    /// Hash type of most of its frames: `none`, `unknown`, or a type's name.
+    pub hash_type: String,
+    /// Why, in words.
+    pub why: String,
+    /// Where the deciding claim is written; absent where no claim decides.
+    pub sources: Vec<String>,
+    /// Frames by hash type.
+    pub hash_types: BTreeMap<String, u64>,
+}
+
+/// A stack of VLAN tags.
+#[derive(Clone, Debug, Serialize)]
+pub struct TagRow {
+    /// `TPID/VID` of each, outermost first.
+    pub tags: String,
+    /// Frames.
+    pub frames: u64,
+}
+
+/// PPPoE.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Pppoe {
+    /// Distinct sessions: session id, stations and tags.
+    pub sessions: usize,
+    /// Frames by code.
+    pub codes: BTreeMap<String, u64>,
+    /// Frames by PPP protocol.
+    pub ppp: BTreeMap<String, u64>,
+}
+
+/// Distinct 5-tuples of frames that carry ports.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Flows {
+    /// Each direction counted.
+    pub unidirectional: u64,
+    /// Both directions counted as one.
+    pub bidirectional: u64,
+}
+
+/// IP fragments, frames.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Fragments {
+    /// Offset zero, more to follow.
+    pub ipv4_first: u64,
+    /// Any other.
+    pub ipv4_later: u64,
+    /// Offset zero, more to follow.
+    pub ipv6_first: u64,
+    /// Any other.
+    pub ipv6_later: u64,
+}
+
+/// Frames with a defect.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Bad {
+    /// Octets are missing.
+    pub truncated: u64,
+    /// A field contradicts its specification.
+    pub malformed: u64,
+    /// Frames by reason.
+    pub reasons: BTreeMap<String, u64>,
+    /// The first frame with each reason.
+    pub first: BTreeMap<String, FirstFrame>,
+}
+
+/// A frame to look at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FirstFrame {
+    /// File.
+    pub file: String,
+    /// Number in it, from 1.
+    pub frame: u64,
+}
+
+/// The device.
+#[derive(Clone, Debug, Serialize)]
+pub struct Nic {
+    /// Name of the profile, with its mode.
+    pub name: String,
+    /// Name for people.
+    pub title: String,
+    /// Receive queues in use.
+    pub queues: u16,
+    /// Whether the caller named the device, or it was assumed.
+    pub assumed: bool,
+    /// Frames whose queue the profile does not tell.
+    pub unplaced: u64,
+}
+
+/// A receive queue.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct QueueRow {
+    /// Number.
+    pub queue: u16,
+    /// Frames.
+    pub frames: u64,
+    /// Octets on the wire.
+    pub bytes: u64,
+    /// Unidirectional flows.
+    pub flows: u64,
+}
+
+/// How uneven a distribution is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Imbalance {
+    /// The largest part over the mean: 1 is even. 0 where there is nothing to distribute.
+    pub max_over_mean: f64,
+    /// 1/Σ share²: how many evenly used parts it is worth.
+    pub effective_queues: f64,
+}
+
+impl Imbalance {
+    /// Of these parts.
+    pub fn of(parts: &[u64]) -> Imbalance {
+        let total = parts.iter().sum::<u64>() as f64;
+        if total == 0.0 {
+            return Imbalance::default();
+        }
+        let largest = parts.iter().copied().max().unwrap_or(0) as f64;
+        let squares: f64 = parts.iter().map(|part| (*part as f64 / total).powi(2)).sum();
+        Imbalance { max_over_mean: largest * parts.len() as f64 / total, effective_queues: 1.0 / squares }
+    }
+}
+
+/// What steering by the inner header would do.
+#[derive(Clone, Debug, Serialize)]
+pub struct Steered {
+    /// CPUs that flows are dealt to.
+    pub cpus: u16,
+    /// Frames by CPU.
+    pub per_cpu: Vec<CpuRow>,
+    /// See [`Imbalance::max_over_mean`].
+    pub max_over_mean: f64,
+    /// See [`Imbalance::effective_queues`].
+    pub effective_queues: f64,
+    /// Frames without an IP header, which stay on the CPU of their queue.
+    pub left_alone: u64,
+}
+
+/// A CPU.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CpuRow {
+    /// Number.
+    pub cpu: u16,
+    /// Frames.
+    pub frames: u64,
+}
+
+/// What the device would refuse for its size.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Admission {
+    /// Frames let in.
+    pub accepted: u64,
+    /// Frames of which the profile does not say.
+    pub unknown: u64,
+    /// Frames refused, by limit.
+    pub dropped: Vec<Dropped>,
+}
+
+/// Frames that are too long.
+#[derive(Clone, Debug, Serialize)]
+pub struct Dropped {
+    /// Stack of the frames.
+    pub stack: String,
+    /// The longest frame let in, octets without FCS.
+    pub limit: u32,
+    /// Frames.
+    pub frames: u64,
+    /// Octets.
+    pub bytes: u64,
+    /// The longest of them.
+    pub largest: u32,
+}
+
+/// A flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowRow {
+    /// `source > destination`.
+    pub flow: String,
+    /// `tcp`, `udp` or `sctp`.
+    pub protocol: &'static str,
+    /// Frames.
+    pub frames: u64,
+    /// Octets on the wire.
+    pub bytes: u64,
+    /// Queue of its first frame; absent where the profile does not tell.
+    pub queue: Option<u16>,
+    /// CPU under steering.
+    pub cpu: u16,
+}

@@ -1,0 +1,454 @@
+//! What one worker counts, frame by frame, and how the counts of several workers become one.
+//!
+//! A frame costs one dissection, one look-up of its class (what does not depend on addresses is decided once
+//! a class) and one of its flow (what depends on nothing else, its queue and its bucket, is decided once a
+//! flow). Nothing is allocated for a frame whose class, tags, session and flow were seen before.
+
+use crate::flows::{FlowTable, NO_QUEUE};
+use crate::steering::{BUCKETS, Fields, Steering};
+use capture::{Batch, Frame, LinkType};
+use foldhash::fast::RandomState;
+use hashbrown::{HashMap, HashSet};
+use nic::{Class, Fate, Landing, Receiver};
+use wire::extension::Kind;
+use wire::{Dissection, FlowKey, Link, Reason, Word, dissect};
+
+pub(crate) type Map<K, V> = HashMap<K, V, RandomState>;
+pub(crate) type Set<K> = HashSet<K, RandomState>;
+
+/// What all workers share.
+pub(crate) struct Rules<'a> {
+    pub receiver: &'a Receiver,
+    pub steering: Steering,
+    pub hasher: RandomState,
+}
+
+/// Counts of frames and their octets on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub frames: u64,
+    pub bytes: u64,
+}
+
+impl Count {
+    #[inline(always)]
+    pub fn add(&mut self, bytes: u64) {
+        self.frames += 1;
+        self.bytes += bytes;
+    }
+
+    pub fn merge(&mut self, other: Count) {
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What decides everything about a frame but its addresses, tags and size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Kin {
+    pub class: Class,
+    pub code: Option<u8>,
+    pub ppp: Option<u16>,
+}
+
+/// A class of frames and its counts.
+pub(crate) struct Group {
+    pub kin: Kin,
+    pub fate: Fate,
+    pub fields: Fields,
+    pub count: Count,
+    /// Frames longer than the device lets in, and the longest of them.
+    pub refused: Count,
+    pub largest: u32,
+    /// Queue and hash type where they are the same for the whole class.
+    landing: Option<Landing>,
+}
+
+/// A kind of defect: how often, and the first frame that has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Defect {
+    pub frames: u64,
+    /// Index of the file, number of the frame.
+    pub first: (u32, u64),
+}
+
+/// VLAN tags without priority and drop eligibility: TPID number and VID of each, up to four packed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Tags {
+    Few(u64),
+    Many(Box<[wire::vlan::Tag]>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Session {
+    id: u16,
+    macs: [[u8; 6]; 2],
+    /// Hash of the tags: sessions of two subscribers behind one concentrator port differ in them.
+    tags: u64,
+}
+
+/// The counts of one worker.
+pub(crate) struct Tally<'a> {
+    rules: &'a Rules<'a>,
+    file: u32,
+    index: Map<Kin, u32>,
+    pub groups: Vec<Group>,
+    last: usize,
+    pub tags: Map<Tags, u64>,
+    last_tags: (Tags, u64),
+    sessions: Set<Session>,
+    last_session: Option<Session>,
+    pub flows: FlowTable,
+    /// Flow directions seen on further queues than their first one.
+    pub strays: Set<(FlowKey, u16)>,
+    pub queues: Vec<Count>,
+    pub unplaced: Count,
+    pub buckets: Box<[u64; BUCKETS]>,
+    /// Frames that steering leaves alone, by queue.
+    pub local: Vec<u64>,
+    pub local_unplaced: u64,
+    pub defects: Map<Reason, Defect>,
+    pub extensions: [u64; 5],
+    pub captured: u64,
+    pub links: Map<LinkType, u64>,
+    pub time: Option<(i64, i64)>,
+}
+
+impl<'a> Tally<'a> {
+    pub fn new(rules: &'a Rules<'a>, file: u32) -> Tally<'a> {
+        let queues = usize::from(rules.receiver.queues());
+        let hasher = || rules.hasher.clone();
+        Tally {
+            rules,
+            file,
+            index: Map::with_hasher(hasher()),
+            groups: Vec::new(),
+            last: 0,
+            tags: Map::with_hasher(hasher()),
+            last_tags: (Tags::Few(0), 0),
+            sessions: Set::with_hasher(hasher()),
+            last_session: None,
+            flows: FlowTable::new(hasher()),
+            strays: Set::with_hasher(hasher()),
+            queues: vec![Count::default(); queues],
+            unplaced: Count::default(),
+            buckets: Box::new([0; BUCKETS]),
+            local: vec![0; queues],
+            local_unplaced: 0,
+            defects: Map::with_hasher(hasher()),
+            extensions: [0; 5],
+            captured: 0,
+            links: Map::with_hasher(hasher()),
+            time: None,
+        }
+    }
+
+    /// Counts all frames of a batch.
+    pub fn batch(&mut self, batch: &Batch) {
+        match batch.link_type() {
+            Some(link_type) => {
+                *self.links.entry(link_type).or_default() += batch.len() as u64;
+                batch.frames().for_each(|frame| self.frame(link_type, &frame));
+            }
+            None => batch.frames().for_each(|frame| {
+                *self.links.entry(frame.link_type()).or_default() += 1;
+                self.frame(frame.link_type(), &frame);
+            }),
+        }
+        // The first and the last frame of each batch bound the capture's duration well enough.
+        let ends = batch.len().checked_sub(1).map(|last| [batch.get(0), batch.get(last)]);
+        for frame in ends.into_iter().flatten().flatten() {
+            let Some(time) = frame.timestamp_ns() else { continue };
+            let (from, to) = self.time.unwrap_or((time, time));
+            self.time = Some((from.min(time), to.max(time)));
+        }
+    }
+
+    #[inline]
+    fn frame(&mut self, link_type: LinkType, frame: &Frame<'_>) {
+        let (data, bytes) = (frame.data, u64::from(frame.wire_len));
+        self.captured += data.len() as u64;
+        let dissection = match link_type {
+            LinkType::Ethernet => dissect(Link::Ethernet, data, frame.wire_len as usize),
+            other => dissect_other(other, data, frame.wire_len as usize),
+        };
+        if let Some(error) = dissection.error() {
+            self.defect(error.reason(), frame.number);
+        }
+        if !dissection.extensions().is_empty() {
+            self.count_extensions(&dissection, data);
+        }
+        let group = self.group(&dissection);
+        let tags = self.count_tags(&dissection, data);
+        self.session(&dissection, data, tags);
+        let group_entry = &mut self.groups[group];
+        group_entry.count.add(bytes);
+        if group_entry.fate.longest.is_some_and(|longest| frame.wire_len > longest) {
+            group_entry.refused.add(bytes);
+            group_entry.largest = group_entry.largest.max(frame.wire_len);
+        }
+        let (queue, bucket) = self.place(group, data, &dissection, bytes);
+        let at = usize::from(queue);
+        match self.queues.get_mut(at) {
+            Some(count) => count.add(bytes),
+            None => self.unplaced.add(bytes),
+        }
+        match bucket {
+            Some(bucket) => self.buckets[usize::from(bucket)] += 1,
+            None => *self.local.get_mut(at).unwrap_or(&mut self.local_unplaced) += 1,
+        }
+    }
+
+    /// The frame's queue and its bucket, from its flow where that has been seen in this class.
+    #[inline]
+    fn place(&mut self, at: usize, data: &[u8], dissection: &Dissection, bytes: u64) -> (u16, Option<u8>) {
+        let group = &self.groups[at];
+        let land = || match group.landing {
+            Some(landing) => landing.queue,
+            None => self.rules.receiver.land(&group.fate, data, dissection).queue,
+        };
+        let bucket = |flow| self.rules.steering.bucket(group.fields, flow);
+        let Some(flow) = dissection.flow() else { return (land().unwrap_or(NO_QUEUE), None) };
+        if !flow.has_ports() {
+            return (land().unwrap_or(NO_QUEUE), Some(bucket(flow)));
+        }
+        let direction = self.flows.direction(flow);
+        let known = direction.frames > 0;
+        direction.frames += 1;
+        direction.bytes += bytes;
+        if known && direction.class == at as u32 {
+            return (direction.queue, Some(direction.bucket as u8));
+        }
+        let (queue, bucket) = (land().unwrap_or(NO_QUEUE), bucket(flow));
+        if !known {
+            direction.class = at as u32;
+            direction.queue = queue;
+            direction.bucket = u16::from(bucket);
+        } else if direction.queue != queue {
+            self.strays.insert((*flow, queue));
+        }
+        (queue, Some(bucket))
+    }
+
+    #[inline]
+    fn group(&mut self, dissection: &Dissection) -> usize {
+        let kin = Kin {
+            class: Class::of(dissection),
+            code: dissection.pppoe().map(|pppoe| pppoe.code.0),
+            ppp: dissection.ppp_protocol().map(|protocol| protocol.0),
+        };
+        if self.groups.get(self.last).is_some_and(|group| group.kin == kin) {
+            return self.last;
+        }
+        self.last = match self.index.get(&kin) {
+            Some(at) => *at as usize,
+            None => self.new_group(kin, dissection),
+        };
+        self.last
+    }
+
+    #[cold]
+    fn new_group(&mut self, kin: Kin, dissection: &Dissection) -> usize {
+        let fate = self.rules.receiver.fate(&kin.class, dissection);
+        // A frame that is not hashed lands where all of its class do.
+        let landing =
+            (fate.hash_type == rss::HashType::None).then(|| self.rules.receiver.land(&fate, &[], dissection));
+        let group = Group {
+            kin,
+            fate,
+            fields: Fields::of(dissection),
+            count: Count::default(),
+            refused: Count::default(),
+            largest: 0,
+            landing,
+        };
+        self.index.insert(kin, self.groups.len() as u32);
+        self.groups.push(group);
+        self.groups.len() - 1
+    }
+
+    /// Counts the tags and gives a value that is equal for equal tags.
+    #[inline]
+    fn count_tags(&mut self, dissection: &Dissection, data: &[u8]) -> u64 {
+        if dissection.stack().tags() == 0 {
+            return 0;
+        }
+        let tags = pack(dissection, data);
+        if self.last_tags.0 != tags {
+            self.flush_tags();
+            self.last_tags.0 = tags;
+        }
+        self.last_tags.1 += 1;
+        match &self.last_tags.0 {
+            Tags::Few(tags) => *tags,
+            many => std::hash::BuildHasher::hash_one(&self.rules.hasher, many),
+        }
+    }
+
+    fn flush_tags(&mut self) {
+        let (tags, frames) = std::mem::replace(&mut self.last_tags, (Tags::Few(0), 0));
+        if frames > 0 {
+            *self.tags.entry(tags).or_default() += frames;
+        }
+    }
+
+    /// A session is told by its id, the two stations and the tags; either direction is the same session.
+    #[inline]
+    fn session(&mut self, dissection: &Dissection, data: &[u8], tags: u64) {
+        let Some(pppoe) = dissection.pppoe() else { return };
+        if pppoe.code != wire::pppoe::Code::SESSION {
+            return;
+        }
+        let macs = match data.first_chunk::<12>() {
+            Some(&[a, b, c, d, e, f, g, h, i, j, k, l]) if dissection.stack().contains(Word::Eth) => {
+                let mut macs = [[a, b, c, d, e, f], [g, h, i, j, k, l]];
+                macs.sort_unstable();
+                // An address of zeros is nobody's: an anonymised capture, where the other one says no more.
+                if macs[0] == [0; 6] { [[0; 6]; 2] } else { macs }
+            }
+            _ => [[0; 6]; 2],
+        };
+        let session = Session { id: pppoe.session, macs, tags };
+        if self.last_session != Some(session) {
+            self.last_session = Some(session);
+            self.sessions.insert(session);
+        }
+    }
+
+    #[cold]
+    fn defect(&mut self, reason: Reason, frame: u64) {
+        let first = (self.file, frame);
+        let defect = self.defects.entry(reason).or_insert(Defect { frames: 0, first });
+        defect.frames += 1;
+        defect.first = defect.first.min(first);
+    }
+
+    #[cold]
+    fn count_extensions(&mut self, dissection: &Dissection, data: &[u8]) {
+        for header in dissection.extension_headers(data) {
+            self.extensions[header.kind as usize] += 1;
+        }
+    }
+
+    /// Distinct PPPoE sessions.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// One tally of several, the flow tables merged on as many threads.
+    pub fn merge(tallies: Vec<Tally<'a>>) -> Option<Tally<'a>> {
+        let mut tables = Vec::with_capacity(tallies.len());
+        let mut merged: Option<Tally<'a>> = None;
+        for mut tally in tallies {
+            tally.flush_tags();
+            let empty = FlowTable::new(tally.rules.hasher.clone());
+            tables.push(std::mem::replace(&mut tally.flows, empty));
+            match &mut merged {
+                None => merged = Some(tally),
+                Some(merged) => merged.absorb(tally),
+            }
+        }
+        let mut merged = merged?;
+        let (flows, strays) = FlowTable::merge(tables, &merged.rules.hasher);
+        merged.flows = flows;
+        merged.strays.extend(strays);
+        Some(merged)
+    }
+
+    fn absorb(&mut self, other: Tally<'a>) {
+        for group in other.groups {
+            match self.index.get(&group.kin) {
+                Some(at) => {
+                    let into = &mut self.groups[*at as usize];
+                    into.count.merge(group.count);
+                    into.refused.merge(group.refused);
+                    into.largest = into.largest.max(group.largest);
+                }
+                None => {
+                    self.index.insert(group.kin, self.groups.len() as u32);
+                    self.groups.push(group);
+                }
+            }
+        }
+        other.tags.into_iter().for_each(|(tags, frames)| *self.tags.entry(tags).or_default() += frames);
+        self.sessions.extend(other.sessions);
+        self.strays.extend(other.strays);
+        self.queues.iter_mut().zip(other.queues).for_each(|(into, from)| into.merge(from));
+        self.unplaced.merge(other.unplaced);
+        self.buckets.iter_mut().zip(other.buckets.iter()).for_each(|(into, from)| *into += from);
+        self.local.iter_mut().zip(other.local).for_each(|(into, from)| *into += from);
+        self.local_unplaced += other.local_unplaced;
+        for (reason, defect) in other.defects {
+            let into = self.defects.entry(reason).or_insert(Defect { frames: 0, first: defect.first });
+            into.frames += defect.frames;
+            into.first = into.first.min(defect.first);
+        }
+        self.extensions.iter_mut().zip(other.extensions).for_each(|(into, from)| *into += from);
+        self.captured += other.captured;
+        other.links.into_iter().for_each(|(link, frames)| *self.links.entry(link).or_default() += frames);
+        self.time = match (self.time, other.time) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (one, two) => one.or(two),
+        };
+    }
+}
+
+/// The kinds in the order of [`Tally::extensions`].
+pub(crate) const EXTENSION_KINDS: [(Kind, &str); 5] = [
+    (Kind::HopByHop, "hop-by-hop"),
+    (Kind::Routing, "routing"),
+    (Kind::Fragment, "fragment"),
+    (Kind::DestinationOptions, "destination-options"),
+    (Kind::Authentication, "authentication"),
+];
+
+fn dissect_other(link_type: LinkType, data: &[u8], wire: usize) -> Dissection {
+    // BSD loopback: four octets of address family, which the IP version says again.
+    let loopback = || dissect(Link::Ip, data.get(4..).unwrap_or_default(), wire.saturating_sub(4));
+    match link_type {
+        LinkType::LinuxCooked => dissect(Link::LinuxCooked, data, wire),
+        LinkType::LinuxCooked2 => dissect(Link::LinuxCooked2, data, wire),
+        LinkType::RawIp | LinkType::Ipv4 | LinkType::Ipv6 => dissect(Link::Ip, data, wire),
+        LinkType::Ppp | LinkType::PppSerial => dissect(Link::Ppp, data, wire),
+        LinkType::PppOverEthernet => dissect(Link::PppOverEthernet, data, wire),
+        LinkType::Null | LinkType::Loop => loopback(),
+        _ => Dissection::unread(),
+    }
+}
+
+/// Packs up to four tags as four bits of TPID number and twelve of VID each, the outermost lowest.
+#[inline]
+fn pack(dissection: &Dissection, data: &[u8]) -> Tags {
+    if dissection.stack().tags() > 4 {
+        let tags =
+            dissection.tags(data).map(|tag| wire::vlan::Tag { tci: wire::vlan::Tci(tag.tci.vid()), ..tag });
+        return Tags::Many(tags.collect());
+    }
+    let mut packed = 0;
+    let tpids = dissection.tpids();
+    for (at, tag) in dissection.tags(data).enumerate() {
+        let number = u64::from(tpids >> (4 * at) & 15);
+        packed |= (number << 12 | u64::from(tag.tci.vid())) << (16 * at);
+    }
+    Tags::Few(packed)
+}
+
+impl std::fmt::Display for Tags {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut separator = "";
+        let mut tag = |f: &mut std::fmt::Formatter<'_>, tag: wire::vlan::Tag| {
+            write!(f, "{separator}{tag}")?;
+            separator = " ";
+            Ok(())
+        };
+        match self {
+            Tags::Many(tags) => tags.iter().try_for_each(|found| tag(f, *found)),
+            Tags::Few(packed) => {
+                (0..4).map(|at| packed >> (16 * at) & 0xffff).filter(|one| *one != 0).try_for_each(|one| {
+                    let tpid = wire::dissect::tpid_of_number((one >> 12) as u32);
+                    tag(f, wire::vlan::Tag { tpid, tci: wire::vlan::Tci(one as u16 & 0x0fff) })
+                })
+            }
+        }
+    }
+}
