@@ -386,7 +386,9 @@ mod tests {
         assert_eq!(word("i210", "8100.8100"), "mode");
         assert_eq!(word("e810", "pppoe"), "mode");
         assert_eq!(word("e810+ddp-comms", "pppoe,udp"), "yes");
-        assert_eq!(word("82574", "tcp"), "no");
+        assert_eq!(word("i219", "tcp"), "no");
+        assert_eq!(word("82574", "tcp"), "mode");
+        assert_eq!(word("82574", "pppoe"), "no");
         assert_eq!(word("82599", "qinq"), "mode");
         assert_eq!(word("x710", "qinq"), "unknown");
     }
