@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod demo;
 mod explain_command;
 mod gen_command;
 mod nics;
@@ -25,6 +26,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// See the product work: a PPPoE sample, where it lands, and what steering changes.
+    Demo(demo::DemoArguments),
     /// Show where every frame of a capture lands, and why.
     Explain(explain_command::ExplainArguments),
     /// Write seeded traffic samples as captures.
@@ -38,6 +41,7 @@ enum Command {
 impl Command {
     fn run(self, out: &mut Output) -> CommandResult {
         match self {
+            Command::Demo(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
             Command::Gen(arguments) => arguments.run(out),
             Command::Nics(arguments) => arguments.run(out),

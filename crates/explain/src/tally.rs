@@ -274,6 +274,10 @@ impl<'a> Tally<'a> {
             return 0;
         }
         let tags = pack(dissection, data);
+        // A tag without its TCI names no VLAN.
+        if tags == Tags::Few(0) {
+            return 0;
+        }
         if self.last_tags.0 != tags {
             self.flush_tags();
             self.last_tags.0 = tags;

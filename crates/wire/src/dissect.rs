@@ -538,9 +538,16 @@ impl<'a> Walk<'a> {
         self.ppp(Compression::Allowed);
     }
 
-    #[inline(always)]
     fn ppp(&mut self, compression: Compression) {
-        match ppp::protocol(self.rest(), compression) {
+        let mut protocol = ppp::protocol(self.rest(), compression);
+        if let Err(error) = protocol
+            && error.rule == Rule::Compressed
+        {
+            // A receiver may refuse the packet; what is inside is still worth showing.
+            self.note(error);
+            protocol = ppp::protocol(self.rest(), Compression::Allowed);
+        }
+        match protocol {
             Ok((protocol, length)) => {
                 self.out.ppp_protocol = protocol.0;
                 self.at += length;
@@ -669,6 +676,7 @@ impl<'a> Walk<'a> {
             )),
             Ok(None) => {
                 self.note(Error::new(Layer::Ipv6, Field::Length, Rule::Below, 0, header.octets.len()));
+                self.end_at(self.at);
             }
             Err(error) => self.note(error),
         }

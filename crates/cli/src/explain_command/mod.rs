@@ -1,6 +1,6 @@
 //! `rxlane explain`: where every frame of a capture lands, and why.
 
-mod text;
+pub mod text;
 
 use crate::output::{CommandResult, Failure, Outcome, Output};
 use anyhow::{Context, anyhow};
@@ -63,7 +63,7 @@ impl ExplainArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         let receiver = self.receiver()?;
         let captures = self.files.iter().map(|file| open(file)).collect::<Result<Vec<_>, _>>()?;
-        let page = self.html.as_deref().map(create).transpose()?;
+        let file = self.html.as_deref().map(create).transpose()?;
         let queues = receiver.queues();
         let usual_cpus = if queues > 1 { queues } else { nic::receiver::USUAL_QUEUES };
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get().min(16));
@@ -73,8 +73,8 @@ impl ExplainArguments {
             nic_assumed: self.nic.is_none(),
         };
         let report = read(captures, &receiver, &options)?;
-        if let (Some(mut file), Some(path)) = (page, &self.html) {
-            let written = file.write_all(crate::explain_command::page(&report).as_bytes());
+        if let (Some(mut file), Some(path)) = (file, &self.html) {
+            let written = file.write_all(page(&report).as_bytes());
             written.with_context(|| format!("cannot write {}", path.display()))?;
         }
         if self.json {
@@ -208,6 +208,7 @@ fn show_progress(progress: &[Progress], done: &AtomicBool) {
     bar.finish_and_clear();
 }
 
-fn page(_report: &Report) -> String {
+/// The page of a report.
+pub fn page(_report: &Report) -> String {
     String::new()
 }

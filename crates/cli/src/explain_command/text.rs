@@ -23,7 +23,8 @@ pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
     conclusion(out, report)
 }
 
-fn heading(out: &mut Output, text: &str) -> io::Result<()> {
+/// A heading with an empty line before it.
+pub fn heading(out: &mut Output, text: &str) -> io::Result<()> {
     let text = out.styled(HEADING, text);
     writeln!(out, "\n{text}")
 }
@@ -104,7 +105,7 @@ fn stacks(out: &mut Output, report: &Report) -> io::Result<()> {
             share(row.frames, report.source.frames),
             size(row.bytes),
         )?;
-        writeln!(out, "  {:width$}  {}: {}", "", row.hash_type, row.why)?;
+        writeln!(out, "      {}: {}", row.hash_type, row.why)?;
     }
     more(out, report.stacks.len())
 }
@@ -137,9 +138,12 @@ fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
         line("PPP protocols", counts(report.pppoe.ppp.iter()))?;
     }
     let f = report.fragments;
-    if f.ipv4_first + f.ipv4_later + f.ipv6_first + f.ipv6_later > 0 {
-        line("IPv4 fragments", format!("{} first, {} later", grouped(f.ipv4_first), grouped(f.ipv4_later)))?;
-        line("IPv6 fragments", format!("{} first, {} later", grouped(f.ipv6_first), grouped(f.ipv6_later)))?;
+    for (name, first, later) in
+        [("IPv4 fragments", f.ipv4_first, f.ipv4_later), ("IPv6 fragments", f.ipv6_first, f.ipv6_later)]
+    {
+        if first + later > 0 {
+            line(name, format!("{} first, {} later", grouped(first), grouped(later)))?;
+        }
     }
     if !report.extension_headers.is_empty() {
         line("extension headers", counts(report.extension_headers.iter()))?;
@@ -196,7 +200,7 @@ fn bars(
         let bar = bar(*frames, largest, width);
         writeln!(
             out,
-            "  {name} {number:<3} {bar} {:>8} {:>12}{note}",
+            "  {name:<5} {number:<3} {bar} {:>8} {:>12}{note}",
             share(*frames, whole),
             grouped(*frames)
         )?;
@@ -208,25 +212,7 @@ fn queues(out: &mut Output, report: &Report) -> io::Result<()> {
     let nic = &report.nic;
     let assumed = if nic.assumed { ", assumed: --nic names yours" } else { "" };
     heading(out, &format!("Receive queues: {} ({}{assumed})", nic.title, nic.name))?;
-    let busiest = busiest(report);
-    let rows: Vec<_> = report
-        .queues
-        .iter()
-        .map(|queue| (queue.queue, queue.frames, format!("  {} flows", grouped(queue.flows))))
-        .collect();
-    bars(out, "queue", &rows, busiest, report.source.frames)?;
-    if nic.unplaced > 0 {
-        let text = format!("{} frames on a queue that the profile does not tell", grouped(nic.unplaced));
-        let text = out.styled(POOR, text);
-        writeln!(out, "  {text}")?;
-    }
-    judged(
-        out,
-        report.imbalance.max_over_mean,
-        report.imbalance.effective_queues,
-        report.queues.len(),
-        "queues",
-    )?;
+    queue_bars(out, report, busiest(report))?;
     for dropped in &report.admission.dropped {
         let text = format!(
             "{} frames ({}) are longer than {} bytes and would be dropped",
@@ -238,6 +224,29 @@ fn queues(out: &mut Output, report: &Report) -> io::Result<()> {
         writeln!(out, "  {text}")?;
     }
     Ok(())
+}
+
+/// A bar for every receive queue; `full` frames fill it.
+pub fn queue_bars(out: &mut Output, report: &Report, full: u64) -> io::Result<()> {
+    let rows: Vec<_> = report
+        .queues
+        .iter()
+        .map(|queue| (queue.queue, queue.frames, format!("  {} flows", grouped(queue.flows))))
+        .collect();
+    bars(out, "queue", &rows, full, report.source.frames)?;
+    if report.nic.unplaced > 0 {
+        let text =
+            format!("{} frames on a queue that the profile does not tell", grouped(report.nic.unplaced));
+        let text = out.styled(POOR, text);
+        writeln!(out, "  {text}")?;
+    }
+    judged(
+        out,
+        report.imbalance.max_over_mean,
+        report.imbalance.effective_queues,
+        report.queues.len(),
+        "queues",
+    )
 }
 
 /// The longest bar of both charts, so that they can be compared.
@@ -257,10 +266,15 @@ fn judged(out: &mut Output, max_over_mean: f64, effective: f64, parts: usize, no
 }
 
 fn steered(out: &mut Output, report: &Report) -> io::Result<()> {
+    heading(out, &format!("With steering by the inner header over {} CPUs", report.steered.cpus))?;
+    cpu_bars(out, report, busiest(report))
+}
+
+/// A bar for every CPU that steering would use; `full` frames fill it.
+pub fn cpu_bars(out: &mut Output, report: &Report, full: u64) -> io::Result<()> {
     let steered = &report.steered;
-    heading(out, &format!("With steering by the inner header over {} CPUs", steered.cpus))?;
     let rows: Vec<_> = steered.per_cpu.iter().map(|cpu| (cpu.cpu, cpu.frames, String::new())).collect();
-    bars(out, "CPU  ", &rows, busiest(report), report.source.frames)?;
+    bars(out, "CPU", &rows, full, report.source.frames)?;
     judged(out, steered.max_over_mean, steered.effective_queues, rows.len(), "CPUs")
 }
 

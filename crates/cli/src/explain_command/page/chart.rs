@@ -214,7 +214,7 @@ pub fn inline_bar(segments: &[(&str, f64)]) -> Markup {
         svg.share aria-hidden="true" height="8" width="100%" {
             rect.track x="0" y="0" width="100%" height="8" {}
             @for (colour, width) in segments.iter().filter(|(_, width)| *width > 0.0) {
-                @let from = std::mem::replace(&mut x, x + width);
+                @let from = { let from = x; x += width; from };
                 rect class=(colour) x={ (round(from)) "%" } y="0" width={ (round(width.max(0.3))) "%" }
                     height="8" {}
             }

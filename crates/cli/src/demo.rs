@@ -1,0 +1,100 @@
+//! `rxlane demo`: the product in a minute on any machine, without privileges.
+
+use crate::explain_command::{self, text};
+use crate::output::{CommandResult, Failure, Outcome, Output};
+use anyhow::Context;
+use capture::{Capture, LinkType, Resolution, Writer};
+use explain::{Options, Report};
+use nic::{Receiver, Setup};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use traffic::Scenario;
+use wire::emit::Encapsulation;
+
+const NIC: &str = "i210";
+const CPUS: u16 = 4;
+const FLOWS: u32 = 2000;
+const FRAMES: u64 = 100_000;
+const SEED: u64 = 1;
+
+/// Arguments of `rxlane demo`.
+#[derive(clap::Args)]
+pub struct DemoArguments {
+    /// Directory for the captures and the page; made when it is not there
+    #[arg(long, value_name = "DIR", default_value = "rxlane-demo")]
+    directory: PathBuf,
+}
+
+impl DemoArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let directory = &self.directory;
+        fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make {}; --directory names another", directory.display()))?;
+        let receiver = Receiver::new(nic::lookup(NIC)?, &Setup::default())?;
+        let title = receiver.profile().title().to_owned();
+        let pppoe = sample(directory, "pppoe.pcap", Scenario::named("pppoe")?)?;
+        let untagged = sample(
+            directory,
+            "untagged.pcap",
+            Scenario::named("pppoe")?.with_encapsulation(Encapsulation::NONE),
+        )?;
+
+        text::heading(out, "1. A PPPoE line as a router receives it")?;
+        writeln!(
+            out,
+            "  {} frames of {FLOWS} flows, made by rxlane gen: {}",
+            text::grouped(FRAMES),
+            pppoe.display()
+        )?;
+        let report = explain(&pppoe, &receiver)?;
+        text::heading(out, &format!("2. Where an {title} with four queues puts them"))?;
+        text::queue_bars(out, &report, FRAMES)?;
+        if let Some(row) = report.stacks.first() {
+            writeln!(out, "  {}: {}.", row.stack, row.why)?;
+            row.sources.first().map_or(Ok(()), |source| writeln!(out, "  Source: {source}"))?;
+        }
+        text::heading(out, "3. The same flows without PPPoE")?;
+        text::queue_bars(out, &explain(&untagged, &receiver)?, FRAMES)?;
+        text::heading(
+            out,
+            &format!("4. The PPPoE frames again, spread over {CPUS} CPUs by their inner header"),
+        )?;
+        text::cpu_bars(out, &report, FRAMES)?;
+        writeln!(out, "  One flow stays on one CPU: no software divides it.")?;
+
+        let page = directory.join("pppoe.html");
+        fs::write(&page, explain_command::page(&report))
+            .with_context(|| format!("cannot write {}", page.display()))?;
+        text::heading(out, "5. All of it as a page")?;
+        let page = fs::canonicalize(&page).unwrap_or(page);
+        writeln!(out, "  {}", page.display())?;
+        writeln!(out, "\nNow yours: tcpdump -i IFACE -c 100000 -s 128 -w - | rxlane explain - --nic NAME")?;
+        writeln!(out, "rxlane nics lists the network cards it knows.")?;
+        Ok(Outcome::Success)
+    }
+}
+
+/// Writes a sample of `scenario`.
+fn sample(directory: &Path, name: &str, scenario: Scenario) -> Result<PathBuf, Failure> {
+    let path = directory.join(name);
+    let write = || -> anyhow::Result<()> {
+        let mut writer = Writer::pcap(File::create(&path)?, LinkType::Ethernet, Resolution::Microseconds)?;
+        let mut traffic = scenario.with_flows(FLOWS).generate(SEED)?;
+        for _ in 0..FRAMES {
+            let frame = traffic.next_frame();
+            writer.write(frame.timestamp_ns as i64, frame.octets, frame.octets.len() as u32)?;
+        }
+        writer.finish()?;
+        Ok(())
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+fn explain(path: &Path, receiver: &Receiver) -> Result<Report, Failure> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let options = Options { cpus: CPUS, workers, nic_assumed: false };
+    Ok(explain::explain([Capture::open(path)?], receiver, &options)?)
+}

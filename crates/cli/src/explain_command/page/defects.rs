@@ -1,0 +1,100 @@
+//! What does not arrive or does not parse: frames that are too long, bad frames, problems of the files.
+
+use super::format::{bytes, count, counted, foreign, share};
+use super::table::{by_frames, figures, first, left_out, table, words};
+use explain::Report;
+use maud::{Markup, html};
+
+/// Rows of stacks with frames that are too long.
+pub const REFUSED: usize = 12;
+
+/// Rows of defects.
+pub const REASONS: usize = 40;
+
+/// Problems of the files that are shown.
+pub const PROBLEMS: usize = 30;
+
+/// The section on frames that the device refuses for their size.
+pub fn refused(report: &Report) -> Markup {
+    let admission = &report.admission;
+    let total = report.source.frames;
+    let dropped: u64 = admission.dropped.iter().map(|dropped| dropped.frames).sum();
+    let (shown, rest) = first(&admission.dropped, REFUSED);
+    let columns = [
+        words("encapsulation"),
+        figures("frames"),
+        figures("share"),
+        figures("longest let in"),
+        figures("longest seen"),
+    ];
+    let rows = shown.iter().map(|row| {
+        vec![
+            html! { span.stack { (foreign(&row.stack, 300)) } },
+            html! { (count(row.frames)) },
+            html! { (share(row.frames, total)) },
+            html! { (bytes(row.limit.into())) },
+            html! { (bytes(row.largest.into())) },
+        ]
+    });
+    html! {
+        @if dropped > 0 || admission.unknown > 0 {
+            section {
+                h2 { "Frames too long for the device" }
+                @if dropped > 0 {
+                    p.intro { "The " (foreign(&report.nic.name, 80)) " refuses " (counted(dropped, "frame"))
+                        " (" (share(dropped, total)) ") at its usual settings. Lengths are without FCS." }
+                    (table(&columns, rows))
+                    (left_out(rest.len(), rest.iter().map(|row| row.frames).sum(), total))
+                }
+                @if admission.unknown > 0 {
+                    p { "Of " (counted(admission.unknown, "frame")) " (" (share(admission.unknown, total))
+                        ") the profile does not say how long they may be." }
+                }
+            }
+        }
+    }
+}
+
+/// The section on frames with a defect.
+pub fn bad(report: &Report) -> Markup {
+    let bad = &report.bad;
+    let reasons = by_frames(&bad.reasons);
+    let (shown, rest) = first(&reasons, REASONS);
+    let columns = [words("reason"), figures("frames"), words("first seen")];
+    let rows = shown.iter().map(|(reason, frames)| {
+        let first = bad.first.get(reason.as_str());
+        vec![
+            html! { (foreign(reason, 300)) },
+            html! { (count(*frames)) },
+            html! { @if let Some(first) = first {
+                bdi.name { (foreign(&first.file, 120)) } ", frame " (count(first.frame))
+            } },
+        ]
+    });
+    html! {
+        @if bad.truncated > 0 || bad.malformed > 0 || !reasons.is_empty() {
+            section {
+                h2 { "Bad frames" }
+                p.intro { (counted(bad.malformed, "frame")) " malformed (a field contradicts its specification), "
+                    (count(bad.truncated)) " truncated (octets are missing)." }
+                (table(&columns, rows))
+                (left_out(rest.len(), rest.iter().map(|(_, frames)| frames).sum(), report.source.frames))
+            }
+        }
+    }
+}
+
+/// The section on what is wrong with the files themselves.
+pub fn problems(report: &Report) -> Markup {
+    let (shown, rest) = first(&report.source.problems, PROBLEMS);
+    html! {
+        @if !shown.is_empty() {
+            section {
+                h2 { "Problems of the files" }
+                p.intro { "Every whole record before these is counted." }
+                ul.problems { @for problem in shown { li { bdi { (foreign(problem, 600)) } } } }
+                @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " more" } }
+            }
+        }
+    }
+}

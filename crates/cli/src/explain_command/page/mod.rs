@@ -1,0 +1,135 @@
+//! The page that `rxlane explain --html FILE` writes: one file, no script, nothing loaded from anywhere.
+//!
+//! Everything that comes from a capture passes through the template's escaping. Whatever a capture holds,
+//! the page stays bounded: lists end with what they leave out. It reads on a phone, on a desk, in the dark
+//! and on paper (`page.css`).
+
+mod chart;
+mod defects;
+mod format;
+mod method;
+mod spread;
+mod table;
+mod traffic;
+
+use explain::Report;
+use format::{bit_rate, bytes, count, duration, foreign, frame_rate};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use table::first;
+
+/// Files that the title names, and link types that the facts name.
+const NAMED: usize = 8;
+
+/// Sentences that lead the page.
+const SENTENCES: usize = 12;
+
+/// What a browser may load for this page: nothing. Its style is inline.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/// The whole page.
+pub fn render(report: &Report) -> String {
+    let title = title(report);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content={ "rxlane " (env!("CARGO_PKG_VERSION")) };
+                title { (title) " – rxlane explain" }
+                style { (PreEscaped(include_str!("page.css"))) }
+            }
+            body {
+                (header(report, &title))
+                main {
+                    (lead(report))
+                    @if report.source.frames > 0 { (spread::charts(report)) }
+                    (traffic::stacks(report))
+                    div.side-by-side {
+                        (traffic::tags(report))
+                        (traffic::pppoe(report))
+                        (traffic::flows(report))
+                    }
+                    (defects::refused(report))
+                    (defects::bad(report))
+                    (spread::top_flows(report))
+                    (defects::problems(report))
+                    (method::method(report))
+                }
+                footer { "rxlane " (env!("CARGO_PKG_VERSION")) " · schema " (report.schema) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn title(report: &Report) -> String {
+    match report.source.files.as_slice() {
+        [] => "No capture".to_owned(),
+        [file] if file == "-" => "Standard input".to_owned(),
+        [file] => foreign(base_name(file), 120),
+        [file, rest @ ..] => {
+            let noun = if rest.len() == 1 { "capture" } else { "captures" };
+            format!("{} and {} more {noun}", foreign(base_name(file), 120), count(rest.len() as u64))
+        }
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
+}
+
+fn header(report: &Report, title: &str) -> Markup {
+    let source = &report.source;
+    let (files, more) = first(&source.files, NAMED);
+    let links = table::by_frames(&source.link_types);
+    let (links, more_links) = first(&links, NAMED);
+    let seconds = source.seconds.unwrap_or(0.0);
+    html! {
+        header {
+            p.overline { "rxlane explain" }
+            h1 { bdi { (title) } }
+            p.device {
+                "on " (foreign(&report.nic.title, 160)) ", " (count(report.nic.queues.into()))
+                (if report.nic.queues == 1 { " receive queue" } else { " receive queues" })
+                @if report.nic.assumed { " (assumed: none was named)" }
+            }
+            dl.facts {
+                div { dt { "frames" } dd { (count(source.frames)) } }
+                div { dt { "on the wire" } dd { (bytes(source.wire_bytes)) } }
+                @if let Some(seconds) = source.seconds { div { dt { "duration" } dd { (duration(seconds)) } } }
+                @if let Some(rate) = bit_rate(source.wire_bytes, seconds) {
+                    div { dt { "mean rate" } dd { (rate) } }
+                }
+                @if let Some(rate) = frame_rate(source.frames, seconds) {
+                    div { dt { "mean frame rate" } dd { (rate) } }
+                }
+                div { dt { "read" } dd { (bytes(source.bytes)) } }
+                @if !links.is_empty() {
+                    div { dt { (if links.len() == 1 { "link type" } else { "link types" }) } dd {
+                        @for (at, (link, _)) in links.iter().enumerate() { @if at > 0 { ", " } (foreign(link, 60)) }
+                        @if !more_links.is_empty() { " and " (count(more_links.len() as u64)) " more" }
+                    } }
+                }
+            }
+            @if source.files.len() > 1 || files.iter().any(|file| base_name(file) != file.as_str()) {
+                ul.files {
+                    @for file in files { li { bdi { (foreign(file, 300)) } } }
+                    @if !more.is_empty() { li { "and " (count(more.len() as u64)) " more" } }
+                }
+            }
+        }
+    }
+}
+
+fn lead(report: &Report) -> Markup {
+    html! {
+        @if !report.conclusion.is_empty() {
+            section.lead aria-label="Conclusion" {
+                @for sentence in first(&report.conclusion, SENTENCES).0 { p { bdi { (foreign(sentence, 1000)) } } }
+            }
+        }
+    }
+}

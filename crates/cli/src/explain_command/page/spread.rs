@@ -1,0 +1,155 @@
+//! The point of the page: frames per receive queue beside frames per CPU with steering, and the flows that
+//! weigh most.
+
+use super::chart::{Distribution, LABELLED, bars, columns, gutters};
+use super::format::{bytes, count, foreign, ratio, share};
+use super::table::{figures, first, table, words};
+use explain::Report;
+use explain::report::Imbalance;
+use maud::{Markup, html};
+
+/// Rows of flows.
+pub const FLOWS: usize = 50;
+
+/// Both distributions on one scale, side by side.
+pub fn charts(report: &Report) -> Markup {
+    let nic = foreign(&report.nic.name, 80);
+    let queues = Distribution {
+        id: "queues",
+        noun: "queue",
+        title: "Frames per receive queue",
+        parts: report.queues.iter().map(|row| (row.queue, row.frames)).collect(),
+        unknown: report.nic.unplaced,
+    };
+    let cpus = Distribution {
+        id: "cpus",
+        noun: "CPU",
+        title: "Frames per CPU with inner-header steering",
+        parts: report.steered.per_cpu.iter().map(|row| (row.cpu, row.frames)).collect(),
+        unknown: 0,
+    };
+    let steered = Imbalance {
+        max_over_mean: report.steered.max_over_mean,
+        effective_queues: report.steered.effective_queues,
+    };
+    let scale = queues.largest().max(cpus.largest());
+    let many = queues.parts.len().max(cpus.parts.len()) > LABELLED;
+    let gutters = gutters(&[&queues, &cpus]);
+    let draw = |distribution: &Distribution<'_>| {
+        if many { columns(distribution, scale) } else { bars(distribution, scale, gutters) }
+    };
+    let unknown = queues.unknown > 0;
+    html! {
+        section {
+            h2 { "Where the frames land" }
+            div.pair {
+                (figure(html! { "Frames per receive queue of the " (nic) }, &queues, report.imbalance, many,
+                    draw(&queues)))
+                (figure(html! { "Frames per CPU with inner-header steering" }, &cpus, steered, many, draw(&cpus)))
+            }
+            ul.legend {
+                li { span.key.even {} "up to the mean" }
+                li { span.key.excess {} "above the mean" }
+                @if unknown { li { span.key.unknown {} "queue not told by the profile" } }
+            }
+            @if report.steered.left_alone > 0 {
+                p.aside { (count(report.steered.left_alone)) " of the frames ("
+                    (share(report.steered.left_alone, cpus.total())) ") have no IP header and stay on the CPU of "
+                    "their queue." }
+            }
+        }
+    }
+}
+
+fn figure(
+    caption: Markup,
+    distribution: &Distribution<'_>,
+    imbalance: Imbalance,
+    many: bool,
+    drawing: Markup,
+) -> Markup {
+    let total = distribution.total();
+    let parts = count(distribution.parts.len() as u64);
+    html! {
+        figure {
+            figcaption { h3 { (caption) } }
+            dl.stats {
+                div { dt { "busiest over mean" } dd { (ratio(imbalance.max_over_mean)) } }
+                div { dt { "effective " (distribution.noun) "s" }
+                    dd { (ratio(imbalance.effective_queues)) " " span.quiet { "of " (parts) } } }
+            }
+            (drawing)
+            @if many {
+                table.plain {
+                    thead { tr {
+                        th scope="col" { "busiest" }
+                        th.figure scope="col" { "frames" }
+                        th.figure scope="col" { "share" }
+                    } }
+                    tbody {
+                        @for (part, frames) in distribution.busiest(5) {
+                            tr {
+                                th scope="row" { (distribution.noun) " " (part) }
+                                td.figure { (count(frames)) }
+                                td.figure { (share(frames, total)) }
+                            }
+                        }
+                        @if distribution.unknown > 0 {
+                            tr {
+                                th scope="row" { "unknown" }
+                                td.figure { (count(distribution.unknown)) }
+                                td.figure { (share(distribution.unknown, total)) }
+                            }
+                        }
+                    }
+                }
+                @let (idle, drawn) = (
+                    distribution.parts.iter().filter(|(_, frames)| *frames == 0).count(),
+                    super::chart::COLUMNS,
+                );
+                @if idle > 0 {
+                    p.more { (count(idle as u64)) " of " (parts) " " (distribution.noun) "s get no frame" }
+                }
+                @if distribution.parts.len() > drawn {
+                    p.more { "drawn: the " (drawn) " busiest of " (parts) " " (distribution.noun) "s" }
+                }
+            }
+        }
+    }
+}
+
+/// The flows with the most bytes.
+pub fn top_flows(report: &Report) -> Markup {
+    let (shown, rest) = first(&report.top_flows, FLOWS);
+    let columns = [
+        words("flow"),
+        words("protocol"),
+        figures("frames"),
+        figures("bytes"),
+        figures("share of bytes"),
+        figures("queue"),
+        figures("CPU, steered"),
+    ];
+    let rows = shown.iter().map(|row| {
+        vec![
+            html! { span.stack { (foreign(&row.flow, 160)) } },
+            html! { (row.protocol) },
+            html! { (count(row.frames)) },
+            html! { (bytes(row.bytes)) },
+            html! { (share(row.bytes, report.source.wire_bytes)) },
+            html! { @match row.queue { Some(queue) => (queue), None => "unknown" } },
+            html! { (row.cpu) },
+        ]
+    });
+    html! {
+        @if !shown.is_empty() {
+            section {
+                h2 { "Largest flows" }
+                p.intro { "A flow stays whole: no setting and no software splits one over queues or CPUs "
+                    "without reordering it." }
+                (table(&columns, rows))
+                @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " more" } }
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Tables that stay bounded whatever the capture holds: the first rows, and how much was left out.
+
+use super::chart::inline_bar;
+use super::format::{count, counted, percent, share};
+use maud::{Markup, html};
+
+/// The first `most` rows and those that are left out.
+pub fn first<T>(rows: &[T], most: usize) -> (&[T], &[T]) {
+    rows.split_at_checked(most).unwrap_or((rows, &[]))
+}
+
+/// What the rows that are not shown amount to; nothing where all are shown.
+pub fn left_out(rows: usize, frames: u64, total: u64) -> Markup {
+    html! {
+        @if rows > 0 {
+            p.more { "and " (count(rows as u64)) " more with " (counted(frames, "frame"))
+                " (" (share(frames, total)) ")" }
+        }
+    }
+}
+
+/// A heading of a column; `figure` columns are aligned to the right.
+pub struct Column {
+    /// What stands above.
+    pub name: &'static str,
+    /// Whether it holds numbers.
+    pub figure: bool,
+}
+
+/// A column of words.
+pub const fn words(name: &'static str) -> Column {
+    Column { name, figure: false }
+}
+
+/// A column of numbers.
+pub const fn figures(name: &'static str) -> Column {
+    Column { name, figure: true }
+}
+
+/// A table whose first column names the row. On a narrow screen each row becomes a block with the columns'
+/// names before their values.
+pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<Markup>>) -> Markup {
+    let class = |column: &Column| column.figure.then_some("figure");
+    html! {
+        table {
+            thead { tr { @for column in columns { th scope="col" class=[class(column)] { (column.name) } } } }
+            tbody {
+                @for row in rows {
+                    tr {
+                        @for (at, (column, cell)) in columns.iter().zip(row).enumerate() {
+                            @if at == 0 {
+                                th scope="row" { (cell) }
+                            } @else {
+                                td class=[class(column)] data-label=(column.name) { span { (cell) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Frames by something, the most frequent first, with shares of `total` and bars.
+pub fn frames_by(name: &'static str, rows: &[(Markup, u64)], total: u64, most: usize) -> Markup {
+    let (shown, rest) = first(rows, most);
+    html! {
+        table.bars {
+            thead { tr {
+                th scope="col" { (name) }
+                th.figure scope="col" { "frames" }
+                th.figure scope="col" { "share" }
+            } }
+            tbody {
+                @for (label, frames) in shown {
+                    tr {
+                        th scope="row" { (label) (inline_bar(&[("plain", percent(*frames, total))])) }
+                        td.figure { (count(*frames)) }
+                        td.figure { (share(*frames, total)) }
+                    }
+                }
+            }
+        }
+        (left_out(rest.len(), rest.iter().map(|(_, frames)| frames).sum(), total))
+    }
+}
+
+/// The entries of a map by number of frames.
+pub fn by_frames<'a, K: AsRef<str> + 'a>(entries: impl IntoIterator<Item = (K, &'a u64)>) -> Vec<(K, u64)> {
+    let mut rows: Vec<(K, u64)> = entries.into_iter().map(|(name, frames)| (name, *frames)).collect();
+    // Stable: names stay in the order of the map among equals.
+    rows.sort_by_key(|(_, frames)| std::cmp::Reverse(*frames));
+    rows
+}
