@@ -419,13 +419,20 @@ impl<'a> Walk<'a> {
     fn ieee802_3(&mut self, field: EtherType) {
         match ethernet::check_length(field, self.available()) {
             Ok(length) => self.end_at(self.at + length),
-            Err(error) if error.rule == Rule::Exceeds => self.note(error),
+            Err(error) if error.rule == Rule::Exceeds => self.note_ethernet(error),
             Err(error) => {
                 self.out.stack.push(Word::Other);
-                return self.note(error);
+                return self.note_ethernet(error);
             }
         }
         self.llc();
+    }
+
+    /// Notes a defect of the MAC header, which starts the frame, whatever tags stand behind it.
+    fn note_ethernet(&mut self, error: Error) {
+        let at = core::mem::replace(&mut self.at, 0);
+        self.note(error);
+        self.at = at;
     }
 
     fn llc(&mut self) {
@@ -524,9 +531,16 @@ impl<'a> Walk<'a> {
 
     #[inline(never)]
     fn pppoe_tags(&mut self) {
-        if let Some(error) = pppoe::tags(self.rest()).find_map(Result::err) {
-            self.note(error);
+        let Some(mut error) = pppoe::tags(self.rest()).find_map(Result::err) else { return };
+        if error.rule == Rule::Exceeds {
+            let value_at = self.at + error.offset as usize + pppoe::Tag::HEADER_LENGTH;
+            let (length, kept) = (error.found, error.limit);
+            error.limit = self.end.saturating_sub(value_at) as u32;
+            if length <= error.limit {
+                error = Error { rule: Rule::CaptureCut, found: kept, limit: length, ..error };
+            }
         }
+        self.note(error);
     }
 
     /// PPP in HDLC-like framing (RFC 1662 section 3.1): FF 03 in front, unless compressed away.

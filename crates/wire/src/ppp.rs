@@ -62,7 +62,10 @@ pub fn protocol(octets: &[u8], compression: Compression) -> Result<(PppProtocol,
         [first, second, ..] => {
             Err(error(Rule::Undefined, usize::from(u16::from_be_bytes([first, second])), 0))
         }
-        _ => Err(error(Rule::Cut, octets.len(), 2)),
+        _ => {
+            let least = if octets.is_empty() && compression == Compression::Allowed { 1 } else { 2 };
+            Err(error(Rule::Cut, octets.len(), least))
+        }
     }
 }
 
