@@ -43,18 +43,70 @@ pub(crate) struct Flow {
 /// All flows of one worker. Tables that are to be merged must share their `RandomState`.
 pub(crate) struct FlowTable {
     hasher: RandomState,
-    parts: [HashTable<Flow>; PARTS],
+    parts: [Part; PARTS],
+}
+
+/// Flows in the order in which they appeared, and an index over them. A table of whole flows would copy all
+/// of them whenever it grows, and would touch a cache line for each it compares.
+#[derive(Default)]
+struct Part {
+    flows: Vec<Flow>,
+    index: HashTable<Slot>,
+}
+
+/// Place of a flow, and the hash of its key, so that growing the index touches no flow.
+#[derive(Clone, Copy)]
+struct Slot {
+    hash: u32,
+    place: u32,
+}
+
+impl Slot {
+    /// The hash as the index wants it: its place comes from the lowest bits, its tag from the highest.
+    #[inline(always)]
+    fn spread(hash: u32) -> u64 {
+        u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+impl Part {
+    #[inline]
+    fn find(&self, hash: u32, key: &FlowKey) -> Option<&Flow> {
+        let same = |slot: &Slot| slot.hash == hash && self.flows[slot.place as usize].key == *key;
+        self.index.find(Slot::spread(hash), same).map(|slot| &self.flows[slot.place as usize])
+    }
+
+    /// The flow of `key`, made by `new` when it is new, and whether it is.
+    #[inline]
+    fn entry(&mut self, hash: u32, key: &FlowKey, new: impl FnOnce() -> Flow) -> (&mut Flow, bool) {
+        let flows = &mut self.flows;
+        let same = |slot: &Slot| slot.hash == hash && flows[slot.place as usize].key == *key;
+        match self.index.entry(Slot::spread(hash), same, |slot| Slot::spread(slot.hash)) {
+            Entry::Occupied(slot) => (&mut flows[slot.get().place as usize], false),
+            Entry::Vacant(vacant) => {
+                // Four billion flows are 400 gigabytes of them.
+                let place = flows.len() as u32;
+                vacant.insert(Slot { hash, place });
+                flows.push(new());
+                (&mut flows[place as usize], true)
+            }
+        }
+    }
 }
 
 #[inline(always)]
-fn part_of(hash: u64) -> usize {
-    // Index bits are the lowest, tag bits the highest seven.
-    (hash >> 40) as usize % PARTS
+fn part_of(hash: u32) -> usize {
+    hash as usize % PARTS
 }
 
 impl FlowTable {
     pub fn new(hasher: RandomState) -> FlowTable {
-        FlowTable { hasher, parts: std::array::from_fn(|_| HashTable::new()) }
+        FlowTable { hasher, parts: Default::default() }
+    }
+
+    #[inline(always)]
+    fn hash(&self, key: &FlowKey) -> u32 {
+        (self.hasher.hash_one(key) >> 32) as u32
     }
 
     /// The direction of `key`, made when it is new.
@@ -62,30 +114,23 @@ impl FlowTable {
     pub fn direction(&mut self, key: &FlowKey) -> &mut Direction {
         let canonical = key.bidirectional();
         let reverse = usize::from(canonical != *key);
-        let hash = self.hasher.hash_one(canonical);
-        let hasher = &self.hasher;
-        let part = &mut self.parts[part_of(hash)];
-        let entry = part.entry(hash, |flow| flow.key == canonical, |flow| hasher.hash_one(flow.key));
-        let flow = match entry {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                entry.insert(Flow { key: canonical, directions: Default::default() }).into_mut()
-            }
-        };
+        let hash = self.hash(&canonical);
+        let new = || Flow { key: canonical, directions: Default::default() };
+        let (flow, _) = self.parts[part_of(hash)].entry(hash, &canonical, new);
         &mut flow.directions[reverse]
     }
 
     /// The direction of `key`, if it was seen.
     pub fn get(&self, key: &FlowKey) -> Option<&Direction> {
         let canonical = key.bidirectional();
-        let hash = self.hasher.hash_one(canonical);
-        let flow = self.parts[part_of(hash)].find(hash, |flow| flow.key == canonical)?;
+        let hash = self.hash(&canonical);
+        let flow = self.parts[part_of(hash)].find(hash, &canonical)?;
         Some(&flow.directions[usize::from(canonical != *key)])
     }
 
     /// All flows, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &Flow> {
-        self.parts.iter().flat_map(HashTable::iter)
+        self.parts.iter().flat_map(|part| &part.flows)
     }
 
     /// Merges the tables of several workers, on as many threads. Gives also the flow directions, with the
@@ -98,7 +143,7 @@ impl FlowTable {
             return (merged, Vec::new());
         }
         let threads = others.len() + 1;
-        let mut jobs: Vec<(&mut HashTable<Flow>, Vec<HashTable<Flow>>)> =
+        let mut jobs: Vec<(&mut Part, Vec<Part>)> =
             merged.parts.iter_mut().map(|part| (part, Vec::with_capacity(others.len()))).collect();
         for table in others {
             jobs.iter_mut().zip(table.parts).for_each(|((_, sources), part)| sources.push(part));
@@ -111,7 +156,7 @@ impl FlowTable {
                 handles.push(scope.spawn(move || {
                     let mut strays = Vec::new();
                     for (part, sources) in mine {
-                        sources.into_iter().for_each(|source| absorb(part, source, hasher, &mut strays));
+                        sources.into_iter().for_each(|source| absorb(part, source, &mut strays));
                     }
                     strays
                 }));
@@ -126,37 +171,76 @@ impl FlowTable {
 }
 
 /// Adds `source` to `part`; the larger of the two stays in place.
-fn absorb(
-    part: &mut HashTable<Flow>,
-    mut source: HashTable<Flow>,
-    hasher: &RandomState,
-    strays: &mut Vec<(FlowKey, u16)>,
-) {
-    if part.len() < source.len() {
+fn absorb(part: &mut Part, mut source: Part, strays: &mut Vec<(FlowKey, u16)>) {
+    if part.flows.len() < source.flows.len() {
         std::mem::swap(part, &mut source);
     }
-    for flow in source {
-        let hash = hasher.hash_one(flow.key);
-        match part.entry(hash, |other| other.key == flow.key, |flow| hasher.hash_one(flow.key)) {
-            Entry::Occupied(mut entry) => {
-                let keys = [flow.key, flow.key.reversed()];
-                for ((into, from), key) in
-                    entry.get_mut().directions.iter_mut().zip(flow.directions).zip(keys)
-                {
-                    if into.frames == 0 {
-                        *into = from;
-                    } else if from.frames > 0 {
-                        into.frames += from.frames;
-                        into.bytes += from.bytes;
-                        if into.queue != from.queue {
-                            strays.push((key, from.queue));
-                        }
-                    }
+    for slot in &source.index {
+        let flow = &source.flows[slot.place as usize];
+        let (into, new) = part.entry(slot.hash, &flow.key, || flow.clone());
+        if new {
+            continue;
+        }
+        let keys = [flow.key, flow.key.reversed()];
+        for ((into, from), key) in into.directions.iter_mut().zip(flow.directions).zip(keys) {
+            if into.frames == 0 {
+                *into = from;
+            } else if from.frames > 0 {
+                into.frames += from.frames;
+                into.bytes += from.bytes;
+                if into.queue != from.queue {
+                    strays.push((key, from.queue));
                 }
             }
-            Entry::Vacant(entry) => {
-                entry.insert(flow);
-            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u16) -> FlowKey {
+        FlowKey::with_ports([10, 0, 0, 1].into(), number, [10, 0, 0, 2].into(), 443, 6).unwrap()
+    }
+
+    fn table(hasher: &RandomState, numbers: impl Iterator<Item = u16>, queue: u16) -> FlowTable {
+        let mut table = FlowTable::new(hasher.clone());
+        for number in numbers {
+            let direction = table.direction(&key(number));
+            *direction =
+                Direction { frames: direction.frames + 1, bytes: direction.bytes + 100, queue, ..*direction };
+        }
+        table
+    }
+
+    #[test]
+    fn both_directions_are_one_flow() {
+        let mut table = table(&RandomState::default(), [7].into_iter(), 0);
+        table.direction(&key(7).reversed()).frames += 5;
+        assert_eq!(table.iter().count(), 1);
+        assert_eq!(table.get(&key(7)).unwrap().frames, 1);
+        assert_eq!(table.get(&key(7).reversed()).unwrap().frames, 5);
+        assert!(table.get(&key(8)).is_none());
+    }
+
+    #[test]
+    fn merging_adds_up_and_tells_which_flow_had_another_queue() {
+        let hasher = RandomState::default();
+        let tables = vec![
+            table(&hasher, 0..3000, 1),
+            table(&hasher, 2000..9000, 2),
+            table(&hasher, (0..10).chain(0..10), 1),
+        ];
+        let (merged, mut strays) = FlowTable::merge(tables, &hasher);
+        assert_eq!(merged.iter().count(), 9000);
+        let frames: u64 =
+            merged.iter().map(|flow| flow.directions.iter().map(|d| d.frames).sum::<u64>()).sum();
+        assert_eq!(frames, 3000 + 7000 + 20);
+        assert_eq!(merged.get(&key(3)).unwrap().frames, 3);
+        assert_eq!(merged.get(&key(2500)).unwrap().bytes, 200);
+        strays.sort();
+        strays.dedup_by_key(|(key, _)| *key);
+        assert_eq!(strays.len(), 1000, "the flows that tables 1 and 2 share");
     }
 }
