@@ -1,6 +1,9 @@
 //! `rxlane explain`: where every frame of a capture lands, and why.
 
+mod page;
 pub mod text;
+
+pub use page::render as page;
 
 use crate::output::{CommandResult, Failure, Outcome, Output};
 use anyhow::{Context, anyhow};
@@ -206,9 +209,4 @@ fn show_progress(progress: &[Progress], done: &AtomicBool) {
         std::thread::park_timeout(TICK);
     }
     bar.finish_and_clear();
-}
-
-/// The page of a report.
-pub fn page(_report: &Report) -> String {
-    String::new()
 }

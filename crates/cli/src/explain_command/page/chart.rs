@@ -10,8 +10,14 @@ pub const LABELLED: usize = 16;
 /// Columns in a drawing: of more parts the most loaded are drawn.
 pub const COLUMNS: usize = 256;
 
+/// The shortest bar, in percent: shorter ones vanish on a phone.
+const LEAST: f64 = 1.0;
+
 /// Width of a digit at the drawing's text size, in pixels; other characters are narrower or few.
 const CHARACTER: usize = 8;
+
+/// Width of the column of shares, in pixels.
+const SHARE: usize = 8 * CHARACTER;
 
 /// Frames by part (receive queue or CPU).
 pub struct Distribution<'a> {
@@ -101,7 +107,7 @@ pub fn gutters(distributions: &[&Distribution<'_>]) -> (usize, usize) {
     });
     let counts = distributions.iter().map(|one| count(one.largest()).len());
     let name = names.max().unwrap_or(0);
-    (name * CHARACTER + 4, counts.max().unwrap_or(0) * CHARACTER + 8 * CHARACTER)
+    (name * CHARACTER + 12, counts.max().unwrap_or(0) * CHARACTER + SHARE + 12)
 }
 
 /// A bar for each part, longest at `scale` frames, with its count and its share.
@@ -117,7 +123,7 @@ pub fn bars(distribution: &Distribution<'_>, scale: u64, (left, right): (usize, 
         html! {
             text x="0" dx="-10" y=(baseline) text-anchor="end" { (name) }
             (bar)
-            text.figure x="100%" dx=(right - 8 * CHARACTER) y=(baseline) text-anchor="end" { (count(frames)) }
+            text.figure x="100%" dx=(right - SHARE) y=(baseline) text-anchor="end" { (count(frames)) }
             text.figure.quiet x="100%" dx=(right) y=(baseline) text-anchor="end" { (share(frames, total)) }
         }
     };
@@ -215,7 +221,7 @@ pub fn inline_bar(segments: &[(&str, f64)]) -> Markup {
             rect.track x="0" y="0" width="100%" height="8" {}
             @for (colour, width) in segments.iter().filter(|(_, width)| *width > 0.0) {
                 @let from = { let from = x; x += width; from };
-                rect class=(colour) x={ (round(from)) "%" } y="0" width={ (round(width.max(0.3))) "%" }
+                rect class=(colour) x={ (round(from)) "%" } y="0" width={ (round(width.max(LEAST))) "%" }
                     height="8" {}
             }
         }
@@ -224,7 +230,7 @@ pub fn inline_bar(segments: &[(&str, f64)]) -> Markup {
 
 /// Percent of the scale, never so little that nothing shows.
 fn length(frames: u64, scale: u64) -> f64 {
-    if frames == 0 { 0.0 } else { percent(frames, scale).max(0.5) }
+    if frames == 0 { 0.0 } else { percent(frames, scale).max(LEAST) }
 }
 
 fn anchor(at: f64) -> &'static str {

@@ -52,7 +52,8 @@ pub fn method(report: &Report) -> Markup {
                     "distribution is worth."
                 }
             }
-            p { "The same figures for programs:" }
+            p { "The same figures for programs (with " code { "--key" } ", " code { "--reta" } " and "
+                code { "--hash-fields" } " where they were given):" }
             pre { code { (command(report)) } }
         }
     }

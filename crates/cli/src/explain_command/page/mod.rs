@@ -13,7 +13,7 @@ mod table;
 mod traffic;
 
 use explain::Report;
-use format::{bit_rate, bytes, count, duration, foreign, frame_rate};
+use format::{bit_rate, bytes, count, counted, duration, foreign, frame_rate};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use table::first;
 
@@ -92,9 +92,9 @@ fn header(report: &Report, title: &str) -> Markup {
             p.overline { "rxlane explain" }
             h1 { bdi { (title) } }
             p.device {
-                "on " (foreign(&report.nic.title, 160)) ", " (count(report.nic.queues.into()))
-                (if report.nic.queues == 1 { " receive queue" } else { " receive queues" })
-                @if report.nic.assumed { " (assumed: none was named)" }
+                "Answered for the " (foreign(&report.nic.name, 80)) " (" (foreign(&report.nic.title, 160)) ") with "
+                (counted(report.nic.queues.into(), "receive queue"))
+                @if report.nic.assumed { "; the device was assumed, none was named" }
             }
             dl.facts {
                 div { dt { "frames" } dd { (count(source.frames)) } }
@@ -125,11 +125,12 @@ fn header(report: &Report, title: &str) -> Markup {
 }
 
 fn lead(report: &Report) -> Markup {
+    let sentences = first(&report.conclusion, SENTENCES).0;
+    // A percent sign alone on a line would look lost.
+    let sentences = sentences.iter().map(|sentence| foreign(sentence, 1000).replace(" %", "\u{a0}%"));
     html! {
         @if !report.conclusion.is_empty() {
-            section.lead aria-label="Conclusion" {
-                @for sentence in first(&report.conclusion, SENTENCES).0 { p { bdi { (foreign(sentence, 1000)) } } }
-            }
+            section.lead aria-label="Conclusion" { @for sentence in sentences { p { bdi { (sentence) } } } }
         }
     }
 }

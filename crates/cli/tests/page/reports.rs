@@ -1,0 +1,262 @@
+//! Reports to draw: an everyday one and the edges of what a capture can lead to.
+
+use explain::Report;
+use explain::report::*;
+use std::collections::BTreeMap;
+
+/// A file name, a stack or whatever a hostile capture or a hostile file system brings along.
+pub const HOSTILE: &str = "<script>alert('1')</script><img src=http://e.vil/x onerror=a>&\"\u{202e}\u{7}";
+
+fn map(entries: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    entries.iter().map(|(name, frames)| ((*name).to_owned(), *frames)).collect()
+}
+
+fn stack(stack: &str, frames: u64, types: &[(&str, u64)], why: &str, sources: &[&str]) -> StackRow {
+    StackRow {
+        stack: stack.to_owned(),
+        frames,
+        bytes: frames * 611,
+        hash_type: types.first().map_or("none", |(name, _)| name).to_owned(),
+        why: why.to_owned(),
+        sources: sources.iter().map(|source| (*source).to_owned()).collect(),
+        hash_types: map(types),
+    }
+}
+
+/// The report with these frames per queue and per CPU.
+pub fn spread(mut report: Report, queues: &[u64], unplaced: u64, cpus: &[u64]) -> Report {
+    let row = |(queue, frames): (u16, &u64)| QueueRow {
+        queue,
+        frames: *frames,
+        bytes: frames * 611,
+        flows: frames / 40,
+    };
+    report.source.frames = queues.iter().sum::<u64>() + unplaced;
+    report.source.wire_bytes = report.source.frames * 611;
+    report.queues = (0..).zip(queues).map(row).collect();
+    report.imbalance = Imbalance::of(queues);
+    report.nic.queues = queues.len() as u16;
+    report.nic.unplaced = unplaced;
+    let Imbalance { max_over_mean, effective_queues } = Imbalance::of(cpus);
+    report.steered = Steered {
+        cpus: cpus.len() as u16,
+        per_cpu: (0..).zip(cpus).map(|(cpu, frames)| CpuRow { cpu, frames: *frames }).collect(),
+        max_over_mean,
+        effective_queues,
+        left_alone: 64,
+    };
+    report
+}
+
+/// Nothing was read.
+pub fn empty() -> Report {
+    Report {
+        schema: Report::SCHEMA,
+        source: Source { files: vec!["empty.pcap".to_owned()], bytes: 24, ..Source::default() },
+        stacks: Vec::new(),
+        tags: Vec::new(),
+        pppoe: Pppoe::default(),
+        flows: Flows::default(),
+        fragments: Fragments::default(),
+        extension_headers: BTreeMap::new(),
+        bad: Bad::default(),
+        nic: Nic {
+            name: "i210".to_owned(),
+            title: "Intel Ethernet Controller I210".to_owned(),
+            queues: 4,
+            assumed: true,
+            unplaced: 0,
+        },
+        queues: (0..4).map(|queue| QueueRow { queue, frames: 0, bytes: 0, flows: 0 }).collect(),
+        imbalance: Imbalance::default(),
+        steered: Steered {
+            cpus: 4,
+            per_cpu: (0..4).map(|cpu| CpuRow { cpu, frames: 0 }).collect(),
+            max_over_mean: 0.0,
+            effective_queues: 0.0,
+            left_alone: 0,
+        },
+        admission: Admission::default(),
+        top_flows: Vec::new(),
+        conclusion: vec!["The capture holds no frame.".to_owned()],
+    }
+}
+
+/// PPPoE behind two tags with everything a report can hold.
+pub fn usual() -> Report {
+    let datasheet = "Intel Ethernet Controller I210 Datasheet (333016): 7.1.2.10 and 7.1.2.10.1 (the hash types begin with IP)";
+    let story = "A Sad Slow PPPoE Story: all PPPoE on one queue of an I210AT";
+    let tags = "Intel Ethernet Controller I210 Datasheet (333016): 7.4.5 Double VLAN Support";
+    let mut report = spread(empty(), &[93_512, 2_210, 2_140, 2_138], 0, &[25_802, 24_731, 24_990, 24_477]);
+    report.source = Source {
+        files: vec!["/var/tmp/captures/evening-peak.pcapng.gz".to_owned()],
+        frames: 100_000,
+        bytes: 63_102_024,
+        captured_bytes: 61_502_000,
+        wire_bytes: 61_100_000,
+        seconds: Some(8.214),
+        link_types: map(&[("Ethernet", 100_000)]),
+        problems: vec!["evening-peak.pcapng.gz: frame 100001, offset 63102024: 12 octets are missing".to_owned()],
+    };
+    report.stacks = vec![
+        stack(
+            "eth/vlan/vlan/pppoe/ipv4/tcp",
+            61_204,
+            &[("none", 61_204)],
+            "the parser does not see through VLAN tags 0x88a8 0x8100",
+            &[tags],
+        ),
+        stack("eth/vlan/pppoe/ipv6/tcp", 20_118, &[("none", 20_118)], "the parser stops at the PPPoE header", &[
+            datasheet, story,
+        ]),
+        stack("eth/vlan/pppoe/ipv4/udp", 12_126, &[("none", 12_126)], "the parser stops at the PPPoE header", &[
+            datasheet, story,
+        ]),
+        stack("eth/ipv4/tcp", 4_312, &[("tcp-ipv4", 4_280), ("ipv4", 32)], "hashed over addresses and ports", &[]),
+        stack("eth/ipv6/udp", 2_176, &[("ipv6", 2_176)], "hashed over addresses only", &[]),
+        stack("eth/arp", 64, &[("none", 64)], "arp is not an IP packet", &[]),
+    ];
+    report.tags = [("0x88a8/3704 0x8100/2474", 61_204), ("0x8100/35", 32_244), ("untagged", 6_552)]
+        .map(|(tags, frames)| TagRow { tags: tags.to_owned(), frames })
+        .to_vec();
+    report.pppoe = Pppoe {
+        sessions: 312,
+        codes: map(&[("session", 93_436), ("padi", 8), ("pado", 4)]),
+        ppp: map(&[("0x0021", 73_218), ("0x0057", 20_118), ("0xc021", 100)]),
+    };
+    report.flows = Flows { unidirectional: 2_418, bidirectional: 1_212 };
+    report.fragments = Fragments { ipv4_first: 31, ipv4_later: 31, ipv6_first: 0, ipv6_later: 0 };
+    report.extension_headers = BTreeMap::from([("fragment", 12), ("hop-by-hop", 3)]);
+    report.bad = Bad {
+        truncated: 3,
+        malformed: 1,
+        reasons: map(&[("ipv4: total length exceeds the frame", 3), ("pppoe: version is not 1", 1)]),
+        first: [("ipv4: total length exceeds the frame", 8_812), ("pppoe: version is not 1", 91_004)]
+            .map(|(reason, frame)| {
+                (reason.to_owned(), FirstFrame { file: report.source.files[0].clone(), frame })
+            })
+            .into(),
+    };
+    report.admission = Admission {
+        accepted: 99_988,
+        unknown: 0,
+        dropped: vec![Dropped {
+            stack: "eth/vlan/vlan/pppoe/ipv4/tcp".to_owned(),
+            limit: 1528,
+            frames: 12,
+            bytes: 30_144,
+            largest: 2_512,
+        }],
+    };
+    report.top_flows = [
+        ("203.0.113.17:443 > 100.64.9.12:51514", "tcp", 8_214, Some(0), 3),
+        ("[2001:db8:1:2:3:4:5:6]:443 > [2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff]:60122", "tcp", 4_117, Some(0), 1),
+        ("198.51.100.4:4500 > 100.64.3.7:4500", "udp", 1_020, None, 0),
+    ]
+    .map(|(flow, protocol, frames, queue, cpu)| FlowRow {
+        flow: flow.to_owned(),
+        protocol,
+        frames,
+        bytes: frames * 1_480,
+        queue,
+        cpu,
+    })
+    .to_vec();
+    report.conclusion = vec![
+        "61 % of the frames are eth/vlan/vlan/pppoe/ipv4/tcp, and the parser does not see through VLAN tags 0x88a8 \
+         0x8100: queue 0 of the i210's 4 gets 94 % of the frames (1.1 queues' worth of spreading)."
+            .to_owned(),
+        "Steering by the inner header would help: over 4 CPUs the busiest would take 1.03 times the mean (4.0 \
+         CPUs' worth)."
+            .to_owned(),
+        "12 frames are longer than the i210 accepts at its usual settings (eth/vlan/vlan/pppoe/ipv4/tcp: up to \
+         1528 bytes, largest seen 2512)."
+            .to_owned(),
+    ];
+    report
+}
+
+/// Every string that can come from outside is hostile.
+pub fn hostile() -> Report {
+    let mut report = usual();
+    let own = || HOSTILE.to_owned();
+    report.source.files = vec![format!("/tmp/{HOSTILE}"), "'; rm -rf ~ #.pcap".to_owned()];
+    report.source.problems = vec![own()];
+    report.source.link_types = BTreeMap::from([(own(), 100_000)]);
+    for row in &mut report.stacks {
+        (row.stack, row.why, row.hash_type, row.sources) = (own(), own(), own(), vec![own()]);
+        row.hash_types = BTreeMap::from([(own(), row.frames), ("none".to_owned(), 1)]);
+    }
+    report.tags.iter_mut().for_each(|row| row.tags = own());
+    report.pppoe.codes = BTreeMap::from([(own(), 1)]);
+    report.pppoe.ppp = BTreeMap::from([(own(), 1)]);
+    report.bad.reasons = BTreeMap::from([(own(), 4)]);
+    report.bad.first = BTreeMap::from([(own(), FirstFrame { file: own(), frame: 1 })]);
+    (report.nic.name, report.nic.title) = (own(), own());
+    report.admission.dropped.iter_mut().for_each(|row| row.stack = own());
+    report.top_flows.iter_mut().for_each(|row| row.flow = own());
+    report.conclusion = vec![own()];
+    report
+}
+
+/// Thousands of everything that a capture can hold thousands of.
+pub fn crowded() -> Report {
+    let mut report = usual();
+    let number = |at: u64| 10_000_000_000 / (at + 1);
+    let many = |prefix: &str| -> BTreeMap<String, u64> {
+        (0..5_000).map(|at| (format!("{prefix}{at:04x}"), number(at))).collect()
+    };
+    report.source.files = (0..5_000).map(|at| format!("dump/{at:05}.pcap")).collect();
+    report.source.problems = report.source.files.iter().map(|file| format!("{file}: cut short")).collect();
+    report.source.link_types = many("link ");
+    report.stacks = (0..5_000)
+        .map(|at| {
+            let stack_name = format!("eth{}/ipv4/tcp", "/vlan".repeat(at as usize % 200));
+            let source = format!("Datasheet {at}: section {at}");
+            stack(&stack_name, number(at), &[("none", number(at))], "why not", &[&source])
+        })
+        .collect();
+    report.tags = (0..5_000)
+        .map(|at| TagRow { tags: format!("0x8100/{at} ").repeat(1 + at as usize % 300), frames: number(at) })
+        .collect();
+    report.source.frames = report.stacks.iter().map(|row| row.frames).sum();
+    report.pppoe = Pppoe { sessions: 65_535, codes: many("0x"), ppp: many("0x") };
+    report.bad.reasons = many("reason ");
+    report.admission.unknown = 12;
+    report.admission.dropped = (0..5_000)
+        .map(|at| Dropped {
+            stack: format!("eth/{at}"),
+            limit: 1518,
+            frames: number(at),
+            bytes: number(at) * 2000,
+            largest: 65_549,
+        })
+        .collect();
+    let flow = report.top_flows[0].clone();
+    report.top_flows = vec![flow; 5_000];
+    report.conclusion = vec!["A sentence that says something.".to_owned(); 5_000];
+    let frames: Vec<u64> = (0..4_096).map(|at| (at * 7_919) % 1_000).collect();
+    let total = report.source.frames;
+    let mut report = spread(report, &frames, 4_000, &frames);
+    report.source.frames = total;
+    report
+}
+
+/// 128 queues, of which the table fills 64, and 16 CPUs.
+pub fn wide() -> Report {
+    let queue = |at: u64| if at % 2 == 0 { 200 + (at * 7_919) % 390 } else { 0 };
+    let queues: Vec<u64> = (0..128).map(queue).collect();
+    let total: u64 = queues.iter().sum();
+    let cpus: Vec<u64> = (0..16).map(|at| total / 16 + at * 20 - 150).collect();
+    spread(usual(), &queues, 0, &cpus)
+}
+
+/// The profile does not tell where a part of the frames lands.
+pub fn unknown() -> Report {
+    let mut report = spread(usual(), &[9_000, 8_000, 1_000, 0], 82_000, &[25_802, 24_731, 24_990, 24_477]);
+    report.stacks[0].hash_type = "unknown".to_owned();
+    report.stacks[0].why = "the profile does not say: headers after PPPoE".to_owned();
+    report.stacks[0].hash_types = map(&[("unknown", 61_204)]);
+    report.admission.unknown = 61_204;
+    report
+}
