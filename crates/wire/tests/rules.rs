@@ -1,0 +1,675 @@
+//! Each rule of each header, broken alone: the defect is named; and what merely looks odd is legal.
+
+mod frames;
+
+use frames::*;
+use rxlane_wire::emit::*;
+use rxlane_wire::error::{Class, Field, Layer, Rule};
+use rxlane_wire::ethernet::EtherType;
+use rxlane_wire::extension::Kind;
+use rxlane_wire::ppp::PppProtocol;
+use rxlane_wire::pppoe::{self, Code, TagType};
+use rxlane_wire::{Dissection, Error, Fragment as Place, IpProtocol, Link, Word, dissect, vlan};
+use std::net::Ipv6Addr;
+
+fn seen(octets: &[u8]) -> Dissection {
+    dissect(Link::Ethernet, octets, octets.len())
+}
+
+/// Layer, field and rule of the defect, if there is one.
+fn defect(octets: &[u8]) -> Option<(Layer, Field, Rule)> {
+    seen(octets).error().map(|error| (error.layer, error.field, error.rule))
+}
+
+fn stack(octets: &[u8]) -> String {
+    seen(octets).stack().to_string()
+}
+
+/// Puts a value into a frame.
+fn with(mut frame: Built, at: usize, value: u8) -> Vec<u8> {
+    frame.octets[at] = value;
+    frame.octets
+}
+
+fn tcp4() -> Built {
+    Built::payload("", 24).tcp().ipv4(IpProtocol::TCP).ethernet(EtherType::IPV4)
+}
+
+fn udp4(length: u16) -> Vec<u8> {
+    let header = Udp { length, ..udp() };
+    let frame = Built::payload("", 16).wrap(Layer::Udp, &header).ipv4(IpProtocol::UDP);
+    frame.ethernet(EtherType::IPV4).octets
+}
+
+mod ethernet {
+    use super::*;
+
+    #[test]
+    fn values_from_1501_to_1535_are_neither_length_nor_type() {
+        for value in 1495..=1545u16 {
+            let frame = Built::payload("", 1550).ethernet(EtherType(value)).octets;
+            let expected = (1501..=1535).contains(&value).then_some((
+                Layer::Ethernet,
+                Field::EtherType,
+                Rule::Undefined,
+            ));
+            assert_eq!(defect(&frame), expected, "{value}");
+            let word = if value <= 1500 { "eth/llc" } else { "eth/other" };
+            assert_eq!(stack(&frame), word, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_the_frame_exceeds_it_and_one_before_its_end_leaves_padding() {
+        let frame = |length| Built::payload("", 46).ethernet(EtherType(length)).octets;
+        assert_eq!(defect(&frame(47)), Some((Layer::Ethernet, Field::Length, Rule::Exceeds)));
+        assert_eq!(defect(&frame(46)), None);
+        assert_eq!(defect(&frame(3)), None);
+        assert_eq!(defect(&frame(2)), Some((Layer::Llc, Field::Header, Rule::Cut)));
+    }
+
+    #[test]
+    fn snap_leads_to_an_ethertype_under_two_organisations_only() {
+        for (oui, expected) in
+            [([0, 0, 0], "eth/llc/ipv4/udp"), ([0, 0, 0xf8], "eth/llc/ipv4/udp"), ([0, 0, 0x0c], "eth/llc")]
+        {
+            let inner = Built::payload("", 24)
+                .udp()
+                .ipv4(IpProtocol::UDP)
+                .wrap(Layer::Llc, &Snap { oui, protocol: EtherType::IPV4 });
+            let length = EtherType(inner.octets.len() as u16);
+            let frame = inner.ethernet(length).octets;
+            assert_eq!((stack(&frame).as_str(), defect(&frame)), (expected, None));
+            assert_eq!(seen(&frame).is_snap(), expected != "eth/llc");
+        }
+    }
+
+    #[test]
+    fn tags_of_any_depth_are_walked() {
+        for depth in [0, 1, 2, 3, 8, 9, 64, 299, 300] {
+            let tpids = [0x8100, 0x88a8, 0x9100, 0x9200, 0x9300].map(EtherType);
+            let mut frame = Built::payload("", 24).tcp().ipv4(IpProtocol::TCP);
+            let mut under = EtherType::IPV4;
+            for place in (0..depth).rev() {
+                frame = frame.tag(place as u16, under);
+                under = tpids[place % 5];
+            }
+            let frame = frame.ethernet(under).octets;
+            let seen = seen(&frame);
+            assert_eq!((seen.error(), usize::from(seen.stack().tags())), (None, depth));
+            assert!(seen.flow().is_some_and(|flow| flow.destination_port() == Some(443)));
+            let tags: Vec<_> = seen.tags(&frame).map(|tag| (tag.tpid, tag.tci.vid())).collect();
+            let expected: Vec<_> = (0..depth).map(|place| (tpids[place % 5], place as u16)).collect();
+            assert_eq!(tags, expected);
+            assert_eq!(vlan::protocol(&frame).map(|p| (p.ethertype, p.tags)), Ok((EtherType::IPV4, depth)));
+        }
+    }
+
+    #[test]
+    fn octets_behind_the_ip_packet_are_padding() {
+        let frame = Built::payload("", 0).udp().ipv4(IpProtocol::UDP).pad(18).ethernet(EtherType::IPV4);
+        assert_eq!(defect(&frame.octets), None);
+        let frame = Built::payload("", 0).udp().ipv6(IpProtocol::UDP).pad(9).ethernet(EtherType::IPV6);
+        assert_eq!(defect(&frame.octets), None);
+    }
+}
+
+mod mpls {
+    use super::*;
+
+    #[test]
+    fn stacks_of_any_depth_lead_to_what_the_first_nibble_says() {
+        for depth in [1, 2, 3, 10, 100] {
+            let inner = Built::payload("", 24).tcp();
+            let cases = [
+                (inner.clone().ipv4(IpProtocol::TCP), "eth/mpls/ipv4/tcp"),
+                (inner.clone().ipv6(IpProtocol::TCP), "eth/mpls/ipv6/tcp"),
+                (Built::payload("", 30), "eth/mpls/other"),
+            ];
+            for (mut frame, expected) in cases {
+                for place in 0..depth {
+                    frame = frame.label(16 + place, place == 0);
+                }
+                let frame = frame.ethernet(EtherType::MPLS).octets;
+                assert_eq!((stack(&frame).as_str(), defect(&frame)), (expected, None), "{depth} labels");
+            }
+        }
+    }
+}
+
+mod pppoe_session {
+    use super::*;
+
+    fn session(header: &Pppoe, payload: Built) -> Vec<u8> {
+        payload.wrap(Layer::Pppoe, header).ethernet(EtherType::PPPOE_SESSION).octets
+    }
+
+    fn ip_in_ppp() -> Built {
+        Built::payload("", 24).tcp().ipv4(IpProtocol::TCP).ppp(PppProtocol::IPV4)
+    }
+
+    fn header(payload_length: usize) -> Pppoe {
+        Pppoe { code: Code::SESSION, session: 1, payload_length: payload_length as u16 }
+    }
+
+    #[test]
+    fn version_type_and_code_are_fixed() {
+        let whole = session(&header(66), ip_in_ppp());
+        assert_eq!(defect(&whole), None);
+        for (value, field) in [(0x21, Field::Version), (0x01, Field::Version), (0x12, Field::Type)] {
+            let mut frame = whole.clone();
+            frame[14] = value;
+            assert_eq!(defect(&frame), Some((Layer::Pppoe, field, Rule::MustBe)), "{value:#x}");
+        }
+        for code in 1..=255 {
+            let mut frame = whole.clone();
+            frame[15] = code;
+            assert_eq!(defect(&frame), Some((Layer::Pppoe, Field::Code, Rule::MustBe)), "{code:#x}");
+        }
+    }
+
+    #[test]
+    fn padding_is_legal_and_a_length_beyond_the_frame_is_not() {
+        assert_eq!(defect(&session(&header(66), ip_in_ppp().pad(20))), None);
+        let frame = session(&header(67), ip_in_ppp());
+        assert_eq!(defect(&frame), Some((Layer::Pppoe, Field::Length, Rule::Exceeds)));
+        assert_eq!(stack(&frame), "eth/pppoe/ipv4/tcp", "what is inside is still shown");
+    }
+
+    #[test]
+    fn a_length_that_ends_inside_the_packet_cuts_it() {
+        assert_eq!(
+            defect(&session(&header(65), ip_in_ppp())),
+            Some((Layer::Ipv4, Field::Length, Rule::Exceeds))
+        );
+        assert_eq!(defect(&session(&header(21), ip_in_ppp())), Some((Layer::Ipv4, Field::Header, Rule::Cut)));
+        assert_eq!(defect(&session(&header(1), ip_in_ppp())), Some((Layer::Ppp, Field::Protocol, Rule::Cut)));
+        assert_eq!(defect(&session(&header(0), ip_in_ppp())), Some((Layer::Ppp, Field::Protocol, Rule::Cut)));
+    }
+
+    #[test]
+    fn a_compressed_protocol_field_is_refused_on_pppoe_and_read_on_a_serial_line() {
+        let compressed = {
+            let mut frame = Built::payload("", 24).tcp().ipv4(IpProtocol::TCP);
+            frame.octets.insert(0, 0x21);
+            frame
+        };
+        let frame = session(&header(65), compressed.clone());
+        assert_eq!(defect(&frame), Some((Layer::Ppp, Field::Protocol, Rule::Compressed)));
+        assert_eq!(stack(&frame), "eth/pppoe/ipv4/tcp", "what is inside is still shown");
+        for prefix in [&[][..], &[0xff, 0x03]] {
+            let line = [prefix, &compressed.octets].concat();
+            let seen = dissect(Link::Ppp, &line, line.len());
+            assert_eq!((seen.error(), seen.ppp_protocol()), (None, Some(PppProtocol::IPV4)));
+            assert_eq!(seen.stack().to_string(), "ipv4/tcp");
+        }
+    }
+
+    #[test]
+    fn an_even_protocol_is_undefined() {
+        let frame = session(&header(66), Built::payload("", 64).ppp(PppProtocol(0x0020)));
+        assert_eq!(defect(&frame), Some((Layer::Ppp, Field::Protocol, Rule::Undefined)));
+    }
+
+    #[test]
+    fn control_packets_have_words_and_lengths() {
+        let cases = [
+            (PppProtocol::LCP, "lcp"),
+            (PppProtocol::PAP, "pap"),
+            (PppProtocol::CHAP, "chap"),
+            (PppProtocol::IPCP, "ipcp"),
+            (PppProtocol::IPV6CP, "ipv6cp"),
+            (PppProtocol::CCP, "ccp"),
+            (PppProtocol(0x8281), "other"),
+        ];
+        for (protocol, word) in cases {
+            let packet = octets(&ControlPacket { code: 1, identifier: 7, data: &[1, 4, 5, 0xd4] });
+            let built = |packet: &[u8]| {
+                let payload = [&protocol.0.to_be_bytes(), packet].concat();
+                let payload_length = payload.len();
+                let mut frame = Built::payload("", 0);
+                frame.octets = payload;
+                session(&header(payload_length), frame.pad(20))
+            };
+            let whole = built(&packet);
+            assert_eq!((stack(&whole), defect(&whole)), (format!("eth/pppoe/{word}"), None));
+            assert_eq!(defect(&built(&[&packet[..], &[0; 9]].concat())), None, "padding of the packet");
+            if word == "other" {
+                continue;
+            }
+            let short = built(&[1, 7, 0, 3]);
+            assert_eq!(defect(&short), Some((Layer::PppControl, Field::Length, Rule::Below)));
+            let long = built(&[1, 7, 0, 5]);
+            assert_eq!(defect(&long), Some((Layer::PppControl, Field::Length, Rule::Exceeds)));
+            assert_eq!(defect(&built(&[1, 7, 0])), Some((Layer::PppControl, Field::Header, Rule::Cut)));
+        }
+    }
+}
+
+mod pppoe_discovery {
+    use super::*;
+
+    fn packet(code: u8, tags: &[u8]) -> Vec<u8> {
+        let header = Pppoe { code: Code(code), session: 0, payload_length: tags.len() as u16 };
+        let mut frame = Built::payload("", 0);
+        frame.octets = tags.to_vec();
+        frame.wrap(Layer::Pppoe, &header).pad(40).ethernet(EtherType::PPPOE_DISCOVERY).octets
+    }
+
+    #[test]
+    fn codes_are_those_of_rfc_2516() {
+        for code in 0..=255u8 {
+            let known = [0x07, 0x09, 0x19, 0x65, 0xa7].contains(&code);
+            let expected = (!known).then_some((Layer::Pppoe, Field::Code, Rule::Undefined));
+            assert_eq!(defect(&packet(code, &[1, 1, 0, 0])), expected, "{code:#x}");
+        }
+    }
+
+    #[test]
+    fn tags_stay_within_the_payload() {
+        let exceeds = Some((Layer::PppoeTag, Field::Length, Rule::Exceeds));
+        assert_eq!(defect(&packet(0x09, &[1, 3, 0, 5, 1, 2, 3, 4])), exceeds, "one octet short");
+        assert_eq!(defect(&packet(0x09, &[1, 3, 0xff, 0xff])), exceeds);
+        let cut = Some((Layer::PppoeTag, Field::Header, Rule::Cut));
+        assert_eq!(defect(&packet(0x09, &[1, 1, 0, 0, 1, 3, 0])), cut);
+        assert_eq!(defect(&packet(0x09, &[])), None);
+    }
+
+    #[test]
+    fn the_end_of_list_ends_the_list() {
+        assert_eq!(defect(&packet(0x09, &[1, 1, 0, 0, 0, 0, 0, 0, 0xde, 0xad])), None);
+        let must_be = Some((Layer::PppoeTag, Field::Length, Rule::MustBe));
+        assert_eq!(defect(&packet(0x09, &[0, 0, 0, 1, 9])), must_be);
+    }
+
+    #[test]
+    fn line_identification_is_read_and_its_overrun_is_named() {
+        let line = octets(&LineIdentification { circuit: b"node 1/1", remote: b"" });
+        let tag = pppoe::Tag::parse(&line).unwrap().unwrap();
+        let items: Vec<_> = tag.line_identification().unwrap().collect();
+        assert_eq!(items, [Ok((1, b"node 1/1".as_slice()))]);
+        for (value, rule) in
+            [(&[0, 0, 0x0d, 0xe9, 1, 9, 1][..], Rule::Exceeds), (&[0, 0, 0x0d, 0xe9, 1], Rule::Cut)]
+        {
+            let tag = PppoeTag { kind: TagType::VENDOR_SPECIFIC, value };
+            let error = LineIdentification::parse(&tag).unwrap_err();
+            assert_eq!((error.layer, error.field, error.rule), (Layer::PppoeTag, Field::Option, rule));
+        }
+        let other = PppoeTag { kind: TagType::VENDOR_SPECIFIC, value: &[0, 0, 1, 1, 1, 9, 1] };
+        assert_eq!(LineIdentification::parse(&other), Ok(None));
+    }
+}
+
+mod ipv4_rules {
+    use super::*;
+
+    #[test]
+    fn version_and_header_length() {
+        assert_eq!(defect(&with(tcp4(), 14, 0x55)), Some((Layer::Ipv4, Field::Version, Rule::MustBe)));
+        for words in 0..5 {
+            let frame = with(tcp4(), 14, 0x40 | words);
+            assert_eq!(defect(&frame), Some((Layer::Ipv4, Field::HeaderLength, Rule::Below)), "IHL {words}");
+        }
+    }
+
+    #[test]
+    fn total_length_covers_the_header_and_fits_the_frame() {
+        let length = |length: u16| {
+            let [high, low] = length.to_be_bytes();
+            let mut frame = with(tcp4(), 16, high);
+            frame[17] = low;
+            frame
+        };
+        assert_eq!(defect(&length(64)), None);
+        assert_eq!(defect(&length(65)), Some((Layer::Ipv4, Field::Length, Rule::Exceeds)));
+        assert_eq!(stack(&length(65)), "eth/ipv4/tcp");
+        for short in [0, 1, 19] {
+            assert_eq!(defect(&length(short)), Some((Layer::Ipv4, Field::Length, Rule::Below)), "{short}");
+        }
+        assert_eq!(defect(&length(30)), Some((Layer::Tcp, Field::Header, Rule::Cut)));
+    }
+
+    #[test]
+    fn options_move_the_transport_header() {
+        let frame = Built::payload("", 24)
+            .tcp()
+            .wrap(Layer::Ipv4, &Ipv4 { total_length: 104, options: &[1; 40], ..ipv4(IpProtocol::TCP) })
+            .ethernet(EtherType::IPV4)
+            .octets;
+        let seen = seen(&frame);
+        assert_eq!((seen.error(), seen.transport_offset()), (None, Some(14 + 60)));
+        assert!(seen.has_ipv4_options() && seen.flow().is_some_and(|f| f.source_port() == Some(49152)));
+    }
+
+    #[test]
+    fn only_the_first_fragment_has_ports() {
+        let fragment = |fragment_offset, more_fragments| {
+            let header = Ipv4 { total_length: 64, fragment_offset, more_fragments, ..ipv4(IpProtocol::TCP) };
+            Built::payload("", 24).tcp().wrap(Layer::Ipv4, &header).ethernet(EtherType::IPV4).octets
+        };
+        let cases = [
+            (0, false, Place::None, true, "eth/ipv4/tcp"),
+            (0, true, Place::First, true, "eth/ipv4/tcp"),
+            (1, true, Place::Later, false, "eth/ipv4"),
+            (100, false, Place::Later, false, "eth/ipv4"),
+        ];
+        for (offset, more, place, ports, words) in cases {
+            let frame = fragment(offset, more);
+            let seen = seen(&frame);
+            assert_eq!((seen.error(), seen.fragment()), (None, place));
+            assert_eq!(seen.flow().map(|flow| flow.has_ports()), Some(ports));
+            assert_eq!(
+                (seen.stack().to_string().as_str(), seen.transport_offset().is_some()),
+                (words, ports)
+            );
+        }
+    }
+
+    #[test]
+    fn the_length_of_a_fragmented_datagram_reaches_past_its_first_fragment() {
+        let header = Ipv4 { total_length: 44, more_fragments: true, ..ipv4(IpProtocol::UDP) };
+        let frame = Built::payload("", 16)
+            .wrap(Layer::Udp, &Udp { length: 3000, ..udp() })
+            .wrap(Layer::Ipv4, &header)
+            .ethernet(EtherType::IPV4);
+        assert_eq!(defect(&frame.octets), None);
+    }
+
+    #[test]
+    fn the_authentication_header_is_walked() {
+        let icv = [0; 12];
+        let header = Authentication { next_header: IpProtocol::TCP, spi: 1, sequence: 1, icv: &icv };
+        let frame = Built::payload("", 24)
+            .tcp()
+            .wrap(Layer::Authentication, &header)
+            .ipv4(IpProtocol::AH)
+            .ethernet(EtherType::IPV4);
+        let found = seen(&frame.octets);
+        assert_eq!((found.error(), found.stack().to_string().as_str()), (None, "eth/ipv4/ah/tcp"));
+        assert!(found.flow().is_some_and(|f| f.protocol() == 6 && f.has_ports()));
+        assert!(found.extensions().contains(Kind::Authentication));
+        let short = with(frame, 35, 0);
+        assert_eq!(defect(&short), Some((Layer::Authentication, Field::HeaderLength, Rule::Below)));
+    }
+}
+
+mod ipv6_rules {
+    use super::*;
+
+    fn tcp_behind(first: IpProtocol, wrap: impl FnOnce(Built) -> Built) -> Built {
+        wrap(Built::payload("", 24).tcp()).ipv6(first).ethernet(EtherType::IPV6)
+    }
+
+    #[test]
+    fn version_and_length() {
+        let frame = || tcp_behind(IpProtocol::TCP, |tcp| tcp);
+        assert_eq!(defect(&with(frame(), 14, 0x40)), Some((Layer::Ipv6, Field::Version, Rule::MustBe)));
+        assert_eq!(defect(&with(frame(), 19, 45)), Some((Layer::Ipv6, Field::Length, Rule::Exceeds)));
+        assert_eq!(defect(&with(frame(), 19, 19)), Some((Layer::Tcp, Field::Header, Rule::Cut)));
+    }
+
+    #[test]
+    fn hop_by_hop_stands_first_or_not_at_all() {
+        let hop = |next_header| HopByHop { next_header, options: &PADDING };
+        let first =
+            tcp_behind(IpProtocol::HOP_BY_HOP, |tcp| tcp.wrap(Layer::HopByHop, &hop(IpProtocol::TCP)));
+        assert_eq!((defect(&first.octets), stack(&first.octets).as_str()), (None, "eth/ipv6/tcp"));
+        let destination = DestinationOptions { next_header: IpProtocol::HOP_BY_HOP, options: &PADDING };
+        let second = tcp_behind(IpProtocol::DESTINATION_OPTIONS, |tcp| {
+            tcp.wrap(Layer::HopByHop, &hop(IpProtocol::TCP)).wrap(Layer::DestinationOptions, &destination)
+        });
+        assert_eq!(defect(&second.octets), Some((Layer::HopByHop, Field::Header, Rule::OutOfPlace)));
+        let twice = tcp_behind(IpProtocol::HOP_BY_HOP, |tcp| {
+            tcp.wrap(Layer::HopByHop, &hop(IpProtocol::TCP))
+                .wrap(Layer::HopByHop, &hop(IpProtocol::HOP_BY_HOP))
+        });
+        assert_eq!(defect(&twice.octets), Some((Layer::HopByHop, Field::Header, Rule::OutOfPlace)));
+    }
+
+    #[test]
+    fn options_stay_within_their_header() {
+        let overrun = HopByHop { next_header: IpProtocol::TCP, options: &[5, 5, 0, 0, 0, 0] };
+        let frame = tcp_behind(IpProtocol::HOP_BY_HOP, |tcp| tcp.wrap(Layer::HopByHop, &overrun));
+        assert_eq!(defect(&frame.octets), Some((Layer::HopByHop, Field::Option, Rule::Exceeds)));
+        let cut = DestinationOptions { next_header: IpProtocol::TCP, options: &[1, 3, 0, 0, 0, 5] };
+        let frame =
+            tcp_behind(IpProtocol::DESTINATION_OPTIONS, |tcp| tcp.wrap(Layer::DestinationOptions, &cut));
+        assert_eq!(defect(&frame.octets), Some((Layer::DestinationOptions, Field::Option, Rule::Cut)));
+        let all_pad1 = HopByHop { next_header: IpProtocol::TCP, options: &[0; 6] };
+        let frame = tcp_behind(IpProtocol::HOP_BY_HOP, |tcp| tcp.wrap(Layer::HopByHop, &all_pad1));
+        assert_eq!(defect(&frame.octets), None);
+    }
+
+    #[test]
+    fn a_header_longer_than_the_packet_exceeds_it() {
+        let frame = tcp_behind(IpProtocol::HOP_BY_HOP, |tcp| {
+            tcp.wrap(Layer::HopByHop, &HopByHop { next_header: IpProtocol::TCP, options: &PADDING })
+        });
+        let frame = with(frame, 14 + 40 + 1, 200);
+        assert_eq!(defect(&frame), Some((Layer::HopByHop, Field::HeaderLength, Rule::Exceeds)));
+    }
+
+    #[test]
+    fn routing_headers_obey_their_type() {
+        use Field::{Count, HeaderLength};
+        let routing = |routing_type, segments_left, data: &[u8]| {
+            let header = Routing { next_header: IpProtocol::TCP, routing_type, segments_left, data };
+            defect(&tcp_behind(IpProtocol::ROUTING, |tcp| tcp.wrap(Layer::Routing, &header)).octets)
+        };
+        let broken = |field, rule| Some((Layer::Routing, field, rule));
+        let addresses = |number: usize| vec![0; 4 + 16 * number];
+        assert_eq!(routing(0, 2, &addresses(2)), None);
+        assert_eq!(routing(0, 3, &addresses(2)), broken(Count, Rule::Exceeds));
+        assert_eq!(routing(0, 0, &[0; 12]), broken(HeaderLength, Rule::NotMultiple));
+        assert_eq!(routing(2, 1, &addresses(1)), None);
+        assert_eq!(routing(2, 0, &addresses(1)), broken(Count, Rule::MustBe));
+        assert_eq!(routing(2, 1, &addresses(2)), broken(HeaderLength, Rule::MustBe));
+        let segments = |last_entry: u8, number| {
+            let mut data = addresses(number);
+            data[0] = last_entry;
+            data
+        };
+        assert_eq!(routing(4, 1, &segments(1, 2)), None);
+        assert_eq!(routing(4, 0, &segments(2, 2)), broken(Count, Rule::Exceeds));
+        assert_eq!(routing(4, 2, &segments(1, 2)), broken(Count, Rule::Exceeds));
+        assert_eq!(routing(4, 0, &segments(0, 0)), broken(Count, Rule::Exceeds), "not even one segment");
+        assert_eq!(routing(253, 200, &[0; 4]), None, "an unknown type is for its destination to judge");
+    }
+
+    #[test]
+    fn home_address_and_final_destination_are_found() {
+        let (home, final_destination) = (Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 9), V6_A);
+        let option = home_address_option(home);
+        let mut data = [0; 20];
+        data[4..].copy_from_slice(&final_destination.octets());
+        let frame = tcp_behind(IpProtocol::DESTINATION_OPTIONS, |tcp| {
+            tcp.wrap(
+                Layer::Routing,
+                &Routing { next_header: IpProtocol::TCP, routing_type: 2, segments_left: 1, data: &data },
+            )
+            .wrap(
+                Layer::DestinationOptions,
+                &DestinationOptions { next_header: IpProtocol::ROUTING, options: &option },
+            )
+        })
+        .octets;
+        let seen = seen(&frame);
+        assert_eq!(seen.error(), None);
+        assert_eq!(seen.home_address(&frame), Some(home.octets()));
+        assert_eq!(seen.routing2_destination(&frame), Some(final_destination.octets()));
+        let kinds: Vec<_> = seen.extension_headers(&frame).map(|header| header.kind).collect();
+        assert_eq!(kinds, [Kind::DestinationOptions, Kind::Routing]);
+        assert_eq!(seen.stack().to_string(), "eth/ipv6/tcp", "extension headers are no words of the stack");
+    }
+
+    #[test]
+    fn fragments_first_later_and_atomic() {
+        let fragment = |offset, more| {
+            let header = Fragment { next_header: IpProtocol::TCP, offset, more, identification: 9 };
+            tcp_behind(IpProtocol::FRAGMENT, |tcp| tcp.wrap(Layer::Fragment, &header)).octets
+        };
+        let cases = [
+            (0, false, Place::None, true),
+            (0, true, Place::First, true),
+            (1, true, Place::Later, false),
+            (9, false, Place::Later, false),
+        ];
+        for (offset, more, place, ports) in cases {
+            let frame = fragment(offset, more);
+            let seen = seen(&frame);
+            assert_eq!((seen.error(), seen.fragment()), (None, place));
+            assert_eq!(seen.flow().map(|flow| (flow.has_ports(), flow.protocol())), Some((ports, 6)));
+            assert!(seen.extensions().contains(Kind::Fragment));
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_behind_a_later_fragment() {
+        // The payload of a later fragment looks like an options header that would not fit.
+        let header = Fragment {
+            next_header: IpProtocol::DESTINATION_OPTIONS,
+            offset: 4,
+            more: false,
+            identification: 9,
+        };
+        let frame =
+            tcp_behind(IpProtocol::FRAGMENT, |_| Built::payload("", 16).wrap(Layer::Fragment, &header));
+        assert_eq!(defect(&frame.octets), None);
+        assert_eq!(stack(&frame.octets), "eth/ipv6");
+    }
+
+    #[test]
+    fn the_authentication_header_is_walked() {
+        let header = Authentication { next_header: IpProtocol::TCP, spi: 1, sequence: 1, icv: &[0; 12] };
+        let frame = tcp_behind(IpProtocol::AH, |tcp| tcp.wrap(Layer::Authentication, &header));
+        assert_eq!((stack(&frame.octets).as_str(), defect(&frame.octets)), ("eth/ipv6/ah/tcp", None));
+        assert!(seen(&frame.octets).flow().is_some_and(|flow| flow.has_ports()));
+    }
+
+    #[test]
+    fn no_next_header_ends_a_packet() {
+        let frame = Built::payload("", 0).ipv6(IpProtocol::NO_NEXT_HEADER).pad(10).ethernet(EtherType::IPV6);
+        assert_eq!((stack(&frame.octets).as_str(), defect(&frame.octets)), ("eth/ipv6", None));
+    }
+}
+
+mod jumbograms {
+    use super::*;
+
+    /// A UDP jumbogram (RFC 2675 section 4: length zero) with `claimed` in its option.
+    fn jumbo(payload: usize, claimed: u32) -> Vec<u8> {
+        let option = jumbo_payload_option(claimed);
+        let frame = Built::payload("", payload)
+            .wrap(Layer::Udp, &Udp { length: 0, ..udp() })
+            .wrap(Layer::HopByHop, &HopByHop { next_header: IpProtocol::UDP, options: &option })
+            .wrap(Layer::Ipv6, &ipv6(IpProtocol::HOP_BY_HOP));
+        frame.ethernet(EtherType::IPV6).octets
+    }
+
+    #[test]
+    fn one_that_is_long_enough_is_read() {
+        let frame = jumbo(70_000, 70_016);
+        let seen = seen(&frame);
+        assert_eq!((seen.error(), seen.stack().to_string().as_str()), (None, "eth/ipv6/udp"));
+        assert!(seen.flow().is_some_and(|flow| flow.destination_port() == Some(53)));
+    }
+
+    #[test]
+    fn its_length_is_neither_too_small_nor_beyond_the_frame() {
+        let broken = |rule| Some((Layer::HopByHop, Field::JumboPayload, rule));
+        assert_eq!(defect(&jumbo(70_000, 70_017)), broken(Rule::Exceeds));
+        assert_eq!(defect(&jumbo(70_000, 65_535)), broken(Rule::Below));
+        assert_eq!(defect(&jumbo(100, 116)), broken(Rule::Below), "the ordinary length could have said it");
+    }
+
+    #[test]
+    fn a_length_of_zero_needs_the_option() {
+        let header = HopByHop { next_header: IpProtocol::UDP, options: &PADDING };
+        let frame = Built::payload("", 50)
+            .udp()
+            .wrap(Layer::HopByHop, &header)
+            .wrap(Layer::Ipv6, &ipv6(IpProtocol::HOP_BY_HOP))
+            .ethernet(EtherType::IPV6);
+        assert_eq!(defect(&frame.octets), Some((Layer::Ipv6, Field::Length, Rule::Below)));
+    }
+}
+
+mod transport {
+    use super::*;
+
+    #[test]
+    fn tcp_data_offset() {
+        for words in 0..5 {
+            let frame = with(tcp4(), 14 + 20 + 12, words << 4);
+            assert_eq!(defect(&frame), Some((Layer::Tcp, Field::HeaderLength, Rule::Below)), "{words}");
+        }
+        assert_eq!(defect(&with(tcp4(), 46, 11 << 4)), None);
+        let frame = with(tcp4(), 46, 12 << 4);
+        assert_eq!(defect(&frame), Some((Layer::Tcp, Field::HeaderLength, Rule::Exceeds)));
+    }
+
+    #[test]
+    fn udp_length() {
+        for length in 1..8 {
+            assert_eq!(defect(&udp4(length)), Some((Layer::Udp, Field::Length, Rule::Below)), "{length}");
+        }
+        assert_eq!(defect(&udp4(0)), Some((Layer::Udp, Field::Length, Rule::Below)), "only a jumbogram's");
+        assert_eq!(defect(&udp4(25)), Some((Layer::Udp, Field::Length, Rule::Exceeds)));
+        assert_eq!(defect(&udp4(24)), None);
+        assert_eq!(defect(&udp4(8)), None, "octets behind the datagram");
+    }
+
+    #[test]
+    fn protocols_with_and_without_ports() {
+        let cases = [
+            (IpProtocol::SCTP, "eth/ipv4/sctp", true),
+            (IpProtocol::ICMP, "eth/ipv4/icmp", false),
+            (IpProtocol::IGMP, "eth/ipv4/igmp", false),
+            (IpProtocol::GRE, "eth/ipv4/gre", false),
+            (IpProtocol::ESP, "eth/ipv4/esp", false),
+            (IpProtocol(200), "eth/ipv4/other", false),
+        ];
+        for (protocol, words, ports) in cases {
+            let frame = Built::payload("", 32).ipv4(protocol).ethernet(EtherType::IPV4).octets;
+            assert_eq!((stack(&frame).as_str(), defect(&frame)), (words, None));
+            assert_eq!(seen(&frame).flow().map(|flow| flow.has_ports()), Some(ports), "{words}");
+        }
+    }
+
+    #[test]
+    fn the_flow_is_that_of_the_outer_packet() {
+        let frame = Built::payload("", 24)
+            .tcp()
+            .ipv6(IpProtocol::TCP)
+            .ipv4(IpProtocol::IPV6)
+            .ethernet(EtherType::IPV4)
+            .octets;
+        let seen = seen(&frame);
+        assert_eq!((seen.error(), seen.stack().to_string().as_str()), (None, "eth/ipv4/ipv6/tcp"));
+        assert!(seen.flow().is_some_and(|flow| flow.source() == V4_A && !flow.has_ports()));
+    }
+}
+
+mod messages {
+    use super::*;
+
+    #[test]
+    fn an_error_says_which_header_which_field_which_rule() {
+        let message = |octets: &[u8]| seen(octets).error().map(Error::to_string);
+        assert_eq!(
+            message(&udp4(7)).as_deref(),
+            Some("UDP at octet 34: length 7 is below the least possible, 8")
+        );
+        assert_eq!(
+            message(&tcp4().octets[..30]).as_deref(),
+            Some("IPv4 at octet 14: the frame ends after 16 of the 20 octets of the header")
+        );
+        let captured = dissect(Link::Ethernet, &tcp4().octets[..30], 78);
+        assert_eq!(
+            captured.error().map(Error::to_string).as_deref(),
+            Some("IPv4 at octet 14: the capture kept 16 of the 20 octets of the header")
+        );
+        assert_eq!(captured.error().map(Error::class), Some(Class::Truncated));
+        assert_eq!(captured.stack().last(), Some(Word::Ipv4));
+    }
+}
