@@ -99,8 +99,9 @@ where
     let key = HashKey::MICROSOFT;
     let octets = key.octets().try_into().map_err(|_| "the key has 40 octets")?;
     let peer = Dpdk::new(octets, &inputs);
+    // What this processor lacks is left out below.
     let path = |path| Toeplitz::with_path(&key, path).map_err(|error| error.to_string());
-    let tables = path(Path::Tables)?.map_err(|error| error.to_string())?;
+    let tables = path(Path::Tables)?;
     let best = Toeplitz::new(&key).map_err(|error| error.to_string())?;
     let (mut peers, mut own) = (vec![0; INPUTS], vec![0; INPUTS]);
 
@@ -110,7 +111,7 @@ where
         true => Ok(()),
         false => Err(format!("{name}: {who} differs from rte_softrss")),
     };
-    for toeplitz in Path::ALL.into_iter().filter_map(|p| path(p).ok()?.ok()) {
+    for toeplitz in Path::ALL.into_iter().filter_map(|p| path(p).ok()) {
         singles(&toeplitz, &inputs, &mut own);
         same(&format!("{} single", toeplitz.path()), &own)?;
         own.fill(0);
@@ -138,20 +139,22 @@ where
         return Err(format!("{name}: chained hashes differ"));
     }
     let single = format!("{} single", best.path());
-    compare(
-        &line(&format!("{single}, latency (into)"), "gfni"),
-        INPUTS,
-        targets.latency,
-        &mut || _ = black_box(peer.chain_into()),
-        &mut || _ = black_box(chain_into(black_box(&best), &inputs)),
-    );
-    compare(
-        &line(&format!("{single}, latency (choice)"), "gfni"),
-        INPUTS,
-        targets.latency,
-        &mut || _ = black_box(peer.chain_choice()),
-        &mut || _ = black_box(chain_choice(black_box(&best), &inputs)),
-    );
+    for (who, toeplitz) in [(&single, &best), (&"tables single".to_owned(), &tables)] {
+        compare(
+            &line(&format!("{who}, latency (into)"), "gfni"),
+            INPUTS,
+            targets.latency,
+            &mut || _ = black_box(peer.chain_into()),
+            &mut || _ = black_box(chain_into(black_box(toeplitz), &inputs)),
+        );
+        compare(
+            &line(&format!("{who}, latency (choice)"), "gfni"),
+            INPUTS,
+            targets.latency,
+            &mut || _ = black_box(peer.chain_choice()),
+            &mut || _ = black_box(chain_choice(black_box(toeplitz), &inputs)),
+        );
+    }
     compare(
         &line(&single, "gfni"),
         INPUTS,
@@ -159,7 +162,7 @@ where
         &mut || peer.gfni(black_box(&mut peers)),
         &mut || singles(black_box(&best), &inputs, &mut own),
     );
-    for toeplitz in [Path::Pclmul, Path::Vpclmul, Path::Gfni].into_iter().filter_map(|p| path(p).ok()?.ok()) {
+    for toeplitz in [Path::Pclmul, Path::Vpclmul, Path::Gfni].into_iter().filter_map(|p| path(p).ok()) {
         compare(
             &line(&format!("{} batch", toeplitz.path()), "gfni_bulk"),
             INPUTS,

@@ -69,6 +69,17 @@ pub struct PathUnavailable {
     pub path: Path,
 }
 
+/// Why a key cannot be prepared for a path of one's own choice.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PrepareError {
+    /// The key is unusable.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The processor lacks what the path needs.
+    #[error(transparent)]
+    Path(#[from] PathUnavailable),
+}
+
 /// A name that is no hash type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{name:?} is no hash type; there are {}", names())]

@@ -64,8 +64,8 @@ mod types;
 mod unit;
 
 pub use error::{
-    CombinationError, FieldsError, InputTooLong, KeyError, PathUnavailable, PrintedTableError, TableError,
-    TypesError, UnitError,
+    CombinationError, FieldsError, InputTooLong, KeyError, PathUnavailable, PrepareError, PrintedTableError,
+    TableError, TypesError, UnitError,
 };
 pub use ethtool::PrintedTable;
 pub use fields::{FlowHash, FlowType, HashFields};

@@ -2,7 +2,7 @@
 
 use crate::simd::{self, Simd};
 use crate::tables::Tables;
-use crate::{HashKey, InputTooLong, KeyError, PathUnavailable};
+use crate::{HashKey, InputTooLong, KeyError, PathUnavailable, PrepareError};
 use std::fmt;
 
 /// A way of computing the hash. All give the same value.
@@ -100,13 +100,13 @@ impl Toeplitz {
         Toeplitz::prepare(key, Path::best())
     }
 
-    /// The same with a path of one's own choice, for tests and comparisons. The outer error is a key that is
-    /// too short, the inner one a processor that lacks what the path needs.
-    pub fn with_path(key: &HashKey, path: Path) -> Result<Result<Toeplitz, PathUnavailable>, KeyError> {
+    /// The same with a path of one's own choice, for tests and comparisons. Errors: a key that is too short, a
+    /// processor that lacks what the path needs.
+    pub fn with_path(key: &HashKey, path: Path) -> Result<Toeplitz, PrepareError> {
         if !path.is_available() {
-            return Ok(Err(PathUnavailable { path }));
+            return Err(PathUnavailable { path }.into());
         }
-        Toeplitz::prepare(key, path).map(Ok)
+        Ok(Toeplitz::prepare(key, path)?)
     }
 
     /// Falls back to the tables where the path turns out to be unavailable, so no caller can be wrong.
