@@ -91,7 +91,8 @@ fn stacks(tally: &Tally<'_>, profile: &Profile) -> Vec<StackRow> {
             for group in &groups {
                 *hash_types.entry(hash_name(group).to_owned()).or_default() += group.count.frames;
             }
-            let most = groups.iter().max_by_key(|group| group.count.frames);
+            // Of two that are equally common, the same one whichever thread met it first.
+            let most = groups.iter().max_by_key(|group| (group.count.frames, hash_name(group), why(group)));
             StackRow {
                 stack,
                 frames: groups.iter().map(|group| group.count.frames).sum(),
