@@ -1,0 +1,148 @@
+//! `rxlane gen` as a user runs it.
+
+use assert_cmd::Command;
+use capture::{Capture, Format};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::Cursor;
+use wire::{Link, dissect};
+
+type TestResult = Result<(), Box<dyn Error>>;
+
+fn rxlane(arguments: &[&str]) -> Result<Command, Box<dyn Error>> {
+    let mut command = Command::cargo_bin("rxlane")?;
+    command.arg("gen").args(arguments);
+    Ok(command)
+}
+
+/// Standard output of a run that succeeds and says nothing on standard error.
+fn octets(arguments: &[&str]) -> Result<Vec<u8>, Box<dyn Error>> {
+    let output = rxlane(arguments)?.output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "in a pipe there is no progress");
+    Ok(output.stdout)
+}
+
+/// Frames by stack, of a capture without problems.
+fn stacks(capture: Vec<u8>) -> Result<BTreeMap<String, u32>, Box<dyn Error>> {
+    let mut capture = Capture::from_reader(Cursor::new(capture), "test")?;
+    let mut stacks = BTreeMap::new();
+    while let Some(frame) = capture.next_frame() {
+        let seen = dissect(Link::Ethernet, frame.data, frame.wire_len as usize);
+        assert_eq!(seen.error(), None, "frame {}", frame.number);
+        *stacks.entry(seen.stack().to_string()).or_default() += 1;
+    }
+    assert!(capture.report().problems.is_empty());
+    Ok(stacks)
+}
+
+#[test]
+fn what_was_asked_for_is_what_is_written() -> TestResult {
+    let plain =
+        ["--control", "0", "--fragments", "0", "--ip", "4", "--proto", "tcp", "--frames", "50", "-o", "-"];
+    let cases: [(&[&str], &str); 7] = [
+        (&["--scenario", "untagged"], "eth/ipv4/tcp"),
+        (&["--vlan", "35"], "eth/vlan/ipv4/tcp"),
+        (&["--vlan", "100.200.300"], "eth/vlan/vlan/vlan/ipv4/tcp"),
+        (&["--scenario", "pppoe-qinq"], "eth/vlan/vlan/pppoe/ipv4/tcp"),
+        (&["--encap", "0x9100:4,pppoe:77@02:00:5e:00:00:01"], "eth/vlan/pppoe/ipv4/tcp"),
+        (&["--encap", "q:1,mpls:16"], "eth/vlan/mpls/ipv4/tcp"),
+        (&["--encap", "none"], "eth/ipv4/tcp"),
+    ];
+    for (arguments, stack) in cases {
+        let found = stacks(octets(&[arguments, &plain].concat())?)?;
+        assert_eq!(found, BTreeMap::from([(stack.to_owned(), 50)]), "{arguments:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn tags_of_the_short_notation() -> TestResult {
+    let cases: [(&[&str], &str); 4] = [
+        (&["--vlan", "35"], "0x8100/35"),
+        (&["--vlan", "100.200"], "0x88a8/100 0x8100/200"),
+        (&["--vlan", "100.200", "--tpid", "0x9100"], "0x9100/100 0x8100/200"),
+        (&["--vlan", "35", "--tpid", "0x88a8"], "0x88a8/35"),
+    ];
+    for (arguments, expected) in cases {
+        let out = octets(&[arguments, &["--frames", "1", "-o", "-"]].concat())?;
+        let mut capture = Capture::from_reader(Cursor::new(out), "test")?;
+        let frame = capture.next_frame().ok_or("no frame")?;
+        let seen = dissect(Link::Ethernet, frame.data, frame.data.len());
+        let tags: Vec<String> = seen.tags(frame.data).map(|tag| tag.to_string()).collect();
+        assert_eq!(tags.join(" "), expected, "{arguments:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn formats_hold_the_same_frames() -> TestResult {
+    let mut all = Vec::new();
+    for (name, format) in [("pcap", Format::Pcap), ("pcap-ns", Format::Pcap), ("pcapng", Format::Pcapng)] {
+        let out = octets(&["--scenario", "mixed", "--frames", "500", "--format", name, "-o", "-"])?;
+        let mut capture = Capture::from_reader(Cursor::new(out), "test")?;
+        assert_eq!(capture.format(), format, "{name}");
+        let mut frames = Vec::new();
+        while let Some(frame) = capture.next_frame() {
+            let microseconds = frame.timestamp_ns().unwrap_or_default() / 1000;
+            frames.push((microseconds, frame.data.to_vec()));
+        }
+        all.push(frames);
+    }
+    assert_eq!(all[0].len(), 500);
+    assert!(all[0] == all[1] && all[1] == all[2]);
+    Ok(())
+}
+
+#[test]
+fn a_seed_is_a_sample() -> TestResult {
+    let sample = |seed| octets(&["--frames", "300", "--seed", seed, "-o", "-"]);
+    assert!(sample("1")? == sample("1")? && sample("1")? != sample("2")?);
+    Ok(())
+}
+
+#[test]
+fn a_file_is_written_and_described() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("sample.pcap");
+    let name = path.to_str().ok_or("path")?;
+    let described = octets(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", name])?;
+    let described = String::from_utf8(described)?;
+    assert!(described.contains("sample.pcap: 100 frames") && described.contains("20 flows in pppoe"));
+    let standard = octets(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", "-"])?;
+    assert!(std::fs::read(&path)? == standard);
+    Ok(())
+}
+
+#[test]
+fn the_list_names_every_scenario() -> TestResult {
+    let list = String::from_utf8(octets(&["--list"])?)?;
+    for named in &traffic::NAMED {
+        assert!(list.lines().any(|line| line.starts_with(named.name)), "{}", named.name);
+    }
+    Ok(())
+}
+
+#[test]
+fn wrong_usage_names_culprit_and_way_out() -> TestResult {
+    let cases: [(&[&str], &str); 10] = [
+        (&[], "--output <FILE>"),
+        (&["-o", "-", "--scenario", "ppoe"], "no scenario 'ppoe'; there are untagged, vlan"),
+        (&["-o", "-", "--vlan", "5000"], "a VLAN identifier is a number from 0 to 4094"),
+        (&["-o", "-", "--vlan", "5", "--tpid", "0x0800"], "one of 0x8100, 0x88a8"),
+        (&["-o", "-", "--tpid", "0x8100"], "--vlan"),
+        (&["-o", "-", "--encap", "q:1,gre"], "word 2 is none of q:VID"),
+        (&["-o", "-", "--encap", "pppoe:0"], "from 1 to 65534"),
+        (&["-o", "-", "--size", "9000"], "do not fit the MTU of 1500, which allows 1518"),
+        (&["-o", "-", "--rate", "0"], "0 frames a second; 1 to 1000000000 are possible"),
+        (&["-o", "/nowhere/at/all.pcap"], "cannot create /nowhere/at/all.pcap"),
+    ];
+    for (arguments, message) in cases {
+        let output = rxlane(arguments)?.output()?;
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+        assert!(error.contains(message), "{arguments:?}: {error}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+    Ok(())
+}
