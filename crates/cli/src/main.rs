@@ -8,11 +8,12 @@
 mod demo;
 mod explain_command;
 mod gen_command;
+mod generate;
 mod nics;
 mod output;
 mod rss_command;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use output::{CommandResult, Output};
 use std::process::ExitCode;
 
@@ -26,12 +27,16 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Print shell completions.
+    Completions(generate::CompletionsArguments),
     /// See the product work: a PPPoE sample, where it lands, and what steering changes.
     Demo(demo::DemoArguments),
     /// Show where every frame of a capture lands, and why.
-    Explain(explain_command::ExplainArguments),
+    Explain(Box<explain_command::ExplainArguments>),
     /// Write seeded traffic samples as captures.
     Gen(gen_command::GenArguments),
+    /// Write the man pages.
+    Man(generate::ManArguments),
     /// Show what is known of network cards, each claim with its source.
     Nics(nics::NicsArguments),
     /// Compute and check receive-side scaling by hand.
@@ -41,9 +46,11 @@ enum Command {
 impl Command {
     fn run(self, out: &mut Output) -> CommandResult {
         match self {
+            Command::Completions(arguments) => arguments.run(out, Cli::command()),
             Command::Demo(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
             Command::Gen(arguments) => arguments.run(out),
+            Command::Man(arguments) => arguments.run(out, Cli::command()),
             Command::Nics(arguments) => arguments.run(out),
             Command::Rss(arguments) => arguments.run(out),
         }

@@ -26,10 +26,14 @@ pub(crate) fn compile(
     source.seconds = tally.time.map(|(from, to)| to.saturating_sub(from) as f64 / 1e9);
     source.link_types = tally.links.iter().map(|(link, frames)| (link.to_string(), *frames)).collect();
     let (flows, queue_flows, top_flows) = flows(tally, receiver, options.cpus);
-    let queues: Vec<QueueRow> = (0..)
+    let mut queues: Vec<QueueRow> = (0..)
         .zip(tally.queues.iter().zip(queue_flows))
         .map(|(queue, (count, flows))| QueueRow { queue, frames: count.frames, bytes: count.bytes, flows })
         .collect();
+    // Where no frame's queue is known, a list of zeros would say the opposite.
+    if tally.unplaced.frames > 0 && queues.iter().all(|queue| queue.frames == 0) {
+        queues.clear();
+    }
     let per_queue: Vec<u64> = queues.iter().map(|queue| queue.frames).collect();
     let mut report = Report {
         schema: Report::SCHEMA,
@@ -60,7 +64,7 @@ pub(crate) fn compile(
         conclusion: Vec::new(),
         source,
     };
-    report.conclusion = conclusion::conclude(&report, receiver.profile());
+    report.conclusion = conclusion::conclude(&report);
     report
 }
 

@@ -1,13 +1,13 @@
 //! Two or three sentences that say what the figures mean.
 
 use crate::report::{Report, StackRow};
-use nic::Profile;
+use std::collections::BTreeMap;
 
 /// Parts that carry less than this share of even work count as uneven.
 const EVEN: f64 = 0.75;
 
 /// The conclusion, a sentence an item.
-pub(crate) fn conclude(report: &Report, profile: &Profile) -> Vec<String> {
+pub(crate) fn conclude(report: &Report) -> Vec<String> {
     let frames = report.source.frames;
     if frames == 0 {
         return vec!["The capture holds no frame.".to_owned()];
@@ -36,7 +36,6 @@ pub(crate) fn conclude(report: &Report, profile: &Profile) -> Vec<String> {
     if let Some(sentence) = refused(report) {
         sentences.push(sentence);
     }
-    let _ = profile;
     sentences
 }
 
@@ -51,8 +50,15 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-fn worst(report: &Report) -> Option<&StackRow> {
-    report.stacks.iter().filter(|row| row.hash_type == "none").max_by_key(|row| row.frames)
+/// The reason that keeps most frames from being hashed, how many there are with it, and their usual stack.
+fn main_obstacle(report: &Report) -> Option<(&str, u64, &str)> {
+    let mut reasons: BTreeMap<&str, (u64, &StackRow)> = BTreeMap::new();
+    for row in report.stacks.iter().filter(|row| row.hash_type == "none") {
+        // Rows come with the most frequent stack first.
+        reasons.entry(&row.why).or_insert((0, row)).0 += row.frames;
+    }
+    let (why, (frames, row)) = reasons.into_iter().max_by_key(|(_, (frames, _))| *frames)?;
+    Some((why, frames, &row.stack))
 }
 
 fn uneven(report: &Report) -> String {
@@ -60,39 +66,40 @@ fn uneven(report: &Report) -> String {
     let nic = &report.nic;
     let busiest = report.queues.iter().max_by_key(|queue| queue.frames);
     let (queue, share) = busiest.map_or((0, 0), |queue| (queue.queue, queue.frames));
-    let shown = format!(
-        "queue {queue} of the {}'s {} gets {} of the frames ({:.1} queues' worth of spreading)",
-        nic.name,
-        nic.queues,
-        percent(share, frames),
-        report.imbalance.effective_queues
-    );
+    let shown = format!("queue {queue} of {} gets {} of the frames", nic.queues, percent(share, frames));
     let unhashed: u64 = report.stacks.iter().filter_map(|row| row.hash_types.get("none")).sum();
-    match worst(report) {
-        Some(row) if unhashed * 2 >= share => {
-            format!(
-                "{} of the frames are {}, and {}: {shown}.",
-                percent(row.frames, frames),
-                row.stack,
-                row.why
-            )
-        }
-        _ if report.flows.unidirectional <= 4 * u64::from(nic.queues) => format!(
-            "There are only {} flows, and a flow stays on one queue: {shown}.",
-            report.flows.unidirectional
+    match main_obstacle(report) {
+        Some((why, without, stack)) if unhashed * 2 >= share => format!(
+            "The {} does not hash {} of the frames (mostly {stack}), because {why}: {shown}.",
+            nic.name,
+            percent(without, frames)
         ),
-        _ => format!("The hash spreads these flows unevenly: {shown}."),
+        _ if report.flows.unidirectional <= 4 * u64::from(nic.queues) => format!(
+            "There are only {} flows, and a flow stays on one queue of the {}: {shown}.",
+            report.flows.unidirectional, nic.name
+        ),
+        _ => format!("The hash of the {} spreads these flows unevenly: {shown}.", nic.name),
     }
 }
 
+/// Frames whose queue the profile does not tell: those that are not hashed at least share a queue.
 fn unknown(report: &Report) -> String {
+    let nic = &report.nic;
+    let share = percent(nic.unplaced, report.source.frames);
     let row = report.stacks.iter().filter(|row| row.hash_type == "unknown").max_by_key(|row| row.frames);
-    let why = row.map_or("the queue is not chosen by a hash", |row| row.why.as_str());
-    format!(
-        "Where {} of the frames land on the {} is unknown: {why}.",
-        percent(report.nic.unplaced, report.source.frames),
-        report.nic.name
-    )
+    match (row, main_obstacle(report)) {
+        (Some(row), _) => {
+            format!("On which queue of the {} {share} of the frames land is unknown: {}.", nic.name, row.why)
+        }
+        (None, Some((why, _, stack))) => format!(
+            "The {} does not hash {share} of the frames (mostly {stack}), because {why}; they have nothing that \
+             could spread them, and its profile does not say which queue takes them.",
+            nic.name
+        ),
+        (None, None) => {
+            format!("The {} chooses the queue of {share} of the frames by other means.", nic.name)
+        }
+    }
 }
 
 fn steering(report: &Report, even: bool) -> String {

@@ -27,7 +27,7 @@ pub struct Report {
     pub bad: Bad,
     /// The device.
     pub nic: Nic,
-    /// Receive queues.
+    /// Receive queues; empty where the profile tells no frame's queue.
     pub queues: Vec<QueueRow>,
     /// How uneven the queues are, by frames.
     pub imbalance: Imbalance,

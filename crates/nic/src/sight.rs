@@ -139,8 +139,8 @@ impl fmt::Display for Why {
             }
             Why::Header(_) => f.write_str("the parser stops at the LLC/SNAP header"),
             Why::Reach(key) => write!(f, "{}: no ports", key.label),
-            Why::NotIp(Some(word)) => write!(f, "{} is not an IP packet", word.name()),
-            Why::NotIp(None) => f.write_str("no whole IP header"),
+            Why::NotIp(Some(word)) => write!(f, "it holds no IP packet ({})", word.name()),
+            Why::NotIp(None) => f.write_str("it holds no whole IP header"),
             Why::Lacks(key) => write!(f, "the profile does not say: {}", key.label),
         }
     }

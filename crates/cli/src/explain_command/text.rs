@@ -188,6 +188,10 @@ fn bar(part: u64, whole: u64, width: usize) -> String {
     format!("{bar:width$}")
 }
 
+fn bar_width(out: &Output) -> usize {
+    out.width().saturating_sub(52).clamp(10, 40)
+}
+
 fn bars(
     out: &mut Output,
     name: &str,
@@ -195,7 +199,7 @@ fn bars(
     largest: u64,
     whole: u64,
 ) -> io::Result<()> {
-    let width = out.width().saturating_sub(52).clamp(10, 40);
+    let width = bar_width(out);
     for (number, frames, note) in rows {
         let bar = bar(*frames, largest, width);
         writeln!(
@@ -234,9 +238,12 @@ pub fn queue_bars(out: &mut Output, report: &Report, full: u64) -> io::Result<()
         .map(|queue| (queue.queue, queue.frames, format!("  {} flows", grouped(queue.flows))))
         .collect();
     bars(out, "queue", &rows, full, report.source.frames)?;
-    if report.nic.unplaced > 0 {
-        let text =
-            format!("{} frames on a queue that the profile does not tell", grouped(report.nic.unplaced));
+    let unknown = report.nic.unplaced;
+    if unknown > 0 {
+        let width = bar_width(out);
+        let bar = bar(unknown, full, width);
+        let (share, frames) = (share(unknown, report.source.frames), grouped(unknown));
+        let text = format!("queue ?   {bar} {share:>8} {frames:>12}  unknown");
         let text = out.styled(POOR, text);
         writeln!(out, "  {text}")?;
     }
@@ -251,7 +258,7 @@ pub fn queue_bars(out: &mut Output, report: &Report, full: u64) -> io::Result<()
 
 /// The longest bar of both charts, so that they can be compared.
 fn busiest(report: &Report) -> u64 {
-    let queues = report.queues.iter().map(|queue| queue.frames);
+    let queues = report.queues.iter().map(|queue| queue.frames).chain([report.nic.unplaced]);
     queues.chain(report.steered.per_cpu.iter().map(|cpu| cpu.frames)).max().unwrap_or(0)
 }
 

@@ -1,0 +1,240 @@
+//! `rxlane explain`, run as its users run it.
+
+use assert_cmd::Command;
+use capture::{LinkType, Resolution, Writer};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use traffic::Scenario;
+use wire::emit::Encapsulation;
+
+const FRAMES: u64 = 2000;
+
+fn rxlane() -> Command {
+    Command::cargo_bin("rxlane").unwrap()
+}
+
+fn sample(encapsulation: &str) -> Vec<u8> {
+    let scenario = Scenario::new(encapsulation.parse::<Encapsulation>().unwrap()).with_flows(200).data_only();
+    let mut traffic = scenario.generate(7).unwrap();
+    let mut writer = Writer::pcap(Vec::new(), LinkType::Ethernet, Resolution::Microseconds).unwrap();
+    for _ in 0..FRAMES {
+        let frame = traffic.next_frame();
+        writer.write(frame.timestamp_ns as i64, frame.octets, frame.octets.len() as u32).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn file(directory: &TempDir, name: &str, content: &[u8]) -> PathBuf {
+    let path = directory.path().join(name);
+    std::fs::write(&path, content).unwrap();
+    path
+}
+
+fn json(arguments: &[&str], path: &Path) -> Value {
+    let output = rxlane().arg("explain").arg(path).args(arguments).arg("--json").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Exit code and standard error of a run that fails.
+fn refusal(command: &mut Command) -> (i32, String) {
+    let output = command.output().unwrap();
+    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn queues(report: &Value) -> Vec<u64> {
+    report["queues"].as_array().unwrap().iter().map(|queue| queue["frames"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn pppoe_lands_on_queue_0_of_an_i210_and_the_same_flows_without_it_spread() {
+    let directory = TempDir::new().unwrap();
+    let pppoe = json(&["--nic", "i210"], &file(&directory, "pppoe.pcap", &sample("pppoe")));
+    assert_eq!(queues(&pppoe), [FRAMES, 0, 0, 0]);
+    assert_eq!(pppoe["imbalance"]["max_over_mean"], 4.0);
+    assert_eq!(pppoe["imbalance"]["effective_queues"], 1.0);
+    assert_eq!(pppoe["queues"][0]["flows"], pppoe["flows"]["unidirectional"]);
+    assert_eq!(pppoe["stacks"][0]["why"], "the parser stops at the PPPoE header");
+    let untagged = json(&["--nic", "i210"], &file(&directory, "untagged.pcap", &sample("none")));
+    assert!(queues(&untagged).iter().all(|frames| *frames > FRAMES / 20), "{:?}", queues(&untagged));
+    // What steering does depends on the inner header alone.
+    assert_eq!(pppoe["steered"], untagged["steered"]);
+    assert!(pppoe["steered"]["effective_queues"].as_f64().unwrap() > 3.0);
+}
+
+#[test]
+fn every_frame_is_on_one_queue_and_on_one_cpu() {
+    let directory = TempDir::new().unwrap();
+    let path = file(&directory, "qinq.pcap", &sample("ad:100,q:200"));
+    for nic in ["i210", "i350", "82599", "connectx-5", "rtl8168", "virtio-net", "veth"] {
+        let report = json(&["--nic", nic, "--cpus", "3"], &path);
+        let unplaced = report["nic"]["unplaced"].as_u64().unwrap();
+        assert_eq!(queues(&report).iter().sum::<u64>() + unplaced, FRAMES, "{nic}");
+        let cpus = report["steered"]["per_cpu"].as_array().unwrap();
+        assert_eq!(cpus.iter().map(|cpu| cpu["frames"].as_u64().unwrap()).sum::<u64>(), FRAMES, "{nic}");
+        assert_eq!(cpus.len(), 3);
+    }
+}
+
+#[test]
+fn the_schema_has_the_fields_that_scripts_rely_on() {
+    let directory = TempDir::new().unwrap();
+    let report = json(&[], &file(&directory, "a.pcap", &sample("q:35,pppoe:9")));
+    assert_eq!(report["schema"], "rxlane.explain/1");
+    for pointer in [
+        "/source/frames",
+        "/source/bytes",
+        "/source/captured_bytes",
+        "/stacks/0/stack",
+        "/stacks/0/frames",
+        "/stacks/0/bytes",
+        "/stacks/0/hash_type",
+        "/stacks/0/why",
+        "/tags/0/tags",
+        "/tags/0/frames",
+        "/pppoe/sessions",
+        "/pppoe/codes/session",
+        "/pppoe/ppp/0x0021",
+        "/flows/unidirectional",
+        "/flows/bidirectional",
+        "/fragments/ipv4_first",
+        "/fragments/ipv4_later",
+        "/fragments/ipv6_first",
+        "/fragments/ipv6_later",
+        "/bad/truncated",
+        "/bad/malformed",
+        "/bad/reasons",
+        "/nic/name",
+        "/nic/queues",
+        "/queues/0/queue",
+        "/queues/0/frames",
+        "/queues/0/bytes",
+        "/queues/0/flows",
+        "/imbalance/max_over_mean",
+        "/imbalance/effective_queues",
+        "/steered/cpus",
+        "/steered/per_cpu/0/cpu",
+        "/steered/per_cpu/0/frames",
+        "/steered/max_over_mean",
+        "/steered/effective_queues",
+        "/admission/accepted",
+        "/admission/dropped",
+    ] {
+        assert!(report.pointer(pointer).is_some(), "{pointer} is missing");
+    }
+    assert_eq!(report["stacks"][0]["stack"], "eth/vlan/pppoe/ipv4/tcp");
+    assert_eq!(report["tags"][0]["tags"], "0x8100/35");
+    assert_eq!(report["pppoe"]["sessions"], 1);
+}
+
+#[test]
+fn the_number_of_workers_changes_nothing() {
+    let directory = TempDir::new().unwrap();
+    let path = file(&directory, "a.pcap", &sample("pppoe"));
+    let one = json(&["--workers", "1"], &path);
+    for workers in ["2", "3", "8"] {
+        assert_eq!(json(&["--workers", workers], &path), one, "{workers} workers");
+    }
+}
+
+#[test]
+fn standard_input_and_several_files_count_the_same() {
+    let directory = TempDir::new().unwrap();
+    let plain = sample("pppoe");
+    let path = file(&directory, "a.pcap", &plain);
+    let expected = json(&[], &path)["stacks"].clone();
+    let output = rxlane().args(["explain", "-", "--json"]).write_stdin(plain.clone()).output().unwrap();
+    let piped: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(piped["stacks"], expected);
+    let twice = rxlane().arg("explain").args([&path, &path]).arg("--json").output().unwrap();
+    let twice: Value = serde_json::from_slice(&twice.stdout).unwrap();
+    assert_eq!(twice["source"]["frames"], 2 * FRAMES);
+    assert_eq!(twice["flows"], json(&[], &path)["flows"]);
+}
+
+#[test]
+fn a_truncated_capture_counts_every_whole_record_and_says_where_it_ends() {
+    let directory = TempDir::new().unwrap();
+    let whole = sample("pppoe");
+    let path = file(&directory, "cut.pcap", &whole[..whole.len() - 5]);
+    let report = json(&[], &path);
+    assert_eq!(report["source"]["frames"], FRAMES - 1);
+    let problem = report["source"]["problems"][0].as_str().unwrap();
+    assert!(problem.contains("cut.pcap: frame 2000 at byte "), "{problem}");
+    let text = rxlane().arg("explain").arg(&path).assert().success();
+    assert!(String::from_utf8_lossy(&text.get_output().stdout).contains("frame 2000 at byte"));
+}
+
+#[test]
+fn what_is_no_capture_is_one_sentence_and_exit_2() {
+    let directory = TempDir::new().unwrap();
+    let path = file(&directory, "notes.txt", b"Dear diary, today the line was slow again.");
+    let (code, error) = refusal(rxlane().arg("explain").arg(&path));
+    assert_eq!((code, error.lines().count()), (2, 1), "{error}");
+    assert!(error.contains("notes.txt") && error.contains("no capture"), "{error}");
+    let (code, error) = refusal(rxlane().args(["explain", "/nonexistent.pcap"]));
+    assert_eq!((code, error.lines().count()), (2, 1), "{error}");
+    let (code, error) = refusal(rxlane().args(["explain", "-"]).write_stdin(""));
+    assert_eq!((code, error.lines().count()), (2, 1), "{error}");
+}
+
+#[test]
+fn what_the_card_refuses_is_refused() {
+    let directory = TempDir::new().unwrap();
+    let path = file(&directory, "a.pcap", &sample("none"));
+    for (arguments, culprit) in [
+        (vec!["--nic", "i211", "--queues", "4"], "i211"),
+        (vec!["--nic", "frobnicator"], "frobnicator"),
+        (vec!["--reta", "equal:9"], "does not fit"),
+        (vec!["--reta", "0,1,x"], "`x`"),
+        (vec!["--hash-fields", "tcp4=sd"], "tcp4"),
+        (vec!["--html", "/nonexistent/page.html"], "/nonexistent/page.html"),
+    ] {
+        let (code, error) = refusal(rxlane().arg("explain").arg(&path).args(&arguments));
+        assert_eq!(code, 2, "{arguments:?}: {error}");
+        assert!(error.contains(culprit), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn table_and_hash_fields_are_followed() {
+    let directory = TempDir::new().unwrap();
+    let path = file(&directory, "a.pcap", &sample("none"));
+    let report = json(&["--reta", "weight:1,0,0,1"], &path);
+    let shares = queues(&report);
+    assert_eq!((shares[1], shares[2]), (0, 0));
+    assert!(shares[0] > 0 && shares[3] > 0);
+    let two = json(&[], &path);
+    let four = json(&["--hash-fields", "udp4=sdfn"], &path);
+    let udp = |report: &Value| {
+        let rows = report["stacks"].as_array().unwrap().clone();
+        rows.iter().find(|row| row["stack"] == "eth/ipv4/udp").unwrap()["hash_type"].clone()
+    };
+    assert_eq!((udp(&two), udp(&four)), ("ipv4".into(), "udp-ipv4".into()));
+}
+
+#[test]
+fn text_has_no_colour_in_a_pipe_and_ends_with_the_conclusion() {
+    let directory = TempDir::new().unwrap();
+    let path = file(&directory, "a.pcap", &sample("pppoe"));
+    let output = rxlane().arg("explain").arg(&path).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!text.contains('\x1b'), "{text}");
+    let conclusion = text.split("Conclusion\n").nth(1).expect("a conclusion");
+    let conclusion = conclusion.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(conclusion.contains("because the parser stops at the PPPoE header"), "{conclusion}");
+    assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let directory = TempDir::new().unwrap();
+    let path = file(&directory, "a.pcap", &sample("pppoe"));
+    let binary = assert_cmd::cargo::cargo_bin("rxlane");
+    let script = format!("{} explain {} --json | head -c 1", binary.display(), path.display());
+    let output = std::process::Command::new("bash").args(["-o", "pipefail", "-c", &script]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
