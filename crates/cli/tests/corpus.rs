@@ -206,7 +206,7 @@ fn public_captures_count_the_same_as_an_independent_dissector() {
                 (known.file, known.quantity, known.ours, known.theirs) == (&*file, quantity, &*ours, &*theirs)
             });
             match known {
-                Some(at) => println!("{file}: {quantity}: {}", open.remove(at).why),
+                Some(at) => eprintln!("{file}: {quantity}: {}", open.remove(at).why),
                 None => unexplained.push(format!("{file}: {quantity}: ours {ours}, theirs {theirs}")),
             }
         }

@@ -292,15 +292,16 @@ fn top_flows(out: &mut Output, report: &Report) -> io::Result<()> {
     heading(out, "Largest flows")?;
     for row in report.top_flows.iter().take(5) {
         let queue = row.queue.map_or("?".to_owned(), |queue| queue.to_string());
-        writeln!(
-            out,
-            "  {:>9} {:>8}  queue {queue:<3} CPU {:<3} {} {}",
+        let figures = format!(
+            "  {:>9} {:>8}  queue {queue:<3} CPU {:<3} {}",
             size(row.bytes),
             share(row.bytes, report.source.wire_bytes),
             row.cpu,
-            row.protocol,
-            row.flow
-        )?;
+            row.protocol
+        );
+        // Two IPv6 addresses seldom fit beside the figures.
+        let fits = figures.chars().count() + 1 + row.flow.chars().count() <= out.width();
+        writeln!(out, "{figures}{}{}", if fits { " " } else { "\n      " }, row.flow)?;
     }
     Ok(())
 }
