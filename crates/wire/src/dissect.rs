@@ -343,6 +343,15 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Notes a defect of a header before the one at `at`.
+    #[cold]
+    #[inline(never)]
+    fn note_at(&mut self, header: usize, error: Error) {
+        let at = core::mem::replace(&mut self.at, header);
+        self.note(error);
+        self.at = at;
+    }
+
     /// A header that is cut short only because the capture is, is the capture's fault.
     fn blame_capture(&self, error: Error) -> Error {
         let needed = self.at + error.offset as usize + error.limit as usize;
@@ -419,20 +428,13 @@ impl<'a> Walk<'a> {
     fn ieee802_3(&mut self, field: EtherType) {
         match ethernet::check_length(field, self.available()) {
             Ok(length) => self.end_at(self.at + length),
-            Err(error) if error.rule == Rule::Exceeds => self.note_ethernet(error),
+            Err(error) if error.rule == Rule::Exceeds => self.note_at(0, error),
             Err(error) => {
                 self.out.stack.push(Word::Other);
-                return self.note_ethernet(error);
+                return self.note_at(0, error);
             }
         }
         self.llc();
-    }
-
-    /// Notes a defect of the MAC header, which starts the frame, whatever tags stand behind it.
-    fn note_ethernet(&mut self, error: Error) {
-        let at = core::mem::replace(&mut self.at, 0);
-        self.note(error);
-        self.at = at;
     }
 
     fn llc(&mut self) {
@@ -662,8 +664,8 @@ impl<'a> Walk<'a> {
         let mut fragment = Fragment::None;
         let mut reached = true;
         if Kind::of(protocol).is_some() {
-            if protocol == IpProtocol::HOP_BY_HOP && header.payload_length() == 0 {
-                self.jumbogram();
+            if protocol == IpProtocol::HOP_BY_HOP {
+                self.jumbogram(usize::from(header.payload_length()));
             }
             (reached, protocol, fragment) = self.extension_chain(protocol, fragment);
         }
@@ -671,13 +673,21 @@ impl<'a> Walk<'a> {
         self.out.flow = FlowKey::from_ipv6(header.addresses(), ports, protocol.0);
     }
 
-    /// A payload length of zero with a hop-by-hop header: legal with a jumbo payload option only
-    /// (RFC 2675 section 3).
+    /// A payload length of zero with a hop-by-hop header is legal with a jumbo payload option only, and the
+    /// option with such a length only (RFC 2675 section 3).
     #[inline(never)]
-    fn jumbogram(&mut self) {
+    fn jumbogram(&mut self, payload_length: usize) {
         let Ok(header) = extension::Header::parse(Kind::HopByHop, self.rest(), self.available()) else {
             return;
         };
+        let network = self.out.network_at as usize;
+        if payload_length != 0 {
+            if header.options().filter_map(Result::ok).any(|option| option.kind == extension::JUMBO_PAYLOAD) {
+                let error = Error::new(Layer::Ipv6, Field::Length, Rule::MustBe, payload_length, 0);
+                self.note_at(network, error);
+            }
+            return;
+        }
         let available = self.available();
         match header.jumbo_payload() {
             Ok(Some(length)) if length as usize <= available => self.end_at(self.at + length as usize),
@@ -689,7 +699,8 @@ impl<'a> Walk<'a> {
                 available,
             )),
             Ok(None) => {
-                self.note(Error::new(Layer::Ipv6, Field::Length, Rule::Below, 0, header.octets.len()));
+                let error = Error::new(Layer::Ipv6, Field::Length, Rule::Below, 0, header.octets.len());
+                self.note_at(network, error);
                 self.end_at(self.at);
             }
             Err(error) => self.note(error),

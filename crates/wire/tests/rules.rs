@@ -591,6 +591,20 @@ mod jumbograms {
             .wrap(Layer::Ipv6, &ipv6(IpProtocol::HOP_BY_HOP))
             .ethernet(EtherType::IPV6);
         assert_eq!(defect(&frame.octets), Some((Layer::Ipv6, Field::Length, Rule::Below)));
+        assert_eq!(seen(&frame.octets).error().map(|error| error.offset), Some(14));
+    }
+
+    #[test]
+    fn the_option_needs_a_length_of_zero() {
+        let option = jumbo_payload_option(70_000);
+        let frame = Built::payload("", 50)
+            .udp()
+            .wrap(Layer::HopByHop, &HopByHop { next_header: IpProtocol::UDP, options: &option })
+            .ipv6(IpProtocol::HOP_BY_HOP)
+            .ethernet(EtherType::IPV6);
+        assert_eq!(defect(&frame.octets), Some((Layer::Ipv6, Field::Length, Rule::MustBe)));
+        assert_eq!(seen(&frame.octets).error().map(|error| error.offset), Some(14));
+        assert_eq!(stack(&frame.octets), "eth/ipv6/udp");
     }
 }
 
