@@ -1,0 +1,72 @@
+# Targets of rxlane. `make demo` and `make test` need the Rust toolchain and nothing else.
+
+CARGO = cargo
+PREFIX = /usr/local
+DESTDIR =
+# Seconds for which `make fuzz` runs each target.
+FUZZ_SECONDS = 600
+FUZZ_TARGETS = capture_reader dissect encapsulation_text explain ipv6_extensions nic_profile ppp_control \
+	pppoe_tags rss_text
+
+.PHONY: help demo test check fmt clippy doc deny fuzz fuzz-quick fresh-user bench bench-peers deps install
+
+help:
+	@echo 'make demo         see rxlane work: a PPPoE sample, explained'
+	@echo 'make test         run all tests (RXLANE_CAPTURES=FOLDER adds captures of your own)'
+	@echo 'make install      install the program into PREFIX ($(PREFIX))'
+	@echo 'make deps         root, Debian: install what the targets below need besides Rust'
+	@echo 'make check        everything that continuous integration runs'
+	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
+	@echo 'make bench        speed of rxlane by itself: reading captures, landing frames'
+	@echo 'make bench-peers  speed beside other software (bench/README.md)'
+
+demo:
+	@$(CARGO) run --release --quiet --locked -p rxlane -- demo
+
+test:
+	$(CARGO) test --workspace --locked
+
+check: fmt clippy test doc deny fuzz-quick fresh-user
+
+fmt:
+	$(CARGO) fmt --all --check
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+doc:
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
+
+# Skipped where cargo-deny is missing, unless RXLANE_REQUIRE names it.
+deny:
+	@.ci/have cargo-deny || exit $$(( $$? - 1 )); $(CARGO) deny check licenses bans sources
+
+# The stable toolchain has no sanitizers; the targets assert what they check.
+fuzz:
+	@.ci/have cargo-fuzz || exit $$(( $$? - 1 )); set -e; cd fuzz; \
+	$(CARGO) run --release --quiet --example seeds -- corpus; \
+	$(CARGO) fuzz build -s none; \
+	for target in $(FUZZ_TARGETS); do \
+		echo "== $$target, $(FUZZ_SECONDS) s"; \
+		$(CARGO) fuzz run -s none $$target corpus/$$target $$(ls -d regressions/$$target 2>/dev/null) -- \
+			-max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_final_stats=1; \
+	done
+
+fuzz-quick:
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=10
+
+fresh-user:
+	.ci/fresh-user
+
+bench:
+	$(CARGO) run --release --quiet --locked -p rxlane-capture --example read_speed
+
+bench-peers:
+	bench/run
+
+deps:
+	.ci/deps
+
+install:
+	$(CARGO) build --release --locked -p rxlane
+	.ci/install '$(DESTDIR)$(PREFIX)'
