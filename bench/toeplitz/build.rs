@@ -7,9 +7,10 @@ fn main() {
     let dpdk = match pkg_config::Config::new().atleast_version("21.11").probe("libdpdk") {
         Ok(dpdk) => dpdk,
         Err(error) => {
+            eprintln!("{error}");
             eprintln!(
-                "bench-toeplitz compares with DPDK and did not find it (21.11 or newer; Debian: apt-get install \
-                 libdpdk-dev pkg-config gcc). pkg-config said: {error}"
+                "bench-toeplitz compares with DPDK 21.11 or newer and did not find it. Debian: apt-get install \
+                 libdpdk-dev pkg-config gcc"
             );
             exit(1);
         }

@@ -69,7 +69,7 @@ fn a_packet_that_fits_no_type_has_no_hash() {
     let unmatched = json(&format!("{FLOW} --proto udp --types tcp-ipv4"));
     assert_eq!((&unmatched["hash_type"], &unmatched["hash"]), (&json!("none"), &json!("0x00000000")));
     assert_eq!((&unmatched["entry"], &unmatched["queue"]), (&Value::Null, &json!(0)));
-    let table = "--reta 3,2,1,0 --unmatched entry-zero";
+    let table = "--reta 3,2,1,0 --unmatched entry-0";
     let entry = json(&format!("{FLOW} --proto udp --types none {table}"));
     assert_eq!((&entry["entry"], &entry["queue"]), (&json!(0), &json!(3)));
     assert_eq!(json(&format!("{FLOW} --types none --unmatched 7"))["queue"], 7);

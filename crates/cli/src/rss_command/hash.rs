@@ -82,8 +82,8 @@ pub struct HashArguments {
     #[arg(long, value_name = "LIST|FILE")]
     reta: Option<String>,
 
-    /// Where a packet goes that no type fits: queue-zero (Intel), entry-zero, or a queue number
-    #[arg(long, value_name = "RULE", default_value = "queue-zero")]
+    /// Where a packet goes that no type fits: queue-0 (Intel), entry-0, or a queue number
+    #[arg(long, value_name = "RULE", default_value = "queue-0")]
     unmatched: UnmatchedArgument,
 
     /// Print JSON (schema rxlane.rss-hash/1)
@@ -144,11 +144,11 @@ impl FromStr for UnmatchedArgument {
 
     fn from_str(text: &str) -> Result<UnmatchedArgument, String> {
         match text {
-            "queue-zero" => Ok(UnmatchedArgument(Unmatched::QueueZero)),
-            "entry-zero" => Ok(UnmatchedArgument(Unmatched::EntryZero)),
+            "queue-0" => Ok(UnmatchedArgument(Unmatched::QueueZero)),
+            "entry-0" => Ok(UnmatchedArgument(Unmatched::EntryZero)),
             number => match number.parse() {
                 Ok(queue) => Ok(UnmatchedArgument(Unmatched::Queue(queue))),
-                Err(_) => Err("neither queue-zero, entry-zero nor a queue number".to_owned()),
+                Err(_) => Err("neither queue-0, entry-0 nor a queue number".to_owned()),
             },
         }
     }

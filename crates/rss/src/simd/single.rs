@@ -6,10 +6,10 @@
 //! `Σ input[i] · key[i + j]` at degree `63 - j`, so the hash stands in bits 32 to 63 of the product, the
 //! first bit highest, as a number should have it.
 //!
-//! Four octets of input need 63 key bits, one multiplication. Eight octets need 95: a multiplication by key
-//! bits 0 to 31  has its share of the hash in bits 32 to 63, one by key bits 32 to 95
-//!  in bits 64 to 95. Per octet of input the cost is the same; what differs is how many
-//! octets one load and one reflection serve.
+//! Four octets of input need 63 key bits, one multiplication. Eight octets need 95: multiplied by key bits 0
+//! to 31 they have their share of the hash in bits 32 to 63, by key bits 32 to 95 in bits 64 to 95
+//! (`Keys::later_earlier`). The multiplications are as many either way; what differs is how many octets one
+//! load and one reflection serve.
 
 use super::x86::Keys;
 use std::arch::x86_64::*;
