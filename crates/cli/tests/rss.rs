@@ -170,6 +170,7 @@ fn keys() {
     let text = output(&mut rxlane("key microsoft"));
     assert_eq!(text.lines().next(), Some(MICROSOFT));
     assert!(text.contains("inputs of 36 octets (288 bits)") && text.contains("symmetric  no"), "{text}");
+    assert!(output(&mut rxlane("key symmetric --octets 8")).contains("symmetric  not to be told"));
     let symmetric = json("key symmetric --octets 52");
     assert_eq!((&symmetric["octets"], &symmetric["input_bits"]), (&json!(52), &json!(384)));
     assert_eq!(symmetric["symmetric"], json!({"ipv4": true, "ipv6": true}));
