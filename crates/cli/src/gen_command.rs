@@ -86,7 +86,7 @@ pub struct GenArguments {
     #[arg(long, value_name = "N")]
     subscribers: Option<u32>,
 
-    /// MTU behind the tags; PPPoE takes 8 octets of it
+    /// MTU behind tags and labels; PPPoE takes 8 octets of it
     #[arg(long, value_name = "OCTETS", default_value_t = 1500)]
     mtu: u16,
 

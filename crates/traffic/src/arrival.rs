@@ -24,15 +24,6 @@ impl Arrival {
             Arrival::Constant { rate } | Arrival::Poisson { rate } => rate,
         }
     }
-
-    /// The same process at another rate.
-    #[must_use]
-    pub const fn at(self, rate: u64) -> Arrival {
-        match self {
-            Arrival::Constant { .. } => Arrival::Constant { rate },
-            Arrival::Poisson { .. } => Arrival::Poisson { rate },
-        }
-    }
 }
 
 /// Time that passes as frames are drawn.

@@ -29,7 +29,7 @@ impl Class {
 pub struct Scenario {
     /// Encapsulations.
     pub classes: Vec<Class>,
-    /// Number of flows, at least 1.
+    /// Number of flows, 1 to [`Scenario::MAX_FLOWS`]. Each takes up to 12 octets of memory.
     pub flows: u32,
     /// Number of subscribers that the flows belong to, at least 1.
     pub subscribers: u32,
@@ -50,7 +50,7 @@ pub struct Scenario {
     pub control_per_million: u32,
     /// Of a million frames, how many start a fragmented packet; its second fragment is the next frame.
     pub fragments_per_million: u32,
-    /// MTU of the Ethernet link, octets: what stands behind the tags. PPPoE takes eight of them
+    /// MTU of the Ethernet link, octets: what stands behind tags and MPLS labels. PPPoE takes eight of them
     /// (RFC 2516 section 7); 1508 leaves 1500 (RFC 4638).
     pub mtu: u16,
 }
@@ -90,7 +90,7 @@ pub static NAMED: [Named; 9] = [
     Named {
         name: "access",
         encapsulations: &[(1, "ad:100,q:1,pppoe")],
-        summary: "1,000 subscribers with tags and session of their own, upstream, as a concentrator sees them",
+        summary: "1,000 subscribers with their own tags and sessions, upstream",
         subscribers: 1000,
     },
     one(
@@ -177,8 +177,8 @@ impl Scenario {
 
     fn check(&self) -> Result<(), ScenarioError> {
         let weights: u64 = self.classes.iter().map(|class| u64::from(class.weight)).sum();
-        if self.flows == 0 {
-            return Err(ScenarioError::NoFlows);
+        if self.flows == 0 || self.flows > Scenario::MAX_FLOWS {
+            return Err(ScenarioError::Flows { found: self.flows });
         }
         if weights == 0 || weights > u64::from(u32::MAX) {
             return Err(ScenarioError::Weights { sum: weights });
@@ -211,6 +211,8 @@ impl Scenario {
         Ok(())
     }
 
+    /// The most flows.
+    pub const MAX_FLOWS: u32 = 100_000_000;
     /// The highest rate, frames a second.
     pub const MAX_RATE: u64 = 1_000_000_000;
     /// The least MTU: what every IPv4 host accepts (RFC 791 section 3.1).
@@ -254,9 +256,12 @@ pub enum ScenarioError {
     /// An encapsulation that cannot be.
     #[error(transparent)]
     Encapsulation(#[from] EncapsulationError),
-    /// No flows.
-    #[error("a scenario needs at least one flow")]
-    NoFlows,
+    /// Number of flows.
+    #[error("{found} flows; 1 to {} are possible", Scenario::MAX_FLOWS)]
+    Flows {
+        /// What was asked for.
+        found: u32,
+    },
     /// Weights of classes.
     #[error("the weights of the classes sum up to {sum}, not to a number from 1 to {}", u32::MAX)]
     Weights {
@@ -354,7 +359,7 @@ mod tests {
     fn numbers_that_make_no_sense_are_refused() {
         let base = || Scenario::new(Encapsulation::NONE);
         let error = |scenario: Scenario| scenario.generate(1).err();
-        assert_eq!(error(base().with_flows(0)), Some(ScenarioError::NoFlows));
+        assert_eq!(error(base().with_flows(0)), Some(ScenarioError::Flows { found: 0 }));
         let no_class = Scenario { classes: Vec::new(), ..base() };
         assert_eq!(error(no_class), Some(ScenarioError::Weights { sum: 0 }));
         let jumbo = Scenario { sizes: Sizes::Fixed(9018), ..base() };
