@@ -45,18 +45,21 @@ impl DemoArguments {
         writeln!(
             out,
             "  {} frames of {FLOWS} flows, made by rxlane gen: {}",
-            text::grouped(FRAMES),
+            explain::grouped(FRAMES),
             pppoe.display()
         )?;
-        let report = explain(&pppoe, &receiver)?;
+        let report = read(&pppoe, &receiver)?;
         text::heading(out, &format!("2. Where an {title} with four queues puts them"))?;
         text::queue_bars(out, &report, FRAMES)?;
         if let Some(row) = report.stacks.first() {
             writeln!(out, "  {}: {}.", row.stack, row.why)?;
-            row.sources.first().map_or(Ok(()), |source| writeln!(out, "  Source: {source}"))?;
+            let source = row.sources.first().map(|source| format!("Source: {source}"));
+            for line in text::wrapped(&source.unwrap_or_default(), out.width().saturating_sub(2)) {
+                writeln!(out, "  {line}")?;
+            }
         }
         text::heading(out, "3. The same flows without PPPoE")?;
-        text::queue_bars(out, &explain(&untagged, &receiver)?, FRAMES)?;
+        text::queue_bars(out, &read(&untagged, &receiver)?, FRAMES)?;
         text::heading(
             out,
             &format!("4. The PPPoE frames again, spread over {CPUS} CPUs by their inner header"),
@@ -93,7 +96,7 @@ fn sample(directory: &Path, name: &str, scenario: Scenario) -> Result<PathBuf, F
     Ok(path)
 }
 
-fn explain(path: &Path, receiver: &Receiver) -> Result<Report, Failure> {
+fn read(path: &Path, receiver: &Receiver) -> Result<Report, Failure> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let options = Options { cpus: CPUS, workers, nic_assumed: false };
     Ok(explain::explain([Capture::open(path)?], receiver, &options)?)

@@ -211,10 +211,19 @@ fn admission(tally: &Tally<'_>) -> Admission {
             continue;
         };
         admission.accepted += group.count.frames - group.refused.frames;
-        if group.refused.frames > 0 {
-            let Count { frames, bytes } = group.refused;
-            let stack = group.kin.class.stack().to_string();
-            admission.dropped.push(Dropped { stack, limit, frames, bytes, largest: group.largest });
+        if group.refused.frames == 0 {
+            continue;
+        }
+        let Count { frames, bytes } = group.refused;
+        let stack = group.kin.class.stack().to_string();
+        let same = |row: &&mut Dropped| row.stack == stack && row.limit == limit;
+        match admission.dropped.iter_mut().find(same) {
+            Some(row) => {
+                row.frames += frames;
+                row.bytes += bytes;
+                row.largest = row.largest.max(group.largest);
+            }
+            None => admission.dropped.push(Dropped { stack, limit, frames, bytes, largest: group.largest }),
         }
     }
     admission.dropped.sort_by(|a, b| b.frames.cmp(&a.frames).then_with(|| a.stack.cmp(&b.stack)));

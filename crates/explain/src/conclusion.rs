@@ -39,6 +39,19 @@ pub(crate) fn conclude(report: &Report) -> Vec<String> {
     sentences
 }
 
+/// `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// `12 %`, but never 0 % of something and never 100 % of less than all.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     let share = 100.0 * part as f64 / whole.max(1) as f64;
@@ -76,7 +89,8 @@ fn uneven(report: &Report) -> String {
         ),
         _ if report.flows.unidirectional <= 4 * u64::from(nic.queues) => format!(
             "There are only {} flows, and a flow stays on one queue of the {}: {shown}.",
-            report.flows.unidirectional, nic.name
+            grouped(report.flows.unidirectional),
+            nic.name
         ),
         _ => format!("The hash of the {} spreads these flows unevenly: {shown}.", nic.name),
     }
@@ -141,8 +155,31 @@ fn refused(report: &Report) -> Option<String> {
         ""
     };
     Some(format!(
-        "{dropped} frames are longer than the {} accepts at its usual settings ({}: up to {} bytes, largest \
-         seen {}){hint}.",
-        report.nic.name, worst.stack, worst.limit, worst.largest
+        "{} frames are longer than the {} accepts at its usual settings ({}: up to {} bytes, largest seen \
+         {}){hint}.",
+        grouped(dropped),
+        report.nic.name,
+        worst.stack,
+        worst.limit,
+        worst.largest
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        let shown: Vec<_> = [0, 12, 123, 1234, 123_456, 1_234_567].map(grouped).to_vec();
+        assert_eq!(shown, ["0", "12", "123", "1,234", "123,456", "1,234,567"]);
+    }
+
+    #[test]
+    fn shares_are_not_rounded_to_none_or_all() {
+        let shown: Vec<_> =
+            [(0, 10), (1, 1000), (5, 10), (9999, 10_000), (10, 10)].map(|(a, b)| percent(a, b)).into();
+        assert_eq!(shown, ["0 %", "under 1 %", "50 %", "over 99 %", "100 %"]);
+        assert_eq!(percent(0, 0), "0 %");
+    }
 }

@@ -22,6 +22,7 @@ pub mod report;
 mod steering;
 mod tally;
 
+pub use conclusion::grouped;
 pub use report::Report;
 
 use capture::{Capture, Problem};

@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use anstyle::{AnsiColor, Style};
-use explain::Report;
+use explain::{Report, grouped};
 use std::io::{self, Write};
 
 const HEADING: Style = Style::new().bold();
@@ -10,6 +10,8 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const POOR: Style = AnsiColor::Yellow.on_default();
 /// Rows of lists that a capture can make arbitrarily long.
 const ROWS: usize = 12;
+/// Rows of frames that are too long, which the conclusion sums up.
+const REFUSED_ROWS: usize = 4;
 
 /// Prints a report.
 pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
@@ -27,19 +29,6 @@ pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
 pub fn heading(out: &mut Output, text: &str) -> io::Result<()> {
     let text = out.styled(HEADING, text);
     writeln!(out, "\n{text}")
-}
-
-/// `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// `1.2 MB`, powers of ten.
@@ -90,22 +79,39 @@ fn source(out: &mut Output, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
+/// Stacks under what becomes of them, so that a reason is said once.
 fn stacks(out: &mut Output, report: &Report) -> io::Result<()> {
     if report.stacks.is_empty() {
         return Ok(());
     }
-    heading(out, "Traffic")?;
-    let width = report.stacks.iter().take(ROWS).map(|row| row.stack.len()).max().unwrap_or(0).min(48);
-    for row in report.stacks.iter().take(ROWS) {
-        writeln!(
-            out,
-            "  {:width$}  {:>11} {:>8}  {:>9}",
-            row.stack,
-            grouped(row.frames),
-            share(row.frames, report.source.frames),
-            size(row.bytes),
-        )?;
-        writeln!(out, "      {}: {}", row.hash_type, row.why)?;
+    heading(out, "Traffic, by what the network card makes of it")?;
+    let shown = || report.stacks.iter().take(ROWS);
+    let width = shown().map(|row| row.stack.len()).max().unwrap_or(0);
+    let mut fates: Vec<(&str, &str)> = Vec::new();
+    for row in shown() {
+        let fate = (row.hash_type.as_str(), row.why.as_str());
+        if fates.contains(&fate) {
+            continue;
+        }
+        fates.push(fate);
+        let style = if fate.0 == "none" || fate.0 == "unknown" { POOR } else { GOOD };
+        let title = match fate.0 {
+            "none" => format!("not hashed: {}", fate.1),
+            "unknown" => format!("unknown: {}", fate.1),
+            hash_type => format!("{hash_type}: {}", fate.1),
+        };
+        let title = out.styled(style, title);
+        writeln!(out, "  {title}")?;
+        for row in shown().filter(|row| (row.hash_type.as_str(), row.why.as_str()) == fate) {
+            writeln!(
+                out,
+                "    {:width$}  {:>11} {:>8}  {:>9}",
+                row.stack,
+                grouped(row.frames),
+                share(row.frames, report.source.frames),
+                size(row.bytes),
+            )?;
+        }
     }
     more(out, report.stacks.len())
 }
@@ -217,7 +223,7 @@ fn queues(out: &mut Output, report: &Report) -> io::Result<()> {
     let assumed = if nic.assumed { ", assumed: --nic names yours" } else { "" };
     heading(out, &format!("Receive queues: {} ({}{assumed})", nic.title, nic.name))?;
     queue_bars(out, report, busiest(report))?;
-    for dropped in &report.admission.dropped {
+    for dropped in report.admission.dropped.iter().take(REFUSED_ROWS) {
         let text = format!(
             "{} frames ({}) are longer than {} bytes and would be dropped",
             grouped(dropped.frames),
@@ -317,7 +323,7 @@ fn conclusion(out: &mut Output, report: &Report) -> io::Result<()> {
 }
 
 /// Breaks at spaces.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         match lines.last_mut() {
@@ -336,12 +342,6 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        let shown: Vec<_> = [0, 12, 123, 1234, 123_456, 1_234_567].map(grouped).to_vec();
-        assert_eq!(shown, ["0", "12", "123", "1,234", "123,456", "1,234,567"]);
-    }
 
     #[test]
     fn bars_fit_and_never_vanish() {
