@@ -188,6 +188,7 @@ fn an_encapsulation_refuses_a_packet_that_pppoe_cannot_hold() {
     let error =
         EmitError::TooLarge { layer: Layer::Pppoe, field: Field::Length, found: 65_536, limit: 65_535 };
     assert_eq!(emit(65_534), Err(error));
+    assert!(emit(usize::MAX).is_err());
     let short = encapsulation.emit(MAC_A, MAC_B, IpVersion::V4, 100, &mut [0; 21]);
     assert_eq!(short, Err(EmitError::BufferShort { layer: Layer::Ppp, needed: 2, available: 1 }));
 }

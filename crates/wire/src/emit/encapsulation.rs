@@ -195,7 +195,7 @@ impl Encapsulation {
             at += entry.emit(rest(buffer, at))?;
         }
         if let Some(pppoe) = self.pppoe {
-            let payload_length = packet_length + 2;
+            let payload_length = packet_length.saturating_add(2);
             super::fits(crate::error::Layer::Pppoe, crate::error::Field::Length, payload_length, 0xffff)?;
             let header = PppoeHeader {
                 code: Code::SESSION,
