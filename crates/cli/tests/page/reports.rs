@@ -96,7 +96,9 @@ pub fn usual() -> Report {
         wire_bytes: 61_100_000,
         seconds: Some(8.214),
         link_types: map(&[("Ethernet", 100_000)]),
-        problems: vec!["evening-peak.pcapng.gz: frame 100001, offset 63102024: 12 octets are missing".to_owned()],
+        problems: vec![
+            "evening-peak.pcapng.gz: frame 100001, offset 63102024: 12 octets are missing".to_owned(),
+        ],
     };
     report.stacks = vec![
         stack(
@@ -106,13 +108,27 @@ pub fn usual() -> Report {
             "the parser does not see through VLAN tags 0x88a8 0x8100",
             &[tags],
         ),
-        stack("eth/vlan/pppoe/ipv6/tcp", 20_118, &[("none", 20_118)], "the parser stops at the PPPoE header", &[
-            datasheet, story,
-        ]),
-        stack("eth/vlan/pppoe/ipv4/udp", 12_126, &[("none", 12_126)], "the parser stops at the PPPoE header", &[
-            datasheet, story,
-        ]),
-        stack("eth/ipv4/tcp", 4_312, &[("tcp-ipv4", 4_280), ("ipv4", 32)], "hashed over addresses and ports", &[]),
+        stack(
+            "eth/vlan/pppoe/ipv6/tcp",
+            20_118,
+            &[("none", 20_118)],
+            "the parser stops at the PPPoE header",
+            &[datasheet, story],
+        ),
+        stack(
+            "eth/vlan/pppoe/ipv4/udp",
+            12_126,
+            &[("none", 12_126)],
+            "the parser stops at the PPPoE header",
+            &[datasheet, story],
+        ),
+        stack(
+            "eth/ipv4/tcp",
+            4_312,
+            &[("tcp-ipv4", 4_280), ("ipv4", 32)],
+            "hashed over addresses and ports",
+            &[],
+        ),
         stack("eth/ipv6/udp", 2_176, &[("ipv6", 2_176)], "hashed over addresses only", &[]),
         stack("eth/arp", 64, &[("none", 64)], "arp is not an IP packet", &[]),
     ];
@@ -150,7 +166,13 @@ pub fn usual() -> Report {
     };
     report.top_flows = [
         ("203.0.113.17:443 > 100.64.9.12:51514", "tcp", 8_214, Some(0), 3),
-        ("[2001:db8:1:2:3:4:5:6]:443 > [2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff]:60122", "tcp", 4_117, Some(0), 1),
+        (
+            "[2001:db8:1:2:3:4:5:6]:443 > [2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff]:60122",
+            "tcp",
+            4_117,
+            Some(0),
+            1,
+        ),
         ("198.51.100.4:4500 > 100.64.3.7:4500", "udp", 1_020, None, 0),
     ]
     .map(|(flow, protocol, frames, queue, cpu)| FlowRow {
@@ -244,7 +266,7 @@ pub fn crowded() -> Report {
 
 /// 128 queues, of which the table fills 64, and 16 CPUs.
 pub fn wide() -> Report {
-    let queue = |at: u64| if at % 2 == 0 { 200 + (at * 7_919) % 390 } else { 0 };
+    let queue = |at: u64| if at.is_multiple_of(2) { 200 + (at * 7_919) % 390 } else { 0 };
     let queues: Vec<u64> = (0..128).map(queue).collect();
     let total: u64 = queues.iter().sum();
     let cpus: Vec<u64> = (0..16).map(|at| total / 16 + at * 20 - 150).collect();

@@ -198,8 +198,8 @@ pub fn columns(distribution: &Distribution<'_>, scale: u64) -> Markup {
         @if let Some(height) = mean_tall {
             @let y = round(ground - height);
             line.mean x1="0" x2={ (plot) "%" } y1=(y) y2=(y) {}
-            text.note.haloed x={ (plot) "%" } y=(round(y - 5.0)) text-anchor="end" {
-                "mean " (mean(distribution.placed(), distribution.parts.len()))
+            text.note x="100%" y="12" text-anchor="end" {
+                "dotted: mean " (mean(distribution.placed(), distribution.parts.len()))
             }
         }
         @if let (Some((first, _)), Some((last, _))) = (drawn.first(), drawn.last()) {

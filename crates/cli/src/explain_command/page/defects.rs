@@ -1,6 +1,6 @@
 //! What does not arrive or does not parse: frames that are too long, bad frames, problems of the files.
 
-use super::format::{bytes, count, counted, foreign, share};
+use super::format::{count, counted, foreign, share};
 use super::table::{by_frames, figures, first, left_out, table, words};
 use explain::Report;
 use maud::{Markup, html};
@@ -32,8 +32,8 @@ pub fn refused(report: &Report) -> Markup {
             html! { span.stack { (foreign(&row.stack, 300)) } },
             html! { (count(row.frames)) },
             html! { (share(row.frames, total)) },
-            html! { (bytes(row.limit.into())) },
-            html! { (bytes(row.largest.into())) },
+            html! { (count(row.limit.into())) " B" },
+            html! { (count(row.largest.into())) " B" },
         ]
     });
     html! {
@@ -75,8 +75,14 @@ pub fn bad(report: &Report) -> Markup {
         @if bad.truncated > 0 || bad.malformed > 0 || !reasons.is_empty() {
             section {
                 h2 { "Bad frames" }
-                p.intro { (counted(bad.malformed, "frame")) " malformed (a field contradicts its specification), "
-                    (count(bad.truncated)) " truncated (octets are missing)." }
+                p.intro {
+                    @if bad.malformed > 0 {
+                        (counted(bad.malformed, "frame")) " malformed: a field contradicts its specification. "
+                    }
+                    @if bad.truncated > 0 {
+                        (counted(bad.truncated, "frame")) " truncated: octets are missing."
+                    }
+                }
                 (table(&columns, rows))
                 (left_out(rest.len(), rest.iter().map(|(_, frames)| frames).sum(), report.source.frames))
             }

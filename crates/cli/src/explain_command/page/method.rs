@@ -1,6 +1,7 @@
 //! How the figures came about, and how to get them again.
 
 use super::format::{count, foreign, turns_or_hides};
+use super::unbroken;
 use explain::Report;
 use maud::{Markup, html};
 
@@ -54,7 +55,7 @@ pub fn method(report: &Report) -> Markup {
             }
             p { "The same figures for programs (with " code { "--key" } ", " code { "--reta" } " and "
                 code { "--hash-fields" } " where they were given):" }
-            pre { code { (command(report)) } }
+            pre { code { (unbroken(&command(report))) } }
         }
     }
 }
@@ -85,4 +86,20 @@ fn quoted(word: &str) -> Option<String> {
         return Some(word.to_owned());
     }
     Some(format!("'{}'", word.replace('\'', r"'\''")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_name_in_the_command_is_one_word_of_a_shell_or_left_out() {
+        assert_eq!(quoted("dump/a-1.pcap.gz").as_deref(), Some("dump/a-1.pcap.gz"));
+        assert_eq!(quoted("-").as_deref(), Some("-"));
+        assert_eq!(quoted("it's; rm -rf ~").as_deref(), Some(r"'it'\''s; rm -rf ~'"));
+        assert_eq!(quoted("$(reboot)").as_deref(), Some("'$(reboot)'"));
+        for unsafe_to_show in ["", "--json", "a\u{202e}gpj.pcap", "a\nb", "a\u{1b}[2J"] {
+            assert_eq!(quoted(unsafe_to_show), None, "{unsafe_to_show:?}");
+        }
+    }
 }

@@ -130,7 +130,26 @@ fn lead(report: &Report) -> Markup {
     let sentences = sentences.iter().map(|sentence| foreign(sentence, 1000).replace(" %", "\u{a0}%"));
     html! {
         @if !report.conclusion.is_empty() {
-            section.lead aria-label="Conclusion" { @for sentence in sentences { p { bdi { (sentence) } } } }
+            section.lead aria-label="Conclusion" { @for sentence in sentences { p { bdi { (prose(&sentence)) } } } }
+        }
+    }
+}
+
+/// Text in which commands stand between backticks.
+fn prose(text: &str) -> Markup {
+    html! {
+        @for (at, part) in text.split('`').enumerate() {
+            @if at % 2 == 0 { (part) } @else { code { (unbroken(part)) } }
+        }
+    }
+}
+
+/// A command whose options stay on one line with their dash.
+fn unbroken(command: &str) -> Markup {
+    html! {
+        @for (at, word) in command.split(' ').enumerate() {
+            @if at > 0 { " " }
+            @if word.len() <= 20 { span.unbroken { (word) } } @else { (word) }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The point of the page: frames per receive queue beside frames per CPU with steering, and the flows that
 //! weigh most.
 
-use super::chart::{Distribution, LABELLED, bars, columns, gutters};
+use super::chart::{COLUMNS, Distribution, LABELLED, bars, columns, gutters};
 use super::format::{bytes, count, foreign, ratio, share};
 use super::table::{figures, first, table, words};
 use explain::Report;
@@ -68,7 +68,6 @@ fn figure(
     many: bool,
     drawing: Markup,
 ) -> Markup {
-    let total = distribution.total();
     let parts = count(distribution.parts.len() as u64);
     html! {
         figure {
@@ -79,41 +78,40 @@ fn figure(
                     dd { (ratio(imbalance.effective_queues)) " " span.quiet { "of " (parts) } } }
             }
             (drawing)
-            @if many {
-                table.plain {
-                    thead { tr {
-                        th scope="col" { "busiest" }
-                        th.figure scope="col" { "frames" }
-                        th.figure scope="col" { "share" }
-                    } }
-                    tbody {
-                        @for (part, frames) in distribution.busiest(5) {
-                            tr {
-                                th scope="row" { (distribution.noun) " " (part) }
-                                td.figure { (count(frames)) }
-                                td.figure { (share(frames, total)) }
-                            }
-                        }
-                        @if distribution.unknown > 0 {
-                            tr {
-                                th scope="row" { "unknown" }
-                                td.figure { (count(distribution.unknown)) }
-                                td.figure { (share(distribution.unknown, total)) }
-                            }
-                        }
-                    }
-                }
-                @let (idle, drawn) = (
-                    distribution.parts.iter().filter(|(_, frames)| *frames == 0).count(),
-                    super::chart::COLUMNS,
-                );
-                @if idle > 0 {
-                    p.more { (count(idle as u64)) " of " (parts) " " (distribution.noun) "s get no frame" }
-                }
-                @if distribution.parts.len() > drawn {
-                    p.more { "drawn: the " (drawn) " busiest of " (parts) " " (distribution.noun) "s" }
-                }
+            @if many { (busiest(distribution)) }
+        }
+    }
+}
+
+/// The busiest parts in figures, for a drawing that does not label each.
+fn busiest(distribution: &Distribution<'_>) -> Markup {
+    let total = distribution.total();
+    let row = |name: &str, frames: u64| {
+        html! { tr {
+            th scope="row" { (name) }
+            td.figure { (count(frames)) }
+            td.figure { (share(frames, total)) }
+        } }
+    };
+    let (noun, parts) = (distribution.noun, distribution.parts.len());
+    let idle = distribution.parts.iter().filter(|(_, frames)| *frames == 0).count();
+    html! {
+        table.plain {
+            thead { tr {
+                th scope="col" { "busiest" }
+                th.figure scope="col" { "frames" }
+                th.figure scope="col" { "share" }
+            } }
+            tbody {
+                @for (part, frames) in distribution.busiest(5) { (row(&format!("{noun} {part}"), frames)) }
+                @if distribution.unknown > 0 { (row("unknown", distribution.unknown)) }
             }
+        }
+        @if idle > 0 {
+            p.more { (count(idle as u64)) " of " (count(parts as u64)) " " (noun) "s get no frame" }
+        }
+        @if parts > COLUMNS {
+            p.more { "drawn: the " (COLUMNS) " busiest of " (count(parts as u64)) " " (noun) "s" }
         }
     }
 }

@@ -172,7 +172,7 @@ pub fn tags(report: &Report) -> Markup {
     let rows: Vec<(Markup, u64)> = report
         .tags
         .iter()
-        .map(|row| (html! { span.stack { (foreign(&row.tags, 120)) } }, row.frames))
+        .map(|row| (html! { span.stack { (foreign(&row.tags, 90)) } }, row.frames))
         .collect();
     let tagged = report.tags.iter().any(|row| row.tags != "untagged");
     let stacks = report.tags.iter().filter(|row| row.tags != "untagged").count();
