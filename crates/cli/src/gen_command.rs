@@ -258,7 +258,7 @@ struct Written {
 
 /// Frames between two looks at the progress bar.
 const PROGRESS_STEP: u64 = 1 << 14;
-/// Frames that take long enough for a bar to be worth while: about a second.
+/// Fewer frames are written before a bar could be read.
 const LONG: u64 = 2_000_000;
 
 /// A bar on standard error, where that is a terminal and the work long.
