@@ -223,6 +223,19 @@ fn frames_on_an_unknown_queue_have_a_bar_of_their_own() {
 }
 
 #[test]
+fn where_no_queue_is_known_none_looks_idle() {
+    let mut report = reports::unknown();
+    (report.queues, report.imbalance) = (Vec::new(), Default::default());
+    report.nic.unplaced = report.source.frames;
+    let page = render(&report);
+    let elements = elements(&page).unwrap();
+    let queues = chart(&elements, "queues-title");
+    assert_eq!(lengths(&queues, "unknown", "width"), [100.0]);
+    assert!(lengths(&queues, "even", "width").is_empty() && lengths(&queues, "track", "width").is_empty());
+    assert!(text(&page).contains("unknown of 4"));
+}
+
+#[test]
 fn many_queues_become_columns() {
     let page = render(&reports::wide());
     let elements = elements(&page).unwrap();

@@ -2,6 +2,7 @@
 //! text keeps the size of the page's.
 
 use super::format::{count, mean, percent, share};
+use explain::report::Imbalance;
 use maud::{Markup, html};
 
 /// Above this many parts a part is a column without a label of its own.
@@ -27,10 +28,14 @@ pub struct Distribution<'a> {
     pub noun: &'static str,
     /// What is drawn, for those who do not see it.
     pub title: &'a str,
-    /// Number and frames of each part.
+    /// How many parts there are.
+    pub count: u16,
+    /// Number and frames of each part; empty where nothing is known of any.
     pub parts: Vec<(u16, u64)>,
     /// Frames that are in no part that is known.
     pub unknown: u64,
+    /// How uneven the parts are.
+    pub imbalance: Imbalance,
 }
 
 impl Distribution<'_> {

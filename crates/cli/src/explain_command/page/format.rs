@@ -97,8 +97,8 @@ pub fn duration(seconds: f64) -> String {
     match seconds {
         s if !s.is_finite() || s < 0.0 => "–".to_owned(),
         0.0 => format!("0{NBSP}s"),
-        s if s < 0.001 => format!("{:.0}{NBSP}µs", s * 1e6),
-        s if s < 1.0 => format!("{:.0}{NBSP}ms", s * 1e3),
+        s if s < 0.000_999_5 => format!("{:.0}{NBSP}µs", s * 1e6),
+        s if s < 0.999_5 => format!("{:.0}{NBSP}ms", s * 1e3),
         s if s < 120.0 => format!("{s:.1}{NBSP}s"),
         s if s < 7200.0 => format!("{:.0}{NBSP}min {:.0}{NBSP}s", (s / 60.0).floor(), (s % 60.0).floor()),
         s if s < 172_800.0 => {
@@ -171,6 +171,7 @@ mod tests {
     fn durations_and_rates_read_as_people_say_them() {
         assert_eq!(duration(0.0), "0\u{a0}s");
         assert_eq!(duration(0.000_25), "250\u{a0}µs");
+        assert_eq!(duration(0.999_8), "1.0\u{a0}s");
         assert_eq!(duration(0.499), "499\u{a0}ms");
         assert_eq!(duration(8.214), "8.2\u{a0}s");
         assert_eq!(duration(278.2), "4\u{a0}min 38\u{a0}s");

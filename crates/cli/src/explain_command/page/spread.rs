@@ -2,7 +2,7 @@
 //! weigh most.
 
 use super::chart::{COLUMNS, Distribution, LABELLED, bars, columns, gutters};
-use super::format::{bytes, count, foreign, ratio, share};
+use super::format::{bytes, count, counted, foreign, ratio, share};
 use super::table::{figures, first, table, words};
 use explain::Report;
 use explain::report::Imbalance;
@@ -18,19 +18,23 @@ pub fn charts(report: &Report) -> Markup {
         id: "queues",
         noun: "queue",
         title: "Frames per receive queue",
+        count: report.nic.queues,
         parts: report.queues.iter().map(|row| (row.queue, row.frames)).collect(),
         unknown: report.nic.unplaced,
+        imbalance: report.imbalance,
     };
+    let steered = &report.steered;
     let cpus = Distribution {
         id: "cpus",
         noun: "CPU",
         title: "Frames per CPU with inner-header steering",
-        parts: report.steered.per_cpu.iter().map(|row| (row.cpu, row.frames)).collect(),
+        count: steered.cpus,
+        parts: steered.per_cpu.iter().map(|row| (row.cpu, row.frames)).collect(),
         unknown: 0,
-    };
-    let steered = Imbalance {
-        max_over_mean: report.steered.max_over_mean,
-        effective_queues: report.steered.effective_queues,
+        imbalance: Imbalance {
+            max_over_mean: steered.max_over_mean,
+            effective_queues: steered.effective_queues,
+        },
     };
     let scale = queues.largest().max(cpus.largest());
     let many = queues.parts.len().max(cpus.parts.len()) > LABELLED;
@@ -43,14 +47,17 @@ pub fn charts(report: &Report) -> Markup {
         section {
             h2 { "Where the frames land" }
             div.pair {
-                (figure(html! { "Frames per receive queue of the " (nic) }, &queues, report.imbalance, many,
-                    draw(&queues)))
-                (figure(html! { "Frames per CPU with inner-header steering" }, &cpus, steered, many, draw(&cpus)))
+                (figure(html! { "Frames per receive queue of the " (nic) }, &queues, many, draw(&queues)))
+                (figure(html! { "Frames per CPU with inner-header steering" }, &cpus, many, draw(&cpus)))
             }
             ul.legend {
                 li { span.key.even {} "up to the mean" }
                 li { span.key.excess {} "above the mean" }
                 @if unknown { li { span.key.unknown {} "queue not told by the profile" } }
+            }
+            @if unknown && queues.placed() > 0 {
+                p.aside { "Mean, busiest over mean and effective queues are those of the "
+                    (counted(queues.placed(), "frame")) " whose queue is known." }
             }
             @if report.steered.left_alone > 0 {
                 p.aside { (count(report.steered.left_alone)) " of the frames ("
@@ -61,21 +68,23 @@ pub fn charts(report: &Report) -> Markup {
     }
 }
 
-fn figure(
-    caption: Markup,
-    distribution: &Distribution<'_>,
-    imbalance: Imbalance,
-    many: bool,
-    drawing: Markup,
-) -> Markup {
-    let parts = count(distribution.parts.len() as u64);
+fn figure(caption: Markup, distribution: &Distribution<'_>, many: bool, drawing: Markup) -> Markup {
+    let imbalance = distribution.imbalance;
     html! {
         figure {
             figcaption { h3 { (caption) } }
             dl.stats {
-                div { dt { "busiest over mean" } dd { (ratio(imbalance.max_over_mean)) } }
-                div { dt { "effective " (distribution.noun) "s" }
-                    dd { (ratio(imbalance.effective_queues)) " " span.quiet { "of " (parts) } } }
+                @if distribution.placed() > 0 {
+                    div { dt { "busiest over mean" } dd { (ratio(imbalance.max_over_mean)) } }
+                    div { dt { "effective " (distribution.noun) "s" } dd {
+                        (ratio(imbalance.effective_queues)) " "
+                        span.quiet { "of " (count(distribution.count.into())) }
+                    } }
+                } @else {
+                    div { dt { "effective " (distribution.noun) "s" } dd {
+                        "unknown " span.quiet { "of " (count(distribution.count.into())) }
+                    } }
+                }
             }
             (drawing)
             @if many { (busiest(distribution)) }
@@ -103,7 +112,7 @@ fn busiest(distribution: &Distribution<'_>) -> Markup {
                 th.figure scope="col" { "share" }
             } }
             tbody {
-                @for (part, frames) in distribution.busiest(5) { (row(&format!("{noun} {part}"), frames)) }
+                @for (part, frames) in distribution.busiest(5).into_iter().filter(|(_, frames)| *frames > 0) { (row(&format!("{noun} {part}"), frames)) }
                 @if distribution.unknown > 0 { (row("unknown", distribution.unknown)) }
             }
         }
