@@ -449,7 +449,7 @@ impl std::fmt::Display for Tags {
             Tags::Many(tags) => tags.iter().try_for_each(|found| tag(f, *found)),
             Tags::Few(packed) => {
                 (0..4).map(|at| packed >> (16 * at) & 0xffff).filter(|one| *one != 0).try_for_each(|one| {
-                    let tpid = wire::dissect::tpid_of_number((one >> 12) as u32);
+                    let tpid = wire::ethernet::EtherType::of_tpid_number((one >> 12) as u32);
                     tag(f, wire::vlan::Tag { tpid, tci: wire::vlan::Tci(one as u16 & 0x0fff) })
                 })
             }

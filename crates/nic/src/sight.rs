@@ -3,6 +3,7 @@
 use crate::Profile;
 use crate::schema::{self, Key};
 use std::fmt;
+use wire::ethernet::EtherType;
 use wire::extension::Kind;
 use wire::{Dissection, Fragment, Stack, Word};
 
@@ -72,14 +73,8 @@ impl Class {
 
     /// The TPIDs, outermost first; beyond the eighth tag the last one repeats.
     pub fn tpids(&self) -> Vec<u16> {
-        let number = |i: u32| match self.tpids >> (4 * i.min(7)) & 15 {
-            1 => 0x8100,
-            2 => 0x88a8,
-            3 => 0x9100,
-            4 => 0x9200,
-            _ => 0x9300,
-        };
-        (0..u32::from(self.stack.tags())).map(number).collect()
+        let tpid = |i: u32| EtherType::of_tpid_number(self.tpids >> (4 * i.min(7)) & 15).0;
+        (0..u32::from(self.stack.tags())).map(tpid).collect()
     }
 }
 

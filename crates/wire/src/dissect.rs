@@ -138,7 +138,7 @@ impl Dissection {
     /// The VLAN tags of the frame that was dissected, outermost first.
     pub fn tags<'a>(&self, frame: &'a [u8]) -> impl Iterator<Item = vlan::Tag> + use<'a> {
         // The first TPID may stand elsewhere (Linux cooked, version 2), so it comes from the dissection.
-        let mut tpid = tpid_of_number(self.tpids & 15);
+        let mut tpid = EtherType::of_tpid_number(self.tpids & 15);
         self.tag_octets(frame).chunks(vlan::TAG_LENGTH).map_while(move |chunk| {
             let (tci, next) = chunk.split_first_chunk::<2>()?;
             let tag = vlan::Tag { tpid, tci: vlan::Tci(u16::from_be_bytes(*tci)) };
@@ -280,27 +280,4 @@ pub fn dissect(link: Link, frame: &[u8], wire_length: usize) -> Dissection {
 #[doc(hidden)]
 pub fn dissect_general(link: Link, frame: &[u8], wire_length: usize) -> Dissection {
     walk::dissect(link, frame, wire_length)
-}
-
-#[inline(always)]
-const fn tpid_number(tpid: EtherType) -> u32 {
-    match tpid.0 {
-        0x8100 => 1,
-        0x88a8 => 2,
-        0x9100 => 3,
-        0x9200 => 4,
-        _ => 5,
-    }
-}
-
-/// The TPID of a number in [`Dissection::tpids`].
-#[inline(always)]
-pub const fn tpid_of_number(number: u32) -> EtherType {
-    EtherType(match number {
-        1 => 0x8100,
-        2 => 0x88a8,
-        3 => 0x9100,
-        4 => 0x9200,
-        _ => 0x9300,
-    })
 }

@@ -31,7 +31,34 @@ impl EtherType {
     /// used for outer tags before 802.1ad.
     #[inline(always)]
     pub const fn is_tag(self) -> bool {
-        matches!(self.0, 0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300)
+        self.tpid_number() != 0
+    }
+
+    /// 1 to 5 for the five TPIDs (0x8100, 0x88a8, 0x9100, 0x9200, 0x9300), 0 for anything else: three bits
+    /// where sixteen are too many.
+    #[inline(always)]
+    pub const fn tpid_number(self) -> u32 {
+        match self.0 {
+            0x8100 => 1,
+            0x88a8 => 2,
+            0x9100 => 3,
+            0x9200 => 4,
+            0x9300 => 5,
+            _ => 0,
+        }
+    }
+
+    /// The TPID of a number from 1 to 5; 0 for anything else.
+    #[inline(always)]
+    pub const fn of_tpid_number(number: u32) -> EtherType {
+        EtherType(match number {
+            1 => 0x8100,
+            2 => 0x88a8,
+            3 => 0x9100,
+            4 => 0x9200,
+            5 => 0x9300,
+            _ => 0,
+        })
     }
 
     /// Whether the field is a length (IEEE 802.3-2022 clause 3.2.6: at most 1500).

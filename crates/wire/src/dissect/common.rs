@@ -5,7 +5,7 @@
 //! first surprise and so keeps everything in registers, which is three times as fast. The rules are the same
 //! functions; `tests` and a fuzz target hold the two to the same answer.
 
-use super::{Dissection, HAS_FLOW, HAS_PPPOE, tpid_number};
+use super::{Dissection, HAS_FLOW, HAS_PPPOE};
 use crate::ethernet::{self, EtherType};
 use crate::flow::FlowKey;
 use crate::ip::{Fragment, IpProtocol};
@@ -26,7 +26,7 @@ pub(super) fn dissect(frame: &[u8], wire_length: usize) -> Option<Dissection> {
     let (header, rest) = frame.split_first_chunk()?;
     let (mut tpids, mut shift) = (0, 0);
     let (mut ethertype, mut rest) = vlan::untag(ethernet::Header::of(header).ethertype(), rest, |tpid| {
-        tpids |= tpid_number(tpid) << (shift & 31);
+        tpids |= tpid.tpid_number() << (shift & 31);
         shift += 4;
     })
     .ok()?;

@@ -3,7 +3,7 @@
 //! It goes on behind a length that is merely too long, since what is inside is still worth showing, and stops
 //! at anything else. IP and what follows it are in `network`.
 
-use super::{Dissection, HAS_PPPOE, Link, SNAP, tpid_number};
+use super::{Dissection, HAS_PPPOE, Link, SNAP};
 use crate::error::{Error, Field, Layer, Rule};
 use crate::ethernet::{self, EtherType, Llc};
 use crate::ppp::{self, Compression, ControlHeader, PppProtocol};
@@ -107,7 +107,7 @@ impl<'a> Walk<'a> {
         let (mut count, mut tpids) = (0u16, 0u32);
         let protocol = vlan::untag(ethertype, self.rest(), |tpid| {
             if count < 8 {
-                tpids |= tpid_number(tpid) << (4 * u32::from(count));
+                tpids |= tpid.tpid_number() << (4 * u32::from(count));
             }
             count = count.saturating_add(1);
         });

@@ -3,12 +3,12 @@
 #![allow(dead_code)] // each test file uses its own part
 
 use rxlane_wire::emit::*;
-use rxlane_wire::error::Layer;
+use rxlane_wire::error::{Field, Layer, Rule};
 use rxlane_wire::ethernet::{EtherType, MacAddress};
 use rxlane_wire::ppp::PppProtocol;
 use rxlane_wire::pppoe::{Code, TagType};
 use rxlane_wire::vlan::Tci;
-use rxlane_wire::{IpProtocol, Link};
+use rxlane_wire::{Dissection, IpProtocol, Link, dissect};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Where a header stands.
@@ -331,4 +331,33 @@ impl Built {
         self.regions.push(Region { layer: Layer::PppControl, start: 0, end: 4, reaches });
         self
     }
+}
+
+pub fn seen(octets: &[u8]) -> Dissection {
+    dissect(Link::Ethernet, octets, octets.len())
+}
+
+/// Layer, field and rule of the defect, if there is one.
+pub fn defect(octets: &[u8]) -> Option<(Layer, Field, Rule)> {
+    seen(octets).error().map(|error| (error.layer, error.field, error.rule))
+}
+
+pub fn stack(octets: &[u8]) -> String {
+    seen(octets).stack().to_string()
+}
+
+/// Puts a value into a frame.
+pub fn with(mut frame: Built, at: usize, value: u8) -> Vec<u8> {
+    frame.octets[at] = value;
+    frame.octets
+}
+
+pub fn tcp4() -> Built {
+    Built::payload("", 24).tcp().ipv4(IpProtocol::TCP).ethernet(EtherType::IPV4)
+}
+
+pub fn udp4(length: u16) -> Vec<u8> {
+    let header = Udp { length, ..udp() };
+    let frame = Built::payload("", 16).wrap(Layer::Udp, &header).ipv4(IpProtocol::UDP);
+    frame.ethernet(EtherType::IPV4).octets
 }
