@@ -315,3 +315,25 @@ fn the_command_writes_the_page() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
 }
+
+#[test]
+fn standard_input_keeps_its_name_and_its_argument() {
+    let folder = tempfile::tempdir().unwrap();
+    let rxlane = || {
+        let mut command = Command::cargo_bin("rxlane").unwrap();
+        command.current_dir(&folder);
+        command
+    };
+    let made =
+        rxlane().args(["gen", "--scenario", "qinq", "--flows", "9", "--frames", "90", "-o", "-"]).output();
+    let capture = made.unwrap().stdout;
+    rxlane()
+        .args(["explain", "-", "--nic", "i210", "--html", "page.html"])
+        .write_stdin(capture)
+        .assert()
+        .success();
+    let shown = text(&std::fs::read_to_string(folder.path().join("page.html")).unwrap());
+    for part in ["Standard input", "rxlane explain - --nic i210 --queues 4 --cpus 4 --json"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}

@@ -39,7 +39,7 @@ pub fn refused(report: &Report) -> Markup {
     html! {
         @if dropped > 0 || admission.unknown > 0 {
             section {
-                h2 { "Frames too long for the device" }
+                h2 { (if dropped > 0 { "Frames too long for the device" } else { "Frame lengths" }) }
                 @if dropped > 0 {
                     p.intro { "The " (foreign(&report.nic.name, 80)) " refuses " (counted(dropped, "frame"))
                         " (" (share(dropped, total)) ") at its usual settings. Lengths are without FCS." }

@@ -1,7 +1,7 @@
 //! How the figures came about, and how to get them again.
 
 use super::format::{count, foreign, turns_or_hides};
-use super::unbroken;
+use super::{STANDARD_INPUT, unbroken};
 use explain::Report;
 use maud::{Markup, html};
 
@@ -64,7 +64,7 @@ pub fn method(report: &Report) -> Markup {
 /// The command that prints this report as JSON. It is meant to be copied, so that a name which a shell or a
 /// terminal could take for something else is not in it.
 fn command(report: &Report) -> String {
-    let files: Option<Vec<String>> = report.source.files.iter().map(|file| quoted(file)).collect();
+    let files: Option<Vec<String>> = report.source.files.iter().map(|file| argument(file)).collect();
     let files = match files {
         Some(files) if (1..=FILES).contains(&files.len()) => files.join(" "),
         _ => "FILE…".to_owned(),
@@ -74,12 +74,14 @@ fn command(report: &Report) -> String {
     format!("rxlane explain {files} --nic {nic} --queues {queues} --cpus {cpus} --json")
 }
 
+/// The argument that stands for a capture.
+fn argument(name: &str) -> Option<String> {
+    if name == STANDARD_INPUT { Some("-".to_owned()) } else { quoted(name) }
+}
+
 /// A word of a POSIX shell command; `None` where quoting does not make it safe to look at or to run.
 fn quoted(word: &str) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./+-:@%=,".contains(c);
-    if word == "-" {
-        return Some(word.to_owned());
-    }
     if word.is_empty() || word.starts_with('-') || word.len() > 200 || word.chars().any(turns_or_hides) {
         return None;
     }
@@ -91,15 +93,15 @@ fn quoted(word: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{argument, quoted};
 
     #[test]
     fn a_name_in_the_command_is_one_word_of_a_shell_or_left_out() {
         assert_eq!(quoted("dump/a-1.pcap.gz").as_deref(), Some("dump/a-1.pcap.gz"));
-        assert_eq!(quoted("-").as_deref(), Some("-"));
+        assert_eq!(argument("standard input").as_deref(), Some("-"));
         assert_eq!(quoted("it's; rm -rf ~").as_deref(), Some(r"'it'\''s; rm -rf ~'"));
         assert_eq!(quoted("$(reboot)").as_deref(), Some("'$(reboot)'"));
-        for unsafe_to_show in ["", "--json", "a\u{202e}gpj.pcap", "a\nb", "a\u{1b}[2J"] {
+        for unsafe_to_show in ["", "-", "--json", "a\u{202e}gpj.pcap", "a\nb", "a\u{1b}[2J"] {
             assert_eq!(quoted(unsafe_to_show), None, "{unsafe_to_show:?}");
         }
     }

@@ -20,6 +20,9 @@ use table::first;
 /// Files that the title names, and link types that the facts name.
 const NAMED: usize = 8;
 
+/// What a capture that is read from standard input is called.
+const STANDARD_INPUT: &str = "standard input";
+
 /// Sentences that lead the page.
 const SENTENCES: usize = 12;
 
@@ -68,7 +71,7 @@ pub fn render(report: &Report) -> String {
 fn title(report: &Report) -> String {
     match report.source.files.as_slice() {
         [] => "No capture".to_owned(),
-        [file] if file == "-" => "Standard input".to_owned(),
+        [file] if file == STANDARD_INPUT => "Standard input".to_owned(),
         [file] => foreign(base_name(file), 120),
         [file, rest @ ..] => {
             let noun = if rest.len() == 1 { "capture" } else { "captures" };
