@@ -216,6 +216,15 @@ fn table_and_hash_fields_are_followed() {
 }
 
 #[test]
+fn one_queue_is_never_called_a_spread() {
+    let directory = TempDir::new().unwrap();
+    let report = json(&["--nic", "rtl8168"], &file(&directory, "a.pcap", &sample("pppoe")));
+    let conclusion = report["conclusion"].to_string();
+    assert!(conclusion.contains("one receive queue"), "{conclusion}");
+    assert!(conclusion.contains("Steering by the inner header would help"), "{conclusion}");
+}
+
+#[test]
 fn text_has_no_colour_in_a_pipe_and_ends_with_the_conclusion() {
     let directory = TempDir::new().unwrap();
     let path = file(&directory, "a.pcap", &sample("pppoe"));

@@ -15,15 +15,16 @@ pub(crate) fn conclude(report: &Report) -> Vec<String> {
     let mut sentences = Vec::new();
     let nic = &report.nic;
     let queues = f64::from(nic.queues);
-    let even = report.imbalance.effective_queues >= EVEN * queues;
+    let even = nic.queues > 1 && report.imbalance.effective_queues >= EVEN * queues;
     let placed: u64 = report.queues.iter().map(|queue| queue.frames).sum();
     if placed == 0 {
         sentences.push(unknown(report));
     } else if nic.queues == 1 {
         sentences.push(format!("The {} has one receive queue here, so one CPU takes every frame.", nic.name));
     } else if even {
+        let which = if nic.unplaced > 0 { "the frames whose queue is known" } else { "this traffic" };
         sentences.push(format!(
-            "The {} spreads this traffic over its {} queues: the busiest takes {:.2} times the mean.",
+            "The {} spreads {which} over its {} queues: the busiest takes {:.2} times the mean.",
             nic.name, nic.queues, report.imbalance.max_over_mean
         ));
     } else {

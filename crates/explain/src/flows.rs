@@ -112,8 +112,8 @@ impl FlowTable {
     /// The direction of `key`, made when it is new.
     #[inline]
     pub fn direction(&mut self, key: &FlowKey) -> &mut Direction {
+        let reverse = usize::from(!key.is_smaller_direction());
         let canonical = key.bidirectional();
-        let reverse = usize::from(canonical != *key);
         let hash = self.hash(&canonical);
         let new = || Flow { key: canonical, directions: Default::default() };
         let (flow, _) = self.parts[part_of(hash)].entry(hash, &canonical, new);
@@ -125,7 +125,7 @@ impl FlowTable {
         let canonical = key.bidirectional();
         let hash = self.hash(&canonical);
         let flow = self.parts[part_of(hash)].find(hash, &canonical)?;
-        Some(&flow.directions[usize::from(canonical != *key)])
+        Some(&flow.directions[usize::from(!key.is_smaller_direction())])
     }
 
     /// All flows, in no order.

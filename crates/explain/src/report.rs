@@ -163,6 +163,12 @@ pub struct Nic {
     pub assumed: bool,
     /// Frames whose queue the profile does not tell.
     pub unplaced: u64,
+    /// Hash key in use, as `ethtool -x` prints it.
+    pub key: String,
+    /// Whether the caller named the key; without one it is Microsoft's verification key.
+    pub key_given: bool,
+    /// Hash types that are enabled; empty where the profile does not say what is hashed.
+    pub hash_types: Vec<&'static str>,
 }
 
 /// A receive queue.

@@ -87,13 +87,17 @@ struct Session {
     tags: u64,
 }
 
+/// Classes remembered beside the index: a capture has a dozen that matter.
+const RECENT: usize = 64;
+
 /// The counts of one worker.
 pub(crate) struct Tally<'a> {
     rules: &'a Rules<'a>,
     file: u32,
     index: Map<Kin, u32>,
     pub groups: Vec<Group>,
-    last: usize,
+    /// The class last seen with each value of [`Class::mix`].
+    recent: [u32; RECENT],
     pub tags: Map<Tags, u64>,
     last_tags: (Tags, u64),
     sessions: Set<Session>,
@@ -123,7 +127,7 @@ impl<'a> Tally<'a> {
             file,
             index: Map::with_hasher(hasher()),
             groups: Vec::new(),
-            last: 0,
+            recent: [0; RECENT],
             tags: Map::with_hasher(hasher()),
             last_tags: (Tags::Few(0), 0),
             sessions: Set::with_hasher(hasher()),
@@ -237,14 +241,17 @@ impl<'a> Tally<'a> {
             code: dissection.pppoe().map(|pppoe| pppoe.code.0),
             ppp: dissection.ppp_protocol().map(|protocol| protocol.0),
         };
-        if self.groups.get(self.last).is_some_and(|group| group.kin == kin) {
-            return self.last;
+        let recent = kin.class.mix() as usize % RECENT;
+        let at = self.recent[recent] as usize;
+        if self.groups.get(at).is_some_and(|group| group.kin == kin) {
+            return at;
         }
-        self.last = match self.index.get(&kin) {
+        let at = match self.index.get(&kin) {
             Some(at) => *at as usize,
             None => self.new_group(kin, dissection),
         };
-        self.last
+        self.recent[recent] = at as u32;
+        at
     }
 
     #[cold]

@@ -48,18 +48,23 @@ pub fn lookup(name: &str) -> Result<Profile, LookupError> {
         _ => (name, None),
     };
     let is_path = device.contains('/') || device.ends_with(".toml");
-    let profile = if is_path { Profile::read(Path::new(device))? } else { by_name(device)?.clone() };
+    let profile = if is_path { Profile::read(Path::new(device))? } else { by_name(device)? };
     Ok(match mode {
         Some(mode) => profile.with_mode(mode)?,
         None => profile,
     })
 }
 
-fn by_name(name: &str) -> Result<&'static Profile, LookupError> {
+fn by_name(name: &str) -> Result<Profile, LookupError> {
+    // The file of that name alone, where there is one: reading all of them takes milliseconds.
+    if let Some((stem, text)) = FILES.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
+        return Ok(Profile::parse(&format!("{stem}.toml"), stem, text)?);
+    }
     let profiles = builtin()?;
-    let exact = profiles.iter().find(|profile| profile.device().eq_ignore_ascii_case(name));
-    let found = exact.or_else(|| profiles.iter().find(|profile| profile.is_called(name)));
-    found.ok_or_else(|| LookupError::Unknown { name: name.to_owned(), near: near_names(profiles, name) })
+    let found = profiles.iter().find(|profile| profile.is_called(name));
+    found
+        .cloned()
+        .ok_or_else(|| LookupError::Unknown { name: name.to_owned(), near: near_names(profiles, name) })
 }
 
 fn near_names(profiles: &[Profile], name: &str) -> Vec<String> {

@@ -99,6 +99,7 @@ pub struct Receiver {
     unmatched: Option<Unmatched>,
     queues: u16,
     key: HashKey,
+    key_given: bool,
 }
 
 impl Receiver {
@@ -126,7 +127,8 @@ impl Receiver {
             Some("queue-0") => Some(Unmatched::QueueZero),
             _ => None,
         };
-        Ok(Receiver { profile, unit, table, unmatched, queues, key })
+        let key_given = setup.key.is_some();
+        Ok(Receiver { profile, unit, table, unmatched, queues, key, key_given })
     }
 
     /// The device.
@@ -142,6 +144,16 @@ impl Receiver {
     /// The hash key in use.
     pub const fn key(&self) -> &HashKey {
         &self.key
+    }
+
+    /// Whether the caller named the key.
+    pub const fn key_given(&self) -> bool {
+        self.key_given
+    }
+
+    /// The enabled hash types; none where the profile does not say what is hashed.
+    pub fn hash_types(&self) -> impl Iterator<Item = HashType> {
+        self.unit.iter().flat_map(|unit| unit.types().iter())
     }
 
     /// The indirection table; `None` where the device has none that chooses the queue.

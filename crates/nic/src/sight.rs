@@ -46,6 +46,12 @@ impl Class {
         }
     }
 
+    /// A few bits that mostly differ between classes, at next to no cost.
+    #[inline(always)]
+    pub const fn mix(&self) -> u32 {
+        self.stack.mix() ^ self.extensions.bits() as u32 ^ ((self.fragment as u32) << 5)
+    }
+
     /// The headers.
     pub const fn stack(&self) -> Stack {
         self.stack

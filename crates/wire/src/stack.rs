@@ -138,6 +138,12 @@ impl Stack {
         }
     }
 
+    /// Some bits of the words and the number of tags: a hash that is cheap rather than good.
+    #[inline(always)]
+    pub const fn mix(&self) -> u32 {
+        (self.words.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u32 ^ self.tags as u32
+    }
+
     /// Number of VLAN tags.
     #[inline(always)]
     pub const fn tags(&self) -> u16 {

@@ -32,10 +32,17 @@ pub fn method(report: &Report) -> Markup {
                 dt { "The hash" }
                 dd {
                     "The Toeplitz hash of receive-side scaling over the fields of the frame's hash type; the "
-                    "indirection table then names the queue. The key is the one given with " code { "--key" }
-                    ", or else Microsoft's verification key, under which every hash can be checked by hand. Most "
-                    "drivers pick a random key at boot: which queue a flow gets then differs, how evenly many "
-                    "flows spread does not."
+                    "indirection table then names the queue. "
+                    @if !report.nic.hash_types.is_empty() {
+                        "Enabled here: " (report.nic.hash_types.join(", ")) ". "
+                    }
+                    @if report.nic.key_given {
+                        "The key was given with " code { "--key" } "."
+                    } @else {
+                        "The key is Microsoft's verification key, under which every hash can be checked by "
+                        "hand. Most drivers pick a random key at boot: which queue a flow gets then differs, "
+                        "how evenly many flows spread does not."
+                    }
                 }
                 dt { "Inner-header steering" }
                 dd {
@@ -54,8 +61,8 @@ pub fn method(report: &Report) -> Markup {
                     "distribution is worth."
                 }
             }
-            p { "The same figures for programs (with " code { "--key" } ", " code { "--reta" } " and "
-                code { "--hash-fields" } " where they were given):" }
+            p { "The same figures for programs (with " code { "--reta" } " and " code { "--hash-fields" }
+                " where they were given):" }
             pre { code { (unbroken(&command(report))) } }
         }
     }
@@ -71,7 +78,8 @@ fn command(report: &Report) -> String {
     };
     let nic = quoted(&report.nic.name).unwrap_or_else(|| "NIC".to_owned());
     let (queues, cpus) = (report.nic.queues, report.steered.cpus);
-    format!("rxlane explain {files} --nic {nic} --queues {queues} --cpus {cpus} --json")
+    let key = if report.nic.key_given { format!(" --key {}", report.nic.key) } else { String::new() };
+    format!("rxlane explain {files} --nic {nic} --queues {queues} --cpus {cpus}{key} --json")
 }
 
 /// The argument that stands for a capture.
