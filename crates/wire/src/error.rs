@@ -153,12 +153,11 @@ pub enum Rule {
     Undefined,
     /// The value `found` must be a multiple of `limit`.
     NotMultiple,
-    /// The header may only stand directly behind the IPv6 header (RFC 8200 section 4.1).
+    /// The header may not stand here: hop-by-hop options behind another extension header (RFC 8200
+    /// section 4.1), a fragment header in a jumbogram (RFC 2675 section 3).
     OutOfPlace,
     /// A one-octet protocol field (RFC 1661 section 6.5), which PPPoE forbids (RFC 2516 section 7).
     Compressed,
-    /// Octets follow that no field accounts for: `found` where `limit` are accounted for.
-    Trailing,
 }
 
 /// Whether a frame lacks octets or contradicts itself.
@@ -228,9 +227,8 @@ impl fmt::Display for Error {
             Rule::MustBe => write!(f, "{field} {found} where only {limit} is defined"),
             Rule::Undefined => write!(f, "{field} {found:#x} is undefined"),
             Rule::NotMultiple => write!(f, "{field} {found} is not a multiple of {limit}"),
-            Rule::OutOfPlace => f.write_str("stands behind another extension header"),
+            Rule::OutOfPlace => f.write_str("may not stand behind the headers before it"),
             Rule::Compressed => write!(f, "compressed {field} {found:#04x}, which PPPoE forbids"),
-            Rule::Trailing => write!(f, "{} octets follow the {field}", found.saturating_sub(limit)),
         }
     }
 }
@@ -268,7 +266,6 @@ impl fmt::Display for Reason {
             Rule::NotMultiple => write!(f, "{layer} {field} not a multiple"),
             Rule::OutOfPlace => write!(f, "{layer} {field} out of place"),
             Rule::Compressed => write!(f, "{layer} {field} compressed"),
-            Rule::Trailing => write!(f, "{layer} {field} followed by unaccounted octets"),
         }
     }
 }

@@ -294,6 +294,19 @@ mod jumbograms {
     }
 
     #[test]
+    fn it_has_no_fragment_header() {
+        let option = jumbo_payload_option(70_024);
+        let fragment = Fragment { next_header: IpProtocol::UDP, offset: 0, more: true, identification: 1 };
+        let frame = Built::payload("", 70_000)
+            .wrap(Layer::Udp, &Udp { length: 0, ..udp() })
+            .wrap(Layer::Fragment, &fragment)
+            .wrap(Layer::HopByHop, &HopByHop { next_header: IpProtocol::FRAGMENT, options: &option })
+            .wrap(Layer::Ipv6, &ipv6(IpProtocol::HOP_BY_HOP))
+            .ethernet(EtherType::IPV6);
+        assert_eq!(defect(&frame.octets), Some((Layer::Fragment, Field::Header, Rule::OutOfPlace)));
+    }
+
+    #[test]
     fn a_length_of_zero_needs_the_option() {
         let header = HopByHop { next_header: IpProtocol::UDP, options: &PADDING };
         let frame = Built::payload("", 50)

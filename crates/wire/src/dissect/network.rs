@@ -131,6 +131,7 @@ impl Walk<'_> {
     /// the place among fragments. Each header is at least eight octets, so the packet bounds the walk.
     fn extension_chain(&mut self, mut next: IpProtocol, mut place: Fragment) -> (bool, IpProtocol, Fragment) {
         let start = self.at;
+        let mut jumbogram = false;
         while let Some(kind) = Kind::of(next) {
             if kind == Kind::HopByHop && self.at != start {
                 self.note(Error::new(Layer::HopByHop, Field::Header, Rule::OutOfPlace, 0, 0));
@@ -144,6 +145,11 @@ impl Walk<'_> {
                 }
             };
             self.extension(&header);
+            jumbogram |= matches!(header.jumbo_payload(), Ok(Some(_)));
+            if jumbogram && kind == Kind::Fragment {
+                // RFC 2675 section 3: a jumbogram has no fragment header.
+                self.note(Error::new(Layer::Fragment, Field::Header, Rule::OutOfPlace, 0, 0));
+            }
             next = header.next_header();
             self.at += header.octets.len();
             if kind == Kind::Fragment {
