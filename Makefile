@@ -13,7 +13,7 @@ FUZZ_TARGETS = capture_reader dissect encapsulation_text explain ipv6_extensions
 help:
 	@echo 'make demo         see rxlane work: a PPPoE sample, explained'
 	@echo 'make test         run all tests (RXLANE_CAPTURES=FOLDER adds captures of your own)'
-	@echo 'make install      install the program into PREFIX ($(PREFIX))'
+	@echo 'make install      install the program, man pages and completions into PREFIX ($(PREFIX))'
 	@echo 'make deps         root, Debian: install what the targets below need besides Rust'
 	@echo 'make check        everything that continuous integration runs'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
@@ -68,5 +68,5 @@ deps:
 	.ci/deps
 
 install:
-	$(CARGO) build --release --locked -p rxlane
+	$(CARGO) build --release --quiet --locked -p rxlane
 	.ci/install '$(DESTDIR)$(PREFIX)'
