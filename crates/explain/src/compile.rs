@@ -181,6 +181,9 @@ fn bad(tally: &Tally<'_>, files: &[String]) -> Bad {
             wire::Class::Truncated => bad.truncated += defect.frames,
             wire::Class::Malformed => bad.malformed += defect.frames,
         }
+        if reason.rule == wire::error::Rule::CaptureCut {
+            bad.cut_by_capture += defect.frames;
+        }
         let (file, frame) = defect.first;
         let file = files.get(file as usize).cloned().unwrap_or_default();
         bad.reasons.insert(reason.to_string(), defect.frames);

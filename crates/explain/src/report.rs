@@ -135,6 +135,8 @@ pub struct Bad {
     pub truncated: u64,
     /// A field contradicts its specification.
     pub malformed: u64,
+    /// Of the truncated frames, those of which only the capture kept too little (`tcpdump -s`).
+    pub cut_by_capture: u64,
     /// Frames by reason.
     pub reasons: BTreeMap<String, u64>,
     /// The first frame with each reason.

@@ -181,6 +181,10 @@ fn bad(out: &mut Output, report: &Report) -> io::Result<()> {
             share(**frames, total)
         )?;
     }
+    if report.bad.cut_by_capture > 0 {
+        let frames = grouped(report.bad.cut_by_capture);
+        writeln!(out, "  The capture kept too little of {frames} frames; `tcpdump -s 256` keeps enough.")?;
+    }
     more(out, reasons.len())
 }
 

@@ -149,6 +149,7 @@ pub fn usual() -> Report {
     report.bad = Bad {
         truncated: 3,
         malformed: 1,
+        cut_by_capture: 0,
         reasons: map(&[("ipv4: total length exceeds the frame", 3), ("pppoe: version is not 1", 1)]),
         first: [("ipv4: total length exceeds the frame", 8_812), ("pppoe: version is not 1", 91_004)]
             .map(|(reason, frame)| {
