@@ -1,0 +1,74 @@
+//! The commands around the product: demo, man pages, completions, help, exit codes.
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+fn rxlane() -> Command {
+    Command::cargo_bin("rxlane").unwrap()
+}
+
+fn stdout(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn demo_shows_queue_0_and_writes_captures_and_page() {
+    let directory = TempDir::new().unwrap();
+    let text = stdout(rxlane().arg("demo").current_dir(directory.path()));
+    let section = |number: u32| {
+        let from = text.find(&format!("\n{number}. ")).expect("a numbered part");
+        let part = &text[from + 1..];
+        part.find("\n\n").map_or(part, |to| &part[..to]).to_owned()
+    };
+    assert!(section(2).contains("100.0 %") && section(2).contains("1.00 effective queues of 4"), "{text}");
+    assert!(!section(3).contains("100.0 %"), "{text}");
+    assert!(!section(4).contains("100.0 %"), "{text}");
+    for file in ["pppoe.pcap", "untagged.pcap", "pppoe.html"] {
+        let size = std::fs::metadata(directory.path().join("rxlane-demo").join(file)).unwrap().len();
+        assert!(size > 10_000, "{file}: {size} bytes");
+    }
+}
+
+#[test]
+fn demo_says_where_it_cannot_write() {
+    let directory = TempDir::new().unwrap();
+    std::fs::write(directory.path().join("taken"), b"").unwrap();
+    let output =
+        rxlane().args(["demo", "--directory", "taken"]).current_dir(directory.path()).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
+    assert!(error.contains("taken") && error.contains("--directory"), "{error}");
+}
+
+#[test]
+fn every_command_has_a_man_page_and_every_shell_completions() {
+    let directory = TempDir::new().unwrap();
+    stdout(rxlane().arg("man").arg(directory.path()));
+    for command in ["", "-explain", "-nics", "-rss-hash", "-gen", "-demo"] {
+        let page = std::fs::read_to_string(directory.path().join(format!("rxlane{command}.1"))).unwrap();
+        assert!(page.contains(".SH"), "rxlane{command}.1");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(stdout(rxlane().args(["completions", shell])).contains("explain"), "{shell}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_exit_2() {
+    for arguments in [vec![], vec!["frobnicate"], vec!["explain"], vec!["explain", "--frobnicate", "x"]] {
+        let output = rxlane().args(&arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_names_every_option_in_words() {
+    for command in ["demo", "explain", "gen", "nics", "rss", "man", "completions"] {
+        let help = stdout(rxlane().args([command, "--help"]));
+        assert!(help.contains("Usage: rxlane"), "{command}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{command}:\n{help}");
+    }
+}
