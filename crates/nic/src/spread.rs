@@ -389,8 +389,10 @@ mod tests {
         assert_eq!(word("i219", "tcp"), "no");
         assert_eq!(word("82574", "tcp"), "mode");
         assert_eq!(word("82574", "pppoe"), "no");
-        assert_eq!(word("82599", "qinq"), "mode");
+        assert_eq!(word("82599", "qinq"), "no");
         assert_eq!(word("x710", "qinq"), "unknown");
+        assert_eq!(word("x710", "8100.8100"), "no");
+        assert_eq!(word("x710", "pppoe"), "mode");
     }
 
     #[test]

@@ -148,13 +148,23 @@ fn i210_double_vlan_mode_turns_it_round() {
     assert_eq!((fate.why, landing.queue), (Why::Header(schema::PPPOE), Some(0)));
 }
 
-/// NTT: no RSS for stacked frames on an 82599. Where they go instead, nobody read.
+/// NTT: no RSS for stacked frames on an 82599. Snabb's driver and DPDK's test plan: what is not hashed goes to
+/// queue 0, also where the table does not name it. DPDK's guide: nor does double-VLAN mode hash them.
 #[test]
 fn the_82599_does_not_hash_stacked_frames() {
-    let receiver = receiver("82599", &Setup::default());
-    let (fate, landing) = land(&receiver, &frame(&[0x8100, 0x8100], 0x0800, &tcp()));
-    assert_eq!((fate.sight, landing.hash_type, landing.queue), (Sight::Nothing, HashType::None, None));
-    assert_eq!(land(&receiver, &frame(&[0x8100], 0x0800, &tcp())).1.hash_type, HashType::TcpIpv4);
+    let stacked = [frame(&[0x8100, 0x8100], 0x0800, &tcp()), frame(&[0x88a8, 0x8100], 0x0800, &tcp())];
+    for table in [None, Some(vec![3; 128])] {
+        let setup = Setup { queues: Some(4), table, ..Setup::default() };
+        for nic in ["82599", "82599+double-vlan", "x540", "x540+double-vlan"] {
+            for octets in &stacked {
+                let (fate, landing) = land(&receiver(nic, &setup), octets);
+                let expected = (Sight::Nothing, HashType::None, Some(0));
+                assert_eq!((fate.sight, landing.hash_type, landing.queue), expected, "{nic}");
+            }
+        }
+    }
+    let usual = receiver("82599", &Setup::default());
+    assert_eq!(land(&usual, &frame(&[0x8100], 0x0800, &tcp())).1.hash_type, HashType::TcpIpv4);
 }
 
 /// NTT, sizes without FCS: e1000e drops above 1518; ixgbe above 1518 behind 0x8100 and above 1514 otherwise,
@@ -183,6 +193,29 @@ fn unknown_claims_give_unknown_landings() {
     assert_eq!((fate.sight, landing.queue), (Sight::Unknown, None));
     assert_eq!(fate.why, Why::Lacks(schema::TAGS_THROUGH));
     assert_eq!(fate.why.to_string(), "the profile does not say: tag stacks seen through");
+}
+
+/// X710: frames without an IP hash type are hashed by their EtherType, so that the queue is the key's choice;
+/// the PPPoE package lets UDP inside PPPoE be hashed by its addresses and ports (LaHaise, intel-wired-lan).
+#[test]
+fn x710_pppoe_is_on_one_unnamed_queue_until_the_package_is_loaded() {
+    let inner = frame(&[], 0x8864, &pppoe(&ipv4(17, 0x4000, &[])));
+    let (fate, landing) = land(&receiver("x710", &Setup::default()), &inner);
+    assert_eq!((fate.why, landing.queue), (Why::Header(schema::PPPOE), None));
+    let (fate, _) = land(&receiver("x710+ddp-pppoe", &Setup::default()), &inner);
+    assert_eq!(fate.sight, Sight::Transport);
+    let qinq = frame(&[0x8100, 0x8100], 0x0800, &tcp());
+    assert_eq!(land(&receiver("x710", &Setup::default()), &qinq).0.sight, Sight::Nothing);
+}
+
+/// The firmware interface of bnxt: the default ring, which is ring 0, takes what no RSS rule matches.
+#[test]
+fn bnxt_unhashed_frames_are_on_queue_0_whatever_the_table() {
+    for table in [None, Some(vec![3; 128])] {
+        let setup = Setup { queues: Some(4), table, ..Setup::default() };
+        let (_, landing) = land(&receiver("bnxt", &setup), &frame(&[], 0x0806, &[0; 28]));
+        assert_eq!(landing, Landing { hash_type: HashType::None, hash: 0, queue: Some(0) });
+    }
 }
 
 /// The E810's PPPoE is hashed once the comms package is loaded, by the inner ports.
