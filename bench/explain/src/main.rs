@@ -137,7 +137,8 @@ fn compare(
             let mut run = contender.run(if contender.slice { &slice } else { &whole })?;
             let mut size = whole_mb;
             if contender.slice {
-                run.seconds -= contender.run(&empty)?.seconds;
+                let start = contender.run(&empty)?;
+                (run.seconds, run.cpu) = (run.seconds - start.seconds, run.cpu - start.cpu);
                 size = slice_mb;
             }
             if round > 0 {
