@@ -5,10 +5,10 @@ use crate::flows::{Direction, NO_QUEUE};
 use crate::report::*;
 use crate::tally::{Count, EXTENSION_KINDS, Group, Tally};
 use crate::{Options, TOP_FLOWS};
-use nic::{Class, Profile, Receiver, Sight};
+use nic::{Profile, Receiver, Sight};
 use rss::HashType;
 use std::collections::BTreeMap;
-use wire::{FlowKey, Fragment, Word};
+use wire::{FlowKey, Fragment};
 
 /// Fills a report, whose source is already told, from what was counted.
 pub(crate) fn compile(
@@ -89,7 +89,7 @@ fn why(group: &Group) -> String {
 fn stacks(tally: &Tally<'_>, profile: &Profile) -> Vec<StackRow> {
     let mut by_stack: BTreeMap<String, Vec<&Group>> = BTreeMap::new();
     for group in &tally.groups {
-        by_stack.entry(group.kin.class.stack().to_string()).or_default().push(group);
+        by_stack.entry(group.shape.stack().to_string()).or_default().push(group);
     }
     let mut rows: Vec<StackRow> = by_stack
         .into_iter()
@@ -144,25 +144,21 @@ fn tags(tally: &Tally<'_>, frames: u64) -> Vec<TagRow> {
 fn pppoe(tally: &Tally<'_>) -> Pppoe {
     let mut pppoe = Pppoe { sessions: tally.sessions(), ..Pppoe::default() };
     for group in &tally.groups {
-        if let Some(code) = group.kin.code {
-            *pppoe.codes.entry(wire::pppoe::Code(code).to_string()).or_default() += group.count.frames;
+        if let Some(code) = group.shape.pppoe_code() {
+            *pppoe.codes.entry(code.to_string()).or_default() += group.count.frames;
         }
-        if let Some(ppp) = group.kin.ppp {
-            *pppoe.ppp.entry(format!("{ppp:#06x}")).or_default() += group.count.frames;
+        if let Some(ppp) = group.shape.ppp_protocol() {
+            *pppoe.ppp.entry(format!("{:#06x}", ppp.0)).or_default() += group.count.frames;
         }
     }
     pppoe
 }
 
-fn is_ipv6(class: &Class) -> bool {
-    class.stack().distinct_words().find(|word| matches!(word, Word::Ipv4 | Word::Ipv6)) == Some(Word::Ipv6)
-}
-
 fn fragments(tally: &Tally<'_>) -> Fragments {
     let mut fragments = Fragments::default();
     for group in &tally.groups {
-        let class = &group.kin.class;
-        let counter = match (class.fragment(), is_ipv6(class)) {
+        let shape = &group.shape;
+        let counter = match (shape.fragment(), shape.is_ipv6()) {
             (Fragment::None, _) => continue,
             (Fragment::First, false) => &mut fragments.ipv4_first,
             (Fragment::Later, false) => &mut fragments.ipv4_later,
@@ -221,7 +217,7 @@ fn admission(tally: &Tally<'_>) -> Admission {
             continue;
         }
         let Count { frames, bytes } = group.refused;
-        let stack = group.kin.class.stack().to_string();
+        let stack = group.shape.stack().to_string();
         let same = |row: &&mut Dropped| row.stack == stack && row.limit == limit;
         match admission.dropped.iter_mut().find(same) {
             Some(row) => {

@@ -9,9 +9,9 @@ use crate::steering::{BUCKETS, Fields, Steering};
 use capture::{Batch, Frame, LinkType};
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
-use nic::{Class, Fate, Landing, Receiver};
+use nic::{Fate, Landing, Receiver};
 use wire::extension::Kind;
-use wire::{Dissection, FlowKey, Link, Reason, Word, dissect};
+use wire::{Dissection, FlowKey, Link, Reason, Shape, dissect};
 
 pub(crate) type Map<K, V> = HashMap<K, V, RandomState>;
 pub(crate) type Set<K> = HashSet<K, RandomState>;
@@ -43,17 +43,9 @@ impl Count {
     }
 }
 
-/// What decides everything about a frame but its addresses, tags and size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Kin {
-    pub class: Class,
-    pub code: Option<u8>,
-    pub ppp: Option<u16>,
-}
-
-/// A class of frames and its counts.
+/// Frames of one shape, and their counts.
 pub(crate) struct Group {
-    pub kin: Kin,
+    pub shape: Shape,
     pub fate: Fate,
     pub fields: Fields,
     pub count: Count,
@@ -82,26 +74,43 @@ pub(crate) enum Tags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Session {
     id: u16,
-    macs: [[u8; 6]; 2],
+    /// Destination and source address as they stand in the frame.
+    macs: [u8; 12],
     /// Hash of the tags: sessions of two subscribers behind one concentrator port differ in them.
     tags: u64,
 }
 
-/// Classes remembered beside the index: a capture has a dozen that matter.
+impl Session {
+    /// The same for both directions.
+    fn canonical(mut self) -> Session {
+        let (destination, source) = self.macs.split_at_mut(6);
+        if destination > source {
+            destination.swap_with_slice(source);
+        }
+        // An address of zeros is nobody's: an anonymised capture, where the other one says no more.
+        if destination.iter().all(|octet| *octet == 0) {
+            self.macs = [0; 12];
+        }
+        self
+    }
+}
+
+/// Shapes and sessions remembered beside their tables: a capture has a dozen shapes that matter.
 const RECENT: usize = 64;
 
 /// The counts of one worker.
 pub(crate) struct Tally<'a> {
     rules: &'a Rules<'a>,
     file: u32,
-    index: Map<Kin, u32>,
+    index: Map<Shape, u32>,
     pub groups: Vec<Group>,
-    /// The class last seen with each value of [`Class::mix`].
+    /// The shape last seen with each value of [`Shape::mix`].
     recent: [u32; RECENT],
     pub tags: Map<Tags, u64>,
     last_tags: (Tags, u64),
     sessions: Set<Session>,
-    last_session: Option<Session>,
+    /// Sessions seen of late, as they stood in the frame.
+    recent_sessions: [Option<Session>; RECENT],
     pub flows: FlowTable,
     /// Flow directions seen on further queues than their first one.
     pub strays: Set<(FlowKey, u16)>,
@@ -131,7 +140,7 @@ impl<'a> Tally<'a> {
             tags: Map::with_hasher(hasher()),
             last_tags: (Tags::Few(0), 0),
             sessions: Set::with_hasher(hasher()),
-            last_session: None,
+            recent_sessions: [None; RECENT],
             flows: FlowTable::new(hasher()),
             strays: Set::with_hasher(hasher()),
             queues: vec![Count::default(); queues],
@@ -236,32 +245,28 @@ impl<'a> Tally<'a> {
 
     #[inline]
     fn group(&mut self, dissection: &Dissection) -> usize {
-        let kin = Kin {
-            class: Class::of(dissection),
-            code: dissection.pppoe().map(|pppoe| pppoe.code.0),
-            ppp: dissection.ppp_protocol().map(|protocol| protocol.0),
-        };
-        let recent = kin.class.mix() as usize % RECENT;
+        let shape = dissection.shape();
+        let recent = shape.mix() as usize % RECENT;
         let at = self.recent[recent] as usize;
-        if self.groups.get(at).is_some_and(|group| group.kin == kin) {
+        if self.groups.get(at).is_some_and(|group| group.shape == *shape) {
             return at;
         }
-        let at = match self.index.get(&kin) {
+        let at = match self.index.get(shape) {
             Some(at) => *at as usize,
-            None => self.new_group(kin, dissection),
+            None => self.new_group(*shape, dissection),
         };
         self.recent[recent] = at as u32;
         at
     }
 
     #[cold]
-    fn new_group(&mut self, kin: Kin, dissection: &Dissection) -> usize {
-        let fate = self.rules.receiver.fate(&kin.class, dissection);
+    fn new_group(&mut self, shape: Shape, dissection: &Dissection) -> usize {
+        let fate = self.rules.receiver.fate(dissection);
         // A frame that is not hashed lands where all of its class do.
         let landing =
             (fate.hash_type == rss::HashType::None).then(|| self.rules.receiver.land(&fate, &[], dissection));
         let group = Group {
-            kin,
+            shape,
             fate,
             fields: Fields::of(dissection),
             count: Count::default(),
@@ -269,7 +274,7 @@ impl<'a> Tally<'a> {
             largest: 0,
             landing,
         };
-        self.index.insert(kin, self.groups.len() as u32);
+        self.index.insert(shape, self.groups.len() as u32);
         self.groups.push(group);
         self.groups.len() - 1
     }
@@ -310,19 +315,14 @@ impl<'a> Tally<'a> {
         if pppoe.code != wire::pppoe::Code::SESSION {
             return;
         }
-        let macs = match data.first_chunk::<12>() {
-            Some(&[a, b, c, d, e, f, g, h, i, j, k, l]) if dissection.stack().contains(Word::Eth) => {
-                let mut macs = [[a, b, c, d, e, f], [g, h, i, j, k, l]];
-                macs.sort_unstable();
-                // An address of zeros is nobody's: an anonymised capture, where the other one says no more.
-                if macs[0] == [0; 6] { [[0; 6]; 2] } else { macs }
-            }
-            _ => [[0; 6]; 2],
-        };
+        let with_macs = data.first_chunk().filter(|_| dissection.shape().starts_with_ethernet());
+        let macs = with_macs.copied().unwrap_or_default();
         let session = Session { id: pppoe.session, macs, tags };
-        if self.last_session != Some(session) {
-            self.last_session = Some(session);
-            self.sessions.insert(session);
+        let [.., last] = macs;
+        let recent = &mut self.recent_sessions[usize::from(session.id ^ u16::from(last)) % RECENT];
+        if *recent != Some(session) {
+            *recent = Some(session);
+            self.sessions.insert(session.canonical());
         }
     }
 
@@ -368,7 +368,7 @@ impl<'a> Tally<'a> {
 
     fn absorb(&mut self, other: Tally<'a>) {
         for group in other.groups {
-            match self.index.get(&group.kin) {
+            match self.index.get(&group.shape) {
                 Some(at) => {
                     let into = &mut self.groups[*at as usize];
                     into.count.merge(group.count);
@@ -376,7 +376,7 @@ impl<'a> Tally<'a> {
                     into.largest = into.largest.max(group.largest);
                 }
                 None => {
-                    self.index.insert(group.kin, self.groups.len() as u32);
+                    self.index.insert(group.shape, self.groups.len() as u32);
                     self.groups.push(group);
                 }
             }

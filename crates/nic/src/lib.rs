@@ -12,7 +12,7 @@
 //! * [`spread`]: would a device spread such traffic, by default or in one of its modes?
 //!
 //! ```
-//! use rxlane_nic::{Class, Receiver, Setup, lookup};
+//! use rxlane_nic::{Receiver, Setup, lookup};
 //! use wire::{Link, dissect};
 //!
 //! // PPPoE session 1, PPP protocol 0x0021 (RFC 2516, RFC 1332), IPv4, TCP.
@@ -22,7 +22,7 @@
 //!
 //! let i210 = Receiver::new(lookup("i210")?, &Setup::default())?;
 //! let dissection = dissect(Link::Ethernet, &frame, frame.len());
-//! let fate = i210.fate(&Class::of(&dissection), &dissection);
+//! let fate = i210.fate(&dissection);
 //! assert_eq!(fate.why.to_string(), "the parser stops at the PPPoE header");
 //! assert_eq!(i210.land(&fate, &frame, &dissection).queue, Some(0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -63,4 +63,4 @@ pub use load::ProfileError;
 pub use profile::{Knob, KnobValue, Mode, ModeError, Profile};
 pub use receiver::{Fate, Landing, Receiver, Setup, SetupError};
 pub use schema::{Key, Stage};
-pub use sight::{Class, Sight, Why};
+pub use sight::{Sight, Why};

@@ -1,13 +1,13 @@
 //! A device as it is set up on one machine: which queue each frame lands on, and which frames are let in.
 
 use crate::schema::{self, Key};
-use crate::sight::{self, Class, Sight, Why};
+use crate::sight::{self, Sight, Why};
 use crate::{Profile, Value};
 use rss::{
     FlowHash, HashFields, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, TableError,
     TableShape, UnitError, Unmatched,
 };
-use wire::{Dissection, IpVersion};
+use wire::{Dissection, IpVersion, Shape};
 
 /// Queues that are assumed where neither the caller nor the profile says fewer: a quad-core router's.
 pub const USUAL_QUEUES: u16 = 4;
@@ -67,7 +67,7 @@ pub struct Landing {
     pub queue: Option<u16>,
 }
 
-/// What happens to all frames of a class.
+/// What happens to all frames of a shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fate {
     /// How far the parser comes.
@@ -78,7 +78,7 @@ pub struct Fate {
     pub hash_type: HashType,
     /// The longest frame let in, octets without FCS; `None` where the profile does not say.
     pub longest: Option<u32>,
-    /// The input of the hash, where it is a prefix of the flow key for every frame of the class.
+    /// The input of the hash, where it is a prefix of the flow key for every frame of the shape.
     prefix: Option<Prefix>,
 }
 
@@ -161,16 +161,17 @@ impl Receiver {
         self.table.as_ref().ok()
     }
 
-    /// What happens to frames of the class of `dissection`.
-    pub fn fate(&self, class: &Class, dissection: &Dissection) -> Fate {
-        let (mut sight, mut why) = sight::sight(&self.profile, class);
+    /// What happens to frames of the shape of `dissection`.
+    pub fn fate(&self, dissection: &Dissection) -> Fate {
+        let shape = dissection.shape();
+        let (mut sight, mut why) = sight::sight(&self.profile, shape);
         let mut hash_type = HashType::None;
         let mut prefix = None;
         match (sight, &self.unit) {
             (Sight::Transport | Sight::Addresses, Some(unit)) => {
                 if let Some(packet) = packet(sight, dissection, &[]) {
                     hash_type = unit.choose(&packet);
-                    prefix = hashed_prefix(unit, &packet, hash_type, class);
+                    prefix = hashed_prefix(unit, &packet, hash_type, shape);
                 }
             }
             (Sight::Transport | Sight::Addresses, None) => {
@@ -178,10 +179,10 @@ impl Receiver {
             }
             _ => {}
         }
-        Fate { sight, why, hash_type, longest: self.longest(class), prefix }
+        Fate { sight, why, hash_type, longest: self.longest(shape), prefix }
     }
 
-    /// Where `frame` lands, whose class has this fate.
+    /// Where `frame` lands, whose shape has this fate.
     #[inline]
     pub fn land(&self, fate: &Fate, frame: &[u8], dissection: &Dissection) -> Landing {
         let nowhere = Landing { hash_type: HashType::None, hash: 0, queue: None };
@@ -211,8 +212,8 @@ impl Receiver {
         }
     }
 
-    fn longest(&self, class: &Class) -> Option<u32> {
-        let tpids = class.tpids();
+    fn longest(&self, shape: &Shape) -> Option<u32> {
+        let tpids = sight::tpids(shape);
         let allowed = match self.profile.ints(schema::TAG_ALLOWANCE) {
             Some(allowed) => tpids.first().is_none_or(|outer| allowed.contains(&u64::from(*outer))),
             None => true,
@@ -241,14 +242,14 @@ fn packet(sight: Sight, dissection: &Dissection, frame: &[u8]) -> Option<Packet>
     })
 }
 
-/// `None` where the frames of the class may need more than the flow key: selected fields, or addresses that
+/// `None` where the frames of the shape may need more than the flow key: selected fields, or addresses that
 /// an Ex type takes from extension headers.
-fn hashed_prefix(unit: &HashUnit, packet: &Packet, hash_type: HashType, class: &Class) -> Option<Prefix> {
+fn hashed_prefix(unit: &HashUnit, packet: &Packet, hash_type: HashType, shape: &Shape) -> Option<Prefix> {
     let usual = match hash_type.has_ports() {
         true => HashFields::ADDRESSES_AND_PORTS,
         false => HashFields::ADDRESSES,
     };
-    let replaced = hash_type.is_ex() && class.has_extensions();
+    let replaced = hash_type.is_ex() && !shape.extensions().is_empty();
     if hash_type == HashType::None || unit.fields(hash_type) != usual || replaced {
         return None;
     }
@@ -397,7 +398,7 @@ mod tests {
     fn land(receiver: &Receiver, frame: &[u8]) -> (Fate, Landing) {
         let dissection = dissect(Link::Ethernet, frame, frame.len());
         assert!(dissection.error().is_none(), "{:?}", dissection.error());
-        let fate = receiver.fate(&Class::of(&dissection), &dissection);
+        let fate = receiver.fate(&dissection);
         let landing = receiver.land(&fate, frame, &dissection);
         (fate, landing)
     }

@@ -3,86 +3,8 @@
 use crate::Profile;
 use crate::schema::{self, Key};
 use std::fmt;
-use wire::ethernet::EtherType;
 use wire::extension::Kind;
-use wire::{Dissection, Fragment, Stack, Word};
-
-/// Everything about a frame that decides what a parser makes of it. Frames of one class share hash type,
-/// reason and, where they are not hashed, the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Class {
-    stack: Stack,
-    tpids: u32,
-    extensions: wire::dissect::Extensions,
-    fragment: Fragment,
-    bits: u8,
-}
-
-const OPTIONS: u8 = 1;
-const SNAP: u8 = 2;
-const FLOW: u8 = 4;
-const PORTS: u8 = 8;
-
-impl Class {
-    /// The class of a dissected frame.
-    #[inline]
-    pub fn of(dissection: &Dissection) -> Class {
-        let mut bits = 0;
-        if dissection.has_ipv4_options() {
-            bits |= OPTIONS;
-        }
-        if dissection.is_snap() {
-            bits |= SNAP;
-        }
-        if let Some(flow) = dissection.flow() {
-            bits |= if flow.has_ports() { FLOW | PORTS } else { FLOW };
-        }
-        Class {
-            stack: dissection.stack(),
-            tpids: dissection.tpids(),
-            extensions: dissection.extensions(),
-            fragment: dissection.fragment(),
-            bits,
-        }
-    }
-
-    /// A few bits that mostly differ between classes, at next to no cost.
-    #[inline(always)]
-    pub const fn mix(&self) -> u32 {
-        self.stack.mix() ^ self.extensions.bits() as u32 ^ ((self.fragment as u32) << 5)
-    }
-
-    /// The headers.
-    pub const fn stack(&self) -> Stack {
-        self.stack
-    }
-
-    /// Place among fragments.
-    pub const fn fragment(&self) -> Fragment {
-        self.fragment
-    }
-
-    /// Whether there is an IP header.
-    pub const fn has_flow(&self) -> bool {
-        self.bits & FLOW != 0
-    }
-
-    /// Whether the ports are there, whatever a device makes of them.
-    pub const fn has_ports(&self) -> bool {
-        self.bits & PORTS != 0
-    }
-
-    /// Whether there are extension headers between the IP header and its transport.
-    pub const fn has_extensions(&self) -> bool {
-        !self.extensions.is_empty()
-    }
-
-    /// The TPIDs, outermost first; beyond the eighth tag the last one repeats.
-    pub fn tpids(&self) -> Vec<u16> {
-        let tpid = |i: u32| EtherType::of_tpid_number(self.tpids >> (4 * i.min(7)) & 15).0;
-        (0..u32::from(self.stack.tags())).map(tpid).collect()
-    }
-}
+use wire::{Fragment, Shape, Word};
 
 /// How far into a frame the parser comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,33 +69,38 @@ impl fmt::Display for Why {
     }
 }
 
-/// What the parser of `profile` makes of frames of `class`.
-pub fn sight(profile: &Profile, class: &Class) -> (Sight, Why) {
-    if let Some(stop) = tags(profile, class) {
+/// What the parser of `profile` makes of frames of `shape`.
+pub fn sight(profile: &Profile, shape: &Shape) -> (Sight, Why) {
+    if let Some(stop) = tags(profile, shape) {
         return stop;
     }
     for (word, key) in
         [(Word::Llc, schema::LLC_SNAP), (Word::Pppoe, schema::PPPOE), (Word::Mpls, schema::MPLS)]
     {
         // LLC without an IP header behind it is no question of SNAP.
-        let asked = class.stack.contains(word) && (word != Word::Llc || class.bits & SNAP != 0);
+        let asked = shape.stack().contains(word) && (word != Word::Llc || shape.is_snap());
         match profile.tri(key) {
             Some(true) => {}
             Some(false) if asked => return (Sight::Nothing, Why::Header(key)),
-            None if asked && class.has_flow() => return (Sight::Unknown, Why::Lacks(key)),
+            None if asked && shape.has_flow() => return (Sight::Unknown, Why::Lacks(key)),
             _ => {}
         }
     }
-    if !class.has_flow() {
-        let last = class.stack.last().filter(|word| !matches!(word, Word::Eth | Word::Ipv4 | Word::Ipv6));
+    if !shape.has_flow() {
+        let last = shape.stack().last().filter(|word| !matches!(word, Word::Eth | Word::Ipv4 | Word::Ipv6));
         return (Sight::Nothing, Why::NotIp(last));
     }
-    reach(profile, class)
+    reach(profile, shape)
+}
+
+/// The TPIDs of a frame, outermost first.
+pub(crate) fn tpids(shape: &Shape) -> Vec<u16> {
+    shape.tpids().map(|tpid| tpid.0).collect()
 }
 
 /// `None` where the tags are seen through.
-fn tags(profile: &Profile, class: &Class) -> Option<(Sight, Why)> {
-    let tpids = class.tpids();
+fn tags(profile: &Profile, shape: &Shape) -> Option<(Sight, Why)> {
+    let tpids = tpids(shape);
     let meant = |key: Key| profile.stacks(key).map(|all| all.iter().any(|pattern| pattern.matches(&tpids)));
     if tpids.is_empty() {
         let stops = meant(schema::TAGS_STOP) == Some(true);
@@ -187,14 +114,13 @@ fn tags(profile: &Profile, class: &Class) -> Option<(Sight, Why)> {
 }
 
 /// The least of what fragments, options and extension headers leave.
-fn reach(profile: &Profile, class: &Class) -> (Sight, Why) {
-    let v6 =
-        class.stack.distinct_words().find(|word| matches!(word, Word::Ipv4 | Word::Ipv6)) == Some(Word::Ipv6);
-    let has = |kind| class.extensions.contains(kind);
-    let later = class.fragment == Fragment::Later;
+fn reach(profile: &Profile, shape: &Shape) -> (Sight, Why) {
+    let v6 = shape.is_ipv6();
+    let has = |kind| shape.extensions().contains(kind);
+    let later = shape.fragment() == Fragment::Later;
     let questions = [
-        (class.bits & OPTIONS != 0, schema::IPV4_OPTIONS),
-        (!v6 && class.fragment == Fragment::First, schema::IPV4_FRAGMENT_FIRST),
+        (shape.has_ipv4_options(), schema::IPV4_OPTIONS),
+        (!v6 && shape.fragment() == Fragment::First, schema::IPV4_FRAGMENT_FIRST),
         (!v6 && later, schema::IPV4_FRAGMENT_LATER),
         (
             v6 && (has(Kind::HopByHop) || has(Kind::Routing) || has(Kind::DestinationOptions)),

@@ -3,7 +3,7 @@
 
 use crate::receiver::{Receiver, Setup};
 use crate::schema::{self, Key};
-use crate::sight::{self, Class, Sight, Why};
+use crate::sight::{self, Sight, Why};
 use crate::{Mode, Profile};
 use rss::HashType;
 use std::fmt;
@@ -309,7 +309,7 @@ pub fn judge(profile: &Profile, traffic: &Traffic) -> Verdict {
 fn parsed(profile: &Profile, traffic: &Traffic) -> Verdict {
     let frame = traffic.sample();
     let dissection = dissect(Link::Ethernet, &frame, frame.len());
-    let (sight, why) = sight::sight(profile, &Class::of(&dissection));
+    let (sight, why) = sight::sight(profile, dissection.shape());
     match sight {
         Sight::Nothing => Verdict::No(Reason::Parser(why)),
         Sight::Unknown => Verdict::Unknown(Reason::Parser(why)),
@@ -324,7 +324,7 @@ fn parsed(profile: &Profile, traffic: &Traffic) -> Verdict {
 /// The hash type by default; `None` where the profile does not say.
 fn hash_type(profile: &Profile, dissection: &Dissection) -> Option<HashType> {
     let receiver = Receiver::new(profile.clone(), &Setup::default()).ok()?;
-    let fate = receiver.fate(&Class::of(dissection), dissection);
+    let fate = receiver.fate(dissection);
     (fate.sight != Sight::Unknown).then_some(fate.hash_type)
 }
 

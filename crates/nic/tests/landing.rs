@@ -1,6 +1,6 @@
 //! Where frames land: the facts of datasheets and field reports, put to the model frame by frame.
 
-use nic::sight::{Class, Sight, Why};
+use nic::sight::{Sight, Why};
 use nic::{Fate, Landing, Receiver, Setup, builtin, lookup, schema};
 use rss::{HashKey, HashType, HashTypes, HashUnit, Packet};
 use rxlane_nic as nic;
@@ -54,7 +54,7 @@ fn receiver(nic: &str, setup: &Setup) -> Receiver {
 
 fn land(receiver: &Receiver, frame: &[u8]) -> (Fate, Landing) {
     let dissection = dissect(Link::Ethernet, frame, frame.len());
-    let fate = receiver.fate(&Class::of(&dissection), &dissection);
+    let fate = receiver.fate(&dissection);
     let landing = receiver.land(&fate, frame, &dissection);
     (fate, landing)
 }

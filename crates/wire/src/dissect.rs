@@ -9,6 +9,7 @@ use crate::extension::{self, Kind};
 use crate::flow::{FlowKey, IpVersion};
 use crate::ip::Fragment;
 use crate::ppp::PppProtocol;
+use crate::shape::{Extensions, Shape};
 use crate::stack::{Stack, Word};
 use crate::{ipv4, ipv6, pppoe, vlan};
 
@@ -41,25 +42,13 @@ const NESTED_IP: u32 = 3;
 #[derive(Clone, Copy, Debug)]
 pub struct Dissection {
     flow: FlowKey,
-    stack: Stack,
+    shape: Shape,
     error: Option<Error>,
     tags_at: u32,
-    tpids: u32,
     network_at: u32,
     transport_at: u32,
     session: u16,
-    ppp_protocol: u16,
-    flags: u16,
-    code: u8,
-    extensions: u8,
 }
-
-const HAS_FLOW: u16 = 1;
-const HAS_PPPOE: u16 = 2;
-const IPV4_OPTIONS: u16 = 4;
-const FIRST_FRAGMENT: u16 = 8;
-const LATER_FRAGMENT: u16 = 16;
-const SNAP: u16 = 32;
 
 /// PPPoE facts of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,63 +59,34 @@ pub struct Pppoe {
     pub session: u16,
 }
 
-/// The extension headers in front of the transport header, as a set; how many of each,
-/// [`Dissection::extension_headers`] tells.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Extensions(u8);
-
-impl Extensions {
-    /// Whether there is none.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Whether `kind` occurs.
-    pub const fn contains(self, kind: Kind) -> bool {
-        self.0 & 1 << kind as u8 != 0
-    }
-
-    /// The set as bits, for keys.
-    pub const fn bits(self) -> u8 {
-        self.0
-    }
-}
-
-impl core::fmt::Debug for Extensions {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        use Kind::*;
-        let kinds = [HopByHop, Routing, Fragment, DestinationOptions, Authentication];
-        f.debug_set().entries(kinds.into_iter().filter(|kind| self.contains(*kind))).finish()
-    }
-}
-
 impl Dissection {
     const NOTHING: Dissection = Dissection {
         flow: FlowKey::NONE,
-        stack: Stack::EMPTY,
+        shape: Shape::NOTHING,
         error: None,
         tags_at: 0,
-        tpids: 0,
         network_at: 0,
         transport_at: 0,
         session: 0,
-        ppp_protocol: 0,
-        flags: 0,
-        code: 0,
-        extensions: 0,
     };
 
     /// A frame of a link type that nobody here can read: its stack is `other`.
     pub const fn unread() -> Dissection {
         let mut dissection = Dissection::NOTHING;
-        dissection.stack.push(Word::Other);
+        dissection.shape.stack.push(Word::Other);
         dissection
+    }
+
+    /// Everything but addresses, ports, tag values, session and sizes.
+    #[inline(always)]
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// The headers, outermost first.
     #[inline(always)]
     pub const fn stack(&self) -> Stack {
-        self.stack
+        self.shape.stack
     }
 
     /// The first defect; dissection goes on behind a length that is merely too long, and stops elsewhere.
@@ -138,7 +98,7 @@ impl Dissection {
     /// The VLAN tags of the frame that was dissected, outermost first.
     pub fn tags<'a>(&self, frame: &'a [u8]) -> impl Iterator<Item = vlan::Tag> + use<'a> {
         // The first TPID may stand elsewhere (Linux cooked, version 2), so it comes from the dissection.
-        let mut tpid = EtherType::of_tpid_number(self.tpids & 15);
+        let mut tpid = EtherType::of_tpid_number(self.shape.tpids & 15);
         self.tag_octets(frame).chunks(vlan::TAG_LENGTH).map_while(move |chunk| {
             let (tci, next) = chunk.split_first_chunk::<2>()?;
             let tag = vlan::Tag { tpid, tci: vlan::Tci(u16::from_be_bytes(*tci)) };
@@ -152,7 +112,7 @@ impl Dissection {
     /// tags.
     #[inline(always)]
     pub fn tag_octets<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
-        let length = (usize::from(self.stack.tags()) * vlan::TAG_LENGTH).saturating_sub(2);
+        let length = (usize::from(self.shape.stack.tags()) * vlan::TAG_LENGTH).saturating_sub(2);
         let tags = frame.get(self.tags_at as usize..).unwrap_or_default();
         tags.get(..length).unwrap_or(tags)
     }
@@ -161,52 +121,47 @@ impl Dissection {
     /// 3 to 5 are 0x9100, 0x9200 and 0x9300. For keys.
     #[inline(always)]
     pub const fn tpids(&self) -> u32 {
-        self.tpids
+        self.shape.tpids
     }
 
     /// PPPoE code and session, where there is a PPPoE header.
     #[inline(always)]
     pub fn pppoe(&self) -> Option<Pppoe> {
-        let present = self.flags & HAS_PPPOE != 0;
-        present.then_some(Pppoe { code: pppoe::Code(self.code), session: self.session })
+        self.shape.pppoe_code().map(|code| Pppoe { code, session: self.session })
     }
 
     /// The PPP protocol, where a PPP protocol field was read.
     #[inline(always)]
     pub fn ppp_protocol(&self) -> Option<PppProtocol> {
-        (self.ppp_protocol != 0).then_some(PppProtocol(self.ppp_protocol))
+        self.shape.ppp_protocol()
     }
 
     /// The 5-tuple of the first IP header; without ports where the packet has none.
     #[inline(always)]
     pub fn flow(&self) -> Option<&FlowKey> {
-        (self.flags & HAS_FLOW != 0).then_some(&self.flow)
+        self.shape.has_flow().then_some(&self.flow)
     }
 
     /// The place of the first IP packet among fragments.
     #[inline(always)]
     pub const fn fragment(&self) -> Fragment {
-        match self.flags & (FIRST_FRAGMENT | LATER_FRAGMENT) {
-            0 => Fragment::None,
-            FIRST_FRAGMENT => Fragment::First,
-            _ => Fragment::Later,
-        }
+        self.shape.fragment()
     }
 
     /// Whether the first IP header is an IPv4 header with options.
     pub const fn has_ipv4_options(&self) -> bool {
-        self.flags & IPV4_OPTIONS != 0
+        self.shape.has_ipv4_options()
     }
 
     /// Whether the EtherType was reached through LLC and SNAP.
     pub const fn is_snap(&self) -> bool {
-        self.flags & SNAP != 0
+        self.shape.is_snap()
     }
 
     /// The extension headers between the first IP header and its transport.
     #[inline(always)]
     pub const fn extensions(&self) -> Extensions {
-        Extensions(self.extensions)
+        self.shape.extensions()
     }
 
     /// Where the first IP header starts, octets from the start of the frame.

@@ -150,6 +150,12 @@ impl Stack {
         self.tags
     }
 
+    /// Whether `word` is the first.
+    #[inline(always)]
+    pub const fn starts_with(&self, word: Word) -> bool {
+        self.words & MASK == word as u64
+    }
+
     /// Whether `word` occurs.
     #[inline(always)]
     pub fn contains(&self, word: Word) -> bool {

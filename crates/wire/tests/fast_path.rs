@@ -1,13 +1,13 @@
 //! The short cut for common frames gives the answer of the general walk, on valid frames and on damaged ones.
 
 use proptest::prelude::*;
-use rxlane_wire::dissect::{Extensions, Pppoe, dissect_general};
+use rxlane_wire::dissect::{Pppoe, dissect_general};
 use rxlane_wire::emit::{Emit, Encapsulation, Ipv4, Ipv6, Tcp, Udp, headers};
 use rxlane_wire::error::Error;
 use rxlane_wire::ethernet::MacAddress;
 use rxlane_wire::ppp::PppProtocol;
 use rxlane_wire::vlan::Tag;
-use rxlane_wire::{Dissection, FlowKey, Fragment, IpProtocol, IpVersion, Link, Stack, dissect};
+use rxlane_wire::{Dissection, Extensions, FlowKey, Fragment, IpProtocol, IpVersion, Link, Stack, dissect};
 
 /// All that a dissection tells.
 #[derive(Debug, PartialEq)]

@@ -5,11 +5,12 @@
 //! first surprise and so keeps everything in registers, which is three times as fast. The rules are the same
 //! functions; `tests` and a fuzz target hold the two to the same answer.
 
-use super::{Dissection, HAS_FLOW, HAS_PPPOE};
+use super::Dissection;
 use crate::ethernet::{self, EtherType};
 use crate::flow::FlowKey;
 use crate::ip::{Fragment, IpProtocol};
 use crate::ppp::{self, Compression, PppProtocol};
+use crate::shape::{HAS_FLOW, HAS_PORTS, HAS_PPPOE, Shape};
 use crate::stack::{Stack, Word};
 use crate::transport::{Tcp, Udp};
 use crate::{ipv4, ipv6, pppoe, vlan};
@@ -36,7 +37,7 @@ pub(super) fn dissect(frame: &[u8], wire_length: usize) -> Option<Dissection> {
     }
     stack.push_tags(shift as u16 / 4);
     let mut available = rest.len() + missing;
-    let (mut flags, mut session, mut ppp_protocol) = (HAS_FLOW, 0, 0);
+    let (mut flags, mut session, mut ppp_protocol) = (HAS_FLOW | HAS_PORTS, 0, 0);
     if ethertype == EtherType::PPPOE_SESSION {
         stack.push(Word::Pppoe);
         let (header, behind) =
@@ -53,7 +54,7 @@ pub(super) fn dissect(frame: &[u8], wire_length: usize) -> Option<Dissection> {
         };
         rest = behind;
         available = usize::from(header.length()).checked_sub(PPP_LENGTH)?;
-        (flags, session, ppp_protocol) = (HAS_FLOW | HAS_PPPOE, header.session(), protocol.0);
+        (flags, session, ppp_protocol) = (HAS_FLOW | HAS_PORTS | HAS_PPPOE, header.session(), protocol.0);
     }
     let network_at = frame.len() - rest.len();
     let flow = match ethertype {
@@ -84,17 +85,12 @@ pub(super) fn dissect(frame: &[u8], wire_length: usize) -> Option<Dissection> {
     };
     Some(Dissection {
         flow,
-        stack,
+        shape: Shape { stack, tpids, ppp_protocol, flags, code: 0, extensions: 0 },
         error: None,
         tags_at: ethernet::Header::LENGTH as u32,
-        tpids,
         network_at: network_at as u32,
         transport_at: (frame.len() - rest.len()) as u32,
         session,
-        ppp_protocol,
-        flags,
-        code: 0,
-        extensions: 0,
     })
 }
 

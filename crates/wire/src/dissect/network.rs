@@ -1,11 +1,12 @@
 //! The general walk from the IP header on: IPv4, IPv6, extension headers, transport, packets inside packets.
 
 use super::walk::Walk;
-use super::{Dissection, FIRST_FRAGMENT, HAS_FLOW, IPV4_OPTIONS, LATER_FRAGMENT, NESTED_IP};
+use super::{Dissection, NESTED_IP};
 use crate::error::{Error, Field, Layer, Rule};
 use crate::extension::{self, Kind};
 use crate::flow::FlowKey;
 use crate::ip::{Fragment, IpProtocol};
+use crate::shape::{FIRST_FRAGMENT, HAS_FLOW, HAS_PORTS, IPV4_OPTIONS, LATER_FRAGMENT};
 use crate::stack::Word;
 use crate::transport::{Icmp, Sctp, Tcp, Udp};
 use crate::{ipv4, ipv6};
@@ -16,7 +17,7 @@ impl Walk<'_> {
             Some(4) => self.ipv4(),
             Some(6) => self.ipv6(),
             Some(version) => {
-                self.out.stack.push(Word::Other);
+                self.out.shape.stack.push(Word::Other);
                 self.note(Error::new(Layer::Ip, Field::Version, Rule::Undefined, usize::from(version), 0));
             }
             None => self.cut(Layer::Ip, 1),
@@ -24,7 +25,7 @@ impl Walk<'_> {
     }
 
     pub(super) fn ipv4(&mut self) {
-        self.out.stack.push(Word::Ipv4);
+        self.out.shape.stack.push(Word::Ipv4);
         let Some(header) = self.take().map(ipv4::Header::of) else {
             return self.cut(Layer::Ipv4, ipv4::Header::LENGTH);
         };
@@ -43,14 +44,14 @@ impl Walk<'_> {
         }
         self.out.network_at = self.at as u32;
         self.at += header.header_length();
-        self.out.flags |= HAS_FLOW;
+        self.out.shape.flags |= HAS_FLOW;
         let mut protocol = header.protocol();
         let mut fragment = header.fragment();
         if header.header_length() != ipv4::Header::LENGTH {
-            self.out.flags |= IPV4_OPTIONS;
+            self.out.shape.flags |= IPV4_OPTIONS;
         }
         if fragment != Fragment::None {
-            self.out.flags |= fragment_flag(fragment);
+            self.out.shape.flags |= fragment_flag(fragment);
         }
         let mut reached = self.at <= self.frame.len();
         if !reached {
@@ -60,11 +61,14 @@ impl Walk<'_> {
             (reached, protocol, fragment) = self.extension_chain(protocol, fragment);
         }
         let ports = if reached { self.transport(protocol, fragment) } else { None };
+        if ports.is_some() {
+            self.out.shape.flags |= HAS_PORTS;
+        }
         self.out.flow = FlowKey::from_ipv4(header.addresses(), ports, protocol.0);
     }
 
     pub(super) fn ipv6(&mut self) {
-        self.out.stack.push(Word::Ipv6);
+        self.out.shape.stack.push(Word::Ipv6);
         let Some(header) = self.take().map(ipv6::Header::of) else {
             return self.cut(Layer::Ipv6, ipv6::Header::LENGTH);
         };
@@ -81,7 +85,7 @@ impl Walk<'_> {
         }
         self.out.network_at = self.at as u32;
         self.at += ipv6::Header::LENGTH;
-        self.out.flags |= HAS_FLOW;
+        self.out.shape.flags |= HAS_FLOW;
         let mut fragment = Fragment::None;
         let mut reached = true;
         if Kind::of(protocol).is_some() {
@@ -91,6 +95,9 @@ impl Walk<'_> {
             (reached, protocol, fragment) = self.extension_chain(protocol, fragment);
         }
         let ports = if reached { self.transport(protocol, fragment) } else { None };
+        if ports.is_some() {
+            self.out.shape.flags |= HAS_PORTS;
+        }
         self.out.flow = FlowKey::from_ipv6(header.addresses(), ports, protocol.0);
     }
 
@@ -156,7 +163,7 @@ impl Walk<'_> {
                 let found = header.fragment();
                 if found != Fragment::None {
                     place = found;
-                    self.out.flags |= fragment_flag(found);
+                    self.out.shape.flags |= fragment_flag(found);
                 }
                 if found == Fragment::Later {
                     return (true, next, place);
@@ -167,13 +174,13 @@ impl Walk<'_> {
     }
 
     fn extension(&mut self, header: &extension::Header<'_>) {
-        self.out.extensions |= 1 << header.kind as u8;
+        self.out.shape.extensions |= 1 << header.kind as u8;
         let checked = match header.kind {
             Kind::HopByHop | Kind::DestinationOptions => header.check_options(),
             Kind::Routing => header.check_routing(),
             Kind::Fragment => Ok(()),
             Kind::Authentication => {
-                self.out.stack.push(Word::Ah);
+                self.out.shape.stack.push(Word::Ah);
                 Ok(())
             }
         };
@@ -198,7 +205,7 @@ impl Walk<'_> {
     /// An IP packet without payload has no transport header, whatever its protocol field says.
     fn push_transport(&mut self, word: Word) {
         if self.at < self.frame.len() {
-            self.out.stack.push(word);
+            self.out.shape.stack.push(word);
         }
     }
 
@@ -273,7 +280,7 @@ impl Walk<'_> {
             IpProtocol::IPV4 => inner.ipv4(),
             _ => inner.ipv6(),
         }
-        inner.out.stack.distinct_words().for_each(|word| self.out.stack.push(word));
+        inner.out.shape.stack.distinct_words().for_each(|word| self.out.shape.stack.push(word));
     }
 }
 

@@ -3,10 +3,11 @@
 //! It goes on behind a length that is merely too long, since what is inside is still worth showing, and stops
 //! at anything else. IP and what follows it are in `network`.
 
-use super::{Dissection, HAS_PPPOE, Link, SNAP};
+use super::{Dissection, Link};
 use crate::error::{Error, Field, Layer, Rule};
 use crate::ethernet::{self, EtherType, Llc};
 use crate::ppp::{self, Compression, ControlHeader, PppProtocol};
+use crate::shape::{HAS_PPPOE, SNAP};
 use crate::stack::Word;
 use crate::{cooked, mpls, pppoe, vlan};
 
@@ -91,7 +92,7 @@ impl<'a> Walk<'a> {
     }
 
     fn ethernet(&mut self) {
-        self.out.stack.push(Word::Eth);
+        self.out.shape.stack.push(Word::Eth);
         let Some(header) = self.take() else {
             return self.cut(Layer::Ethernet, ethernet::Header::LENGTH);
         };
@@ -112,8 +113,8 @@ impl<'a> Walk<'a> {
             count = count.saturating_add(1);
         });
         self.out.tags_at = self.at as u32;
-        self.out.tpids = tpids;
-        self.out.stack.push_tags(count);
+        self.out.shape.tpids = tpids;
+        self.out.shape.stack.push_tags(count);
         match protocol {
             Ok((ethertype, rest)) => {
                 self.at = self.frame.len() - rest.len();
@@ -135,11 +136,11 @@ impl<'a> Walk<'a> {
     fn rare_ethertype(&mut self, ethertype: EtherType) {
         match ethertype {
             EtherType::PPPOE_DISCOVERY => self.pppoe(pppoe::Stage::Discovery),
-            EtherType::ARP => self.out.stack.push(Word::Arp),
+            EtherType::ARP => self.out.shape.stack.push(Word::Arp),
             EtherType::MPLS | EtherType::MPLS_UPSTREAM => self.mpls(),
             // 802.3 as far as a length can say, and the values above it that mean nothing.
-            EtherType(0..=1535) if !self.out.stack.contains(Word::Llc) => self.ieee802_3(ethertype),
-            _ => self.out.stack.push(Word::Other),
+            EtherType(0..=1535) if !self.out.shape.stack.contains(Word::Llc) => self.ieee802_3(ethertype),
+            _ => self.out.shape.stack.push(Word::Other),
         }
     }
 
@@ -148,7 +149,7 @@ impl<'a> Walk<'a> {
             Ok(length) => self.end_at(self.at + length),
             Err(error) if error.rule == Rule::Exceeds => self.note_at(0, error),
             Err(error) => {
-                self.out.stack.push(Word::Other);
+                self.out.shape.stack.push(Word::Other);
                 return self.note_at(0, error);
             }
         }
@@ -156,10 +157,10 @@ impl<'a> Walk<'a> {
     }
 
     fn llc(&mut self) {
-        self.out.stack.push(Word::Llc);
+        self.out.shape.stack.push(Word::Llc);
         match ethernet::llc(self.rest()) {
             Ok(Llc::Ethertype { ethertype, length }) => {
-                self.out.flags |= SNAP;
+                self.out.shape.flags |= SNAP;
                 self.at += length;
                 match ethertype {
                     EtherType::IPV4 => self.ipv4(),
@@ -180,7 +181,7 @@ impl<'a> Walk<'a> {
                 match header.protocol {
                     cooked::Protocol::Ethertype(ethertype) => self.tagged(ethertype),
                     cooked::Protocol::Llc => self.llc(),
-                    cooked::Protocol::Other => self.out.stack.push(Word::Other),
+                    cooked::Protocol::Other => self.out.shape.stack.push(Word::Other),
                 }
             }
             Err(error) => self.note(error),
@@ -188,7 +189,7 @@ impl<'a> Walk<'a> {
     }
 
     fn mpls(&mut self) {
-        self.out.stack.push(Word::Mpls);
+        self.out.shape.stack.push(Word::Mpls);
         loop {
             let Some(entry) = self.take().map(|octets| mpls::Entry::of(*octets)) else {
                 return self.cut(Layer::Mpls, mpls::ENTRY_LENGTH);
@@ -201,12 +202,12 @@ impl<'a> Walk<'a> {
         match self.rest().first().map(|first| mpls::Payload::of(*first)) {
             Some(mpls::Payload::Ipv4) => self.ipv4(),
             Some(mpls::Payload::Ipv6) => self.ipv6(),
-            _ => self.out.stack.push(Word::Other),
+            _ => self.out.shape.stack.push(Word::Other),
         }
     }
 
     fn pppoe(&mut self, stage: pppoe::Stage) {
-        self.out.stack.push(match stage {
+        self.out.shape.stack.push(match stage {
             pppoe::Stage::Session => Word::Pppoe,
             pppoe::Stage::Discovery => Word::PppoeDiscovery,
         });
@@ -216,8 +217,8 @@ impl<'a> Walk<'a> {
         if let Err(error) = header.check_version() {
             return self.note(error);
         }
-        self.out.flags |= HAS_PPPOE;
-        self.out.code = header.code().0;
+        self.out.shape.flags |= HAS_PPPOE;
+        self.out.shape.code = header.code().0;
         self.out.session = header.session();
         if let Err(error) = header.check_code(stage) {
             return self.note(error);
@@ -266,7 +267,7 @@ impl<'a> Walk<'a> {
         }
         match protocol {
             Ok((protocol, length)) => {
-                self.out.ppp_protocol = protocol.0;
+                self.out.shape.ppp_protocol = protocol.0;
                 self.at += length;
                 match protocol {
                     PppProtocol::IPV4 => self.ipv4(),
@@ -287,9 +288,9 @@ impl<'a> Walk<'a> {
             PppProtocol::IPV6CP => Word::Ipv6cp,
             PppProtocol::CCP => Word::Ccp,
             PppProtocol::MPLS | PppProtocol::MPLS_MULTICAST => return self.mpls(),
-            _ => return self.out.stack.push(Word::Other),
+            _ => return self.out.shape.stack.push(Word::Other),
         };
-        self.out.stack.push(word);
+        self.out.shape.stack.push(word);
         match self.take().map(ControlHeader::of) {
             Some(header) => {
                 if let Err(error) = header.check(self.available()) {
