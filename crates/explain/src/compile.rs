@@ -3,10 +3,11 @@
 use crate::conclusion;
 use crate::flows::{Direction, NO_QUEUE};
 use crate::report::*;
+use crate::tally::is_read;
 use crate::tally::{Count, EXTENSION_KINDS, Group, Tally};
 use crate::{Options, TOP_FLOWS};
 use nic::{Profile, Receiver, Sight};
-use rss::HashType;
+use rss::{HashType, IndirectionTable};
 use std::collections::BTreeMap;
 use wire::{FlowKey, Fragment};
 
@@ -23,6 +24,12 @@ pub(crate) fn compile(
     });
     source.captured_bytes = tally.captured;
     source.wire_bytes = total.bytes;
+    let frames = |counted: fn(&Group) -> bool| {
+        tally.groups.iter().filter(|group| counted(group)).map(|group| group.count.frames).sum()
+    };
+    source.outgoing = frames(|group| group.shape.is_outgoing());
+    source.above_link = frames(|group| group.shape.is_above_link());
+    source.unread = tally.links.iter().filter(|(link, _)| !is_read(**link)).map(|(_, frames)| frames).sum();
     source.seconds = tally.time.map(|(from, to)| to.saturating_sub(from) as f64 / 1e9);
     source.link_types = tally.links.iter().map(|(link, frames)| (link.to_string(), *frames)).collect();
     let (flows, queue_flows, top_flows) = flows(tally, receiver, options.cpus);
@@ -55,6 +62,8 @@ pub(crate) fn compile(
             queues: receiver.queues(),
             assumed: options.nic_assumed,
             unplaced: tally.unplaced.frames,
+            table_queues: receiver.table().map_or(0, table_queues),
+            better_modes: better_modes(tally, receiver),
             key: receiver.key().to_string(),
             key_given: receiver.key_given(),
             hash_types: receiver.hash_types().map(HashType::name).collect(),
@@ -69,6 +78,26 @@ pub(crate) fn compile(
     };
     report.conclusion = conclusion::conclude(&report);
     report
+}
+
+/// How many queues a table names.
+fn table_queues(table: &IndirectionTable) -> u16 {
+    table.shares().iter().filter(|share| **share > 0).count() as u16
+}
+
+/// Modes in which the parser comes further into the frames of the most frequent shape that it does not see
+/// into now.
+fn better_modes(tally: &Tally<'_>, receiver: &Receiver) -> Vec<String> {
+    let hidden = |group: &&Group| group.fate.sight == Sight::Nothing && group.shape.has_flow();
+    let Some(worst) = tally.groups.iter().filter(hidden).max_by_key(|group| group.count.frames) else {
+        return Vec::new();
+    };
+    let sees = |profile: &Profile| {
+        matches!(nic::sight::sight(profile, &worst.shape).0, Sight::Transport | Sight::Addresses)
+    };
+    let modes = receiver.profile().modes().iter();
+    let profiles = modes.filter_map(|mode| receiver.profile().with_mode(&mode.name).ok());
+    profiles.filter(sees).map(|profile| profile.name()).collect()
 }
 
 fn hash_name(group: &Group) -> &'static str {
@@ -239,6 +268,7 @@ fn flows(tally: &Tally<'_>, receiver: &Receiver, cpus: u16) -> (Flows, Vec<u64>,
     let mut top: Vec<(u64, FlowKey, Direction)> = Vec::with_capacity(TOP_FLOWS + 1);
     for flow in tally.flows.iter() {
         flows.bidirectional += 1;
+        flows.two_way += u64::from(flow.directions.iter().all(|direction| direction.frames > 0));
         for (reverse, direction) in flow.directions.iter().enumerate().filter(|(_, d)| d.frames > 0) {
             flows.unidirectional += 1;
             if let Some(count) = per_queue.get_mut(usize::from(direction.queue)) {

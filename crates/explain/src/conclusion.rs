@@ -1,43 +1,180 @@
 //! Two or three sentences that say what the figures mean.
 
-use crate::report::{Report, StackRow};
+use crate::report::Report;
 use std::collections::BTreeMap;
 
 /// Parts that carry less than this share of even work count as uneven.
 const EVEN: f64 = 0.75;
 
+/// Less than this factor is no help.
+const WORTH: f64 = 1.25;
+/// Reasons that are named; the rest of them concerns few frames.
+const REASONS: usize = 2;
+/// Fewer frames say little about a line.
+const FEW: u64 = 100;
+
 /// The conclusion, a sentence an item.
 pub(crate) fn conclude(report: &Report) -> Vec<String> {
-    let frames = report.source.frames;
-    if frames == 0 {
+    let source = &report.source;
+    if source.frames == 0 {
         return vec!["The capture holds no frame.".to_owned()];
     }
+    if source.frames == source.unread {
+        let links: Vec<&str> = source.link_types.keys().map(String::as_str).collect();
+        return vec![format!("rxlane does not read frames of this kind ({}).", links.join(", "))];
+    }
+    if source.frames == source.above_link {
+        return vec![
+            "These frames were captured behind the encapsulation, where no network card ever sees them, so they \
+             say nothing about receive queues."
+                .to_owned(),
+            "Capture on the Ethernet interface below: tcpdump -Q in -i IFACE -w - | rxlane explain -".to_owned(),
+        ];
+    }
     let mut sentences = Vec::new();
-    let nic = &report.nic;
-    let queues = f64::from(nic.queues);
-    let even = nic.queues > 1 && report.imbalance.effective_queues >= EVEN * queues;
+    let received = source.frames.saturating_sub(source.outgoing + source.above_link);
     let placed: u64 = report.queues.iter().map(|queue| queue.frames).sum();
-    if placed == 0 {
-        sentences.push(unknown(report));
-    } else if nic.queues == 1 {
-        sentences.push(format!("The {} has one receive queue here, so one CPU takes every frame.", nic.name));
-    } else if even {
-        let which = if nic.unplaced > 0 { "the frames whose queue is known" } else { "this traffic" };
-        sentences.push(format!(
-            "The {} spreads {which} over its {} queues: the busiest takes {:.2} times the mean.",
-            nic.name, nic.queues, report.imbalance.max_over_mean
-        ));
-    } else {
-        sentences.push(uneven(report));
-    }
-    if placed > 0 && nic.unplaced > 0 {
-        sentences.push(unknown(report));
-    }
-    sentences.push(steering(report, even && placed == frames));
-    if let Some(sentence) = refused(report) {
-        sentences.push(sentence);
+    let even = report.nic.queues > 1
+        && report.imbalance.effective_queues >= EVEN * f64::from(report.nic.queues)
+        && 2 * placed > received;
+    sentences.extend(unhashed(report, received));
+    sentences.extend(queues(report, received, placed, even));
+    sentences.push(steering(report, even && placed == received));
+    sentences.extend(remedy(report, even));
+    sentences.extend(refused(report));
+    sentences.extend(direction(report));
+    if received < FEW {
+        sentences.push(format!("With {} this says little about a line.", counted(received, "frame")));
     }
     sentences
+}
+
+/// What is not hashed, and why.
+fn unhashed(report: &Report, received: u64) -> Option<String> {
+    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in report.stacks.iter().filter(|row| row.hash_type == "none") {
+        *reasons.entry(&row.why).or_default() += row.frames;
+    }
+    let total: u64 = reasons.values().sum();
+    // A few frames of ARP or discovery are no finding.
+    if total * 100 < received {
+        return None;
+    }
+    let mut reasons: Vec<(&str, u64)> =
+        reasons.into_iter().filter(|(_, frames)| frames * 100 >= received).collect();
+    reasons.sort_by_key(|(_, frames)| std::cmp::Reverse(*frames));
+    let name = &report.nic.name;
+    let how_many = if total * 1000 >= received * 999 {
+        format!("The {name} hashes none of these frames")
+    } else {
+        format!("The {name} does not hash {} of the frames", percent(total, received))
+    };
+    Some(match reasons.as_slice() {
+        [] => format!("{how_many}."),
+        [(why, _)] => format!("{how_many}, because {why}."),
+        several => {
+            let named = several.iter().take(REASONS);
+            let named: Vec<String> =
+                named.map(|(why, frames)| format!("{} because {why}", percent(*frames, received))).collect();
+            format!("{how_many}: {}.", named.join(", "))
+        }
+    })
+}
+
+/// What that makes of the queues.
+fn queues(report: &Report, received: u64, placed: u64, even: bool) -> Option<String> {
+    let nic = &report.nic;
+    if placed * 2 < received {
+        return Some(unknown(report, received));
+    }
+    if nic.queues == 1 {
+        return Some(format!("The {} has one receive queue here, so one CPU takes every frame.", nic.name));
+    }
+    let known = if placed < received { " of those whose queue is known" } else { "" };
+    let busiest = report.queues.iter().max_by_key(|queue| queue.frames)?;
+    let share = percent(busiest.frames, placed);
+    let number = busiest.queue;
+    let few = report.flows.unidirectional <= 4 * u64::from(nic.queues);
+    Some(if even {
+        format!(
+            "The {} spreads the frames{known} over its {} queues: the busiest takes {:.2} times the mean.",
+            nic.name, nic.queues, report.imbalance.max_over_mean
+        )
+    } else if nic.table_queues < nic.queues {
+        format!(
+            "Queue {number} takes {share} of the frames{known}: the indirection table names only {} of {} queues.",
+            nic.table_queues, nic.queues
+        )
+    } else if few && busiest.frames < placed {
+        format!(
+            "Queue {number} of {} takes {share} of the frames{known}; there are only {}, and a flow stays on one \
+             queue.",
+            nic.queues,
+            counted(report.flows.unidirectional, "flow")
+        )
+    } else {
+        format!("Queue {number} of {} takes {share} of the frames{known}.", nic.queues)
+    })
+}
+
+/// Frames whose queue the profile does not tell: those that are not hashed at least share a queue.
+fn unknown(report: &Report, received: u64) -> String {
+    let nic = &report.nic;
+    let unplaced = nic.unplaced.saturating_sub(report.source.outgoing + report.source.above_link);
+    let share = percent(unplaced, received);
+    let row = report.stacks.iter().filter(|row| row.hash_type == "unknown").max_by_key(|row| row.frames);
+    match row {
+        Some(row) if row.frames * 2 >= unplaced => {
+            format!("On which queues of the {} {share} of the frames land is unknown: {}.", nic.name, row.why)
+        }
+        _ => format!(
+            "Frames without a hash have nothing that could spread them; which queue of the {} takes these {share} \
+             its profile does not say.",
+            nic.name
+        ),
+    }
+}
+
+/// What to do today.
+fn remedy(report: &Report, even: bool) -> Option<String> {
+    let steered = &report.steered;
+    if even || steered.effective_queues <= WORTH * report.imbalance.effective_queues.max(1.0) {
+        return None;
+    }
+    if !report.nic.better_modes.is_empty() {
+        return Some(format!(
+            "In mode {} the card sees further: --nic {} shows it, rxlane nics says how to turn it on.",
+            report.nic.better_modes.join(" or "),
+            report.nic.better_modes.first()?
+        ));
+    }
+    let mask = (1u128 << u32::from(steered.cpus.min(64))) - 1;
+    Some(format!(
+        "Until then Linux can spread them itself, after the busy CPU has taken them in (RPS): for every receive \
+         queue N, echo {mask:x} > /sys/class/net/IFACE/queues/rx-N/rps_cpus"
+    ))
+}
+
+/// A capture of both directions shows frames that never passed a receive queue.
+fn direction(report: &Report) -> Option<String> {
+    let source = &report.source;
+    if source.outgoing > 0 {
+        return Some(format!(
+            "{} were sent by the capturing machine and are left out of the queues.",
+            counted(source.outgoing, "frame")
+        ));
+    }
+    let mostly = report.flows.two_way * 2 > report.flows.bidirectional;
+    mostly.then(|| {
+        "Both directions are in this capture, and what a machine sends passes none of its receive queues: unless \
+         this is from a mirror port, capture with tcpdump -Q in."
+            .to_owned()
+    })
+}
+
+/// `1 frame`, `1,234 frames`.
+pub fn counted(number: u64, singular: &str) -> String {
+    format!("{} {singular}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// `1,234,567`.
@@ -64,59 +201,6 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// The reason that keeps most frames from being hashed, how many there are with it, and their usual stack.
-fn main_obstacle(report: &Report) -> Option<(&str, u64, &str)> {
-    let mut reasons: BTreeMap<&str, (u64, &StackRow)> = BTreeMap::new();
-    for row in report.stacks.iter().filter(|row| row.hash_type == "none") {
-        // Rows come with the most frequent stack first.
-        reasons.entry(&row.why).or_insert((0, row)).0 += row.frames;
-    }
-    let (why, (frames, row)) = reasons.into_iter().max_by_key(|(_, (frames, _))| *frames)?;
-    Some((why, frames, &row.stack))
-}
-
-fn uneven(report: &Report) -> String {
-    let frames = report.source.frames;
-    let nic = &report.nic;
-    let busiest = report.queues.iter().max_by_key(|queue| queue.frames);
-    let (queue, share) = busiest.map_or((0, 0), |queue| (queue.queue, queue.frames));
-    let shown = format!("queue {queue} of {} gets {} of the frames", nic.queues, percent(share, frames));
-    let unhashed: u64 = report.stacks.iter().filter_map(|row| row.hash_types.get("none")).sum();
-    match main_obstacle(report) {
-        Some((why, without, stack)) if unhashed * 2 >= share => format!(
-            "The {} does not hash {} of the frames (mostly {stack}), because {why}: {shown}.",
-            nic.name,
-            percent(without, frames)
-        ),
-        _ if report.flows.unidirectional <= 4 * u64::from(nic.queues) => format!(
-            "There are only {} flows, and a flow stays on one queue of the {}: {shown}.",
-            grouped(report.flows.unidirectional),
-            nic.name
-        ),
-        _ => format!("The hash of the {} spreads these flows unevenly: {shown}.", nic.name),
-    }
-}
-
-/// Frames whose queue the profile does not tell: those that are not hashed at least share a queue.
-fn unknown(report: &Report) -> String {
-    let nic = &report.nic;
-    let share = percent(nic.unplaced, report.source.frames);
-    let row = report.stacks.iter().filter(|row| row.hash_type == "unknown").max_by_key(|row| row.frames);
-    match (row, main_obstacle(report)) {
-        (Some(row), _) => {
-            format!("On which queue of the {} {share} of the frames land is unknown: {}.", nic.name, row.why)
-        }
-        (None, Some((why, _, stack))) => format!(
-            "The {} does not hash {share} of the frames (mostly {stack}), because {why}; they have nothing that \
-             could spread them, and its profile does not say which queue takes them.",
-            nic.name
-        ),
-        (None, None) => {
-            format!("The {} chooses the queue of {share} of the frames by other means.", nic.name)
-        }
-    }
-}
-
 fn steering(report: &Report, even: bool) -> String {
     let steered = &report.steered;
     let cpus = f64::from(steered.cpus);
@@ -139,10 +223,10 @@ fn steering(report: &Report, even: bool) -> String {
             percent(flow.bytes, report.source.wire_bytes)
         );
     }
-    if steered.effective_queues > 1.25 * report.imbalance.effective_queues.max(1.0) {
+    if steered.effective_queues > WORTH * report.imbalance.effective_queues.max(1.0) {
         format!("Steering by the inner header would help: {result}.")
     } else {
-        format!("Steering by the inner header would hardly help: {result}.")
+        format!("Steering by the inner header would not help: {result}.")
     }
 }
 
@@ -156,9 +240,8 @@ fn refused(report: &Report) -> Option<String> {
         ""
     };
     Some(format!(
-        "{} frames are longer than the {} accepts at its usual settings ({}: up to {} bytes, largest seen \
-         {}){hint}.",
-        grouped(dropped),
+        "{} longer than the {} accepts at its usual settings ({}: up to {} bytes, largest seen {}){hint}.",
+        if dropped == 1 { "1 frame is".to_owned() } else { format!("{} frames are", grouped(dropped)) },
         report.nic.name,
         worst.stack,
         worst.limit,

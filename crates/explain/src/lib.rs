@@ -22,7 +22,7 @@ pub mod report;
 mod steering;
 mod tally;
 
-pub use conclusion::grouped;
+pub use conclusion::{counted, grouped};
 pub use report::Report;
 
 use capture::{Capture, Problem};

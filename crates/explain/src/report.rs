@@ -63,6 +63,12 @@ pub struct Source {
     pub seconds: Option<f64>,
     /// Frames by link type.
     pub link_types: BTreeMap<String, u64>,
+    /// Frames that the capturing machine sent, by the word of the capture: they pass no receive queue.
+    pub outgoing: u64,
+    /// Frames captured above the link layer (`ppp0`, a tunnel), where a network card never sees them.
+    pub above_link: u64,
+    /// Frames of link types that rxlane does not read.
+    pub unread: u64,
     /// What was wrong with the files themselves.
     pub problems: Vec<String>,
 }
@@ -113,6 +119,8 @@ pub struct Flows {
     pub unidirectional: u64,
     /// Both directions counted as one.
     pub bidirectional: u64,
+    /// Of these, the flows of which both directions were seen.
+    pub two_way: u64,
 }
 
 /// IP fragments, frames.
@@ -165,6 +173,10 @@ pub struct Nic {
     pub assumed: bool,
     /// Frames whose queue the profile does not tell.
     pub unplaced: u64,
+    /// Queues that the indirection table names; 0 where no table chooses the queue.
+    pub table_queues: u16,
+    /// Modes of the device that see through what keeps most frames from being hashed now.
+    pub better_modes: Vec<String>,
     /// Hash key in use, as `ethtool -x` prints it.
     pub key: String,
     /// Whether the caller named the key; without one it is Microsoft's verification key.

@@ -21,11 +21,15 @@ pub(crate) enum Fields {
     Addresses,
     /// No IP header: the frame stays where it arrived.
     Local,
+    /// The frame did not arrive on a network card.
+    NotReceived,
 }
 
 impl Fields {
     pub fn of(dissection: &Dissection) -> Fields {
+        let shape = dissection.shape();
         match dissection.flow() {
+            _ if shape.is_outgoing() || shape.is_above_link() => Fields::NotReceived,
             None => Fields::Local,
             Some(flow) if flow.has_ports() && dissection.fragment() == Fragment::None => {
                 Fields::AddressesAndPorts
@@ -50,7 +54,7 @@ impl Steering {
     pub fn bucket(&self, fields: Fields, flow: &FlowKey) -> u8 {
         let octets = flow.octets();
         let hash = match (fields, flow.version()) {
-            (Fields::Local, _) => None,
+            (Fields::Local | Fields::NotReceived, _) => None,
             (Fields::AddressesAndPorts, IpVersion::V4) => {
                 octets.first_chunk().map(|input| self.toeplitz.hash_12(input))
             }

@@ -207,6 +207,7 @@ impl<'a> Tally<'a> {
             None => self.unplaced.add(bytes),
         }
         match bucket {
+            _ if self.groups[group].fields == Fields::NotReceived => {}
             Some(bucket) => self.buckets[usize::from(bucket)] += 1,
             None => *self.local.get_mut(at).unwrap_or(&mut self.local_unplaced) += 1,
         }
@@ -412,6 +413,11 @@ pub(crate) const EXTENSION_KINDS: [(Kind, &str); 5] = [
     (Kind::DestinationOptions, "destination-options"),
     (Kind::Authentication, "authentication"),
 ];
+
+/// Whether frames of a link type can be dissected.
+pub(crate) fn is_read(link_type: LinkType) -> bool {
+    !matches!(link_type, LinkType::Other(_))
+}
 
 fn dissect_other(link_type: LinkType, data: &[u8], wire: usize) -> Dissection {
     // BSD loopback: four octets of address family, which the IP version says again.

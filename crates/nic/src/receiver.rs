@@ -179,13 +179,18 @@ impl Receiver {
             }
             _ => {}
         }
-        Fate { sight, why, hash_type, longest: self.longest(shape), prefix }
+        let received = !matches!(why, Why::Outgoing | Why::AboveLink);
+        let longest = self.longest(shape).filter(|_| received);
+        Fate { sight, why, hash_type, longest, prefix }
     }
 
     /// Where `frame` lands, whose shape has this fate.
     #[inline]
     pub fn land(&self, fate: &Fate, frame: &[u8], dissection: &Dissection) -> Landing {
         let nowhere = Landing { hash_type: HashType::None, hash: 0, queue: None };
+        if matches!(fate.why, Why::Outgoing | Why::AboveLink) {
+            return nowhere;
+        }
         let table = match &self.table {
             Ok(table) => table,
             Err(queue) => return Landing { queue: *queue, ..nowhere },

@@ -26,6 +26,12 @@ pub enum Why {
     Clear,
     /// The parser stops at these tags.
     Tags(Vec<u16>),
+    /// The parser stops at these tags, and would stop at the PPPoE header behind them.
+    TagsAndPppoe(Vec<u16>),
+    /// The capturing machine sent the frame: it passes no receive queue.
+    Outgoing,
+    /// The frame was captured above the link layer: a network card never sees it so.
+    AboveLink,
     /// The parser stops at what this claim is about: PPPoE, MPLS, LLC/SNAP.
     Header(Key),
     /// This claim says that only the addresses, or nothing, is hashed of such packets.
@@ -40,8 +46,8 @@ impl Why {
     /// The claim that decides, to be looked up with its source in the profile.
     pub const fn key(&self) -> Option<Key> {
         match self {
-            Why::Clear | Why::NotIp(_) => None,
-            Why::Tags(_) => Some(schema::TAGS_THROUGH),
+            Why::Clear | Why::NotIp(_) | Why::Outgoing | Why::AboveLink => None,
+            Why::Tags(_) | Why::TagsAndPppoe(_) => Some(schema::TAGS_THROUGH),
             Why::Header(key) | Why::Reach(key) | Why::Lacks(key) => Some(*key),
         }
     }
@@ -51,10 +57,15 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Why::Clear => f.write_str("the parser reaches the transport header"),
-            Why::Tags(tpids) => {
+            Why::Tags(tpids) | Why::TagsAndPppoe(tpids) => {
                 let tags: Vec<String> = tpids.iter().map(|tpid| format!("{tpid:#06x}")).collect();
                 let noun = if tags.len() == 1 { "VLAN tag" } else { "VLAN tags" };
-                write!(f, "the parser does not see through {noun} {}", tags.join(" "))
+                write!(f, "the parser does not see through {noun} {}", tags.join(" "))?;
+                if matches!(self, Why::TagsAndPppoe(_)) { f.write_str(", nor through PPPoE") } else { Ok(()) }
+            }
+            Why::Outgoing => f.write_str("sent by the capturing machine, so it passes no receive queue"),
+            Why::AboveLink => {
+                f.write_str("captured behind the encapsulation, where a network card never sees it")
             }
             Why::Header(key) if *key == schema::PPPOE => f.write_str("the parser stops at the PPPoE header"),
             Why::Header(key) if *key == schema::MPLS => {
@@ -71,8 +82,18 @@ impl fmt::Display for Why {
 
 /// What the parser of `profile` makes of frames of `shape`.
 pub fn sight(profile: &Profile, shape: &Shape) -> (Sight, Why) {
-    if let Some(stop) = tags(profile, shape) {
-        return stop;
+    if shape.is_outgoing() {
+        return (Sight::Unknown, Why::Outgoing);
+    }
+    if shape.is_above_link() {
+        return (Sight::Unknown, Why::AboveLink);
+    }
+    if let Some((sight, why)) = tags(profile, shape) {
+        let twice = shape.stack().contains(Word::Pppoe) && profile.tri(schema::PPPOE) == Some(false);
+        return match why {
+            Why::Tags(tpids) if twice => (sight, Why::TagsAndPppoe(tpids)),
+            why => (sight, why),
+        };
     }
     for (word, key) in
         [(Word::Llc, schema::LLC_SNAP), (Word::Pppoe, schema::PPPOE), (Word::Mpls, schema::MPLS)]

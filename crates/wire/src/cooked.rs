@@ -31,7 +31,12 @@ pub struct Header {
     pub length: usize,
     /// What follows.
     pub protocol: Protocol,
+    /// Packet type 4: sent by the capturing machine.
+    pub outgoing: bool,
 }
+
+/// Packet type of frames that the capturing machine sent (`PACKET_OUTGOING` in linux/if_packet.h).
+const OUTGOING: u16 = 4;
 
 /// ARPHRD types below this one carry an EtherType in the protocol field; netlink (824), radiotap (803) and
 /// the like give the field another meaning.
@@ -41,14 +46,15 @@ impl Header {
     /// Reads the header. Error: not whole.
     pub fn parse(version: Version, octets: &[u8]) -> Result<Header, Error> {
         let cut = |needs| Error::new(Layer::LinuxCooked, Field::Header, Rule::Cut, octets.len(), needs);
-        let (length, hardware, protocol) = match version {
+        let (length, packet_type, hardware, protocol) = match version {
             Version::One => {
-                let [_, _, h0, h1, .., p0, p1] = *octets.first_chunk::<16>().ok_or(cut(16))?;
-                (16, [h0, h1], [p0, p1])
+                let [t0, t1, h0, h1, .., p0, p1] = *octets.first_chunk::<16>().ok_or(cut(16))?;
+                (16, u16::from_be_bytes([t0, t1]), [h0, h1], [p0, p1])
             }
             Version::Two => {
-                let [p0, p1, _, _, _, _, _, _, h0, h1, ..] = *octets.first_chunk::<20>().ok_or(cut(20))?;
-                (20, [h0, h1], [p0, p1])
+                let [p0, p1, _, _, _, _, _, _, h0, h1, packet_type, ..] =
+                    *octets.first_chunk::<20>().ok_or(cut(20))?;
+                (20, u16::from(packet_type), [h0, h1], [p0, p1])
             }
         };
         let value = u16::from_be_bytes(protocol);
@@ -59,6 +65,6 @@ impl Header {
             }
             _ => Protocol::Other,
         };
-        Ok(Header { length, protocol })
+        Ok(Header { length, protocol, outgoing: packet_type == OUTGOING })
     }
 }

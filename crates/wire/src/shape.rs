@@ -28,6 +28,8 @@ pub(crate) const FIRST_FRAGMENT: u16 = 8;
 pub(crate) const LATER_FRAGMENT: u16 = 16;
 pub(crate) const SNAP: u16 = 32;
 pub(crate) const HAS_PORTS: u16 = 64;
+pub(crate) const OUTGOING: u16 = 128;
+pub(crate) const ABOVE_LINK: u16 = 256;
 
 /// The extension headers in front of the transport header, as a set; how many of each,
 /// [`crate::Dissection::extension_headers`] tells.
@@ -68,6 +70,19 @@ impl Shape {
     #[inline(always)]
     pub const fn starts_with_ethernet(&self) -> bool {
         self.stack.starts_with(Word::Eth)
+    }
+
+    /// Whether the capture says that the capturing machine sent the frame (Linux cooked, packet type 4).
+    #[inline(always)]
+    pub const fn is_outgoing(&self) -> bool {
+        self.flags & OUTGOING != 0
+    }
+
+    /// Whether the frame was captured above the link layer, where a network card never sees it so: bare IP,
+    /// PPP without its PPPoE.
+    #[inline(always)]
+    pub const fn is_above_link(&self) -> bool {
+        self.flags & ABOVE_LINK != 0
     }
 
     /// The TPIDs, outermost first; beyond the eighth tag the last one repeats.

@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use anstyle::{AnsiColor, Style};
-use explain::{Report, grouped};
+use explain::{Report, counted, grouped};
 use std::io::{self, Write};
 
 const HEADING: Style = Style::new().bold();
@@ -57,7 +57,7 @@ fn source(out: &mut Output, report: &Report) -> io::Result<()> {
     let files = match source.files.as_slice() {
         [] => "nothing".to_owned(),
         [one] => printable(one),
-        [first, rest @ ..] => format!("{} and {} more files", printable(first), rest.len()),
+        [first, rest @ ..] => format!("{} and {} more", printable(first), rest.len()),
     };
     let mut line = format!("{files}: {} frames, {}", grouped(source.frames), size(source.wire_bytes));
     if let Some(seconds) = source.seconds.filter(|seconds| *seconds > 0.0) {
@@ -137,7 +137,14 @@ fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
     heading(out, "Counts")?;
     let mut line = |name: &str, text: String| writeln!(out, "  {name:<18} {text}");
     let flows = report.flows;
-    line("flows", format!("{} ({} both ways)", grouped(flows.unidirectional), grouped(flows.bidirectional)))?;
+    line(
+        "flows",
+        format!(
+            "{} one-way, {} with both directions as one",
+            grouped(flows.unidirectional),
+            grouped(flows.bidirectional)
+        ),
+    )?;
     if !report.pppoe.codes.is_empty() {
         line("PPPoE sessions", grouped(report.pppoe.sessions as u64))?;
         line("PPPoE codes", counts(report.pppoe.codes.iter()))?;
@@ -229,8 +236,8 @@ fn queues(out: &mut Output, report: &Report) -> io::Result<()> {
     queue_bars(out, report, busiest(report))?;
     for dropped in report.admission.dropped.iter().take(REFUSED_ROWS) {
         let text = format!(
-            "{} frames ({}) are longer than {} bytes and would be dropped",
-            grouped(dropped.frames),
+            "{} of {}, longer than {} bytes: would be dropped",
+            counted(dropped.frames, "frame"),
             dropped.stack,
             dropped.limit
         );
@@ -245,7 +252,7 @@ pub fn queue_bars(out: &mut Output, report: &Report, full: u64) -> io::Result<()
     let rows: Vec<_> = report
         .queues
         .iter()
-        .map(|queue| (queue.queue, queue.frames, format!("  {} flows", grouped(queue.flows))))
+        .map(|queue| (queue.queue, queue.frames, format!("  {}", counted(queue.flows, "flow"))))
         .collect();
     bars(out, "queue", &rows, full, report.source.frames)?;
     let unknown = report.nic.unplaced;

@@ -66,6 +66,8 @@ pub fn empty() -> Report {
             queues: 4,
             assumed: true,
             unplaced: 0,
+            table_queues: 4,
+            better_modes: Vec::new(),
             key: "6d:5a:6d:5a:6d:5a:6d:5a".to_owned(),
             key_given: false,
             hash_types: vec!["ipv4", "tcp-ipv4"],
@@ -102,6 +104,7 @@ pub fn usual() -> Report {
         problems: vec![
             "evening-peak.pcapng.gz: frame 100001, offset 63102024: 12 octets are missing".to_owned(),
         ],
+        ..Source::default()
     };
     report.stacks = vec![
         stack(
@@ -143,7 +146,7 @@ pub fn usual() -> Report {
         codes: map(&[("session", 93_436), ("padi", 8), ("pado", 4)]),
         ppp: map(&[("0x0021", 73_218), ("0x0057", 20_118), ("0xc021", 100)]),
     };
-    report.flows = Flows { unidirectional: 2_418, bidirectional: 1_212 };
+    report.flows = Flows { unidirectional: 2_418, bidirectional: 1_212, two_way: 1_206 };
     report.fragments = Fragments { ipv4_first: 31, ipv4_later: 31, ipv6_first: 0, ipv6_later: 0 };
     report.extension_headers = BTreeMap::from([("fragment", 12), ("hop-by-hop", 3)]);
     report.bad = Bad {

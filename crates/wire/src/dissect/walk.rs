@@ -7,7 +7,7 @@ use super::{Dissection, Link};
 use crate::error::{Error, Field, Layer, Rule};
 use crate::ethernet::{self, EtherType, Llc};
 use crate::ppp::{self, Compression, ControlHeader, PppProtocol};
-use crate::shape::{HAS_PPPOE, SNAP};
+use crate::shape::{ABOVE_LINK, HAS_PPPOE, OUTGOING, SNAP};
 use crate::stack::Word;
 use crate::{cooked, mpls, pppoe, vlan};
 
@@ -16,6 +16,9 @@ use crate::{cooked, mpls, pppoe, vlan};
 pub(super) fn dissect(link: Link, frame: &[u8], wire_length: usize) -> Dissection {
     let mut walk =
         Walk { frame, at: 0, end: wire_length.max(frame.len()), out: Dissection::NOTHING, depth: 0 };
+    if !matches!(link, Link::Ethernet | Link::LinuxCooked | Link::LinuxCooked2) {
+        walk.out.shape.flags |= ABOVE_LINK;
+    }
     match link {
         Link::Ethernet => walk.ethernet(),
         Link::LinuxCooked | Link::LinuxCooked2 => walk.cooked(link),
@@ -178,6 +181,9 @@ impl<'a> Walk<'a> {
         match cooked::Header::parse(version, self.rest()) {
             Ok(header) => {
                 self.at += header.length;
+                if header.outgoing {
+                    self.out.shape.flags |= OUTGOING;
+                }
                 match header.protocol {
                     cooked::Protocol::Ethertype(ethertype) => self.tagged(ethertype),
                     cooked::Protocol::Llc => self.llc(),
