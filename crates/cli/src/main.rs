@@ -11,6 +11,8 @@ mod gen_command;
 mod generate;
 mod nics;
 mod output;
+#[allow(dead_code)]
+mod rss_arguments;
 mod rss_command;
 
 use clap::{CommandFactory, Parser, Subcommand};

@@ -1,7 +1,8 @@
 //! `rxlane rss hash`.
 
-use super::{KeyArgument, hex, key_name, print_json, read_table};
+use super::{hex, key_name, print_json};
 use crate::output::{CommandResult, Outcome, Output};
+use crate::rss_arguments::{self, Reta};
 use anstyle::Style;
 use anyhow::{anyhow, bail};
 use rss::{
@@ -59,8 +60,8 @@ pub struct HashArguments {
     routing2: Option<Ipv6Addr>,
 
     /// microsoft, symmetric, or the key in colon form [default: the key of --reta where it has one, or microsoft]
-    #[arg(long, value_name = "KEY")]
-    key: Option<KeyArgument>,
+    #[arg(long, value_name = "KEY", value_parser = rss_arguments::key)]
+    key: Option<HashKey>,
 
     /// Enabled hash types, joined by commas; none for none
     #[arg(long, value_name = "TYPES", default_value = "ipv4,tcp-ipv4,ipv6,tcp-ipv6")]
@@ -78,9 +79,10 @@ pub struct HashArguments {
     #[arg(long, value_name = "N", default_value_t = 128, conflicts_with = "reta")]
     table_size: usize,
 
-    /// The table: queues joined by commas, or a file with the output of ethtool -x (- is standard input)
-    #[arg(long, value_name = "LIST|FILE")]
-    reta: Option<String>,
+    /// Indirection table: equal:N, weight:W0,W1,…, the queues of all entries joined by commas, or a file with the
+    /// output of ethtool -x (- is standard input)
+    #[arg(long, value_name = "TABLE")]
+    reta: Option<Reta>,
 
     /// Where a packet goes that no type fits: queue-0 (Intel), entry-0, or a queue number
     #[arg(long, value_name = "RULE", default_value = "queue-0")]
@@ -208,22 +210,15 @@ impl HashArguments {
             let shape = TableShape::new(self.table_size, 16)?;
             return Ok((IndirectionTable::equal(shape, self.queues, 0)?, None));
         };
-        if reta.starts_with(|first: char| first.is_ascii_digit()) && reta.contains(',') {
-            let queue = |text: &str| {
-                text.trim().parse().map_err(|_| anyhow!("--reta: {text:?} is no queue number (0 to 65535)"))
-            };
-            let queues = reta.split(',').map(queue).collect::<anyhow::Result<Vec<u16>>>()?;
-            return Ok((IndirectionTable::explicit(TableShape::new(queues.len(), 16)?, &queues)?, None));
-        }
-        let read = read_table(reta)?;
-        Ok((read.table, read.key))
+        let filled = reta.fill(self.table_size)?;
+        let shape = TableShape::new(filled.queues.len(), 16)?;
+        Ok((IndirectionTable::explicit(shape, &filled.queues)?, filled.key))
     }
 
     fn work_out(&self) -> anyhow::Result<WorkedOut> {
         let packet = self.packet()?;
         let (table, printed_key) = self.table()?;
-        let given_key = self.key.as_ref().map(|key| key.0.clone());
-        let key = given_key.or(printed_key).unwrap_or(HashKey::MICROSOFT);
+        let key = self.key.clone().or(printed_key).unwrap_or(HashKey::MICROSOFT);
         let mut unit = HashUnit::new(&key, self.types)?;
         for setting in &self.hash_fields {
             unit.set_flow(*setting)?;

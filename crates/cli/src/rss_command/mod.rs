@@ -5,11 +5,9 @@ mod key;
 mod table;
 
 use crate::output::{CommandResult, Output};
-use anyhow::Context;
-use rss::{HashKey, IndirectionTable, KeyError, PrintedTable};
+use rss::{HashKey, IndirectionTable};
 use serde_json::{Value, json};
-use std::io::{self, Read, Write};
-use std::str::FromStr;
+use std::io::{self, Write};
 
 /// Arguments of `rxlane rss`.
 #[derive(clap::Args)]
@@ -39,22 +37,6 @@ impl RssArguments {
     }
 }
 
-/// A key as an argument: a name or the octets.
-#[derive(Clone, Debug)]
-struct KeyArgument(HashKey);
-
-impl FromStr for KeyArgument {
-    type Err = KeyError;
-
-    fn from_str(text: &str) -> Result<KeyArgument, KeyError> {
-        match text {
-            "microsoft" => Ok(KeyArgument(HashKey::MICROSOFT)),
-            "symmetric" => HashKey::symmetric(HashKey::USUAL_OCTETS).map(KeyArgument),
-            octets => octets.parse().map(KeyArgument),
-        }
-    }
-}
-
 /// What is usually called a key, where it has a name.
 fn key_name(key: &HashKey) -> Option<&'static str> {
     let symmetric = HashKey::symmetric(key.octets().len());
@@ -63,25 +45,6 @@ fn key_name(key: &HashKey) -> Option<&'static str> {
         key if symmetric.as_ref() == Ok(key) => Some("6d:5a repeated"),
         _ => None,
     }
-}
-
-/// The text of a file, or of standard input for `-`.
-fn read(file: &str) -> anyhow::Result<String> {
-    if file == "-" {
-        return io::read_to_string(io::stdin()).context("standard input");
-    }
-    let mut text = String::new();
-    let mut reader = std::fs::File::open(file).with_context(|| file.to_owned())?;
-    reader.read_to_string(&mut text).with_context(|| file.to_owned())?;
-    Ok(text)
-}
-
-/// The output of `ethtool -x` from a file or standard input.
-fn read_table(file: &str) -> anyhow::Result<PrintedTable> {
-    PrintedTable::parse(&read(file)?).with_context(|| match file {
-        "-" => "standard input".to_owned(),
-        file => file.to_owned(),
-    })
 }
 
 /// How uneven a table is, as `rxlane explain` measures traffic: busiest over mean of the queues, and the number

@@ -1,7 +1,8 @@
 //! `rxlane rss table`.
 
-use super::{imbalance, print_json, read_table};
+use super::{imbalance, print_json};
 use crate::output::{CommandResult, Outcome, Output};
+use crate::rss_arguments::read_table;
 use anstyle::Style;
 use rss::{IndirectionTable, PrintedTable, TableShape};
 use serde_json::json;

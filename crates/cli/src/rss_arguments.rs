@@ -1,0 +1,238 @@
+//! Hash keys and indirection tables as arguments, the same for every command that takes them.
+
+use anyhow::{Context, anyhow, bail};
+use nic::{Profile, Receiver, Setup, schema};
+use rss::{FlowHash, HashKey, IndirectionTable, KeyError, PrintedTable, TableShape};
+use std::fmt::{self, Display};
+use std::io::{self, Read};
+use std::str::FromStr;
+
+/// A hash key: `microsoft`, `symmetric` (6d:5a repeated, 40 octets), or its octets in colon form or as plain
+/// hexadecimal digits. Errors: the octets are none, or too few or many.
+pub fn key(text: &str) -> Result<HashKey, KeyError> {
+    match text {
+        "microsoft" => Ok(HashKey::MICROSOFT),
+        "symmetric" => HashKey::symmetric(HashKey::USUAL_OCTETS),
+        octets => octets.parse(),
+    }
+}
+
+/// An indirection table as it is written on a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reta {
+    /// `equal:N`: N queues in turn, as `ethtool -X … equal N`.
+    Equal(u32),
+    /// `weight:W0,W1,…`: blocks in proportion to weights, as `ethtool -X … weight W0 W1 …`.
+    Weight(Vec<u32>),
+    /// The queues of all entries, joined by commas.
+    List(Vec<u16>),
+    /// A file with the output of `ethtool -x`; `-` is standard input.
+    File(String),
+}
+
+impl FromStr for Reta {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Reta, String> {
+        let weight = |number: &str| {
+            number
+                .trim()
+                .parse()
+                .map_err(|_| format!("{number:?} is no number (weight:W0,W1,… has one a queue)"))
+        };
+        let queue = |number: &str| {
+            let wrong = |_| format!("{number:?} is no queue number (0 to 65535)");
+            number.trim().parse().map_err(wrong)
+        };
+        if let Some(queues) = text.strip_prefix("equal:") {
+            let queues = queues.trim().parse().ok().filter(|queues| *queues > 0);
+            return queues
+                .map(Reta::Equal)
+                .ok_or_else(|| "equal:N has a number of queues, at least 1".to_owned());
+        }
+        if let Some(weights) = text.strip_prefix("weight:") {
+            return weights.split(',').map(weight).collect::<Result<_, _>>().map(Reta::Weight);
+        }
+        if text.contains(',') && text.starts_with(|first: char| first.is_ascii_digit()) {
+            return text.split(',').map(queue).collect::<Result<_, _>>().map(Reta::List);
+        }
+        Ok(Reta::File(text.to_owned()))
+    }
+}
+
+impl Display for Reta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reta::Equal(queues) => write!(f, "equal:{queues}"),
+            Reta::Weight(weights) => {
+                let weights: Vec<String> = weights.iter().map(u32::to_string).collect();
+                write!(f, "weight:{}", weights.join(","))
+            }
+            Reta::List(_) => f.write_str("the list"),
+            Reta::File(file) if file == "-" => f.write_str("standard input"),
+            Reta::File(file) => f.write_str(file),
+        }
+    }
+}
+
+/// What a [`Reta`] stands for on a device.
+#[derive(Clone, Debug)]
+pub struct Filled {
+    /// The queue of every entry.
+    pub queues: Vec<u16>,
+    /// The key that `ethtool -x` printed with the table.
+    pub key: Option<HashKey>,
+    /// The receive rings that `ethtool -x` counted.
+    pub rings: Option<u32>,
+}
+
+impl Filled {
+    /// How many queues the table needs: the highest one named and those below it.
+    pub fn needs(&self) -> u32 {
+        self.queues.iter().max().map_or(0, |highest| u32::from(*highest) + 1)
+    }
+}
+
+impl Reta {
+    /// The table in `entries` entries; a list and a printed table bring their own number. Errors: weights that
+    /// do not fit the entries, a file that cannot be read or holds no output of `ethtool -x`.
+    pub fn fill(&self, entries: usize) -> anyhow::Result<Filled> {
+        let of = |table: IndirectionTable| Filled { queues: table.queues().to_vec(), key: None, rings: None };
+        let shape = TableShape::new(entries, 16)?;
+        let filled = match self {
+            Reta::Equal(queues) => IndirectionTable::equal(shape, *queues, 0).map(of),
+            Reta::Weight(weights) => IndirectionTable::weight(shape, weights, 0).map(of),
+            Reta::List(queues) => Ok(Filled { queues: queues.clone(), key: None, rings: None }),
+            Reta::File(file) => {
+                let PrintedTable { rings, table, key, .. } = read_table(file)?;
+                Ok(Filled { queues: table.queues().to_vec(), key, rings: Some(rings) })
+            }
+        };
+        filled.with_context(|| format!("--reta: {self}"))
+    }
+
+    /// How many queues it names by itself, before a table is filled with them.
+    fn named(&self) -> Option<u32> {
+        match self {
+            Reta::Equal(queues) => Some(*queues),
+            Reta::Weight(weights) => {
+                let last = weights.iter().rposition(|weight| *weight > 0)?;
+                u32::try_from(last + 1).ok()
+            }
+            Reta::List(_) | Reta::File(_) => None,
+        }
+    }
+}
+
+/// A device as the arguments set it up. The key of a printed table holds where none is given, and so does its
+/// number of rings. Errors: what the device would refuse, a table that names a queue it has not in use, a
+/// table for a device that has none.
+pub fn receiver(
+    profile: Profile,
+    queues: Option<u16>,
+    key: Option<HashKey>,
+    reta: Option<&Reta>,
+    fields: &[FlowHash],
+) -> anyhow::Result<Receiver> {
+    let mut setup = Setup { queues, key, table: None, fields: fields.to_vec() };
+    let Some(reta) = reta else { return Ok(Receiver::new(profile, &setup)?) };
+    let sizes = profile.ints(schema::TABLE_SIZES);
+    let entries = sizes.and_then(|sizes| sizes.first()).copied().unwrap_or(128);
+    let name = profile.name();
+    check_named(reta, reta.named(), &Receiver::new(profile.clone(), &setup)?)?;
+    let filled = reta.fill(usize::try_from(entries)?)?;
+    if setup.queues.is_none() {
+        setup.queues = filled.rings.and_then(|rings| u16::try_from(rings).ok());
+    }
+    setup.key = setup.key.or(filled.key.clone());
+    let plain = Receiver::new(profile.clone(), &setup).with_context(|| format!("--reta: {reta}"))?;
+    check_named(reta, Some(filled.needs()), &plain)?;
+    if plain.table().is_none() && plain.queues() > 1 {
+        bail!("--reta: the profile of {name} has no indirection table that chooses the queue");
+    }
+    setup.table = Some(filled.queues);
+    Receiver::new(profile, &setup).with_context(|| format!("--reta: {reta}"))
+}
+
+fn check_named(reta: &Reta, named: Option<u32>, receiver: &Receiver) -> anyhow::Result<()> {
+    let in_use = receiver.queues();
+    let Some(named) = named.filter(|named| *named > u32::from(in_use)) else { return Ok(()) };
+    let most = receiver.profile().int(schema::RX_QUEUES);
+    let way_out = match most {
+        Some(most) if most < u64::from(named) => format!("{most} at most"),
+        _ => format!("--queues {named} makes it more"),
+    };
+    let name = receiver.profile().name();
+    Err(anyhow!("--reta: {reta} names {named} queues, the {name} has {in_use} in use ({way_out})"))
+}
+
+/// The text of a file, or of standard input for `-`.
+fn read(file: &str) -> anyhow::Result<String> {
+    if file == "-" {
+        return io::read_to_string(io::stdin()).context("standard input");
+    }
+    let mut text = String::new();
+    let mut reader = std::fs::File::open(file).with_context(|| {
+        format!("{file}: neither equal:N, weight:W0,W1,…, a list of queues, nor a file that can be read")
+    })?;
+    reader.read_to_string(&mut text).with_context(|| file.to_owned())?;
+    Ok(text)
+}
+
+/// The output of `ethtool -x` from a file or, for `-`, standard input. Errors: it cannot be read, or is no
+/// such output.
+pub fn read_table(file: &str) -> anyhow::Result<PrintedTable> {
+    PrintedTable::parse(&read(file)?).with_context(|| match file {
+        "-" => "standard input".to_owned(),
+        file => file.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(nic: &str, queues: Option<u16>, reta: &str) -> String {
+        let profile = nic::lookup(nic).unwrap();
+        let refused = receiver(profile, queues, None, Some(&reta.parse().unwrap()), &[]);
+        format!("{:#}", refused.err().unwrap())
+    }
+
+    #[test]
+    fn a_table_is_told_from_a_file() {
+        assert_eq!("equal:4".parse(), Ok(Reta::Equal(4)));
+        assert_eq!("weight:3, 1".parse(), Ok(Reta::Weight(vec![3, 1])));
+        assert_eq!("0,1".parse(), Ok(Reta::List(vec![0, 1])));
+        assert_eq!("a,b".parse(), Ok(Reta::File("a,b".to_owned())));
+        assert!("equal:0".parse::<Reta>().is_err() && "equal:x".parse::<Reta>().is_err());
+        assert!("0,1,x".parse::<Reta>().unwrap_err().contains("\"x\" is no queue number"));
+    }
+
+    #[test]
+    fn queues_that_are_not_in_use_are_counted() {
+        let too_many = "--reta: equal:9 names 9 queues, the i210 has 4 in use (4 at most)";
+        assert_eq!(refusal("i210", None, "equal:9"), too_many);
+        let more = "--reta: weight:1,1,1 names 3 queues, the i210 has 2 in use (--queues 3 makes it more)";
+        assert_eq!(refusal("i210", Some(2), "weight:1,1,1"), more);
+        assert!(refusal("i210", None, "0,1").contains("2 entries given, the table has 128"));
+        assert!(refusal("i210", None, "weight:100,100").contains("add up to 200"));
+        assert!(refusal("virtio-net", Some(2), "equal:2").contains("no indirection table"));
+        assert!(refusal("i210", None, "/nowhere").contains("/nowhere: neither equal:N"));
+    }
+
+    #[test]
+    fn a_printed_table_brings_key_and_rings() {
+        let shape = TableShape::new(512, 16).unwrap();
+        let table = IndirectionTable::equal(shape, 8, 0).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reta");
+        let printed = PrintedTable::print("eth0", 8, &table);
+        std::fs::write(&path, format!("{printed}RSS hash key:\n{}\n", ["6d:5a"; 26].join(":"))).unwrap();
+        let reta = Reta::File(path.to_str().unwrap().to_owned());
+        let set_up = receiver(nic::lookup("x710").unwrap(), None, None, Some(&reta), &[]).unwrap();
+        assert_eq!((set_up.queues(), set_up.key().octets().len()), (8, 52));
+        let given = Some(HashKey::MICROSOFT);
+        let set_up = receiver(nic::lookup("x710").unwrap(), Some(16), given, Some(&reta), &[]).unwrap();
+        assert_eq!((set_up.queues(), set_up.key()), (16, &HashKey::MICROSOFT));
+    }
+}
