@@ -3,13 +3,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rxlane_nic::{Class, Profile, Receiver, Setup};
+use rxlane_nic::{Profile, Receiver, Setup};
 use rxlane_wire::{Link, dissect};
 
 fn land(profile: Profile, frame: &[u8]) {
     let Ok(receiver) = Receiver::new(profile, &Setup::default()) else { return };
     let seen = dissect(Link::Ethernet, frame, frame.len());
-    let fate = receiver.fate(&Class::of(&seen), &seen);
+    let fate = receiver.fate(&seen);
     let landing = receiver.land(&fate, frame, &seen);
     assert!(landing.queue.is_none_or(|queue| queue < receiver.queues()), "{landing:?}");
 }

@@ -8,7 +8,7 @@ use crate::error::{Error, Field, Layer, Rule};
 use crate::ethernet::{self, EtherType, Llc};
 use crate::ppp::{self, Compression, ControlHeader, PppProtocol};
 use crate::shape::{ABOVE_LINK, HAS_PPPOE, OUTGOING, SNAP};
-use crate::stack::Word;
+use crate::stack::{Stack, Word};
 use crate::{cooked, mpls, pppoe, vlan};
 
 /// [`super::dissect`] without the short cut for common frames.
@@ -25,6 +25,9 @@ pub(super) fn dissect(link: Link, frame: &[u8], wire_length: usize) -> Dissectio
         Link::Ip => walk.ip(),
         Link::Ppp => walk.ppp_framed(),
         Link::PppOverEthernet => walk.pppoe(pppoe::Stage::Session),
+    }
+    if walk.out.shape.stack == Stack::EMPTY {
+        walk.out.shape.stack.push(Word::Other);
     }
     walk.out
 }
