@@ -11,7 +11,6 @@ mod gen_command;
 mod generate;
 mod nics;
 mod output;
-#[allow(dead_code)]
 mod rss_arguments;
 mod rss_command;
 

@@ -35,7 +35,7 @@ fn the_hash_of_a_published_packet() {
     let text = output(&mut rxlane(&format!("{FLOW} --proto tcp --queues 16")));
     let expected = "\
 packet     66.9.149.187:2794 > 161.142.100.80:1766, tcp
-enabled    ipv4,tcp-ipv4,ipv6,tcp-ipv6
+enabled    ipv4,tcp-ipv4,ipv6,tcp-ipv6 (assumed: no --nic, no --types)
 hash type  tcp-ipv4 (the transport protocol's type wins)
 fields     source address, destination address, source port, destination port
 input      42 09 95 bb a1 8e 64 50 0a ea 06 e6
@@ -44,6 +44,7 @@ key        40 octets, Microsoft's
            d0:ca:2b:cb:ae:7b:30:b4:77:cb:2d:a3:80:30:f2:0c:
            6a:42:b7:3b:be:ac:01:fa
 hash       0x51ccc178
+table      128 entries in turn over 16 queues (no --nic, no --reta)
 entry      120 of 128 (the low 7 bits of the hash)
 queue      8
 ";
@@ -102,6 +103,88 @@ fn a_printed_table_brings_its_key() {
 }
 
 #[test]
+fn a_device_brings_its_table_and_types() {
+    let i210 = json(&format!("{FLOW} --nic i210"));
+    assert_eq!(
+        (&i210["hash"], &i210["entry"], &i210["queue"]),
+        (&json!("0x51ccc178"), &json!(120), &json!(3))
+    );
+    assert_eq!(i210["table_from"], "in blocks over 4 queues (default of the i210)");
+    let in_turn = json(&format!("{FLOW} --nic i210 --reta equal:4"));
+    assert_eq!(
+        (&in_turn["queue"], &in_turn["table_from"]),
+        (&json!(0), &json!("of --reta (equal:4) over 4 queues"))
+    );
+    let udp = json(&format!("{FLOW} --nic i210 --proto udp"));
+    assert_eq!((&udp["hash_type"], &udp["hash"]), (&json!("ipv4"), &json!("0x323e8fc2")));
+    let text = output(&mut rxlane(&format!("{FLOW} --nic i210 --queues 2 --hash-fields udp4=sdfn")));
+    assert!(text.contains("\ndevice     i210: "), "{text}");
+    assert!(text.contains("(default of the i210, then --hash-fields)\n"), "{text}");
+    assert!(
+        text.contains("\ntable      128 entries in blocks over 2 queues (default of the i210)\n"),
+        "{text}"
+    );
+    let ipv6 =
+        "hash --src 3ffe:2501:200:1fff::7 --dst 3ffe:2501:200:3::1 --sport 2794 --dport 1766 --nic i210";
+    assert_eq!(json(ipv6)["hash_type"], "tcp-ipv6-ex");
+    let moved = "hash --src 2001:db8::9 --dst 3ffe:2501:200:3::1 --sport 2794 --dport 1766 --nic i210";
+    let moved = json(&format!("{moved} --home-address 3ffe:2501:200:1fff::7"));
+    assert_eq!(moved["hash"], json(ipv6)["hash"]);
+    let stacked = json(&format!("{FLOW} --nic i210+double-vlan"));
+    assert_eq!((&stacked["hash_type"], &stacked["queue"]), (&json!("none"), &json!(0)));
+}
+
+/// The same flow lands on the same queue whether it is asked about or seen in a capture.
+#[test]
+fn explain_and_hash_agree() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("flows.pcap");
+    let file = file.to_str().unwrap();
+    for (nic, ip, proto) in [
+        ("i210", "4", "tcp"),
+        ("i210", "6", "tcp"),
+        ("i210", "6", "udp"),
+        ("x710", "4", "udp"),
+        ("82599", "6", "tcp"),
+    ] {
+        let gen_arguments = [
+            "gen",
+            "--encap",
+            "none",
+            "--flows",
+            "1",
+            "--frames",
+            "20",
+            "--control",
+            "0",
+            "--fragments",
+            "0",
+            "--ip",
+            ip,
+            "--proto",
+            proto,
+            "-o",
+            file,
+        ];
+        Command::cargo_bin("rxlane").unwrap().args(gen_arguments).assert().success();
+        let mut explained = Command::cargo_bin("rxlane").unwrap();
+        let report = output(explained.args(["explain", file, "--nic", nic, "--json"]));
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let flow = &report["top_flows"][0];
+        let ends: Vec<std::net::SocketAddr> =
+            flow["flow"].as_str().unwrap().split(" > ").map(|end| end.parse().unwrap()).collect();
+        let [source, destination] = ends.as_slice() else { panic!("{flow}") };
+        let (src, sport, dst, dport) = (source.ip(), source.port(), destination.ip(), destination.port());
+        let asked = format!(
+            "hash --nic {nic} --proto {proto} --src {src} --sport {sport} --dst {dst} --dport {dport}"
+        );
+        let answer = json(&asked);
+        assert_eq!(answer["queue"], flow["queue"], "{nic}: {flow}");
+        assert_eq!(answer["hash_type"], report["stacks"][0]["hash_type"], "{nic}: {flow}");
+    }
+}
+
+#[test]
 fn the_hash_refuses_with_a_sentence() {
     refused("hash --src 1.2.3.4 --dst ::1 --proto icmp", "different IP versions");
     refused("hash --src 1.2.3.4 --dst 1.2.3.5", "give --sport and --dport");
@@ -115,6 +198,12 @@ fn the_hash_refuses_with_a_sentence() {
     refused(&format!("{FLOW} --types tcp4"), "\"tcp4\" is no hash type");
     refused(&format!("{FLOW} --reta 0,1,x"), "\"x\" is no queue number");
     refused(&format!("{FLOW} --reta /nowhere/at-all"), "/nowhere/at-all");
+    refused(&format!("{FLOW} --reta equal:9 --queues 4"), "equal:9 names 9 queues, and --queues says 4");
+    refused(&format!("{FLOW} --nic i210 --reta equal:9"), "equal:9 names 9 queues, the i210 has 4 in use");
+    refused(&format!("{FLOW} --nic i21o"), "no NIC is called `i21o`");
+    refused(&format!("{FLOW} --nic virtio-net"), "no indirection table");
+    refused(&format!("{FLOW} --nic i219"), "one receive queue");
+    refused(&format!("{FLOW} --nic i210 --types ipv4"), "cannot be used with");
     refused(&format!("{FLOW} --queues 0"), "equal 0 leaves no queue");
     refused(&format!("{FLOW} --table-size 0"), "0 entries");
 }

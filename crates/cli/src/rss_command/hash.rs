@@ -1,10 +1,12 @@
 //! `rxlane rss hash`.
 
-use super::{hex, key_name, print_json};
+use super::{frame, hex, key_name, print_json};
 use crate::output::{CommandResult, Outcome, Output};
 use crate::rss_arguments::{self, Reta};
 use anstyle::Style;
 use anyhow::{anyhow, bail};
+use nic::receiver::USUAL_QUEUES;
+use nic::{Landing, Profile, Sight, schema};
 use rss::{
     FlowHash, HashFields, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, TableShape,
     Unmatched,
@@ -15,6 +17,7 @@ use std::io::{self, Write};
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 use wire::flow::{FlowKey, IpVersion};
+use wire::{Link, dissect};
 
 /// Arguments of `rxlane rss hash`.
 #[derive(clap::Args)]
@@ -22,7 +25,11 @@ use wire::flow::{FlowKey, IpVersion};
 Examples:
   rxlane rss hash --src 66.9.149.187 --dst 161.142.100.80 --sport 2794 --dport 1766 --proto tcp
   rxlane rss hash --src 10.0.0.1 --dst 10.0.0.2 --sport 5000 --dport 53 --proto udp --hash-fields udp4=sdfn
+  rxlane rss hash --nic i210 --src 10.0.0.1 --dst 10.0.0.2 --sport 5000 --dport 443
   ethtool -x eth0 | rxlane rss hash --src 10.0.0.1 --dst 10.0.0.2 --proto icmp --reta -
+
+With --nic the packet is taken as an untagged frame, and table, hash types and what the parser sees are the \
+device's, as in rxlane explain. Without it, what is not given is assumed, and the output says so.
 
 Hash types: ipv4 tcp-ipv4 udp-ipv4 sctp-ipv4 ipv6 tcp-ipv6 udp-ipv6 sctp-ipv6 ipv6-ex tcp-ipv6-ex udp-ipv6-ex.
 Hash fields are those of ethtool -N … rx-flow-hash: s, d addresses, f, n ports.")]
@@ -59,34 +66,38 @@ pub struct HashArguments {
     #[arg(long, value_name = "ADDRESS")]
     routing2: Option<Ipv6Addr>,
 
+    /// Network card: a name of rxlane nics, with a mode as in i210+double-vlan, or a profile file
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["types", "table_size", "unmatched"])]
+    nic: Option<String>,
+
     /// microsoft, symmetric, or the key in colon form [default: the key of --reta where it has one, or microsoft]
     #[arg(long, value_name = "KEY", value_parser = rss_arguments::key)]
     key: Option<HashKey>,
 
-    /// Enabled hash types, joined by commas; none for none
-    #[arg(long, value_name = "TYPES", default_value = "ipv4,tcp-ipv4,ipv6,tcp-ipv6")]
-    types: HashTypes,
+    /// Enabled hash types, joined by commas; none for none [default: ipv4,tcp-ipv4,ipv6,tcp-ipv6, or the device's]
+    #[arg(long, value_name = "TYPES")]
+    types: Option<HashTypes>,
 
     /// Fields of a flow type, as udp4=sdfn; several joined by commas
     #[arg(long, value_name = "FLOW=FIELDS", value_delimiter = ',')]
     hash_fields: Vec<FlowHash>,
 
-    /// Receive queues in turn through the table
-    #[arg(long, value_name = "N", default_value_t = 4, conflicts_with = "reta")]
-    queues: u32,
+    /// Receive queues in use [default: 4, or as many as the device has if that is fewer]
+    #[arg(long, value_name = "N")]
+    queues: Option<u16>,
 
-    /// Entries of the table
-    #[arg(long, value_name = "N", default_value_t = 128, conflicts_with = "reta")]
-    table_size: usize,
+    /// Entries of the table [default: 128]
+    #[arg(long, value_name = "N")]
+    table_size: Option<usize>,
 
     /// Indirection table: equal:N, weight:W0,W1,…, the queues of all entries joined by commas, or a file with the
-    /// output of ethtool -x (- is standard input)
+    /// output of ethtool -x (- is standard input) [default: queues in turn, or as the device's driver fills it]
     #[arg(long, value_name = "TABLE")]
     reta: Option<Reta>,
 
-    /// Where a packet goes that no type fits: queue-0 (Intel), entry-0, or a queue number
-    #[arg(long, value_name = "RULE", default_value = "queue-0")]
-    unmatched: UnmatchedArgument,
+    /// Where a packet goes that no type fits: queue-0 (Intel), entry-0, or a queue number [default: queue-0]
+    #[arg(long, value_name = "RULE")]
+    unmatched: Option<UnmatchedArgument>,
 
     /// Print JSON (schema rxlane.rss-hash/1)
     #[arg(long)]
@@ -159,14 +170,27 @@ impl FromStr for UnmatchedArgument {
 /// Everything that was worked out of a packet.
 struct WorkedOut {
     packet: Packet,
+    /// Name and title of the device.
+    device: Option<(String, String)>,
     unit: HashUnit,
+    /// Where the enabled types come from.
+    types_from: String,
     table: IndirectionTable,
+    /// Where the content of the table comes from.
+    table_from: String,
     hash_type: HashType,
+    /// Why the type was chosen.
+    why: String,
     hash: u32,
     /// `None` where the table was not asked.
     entry: Option<usize>,
-    queue: u16,
+    /// `None` where the profile does not say.
+    queue: Option<u16>,
 }
+
+/// The types that Linux drivers enable most often.
+const USUAL_TYPES: [HashType; 4] = [HashType::Ipv4, HashType::TcpIpv4, HashType::Ipv6, HashType::TcpIpv6];
+const USUAL_ENTRIES: usize = 128;
 
 impl HashArguments {
     /// Runs the command.
@@ -204,33 +228,145 @@ impl HashArguments {
         })
     }
 
-    /// The table, and the key that was printed with it.
-    fn table(&self) -> anyhow::Result<(IndirectionTable, Option<HashKey>)> {
-        let Some(reta) = &self.reta else {
-            let shape = TableShape::new(self.table_size, 16)?;
-            return Ok((IndirectionTable::equal(shape, self.queues, 0)?, None));
-        };
-        let filled = reta.fill(self.table_size)?;
-        let shape = TableShape::new(filled.queues.len(), 16)?;
-        Ok((IndirectionTable::explicit(shape, &filled.queues)?, filled.key))
-    }
-
     fn work_out(&self) -> anyhow::Result<WorkedOut> {
         let packet = self.packet()?;
-        let (table, printed_key) = self.table()?;
+        match &self.nic {
+            Some(name) => self.on_device(packet, nic::lookup(name)?),
+            None => self.by_rule(packet),
+        }
+    }
+
+    /// The packet as an untagged frame that `profile` receives.
+    fn on_device(&self, packet: Packet, profile: Profile) -> anyhow::Result<WorkedOut> {
+        let device = (profile.name(), profile.title().to_owned());
+        let name = &device.0;
+        let fields = &self.hash_fields;
+        let receiver =
+            rss_arguments::receiver(profile, self.queues, self.key.clone(), self.reta.as_ref(), fields)?;
+        let types = HashTypes::from_iter(receiver.hash_types());
+        let table = match receiver.table() {
+            Some(table) if !types.is_empty() => table.clone(),
+            Some(_) => bail!("the profile of {name} does not say what it hashes (rxlane nics {name})"),
+            None if receiver.queues() == 1 => bail!("{name} has one receive queue in use: nothing to spread"),
+            None => bail!("{name} has no indirection table that chooses the queue (rxlane nics {name})"),
+        };
+        let mut unit = HashUnit::new(receiver.key(), types)?;
+        for setting in fields {
+            unit.set_flow(*setting)?;
+        }
+        let frame = frame::of(&packet)?;
+        let dissection = dissect(Link::Ethernet, &frame, frame.len());
+        let fate = receiver.fate(&dissection);
+        let Landing { hash_type, hash, queue } = receiver.land(&fate, &frame, &dissection);
+        let asked = hash_type != HashType::None
+            || receiver.profile().text(schema::UNHASHED_FRAMES) == Some("entry-0");
+        let why = match fate.sight {
+            Sight::Nothing | Sight::Unknown => fate.why.to_string(),
+            Sight::Addresses if !packet.fragment => fate.why.to_string(),
+            Sight::Addresses | Sight::Transport => why(&packet, hash_type).to_owned(),
+        };
+        let filled = match receiver.profile().text(schema::TABLE_DEFAULT) {
+            Some("blocks") => format!("in blocks over {} (default of the {name})", queues(receiver.queues())),
+            Some("striped") => format!("in turn over {} (default of the {name})", queues(receiver.queues())),
+            _ => format!("in turn over {} (assumed: the profile does not say)", queues(receiver.queues())),
+        };
+        Ok(WorkedOut {
+            packet,
+            unit,
+            types_from: self.changed(&format!("default of the {name}")),
+            entry: asked.then(|| table.index(hash)),
+            table,
+            table_from: self.reta.as_ref().map_or(filled, |reta| given(reta, u32::from(receiver.queues()))),
+            hash_type,
+            why,
+            hash,
+            queue,
+            device: Some(device),
+        })
+    }
+
+    /// What was given, and assumptions for the rest.
+    fn by_rule(&self, packet: Packet) -> anyhow::Result<WorkedOut> {
+        let (table, printed_key, table_from) = self.table()?;
         let key = self.key.clone().or(printed_key).unwrap_or(HashKey::MICROSOFT);
-        let mut unit = HashUnit::new(&key, self.types)?;
+        let types = self.types.unwrap_or_else(|| HashTypes::from_iter(USUAL_TYPES));
+        let mut unit = HashUnit::new(&key, types)?;
         for setting in &self.hash_fields {
             unit.set_flow(*setting)?;
         }
+        let types_from = if self.types.is_some() { "--types" } else { "assumed: no --nic, no --types" };
         let (hash_type, hash) = unit.hash(&packet);
-        let (entry, queue) = match (hash_type, self.unmatched.0) {
+        let unmatched = self.unmatched.map_or(Unmatched::QueueZero, |rule| rule.0);
+        let (entry, queue) = match (hash_type, unmatched) {
             (HashType::None, rule @ (Unmatched::QueueZero | Unmatched::Queue(_))) => {
                 (None, table.unmatched(rule))
             }
             _ => (Some(table.index(hash)), table.lookup(hash)),
         };
-        Ok(WorkedOut { packet, unit, table, hash_type, hash, entry, queue })
+        Ok(WorkedOut {
+            unit,
+            types_from: self.changed(types_from),
+            table,
+            table_from,
+            hash_type,
+            why: why(&packet, hash_type).to_owned(),
+            hash,
+            entry,
+            queue: Some(queue),
+            device: None,
+            packet,
+        })
+    }
+
+    /// The table without a device, the key that was printed with it, and what to call it.
+    fn table(&self) -> anyhow::Result<(IndirectionTable, Option<HashKey>, String)> {
+        let Some(reta) = &self.reta else {
+            let shape = TableShape::new(self.table_size.unwrap_or(USUAL_ENTRIES), 16)?;
+            let in_use = self.queues.unwrap_or(USUAL_QUEUES);
+            let table = IndirectionTable::equal(shape, u32::from(in_use), 0)?;
+            let assumed = format!("in turn over {} (no --nic, no --reta)", queues(in_use));
+            return Ok((table, None, assumed));
+        };
+        let filled = reta.fill(self.table_size.unwrap_or(USUAL_ENTRIES))?;
+        let shape = TableShape::new(self.table_size.unwrap_or(filled.queues.len()), 16)?;
+        let table = IndirectionTable::explicit(shape, &filled.queues)?;
+        let needed = filled.rings.unwrap_or(0).max(filled.needs());
+        let in_use = self.queues.map_or(needed, u32::from);
+        if filled.needs() > in_use {
+            bail!("--reta: {reta} names {} queues, and --queues says {in_use}", filled.needs());
+        }
+        Ok((table, filled.key, given(reta, in_use)))
+    }
+
+    /// Where types come from, once --hash-fields had its say.
+    fn changed(&self, from: &str) -> String {
+        if self.hash_fields.is_empty() { from.to_owned() } else { format!("{from}, then --hash-fields") }
+    }
+}
+
+fn queues(number: impl Into<u32>) -> String {
+    match number.into() {
+        1 => "1 queue".to_owned(),
+        number => format!("{number} queues"),
+    }
+}
+
+fn given(reta: &Reta, in_use: u32) -> String {
+    format!("of --reta ({reta}) over {}", queues(in_use))
+}
+
+/// Why a type was chosen, of the packet alone.
+fn why(packet: &Packet, hash_type: HashType) -> &'static str {
+    match hash_type {
+        HashType::None => "no enabled type fits this packet",
+        HashType::Ipv4 | HashType::Ipv6 | HashType::Ipv6Ex if packet.fragment => {
+            "fragments are never hashed with ports"
+        }
+        HashType::Ipv4 | HashType::Ipv6 | HashType::Ipv6Ex if packet.flow.has_ports() => {
+            "the type of its transport protocol is not enabled"
+        }
+        HashType::Ipv4 | HashType::Ipv6 | HashType::Ipv6Ex => "no ports",
+        _ => "the transport protocol's type wins",
     }
 }
 
@@ -254,22 +390,6 @@ impl WorkedOut {
         if self.hash_type == HashType::None { Vec::new() } else { chosen.collect() }
     }
 
-    /// Why the type was chosen.
-    fn why(&self) -> &'static str {
-        let has_ports = self.packet.flow.has_ports();
-        match self.hash_type {
-            HashType::None => "no enabled type fits this packet",
-            HashType::Ipv4 | HashType::Ipv6 | HashType::Ipv6Ex if self.packet.fragment => {
-                "fragments are never hashed with ports"
-            }
-            HashType::Ipv4 | HashType::Ipv6 | HashType::Ipv6Ex if has_ports => {
-                "the type of its transport protocol is not enabled"
-            }
-            HashType::Ipv4 | HashType::Ipv6 | HashType::Ipv6Ex => "no ports",
-            _ => "the transport protocol's type wins",
-        }
-    }
-
     fn json(&self, protocol: Protocol) -> Value {
         let flow = &self.packet.flow;
         json!({
@@ -282,14 +402,17 @@ impl WorkedOut {
                 "protocol": protocol.0,
                 "fragment": self.packet.fragment,
             },
+            "nic": self.device.as_ref().map(|(name, _)| name),
             "types": self.unit.types().iter().map(HashType::name).collect::<Vec<_>>(),
+            "types_from": self.types_from,
             "hash_type": self.hash_type.name(),
-            "why": self.why(),
+            "why": self.why,
             "fields": self.fields(),
             "key": self.unit.toeplitz().key().to_string(),
             "input": self.input().replace(' ', ""),
             "hash": hex(self.hash),
             "entries": self.table.shape().entries(),
+            "table_from": self.table_from,
             "entry": self.entry,
             "queue": self.queue,
         })
@@ -298,8 +421,11 @@ impl WorkedOut {
     fn print(&self, out: &mut Output, protocol: Protocol) -> io::Result<()> {
         let fragment = if self.packet.fragment { ", a fragment" } else { "" };
         line(out, "packet", format!("{}, {protocol}{fragment}", self.packet.flow))?;
-        line(out, "enabled", self.unit.types())?;
-        line(out, "hash type", format!("{} ({})", self.hash_type, self.why()))?;
+        if let Some((name, title)) = &self.device {
+            line(out, "device", format!("{name}: {title}"))?;
+        }
+        line(out, "enabled", format!("{} ({})", self.unit.types(), self.types_from))?;
+        line(out, "hash type", format!("{} ({})", self.hash_type, self.why))?;
         if self.hash_type != HashType::None {
             line(out, "fields", self.fields().join(", "))?;
             line(out, "input", wrapped(&self.input()))?;
@@ -309,6 +435,7 @@ impl WorkedOut {
         }
         line(out, "hash", format!("{:#010x}", self.hash))?;
         let shape = self.table.shape();
+        line(out, "table", format!("{} entries {}", shape.entries(), self.table_from))?;
         let entry = match (self.entry, shape.index_bits()) {
             (None, _) => "none: the table is not asked".to_owned(),
             (Some(entry), Some(bits)) => {
@@ -319,9 +446,11 @@ impl WorkedOut {
             }
         };
         line(out, "entry", entry)?;
-        let queue = self.queue;
-        let bold = out.styled(Style::new().bold(), queue);
-        line(out, "queue", bold)
+        let queue = match self.queue {
+            Some(queue) => out.styled(Style::new().bold(), queue),
+            None => "unknown: the profile does not say where such frames go".to_owned(),
+        };
+        line(out, "queue", queue)
     }
 }
 

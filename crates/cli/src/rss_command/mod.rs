@@ -1,5 +1,6 @@
 //! `rxlane rss`: receive-side scaling by hand.
 
+mod frame;
 mod hash;
 mod key;
 mod table;
