@@ -73,7 +73,10 @@ impl DemoArguments {
         text::heading(out, "5. All of it as a page")?;
         let page = fs::canonicalize(&page).unwrap_or(page);
         writeln!(out, "  {}", page.display())?;
-        writeln!(out, "\nNow yours: tcpdump -i IFACE -c 100000 -s 128 -w - | rxlane explain - --nic NAME")?;
+        writeln!(
+            out,
+            "\nNow yours: tcpdump -Q in -i IFACE -c 100000 -s 256 -w - | rxlane explain - --nic NAME"
+        )?;
         writeln!(out, "rxlane nics lists the network cards it knows.")?;
         Ok(Outcome::Success)
     }

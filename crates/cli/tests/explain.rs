@@ -159,12 +159,13 @@ fn a_truncated_capture_counts_every_whole_record_and_says_where_it_ends() {
     let directory = TempDir::new().unwrap();
     let whole = sample("pppoe");
     let path = file(&directory, "cut.pcap", &whole[..whole.len() - 5]);
-    let report = json(&[], &path);
+    let output = rxlane().arg("explain").arg(&path).arg("--json").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "the report is there, the file is not whole");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["source"]["frames"], FRAMES - 1);
     let problem = report["source"]["problems"][0].as_str().unwrap();
     assert!(problem.contains("cut.pcap: frame 2000 at byte "), "{problem}");
-    let text = rxlane().arg("explain").arg(&path).assert().success();
-    assert!(String::from_utf8_lossy(&text.get_output().stdout).contains("frame 2000 at byte"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("frame 2000 at byte"));
 }
 
 #[test]
@@ -181,13 +182,78 @@ fn what_is_no_capture_is_one_sentence_and_exit_2() {
 }
 
 #[test]
+fn a_page_never_takes_the_place_of_an_input_nor_of_an_older_page_halfway() {
+    let directory = TempDir::new().unwrap();
+    let capture = sample("pppoe");
+    let path = file(&directory, "a.pcap", &capture);
+    let link = directory.path().join("link.pcap");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    for target in [&path, &link] {
+        let (code, error) = refusal(rxlane().arg("explain").arg(&path).arg("--html").arg(target));
+        assert_eq!(code, 2, "{error}");
+        assert!(error.contains("is the input"), "{error}");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), capture);
+    let page = file(&directory, "old.html", b"an older page");
+    refusal(rxlane().args(["explain", "/dev/null", "--html"]).arg(&page));
+    assert_eq!(std::fs::read(&page).unwrap(), b"an older page");
+    rxlane().arg("explain").arg(&path).arg("--html").arg(&page).assert().success();
+    assert!(std::fs::read_to_string(&page).unwrap().starts_with("<!DOCTYPE html>"));
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+    let output = rxlane().arg("explain").arg(&path).args(["--html", "-"]).output().unwrap();
+    assert!(output.stdout.starts_with(b"<!DOCTYPE html>"));
+}
+
+#[test]
+fn a_frame_of_very_many_tags_is_shown_shortened() {
+    let directory = TempDir::new().unwrap();
+    let mut frame = vec![2; 12];
+    (0..20_000).for_each(|_| frame.extend([0x81, 0, 0, 7]));
+    frame.extend([8, 0]);
+    let mut writer = Writer::pcap(Vec::new(), LinkType::Ethernet, Resolution::Microseconds).unwrap();
+    writer.write(0, &frame, frame.len() as u32).unwrap();
+    let path = file(&directory, "tags.pcap", &writer.finish().unwrap());
+    let output = rxlane().arg("explain").arg(&path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+}
+
+#[test]
+fn frames_that_no_card_received_are_no_verdict() {
+    let directory = TempDir::new().unwrap();
+    let whole = sample("none");
+    let mut capture = capture::Capture::from_reader(std::io::Cursor::new(whole), "whole").unwrap();
+    let mut bare = Writer::pcap(Vec::new(), LinkType::RawIp, Resolution::Microseconds).unwrap();
+    let mut sent = Writer::pcap(Vec::new(), LinkType::LinuxCooked, Resolution::Microseconds).unwrap();
+    while let Some(frame) = capture.next_frame() {
+        let packet = &frame.data[14..];
+        bare.write(0, packet, packet.len() as u32).unwrap();
+        let outgoing = frame.number % 2 == 0;
+        let mut cooked = vec![0, if outgoing { 4 } else { 0 }, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0];
+        cooked.extend(&frame.data[12..]);
+        sent.write(0, &cooked, cooked.len() as u32).unwrap();
+    }
+    let report = json(&[], &file(&directory, "bare.pcap", &bare.finish().unwrap()));
+    assert_eq!(report["source"]["above_link"], FRAMES);
+    assert!(report["conclusion"][0].as_str().unwrap().contains("captured behind the encapsulation"));
+    assert!(queues(&report).is_empty());
+    let report = json(&[], &file(&directory, "sent.pcap", &sent.finish().unwrap()));
+    assert_eq!(report["source"]["outgoing"], FRAMES / 2);
+    assert_eq!(queues(&report).iter().sum::<u64>(), FRAMES / 2);
+    let steered = report["steered"]["per_cpu"].as_array().unwrap();
+    assert_eq!(steered.iter().map(|cpu| cpu["frames"].as_u64().unwrap()).sum::<u64>(), FRAMES / 2);
+}
+
+#[test]
 fn what_the_card_refuses_is_refused() {
     let directory = TempDir::new().unwrap();
     let path = file(&directory, "a.pcap", &sample("none"));
     for (arguments, culprit) in [
         (vec!["--nic", "i211", "--queues", "4"], "i211"),
         (vec!["--nic", "frobnicator"], "frobnicator"),
-        (vec!["--reta", "equal:9"], "does not fit"),
+        (vec!["--reta", "equal:9"], "names 9 queues"),
         (vec!["--reta", "0,1,x"], "`x`"),
         (vec!["--hash-fields", "tcp4=sd"], "tcp4"),
         (vec!["--html", "/nonexistent/page.html"], "/nonexistent/page.html"),

@@ -3,6 +3,7 @@
 use crate::conclusion;
 use crate::flows::{Direction, NO_QUEUE};
 use crate::report::*;
+use crate::steering::Fields;
 use crate::tally::is_read;
 use crate::tally::{Count, EXTENSION_KINDS, Group, Tally};
 use crate::{Options, TOP_FLOWS};
@@ -266,13 +267,18 @@ fn flows(tally: &Tally<'_>, receiver: &Receiver, cpus: u16) -> (Flows, Vec<u64>,
     let mut flows = Flows::default();
     let mut per_queue = vec![0; usize::from(receiver.queues())];
     let mut top: Vec<(u64, FlowKey, Direction)> = Vec::with_capacity(TOP_FLOWS + 1);
+    let mut on_queue = |queue: u16| {
+        if let Some(count) = per_queue.get_mut(usize::from(queue)) {
+            *count += 1;
+        }
+    };
     for flow in tally.flows.iter() {
         flows.bidirectional += 1;
         flows.two_way += u64::from(flow.directions.iter().all(|direction| direction.frames > 0));
         for (reverse, direction) in flow.directions.iter().enumerate().filter(|(_, d)| d.frames > 0) {
             flows.unidirectional += 1;
-            if let Some(count) = per_queue.get_mut(usize::from(direction.queue)) {
-                *count += 1;
+            if !direction.scattered {
+                on_queue(direction.queue);
             }
             let least = top.last().map_or(0, |(bytes, ..)| *bytes);
             if top.len() == TOP_FLOWS && direction.bytes < least {
@@ -284,18 +290,25 @@ fn flows(tally: &Tally<'_>, receiver: &Receiver, cpus: u16) -> (Flows, Vec<u64>,
             top.truncate(TOP_FLOWS);
         }
     }
-    for (key, queue) in &tally.strays {
-        if tally.flows.get(key).is_some_and(|direction| direction.queue != *queue)
-            && let Some(count) = per_queue.get_mut(usize::from(*queue))
-        {
-            *count += 1;
-        }
-    }
-    let top = top.into_iter().map(|(_, key, direction)| row(&key, &direction, cpus)).collect();
+    tally.scattered.keys().for_each(|(_, queue)| on_queue(*queue));
+    let top = top.into_iter().map(|(_, key, direction)| row(tally, &key, &direction, cpus)).collect();
     (flows, per_queue, top)
 }
 
-fn row(key: &FlowKey, direction: &Direction, cpus: u16) -> FlowRow {
+/// The queue of most of a flow direction's frames.
+fn main_queue(tally: &Tally<'_>, key: &FlowKey, direction: &Direction) -> u16 {
+    if !direction.scattered {
+        return direction.queue;
+    }
+    let on = tally.scattered.iter().filter(|((flow, _), _)| flow == key);
+    on.map(|((_, queue), frames)| (*frames, std::cmp::Reverse(*queue)))
+        .max()
+        .map_or(NO_QUEUE, |(_, queue)| queue.0)
+}
+
+fn row(tally: &Tally<'_>, key: &FlowKey, direction: &Direction, cpus: u16) -> FlowRow {
+    let queue = main_queue(tally, key, direction);
+    let bucket = tally.rules.steering.bucket(Fields::AddressesAndPorts, key);
     FlowRow {
         flow: key.to_string(),
         protocol: match key.protocol() {
@@ -305,7 +318,7 @@ fn row(key: &FlowKey, direction: &Direction, cpus: u16) -> FlowRow {
         },
         frames: direction.frames,
         bytes: direction.bytes,
-        queue: (direction.queue != NO_QUEUE).then_some(direction.queue),
-        cpu: direction.bucket % cpus,
+        queue: (queue != NO_QUEUE).then_some(queue),
+        cpu: u16::from(bucket) % cpus,
     }
 }

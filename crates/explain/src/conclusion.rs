@@ -1,6 +1,6 @@
 //! Two or three sentences that say what the figures mean.
 
-use crate::report::Report;
+use crate::report::{FlowRow, Report};
 use std::collections::BTreeMap;
 
 /// Parts that carry less than this share of even work count as uneven.
@@ -94,7 +94,7 @@ fn queues(report: &Report, received: u64, placed: u64, even: bool) -> Option<Str
     let busiest = report.queues.iter().max_by_key(|queue| queue.frames)?;
     let share = percent(busiest.frames, placed);
     let number = busiest.queue;
-    let few = report.flows.unidirectional <= 4 * u64::from(nic.queues);
+    let few = (1..=4 * u64::from(nic.queues)).contains(&report.flows.unidirectional);
     Some(if even {
         format!(
             "The {} spreads the frames{known} over its {} queues: the busiest takes {:.2} times the mean.",
@@ -107,8 +107,8 @@ fn queues(report: &Report, received: u64, placed: u64, even: bool) -> Option<Str
         )
     } else if few && busiest.frames < placed {
         format!(
-            "Queue {number} of {} takes {share} of the frames{known}; there are only {}, and a flow stays on one \
-             queue.",
+            "Queue {number} of {} takes {share} of the frames{known}; the capture holds only {}, and a \
+             flow stays on one queue.",
             nic.queues,
             counted(report.flows.unidirectional, "flow")
         )
@@ -138,7 +138,8 @@ fn unknown(report: &Report, received: u64) -> String {
 /// What to do today.
 fn remedy(report: &Report, even: bool) -> Option<String> {
     let steered = &report.steered;
-    if even || steered.effective_queues <= WORTH * report.imbalance.effective_queues.max(1.0) {
+    let few = report.source.frames < FEW || elephant(report).is_some();
+    if even || few || steered.effective_queues <= WORTH * report.imbalance.effective_queues.max(1.0) {
         return None;
     }
     if !report.nic.better_modes.is_empty() {
@@ -150,7 +151,7 @@ fn remedy(report: &Report, even: bool) -> Option<String> {
     }
     let mask = (1u128 << u32::from(steered.cpus.min(64))) - 1;
     Some(format!(
-        "Until then Linux can spread them itself, after the busy CPU has taken them in (RPS): for every receive \
+        "Linux can spread them today, though only after the busy CPU has taken them in (RPS): for every receive \
          queue N, echo {mask:x} > /sys/class/net/IFACE/queues/rx-N/rps_cpus"
     ))
 }
@@ -201,21 +202,25 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
+/// A flow that alone keeps the CPUs from being evenly used.
+fn elephant(report: &Report) -> Option<&FlowRow> {
+    let steered = &report.steered;
+    let uneven = steered.effective_queues < EVEN * f64::from(steered.cpus);
+    let largest = report.top_flows.first()?;
+    let more_than_a_cpu = largest.bytes * u64::from(steered.cpus) > report.source.wire_bytes;
+    (uneven && more_than_a_cpu).then_some(largest)
+}
+
 fn steering(report: &Report, even: bool) -> String {
     let steered = &report.steered;
-    let cpus = f64::from(steered.cpus);
     let result = format!(
         "over {} CPUs the busiest would take {:.2} times the mean ({:.1} CPUs' worth)",
         steered.cpus, steered.max_over_mean, steered.effective_queues
     );
-    let largest = report.top_flows.first();
-    let elephant = largest.filter(|flow| flow.bytes * u64::from(steered.cpus) > report.source.wire_bytes);
     if even {
         return "Nothing to fix: steering by the inner header would not spread it better.".to_owned();
     }
-    if steered.effective_queues < EVEN * cpus
-        && let Some(flow) = elephant
-    {
+    if let Some(flow) = elephant(report) {
         return format!(
             "Steering by the inner header: {result}; one flow ({}) carries {} of the bytes, and no software \
              splits a flow over CPUs.",

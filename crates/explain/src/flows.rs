@@ -8,6 +8,8 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use std::hash::BuildHasher;
 use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use wire::FlowKey;
 
 /// Parts of a table, split by bits of the hash that the table itself does not use for its index. Parts grow
@@ -20,13 +22,18 @@ pub(crate) struct Direction {
     pub frames: u64,
     /// Octets on the wire, without FCS.
     pub bytes: u64,
-    /// The class of the last frame: while it stays the same, queue and bucket do too.
-    pub class: u32,
+    /// The shape of the first frame: while it stays the same, queue and bucket do too.
+    pub group: u32,
     /// The queue of the first frame; [`NO_QUEUE`] where it is unknown.
     pub queue: u16,
-    /// Steering bucket of frames of `class`.
-    pub bucket: u16,
+    /// Steering bucket of frames of `group`.
+    pub bucket: u8,
+    /// Its frames were on several queues; how many on each is told elsewhere.
+    pub scattered: bool,
 }
+
+/// Frames of a flow direction on one of its several queues.
+pub(crate) type OnQueue = ((FlowKey, u16), u64);
 
 /// A queue that the profile cannot tell.
 pub(crate) const NO_QUEUE: u16 = u16::MAX;
@@ -70,12 +77,6 @@ impl Slot {
 }
 
 impl Part {
-    #[inline]
-    fn find(&self, hash: u32, key: &FlowKey) -> Option<&Flow> {
-        let same = |slot: &Slot| slot.hash == hash && self.flows[slot.place as usize].key == *key;
-        self.index.find(Slot::spread(hash), same).map(|slot| &self.flows[slot.place as usize])
-    }
-
     /// The flow of `key`, made by `new` when it is new, and whether it is.
     #[inline]
     fn entry(&mut self, hash: u32, key: &FlowKey, new: impl FnOnce() -> Flow) -> (&mut Flow, bool) {
@@ -120,22 +121,14 @@ impl FlowTable {
         &mut flow.directions[reverse]
     }
 
-    /// The direction of `key`, if it was seen.
-    pub fn get(&self, key: &FlowKey) -> Option<&Direction> {
-        let canonical = key.bidirectional();
-        let hash = self.hash(&canonical);
-        let flow = self.parts[part_of(hash)].find(hash, &canonical)?;
-        Some(&flow.directions[usize::from(!key.is_smaller_direction())])
-    }
-
     /// All flows, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &Flow> {
         self.parts.iter().flat_map(|part| &part.flows)
     }
 
-    /// Merges the tables of several workers, on as many threads. Gives also the flow directions, with the
-    /// queue, that had another first queue in one of the tables than in the merged one.
-    pub fn merge(tables: Vec<FlowTable>, hasher: &RandomState) -> (FlowTable, Vec<(FlowKey, u16)>) {
+    /// Merges the tables of several workers, on as many threads as there are. Gives also, for each flow
+    /// direction that is scattered only when all tables are seen, its frames by queue.
+    pub fn merge(tables: Vec<FlowTable>, hasher: &RandomState) -> (FlowTable, Vec<OnQueue>) {
         let mut tables = tables.into_iter();
         let mut merged = tables.next().unwrap_or_else(|| FlowTable::new(hasher.clone()));
         let others: Vec<FlowTable> = tables.collect();
@@ -149,29 +142,39 @@ impl FlowTable {
             jobs.iter_mut().zip(table.parts).for_each(|((_, sources), part)| sources.push(part));
         }
         let share = jobs.len().div_ceil(threads);
-        let strays = std::thread::scope(|scope| {
+        let work = |mine: Vec<(&mut Part, Vec<Part>)>| {
+            let mut scattered = Vec::new();
+            for (part, sources) in mine {
+                sources.into_iter().for_each(|source| absorb(part, source, &mut scattered));
+            }
+            scattered
+        };
+        let scattered = std::thread::scope(|scope| {
             let mut handles = Vec::with_capacity(threads);
+            let mut scattered = Vec::new();
             while !jobs.is_empty() {
                 let mine: Vec<_> = jobs.drain(..share.min(jobs.len())).collect();
-                handles.push(scope.spawn(move || {
-                    let mut strays = Vec::new();
-                    for (part, sources) in mine {
-                        sources.into_iter().for_each(|source| absorb(part, source, &mut strays));
-                    }
-                    strays
-                }));
+                let place = Arc::new(Mutex::new(Some(mine)));
+                let theirs = Arc::clone(&place);
+                let take =
+                    |place: &Mutex<Option<_>>| place.lock().unwrap_or_else(PoisonError::into_inner).take();
+                match thread::Builder::new().spawn_scoped(scope, move || take(&theirs).map(work)) {
+                    Ok(handle) => handles.push(handle),
+                    // No thread is to be had: this one does it.
+                    Err(_) => scattered.extend(take(&place).map(work).into_iter().flatten()),
+                }
             }
-            handles
-                .into_iter()
-                .flat_map(|handle| handle.join().unwrap_or_else(|panic| resume_unwind(panic)))
-                .collect()
+            let joined =
+                handles.into_iter().map(|handle| handle.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            scattered.extend(joined.flatten().flatten());
+            scattered
         });
-        (merged, strays)
+        (merged, scattered)
     }
 }
 
 /// Adds `source` to `part`; the larger of the two stays in place.
-fn absorb(part: &mut Part, mut source: Part, strays: &mut Vec<(FlowKey, u16)>) {
+fn absorb(part: &mut Part, mut source: Part, scattered: &mut Vec<OnQueue>) {
     if part.flows.len() < source.flows.len() {
         std::mem::swap(part, &mut source);
     }
@@ -185,13 +188,16 @@ fn absorb(part: &mut Part, mut source: Part, strays: &mut Vec<(FlowKey, u16)>) {
         for ((into, from), key) in into.directions.iter_mut().zip(flow.directions).zip(keys) {
             if into.frames == 0 {
                 *into = from;
-            } else if from.frames > 0 {
-                into.frames += from.frames;
-                into.bytes += from.bytes;
-                if into.queue != from.queue {
-                    strays.push((key, from.queue));
-                }
+                continue;
             }
+            if from.frames > 0 && (into.scattered || from.scattered || into.queue != from.queue) {
+                for side in [*into, from].iter().filter(|side| !side.scattered) {
+                    scattered.push(((key, side.queue), side.frames));
+                }
+                into.scattered = true;
+            }
+            into.frames += from.frames;
+            into.bytes += from.bytes;
         }
     }
 }
@@ -202,6 +208,13 @@ mod tests {
 
     fn key(number: u16) -> FlowKey {
         FlowKey::with_ports([10, 0, 0, 1].into(), number, [10, 0, 0, 2].into(), 443, 6).unwrap()
+    }
+
+    impl FlowTable {
+        fn get(&self, key: &FlowKey) -> Option<&Direction> {
+            let flow = self.iter().find(|flow| flow.key == key.bidirectional())?;
+            Some(&flow.directions[usize::from(!key.is_smaller_direction())])
+        }
     }
 
     fn table(hasher: &RandomState, numbers: impl Iterator<Item = u16>, queue: u16) -> FlowTable {
@@ -232,15 +245,16 @@ mod tests {
             table(&hasher, 2000..9000, 2),
             table(&hasher, (0..10).chain(0..10), 1),
         ];
-        let (merged, mut strays) = FlowTable::merge(tables, &hasher);
+        let (merged, scattered) = FlowTable::merge(tables, &hasher);
         assert_eq!(merged.iter().count(), 9000);
         let frames: u64 =
             merged.iter().map(|flow| flow.directions.iter().map(|d| d.frames).sum::<u64>()).sum();
         assert_eq!(frames, 3000 + 7000 + 20);
         assert_eq!(merged.get(&key(3)).unwrap().frames, 3);
         assert_eq!(merged.get(&key(2500)).unwrap().bytes, 200);
-        strays.sort();
-        strays.dedup_by_key(|(key, _)| *key);
-        assert_eq!(strays.len(), 1000, "the flows that tables 1 and 2 share");
+        let flows: std::collections::BTreeSet<_> = scattered.iter().map(|((key, _), _)| *key).collect();
+        assert_eq!(flows.len(), 1000, "the flows that tables 1 and 2 share");
+        assert_eq!(scattered.iter().map(|(_, frames)| frames).sum::<u64>(), 2000);
+        assert!(merged.get(&key(2500)).unwrap().scattered && !merged.get(&key(3)).unwrap().scattered);
     }
 }

@@ -281,8 +281,8 @@ pub struct FlowRow {
     pub frames: u64,
     /// Octets on the wire.
     pub bytes: u64,
-    /// Queue of its first frame; absent where the profile does not tell.
+    /// Queue of most of its frames; absent where the profile does not tell.
     pub queue: Option<u16>,
-    /// CPU under steering.
+    /// CPU of its whole packets under steering.
     pub cpu: u16,
 }

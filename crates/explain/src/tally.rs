@@ -4,7 +4,7 @@
 //! a class) and one of its flow (what depends on nothing else, its queue and its bucket, is decided once a
 //! flow). Nothing is allocated for a frame whose class, tags, session and flow were seen before.
 
-use crate::flows::{FlowTable, NO_QUEUE};
+use crate::flows::{FlowTable, NO_QUEUE, OnQueue};
 use crate::steering::{BUCKETS, Fields, Steering};
 use capture::{Batch, Frame, LinkType};
 use foldhash::fast::RandomState;
@@ -100,7 +100,7 @@ const RECENT: usize = 64;
 
 /// The counts of one worker.
 pub(crate) struct Tally<'a> {
-    rules: &'a Rules<'a>,
+    pub rules: &'a Rules<'a>,
     file: u32,
     index: Map<Shape, u32>,
     pub groups: Vec<Group>,
@@ -112,8 +112,8 @@ pub(crate) struct Tally<'a> {
     /// Sessions seen of late, as they stood in the frame.
     recent_sessions: [Option<Session>; RECENT],
     pub flows: FlowTable,
-    /// Flow directions seen on further queues than their first one.
-    pub strays: Set<(FlowKey, u16)>,
+    /// Frames by queue of the flow directions that were on several.
+    pub scattered: Map<(FlowKey, u16), u64>,
     pub queues: Vec<Count>,
     pub unplaced: Count,
     pub buckets: Box<[u64; BUCKETS]>,
@@ -142,7 +142,7 @@ impl<'a> Tally<'a> {
             sessions: Set::with_hasher(hasher()),
             recent_sessions: [None; RECENT],
             flows: FlowTable::new(hasher()),
-            strays: Set::with_hasher(hasher()),
+            scattered: Map::with_hasher(hasher()),
             queues: vec![Count::default(); queues],
             unplaced: Count::default(),
             buckets: Box::new([0; BUCKETS]),
@@ -230,16 +230,20 @@ impl<'a> Tally<'a> {
         let known = direction.frames > 0;
         direction.frames += 1;
         direction.bytes += bytes;
-        if known && direction.class == at as u32 {
-            return (direction.queue, Some(direction.bucket as u8));
+        if known && direction.group == at as u32 && !direction.scattered {
+            return (direction.queue, Some(direction.bucket));
         }
         let (queue, bucket) = (land().unwrap_or(NO_QUEUE), bucket(flow));
         if !known {
-            direction.class = at as u32;
+            direction.group = at as u32;
             direction.queue = queue;
-            direction.bucket = u16::from(bucket);
+            direction.bucket = bucket;
+        } else if direction.scattered {
+            *self.scattered.entry((*flow, queue)).or_default() += 1;
         } else if direction.queue != queue {
-            self.strays.insert((*flow, queue));
+            direction.scattered = true;
+            self.scattered.insert((*flow, direction.queue), direction.frames - 1);
+            self.scattered.insert((*flow, queue), 1);
         }
         (queue, Some(bucket))
     }
@@ -361,10 +365,14 @@ impl<'a> Tally<'a> {
             }
         }
         let mut merged = merged?;
-        let (flows, strays) = FlowTable::merge(tables, &merged.rules.hasher);
+        let (flows, scattered) = FlowTable::merge(tables, &merged.rules.hasher);
         merged.flows = flows;
-        merged.strays.extend(strays);
+        merged.add_scattered(scattered);
         Some(merged)
+    }
+
+    fn add_scattered(&mut self, scattered: impl IntoIterator<Item = OnQueue>) {
+        scattered.into_iter().for_each(|(place, frames)| *self.scattered.entry(place).or_default() += frames);
     }
 
     fn absorb(&mut self, other: Tally<'a>) {
@@ -384,7 +392,7 @@ impl<'a> Tally<'a> {
         }
         other.tags.into_iter().for_each(|(tags, frames)| *self.tags.entry(tags).or_default() += frames);
         self.sessions.extend(other.sessions);
-        self.strays.extend(other.strays);
+        self.add_scattered(other.scattered);
         self.queues.iter_mut().zip(other.queues).for_each(|(into, from)| into.merge(from));
         self.unplaced.merge(other.unplaced);
         self.buckets.iter_mut().zip(other.buckets.iter()).for_each(|(into, from)| *into += from);

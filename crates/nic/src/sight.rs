@@ -53,14 +53,21 @@ impl Why {
     }
 }
 
+/// Tags that a sentence names.
+const TAGS_NAMED: usize = 4;
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Why::Clear => f.write_str("the parser reaches the transport header"),
             Why::Tags(tpids) | Why::TagsAndPppoe(tpids) => {
-                let tags: Vec<String> = tpids.iter().map(|tpid| format!("{tpid:#06x}")).collect();
+                let tags: Vec<String> =
+                    tpids.iter().take(TAGS_NAMED).map(|tpid| format!("{tpid:#06x}")).collect();
                 let noun = if tags.len() == 1 { "VLAN tag" } else { "VLAN tags" };
                 write!(f, "the parser does not see through {noun} {}", tags.join(" "))?;
+                if tpids.len() > TAGS_NAMED {
+                    write!(f, " and {} more", tpids.len() - TAGS_NAMED)?;
+                }
                 if matches!(self, Why::TagsAndPppoe(_)) { f.write_str(", nor through PPPoE") } else { Ok(()) }
             }
             Why::Outgoing => f.write_str("sent by the capturing machine, so it passes no receive queue"),

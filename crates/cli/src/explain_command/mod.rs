@@ -1,15 +1,18 @@
 //! `rxlane explain`: where every frame of a capture lands, and why.
 
 mod page;
+mod page_file;
 pub mod text;
 
 pub use page::render as page;
 
 use crate::output::{CommandResult, Failure, Outcome, Output};
-use anyhow::{Context, anyhow};
+use crate::rss_arguments;
+use anyhow::anyhow;
 use capture::{Capture, Progress};
 use explain::{Options, Report};
-use nic::{Receiver, Setup};
+use nic::Receiver;
+use page_file::PageFile;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +27,7 @@ const TICK: Duration = Duration::from_millis(200);
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     rxlane explain line.pcap --nic x710 --queues 8\n  \
-    tcpdump -i eth0 -c 100000 -s 128 -w - | rxlane explain - --html line.html\n  \
+    tcpdump -Q in -i eth0 -c 100000 -s 256 -w - | rxlane explain - --html line.html\n  \
     rxlane explain a.pcapng.gz b.pcap.zst --hash-fields udp4=sdfn --json")]
 pub struct ExplainArguments {
     /// Captures (pcap or pcapng, plain, gzip or zstd), counted as one; `-` is standard input.
@@ -37,20 +40,21 @@ pub struct ExplainArguments {
     /// Receive queues in use [default: as many as the card has, at most 4].
     #[arg(long, value_name = "N")]
     queues: Option<u16>,
-    /// Hash key as `ethtool -x` prints it [default: Microsoft's verification key].
-    #[arg(long, value_name = "HEX")]
+    /// Hash key as `ethtool -x` prints it, `microsoft` or `symmetric` [default: that of a --reta file, or
+    /// Microsoft's verification key].
+    #[arg(long, value_name = "KEY", value_parser = rss_arguments::key)]
     key: Option<rss::HashKey>,
     /// Indirection table: `equal:N`, `weight:W0,W1,…`, queues of all entries separated by commas, or a file
     /// with the output of `ethtool -x` [default: as the driver fills it].
     #[arg(long, value_name = "TABLE")]
-    reta: Option<String>,
+    reta: Option<rss_arguments::Reta>,
     /// Hash fields of a flow type, as in `ethtool -N … rx-flow-hash udp4 sdfn`; repeatable.
     #[arg(long, value_name = "FLOW=FIELDS", value_delimiter = ',')]
     hash_fields: Vec<rss::FlowHash>,
     /// CPUs that steering by the inner header would use [default: as many as queues, or 4 for one queue].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     cpus: Option<u16>,
-    /// Write a page with charts, too.
+    /// Write a page with charts, too; `-` writes it, and only it, to standard output.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON (schema rxlane.explain/1).
@@ -65,8 +69,15 @@ impl ExplainArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let receiver = self.receiver()?;
+        if self.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
+            return Err(anyhow!("`-` stands for standard input, which can be read once").into());
+        }
         let captures = self.files.iter().map(|file| open(file)).collect::<Result<Vec<_>, _>>()?;
-        let file = self.html.as_deref().map(create).transpose()?;
+        let to_stdout = self.html.as_deref() == Some(Path::new("-"));
+        let page_file = match &self.html {
+            Some(path) if !to_stdout => Some(PageFile::create(path, &self.inputs())?),
+            _ => None,
+        };
         let queues = receiver.queues();
         let usual_cpus = if queues > 1 { queues } else { nic::receiver::USUAL_QUEUES };
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get().min(16));
@@ -76,77 +87,53 @@ impl ExplainArguments {
             nic_assumed: self.nic.is_none(),
         };
         let report = read(captures, &receiver, &options)?;
-        if let (Some(mut file), Some(path)) = (file, &self.html) {
-            let written = file.write_all(page(&report).as_bytes());
-            written.with_context(|| format!("cannot write {}", path.display()))?;
+        if let Some(file) = page_file {
+            file.write(&page(&report))?;
         }
-        if self.json {
+        if to_stdout {
+            out.write_all(page(&report).as_bytes())?;
+        } else if self.json {
             serde_json::to_writer_pretty(&mut *out, &report)?;
             writeln!(out)?;
         } else {
             text::print(out, &report)?;
             if let Some(path) = &self.html {
-                writeln!(out, "\nThe page is in {}.", path.display())?;
+                writeln!(out, "\nThe page is in {}.", text::printable(&path.display().to_string()))?;
             }
         }
-        Ok(Outcome::Success)
+        out.flush()?;
+        // The report is whole as far as the files are; a script has to learn that they are not.
+        for problem in &report.source.problems {
+            eprintln!("rxlane: {}", text::printable(problem));
+        }
+        Ok(if report.source.problems.is_empty() { Outcome::Success } else { Outcome::Negative })
     }
 
     fn receiver(&self) -> Result<Receiver, Failure> {
-        let name = self.nic.as_deref().unwrap_or(USUAL_NIC);
-        let profile = profile(name)?;
-        let table = self.reta.as_deref().map(|text| table(text, &profile)).transpose()?;
-        let setup =
-            Setup { queues: self.queues, key: self.key.clone(), table, fields: self.hash_fields.clone() };
-        Ok(Receiver::new(profile, &setup)?)
+        let profile = nic::lookup(self.nic.as_deref().unwrap_or(USUAL_NIC))?;
+        let (key, reta) = (self.key.clone(), self.reta.as_ref());
+        Ok(rss_arguments::receiver(profile, self.queues, key, reta, &self.hash_fields)?)
     }
-}
 
-/// A profile by its name, or from a file where the name is a path.
-fn profile(name: &str) -> Result<nic::Profile, Failure> {
-    if name.contains('/') || name.ends_with(".toml") {
-        return Ok(nic::Profile::read(Path::new(name))?);
+    /// Every file that is read.
+    fn inputs(&self) -> Vec<PathBuf> {
+        let mut inputs = self.files.clone();
+        for input in inputs.iter_mut().filter(|input| input.as_os_str() == "-") {
+            *input = PathBuf::from("/dev/stdin");
+        }
+        inputs.extend(self.nic.as_ref().map(PathBuf::from));
+        if let Some(rss_arguments::Reta::File(file)) = &self.reta {
+            inputs.push(PathBuf::from(file));
+        }
+        inputs
     }
-    Ok(nic::lookup(name)?)
-}
-
-/// The queues of all entries of an indirection table.
-fn table(text: &str, profile: &nic::Profile) -> Result<Vec<u16>, Failure> {
-    let size = profile.ints(nic::schema::TABLE_SIZES).and_then(|sizes| sizes.first()).copied().unwrap_or(128);
-    let shape = rss::TableShape::new(usize::try_from(size)?, 16)?;
-    let numbers = |list: &str| -> Result<Vec<u32>, Failure> {
-        list.split(',')
-            .map(|number| number.trim().parse().with_context(|| format!("--reta: `{number}` is no number")))
-            .collect::<Result<_, _>>()
-            .map_err(Failure::from)
-    };
-    if let Some(queues) = text.strip_prefix("equal:") {
-        let queues = numbers(queues)?.first().copied().unwrap_or(0);
-        return Ok(rss::IndirectionTable::equal(shape, queues, 0)?.queues().to_vec());
-    }
-    if let Some(weights) = text.strip_prefix("weight:") {
-        return Ok(rss::IndirectionTable::weight(shape, &numbers(weights)?, 0)?.queues().to_vec());
-    }
-    if text.contains(',') {
-        let queues = numbers(text)?;
-        return queues
-            .into_iter()
-            .map(|queue| u16::try_from(queue).with_context(|| format!("--reta: queue {queue} is too large")))
-            .collect::<Result<_, _>>()
-            .map_err(Failure::from);
-    }
-    let printed = std::fs::read_to_string(text).with_context(|| {
-        format!("--reta: `{text}` is neither equal:N, weight:W0,W1,…, a list of queues, nor a file that can be read")
-    })?;
-    let printed = rss::PrintedTable::parse(&printed).with_context(|| format!("--reta: {text}"))?;
-    Ok(printed.table.queues().to_vec())
 }
 
 fn open(path: &Path) -> Result<Capture, Failure> {
     if path == Path::new("-") {
         if std::io::stdin().is_terminal() {
             return Err(anyhow!(
-                "standard input is a terminal; try: tcpdump -i IFACE -w - | rxlane explain -"
+                "standard input is a terminal; try: tcpdump -Q in -i IFACE -w - | rxlane explain -"
             )
             .into());
         }
@@ -156,18 +143,11 @@ fn open(path: &Path) -> Result<Capture, Failure> {
         let interface = path.display();
         return Err(anyhow!(
             "{interface} is an interface, not a file; live samples are not built yet: \
-             tcpdump -i {interface} -c 100000 -s 128 -w - | rxlane explain -"
+             tcpdump -Q in -i {interface} -c 100000 -s 256 -w - | rxlane explain -"
         )
         .into());
     }
     Ok(Capture::open(path)?)
-}
-
-/// Opens the page before hours of reading, not after.
-fn create(path: &Path) -> Result<std::fs::File, Failure> {
-    std::fs::File::create(path)
-        .with_context(|| format!("cannot write {}", path.display()))
-        .map_err(Failure::from)
 }
 
 /// Reads everything, with a progress bar on a terminal where it takes long.
@@ -175,8 +155,10 @@ fn read(captures: Vec<Capture>, receiver: &Receiver, options: &Options) -> Resul
     let progress: Vec<Progress> = captures.iter().map(Capture::progress).collect();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let watcher =
-            std::io::stderr().is_terminal().then(|| scope.spawn(|| show_progress(&progress, &done)));
+        // Without a thread to be had, it goes without a progress bar.
+        let watch =
+            || std::thread::Builder::new().spawn_scoped(scope, || show_progress(&progress, &done)).ok();
+        let watcher = std::io::stderr().is_terminal().then(watch).flatten();
         let report = explain::explain(captures, receiver, options);
         done.store(true, Ordering::Relaxed);
         if let Some(watcher) = watcher {

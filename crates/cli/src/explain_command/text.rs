@@ -10,6 +10,8 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const POOR: Style = AnsiColor::Yellow.on_default();
 /// Rows of lists that a capture can make arbitrarily long.
 const ROWS: usize = 12;
+/// Characters of a stack or of a list of tags.
+const LONGEST: usize = 58;
 /// Rows of frames that are too long, which the conclusion sums up.
 const REFUSED_ROWS: usize = 4;
 
@@ -43,12 +45,24 @@ fn size(bytes: u64) -> String {
     format!("{value:.1} TB")
 }
 
+/// A name no longer than [`LONGEST`]: a frame can hold thousands of tags.
+fn shortened(name: &str) -> String {
+    shortened_to(name, LONGEST)
+}
+
+fn shortened_to(name: &str, longest: usize) -> String {
+    if name.chars().count() <= longest {
+        return name.to_owned();
+    }
+    name.chars().take(longest.saturating_sub(2)).chain(" …".chars()).collect()
+}
+
 fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
 /// A name as it may stand on a terminal: no control characters, whatever the file is called.
-fn printable(name: &str) -> String {
+pub fn printable(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
@@ -70,7 +84,7 @@ fn source(out: &mut Output, report: &Report) -> io::Result<()> {
     if !matches!(source.link_types.keys().next().map(String::as_str), Some("Ethernet") | None)
         || links.len() > 1
     {
-        writeln!(out, "link types: {}", links.join(", "))?;
+        writeln!(out, "link types: {}", shortened_to(&links.join(", "), out.width().saturating_sub(12)))?;
     }
     for problem in &source.problems {
         let problem = out.styled(POOR, printable(problem));
@@ -86,7 +100,7 @@ fn stacks(out: &mut Output, report: &Report) -> io::Result<()> {
     }
     heading(out, "Traffic, by what the network card makes of it")?;
     let shown = || report.stacks.iter().take(ROWS);
-    let width = shown().map(|row| row.stack.len()).max().unwrap_or(0);
+    let width = shown().map(|row| row.stack.chars().count()).max().unwrap_or(0).min(LONGEST);
     let mut fates: Vec<(&str, &str)> = Vec::new();
     for row in shown() {
         let fate = (row.hash_type.as_str(), row.why.as_str());
@@ -100,13 +114,13 @@ fn stacks(out: &mut Output, report: &Report) -> io::Result<()> {
             "unknown" => format!("unknown: {}", fate.1),
             hash_type => format!("{hash_type}: {}", fate.1),
         };
-        let title = out.styled(style, title);
+        let title = out.styled(style, shortened_to(&title, out.width().saturating_sub(2)));
         writeln!(out, "  {title}")?;
         for row in shown().filter(|row| (row.hash_type.as_str(), row.why.as_str()) == fate) {
             writeln!(
                 out,
                 "    {:width$}  {:>11} {:>8}  {:>9}",
-                row.stack,
+                shortened(&row.stack),
                 grouped(row.frames),
                 share(row.frames, report.source.frames),
                 size(row.bytes),
@@ -129,7 +143,7 @@ fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
                 "  {:>11} {:>8}  {}",
                 grouped(row.frames),
                 share(row.frames, report.source.frames),
-                row.tags
+                shortened(&row.tags)
             )?;
         }
         more(out, report.tags.len())?;
@@ -164,15 +178,21 @@ fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
+/// Counts by name, as many as fit on a few lines.
 fn counts<'a, K: std::fmt::Display + 'a>(items: impl Iterator<Item = (&'a K, &'a u64)>) -> String {
-    items.map(|(name, frames)| format!("{name} {}", grouped(*frames))).collect::<Vec<_>>().join(", ")
+    let mut items = items.map(|(name, frames)| format!("{name} {}", grouped(*frames)));
+    let mut text = items.by_ref().take(ROWS).collect::<Vec<_>>().join(", ");
+    let more = items.count();
+    if more > 0 {
+        text += &format!(", … and {more} more");
+    }
+    text
 }
 
 fn bad(out: &mut Output, report: &Report) -> io::Result<()> {
     if report.bad.reasons.is_empty() {
         return Ok(());
     }
-    let total = report.bad.truncated + report.bad.malformed;
     heading(
         out,
         &format!("Bad frames: {} truncated, {} malformed", report.bad.truncated, report.bad.malformed),
@@ -180,12 +200,16 @@ fn bad(out: &mut Output, report: &Report) -> io::Result<()> {
     let mut reasons: Vec<_> = report.bad.reasons.iter().collect();
     reasons.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
     for (reason, frames) in reasons.iter().take(ROWS) {
-        let first = report.bad.first.get(*reason).map_or(0, |first| first.frame);
+        let first = report.bad.first.get(*reason);
+        let file = first
+            .filter(|_| report.source.files.len() > 1)
+            .map(|first| format!(" of {}", printable(&first.file)));
+        let (first, file) = (first.map_or(0, |first| first.frame), file.unwrap_or_default());
         writeln!(
             out,
-            "  {:>11} {:>8}  {reason} (first: frame {first})",
+            "  {:>11} {:>8}  {reason} (first: frame {first}{file})",
             grouped(**frames),
-            share(**frames, total)
+            share(**frames, report.source.frames)
         )?;
     }
     if report.bad.cut_by_capture > 0 {
@@ -238,7 +262,7 @@ fn queues(out: &mut Output, report: &Report) -> io::Result<()> {
         let text = format!(
             "{} of {}, longer than {} bytes: would be dropped",
             counted(dropped.frames, "frame"),
-            dropped.stack,
+            shortened(&dropped.stack),
             dropped.limit
         );
         let text = out.styled(POOR, text);
