@@ -254,7 +254,7 @@ fn what_the_card_refuses_is_refused() {
         (vec!["--nic", "i211", "--queues", "4"], "i211"),
         (vec!["--nic", "frobnicator"], "frobnicator"),
         (vec!["--reta", "equal:9"], "names 9 queues"),
-        (vec!["--reta", "0,1,x"], "`x`"),
+        (vec!["--reta", "0,1,x"], "\"x\" is no queue number"),
         (vec!["--hash-fields", "tcp4=sd"], "tcp4"),
         (vec!["--html", "/nonexistent/page.html"], "/nonexistent/page.html"),
     ] {

@@ -202,6 +202,7 @@ fn fragments(tally: &Tally<'_>) -> Fragments {
 
 fn bad(tally: &Tally<'_>, files: &[String]) -> Bad {
     let mut bad = Bad::default();
+    let mut firsts: BTreeMap<String, (u32, u64)> = BTreeMap::new();
     for (reason, defect) in &tally.defects {
         match reason.class() {
             wire::Class::Truncated => bad.truncated += defect.frames,
@@ -210,11 +211,16 @@ fn bad(tally: &Tally<'_>, files: &[String]) -> Bad {
         if reason.rule == wire::error::Rule::CaptureCut {
             bad.cut_by_capture += defect.frames;
         }
-        let (file, frame) = defect.first;
-        let file = files.get(file as usize).cloned().unwrap_or_default();
-        bad.reasons.insert(reason.to_string(), defect.frames);
-        bad.first.insert(reason.to_string(), FirstFrame { file, frame });
+        // Two rules can have the same words: a value that must be another one, and one that means nothing.
+        let text = reason.to_string();
+        *bad.reasons.entry(text.clone()).or_default() += defect.frames;
+        firsts.entry(text).and_modify(|first| *first = defect.first.min(*first)).or_insert(defect.first);
     }
+    let frame_of = |(file, frame): (u32, u64)| FirstFrame {
+        file: files.get(file as usize).cloned().unwrap_or_default(),
+        frame,
+    };
+    bad.first = firsts.into_iter().map(|(text, first)| (text, frame_of(first))).collect();
     bad
 }
 

@@ -173,6 +173,12 @@ fn direction(report: &Report) -> Option<String> {
     })
 }
 
+/// A stack as a sentence can carry it: a frame can hold thousands of tags.
+fn short(stack: &str) -> String {
+    const LONGEST: usize = 60;
+    if stack.len() <= LONGEST { stack.to_owned() } else { format!("{} …", &stack[..LONGEST]) }
+}
+
 /// `1 frame`, `1,234 frames`.
 pub fn counted(number: u64, singular: &str) -> String {
     format!("{} {singular}{}", grouped(number), if number == 1 { "" } else { "s" })
@@ -248,7 +254,7 @@ fn refused(report: &Report) -> Option<String> {
         "{} longer than the {} accepts at its usual settings ({}: up to {} bytes, largest seen {}){hint}.",
         if dropped == 1 { "1 frame is".to_owned() } else { format!("{} frames are", grouped(dropped)) },
         report.nic.name,
-        worst.stack,
+        short(&worst.stack),
         worst.limit,
         worst.largest
     ))

@@ -24,3 +24,16 @@ fn a_tie_between_classes_of_a_stack_is_decided_the_same_way_every_time() {
         assert_eq!(json(octets, 2), first);
     }
 }
+
+/// Two defects whose rules differ and whose words do not: the count of one took the place of the other's.
+#[test]
+fn defects_with_the_same_words_are_added_up() {
+    let octets = include_bytes!("../../../fuzz/regressions/explain/two-rules-one-reason");
+    let report: serde_json::Value = serde_json::from_str(&json(octets, 1)).expect("JSON");
+    let bad = &report["bad"];
+    let reasons = bad["reasons"].as_object().expect("reasons");
+    let sum: u64 = reasons.values().map(|frames| frames.as_u64().expect("a count")).sum();
+    let counted = bad["truncated"].as_u64().expect("a count") + bad["malformed"].as_u64().expect("a count");
+    assert_eq!(sum, counted, "{reasons:?}");
+    assert_eq!(reasons.len(), bad["first"].as_object().expect("first frames").len());
+}
