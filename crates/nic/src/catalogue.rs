@@ -40,7 +40,8 @@ pub fn builtin() -> Result<&'static [Profile], ProfileError> {
     PROFILES.get_or_init(load).as_deref().map_err(Clone::clone)
 }
 
-/// The device of that name: `i210`, an alias, a path (with a slash or ending in `.toml`), each with `+mode`
+/// The device of that name: `i210`, an alias, a PCI id as `lspci -nn` prints it (`8086:1533`, brackets and all
+/// or without), a path (with a slash or ending in `.toml`), each with `+mode`
 /// behind it where another mode is meant. Errors: there is no such device or mode, or the file is no profile.
 pub fn lookup(name: &str) -> Result<Profile, LookupError> {
     let (device, mode) = match name.rsplit_once('+') {
@@ -61,7 +62,9 @@ fn by_name(name: &str) -> Result<Profile, LookupError> {
         return Ok(Profile::parse(&format!("{stem}.toml"), stem, text)?);
     }
     let profiles = builtin()?;
-    let found = profiles.iter().find(|profile| profile.is_called(name));
+    let id = name.trim_start_matches('[').trim_end_matches(']');
+    let has_id = |profile: &Profile| profile.pci().iter().any(|pci| pci.eq_ignore_ascii_case(id));
+    let found = profiles.iter().find(|profile| profile.is_called(name) || has_id(profile));
     found
         .cloned()
         .ok_or_else(|| LookupError::Unknown { name: name.to_owned(), near: near_names(profiles, name) })
@@ -90,4 +93,27 @@ fn near_names(profiles: &[Profile], name: &str) -> Vec<String> {
     }
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     scored.into_iter().take(6).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_found_by_its_pci_id() {
+        for id in ["8086:1533", "[8086:1533]", "8086:1533+double-vlan"] {
+            assert_eq!(lookup(id).unwrap().device(), "i210", "{id}");
+        }
+        assert_eq!(lookup("15B3:1017").unwrap().device(), lookup("15b3:1017").unwrap().device());
+        assert!(lookup("8086:ffff").is_err());
+    }
+
+    #[test]
+    fn a_pci_id_belongs_to_one_device() {
+        let mut ids: Vec<&String> = builtin().unwrap().iter().flat_map(Profile::pci).collect();
+        let all = ids.len();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), all);
+    }
 }
