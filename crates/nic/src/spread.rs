@@ -269,7 +269,12 @@ pub struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// `yes`, `mode`, `no` or `unknown`.
+    /// Whether it would as it is, or in a mode that an unmodified driver can be told to use.
+    pub fn is_available(&self) -> bool {
+        matches!(self.verdict, Verdict::Yes(_)) || self.modes.iter().any(|mode| mode.available == Some(true))
+    }
+
+    /// `yes`, `mode`, `no` or `unknown`; of a `mode` ask [`Answer::is_available`], too.
     pub fn word(&self) -> &'static str {
         match (&self.verdict, self.modes.is_empty()) {
             (Verdict::Yes(_), _) => "yes",
@@ -393,6 +398,15 @@ mod tests {
         assert_eq!(word("x710", "qinq"), "unknown");
         assert_eq!(word("x710", "8100.8100"), "no");
         assert_eq!(word("x710", "pppoe"), "mode");
+    }
+
+    #[test]
+    fn a_mode_that_no_driver_uses_is_not_available() {
+        let available = |nic: &str, traffic: &str| {
+            answer(&crate::lookup(nic).unwrap(), &traffic.parse().unwrap()).is_available()
+        };
+        assert!(available("i210", "tcp") && available("e810", "pppoe"));
+        assert!(!available("i210", "qinq") && !available("i210", "pppoe"));
     }
 
     #[test]
