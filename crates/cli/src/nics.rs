@@ -1,12 +1,16 @@
 //! `rxlane nics`: what is known of network cards, with the sources, and which would spread which traffic.
 
+mod json;
+mod side_by_side;
+
 use crate::output::{CommandResult, Outcome, Output};
 use anstyle::{AnsiColor, Style};
+use json::{answer_json, profiles_json};
 use nic::profile::Profile;
 use nic::spread::{self, Answer, Traffic, Verdict};
 use nic::{Citation, Claim, Key, Stage, Value, schema};
 use rss::HashType;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -14,11 +18,12 @@ use std::io::{self, Write};
 #[derive(clap::Args)]
 #[command(
     after_help = "A value is yes, no or unknown; what no source tells is unknown. Frame sizes are bytes \
-without FCS.\nExit code: 0, or 1 where --can finds no device, 2 for a name that is none."
+without FCS.\nExit code: 0; 1 where --can finds no device that would as it is or in a mode that its usual driver \
+can turn on; 2 for a name that is none."
 )]
 pub struct NicsArguments {
-    /// A device (i210), a device in another mode (i210+double-vlan), or a profile of your own (./my-nic.toml);
-    /// several stand side by side. Without one, all are listed.
+    /// A device (i210), its PCI id as lspci -nn prints it (8086:1533), a device in another mode
+    /// (i210+double-vlan), or a profile of your own (./my-nic.toml); several stand side by side. Without one, all are listed.
     names: Vec<String>,
     /// Which devices would spread such traffic over their queues: words joined by commas out of vlan, qinq,
     /// a tag stack such as 8100.8100, pppoe, mpls, llc, ipv6, udp, options, extensions.
@@ -30,7 +35,7 @@ pub struct NicsArguments {
 }
 
 impl NicsArguments {
-    /// Runs the command. Negative: `--can` was asked and no device would.
+    /// Runs the command. Negative: `--can` was asked, and no device would by default or in an available mode.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let named: Vec<Profile> =
             self.names.iter().map(|name| nic::lookup(name)).collect::<Result<_, _>>()?;
@@ -45,7 +50,7 @@ impl NicsArguments {
             }
             all if self.names.is_empty() => list(out, all)?,
             [one] => show(out, one)?,
-            several => side_by_side(out, several)?,
+            several => side_by_side::print(out, several)?,
         }
         Ok(Outcome::Success)
     }
@@ -71,6 +76,7 @@ fn cell(profile: &Profile, key: Key) -> String {
 fn list(out: &mut Output, profiles: &[Profile]) -> io::Result<()> {
     let head = ["name", "driver", "queues", "table", "key", "tags seen", "PPPoE", "UDP", "modes"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let mut elsewhere = false;
     for profile in profiles {
         let driver = profile.words(schema::DRIVERS).and_then(|words| words.first());
         let driver =
@@ -80,6 +86,11 @@ fn list(out: &mut Output, profiles: &[Profile]) -> io::Result<()> {
             (four, six) if four == six => four,
             (four, six) => format!("{four}/{six}"),
         };
+        let mut pppoe = cell(profile, schema::PPPOE);
+        if matches!(profile.text(schema::SELECTION), Some("sender" | "host")) {
+            pppoe.push('*');
+            elsewhere = true;
+        }
         rows.push(vec![
             profile.name(),
             driver.to_owned(),
@@ -90,7 +101,7 @@ fn list(out: &mut Output, profiles: &[Profile]) -> io::Result<()> {
                 .map_or(UNKNOWN.to_owned(), u64::to_string),
             cell(profile, schema::KEY_BYTES),
             tags_seen(profile),
-            cell(profile, schema::PPPOE),
+            pppoe,
             udp,
             modes.join(" "),
         ]);
@@ -101,6 +112,11 @@ fn list(out: &mut Output, profiles: &[Profile]) -> io::Result<()> {
                   hash fields, s and d addresses, f and n ports; ?: unknown. `rxlane nics NAME` shows everything \
                   with its source.";
     writeln!(out)?;
+    if elsewhere {
+        let mark = "*: headers are seen through, but the queue is chosen by the sending side (veth) or the host \
+                    (virtio-net), so whether it spreads is unknown.";
+        paragraph(out, "", mark, QUIET)?;
+    }
     paragraph(out, "", legend, QUIET)
 }
 
@@ -120,7 +136,8 @@ fn tags_seen(profile: &Profile) -> String {
     }
 }
 
-/// Columns as wide as their widest cell; the last one takes what is left and is wrapped.
+/// Columns as wide as their widest cell; the last one takes what is left and is wrapped. Where too little is
+/// left, its cells stand below their rows.
 fn table(out: &mut Output, rows: &[Vec<String>]) -> io::Result<()> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width_of = |column: usize| {
@@ -129,17 +146,25 @@ fn table(out: &mut Output, rows: &[Vec<String>]) -> io::Result<()> {
     };
     let last = columns.saturating_sub(1);
     let widths: Vec<usize> = (0..last).map(width_of).collect();
-    let indent: usize = widths.iter().map(|width| width + 2).sum();
-    let room = out.width().saturating_sub(indent).max(16);
+    let behind: usize = widths.iter().map(|width| width + 2).sum();
+    let needed = rows.iter().filter_map(|row| row.get(last)).flat_map(|cell| cell.split(' '));
+    let needed = needed.map(|word| word.chars().count()).max().unwrap_or_default();
+    let below = behind + needed > out.width();
+    let indent = if below { 4 } else { behind };
+    let room = out.width().saturating_sub(indent);
     for (number, row) in rows.iter().enumerate() {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
             line.push_str(cell);
             line.push_str(&" ".repeat(width + 2 - cell.chars().count()));
         }
-        for (part_number, part) in wrap(row.get(last).map_or("", String::as_str), room).iter().enumerate() {
-            let lead = if part_number == 0 { line.clone() } else { " ".repeat(indent) };
-            let text = format!("{lead}{part}");
+        let mut parts = wrap(row.get(last).map_or("", String::as_str), room);
+        if !below {
+            line.push_str(&parts.remove(0));
+        }
+        parts.retain(|part| !part.is_empty());
+        let further = parts.iter().map(|part| format!("{:indent$}{part}", ""));
+        for text in std::iter::once(line).chain(further) {
             let text = text.trim_end();
             writeln!(out, "{}", if number == 0 { out.styled(HEAD, text) } else { text.to_owned() })?;
         }
@@ -257,12 +282,9 @@ fn remarks(out: &mut Output, note: Option<&str>, citations: &[Citation]) -> io::
 
 fn modes(out: &mut Output, profile: &Profile) -> io::Result<()> {
     for mode in profile.modes() {
-        writeln!(
-            out,
-            "\n{}  {}",
-            out.styled(HEAD, format!("{}+{}", profile.device(), mode.name)),
-            mode.title
-        )?;
+        let name = out.styled(HEAD, format!("{}+{}", profile.device(), mode.name));
+        writeln!(out, "\n{name}")?;
+        paragraph(out, "  mode     ", &mode.title, Style::new())?;
         paragraph(out, "  enable   ", &mode.enable, Style::new())?;
         remarks(out, None, &mode.citations)?;
         for key in schema::KEYS {
@@ -285,64 +307,9 @@ fn silent(out: &mut Output, profile: &Profile) -> io::Result<()> {
     paragraph(out, "  ", &missing.join("; "), Style::new())
 }
 
-fn side_by_side(out: &mut Output, profiles: &[Profile]) -> io::Result<()> {
-    let label = 30;
-    let room = (out.width().saturating_sub(label) / profiles.len()).saturating_sub(2).max(8);
-    let mut line = |cells: Vec<String>, name: &str, style: Style| -> io::Result<()> {
-        let cells: Vec<Vec<String>> = cells.iter().map(|cell| wrap(&breakable(cell, room), room)).collect();
-        for number in 0..cells.iter().map(Vec::len).max().unwrap_or_default() {
-            let mut text = format!("{:<label$}", if number == 0 { name } else { "" });
-            for cell in &cells {
-                let part = cell.get(number).map_or("", String::as_str);
-                text.push_str(&format!("  {part:<room$}"));
-            }
-            let text = out.styled(style, text.trim_end());
-            writeln!(out, "{text}")?;
-        }
-        Ok(())
-    };
-    line(profiles.iter().map(Profile::name).collect(), "", HEAD)?;
-    for stage in Stage::ALL {
-        let told = |key: &&Key| profiles.iter().any(|profile| profile.claim(**key).is_some());
-        let keys: Vec<&Key> = schema::KEYS.iter().filter(|key| key.stage == stage).filter(told).collect();
-        if !keys.is_empty() {
-            line(Vec::from([String::new()]), stage.name(), HEAD)?;
-        }
-        for key in keys {
-            let cells = profiles.iter().map(|profile| cell(profile, *key)).collect();
-            line(cells, &format!("  {}", clip(key.label, label - 3)), Style::new())?;
-        }
-    }
-    writeln!(out)?;
-    paragraph(out, "", "?: unknown. One name alone shows the sources.", QUIET)
-}
-
-/// The same text with spaces in words that do not fit a column.
-fn breakable(text: &str, room: usize) -> String {
-    let mut broken = String::new();
-    let mut run = 0;
-    for letter in text.chars() {
-        run = if letter == ' ' { 0 } else { run + 1 };
-        if run > room {
-            broken.push(' ');
-            run = 1;
-        }
-        broken.push(letter);
-    }
-    broken
-}
-
-fn clip(text: &str, room: usize) -> String {
-    if text.chars().count() <= room {
-        return text.to_owned();
-    }
-    text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
-}
-
 fn can(out: &mut Output, profiles: &[Profile], traffic: &Traffic, json: bool) -> CommandResult {
     let mut answers: Vec<Answer> = profiles.iter().map(|profile| spread::answer(profile, traffic)).collect();
-    let order = ["yes", "mode", "unknown", "no"];
-    answers.sort_by_key(|answer| order.iter().position(|word| *word == answer.word()));
+    answers.sort_by_key(|answer| WORDS.iter().position(|word| *word == shown(answer)));
     if json {
         let list: Vec<Json> = answers.iter().map(answer_json).collect();
         print_json(
@@ -352,7 +319,7 @@ fn can(out: &mut Output, profiles: &[Profile], traffic: &Traffic, json: bool) ->
     } else {
         print_answers(out, traffic, &answers)?;
     }
-    let found = answers.iter().any(|answer| matches!(answer.word(), "yes" | "mode"));
+    let found = answers.iter().any(Answer::is_available);
     Ok(if found { Outcome::Success } else { Outcome::Negative })
 }
 
@@ -361,20 +328,28 @@ fn print_answers(out: &mut Output, traffic: &Traffic, answers: &[Answer]) -> io:
     writeln!(out)?;
     let mut rows = vec![["name", "spreads", "why"].map(str::to_owned).to_vec()];
     for answer in answers {
-        let word = if answer.word() == "mode" { "in a mode" } else { answer.word() };
-        rows.push(vec![answer.profile.name(), word.to_owned(), explanation(answer)]);
+        rows.push(vec![answer.profile.name(), shown(answer).to_owned(), explanation(answer)]);
     }
     table(out, &rows)?;
-    let count = |word: &str| answers.iter().filter(|answer| answer.word() == word).count();
+    let [yes, mode, theory, unknown, no] =
+        WORDS.map(|word| answers.iter().filter(|answer| shown(answer) == word).count());
     writeln!(out)?;
     let told = format!(
-        "{} would, {} only in another mode, {} would not, of {} it is unknown.",
-        count("yes"),
-        count("mode"),
-        count("no"),
-        count("unknown")
+        "{yes} would as they are, {mode} in a mode that can be turned on, {theory} in one that no usual driver \
+         turns on, {no} would not, of {unknown} it is unknown."
     );
     paragraph(out, "", &told, Style::new())
+}
+
+/// What is said of devices, the best first.
+const WORDS: [&str; 5] = ["yes", "in a mode", "in theory", "unknown", "no"];
+
+fn shown(answer: &Answer) -> &'static str {
+    match (answer.word(), answer.is_available()) {
+        ("mode", true) => "in a mode",
+        ("mode", false) => "in theory",
+        (word, _) => word,
+    }
 }
 
 fn explanation(answer: &Answer) -> String {
@@ -388,97 +363,4 @@ fn explanation(answer: &Answer) -> String {
         Verdict::Yes(hash_type) => format!("hashed as {hash_type}: addresses only"),
         Verdict::No(reason) | Verdict::Unknown(reason) => reason.to_string(),
     }
-}
-
-fn answer_json(answer: &Answer) -> Json {
-    let modes: Vec<Json> = answer.modes.iter().map(|mode| mode_json(mode)).collect();
-    let (hash_type, reason) = match &answer.verdict {
-        Verdict::Yes(HashType::None) => (None, None),
-        Verdict::Yes(hash_type) => (Some(hash_type.to_string()), None),
-        Verdict::No(reason) | Verdict::Unknown(reason) => (None, Some(reason)),
-    };
-    let key = reason.and_then(|reason| reason.key());
-    json!({
-        "name": answer.profile.name(),
-        "answer": answer.word(),
-        "hash_type": hash_type,
-        "why": reason.map(ToString::to_string),
-        "claim": key.map(|key| key.path()),
-        "sources": key.and_then(|key| answer.profile.claim(key)).map(|claim| citations(answer.profile, &claim.citations)),
-        "modes": modes,
-    })
-}
-
-fn mode_json(mode: &nic::Mode) -> Json {
-    json!({"name": mode.name, "title": mode.title, "enable": mode.enable, "available": tri(mode.available)})
-}
-
-fn tri(answer: Option<bool>) -> &'static str {
-    match answer {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "unknown",
-    }
-}
-
-fn profiles_json(profiles: &[Profile]) -> Vec<Json> {
-    profiles.iter().map(profile_json).collect()
-}
-
-fn profile_json(profile: &Profile) -> Json {
-    let mut stages = Map::new();
-    for stage in Stage::ALL {
-        let keys = schema::KEYS.iter().filter(|key| key.stage == stage);
-        let claims: Map<String, Json> = keys
-            .map(|key| {
-                (
-                    key.name.to_owned(),
-                    profile.claim(*key).map_or(Json::Null, |claim| claim_json(profile, claim)),
-                )
-            })
-            .collect();
-        stages.insert(stage.name().to_owned(), Json::Object(claims));
-    }
-    let knobs: Vec<Json> = profile
-        .knobs()
-        .iter()
-        .map(|knob| {
-            let values: Vec<Json> =
-                knob.values.iter().map(|value| json!({"set": value.set, "means": value.means})).collect();
-            json!({"name": knob.name, "default": knob.default, "values": values, "note": knob.note,
-                   "sources": citations(profile, &knob.citations)})
-        })
-        .collect();
-    json!({
-        "name": profile.name(),
-        "title": profile.title(),
-        "vendor": profile.vendor(),
-        "aliases": profile.aliases(),
-        "pci": profile.pci(),
-        "modes": profile.modes().iter().map(mode_json).collect::<Vec<_>>(),
-        "claims": stages,
-        "knobs": knobs,
-    })
-}
-
-/// A claim; of an absent one `null` stands, which means unknown too.
-fn claim_json(profile: &Profile, claim: &Claim) -> Json {
-    let is = match &claim.value {
-        Value::Unknown => json!("unknown"),
-        Value::Tri(answer) => json!(tri(Some(*answer))),
-        Value::Int(number) => json!(number),
-        Value::Ints(numbers) => json!(numbers),
-        Value::Text(text) => json!(text),
-        Value::Words(words) => json!(words),
-        Value::Stacks(stacks) => stacks.iter().map(|stack| json!(stack.to_string())).collect(),
-    };
-    json!({"is": is, "note": claim.note, "sources": citations(profile, &claim.citations)})
-}
-
-fn citations(profile: &Profile, citations: &[Citation]) -> Json {
-    let title = |name: &str| profile.sources().get(name).map(|source| source.title.clone());
-    citations
-        .iter()
-        .map(|c| json!({"source": c.source, "title": title(&c.source), "place": c.place}))
-        .collect()
 }

@@ -66,13 +66,14 @@ pub struct Output {
 }
 
 impl Output {
-    /// Standard output, coloured on a terminal unless `NO_COLOR` is set, as wide as the terminal is
-    /// (100 columns at most; 100 in a pipe).
+    /// Standard output, coloured on a terminal unless `NO_COLOR` is set, as wide as the terminal is, in a
+    /// pipe as wide as `COLUMNS` says (100 columns at most, 100 where nothing says).
     pub fn standard() -> Output {
         let stdout = io::stdout();
         let colour = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
-        let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
-        let width = if stdout.is_terminal() { width.clamp(40, 100) } else { 100 };
+        let terminal = || Some(usize::from(terminal_size::terminal_size()?.0.0));
+        let asked = || std::env::var("COLUMNS").ok()?.parse().ok();
+        let width = if stdout.is_terminal() { terminal() } else { asked() }.unwrap_or(100).clamp(40, 100);
         Output { writer: Box::new(BufWriter::new(stdout)), colour, width }
     }
 

@@ -51,6 +51,7 @@ fn several_stand_side_by_side() {
     assert_eq!(code, 0);
     let row = text.lines().find(|line| line.contains("largest frame, one tag")).unwrap();
     assert!(row.contains("1532") && row.ends_with("1518"), "{row}");
+    assert!(!text.contains('…'), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100));
 }
 
@@ -66,6 +67,66 @@ fn can_answers_who_would_spread_such_traffic() {
     let (code, _, error) = nics(&["--can", "pppo"]);
     assert_eq!(code, 2);
     assert!(error.contains("`pppo` is no kind of traffic; known are vlan, qinq"), "{error}");
+}
+
+#[test]
+fn a_mode_that_no_driver_turns_on_is_no_yes() {
+    let (code, text, _) = nics(&["--can", "qinq", "i210"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(line(&text, "i210").contains("in theory  +double-vlan"), "{text}");
+    let told = text.split("\n\n").last().unwrap().replace('\n', " ");
+    assert!(
+        told.contains("0 in a mode that can be turned on, 1 in one that no usual driver turns on"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_pci_id_names_a_device() {
+    let (code, text, _) = nics(&["8086:1533"]);
+    assert_eq!(code, 0);
+    assert!(text.starts_with("i210  "), "{text}");
+}
+
+#[test]
+fn who_does_not_choose_the_queue_is_marked() {
+    let (_, text, _) = nics(&[]);
+    for name in ["veth", "virtio-net"] {
+        assert!(line(&text, name).contains(" yes*"), "{text}");
+    }
+    assert!(
+        text.contains("\n*: headers are seen through, but the queue is chosen by the sending side"),
+        "{text}"
+    );
+    assert!(line(&nics(&["--can", "pppoe"]).1, "veth").contains("the sending side chooses the queue"));
+}
+
+#[test]
+fn eighty_columns_are_enough() {
+    let arguments: [&[&str]; 7] = [
+        &[],
+        &["i210"],
+        &["i210", "x710"],
+        &["i210", "x710", "rtl8125b"],
+        &["i210", "x710", "rtl8125b", "e810", "82599"],
+        &["--can", "qinq"],
+        &["--can", "pppoe,udp"],
+    ];
+    for (columns, arguments) in [40, 60, 80, 100].into_iter().flat_map(|n| arguments.map(|a| (n, a))) {
+        let mut command = Command::cargo_bin("rxlane").unwrap();
+        let output =
+            command.arg("nics").args(arguments).env("COLUMNS", columns.to_string()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        for line in text.lines() {
+            // Names, ids and links are not broken, and a list has seven columns.
+            let widest = if columns < 80 { 80 } else { columns };
+            assert!(
+                line.chars().count() <= widest || line.contains("://"),
+                "{columns} {arguments:?}: {line}"
+            );
+            assert!(!line.trim_start().starts_with(','), "{columns} {arguments:?}: {line}");
+        }
+    }
 }
 
 #[test]
