@@ -25,10 +25,14 @@ const OVERLAP: usize = 4096;
 /// Looks at the turn before a thread goes to sleep; a walk takes a few microseconds.
 const SPINS: u32 = 200;
 
+/// Address space that must be free for a further worker to start: its buffer and the caller's tables.
+const WORKER_MEMORY: usize = 2 << 20;
+
 impl Capture {
-    /// Reads the rest of the capture with `workers` threads (at least one). Each gets a state of its own from
-    /// `init`, which is told the worker's number from 0, and hands every batch it takes to `each`. A worker's
-    /// batches come in file order; what order the workers take them in is not defined, but
+    /// Reads the rest of the capture with `workers` threads (at least one; fewer if the file has fewer chunks,
+    /// or the system does not give so many). Each gets a state of its own from `init`, which is told the
+    /// worker's number from 0, and hands every batch it takes to `each`. The states are returned in order of
+    /// that number. A worker's batches come in file order; what order the workers take them in is not defined, but
     /// [`Batch::first_frame`] and [`crate::Frame::number`] are exact. Memory is bounded by the chunk size,
     /// whatever the size of the file.
     ///
@@ -58,6 +62,7 @@ impl Capture {
             Some((file, size)) => {
                 self.walker.progress.set(self.walker.offset);
                 let chain = Chain::new(file, size, self.chunk, self.walker);
+                let workers = workers.min(chain.chunks());
                 let states = on_threads(workers, &|worker| {
                     let mut state = init(worker);
                     chain.work(|batch| each(&mut state, batch));
@@ -79,10 +84,31 @@ impl Capture {
     }
 }
 
-/// Runs `work` once per worker, the first on the calling thread.
+/// Runs `work` once per worker, the first on the calling thread. Where the system gives no more threads or
+/// memory (a limit of the container or the user), the workers there are do the work.
 fn on_threads<S: Send>(workers: usize, work: &(impl Fn(usize) -> S + Sync)) -> Vec<S> {
+    let all_started = Mutex::new(());
     thread::scope(|scope| {
-        let others: Vec<_> = (1..workers).map(|worker| scope.spawn(move || work(worker))).collect();
+        let starting = all_started.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = Vec::new();
+        let mut kept_free = Vec::new();
+        for worker in 1..workers {
+            // An allocation that fails later ends the process: what the worker will need must fit now.
+            let mut memory: Vec<u8> = Vec::new();
+            if memory.try_reserve_exact(WORKER_MEMORY).is_err() {
+                break;
+            }
+            kept_free.push(memory);
+            let gate = &all_started;
+            let started = thread::Builder::new().spawn_scoped(scope, move || {
+                drop(gate.lock());
+                work(worker)
+            });
+            let Ok(other) = started else { break };
+            others.push(other);
+        }
+        drop(kept_free);
+        drop(starting);
         let mut states = vec![work(0)];
         for other in others {
             match other.join() {
@@ -164,6 +190,12 @@ impl Chain {
             passed: Condvar::new(),
             broken: AtomicBool::new(false),
         }
+    }
+
+    /// How many chunks there are, but at least one.
+    fn chunks(&self) -> usize {
+        let chunks = self.size.saturating_sub(self.start).div_ceil(self.chunk as u64);
+        usize::try_from(chunks).unwrap_or(usize::MAX).max(1)
     }
 
     fn into_walker(self) -> Walker {

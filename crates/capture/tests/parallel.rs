@@ -182,6 +182,47 @@ fn many_small_chunks_with_more_workers_than_cores() {
     }
 }
 
+/// Runs itself again with 100 MB of address space, where far fewer than 256 threads fit.
+#[test]
+fn threads_that_cannot_be_started_are_done_without() {
+    const INSIDE: &str = "RXLANE_TEST_WITH_LITTLE_MEMORY";
+    if std::env::var_os(INSIDE).is_none() {
+        let output = std::process::Command::new("sh")
+            .args([
+                "-c",
+                "ulimit -v 100000 && exec \"$0\" --exact threads_that_cannot_be_started_are_done_without",
+            ])
+            .arg(std::env::current_exe().expect("this program"))
+            .env(INSIDE, "1")
+            .output()
+            .expect("sh");
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let bytes = pcap_of(&[84; 20_000], false);
+    let file = file_of(&bytes);
+    let reader = std::io::Cursor::new(bytes);
+    for mut capture in [
+        Capture::open(file.path()).expect("capture"),
+        Capture::from_reader(reader, "stream").expect("capture"),
+    ] {
+        capture.set_chunk_size(4096);
+        let (frames, report) = capture.read_parallel(256, |_| 0, |frames, batch| *frames += batch.len());
+        assert_eq!((frames.iter().sum::<usize>(), report.frames), (20_000, 20_000));
+        assert!((1..256).contains(&frames.len()), "{} threads", frames.len());
+    }
+}
+
+#[test]
+fn no_more_workers_than_chunks() {
+    let file = file_of(&pcap_of(&[84; 100], false));
+    let mut capture = Capture::open(file.path()).expect("capture");
+    capture.set_chunk_size(4000);
+    let (workers, report) = capture.read_parallel(64, |worker| worker, |_, _| ());
+    assert_eq!((workers, report.frames), (vec![0, 1, 2], 100));
+}
+
 #[test]
 fn a_file_that_shrinks_is_reported() {
     let file = file_of(&pcap_of(&[84; 1000], false));
