@@ -158,8 +158,8 @@ pub enum Reason {
     /// Reading failed.
     #[error("cannot read on: {0}")]
     Read(Arc<std::io::Error>),
-    /// The compressed data is damaged or cut off.
-    #[error("{format} data is damaged or cut off: {error}")]
+    /// The rest cannot be unpacked: it is damaged, cut off, or needs more memory than is given.
+    #[error("the rest of the {format} data cannot be unpacked: {error}")]
     Decompress {
         /// `gzip` or `zstd`.
         format: &'static str,

@@ -81,6 +81,81 @@ fn packed_captures_read_like_unpacked_ones() {
     }
 }
 
+/// What is said when `packed` cannot be opened.
+fn refusal(packed: &[u8]) -> String {
+    let input = std::io::Cursor::new(packed.to_vec());
+    Capture::from_reader(input, "memory").expect_err("refused").to_string()
+}
+
+#[test]
+fn zstd_windows_up_to_128_mib_are_unpacked() {
+    let plain = capture_of(20);
+    let with_window = |byte| {
+        let mut packed = zstd_raw(&plain, None);
+        packed[5] = byte;
+        packed
+    };
+    // RFC 8878 section 3.1.1.1.2: exponent and eighths; 17 is 128 MiB.
+    let twice = [with_window(3 << 3), with_window(17 << 3)].concat();
+    for (packed, frames) in [(with_window(17 << 3), 20), (with_window(16 << 3 | 7), 20), (twice, 20)] {
+        assert!(read_bytes(&packed).0.len() >= frames);
+    }
+    for (byte, bytes) in [(17 << 3 | 1, 150_994_944_u64), (21 << 3, 2_147_483_648), (255, 4_123_168_604_160)]
+    {
+        assert_eq!(
+            refusal(&with_window(byte)),
+            format!(
+                "memory: cannot unpack zstd: a frame needs a window of {bytes} bytes, above the limit of 128 MiB; \
+                 unpack it with zstd -d --long=31 first"
+            )
+        );
+    }
+    // Single segment: the content size is the window (section 3.1.1.1.1.2).
+    let single = [&[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..], &(1u64 << 40).to_le_bytes(), &[1, 0, 0]].concat();
+    assert!(refusal(&single).contains("a window of 1099511627776 bytes, above the limit"));
+
+    // Behind a good frame the records before it are read.
+    let behind = [zstd_raw(&plain, None), with_window(255)].concat();
+    let (seen, report) = read_bytes(&behind);
+    let message = messages(&report).pop().expect("a problem");
+    assert!(seen.len() == 20 && message.contains("a window of 4123168604160 bytes"), "{message}");
+}
+
+#[test]
+fn what_zstd_cannot_unpack_is_said_in_words() {
+    let plain = capture_of(20);
+    let good = zstd_raw(&plain, None);
+    let says = |packed: &[u8], sentence: &str| {
+        let said = match Capture::from_reader(std::io::Cursor::new(packed.to_vec()), "memory") {
+            Err(error) => error.to_string(),
+            Ok(capture) => messages(&build::read(capture).1).pop().expect("a problem"),
+        };
+        assert!(said.ends_with(&format!(": {sentence}")), "{said}");
+        assert!(!said.contains(['{', '(']), "{said}");
+    };
+    let garbage = [&good[..], b"garbage"].concat();
+    says(&garbage, "what follows a frame starts with 67 61 72 62, which is no zstd frame");
+    for cut in [4, 5] {
+        says(&good[..cut], "the file ends within a frame header");
+    }
+    says(&[&good[..], &good[..3]].concat(), "the file ends within a frame header");
+    says(&good[..good.len() - 1], "the file ends within a frame");
+    let skippable = [&good[..], &[0x50, 0x2a, 0x4d, 0x18, 5, 0, 0, 0], b"1234"].concat();
+    says(&skippable, "the file ends within a skippable frame");
+    let changed = |at: usize, value: u8| {
+        let mut packed = good.clone();
+        packed[at] = value;
+        packed
+    };
+    says(&changed(4, 8), "a frame header sets the reserved bit, which only a later format can mean");
+    says(&changed(6, 6), "a block has the reserved type 3");
+    says(&changed(8, 0xff), "a block has an impossible header");
+    // A compressed block of nothing that makes sense.
+    says(&changed(6, good[6] | 4), "the contents of a block are damaged");
+    let dictionary = [&good[..4], &[1], &good[5..6], &[77], &good[6..]].concat();
+    says(&dictionary, "a frame needs the dictionary 77; unpack it with zstd -D first");
+}
+
 #[test]
 fn packed_data_cut_off_gives_the_records_before() {
     let plain = capture_of(300);
@@ -97,7 +172,7 @@ fn packed_data_cut_off_gives_the_records_before() {
             assert_eq!(seen.len() as u64, report.frames);
             let last = messages(&report).pop().expect("a problem");
             assert!(
-                last.contains("of the unpacked data: ") && last.contains(" data is damaged or cut off: "),
+                last.contains("of the unpacked data: ") && last.contains(" data cannot be unpacked: "),
                 "{last}"
             );
             if enough {
@@ -163,7 +238,11 @@ fn everything_before_damaged_gzip_data_is_read() {
         capture.set_chunk_size(chunk);
         let (seen, report) = build::read(capture);
         assert!(seen == expected, "{} frames instead of {}", seen.len(), expected.len());
-        assert!(messages(&report).pop().is_some_and(|last| last.contains("gzip data is damaged")));
+        assert!(
+            messages(&report)
+                .pop()
+                .is_some_and(|last| last.contains("the rest of the gzip data cannot be unpacked: "))
+        );
     }
 }
 
