@@ -23,7 +23,7 @@ pub struct Interface {
     pub snaplen: u32,
     /// Bytes of Ethernet frame check sequence (or other trailer) at the end of each frame, if stated.
     pub fcs_bytes: Option<u8>,
-    /// `if_name` of pcapng.
+    /// `if_name` of pcapng, at most its first 64 bytes.
     pub name: Option<Box<str>>,
     /// Section it belongs to, from 0; always 0 in classic pcap.
     pub section: u32,

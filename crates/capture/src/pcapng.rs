@@ -24,6 +24,10 @@ const SMALLEST: u32 = 12;
 /// Bytes of a Section Header Block without options.
 pub(crate) const SMALLEST_SECTION: u32 = 28;
 
+/// Most bytes kept of an interface's name: four times `IFNAMSIZ` of Linux, and bounded, because a few kilobytes
+/// of packed data can name 65,536 interfaces of 64 KiB each.
+const MAX_NAME: usize = 64;
+
 /// A block whose two lengths agree, wholly in the buffer.
 struct Block<'a> {
     kind: u32,
@@ -333,7 +337,9 @@ fn read_options<const BIG: bool>(mut options: &[u8], interface: &mut Interface) 
             (IF_NAME, name) => {
                 // A zero ends a string.
                 let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-                interface.name = Some(String::from_utf8_lossy(name).into());
+                // Some bytes more, so that a character cut in two lies beyond what is kept.
+                let name = String::from_utf8_lossy(name.get(..MAX_NAME + 4).unwrap_or(name));
+                interface.name = Some(name[..name.floor_char_boundary(MAX_NAME)].into());
             }
             (IF_TSRESOL, &[resolution]) => {
                 let exponent = resolution & 0x7f;

@@ -146,6 +146,28 @@ fn malformed_interface_options_cost_no_frames() {
 }
 
 #[test]
+fn interface_names_are_kept_up_to_64_bytes() {
+    let long = "ü".repeat(40);
+    for (name, kept) in [
+        (&b"ppp0"[..], "ppp0".to_owned()),
+        (b"ppp0\0rest", "ppp0".to_owned()),
+        (&[b'e'; 64], "e".repeat(64)),
+        (&[b'e'; 60_000], "e".repeat(64)),
+        (long.as_bytes(), "ü".repeat(32)),
+        (&format!("x{long}").into_bytes(), format!("x{}", "ü".repeat(31))),
+        (&[0xff; 60_000], "\u{fffd}".repeat(21)),
+    ] {
+        let mut options = Bytes::new(false);
+        options.option(2, name);
+        let mut file = Bytes::new(false);
+        file.section().interface(1, 0, &options.out).enhanced(0, 5, b"x", 1);
+        let mut capture = open(&file.out).expect("capture");
+        let frame = capture.next_frame().expect("frame");
+        assert_eq!(frame.interface().name.as_deref(), Some(&kept[..]));
+    }
+}
+
+#[test]
 fn written_captures_read_back() {
     let frames: Vec<Vec<u8>> = (0..300).map(|size| (0..size).map(|at| (at * size) as u8).collect()).collect();
     for resolution in [Resolution::Microseconds, Resolution::Nanoseconds] {
