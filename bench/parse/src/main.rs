@@ -22,7 +22,7 @@ const TURN: f64 = 4e6;
 const OWN: usize = 0;
 const PARSERS: [(&str, Parser); 5] = [
     ("rxlane", parsers::rxlane),
-    ("rxlane, key kept", parsers::rxlane_key),
+    ("rxlane, all of it", parsers::rxlane_dissect),
     ("etherparse", parsers::etherparse),
     ("smoltcp", parsers::smoltcp),
     ("pnet", parsers::pnet),
@@ -85,7 +85,7 @@ fn time_of(which: usize, passes: usize, frames: &[Vec<u8>]) -> f64 {
     let frames = black_box(frames);
     match which {
         0 => time(parsers::rxlane, passes, frames),
-        1 => time(parsers::rxlane_key, passes, frames),
+        1 => time(parsers::rxlane_dissect, passes, frames),
         2 => time(parsers::etherparse, passes, frames),
         3 => time(parsers::smoltcp, passes, frames),
         _ => time(parsers::pnet, passes, frames),

@@ -48,7 +48,7 @@ pub mod stack;
 pub mod transport;
 pub mod vlan;
 
-pub use dissect::{Dissection, Link, dissect};
+pub use dissect::{Dissection, Link, dissect, flow_key};
 pub use error::{Class, Error, Reason};
 pub use flow::{FlowKey, IpVersion};
 pub use ip::{Fragment, IpProtocol};

@@ -7,7 +7,9 @@ use rxlane_wire::error::Error;
 use rxlane_wire::ethernet::MacAddress;
 use rxlane_wire::ppp::PppProtocol;
 use rxlane_wire::vlan::Tag;
-use rxlane_wire::{Dissection, Extensions, FlowKey, Fragment, IpProtocol, IpVersion, Link, Stack, dissect};
+use rxlane_wire::{
+    Dissection, Extensions, FlowKey, Fragment, IpProtocol, IpVersion, Link, Stack, dissect, flow_key,
+};
 
 /// All that a dissection tells.
 #[derive(Debug, PartialEq)]
@@ -50,6 +52,11 @@ impl Seen {
 fn agree(frame: &[u8], wire_length: usize) -> Result<(), TestCaseError> {
     let short = dissect(Link::Ethernet, frame, wire_length);
     let general = dissect_general(Link::Ethernet, frame, wire_length);
+    let key = match general.error() {
+        Some(error) => Err(*error),
+        None => Ok(general.flow().copied()),
+    };
+    prop_assert_eq!(flow_key(Link::Ethernet, frame, wire_length), key);
     prop_assert_eq!(Seen::of(&short, frame), Seen::of(&general, frame));
     Ok(())
 }
