@@ -17,7 +17,7 @@ fn see(frame: Frame<'_>) -> Seen {
 
 /// The problems. How an inflater words its error may depend on the size of its output, so that is left out.
 fn told(report: &Report) -> Vec<String> {
-    let stable = |message: String| match message.split_once("damaged or cut off") {
+    let stable = |message: String| match message.split_once("cannot be unpacked") {
         Some((before, _)) => before.to_owned(),
         None => message,
     };
