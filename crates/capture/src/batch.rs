@@ -116,9 +116,10 @@ impl ExactSizeIterator for Frames<'_> {}
 /// One record of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// The captured bytes.
+    /// The captured bytes, without a frame check sequence that the file declares.
     pub data: &'a [u8],
-    /// Length of the frame on the wire in bytes, never less than `data.len()`.
+    /// Length of the frame on the wire in bytes, without a frame check sequence that the file declares; never
+    /// less than `data.len()`.
     pub wire_len: u32,
     /// Number within the capture, from 1.
     pub number: u64,

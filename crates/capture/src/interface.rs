@@ -21,7 +21,8 @@ pub struct Interface {
     pub link_number: u16,
     /// Most bytes captured of a frame; 0 means no limit.
     pub snaplen: u32,
-    /// Bytes of Ethernet frame check sequence (or other trailer) at the end of each frame, if stated.
+    /// Bytes of frame check sequence at the end of each frame in the file, if stated. They are left out of
+    /// [`crate::Frame::data`] and [`crate::Frame::wire_len`].
     pub fcs_bytes: Option<u8>,
     /// `if_name` of pcapng, at most its first 64 bytes.
     pub name: Option<Box<str>>,

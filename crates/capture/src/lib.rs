@@ -33,11 +33,11 @@
 mod batch;
 mod bytes;
 mod decompress;
+mod fcs;
 mod interface;
 mod link_type;
 mod open;
 mod parallel;
-
 mod pcap;
 mod pcapng;
 mod problem;

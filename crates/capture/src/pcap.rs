@@ -152,6 +152,12 @@ impl Walker {
             at = end;
         };
         self.offset = base + at as u64;
+        let fcs = self.interfaces.first().and_then(|interface| interface.fcs_bytes).unwrap_or(0);
+        if fcs > 0 {
+            for entry in entries.iter_mut().skip(already) {
+                *entry = entry.without_fcs(fcs);
+            }
+        }
         step
     }
 

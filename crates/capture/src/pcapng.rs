@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::batch::{Entry, NO_TIMESTAMP};
 use crate::bytes::{halves_at, u16_at, u32_at};
 use crate::walk::{MAX_BLOCK, MAX_INTERFACES, Step, Walker, Window};
-use crate::{Interface, LinkType, Reason, TimestampUnit};
+use crate::{Interface, LinkType, Reason, TimestampUnit, fcs};
 
 /// Block type of a Section Header Block, the same in either byte order (section 4.1).
 pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -217,16 +217,26 @@ impl Walker {
             return self.note(block.offset, block.ahead, Reason::PacketTooLong { claimed: captured, room });
         }
         let index = self.section_base + interface as usize;
-        let snaplen = self.interfaces.get(index).map_or(0, |interface| interface.snaplen);
+        let (snaplen, mut fcs) = self
+            .interfaces
+            .get(index)
+            .map_or((0, 0), |interface| (interface.snaplen, interface.fcs_bytes.unwrap_or(0)));
         if original < captured || (snaplen != 0 && captured > snaplen) {
             self.note_lengths(block.offset, block.ahead, captured, original, snaplen);
         }
-        entries.push(Entry {
+        // No options, the usual case, end the block behind the padding.
+        if room - captured > 3 {
+            let options = DATA + (captured as usize).next_multiple_of(4);
+            let options = block.bytes.get(options..block.bytes.len() - 4).unwrap_or_default();
+            fcs = fcs::of_packet::<BIG>(options).unwrap_or(fcs);
+        }
+        let entry = Entry {
             offset: (block.at + DATA) as u32,
             captured,
             wire: original.max(captured),
             interface: index as u32,
-        });
+        };
+        entries.push(if fcs == 0 { entry } else { entry.without_fcs(fcs) });
     }
 
     /// Section 4.4, Simple Packet Block: of the section's first interface, without captured length, which
@@ -243,12 +253,13 @@ impl Walker {
         if captured > room {
             return self.note(block.offset, block.ahead, Reason::PacketTooLong { claimed: captured, room });
         }
-        entries.push(Entry {
+        let entry = Entry {
             offset: (block.at + DATA) as u32,
             captured,
             wire: original,
             interface: self.section_base as u32 | NO_TIMESTAMP,
-        });
+        };
+        entries.push(entry.without_fcs(interface.fcs_bytes.unwrap_or(0)));
     }
 
     /// Section 4.1. The section length is for skipping a section unread and of no use here.
@@ -349,8 +360,7 @@ fn read_options<const BIG: bool>(mut options: &[u8], interface: &mut Interface) 
                     TimestampUnit::Binary(exponent)
                 };
             }
-            // The text says bits, its example ("4") can only be bytes: anything but whole bytes is unknown.
-            (IF_FCSLEN, &[bits]) => interface.fcs_bytes = bits.is_multiple_of(8).then_some(bits / 8),
+            (IF_FCSLEN, &[value]) => interface.fcs_bytes = fcs::stated_length(value),
             (IF_TSOFFSET, &[a, b, c, d, e, f, g, h]) => {
                 let raw = [a, b, c, d, e, f, g, h];
                 interface.offset_s = if BIG { i64::from_be_bytes(raw) } else { i64::from_le_bytes(raw) };

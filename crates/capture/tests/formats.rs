@@ -69,13 +69,106 @@ fn old_pcap_versions_have_the_lengths_the_other_way() {
     );
 }
 
+/// Frames of which nothing, a part, all but the check sequence, a part of it and all of it was captured, as
+/// captured length, length on the wire and captured length without 4 bytes of check sequence.
+const FCS_CASES: [(usize, u32, usize); 7] =
+    [(0, 64, 0), (40, 64, 40), (60, 64, 60), (61, 64, 60), (64, 64, 60), (3, 3, 0), (2, 5, 1)];
+
 #[test]
-fn fcs_length_of_a_pcap_header() {
-    let mut file = Bytes::new(false);
-    file.pcap_header(0xa1b2_c3d4, 4, 0, 0x2400_0001).pcap_record(0, 0, b"x", 1);
-    let mut capture = open(&file.out).expect("capture");
-    let frame = capture.next_frame().expect("frame");
-    assert_eq!((frame.link_type(), frame.interface().fcs_bytes), (LinkType::Ethernet, Some(4)));
+fn the_fcs_that_a_pcap_header_declares_is_left_out() {
+    let data: Vec<u8> = (0..64).collect();
+    for big in [false, true] {
+        // Bit P with 2 units of two bytes, bit P with none, and 2 units without the bit.
+        for (link, fcs) in [(0x2400_0001, Some(4)), (0x0400_0001, Some(0)), (0x2000_0001, None)] {
+            let mut file = Bytes::new(big);
+            file.pcap_header(0xa1b2_c3d4, 4, 0, link);
+            for (captured, wire, _) in FCS_CASES {
+                file.pcap_record(7, 0, &data[..captured], wire);
+            }
+            let (seen, report) = read_bytes(&file.out);
+            assert_eq!((seen.len(), messages(&report)), (FCS_CASES.len(), Vec::new()));
+            for (seen, (captured, wire, left)) in seen.iter().zip(FCS_CASES) {
+                let bytes = fcs.unwrap_or(0);
+                let left = if bytes == 4 { left } else { captured };
+                assert_eq!((&seen.data[..], seen.wire), (&data[..left], wire.saturating_sub(bytes)));
+                assert_eq!((seen.link, seen.time), (1, Some(7_000_000_000)));
+            }
+            let mut capture = open(&file.out).expect("capture");
+            let stated = capture.next_frame().and_then(|frame| frame.interface().fcs_bytes);
+            assert_eq!(stated.map(u32::from), fcs);
+        }
+    }
+}
+
+#[test]
+fn the_fcs_that_a_pcapng_interface_declares_is_left_out() {
+    let data: Vec<u8> = (0..64).collect();
+    for big in [false, true] {
+        // As bits, as bytes, and what can be neither.
+        for (stated, bytes) in [(32, Some(4)), (4, Some(4)), (0, Some(0)), (33, None)] {
+            let mut options = Bytes::new(big);
+            options.option(13, &[stated]);
+            let mut file = Bytes::new(big);
+            file.section().interface(1, 0, &options.out).interface(1, 0, &[]);
+            for (captured, wire, _) in FCS_CASES {
+                file.enhanced(0, 7, &data[..captured], wire).packet(0, 7, &data[..captured], wire);
+                file.enhanced(1, 7, &data[..captured], wire);
+            }
+            file.simple(&data[..64], 64);
+            let (seen, report) = read_bytes(&file.out);
+            assert_eq!((seen.len(), messages(&report)), (3 * FCS_CASES.len() + 1, Vec::new()));
+            let fcs = bytes.unwrap_or(0);
+            for (frames, (captured, wire, left)) in seen.chunks(3).zip(FCS_CASES) {
+                let left = if fcs == 4 { left } else { captured };
+                for frame in &frames[..2] {
+                    assert_eq!((&frame.data[..], frame.wire), (&data[..left], wire.saturating_sub(fcs)));
+                }
+                assert_eq!((&frames[2].data[..], frames[2].wire), (&data[..captured], wire));
+            }
+            let simple = &seen[seen.len() - 1];
+            assert_eq!((simple.data.len() as u32, simple.wire), (64 - fcs, 64 - fcs));
+            let mut capture = open(&file.out).expect("capture");
+            let stated = capture.next_frame().and_then(|frame| frame.interface().fcs_bytes);
+            assert_eq!(stated.map(u32::from), bytes);
+        }
+    }
+}
+
+#[test]
+fn the_flags_of_a_packet_override_the_fcs_of_its_interface() {
+    for big in [false, true] {
+        let word = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };
+        let mut two = Bytes::new(big);
+        two.option(1, b"a comment").option(2, &word(2 << 5 | 1)).option(0, &[]);
+        let mut not_stated = Bytes::new(big);
+        not_stated.option(2, &word(1));
+        let mut behind_the_end = Bytes::new(big);
+        behind_the_end.option(0, &[]).option(2, &word(2 << 5));
+        let mut reaching_out = Bytes::new(big);
+        reaching_out.u16(1).u16(400);
+        let mut fcs = Bytes::new(big);
+        fcs.option(13, &[32]);
+        let mut file = Bytes::new(big);
+        file.section().interface(1, 0, &[]).interface(1, 0, &fcs.out);
+        for options in [&two, &not_stated, &behind_the_end, &reaching_out] {
+            for (kind, interface) in [(6, 0), (6, 1), (2, 0)] {
+                let mut body = Bytes::new(big);
+                // In the obsolete block the second half of the first word counts drops.
+                if kind == 2 {
+                    body.u16(interface).u16(0)
+                } else {
+                    body.u32(interface.into())
+                };
+                body.u64(0).u32(9).u32(9).raw(&[5; 9]).raw(&[0; 3]).raw(&options.out);
+                file.block(kind, &body.out);
+            }
+        }
+        let (seen, report) = read_bytes(&file.out);
+        assert_eq!(messages(&report), [""; 0]);
+        let lengths: Vec<_> = seen.iter().map(|frame| (frame.data.len(), frame.wire)).collect();
+        let (seven, five, nine) = ((7, 7), (5, 5), (9, 9));
+        assert_eq!(lengths, [seven, seven, seven, nine, five, nine, nine, five, nine, nine, five, nine]);
+    }
 }
 
 #[test]
@@ -98,7 +191,7 @@ fn pcapng_with_sections_of_both_orders_and_every_packet_block() {
     assert_eq!((seen.len(), report.frames), (9, 9));
     for (section, frames) in seen.chunks(3).enumerate() {
         let of = |at: usize| (&frames[at].data[..], frames[at].wire, frames[at].link, frames[at].time);
-        assert_eq!(of(0), (&b"enhanced"[..], 99, 113, Some(5_000_000_001)));
+        assert_eq!(of(0), (&b"enhanced"[..], 95, 113, Some(5_000_000_001)));
         assert_eq!(of(1), (&b"old"[..], 3, 1, Some(3_000)));
         assert_eq!(of(2), (&b"simp"[..], 60, 1, None));
         assert!(frames.iter().all(|frame| frame.section as usize == section));
