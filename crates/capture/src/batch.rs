@@ -75,6 +75,25 @@ impl Batch {
         Some(Frame { data, wire_len: entry.wire, number: self.first_frame + at as u64, batch: self, entry })
     }
 
+    /// The least and the greatest [`Frame::timestamp_ns`] of the batch, whatever the order of its frames. Frames
+    /// without time do not count; `None` if no frame has one.
+    pub fn time_span(&self) -> Option<(i64, i64)> {
+        let mut span: Option<(i64, i64)> = None;
+        for run in self.entries.chunk_by(|one, next| one.interface == next.interface) {
+            let timed = run.first().filter(|entry| entry.interface & NO_TIMESTAMP == 0);
+            let Some(interface) = timed.and_then(|entry| self.interfaces.get(entry.interface as usize))
+            else {
+                continue;
+            };
+            let offsets = run.iter().map(|entry| entry.offset as usize);
+            if let Some((least, greatest)) = interface.time_span(&self.buf, offsets) {
+                let (low, high) = span.unwrap_or((least, greatest));
+                span = Some((low.min(least), high.max(greatest)));
+            }
+        }
+        span
+    }
+
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.filled = 0;

@@ -44,11 +44,55 @@ impl Interface {
     /// Nanoseconds since 1970-01-01 UTC of the record whose captured bytes start at `at` in `buf`.
     pub(crate) fn timestamp_ns(&self, buf: &[u8], at: usize) -> Option<i64> {
         let (upper, lower) = halves_at(self.big_endian, buf, at.checked_sub(self.timestamp_back.into())?)?;
-        let ns = if self.split_seconds {
-            i128::from(upper) * 1_000_000_000 + self.ticks_to_ns(lower.into())
-        } else {
-            self.ticks_to_ns((u64::from(upper) << 32) | u64::from(lower))
+        self.raw_to_ns(self.raw_time(upper, lower))
+    }
+
+    /// Least and greatest [`Self::timestamp_ns`] of the records whose captured bytes start at `offsets`.
+    pub(crate) fn time_span(
+        &self,
+        buf: &[u8],
+        offsets: impl Iterator<Item = usize> + Clone,
+    ) -> Option<(i64, i64)> {
+        // Raw numbers are compared, and only the two extremes are converted, which needs many instructions.
+        // The conversion never makes a later one earlier.
+        let back = usize::from(self.timestamp_back);
+        let raw = |at: usize| {
+            let (upper, lower) = halves_at(self.big_endian, buf, at.checked_sub(back)?)?;
+            Some(self.raw_time(upper, lower))
         };
+        let (mut least, mut greatest) = (u64::MAX, 0);
+        for time in offsets.clone().filter_map(raw) {
+            least = least.min(time);
+            greatest = greatest.max(time);
+        }
+        if least > greatest {
+            return None;
+        }
+        match (self.raw_to_ns(least), self.raw_to_ns(greatest)) {
+            (Some(least), Some(greatest)) => Some((least, greatest)),
+            // An extreme that no i64 can hold: those of the others are wanted.
+            _ => offsets.filter_map(|at| self.timestamp_ns(buf, at)).fold(None, |span, time| {
+                let (low, high) = span.unwrap_or((time, time));
+                Some((low.min(time), high.max(time)))
+            }),
+        }
+    }
+
+    /// A number that grows with the time: of pcap nanoseconds, because a damaged fraction may be more than a
+    /// second; of pcapng the ticks.
+    #[inline]
+    fn raw_time(&self, upper: u32, lower: u32) -> u64 {
+        let (upper, lower) = (u64::from(upper), u64::from(lower));
+        if self.split_seconds {
+            let to_ns = if self.unit == TimestampUnit::Decimal(9) { 1 } else { 1_000 };
+            upper * 1_000_000_000 + lower * to_ns
+        } else {
+            upper << 32 | lower
+        }
+    }
+
+    fn raw_to_ns(&self, raw: u64) -> Option<i64> {
+        let ns = if self.split_seconds { raw.into() } else { self.ticks_to_ns(raw) };
         i64::try_from(ns + i128::from(self.offset_s) * 1_000_000_000).ok()
     }
 

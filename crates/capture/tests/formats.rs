@@ -227,6 +227,44 @@ fn timestamp_units_of_pcapng() {
     }
 }
 
+/// The time span of all frames in one batch.
+fn time_span(bytes: &[u8]) -> Option<(i64, i64)> {
+    let mut batch = rxlane_capture::Batch::new();
+    open(bytes).expect("capture").next_batch(&mut batch);
+    batch.time_span()
+}
+
+#[test]
+fn the_time_span_of_frames_out_of_order() {
+    for big in [false, true] {
+        for (magic, ns) in [(0xa1b2_c3d4, 1_000), (0xa1b2_3c4d, 1), (0xa1b2_cd34, 1_000)] {
+            let mut file = Bytes::new(big);
+            file.pcap_header(magic, 4, 0, 1);
+            // The third has a fraction of more than a second and is the latest.
+            for (seconds, fraction) in [(9, 5), (3, 8), (8, 4_000_000_000), (3, 7), (10, 0)] {
+                file.u32(seconds).u32(fraction).u64(0);
+                if magic == 0xa1b2_cd34 {
+                    file.u64(0);
+                }
+            }
+            let span = (3_000_000_000 + 7 * ns, 8_000_000_000 + 4_000_000_000 * ns);
+            assert_eq!(time_span(&file.out), Some(span), "{magic:#x}");
+        }
+        let mut options = Bytes::new(big);
+        let offset: i64 = -2;
+        options.option(9, &[9]).option(14, &if big { offset.to_be_bytes() } else { offset.to_le_bytes() });
+        let mut file = Bytes::new(big);
+        file.section().interface(1, 0, &[]).simple(b"x", 1);
+        assert_eq!(time_span(&file.out), None);
+        // A time that no i64 can hold is left out; so is the Simple Packet Block.
+        file.enhanced(0, 7, b"", 0).enhanced(0, u64::MAX, b"", 0).enhanced(0, 3, b"", 0).simple(b"x", 1);
+        assert_eq!(time_span(&file.out), Some((3_000, 7_000)));
+        file.interface(1, 0, &options.out).enhanced(1, 1, b"", 0).enhanced(0, 1 << 40, b"", 0);
+        assert_eq!(time_span(&file.out), Some((-1_999_999_999, (1 << 40) * 1_000)));
+        assert_eq!(read_bytes(&file.out).1.frames, 7);
+    }
+}
+
 #[test]
 fn malformed_interface_options_cost_no_frames() {
     for options in

@@ -120,6 +120,8 @@ pub fn read(mut capture: Capture) -> (Vec<Seen>, Report) {
     let (mut batch, mut seen) = (Batch::new(), Vec::new());
     while capture.next_batch(&mut batch) {
         assert_eq!(batch.first_frame(), seen.len() as u64 + 1);
+        let times = || batch.frames().filter_map(|frame| frame.timestamp_ns());
+        assert_eq!(batch.time_span(), times().min().zip(times().max()));
         seen.extend(seen_in(&batch));
     }
     (seen, capture.report())
