@@ -26,7 +26,11 @@ pub struct GenArguments {
     #[arg(long)]
     list: bool,
 
-    /// File to write; '-' is standard output
+    /// List them as JSON (schema rxlane.gen-list/1)
+    #[arg(long, requires = "list")]
+    json: bool,
+
+    /// File to write, overwritten if it is there; '-' is standard output
     #[arg(short, long, value_name = "FILE", required_unless_present = "list")]
     output: Option<PathBuf>,
 
@@ -153,7 +157,12 @@ impl GenArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if self.list {
-            return list(out);
+            if self.json {
+                list_json(out)?
+            } else {
+                list(out)?
+            }
+            return Ok(Outcome::Success);
         }
         let traffic = self.scenario()?.generate(self.seed)?;
         match &self.output {
@@ -203,11 +212,11 @@ impl GenArguments {
             traffic.scenario().classes.iter().map(|class: &Class| class.encapsulation.to_string()).collect();
         writeln!(
             out,
-            "{name}: {} frames, {} octets, {:.3} s, {} flows in {}",
-            self.frames,
-            written.octets,
+            "{name}: {}, {}, {:.3} s, {} in {}",
+            counted(self.frames, "frame"),
+            counted(written.octets, "octet"),
             written.nanoseconds as f64 / 1e9,
-            self.flows,
+            counted(u64::from(self.flows), "flow"),
             stacks.join(" + "),
         )?;
         Ok(Outcome::Success)
@@ -274,18 +283,34 @@ fn progress(frames: u64) -> ProgressBar {
     }
 }
 
-fn list(out: &mut Output) -> CommandResult {
-    let row = |out: &mut Output, cells: [&str; 3]| {
-        let [name, stack, summary] = cells;
-        writeln!(out, "{name:<12}{stack:<22}{summary}")
+/// `1 flow`, `2,000 flows`.
+fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", explain::grouped(number))
+}
+
+fn list(out: &mut Output) -> io::Result<()> {
+    let stack = |named: &traffic::Named| match named.encapsulations {
+        [(_, stack)] => (*stack).to_owned(),
+        several => format!("{} encapsulations", several.len()),
     };
-    row(out, ["scenario", "encapsulation", "what it stands for"])?;
-    for named in &NAMED {
-        let stack = match named.encapsulations {
-            [(_, stack)] => (*stack).to_owned(),
-            several => format!("{} encapsulations", several.len()),
-        };
-        row(out, [named.name, &stack, named.summary])?;
-    }
-    Ok(Outcome::Success)
+    let mut rows = vec![["scenario", "encapsulation", "what it stands for"].map(str::to_owned)];
+    rows.extend(NAMED.iter().map(|named| [named.name.to_owned(), stack(named), named.summary.to_owned()]));
+    let width = |column: fn(&[String; 3]) -> &String| {
+        rows.iter().map(|row| column(row).chars().count()).max().unwrap_or_default() + 2
+    };
+    let (first, second) = (width(|[name, _, _]| name), width(|[_, stack, _]| stack));
+    rows.iter()
+        .try_for_each(|[name, stack, summary]| writeln!(out, "{name:<first$}{stack:<second$}{summary}"))
+}
+
+fn list_json(out: &mut Output) -> io::Result<()> {
+    let scenario = |named: &traffic::Named| {
+        let stacks: Vec<_> = named.encapsulations.iter().map(|(_, stack)| *stack).collect();
+        serde_json::json!({"name": named.name, "encapsulations": stacks, "summary": named.summary})
+    };
+    let scenarios: Vec<_> = NAMED.iter().map(scenario).collect();
+    let list = serde_json::json!({"schema": "rxlane.gen-list/1", "scenarios": scenarios});
+    serde_json::to_writer_pretty(&mut *out, &list)?;
+    writeln!(out)
 }

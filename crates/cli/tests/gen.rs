@@ -109,6 +109,11 @@ fn a_file_is_written_and_described() -> TestResult {
     let described = octets(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", name])?;
     let described = String::from_utf8(described)?;
     assert!(described.contains("sample.pcap: 100 frames") && described.contains("20 flows in pppoe"));
+    let one = String::from_utf8(octets(&["--flows", "1", "--frames", "1", "-o", name])?)?;
+    assert!(one.contains(": 1 frame, ") && one.contains(", 1 flow in "), "{one}");
+    let many = String::from_utf8(octets(&["--flows", "2000", "--frames", "1500", "-o", name])?)?;
+    assert!(many.contains(": 1,500 frames, ") && many.contains(", 2,000 flows in "), "{many}");
+    octets(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", name])?;
     let standard = octets(&["--scenario", "pppoe", "--flows", "20", "--frames", "100", "-o", "-"])?;
     assert!(std::fs::read(&path)? == standard);
     Ok(())
@@ -118,8 +123,13 @@ fn a_file_is_written_and_described() -> TestResult {
 fn the_list_names_every_scenario() -> TestResult {
     let list = String::from_utf8(octets(&["--list"])?)?;
     for named in &traffic::NAMED {
-        assert!(list.lines().any(|line| line.starts_with(named.name)), "{}", named.name);
+        let row = list.lines().find(|line| line.split_whitespace().next() == Some(named.name));
+        let row = row.ok_or(named.name)?;
+        assert!(row.ends_with(&format!("  {}", named.summary)), "{row}");
     }
+    let json: serde_json::Value = serde_json::from_slice(&octets(&["--list", "--json"])?)?;
+    assert_eq!(json["scenarios"].as_array().map(Vec::len), Some(traffic::NAMED.len()));
+    assert_eq!(json["scenarios"][1]["encapsulations"][0], "q:35");
     Ok(())
 }
 
