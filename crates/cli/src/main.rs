@@ -18,13 +18,16 @@ use clap::{CommandFactory, Parser, Subcommand};
 use output::{CommandResult, Output};
 use std::process::ExitCode;
 
-/// Finds out why PPPoE, VLAN and QinQ traffic is slow on a multi-queue router, fixes it, and proves it.
+/// Finds out where PPPoE, VLAN and QinQ traffic lands on a multi-queue router, and why.
 #[derive(Parser)]
-#[command(name = "rxlane", version, max_term_width = 100)]
+#[command(name = "rxlane", version, max_term_width = 100, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+const EXIT_CODES: &str = "\
+Exit codes of every command: 0 success, 1 the answer is no, 2 wrong usage or input, 3 the environment lacks something.";
 
 #[derive(Subcommand)]
 enum Command {
