@@ -1,10 +1,13 @@
 //! Man pages and shell completions, from the same definitions as the parser.
 
+mod page;
+
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::Context;
-use clap::Command;
+use clap::builder::PossibleValuesParser;
+use clap::{Command, ValueHint};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `rxlane completions`.
 #[derive(clap::Args)]
@@ -15,14 +18,50 @@ pub struct CompletionsArguments {
 
 impl CompletionsArguments {
     /// Prints the completions of `command`.
-    pub fn run(self, out: &mut Output, mut command: Command) -> CommandResult {
+    pub fn run(self, out: &mut Output, command: Command) -> CommandResult {
         let name = command.get_name().to_owned();
+        let mut command = with_words(command)?;
         // The generator panics when its writer fails, so it writes to memory.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, name, &mut script);
         out.write_all(&script)?;
         Ok(Outcome::Success)
     }
+}
+
+/// `command` with the words that a shell can offer where the parser takes more than these: names of devices
+/// besides paths, single words besides lists.
+fn with_words(command: Command) -> Result<Command, nic::ProfileError> {
+    let nics: Vec<&str> = nic::builtin()?.iter().map(nic::Profile::device).collect();
+    let kinds: Vec<&str> = nic::spread::WORDS.iter().map(|(word, _)| *word).collect();
+    let scenarios: Vec<&str> = traffic::NAMED.iter().map(|named| named.name).collect();
+    let command = command
+        .mut_subcommand("nics", |nics_command| {
+            nics_command
+                .mut_arg("names", |names| names.value_parser(PossibleValuesParser::new(&nics)))
+                .mut_arg("can", |can| can.value_parser(PossibleValuesParser::new(kinds)))
+        })
+        .mut_subcommand("explain", |explain| {
+            explain
+                .mut_arg("nic", |nic| nic.value_parser(PossibleValuesParser::new(&nics)))
+                .mut_arg("files", |files| files.value_hint(ValueHint::FilePath))
+                .mut_arg("reta", |reta| reta.value_hint(ValueHint::FilePath))
+                .mut_arg("html", |html| html.value_hint(ValueHint::FilePath))
+        })
+        .mut_subcommand("gen", |generate| {
+            generate
+                .mut_arg("scenario", |scenario| scenario.value_parser(PossibleValuesParser::new(scenarios)))
+                .mut_arg("output", |output| output.value_hint(ValueHint::FilePath))
+        })
+        .mut_subcommand("demo", |demo| demo.mut_arg("directory", |path| path.value_hint(ValueHint::DirPath)))
+        .mut_subcommand("man", |man| man.mut_arg("directory", |path| path.value_hint(ValueHint::DirPath)))
+        .mut_subcommand("rss", |rss| {
+            rss.mut_subcommand("hash", |hash| {
+                hash.mut_arg("nic", |nic| nic.value_parser(PossibleValuesParser::new(&nics)))
+                    .mut_arg("reta", |reta| reta.value_hint(ValueHint::FilePath))
+            })
+        });
+    Ok(command)
 }
 
 /// Arguments of `rxlane man`.
@@ -37,9 +76,20 @@ impl ManArguments {
     pub fn run(self, out: &mut Output, command: Command) -> CommandResult {
         let directory = &self.directory;
         std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-        clap_mangen::generate_to(command, directory)
-            .with_context(|| format!("cannot write into {}", directory.display()))?;
+        let mut command = command.disable_help_subcommand(true);
+        command.build();
+        let version = command.get_version().unwrap_or_default().to_owned();
+        write_pages(&command, &version, directory)?;
         writeln!(out, "The pages are in {}.", directory.display())?;
         Ok(Outcome::Success)
     }
+}
+
+/// The page of `command`, and those of the commands below it.
+fn write_pages(command: &Command, version: &str, directory: &Path) -> anyhow::Result<()> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let file = directory.join(format!("{name}.1"));
+    let text = page::render(command, version)?;
+    std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    command.get_subcommands().try_for_each(|below| write_pages(below, version, directory))
 }

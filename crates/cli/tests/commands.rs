@@ -48,10 +48,22 @@ fn every_command_has_a_man_page_and_every_shell_completions() {
     stdout(rxlane().arg("man").arg(directory.path()));
     for command in ["", "-explain", "-nics", "-rss-hash", "-gen", "-demo"] {
         let page = std::fs::read_to_string(directory.path().join(format!("rxlane{command}.1"))).unwrap();
-        assert!(page.contains(".SH"), "rxlane{command}.1");
+        let sections = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "\"EXIT STATUS\"", "\"SEE ALSO\""];
+        let places: Vec<Option<usize>> =
+            sections.iter().map(|section| page.find(&format!("\n.SH {section}\n"))).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "rxlane{command}.1: {places:?}");
+        assert!(page.contains(concat!("rxlane ", env!("CARGO_PKG_VERSION"))), "rxlane{command}.1");
+        assert!(!page.contains(".SH EXTRA") && page.is_ascii(), "rxlane{command}.1");
     }
+    let hash = std::fs::read_to_string(directory.path().join("rxlane-rss-hash.1")).unwrap();
+    assert!(hash.contains("\n\\fB\\-\\-src\\fR\\ \\fIADDRESS\\fR\n"), "{hash}");
+    assert!(hash.contains("\n[\\fB\\-\\-reta\\fR\\ \\fITABLE\\fR]\n"), "{hash}");
+    assert!(hash.contains("\n.SH EXAMPLES\n.nf\nrxlane rss hash \\-\\-src 66.9.149.187"), "{hash}");
     for shell in ["bash", "zsh", "fish"] {
-        assert!(stdout(rxlane().args(["completions", shell])).contains("explain"), "{shell}");
+        let script = stdout(rxlane().args(["completions", shell]));
+        for word in ["explain", "82599", "pppoe-qinq", "extensions"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
     }
 }
 
@@ -62,6 +74,16 @@ fn wrong_usage_is_exit_2() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(!output.stderr.is_empty(), "{arguments:?}");
     }
+}
+
+#[test]
+fn the_help_says_what_exit_codes_mean() {
+    let help = stdout(rxlane().arg("--help"));
+    assert!(
+        help.starts_with("Finds out where PPPoE, VLAN and QinQ traffic lands on a multi-queue router"),
+        "{help}"
+    );
+    assert!(help.contains("Exit codes of every command: 0 success, 1 the answer is no"), "{help}");
 }
 
 #[test]

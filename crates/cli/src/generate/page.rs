@@ -1,0 +1,141 @@
+//! One man page: clap_mangen's sections, and those that it does not write or writes without the values.
+
+use clap::{Arg, Command};
+use clap_mangen::Man;
+use std::fmt::Write;
+use std::io;
+
+const EXIT_STATUS: [(&str, &str); 4] = [
+    ("0", "Success."),
+    ("1", "The answer is no: what was asked for was not found, or a check failed."),
+    ("2", "Wrong usage or input."),
+    ("3", "The environment lacks something: a privilege, a kernel feature."),
+];
+
+/// The page of a built `command`, as roff. Errors: none but those of clap_mangen, which writes to memory.
+pub fn render(command: &Command, version: &str) -> io::Result<String> {
+    let man = Man::new(command.clone());
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    // Option lists read badly when they are justified and hyphenated.
+    let title =
+        format!(".TH \"{}\" \"1\" \"\" \"rxlane {version}\" \"rxlane manual\"\n.nh\n.ad l\n", escaped(name));
+    let mut page = title.into_bytes();
+    man.render_name_section(&mut page)?;
+    page.extend(synopsis(command).into_bytes());
+    man.render_description_section(&mut page)?;
+    if command.get_arguments().any(|argument| !argument.is_hide_set()) {
+        man.render_options_section(&mut page)?;
+    }
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    page.extend(examples(&help).into_bytes());
+    page.extend(exit_status().into_bytes());
+    page.extend(see_also(command).into_bytes());
+    Ok(ascii(&String::from_utf8_lossy(&page)))
+}
+
+/// The same text for a troff that reads ASCII alone.
+fn ascii(page: &str) -> String {
+    let letter = |letter: char| match letter.is_ascii() {
+        true => letter.to_string(),
+        false => format!("\\[u{:04X}]", u32::from(letter)),
+    };
+    page.chars().map(letter).collect()
+}
+
+/// Text in which nothing is a request or an escape.
+fn escaped(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+}
+
+fn synopsis(command: &Command) -> String {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let mut text = format!(".SH SYNOPSIS\n\\fB{}\\fR", escaped(name));
+    let visible = || command.get_arguments().filter(|argument| !argument.is_hide_set());
+    for argument in visible().filter(|argument| !argument.is_positional()) {
+        let _ = write!(text, "\n{}", bracketed(argument, &option(argument)));
+    }
+    for argument in visible().filter(|argument| argument.is_positional()) {
+        let many = argument.get_num_args().is_some_and(|range| range.max_values() > 1);
+        let value = format!("{}{}", values(argument), if many { "..." } else { "" });
+        let _ = write!(text, "\n{}", bracketed(argument, &value));
+    }
+    if command.has_subcommands() {
+        text.push_str("\n\\fICOMMAND\\fR");
+    }
+    text + "\n"
+}
+
+fn bracketed(argument: &Arg, text: &str) -> String {
+    if argument.is_required_set() { text.to_owned() } else { format!("[{text}]") }
+}
+
+/// `-o|--output FILE`, on one line.
+fn option(argument: &Arg) -> String {
+    let short = argument.get_short().map(|letter| format!("-{letter}"));
+    let long = argument.get_long().map(|name| format!("--{name}"));
+    let names: Vec<String> =
+        short.into_iter().chain(long).map(|name| format!("\\fB{}\\fR", escaped(&name))).collect();
+    let takes = argument.get_num_args().is_some_and(|range| range.takes_values());
+    let value = if takes { format!("\\ {}", values(argument)) } else { String::new() };
+    format!("{}{value}", names.join("|"))
+}
+
+fn values(argument: &Arg) -> String {
+    let names: Vec<String> = match argument.get_value_names() {
+        Some(names) => names.iter().map(|name| escaped(name)).collect(),
+        None => vec![escaped(argument.get_id().as_str())],
+    };
+    format!("\\fI{}\\fR", names.join("\\ "))
+}
+
+/// What stands below the options in the help: the examples as they are, the rest as notes.
+fn examples(help: &str) -> String {
+    let is_example = |line: &&str| line.starts_with("  ");
+    let lines: Vec<&str> = help.lines().filter(is_example).collect();
+    let mut text = String::new();
+    if !lines.is_empty() {
+        text.push_str(".SH EXAMPLES\n.nf\n");
+        lines.iter().for_each(|line| text.push_str(&format!("{}\n", escaped(line.trim()))));
+        text.push_str(".fi\n");
+    }
+    let notes = help.lines().filter(|line| !is_example(line) && *line != "Examples:");
+    let notes: Vec<&str> = notes.skip_while(|line| line.trim().is_empty()).collect();
+    // The exit codes have a section of their own.
+    if notes.iter().any(|line| !line.trim().is_empty())
+        && !notes.iter().all(|line| line.starts_with("Exit codes"))
+    {
+        text.push_str(".SH NOTES\n");
+        for line in notes {
+            text.push_str(&if line.trim().is_empty() {
+                ".PP\n".to_owned()
+            } else {
+                format!("{}\n", escaped(line))
+            });
+        }
+    }
+    text
+}
+
+fn exit_status() -> String {
+    let entry = |(code, meaning): (&str, &str)| format!(".TP\n\\fB{code}\\fR\n{}\n", escaped(meaning));
+    format!(".SH \"EXIT STATUS\"\n{}", EXIT_STATUS.map(entry).concat())
+}
+
+fn see_also(command: &Command) -> String {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let above = name.rsplit_once('-').map(|(above, _)| above.to_owned());
+    let below = command
+        .get_subcommands()
+        .map(|below| below.get_display_name().unwrap_or_else(|| below.get_name()).to_owned());
+    let mut pages: Vec<String> = above.into_iter().chain(below).map(|page| reference(&page, 1)).collect();
+    pages.extend([reference("tcpdump", 1), reference("ethtool", 8)]);
+    format!(".SH \"SEE ALSO\"\n{}\n", pages.join(",\n"))
+}
+
+fn reference(page: &str, section: u8) -> String {
+    format!("\\fB{}\\fR({section})", escaped(page))
+}
