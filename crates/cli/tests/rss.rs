@@ -132,6 +132,7 @@ fn a_device_brings_its_table_and_types() {
     assert_eq!(moved["hash"], json(ipv6)["hash"]);
     let stacked = json(&format!("{FLOW} --nic i210+double-vlan"));
     assert_eq!((&stacked["hash_type"], &stacked["queue"]), (&json!("none"), &json!(0)));
+    assert_eq!(stacked["why"], "the parser expects VLAN tags, and there are none");
 }
 
 /// The same flow lands on the same queue whether it is asked about or seen in a capture.

@@ -60,6 +60,12 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Why::Clear => f.write_str("the parser reaches the transport header"),
+            // A device in a mode for tagged frames alone.
+            Why::Tags(tpids) | Why::TagsAndPppoe(tpids) if tpids.is_empty() => {
+                f.write_str("the parser expects VLAN tags, and there are none")?;
+                let pppoe = matches!(self, Why::TagsAndPppoe(_));
+                if pppoe { f.write_str(", nor does it see through PPPoE") } else { Ok(()) }
+            }
             Why::Tags(tpids) | Why::TagsAndPppoe(tpids) => {
                 let tags: Vec<String> =
                     tpids.iter().take(TAGS_NAMED).map(|tpid| format!("{tpid:#06x}")).collect();
