@@ -69,8 +69,10 @@ pub(super) fn read_head(input: &mut impl Read) -> io::Result<Head> {
     let window = window.unwrap_or_else(|| content_size(&rest[dictionary..]));
     if window > MAX_WINDOW {
         let limit = MAX_WINDOW >> 20;
+        // 31 is as far as the option goes.
+        let way_out = if window <= 1 << 31 { "; unpack it with zstd -d --long=31 first" } else { "" };
         return Err(io::Error::other(format!(
-            "a frame needs a window of {window} bytes, above the limit of {limit} MiB; unpack it with zstd -d --long=31 first"
+            "a frame needs a window of {window} bytes, above the limit of {limit} MiB{way_out}"
         )));
     }
     Ok(Head::Frame { bytes, window })
