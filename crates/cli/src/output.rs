@@ -45,17 +45,41 @@ pub fn exit_code(result: CommandResult) -> ExitCode {
         Err(Failure::Input(error)) => (2, error),
         Err(Failure::Environment(error)) => (3, error),
     };
-    if is_broken_pipe(&error) {
+    if io_errors(&error).any(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    let _ = writeln!(io::stderr(), "rxlane: {error:#}");
+    let code = if io_errors(&error).any(lacks_something) { 3 } else { code };
+    let _ = writeln!(io::stderr(), "rxlane: {}", one_line(&format!("{error:#}")));
     ExitCode::from(code)
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+fn io_errors(error: &anyhow::Error) -> impl Iterator<Item = &io::Error> {
+    error.chain().filter_map(|cause| cause.downcast_ref())
+}
+
+/// A full disk, or a limit of the machine on files or memory: no fault of the input.
+fn lacks_something(error: &io::Error) -> bool {
+    use io::ErrorKind::{OutOfMemory, QuotaExceeded, StorageFull};
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.kind(), StorageFull | QuotaExceeded | OutOfMemory)
+        || matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+}
+
+/// A message as it may stand on a terminal, whatever name or text it quotes: one line, no control
+/// characters, of bounded length.
+pub fn one_line(message: &str) -> String {
+    const LONGEST: usize = 2000;
+    let printable = message.trim().chars().map(|c| match c {
+        '\n' | '\t' => ' ',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    });
+    let mut line: String = printable.clone().take(LONGEST).collect();
+    if printable.count() > LONGEST {
+        line.push('…');
+    }
+    line
 }
 
 /// Standard output of a command.
@@ -91,16 +115,32 @@ impl Output {
 
     /// Writes out what is buffered. Errors: whatever standard output says, a closed pipe among it.
     pub fn finish(&mut self) -> io::Result<()> {
-        self.writer.flush()
+        self.flush()
     }
+}
+
+/// The error with the place that it is about. A closed pipe keeps its kind and is no error in the end.
+fn named(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("standard output: {error}"))
 }
 
 impl Write for Output {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.writer.write(buffer)
+        self.writer.write(buffer).map_err(named)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
+        self.writer.flush().map_err(named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_one_line_without_control_characters() {
+        assert_eq!(one_line("a\x1b[31m\nb\tc\n"), "a\u{fffd}[31m b c");
+        assert_eq!(one_line(&"x".repeat(5000)).chars().count(), 2001);
     }
 }

@@ -168,12 +168,9 @@ impl<'a> Tally<'a> {
                 self.frame(frame.link_type(), &frame);
             }),
         }
-        // The first and the last frame of each batch bound the capture's duration well enough.
-        let ends = batch.len().checked_sub(1).map(|last| [batch.get(0), batch.get(last)]);
-        for frame in ends.into_iter().flatten().flatten() {
-            let Some(time) = frame.timestamp_ns() else { continue };
-            let (from, to) = self.time.unwrap_or((time, time));
-            self.time = Some((from.min(time), to.max(time)));
+        if let Some((least, greatest)) = batch.time_span() {
+            let (from, to) = self.time.unwrap_or((least, greatest));
+            self.time = Some((from.min(least), to.max(greatest)));
         }
     }
 

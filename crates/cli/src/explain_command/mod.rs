@@ -6,7 +6,7 @@ pub mod text;
 
 pub use page::render as page;
 
-use crate::output::{CommandResult, Failure, Outcome, Output};
+use crate::output::{CommandResult, Failure, Outcome, Output, one_line};
 use crate::rss_arguments;
 use anyhow::anyhow;
 use capture::{Capture, Progress};
@@ -104,7 +104,7 @@ impl ExplainArguments {
         out.flush()?;
         // The report is whole as far as the files are; a script has to learn that they are not.
         for problem in &report.source.problems {
-            eprintln!("rxlane: {}", text::printable(problem));
+            eprintln!("rxlane: {}", one_line(problem));
         }
         Ok(if report.source.problems.is_empty() { Outcome::Success } else { Outcome::Negative })
     }
