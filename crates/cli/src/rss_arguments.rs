@@ -135,6 +135,13 @@ pub fn receiver(
     fields: &[FlowHash],
 ) -> anyhow::Result<Receiver> {
     let mut setup = Setup { queues, key, table: None, fields: fields.to_vec() };
+    let asked = setup.key.is_some() || reta.is_some() || !fields.is_empty();
+    if asked && Receiver::new(profile.clone(), &Setup { queues, ..Setup::default() })?.table().is_none() {
+        let name = profile.name();
+        bail!(
+            "--key, --reta and --hash-fields: no hash chooses the queue on the {name} as it is set up here"
+        );
+    }
     let Some(reta) = reta else { return Ok(Receiver::new(profile, &setup)?) };
     let sizes = profile.ints(schema::TABLE_SIZES);
     let entries = sizes.and_then(|sizes| sizes.first()).copied().unwrap_or(128);
@@ -147,9 +154,6 @@ pub fn receiver(
     setup.key = setup.key.or(filled.key.clone());
     let plain = Receiver::new(profile.clone(), &setup).with_context(|| format!("--reta: {reta}"))?;
     check_named(reta, Some(filled.needs()), &plain)?;
-    if plain.table().is_none() && plain.queues() > 1 {
-        bail!("--reta: the profile of {name} has no indirection table that chooses the queue");
-    }
     setup.table = Some(filled.queues);
     Receiver::new(profile, &setup).with_context(|| format!("--reta: {reta}"))
 }
@@ -216,7 +220,7 @@ mod tests {
         assert_eq!(refusal("i210", Some(2), "weight:1,1,1"), more);
         assert!(refusal("i210", None, "0,1").contains("2 entries given, the table has 128"));
         assert!(refusal("i210", None, "weight:100,100").contains("add up to 200"));
-        assert!(refusal("virtio-net", Some(2), "equal:2").contains("no indirection table"));
+        assert!(refusal("virtio-net", Some(2), "equal:2").contains("no hash chooses the queue"));
         assert!(refusal("i210", None, "/nowhere").contains("/nowhere: neither equal:N"));
     }
 

@@ -254,6 +254,10 @@ fn what_the_card_refuses_is_refused() {
         (vec!["--nic", "i211", "--queues", "4"], "i211"),
         (vec!["--nic", "frobnicator"], "frobnicator"),
         (vec!["--reta", "equal:9"], "names 9 queues"),
+        (
+            vec!["--nic", "rtl8125b", "--hash-fields", "udp4=sdfn"],
+            "no hash chooses the queue on the rtl8125b",
+        ),
         (vec!["--reta", "0,1,x"], "\"x\" is no queue number"),
         (vec!["--hash-fields", "tcp4=sd"], "tcp4"),
         (vec!["--html", "/nonexistent/page.html"], "/nonexistent/page.html"),

@@ -7,7 +7,7 @@ use std::io;
 
 const EXIT_STATUS: [(&str, &str); 4] = [
     ("0", "Success."),
-    ("1", "The answer is no: what was asked for was not found, or a check failed."),
+    ("1", "The answer is no, or a capture is damaged: everything before the damage was counted."),
     ("2", "Wrong usage or input."),
     ("3", "The environment lacks something: a privilege, a kernel feature."),
 ];
