@@ -145,7 +145,6 @@ pub fn receiver(
     let Some(reta) = reta else { return Ok(Receiver::new(profile, &setup)?) };
     let sizes = profile.ints(schema::TABLE_SIZES);
     let entries = sizes.and_then(|sizes| sizes.first()).copied().unwrap_or(128);
-    let name = profile.name();
     check_named(reta, reta.named(), &Receiver::new(profile.clone(), &setup)?)?;
     let filled = reta.fill(usize::try_from(entries)?)?;
     if setup.queues.is_none() {
@@ -170,16 +169,20 @@ fn check_named(reta: &Reta, named: Option<u32>, receiver: &Receiver) -> anyhow::
     Err(anyhow!("--reta: {reta} names {named} queues, the {name} has {in_use} in use ({way_out})"))
 }
 
+/// The output of `ethtool -x` for the largest table there is takes a tenth of this.
+const LONGEST: u64 = 1 << 22;
+
 /// The text of a file, or of standard input for `-`.
 fn read(file: &str) -> anyhow::Result<String> {
-    if file == "-" {
-        return io::read_to_string(io::stdin()).context("standard input");
-    }
     let mut text = String::new();
-    let mut reader = std::fs::File::open(file).with_context(|| {
+    if file == "-" {
+        io::stdin().take(LONGEST).read_to_string(&mut text).context("standard input")?;
+        return Ok(text);
+    }
+    let reader = std::fs::File::open(file).with_context(|| {
         format!("{file}: neither equal:N, weight:W0,W1,…, a list of queues, nor a file that can be read")
     })?;
-    reader.read_to_string(&mut text).with_context(|| file.to_owned())?;
+    reader.take(LONGEST).read_to_string(&mut text).with_context(|| file.to_owned())?;
     Ok(text)
 }
 

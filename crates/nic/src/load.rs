@@ -5,6 +5,8 @@ use crate::profile::{Claims, Knob, KnobValue, Mode, Profile};
 use crate::schema::{self, Key, Kind, Stage};
 use crate::tags::TagPattern;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use toml::{Table, Value as Toml};
 
@@ -24,7 +26,11 @@ impl Profile {
     /// Reads a profile from a file. Errors: the file cannot be read, is no TOML, or breaks a rule of the schema.
     pub fn read(path: &Path) -> Result<Profile, ProfileError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| ProfileError {
+        // The longest profile that comes with the program has a hundredth of this.
+        const LONGEST: u64 = 1 << 20;
+        let mut text = String::new();
+        let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+        read.map_err(|error| ProfileError {
             file: file.clone(),
             key: String::new(),
             problem: format!("cannot be read: {error}"),
