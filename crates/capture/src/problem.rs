@@ -25,6 +25,14 @@ impl fmt::Display for Problem {
     }
 }
 
+impl Problem {
+    /// Whether something of the capture could not be read. The others are remarks on frames that were
+    /// delivered.
+    pub fn is_loss(&self) -> bool {
+        !matches!(self.reason, Reason::AboveSnaplen { .. } | Reason::AboveOriginal { .. })
+    }
+}
+
 /// What is wrong with a record or block.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -65,6 +65,7 @@ pub fn explain(
             capture.read_parallel(options.workers.max(1), |_| Tally::new(&rules, file), Tally::batch);
         source.frames += read.frames;
         source.bytes += progress.bytes();
+        source.damaged |= read.problems_omitted > 0 || read.problems.iter().any(Problem::is_loss);
         source.problems.extend(read.problems.iter().map(Problem::to_string));
         if read.problems_omitted > 0 {
             source.problems.push(format!("{name}: {} further problems", read.problems_omitted));

@@ -71,6 +71,8 @@ pub struct Source {
     pub unread: u64,
     /// What was wrong with the files themselves.
     pub problems: Vec<String>,
+    /// Whether part of a file could not be read; the other problems are remarks.
+    pub damaged: bool,
 }
 
 /// An encapsulation stack.

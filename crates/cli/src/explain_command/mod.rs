@@ -106,7 +106,7 @@ impl ExplainArguments {
         for problem in &report.source.problems {
             eprintln!("rxlane: {}", one_line(problem));
         }
-        Ok(if report.source.problems.is_empty() { Outcome::Success } else { Outcome::Negative })
+        Ok(if report.source.damaged { Outcome::Negative } else { Outcome::Success })
     }
 
     fn receiver(&self) -> Result<Receiver, Failure> {

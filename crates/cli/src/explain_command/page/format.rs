@@ -5,15 +5,7 @@ const NBSP: char = '\u{a0}';
 
 /// `1,234,567`.
 pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    explain::grouped(number)
 }
 
 /// `1 frame`, `2 frames`.
