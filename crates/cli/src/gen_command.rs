@@ -38,7 +38,7 @@ pub struct GenArguments {
     #[arg(long, value_name = "NAME", default_value = "pppoe", conflicts_with_all = ["encap", "vlan"])]
     scenario: String,
 
-    /// Encapsulation, outermost first: q:VID, ad:VID, 0xTPID:VID, mpls:LABEL, pppoe[:SESSION[@MAC]], none
+    /// Encapsulation, outermost first: `q:VID`, `ad:VID`, `0xTPID:VID`, `mpls:LABEL`, `pppoe[:SESSION[@MAC]]`, `none`
     #[arg(long, value_name = "STACK", conflicts_with = "vlan")]
     encap: Option<Encapsulation>,
 
