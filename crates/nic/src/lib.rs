@@ -6,7 +6,7 @@
 //! * [`Profile`], by name or path from [`lookup`], all of them from [`builtin`]: claims by stage of the
 //!   receive path ([`schema`]), each with the place where it is written.
 //! * [`Receiver`]: a profile set up as on one machine (queues, key, table, hash fields). Frames that differ
-//!   in nothing but addresses, ports and payload are one [`Class`] and share a [`Fate`]: how far the parser
+//!   in nothing but addresses, ports and payload have one [`wire::Shape`] and share a [`Fate`]: how far the parser
 //!   comes and why, the hash type, the longest frame let in. A fate is computed once; of each further frame
 //!   only the hash and the table lookup remain ([`Receiver::land`]).
 //! * [`spread`]: would a device spread such traffic, by default or in one of its modes?
