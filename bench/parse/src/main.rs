@@ -52,7 +52,7 @@ fn frames(encapsulation: &str, ipv6: u8, udp: u8) -> Result<Vec<Vec<u8>>, String
 fn check(kind: &str, frames: &[Vec<u8>]) -> Result<(), String> {
     for (i, frame) in frames.iter().enumerate() {
         let expected = parsers::rxlane(frame).ok_or(format!("{kind}: rxlane refuses frame {i}"))?;
-        for (name, parser) in PARSERS.iter().filter(|(name, _)| !name.contains("kept")) {
+        for (name, parser) in &PARSERS {
             if parser(frame) != Some(expected) {
                 return Err(format!("{kind}: {name} reads other addresses or ports from frame {i}"));
             }
