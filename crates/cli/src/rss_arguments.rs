@@ -104,7 +104,12 @@ impl Reta {
             Reta::Weight(weights) => IndirectionTable::weight(shape, weights, 0).map(of),
             Reta::List(queues) => Ok(Filled { queues: queues.clone(), key: None, rings: None }),
             Reta::File(file) => {
-                let PrintedTable { rings, table, key, .. } = read_table(file)?;
+                let PrintedTable { rings, table, key, function, .. } = read_table(file)?;
+                if let Some(function) = function.filter(|function| function != "toeplitz") {
+                    bail!(
+                        "--reta: {self}: the hash function is {function}, and only toeplitz is computed here"
+                    );
+                }
                 Ok(Filled { queues: table.queues().to_vec(), key, rings: Some(rings) })
             }
         };

@@ -14,6 +14,8 @@ pub struct PrintedTable {
     pub table: IndirectionTable,
     /// The hash key; `None` where it is not printed or the driver does not tell.
     pub key: Option<HashKey>,
+    /// The hash function that is on (`toeplitz`, `xor`, `crc32`); `None` where the text does not say.
+    pub function: Option<String>,
 }
 
 const HEADER: &str = "RX flow hash indirection table for ";
@@ -44,8 +46,10 @@ impl PrintedTable {
             return Err(PrintedTableError::NoRows { line: header });
         }
         let table = IndirectionTable::explicit(TableShape::new(queues.len(), 16)?, &queues)?;
-        let key = key(lines)?;
-        Ok(PrintedTable { interface: interface.to_owned(), rings, table, key })
+        let rest: Vec<(usize, &str)> = lines.collect();
+        let key = key(rest.iter().copied())?;
+        let function = function(rest.iter().map(|(_, text)| *text));
+        Ok(PrintedTable { interface: interface.to_owned(), rings, table, key, function })
     }
 
     /// The table as `ethtool -x` prints it, without the key.
@@ -90,6 +94,12 @@ fn key<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Result<Option<HashK
     }
 }
 
+/// The name before ": on" among the lines after "RSS hash function:".
+fn function<'a>(lines: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut lines = lines.skip_while(|text| text.trim() != "RSS hash function:").skip(1);
+    lines.find_map(|text| text.trim().strip_suffix(": on")).map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +118,10 @@ mod tests {
         let key = "RSS hash key:\n6d:5a:6d:5a:6d:5a:6d:5a\nRSS hash function:\n    toeplitz: on\n";
         let read = PrintedTable::parse(&format!("$ ethtool -x eth0.35\n{text}{key}")).unwrap();
         assert_eq!((read.interface.as_str(), read.rings), ("eth0.35", 4));
+        assert_eq!(read.function.as_deref(), Some("toeplitz"));
+        let xor = "RSS hash function:\n    toeplitz: off\n    xor: on\n    crc32: off\n";
+        assert_eq!(PrintedTable::parse(&format!("{text}{xor}")).unwrap().function.as_deref(), Some("xor"));
+        assert_eq!(PrintedTable::parse(&text).unwrap().function, None);
         assert_eq!(read.table, table(12, 4));
         assert_eq!(read.key, HashKey::symmetric(8).ok());
         let untold = PrintedTable::parse(&format!("{text}RSS hash key:\nOperation not supported\n")).unwrap();

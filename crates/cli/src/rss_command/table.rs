@@ -114,7 +114,7 @@ impl TableArguments {
         };
         let highest = table.queues().iter().copied().max().unwrap_or(0);
         let rings = self.queues.unwrap_or(u32::from(highest) + 1);
-        Ok(PrintedTable { interface: self.interface.clone(), rings, table, key: None })
+        Ok(PrintedTable { interface: self.interface.clone(), rings, table, key: None, function: None })
     }
 }
 
