@@ -1,7 +1,7 @@
 //! `rxlane demo`: the product in a minute on any machine, without privileges.
 
 use crate::explain_command::{self, text};
-use crate::output::{CommandResult, Failure, Outcome, Output};
+use crate::output::{CommandResult, Outcome, Output};
 use anyhow::Context;
 use capture::{Capture, LinkType, Resolution, Writer};
 use explain::{Options, Report};
@@ -83,7 +83,7 @@ impl DemoArguments {
 }
 
 /// Writes a sample of `scenario`.
-fn sample(directory: &Path, name: &str, scenario: Scenario) -> Result<PathBuf, Failure> {
+fn sample(directory: &Path, name: &str, scenario: Scenario) -> anyhow::Result<PathBuf> {
     let path = directory.join(name);
     let write = || -> anyhow::Result<()> {
         let mut writer = Writer::pcap(File::create(&path)?, LinkType::Ethernet, Resolution::Microseconds)?;
@@ -99,7 +99,7 @@ fn sample(directory: &Path, name: &str, scenario: Scenario) -> Result<PathBuf, F
     Ok(path)
 }
 
-fn read(path: &Path, receiver: &Receiver) -> Result<Report, Failure> {
+fn read(path: &Path, receiver: &Receiver) -> anyhow::Result<Report> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let options = Options { cpus: CPUS, workers, nic_assumed: false };
     Ok(explain::explain([Capture::open(path)?], receiver, &options)?)

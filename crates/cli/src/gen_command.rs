@@ -1,7 +1,7 @@
 //! `rxlane gen`: seeded traffic samples as captures.
 
-use crate::output::{CommandResult, Failure, Outcome, Output};
-use anyhow::{Context, anyhow};
+use crate::output::{CommandResult, Outcome, Output};
+use anyhow::{Context, bail};
 use capture::{LinkType, Resolution, Writer};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -171,7 +171,7 @@ impl GenArguments {
         }
     }
 
-    fn scenario(&self) -> Result<Scenario, Failure> {
+    fn scenario(&self) -> anyhow::Result<Scenario> {
         let mut scenario = match (&self.encap, &self.vlan) {
             (Some(encapsulation), _) => Scenario::new(*encapsulation),
             (None, Some(vlans)) => {
@@ -225,9 +225,9 @@ impl GenArguments {
     fn to_standard_output(&self, mut traffic: Generator) -> CommandResult {
         let stdout = io::stdout();
         if stdout.is_terminal() {
-            return Err(Failure::Input(anyhow!(
+            bail!(
                 "a capture is binary, and standard output is a terminal; name a file or put a program behind it"
-            )));
+            );
         }
         self.write(&mut traffic, stdout.lock()).context("cannot write to standard output")?;
         Ok(Outcome::Success)

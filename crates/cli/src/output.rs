@@ -14,41 +14,23 @@ pub enum Outcome {
     /// Exit 0.
     Success,
     /// The answer is no: a finding, a failed check. Exit 1.
-    #[allow(dead_code)]
     Negative,
 }
 
-/// Why a command stopped.
-#[derive(Debug)]
-pub enum Failure {
-    /// Wrong usage or input: exit 2.
-    Input(anyhow::Error),
-    /// A privilege, a kernel feature or a part is missing: exit 3.
-    #[allow(dead_code)]
-    Environment(anyhow::Error),
-}
-
-impl<E: Into<anyhow::Error>> From<E> for Failure {
-    fn from(error: E) -> Failure {
-        Failure::Input(error.into())
-    }
-}
-
-/// What a subcommand returns.
-pub type CommandResult = Result<Outcome, Failure>;
+/// What a subcommand returns. An error is exit 2, or 3 where the machine lacks something.
+pub type CommandResult = anyhow::Result<Outcome>;
 
 /// Turns the end of a command into its exit code, and a failure into one sentence on standard error.
 pub fn exit_code(result: CommandResult) -> ExitCode {
-    let (code, error) = match result {
+    let error = match result {
         Ok(Outcome::Success) => return ExitCode::SUCCESS,
         Ok(Outcome::Negative) => return ExitCode::from(1),
-        Err(Failure::Input(error)) => (2, error),
-        Err(Failure::Environment(error)) => (3, error),
+        Err(error) => error,
     };
     if io_errors(&error).any(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    let code = if io_errors(&error).any(lacks_something) { 3 } else { code };
+    let code = if io_errors(&error).any(lacks_something) { 3 } else { 2 };
     let _ = writeln!(io::stderr(), "rxlane: {}", one_line(&format!("{error:#}")));
     ExitCode::from(code)
 }
@@ -102,13 +84,11 @@ impl Output {
     }
 
     /// Columns that a table may use.
-    #[allow(dead_code)]
     pub fn width(&self) -> usize {
         self.width
     }
 
     /// `text` in `style` where colour is wanted, plain elsewhere.
-    #[allow(dead_code)]
     pub fn styled(&self, style: Style, text: impl fmt::Display) -> String {
         if self.colour { format!("{style}{text}{style:#}") } else { text.to_string() }
     }

@@ -113,12 +113,12 @@ impl FlowTable {
     /// The direction of `key`, made when it is new.
     #[inline]
     pub fn direction(&mut self, key: &FlowKey) -> &mut Direction {
-        let reverse = usize::from(!key.is_smaller_direction());
-        let canonical = key.bidirectional();
+        let forward = key.is_smaller_direction();
+        let canonical = if forward { *key } else { key.reversed() };
         let hash = self.hash(&canonical);
         let new = || Flow { key: canonical, directions: Default::default() };
         let (flow, _) = self.parts[part_of(hash)].entry(hash, &canonical, new);
-        &mut flow.directions[reverse]
+        &mut flow.directions[usize::from(!forward)]
     }
 
     /// All flows, in no order.

@@ -210,7 +210,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The frame's queue and its bucket, from its flow where that has been seen in this class.
+    /// The frame's queue and its bucket, from its flow where that has been seen in this shape.
     #[inline]
     fn place(&mut self, at: usize, data: &[u8], dissection: &Dissection, bytes: u64) -> (u16, Option<u8>) {
         let group = &self.groups[at];

@@ -6,9 +6,9 @@ pub mod text;
 
 pub use page::render as page;
 
-use crate::output::{CommandResult, Failure, Outcome, Output, one_line};
+use crate::output::{CommandResult, Outcome, Output, one_line};
 use crate::rss_arguments;
-use anyhow::anyhow;
+use anyhow::bail;
 use capture::{Capture, Progress};
 use explain::{Options, Report};
 use nic::Receiver;
@@ -70,7 +70,7 @@ impl ExplainArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         let receiver = self.receiver()?;
         if self.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
-            return Err(anyhow!("`-` stands for standard input, which can be read once").into());
+            bail!("`-` stands for standard input, which can be read once");
         }
         let captures = self.files.iter().map(|file| open(file)).collect::<Result<Vec<_>, _>>()?;
         let to_stdout = self.html.as_deref() == Some(Path::new("-"));
@@ -109,10 +109,10 @@ impl ExplainArguments {
         Ok(if report.source.damaged { Outcome::Negative } else { Outcome::Success })
     }
 
-    fn receiver(&self) -> Result<Receiver, Failure> {
+    fn receiver(&self) -> anyhow::Result<Receiver> {
         let profile = nic::lookup(self.nic.as_deref().unwrap_or(USUAL_NIC))?;
         let (key, reta) = (self.key.clone(), self.reta.as_ref());
-        Ok(rss_arguments::receiver(profile, self.queues, key, reta, &self.hash_fields)?)
+        rss_arguments::receiver(profile, self.queues, key, reta, &self.hash_fields)
     }
 
     /// Every file that is read.
@@ -129,29 +129,25 @@ impl ExplainArguments {
     }
 }
 
-fn open(path: &Path) -> Result<Capture, Failure> {
+fn open(path: &Path) -> anyhow::Result<Capture> {
     if path == Path::new("-") {
         if std::io::stdin().is_terminal() {
-            return Err(anyhow!(
-                "standard input is a terminal; try: tcpdump -Q in -i IFACE -w - | rxlane explain -"
-            )
-            .into());
+            bail!("standard input is a terminal; try: tcpdump -Q in -i IFACE -w - | rxlane explain -");
         }
         return Ok(Capture::stdin()?);
     }
     if !path.exists() && Path::new("/sys/class/net").join(path).exists() {
         let interface = path.display();
-        return Err(anyhow!(
+        bail!(
             "{interface} is an interface, not a file; live samples are not built yet: \
              tcpdump -Q in -i {interface} -c 100000 -s 256 -w - | rxlane explain -"
-        )
-        .into());
+        );
     }
     Ok(Capture::open(path)?)
 }
 
 /// Reads everything, with a progress bar on a terminal where it takes long.
-fn read(captures: Vec<Capture>, receiver: &Receiver, options: &Options) -> Result<Report, Failure> {
+fn read(captures: Vec<Capture>, receiver: &Receiver, options: &Options) -> anyhow::Result<Report> {
     let progress: Vec<Progress> = captures.iter().map(Capture::progress).collect();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
