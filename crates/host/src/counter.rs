@@ -1,0 +1,194 @@
+//! Counters read once or twice, and what may be concluded from them.
+
+use crate::Quote;
+use std::time::Duration;
+
+/// One past the largest value of a counter that wraps at 32 bits.
+const WRAP: u64 = 1 << 32;
+
+/// A counter: its first and its latest value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    first: u64,
+    latest: Option<u64>,
+    quote: Quote,
+}
+
+/// What a counter counted between two samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delta {
+    /// So much.
+    Counted(u64),
+    /// So much, over the end of 32 bits: it may have been 2³² more.
+    Wrapped(u64),
+    /// It went backwards by other than a wrap: the driver or the machine was started anew.
+    Reset,
+    /// There is one sample.
+    OneSample,
+}
+
+impl Counter {
+    /// Read once.
+    pub fn new(value: u64, quote: Quote) -> Counter {
+        Counter { first: value, latest: None, quote }
+    }
+
+    /// Read again: a later sample. The quote follows.
+    pub fn again(&mut self, value: u64, quote: Quote) {
+        self.latest = Some(value);
+        self.quote = quote;
+    }
+
+    /// Puts a reading into `slot`, whether or not one is there.
+    pub fn note(slot: &mut Option<Counter>, value: u64, quote: Quote) {
+        match slot {
+            Some(counter) => counter.again(value, quote),
+            None => *slot = Some(Counter::new(value, quote)),
+        }
+    }
+
+    /// The latest value.
+    pub fn value(&self) -> u64 {
+        self.latest.unwrap_or(self.first)
+    }
+
+    /// The first value.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// The line of the latest value.
+    pub fn quote(&self) -> &Quote {
+        &self.quote
+    }
+
+    /// What was counted between the first sample and the latest. A value that fell from the upper half of 32
+    /// bits is taken for one wrap, since many drivers count in 32-bit registers.
+    pub fn delta(&self) -> Delta {
+        let Some(latest) = self.latest else { return Delta::OneSample };
+        match latest.checked_sub(self.first) {
+            Some(counted) => Delta::Counted(counted),
+            None if self.first < WRAP && self.first >= WRAP / 2 => Delta::Wrapped(latest + WRAP - self.first),
+            None => Delta::Reset,
+        }
+    }
+}
+
+/// What the numbers of a comparison rest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// Two samples, with the time between them where it is known.
+    Between(Option<Duration>),
+    /// One sample: everything since the counters were started.
+    SinceStart,
+}
+
+/// Counters that are compared with each other, on one basis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shares {
+    /// One number a counter, in the order given.
+    pub counts: Vec<u64>,
+    /// What they rest on.
+    pub basis: Basis,
+    /// Whether one of them wrapped at 32 bits.
+    pub wrapped: bool,
+}
+
+impl Shares {
+    /// Compares what `counters` counted between the samples where all have two and one of them moved, else
+    /// their values. `None` where there is no counter, or one was reset between the samples.
+    pub fn of<'a>(
+        counters: impl IntoIterator<Item = &'a Counter>,
+        interval: Option<Duration>,
+    ) -> Option<Shares> {
+        let counters: Vec<&Counter> = counters.into_iter().collect();
+        let deltas: Vec<Delta> = counters.iter().map(|counter| counter.delta()).collect();
+        if counters.is_empty() || deltas.contains(&Delta::Reset) {
+            return None;
+        }
+        let between: Option<Vec<u64>> = deltas
+            .iter()
+            .map(|delta| match *delta {
+                Delta::Counted(counted) | Delta::Wrapped(counted) => Some(counted),
+                Delta::OneSample | Delta::Reset => None,
+            })
+            .collect();
+        let wrapped = deltas.iter().any(|delta| matches!(delta, Delta::Wrapped(_)));
+        Some(match between.filter(|counts| counts.iter().any(|&count| count > 0)) {
+            Some(counts) => Shares { counts, basis: Basis::Between(interval), wrapped },
+            None => Shares {
+                counts: counters.iter().map(|counter| counter.value()).collect(),
+                basis: Basis::SinceStart,
+                wrapped: false,
+            },
+        })
+    }
+
+    /// The sum.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
+    }
+
+    /// The largest: its place and its share of the sum, 0 to 1. `None` where nothing was counted.
+    pub fn largest(&self) -> Option<(usize, f64)> {
+        let total = self.total();
+        let (place, &count) =
+            self.counts.iter().enumerate().max_by_key(|&(place, count)| (count, usize::MAX - place))?;
+        (total > 0).then(|| (place, count as f64 / total as f64))
+    }
+
+    /// Largest over mean: 1 is even. `None` where nothing was counted.
+    pub fn max_over_mean(&self) -> Option<f64> {
+        self.largest().map(|(_, share)| share * self.counts.len() as f64)
+    }
+
+    /// A count per second, where the time is known and not zero.
+    pub fn per_second(&self, count: u64) -> Option<f64> {
+        match self.basis {
+            Basis::Between(Some(time)) if !time.is_zero() => Some(count as f64 / time.as_secs_f64()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quote() -> Quote {
+        Quote::new(&"t".into(), 1, None, "x")
+    }
+
+    fn twice(first: u64, latest: u64) -> Counter {
+        let mut counter = Counter::new(first, quote());
+        counter.again(latest, quote());
+        counter
+    }
+
+    #[test]
+    fn wraps_and_resets_are_told_apart() {
+        assert_eq!(twice(5, 9).delta(), Delta::Counted(4));
+        assert_eq!(twice(0xffff_fff0, 4).delta(), Delta::Wrapped(20));
+        assert_eq!(twice(1000, 4).delta(), Delta::Reset);
+        assert_eq!(twice(1 << 40, 4).delta(), Delta::Reset);
+        assert_eq!(Counter::new(7, quote()).delta(), Delta::OneSample);
+    }
+
+    #[test]
+    fn counters_are_compared_on_one_basis() {
+        let second = Some(Duration::from_secs(2));
+        let shares = Shares::of([&twice(100, 110), &twice(0, 30)], second).expect("two samples");
+        assert_eq!((shares.counts.as_slice(), shares.basis), ([10, 30].as_slice(), Basis::Between(second)));
+        assert_eq!(shares.largest(), Some((1, 0.75)));
+        assert_eq!(shares.max_over_mean(), Some(1.5));
+        assert_eq!(shares.per_second(30), Some(15.0));
+        // One of them has one sample: totals.
+        let mixed = Shares::of([&twice(100, 110), &Counter::new(4, quote())], second).expect("totals");
+        assert_eq!((mixed.counts.as_slice(), mixed.basis), ([110, 4].as_slice(), Basis::SinceStart));
+        // Nothing moved: the same output pasted twice.
+        let still = Shares::of([&twice(3, 3)], second).expect("totals");
+        assert_eq!(still.basis, Basis::SinceStart);
+        assert_eq!(Shares::of([&twice(1000, 3)], None), None);
+        assert_eq!(Shares::of([], None), None);
+    }
+}

@@ -1,0 +1,233 @@
+//! A network interface and its receive queues, as far as the text says. `None` is unknown, never zero.
+
+use crate::{Counter, Fact, Observed, Quote};
+use std::collections::BTreeMap;
+
+/// What an interface is, besides a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A network card, or a virtual machine's.
+    Device,
+    /// A VLAN device.
+    Vlan {
+        /// TPID, `0x8100` or `0x88a8`; `None` where the text does not say.
+        tpid: Option<u16>,
+        /// VLAN id; `None` where the text does not say.
+        id: Option<u16>,
+    },
+    /// A PPP interface, over PPPoE where a session or a process says so.
+    Ppp,
+    /// A bridge.
+    Bridge {
+        /// Whether it filters by VLAN.
+        filtering: Option<bool>,
+        /// The TPID that it filters by (`0x8100` or `0x88a8`).
+        tpid: Option<u16>,
+    },
+    /// One end of a veth pair.
+    Veth,
+    /// Anything else, by the word of the system (`bond`, `macvlan`, `tun`, …).
+    Other(String),
+}
+
+/// Current and largest number, of queues or of ring entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limited {
+    /// In use.
+    pub current: Option<Observed<u32>>,
+    /// Most that the driver allows; `None` where it does not say (`n/a`).
+    pub most: Option<Fact<u32>>,
+}
+
+/// `ethtool -l`: queues that have vectors of their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Channels {
+    /// Receive only.
+    pub rx: Limited,
+    /// Transmit only.
+    pub tx: Limited,
+    /// Both in one vector.
+    pub combined: Limited,
+}
+
+/// `ethtool -g`: entries of a ring.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rings {
+    /// Receive, frames.
+    pub rx: Limited,
+    /// Transmit, frames.
+    pub tx: Limited,
+}
+
+/// A feature as `ethtool -k` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// Whether it is on.
+    pub on: bool,
+    /// Whether nobody can change it.
+    pub fixed: bool,
+}
+
+/// The indirection table as `ethtool -x` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reta {
+    /// Receive rings that the driver names, of which the table may use fewer.
+    pub rings: u32,
+    /// The queue of each entry, in order.
+    pub entries: Vec<u32>,
+    /// The hash key; `None` where the driver does not tell or the text left it out.
+    pub key: Option<rss::HashKey>,
+    /// The hash function that is on (`toeplitz`); `None` where the text does not say.
+    pub function: Option<String>,
+}
+
+/// A receive queue and what was counted at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Frames.
+    pub packets: Option<Counter>,
+    /// Octets.
+    pub bytes: Option<Counter>,
+    /// Frames lost for want of a buffer or a ring entry.
+    pub drops: Option<Counter>,
+    /// CPUs that RPS spreads to, as the mask says; an empty list is RPS off.
+    pub rps: Option<Observed<Vec<u32>>>,
+}
+
+/// Frames that the device or the driver counts for the whole interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Received frames.
+    pub packets: Option<Counter>,
+    /// Received octets.
+    pub bytes: Option<Counter>,
+    /// Lost since the ring was full or the host gave no buffer: every counter that says so, by its name
+    /// (`rx_missed_errors`, `rx_no_buffer_count`, `rx_fifo_errors`, `rx_no_dma_resources`, `rx_out_of_buffer`, …).
+    pub overflow: BTreeMap<String, Counter>,
+    /// Dropped as too long (`rx_long_length_errors`, `rx_oversize`, …), by name. A byte counter such as
+    /// `rx_long_byte_count` is none of these.
+    pub too_long: BTreeMap<String, Counter>,
+}
+
+/// How an XDP program is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Xdp {
+    /// None.
+    Off,
+    /// In the driver.
+    Native,
+    /// After the driver, on the finished socket buffer.
+    Generic,
+    /// In the device.
+    Offloaded,
+}
+
+/// A negotiated link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Mbit/s.
+    pub speed: Option<Observed<u32>>,
+    /// Whether full duplex.
+    pub full_duplex: Option<Observed<bool>>,
+    /// Whether there is carrier.
+    pub up: Option<Observed<bool>>,
+    /// The fastest mode that this end supports, Mbit/s.
+    pub supported: Option<Fact<u32>>,
+    /// The fastest mode that the other end advertises, Mbit/s.
+    pub partner: Option<Fact<u32>>,
+}
+
+/// An interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name; empty where a text shows counters and never says whose.
+    pub name: String,
+    /// What it is.
+    pub kind: Option<Fact<Kind>>,
+    /// The interface that its frames pass (a VLAN's parent, the Ethernet device of a PPPoE session).
+    pub parent: Option<Fact<String>>,
+    /// The bridge or bond it belongs to.
+    pub master: Option<Fact<String>>,
+    /// The driver, as `ethtool -i` names it.
+    pub driver: Option<Fact<String>>,
+    /// Bus address (`0000:03:00.0`).
+    pub bus: Option<Fact<String>>,
+    /// `vendor:device`, four lower-case hexadecimal digits each.
+    pub pci: Option<Fact<String>>,
+    /// What the text calls the device (`I210 Gigabit Network Connection`).
+    pub model: Option<Fact<String>>,
+    /// MTU, bytes.
+    pub mtu: Option<Observed<u32>>,
+    /// Largest MTU that the driver allows, bytes.
+    pub mtu_most: Option<Fact<u32>>,
+    /// Whether it is administratively up.
+    pub up: Option<Observed<bool>>,
+    /// What was negotiated.
+    pub link: Link,
+    /// Queues with vectors.
+    pub channels: Channels,
+    /// Ring sizes.
+    pub rings: Rings,
+    /// Interrupt coalescing by ethtool's names (`rx-usecs`, `rx-frames`, …), in the units of the name.
+    pub coalesce: BTreeMap<String, Observed<u64>>,
+    /// Adaptive receive coalescing.
+    pub adaptive_rx: Option<Observed<bool>>,
+    /// Features by ethtool's names.
+    pub features: BTreeMap<String, Observed<Feature>>,
+    /// Indirection table.
+    pub reta: Option<Observed<Reta>>,
+    /// Hash fields by flow type (`udp4`), as the letters of ethtool (`sdfn`); empty: not hashed.
+    pub hash_fields: BTreeMap<String, Observed<String>>,
+    /// Receive queues by number.
+    pub queues: BTreeMap<u32, Queue>,
+    /// Counters of the whole interface.
+    pub totals: Totals,
+    /// XDP.
+    pub xdp: Option<Observed<Xdp>>,
+    /// SR-IOV functions in use.
+    pub virtual_functions: Option<Fact<u32>>,
+    /// A line that told of the interface first.
+    pub seen: Quote,
+}
+
+impl Interface {
+    /// An interface of which nothing but the name is known.
+    pub fn named(name: &str, seen: Quote) -> Interface {
+        Interface {
+            name: name.to_owned(),
+            kind: None,
+            parent: None,
+            master: None,
+            driver: None,
+            bus: None,
+            pci: None,
+            model: None,
+            mtu: None,
+            mtu_most: None,
+            up: None,
+            link: Link::default(),
+            channels: Channels::default(),
+            rings: Rings::default(),
+            coalesce: BTreeMap::new(),
+            adaptive_rx: None,
+            features: BTreeMap::new(),
+            reta: None,
+            hash_fields: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            totals: Totals::default(),
+            xdp: None,
+            virtual_functions: None,
+            seen,
+        }
+    }
+
+    /// Receive queues in use, as channels say (combined, or receive alone, or both).
+    pub fn channel_count(&self) -> Option<u32> {
+        let combined = self.channels.combined.current.as_ref().map(|n| *n.get());
+        let rx = self.channels.rx.current.as_ref().map(|n| *n.get());
+        match (combined, rx) {
+            (None, None) => None,
+            (combined, rx) => Some(combined.unwrap_or(0) + rx.unwrap_or(0)).filter(|&n| n > 0),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! A snapshot of a machine's receive path: live Linux, or whatever text was pasted, in one data model; and the
+//! journal of what rxlane changed on a machine.
+//!
+//! # Contract
+//!
+//! * There is one way into the model: text. A live machine is read through netlink, procfs and sysfs and written
+//!   down as a [bundle](crate) of the same commands' outputs, in the same form as the tools print them; the same
+//!   reader takes that bundle, the output of the shell collector, and what a person pasted. So a live diagnosis
+//!   and the diagnosis of its bundle cannot differ.
+//! * Every fact carries the line it was read from ([`Quote`]). What no line says is unknown, never zero.
+//! * Memory is bounded by the limits of [`Snapshot`], whatever the size of the text. No text panics.
+//!
+//! # Deliberately not here
+//!
+//! Judgement: crate `doctor` draws conclusions. Packets: crate `capture` reads files of them.
+
+#![deny(unsafe_code)]
+
+mod counter;
+mod interface;
+mod machine;
+mod quote;
+mod snapshot;
+
+pub use counter::{Basis, Counter, Delta, Shares};
+pub use interface::{Channels, Feature, Interface, Kind, Limited, Link, Queue, Reta, Rings, Totals, Xdp};
+pub use machine::{
+    Cpus, Interrupt, Load, LogLine, LogTopic, Netisr, NetisrProtocol, Process, Softnet, System, Workstream,
+};
+pub use quote::{Fact, Observed, Quote};
+pub use snapshot::{Session, Snapshot, Unread};

@@ -1,0 +1,175 @@
+//! What belongs to the machine and not to one interface: CPUs, interrupts, softirqs, processes, the log.
+
+use crate::{Counter, Fact, Observed, Quote};
+use std::collections::BTreeMap;
+
+/// The operating system that the text comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum System {
+    /// Linux.
+    Linux,
+    /// FreeBSD.
+    FreeBsd,
+    /// NetBSD.
+    NetBsd,
+}
+
+impl System {
+    /// The word that output uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            System::Linux => "linux",
+            System::FreeBsd => "freebsd",
+            System::NetBsd => "netbsd",
+        }
+    }
+}
+
+/// CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cpus {
+    /// CPUs online. A heading of `/proc/interrupts` counts.
+    pub online: Option<Fact<u32>>,
+    /// Model name.
+    pub model: Option<Fact<String>>,
+    /// CPUs of each NUMA node, by node.
+    pub nodes: BTreeMap<u32, Vec<u32>>,
+    /// Busy time by CPU, per cent of the interval.
+    pub load: BTreeMap<u32, Fact<Load>>,
+}
+
+/// How one CPU spent its time, per cent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    /// User and nice.
+    pub user: f64,
+    /// System.
+    pub system: f64,
+    /// Hard interrupts.
+    pub interrupt: f64,
+    /// Soft interrupts; `None` where the system does not count them apart.
+    pub softirq: Option<f64>,
+    /// Idle, waiting for I/O included.
+    pub idle: f64,
+}
+
+impl Eq for Load {}
+
+/// A line of `/proc/interrupts` or `vmstat -i`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// The vector's number or name before the colon (`128`, `irq135`).
+    pub vector: String,
+    /// What it is for (`eth0-rx-0`, `igc1:rxq0`).
+    pub action: String,
+    /// The interface it serves, where the name says.
+    pub interface: Option<String>,
+    /// The queue it serves, where the name says.
+    pub queue: Option<u32>,
+    /// Whether it serves receive traffic (alone or with transmit); a transmit or link vector does not. `None`
+    /// where the name does not say (one vector for everything).
+    pub receives: Option<bool>,
+    /// Counts by CPU number; for a system that does not tell CPUs apart, one entry under `None`.
+    pub counts: BTreeMap<Option<u32>, Counter>,
+    /// CPUs that the affinity allows.
+    pub affinity: Option<Observed<Vec<u32>>>,
+    /// Interrupts per second since boot, as `vmstat -i` prints it.
+    pub rate: Option<Fact<u64>>,
+    /// The line.
+    pub quote: Quote,
+}
+
+/// A line of `/proc/net/softnet_stat`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Softnet {
+    /// Frames taken up.
+    pub processed: Counter,
+    /// Frames dropped since the backlog was full.
+    pub dropped: Counter,
+    /// Times that budget or time ran out with work left.
+    pub time_squeeze: Counter,
+    /// Wake-ups by RPS.
+    pub received_rps: Option<Counter>,
+}
+
+/// `netstat -Q`: FreeBSD's netisr.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Netisr {
+    /// Threads.
+    pub threads: Option<Observed<u32>>,
+    /// Dispatch policy (`direct`, `hybrid`, `deferred`).
+    pub dispatch: Option<Observed<String>>,
+    /// Whether threads are bound to CPUs.
+    pub bound: Option<Observed<bool>>,
+    /// Protocols by name.
+    pub protocols: BTreeMap<String, NetisrProtocol>,
+    /// Workstreams by CPU and protocol.
+    pub workstreams: BTreeMap<(u32, String), Workstream>,
+}
+
+/// A protocol of netisr.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetisrProtocol {
+    /// `flow`, `source` or `cpu`.
+    pub policy: String,
+    /// `default`, `direct`, `hybrid` or `deferred`.
+    pub dispatch: String,
+    /// Queue limit, packets.
+    pub queue_limit: u32,
+    /// The line.
+    pub quote: Quote,
+}
+
+/// What one CPU did for one protocol, packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workstream {
+    /// Handled in all.
+    pub handled: Counter,
+    /// Handed to the queue.
+    pub queued: Counter,
+    /// Worked on at once.
+    pub dispatched: Counter,
+    /// Dropped since the queue was full.
+    pub dropped: Counter,
+}
+
+/// A process that carries PPPoE in user space, or takes a CPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Process {
+    /// Its command name, without arguments.
+    pub name: String,
+    /// Process id.
+    pub pid: Option<u32>,
+    /// Per cent of one CPU.
+    pub cpu: Option<f64>,
+    /// The line.
+    pub quote: Quote,
+}
+
+/// What a line of the kernel log is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LogTopic {
+    /// `partial checksum but proto=…`: a checksum that the driver cannot place behind the tags.
+    PartialChecksum,
+    /// `failed on len …`.
+    FailedLength,
+    /// The transmit watchdog, a reset, a hang.
+    Reset,
+    /// The link came up, with its speed where the line says.
+    LinkUp,
+    /// The link went down.
+    LinkDown,
+}
+
+/// A line of the kernel log that matters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// What it is about.
+    pub topic: LogTopic,
+    /// The interface that it names.
+    pub interface: Option<String>,
+    /// How often it was logged, `last message repeated N times` included.
+    pub times: u64,
+    /// The first such line.
+    pub quote: Quote,
+}

@@ -1,0 +1,125 @@
+//! The state of a machine, from whatever was read.
+
+use crate::{Cpus, Fact, Interface, Interrupt, LogLine, Netisr, Observed, Process, Quote, Softnet, System};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A PPPoE session of the kernel (`/proc/net/pppoe`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Session id.
+    pub id: u16,
+    /// The Ethernet interface below.
+    pub interface: String,
+    /// The line.
+    pub quote: Quote,
+}
+
+/// Something that could not be read, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// The command or file.
+    pub what: String,
+    /// The reason, as the system gave it.
+    pub why: String,
+}
+
+/// A machine's receive path at one time, or at two.
+///
+/// Bounded whatever the input: [`Snapshot::INTERFACES`], [`Snapshot::INTERRUPTS`] and so on are the most that
+/// is kept of each kind; more is counted in [`Snapshot::omitted`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// The operating system, where something tells it.
+    pub system: Option<Fact<System>>,
+    /// Kernel release (`6.12.9`).
+    pub kernel: Option<Fact<String>>,
+    /// Time between the samples.
+    pub interval: Option<Duration>,
+    /// Interfaces in the order in which the text names them; the unnamed one has an empty name.
+    pub interfaces: Vec<Interface>,
+    /// CPUs.
+    pub cpus: Cpus,
+    /// Interrupts in the order of the text.
+    pub interrupts: Vec<Interrupt>,
+    /// Softirqs by name (`NET_RX`) and CPU.
+    pub softirqs: BTreeMap<String, BTreeMap<u32, crate::Counter>>,
+    /// `/proc/net/softnet_stat` by CPU.
+    pub softnet: BTreeMap<u32, Softnet>,
+    /// FreeBSD's netisr.
+    pub netisr: Option<Netisr>,
+    /// PPPoE sessions of the kernel.
+    pub sessions: Vec<Session>,
+    /// Processes that matter.
+    pub processes: Vec<Process>,
+    /// Log lines that matter, one a topic and interface.
+    pub log: Vec<LogLine>,
+    /// Sysctls by name, dots between the parts.
+    pub sysctls: BTreeMap<String, Observed<String>>,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
+    /// Tools whose output was recognised (`ethtool -S`), with the first line of each: the evidence of what was
+    /// looked at.
+    pub read: BTreeMap<String, Quote>,
+    /// Facts beyond the bounds.
+    pub omitted: u64,
+}
+
+impl Snapshot {
+    /// Interfaces that are kept.
+    pub const INTERFACES: usize = 1024;
+    /// Receive queues of one interface that are kept.
+    pub const QUEUES: usize = 1024;
+    /// Interrupts that are kept.
+    pub const INTERRUPTS: usize = 16_384;
+    /// CPUs that are kept.
+    pub const CPUS: usize = 4096;
+    /// Processes, log lines, sessions and unread places that are kept, of each.
+    pub const LINES: usize = 1024;
+    /// Sysctls and statistics names that are kept, of each.
+    pub const NAMES: usize = 16_384;
+
+    /// The interface of that name.
+    pub fn interface(&self, name: &str) -> Option<&Interface> {
+        self.interfaces.iter().find(|interface| interface.name == name)
+    }
+
+    /// The interface of that name, made where there is none yet. `None` beyond the bound.
+    pub fn interface_mut(&mut self, name: &str, seen: &Quote) -> Option<&mut Interface> {
+        let place = match self.interfaces.iter().position(|interface| interface.name == name) {
+            Some(place) => place,
+            None if self.interfaces.len() >= Snapshot::INTERFACES => {
+                self.omitted += 1;
+                return None;
+            }
+            None => {
+                self.interfaces.push(Interface::named(name, seen.clone()));
+                self.interfaces.len() - 1
+            }
+        };
+        self.interfaces.get_mut(place)
+    }
+
+    /// The device that `name`'s frames come in by: the interface itself, or its parent's parent and so on.
+    /// Loops and missing parents end the walk at the last name known.
+    pub fn physical<'a>(&'a self, name: &'a str) -> &'a str {
+        let mut name = name;
+        for _ in 0..16 {
+            match self.interface(name).and_then(|interface| interface.parent.as_ref()) {
+                Some(parent) if parent.value != name => name = &parent.value,
+                _ => break,
+            }
+        }
+        name
+    }
+
+    /// CPUs online, from whatever says so.
+    pub fn cpu_count(&self) -> Option<u32> {
+        self.cpus.online.as_ref().map(|fact| fact.value)
+    }
+
+    /// The receive interrupts of an interface, by its name.
+    pub fn interrupts_of<'a>(&'a self, interface: &'a str) -> impl Iterator<Item = &'a Interrupt> {
+        self.interrupts.iter().filter(move |interrupt| interrupt.interface.as_deref() == Some(interface))
+    }
+}
