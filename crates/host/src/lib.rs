@@ -21,6 +21,7 @@ mod interface;
 mod machine;
 mod quote;
 mod snapshot;
+pub mod text;
 
 pub use counter::{Basis, Counter, Delta, Shares};
 pub use interface::{Channels, Feature, Interface, Kind, Limited, Link, Queue, Reta, Rings, Totals, Xdp};

@@ -1,0 +1,191 @@
+//! Commands at a shell prompt: which tool's output follows, and of which interface.
+
+/// Programs whose output is read, or which show an output that is.
+const PROGRAMS: [&str; 19] = [
+    "ethtool",
+    "ip",
+    "cat",
+    "lscpu",
+    "vmstat",
+    "netstat",
+    "sysctl",
+    "pciconf",
+    "ifconfig",
+    "top",
+    "ps",
+    "dmesg",
+    "uname",
+    "grep",
+    "nproc",
+    "head",
+    "tail",
+    "lspci",
+    "journalctl",
+];
+
+/// Words before a program that change nothing about its output.
+const PREFIXES: [&str; 4] = ["sudo", "doas", "time", "\\"];
+
+/// Characters that a prompt may take before its `$` or `#`.
+const LONGEST_PROMPT: usize = 80;
+
+/// A command that somebody typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Command<'a> {
+    /// From the program on.
+    pub text: &'a str,
+    /// The program without its folder.
+    pub program: &'a str,
+    /// `-S` for `ethtool --statistics` too; for other programs the first option as typed.
+    pub option: Option<&'a str>,
+    /// The interface that it names.
+    pub interface: Option<&'a str>,
+    /// The first file that it names.
+    pub path: Option<&'a str>,
+}
+
+impl<'a> Command<'a> {
+    /// The command on a line with a prompt (`$ `, `# `, `% `, `user@host:~$ `), or on one that begins with a
+    /// program and an option or file. `None` for anything else.
+    pub fn at_prompt(line: &'a str) -> Option<Command<'a>> {
+        let candidates = line
+            .char_indices()
+            .take(LONGEST_PROMPT)
+            .filter(|&(_, c)| matches!(c, '$' | '#' | '%' | '>'))
+            .filter_map(|(at, _)| line.get(at + 1..)?.strip_prefix(' '));
+        for candidate in candidates {
+            if let Some(command) = Command::parse(candidate) {
+                return Some(command);
+            }
+        }
+        // Typed without a prompt: only what prose would not begin with.
+        let command = Command::parse(line.trim_start())?;
+        let is_bare = match command.program {
+            "ethtool" => {
+                let words = command.text.split_whitespace().count();
+                command.interface.is_some() && if command.option.is_some() { words <= 8 } else { words == 2 }
+            }
+            "cat" => command.path.is_some(),
+            "sysctl" | "vmstat" | "netstat" | "pciconf" | "lscpu" => {
+                command.text.split_whitespace().count() <= 4 && !command.text.contains(':')
+            }
+            _ => false,
+        };
+        is_bare.then_some(command)
+    }
+
+    fn parse(text: &'a str) -> Option<Command<'a>> {
+        let mut text = text.trim();
+        while let Some(rest) = PREFIXES.iter().find_map(|prefix| {
+            text.strip_prefix(prefix).filter(|rest| rest.starts_with(' ') || *prefix == "\\")
+        }) {
+            text = rest.trim_start();
+        }
+        let words = || text.split_whitespace().take_while(|word| !matches!(*word, "|" | ">" | ";" | "&&"));
+        let program = words().next()?;
+        let program = program.rsplit('/').next().filter(|name| PROGRAMS.contains(name))?;
+        let arguments = || words().skip(1);
+        let typed = arguments().find(|word| word.starts_with('-'));
+        let path = arguments().find(|word| word.starts_with('/'));
+        let (option, interface) = match program {
+            "ethtool" => ethtool(arguments()),
+            "ifconfig" => (typed, arguments().find(|word| is_interface(word))),
+            "cat" | "head" | "tail" | "grep" => (typed, path.and_then(interface_of_path)),
+            _ => (typed, None),
+        };
+        Some(Command { text, program, option, interface, path })
+    }
+
+    /// Whether it reads that file, by itself or through `grep`.
+    pub fn reads(&self, path: &str) -> bool {
+        self.path == Some(path)
+    }
+
+    /// Whether it is that program with that option.
+    pub fn is(&self, program: &str, option: &str) -> bool {
+        self.program == program && self.option == Some(option)
+    }
+}
+
+/// Option in its short form, and interface. `ethtool eth0` has none of the options.
+fn ethtool<'a>(mut words: impl Iterator<Item = &'a str>) -> (Option<&'a str>, Option<&'a str>) {
+    let Some(first) = words.next() else { return (None, None) };
+    if !first.starts_with('-') {
+        return (None, Some(first).filter(|word| is_interface(word)));
+    }
+    let short = match first {
+        "--statistics" => "-S",
+        "--show-ring" | "--show-rings" => "-g",
+        "--show-channels" => "-l",
+        "--show-coalesce" => "-c",
+        "--show-features" | "--show-offload" => "-k",
+        "--driver" => "-i",
+        "--show-rxfh-indir" | "--show-rxfh" => "-x",
+        "--show-nfc" | "--show-ntuple" | "-u" => "-n",
+        short => short,
+    };
+    (Some(short), words.find(|word| is_interface(word)))
+}
+
+/// Whether a word can be an interface's name (Linux: 15 characters, no slash or colon; BSDs: fewer).
+pub(super) fn is_interface(word: &str) -> bool {
+    (1..16).contains(&word.len())
+        && word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-' | b'_' | b'@'))
+}
+
+/// The interface in `/sys/class/net/eth0/…` and `/proc/net/vlan/eth0.35`.
+fn interface_of_path(path: &str) -> Option<&str> {
+    let rest = path.strip_prefix("/sys/class/net/").or_else(|| path.strip_prefix("/proc/net/vlan/"))?;
+    rest.split('/').next().filter(|name| is_interface(name) && *name != "config")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(line: &str) -> (&str, Option<&str>, Option<&str>) {
+        let command = Command::at_prompt(line).expect(line);
+        (command.program, command.option, command.interface)
+    }
+
+    #[test]
+    fn prompts_of_many_shells() {
+        let statistics = ("ethtool", Some("-S"), Some("eth0"));
+        assert_eq!(at("$ ethtool -S eth0"), statistics);
+        assert_eq!(at("# /usr/sbin/ethtool --statistics eth0"), statistics);
+        assert_eq!(at("[user@localhost:~]$ sudo ethtool -S eth0 | grep rx_queue"), statistics);
+        assert_eq!(at("root@OpenWrt:~# ethtool -S eth0"), statistics);
+        assert_eq!(at("ethtool -S eth0"), statistics);
+        assert_eq!(at("$ ethtool -n eth0 rx-flow-hash udp4"), ("ethtool", Some("-n"), Some("eth0")));
+        assert_eq!(at("$ ethtool eth0"), ("ethtool", None, Some("eth0")));
+        assert_eq!(at("me% sysctl net.isr"), ("sysctl", None, None));
+    }
+
+    #[test]
+    fn files_name_interfaces() {
+        let command =
+            Command::at_prompt("$ cat /sys/class/net/eth0/queues/rx-0/rps_cpus").expect("a command");
+        assert_eq!((command.interface, command.path.is_some()), (Some("eth0"), true));
+        assert!(
+            Command::at_prompt("$ cat /proc/interrupts | grep enp4s0").expect("it").reads("/proc/interrupts")
+        );
+        assert!(Command::at_prompt("$ grep eth0 /proc/interrupts").expect("it").reads("/proc/interrupts"));
+    }
+
+    #[test]
+    fn prose_and_output_are_no_commands() {
+        for line in [
+            "it is said that # ethtool is good",
+            "ethtool is a program",
+            "cat sat on the mat",
+            "     rx_queue_0_packets: 1",
+            "TSO # of segments: 12",
+            "top of the morning",
+            "",
+        ] {
+            assert_eq!(Command::at_prompt(line), None, "{line}");
+        }
+        assert_eq!(Command::at_prompt("ethtool is a program that shows what a driver can do"), None);
+    }
+}

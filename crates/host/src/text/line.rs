@@ -1,0 +1,71 @@
+//! A line as sections see it, and what the lines before it said.
+
+use crate::Quote;
+use std::sync::Arc;
+
+/// A line of a text.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    /// Without its end and without marks of mail quoting.
+    pub text: &'a str,
+    /// What findings call the text.
+    pub source: &'a Arc<str>,
+    /// From 1.
+    pub number: u64,
+    /// The command whose output it is.
+    pub command: Option<&'a Arc<str>>,
+}
+
+impl Line<'_> {
+    /// Without the blanks around it.
+    pub fn trimmed(&self) -> &str {
+        self.text.trim()
+    }
+
+    /// As evidence.
+    pub fn quote(&self) -> Quote {
+        Quote::new(self.source, self.number, self.command, self.text)
+    }
+}
+
+/// What the lines before said.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Context {
+    /// The last command at a prompt.
+    pub command: Option<Arc<str>>,
+    /// The interface that it names; `None` where it names none.
+    pub asked_for: Option<String>,
+    /// The interface that a command named last, this one or one before.
+    pub interface: Option<String>,
+    /// The file that the command reads (`/proc/interrupts`).
+    pub path: Option<String>,
+}
+
+impl Context {
+    /// The interface that output without a name of its own is about: the one last named, or the unnamed one.
+    pub fn interface(&self) -> &str {
+        self.interface.as_deref().unwrap_or_default()
+    }
+}
+
+/// The line without its end and without the `>` that mail programs put before what they quote.
+pub(super) fn unquoted(text: &str) -> &str {
+    let mut text = text.trim_end_matches(['\n', '\r']);
+    while let Some(rest) = text.strip_prefix('>') {
+        text = rest.strip_prefix(' ').unwrap_or(rest);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoting_and_line_ends_are_no_part_of_a_line() {
+        assert_eq!(unquoted("     rx_queue_0_packets: 1\r\n"), "     rx_queue_0_packets: 1");
+        assert_eq!(unquoted("> > driver: igb\n"), "driver: igb");
+        assert_eq!(unquoted(">>driver: igb"), "driver: igb");
+        assert_eq!(unquoted("\n"), "");
+    }
+}
