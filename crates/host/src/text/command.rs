@@ -61,10 +61,7 @@ impl<'a> Command<'a> {
         // Typed without a prompt: only what prose would not begin with.
         let command = Command::parse(line.trim_start())?;
         let is_bare = match command.program {
-            "ethtool" => {
-                let words = command.text.split_whitespace().count();
-                command.interface.is_some() && if command.option.is_some() { words <= 8 } else { words == 2 }
-            }
+            "ethtool" => command.interface.is_some() && command.text.split_whitespace().count() <= 8,
             "cat" => command.path.is_some(),
             "sysctl" | "vmstat" | "netstat" | "pciconf" | "lscpu" => {
                 command.text.split_whitespace().count() <= 4 && !command.text.contains(':')
@@ -88,6 +85,8 @@ impl<'a> Command<'a> {
         let typed = arguments().find(|word| word.starts_with('-'));
         let path = arguments().find(|word| word.starts_with('/'));
         let (option, interface) = match program {
+            // `ethtool eth0` and nothing else: "ethtool is good" is prose.
+            "ethtool" if typed.is_none() && arguments().count() != 1 => return None,
             "ethtool" => ethtool(arguments()),
             "ifconfig" => (typed, arguments().find(|word| is_interface(word))),
             "cat" | "head" | "tail" | "grep" => (typed, path.and_then(interface_of_path)),
