@@ -1,0 +1,286 @@
+//! A snapshot with the questions that several rules put to it.
+
+use crate::traffic::Traffic;
+use explain::Report as Mix;
+use host::{Counter, Feature, Interface, Interrupt, Kind, Quote, Shares, Snapshot, System};
+use nic::Profile;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+/// Frames since the counters were started below which their distribution says nothing.
+pub const ENOUGH_SINCE_START: u64 = 10_000;
+/// The same between two samples.
+pub const ENOUGH_BETWEEN: u64 = 1_000;
+
+/// How many frames each receive queue of a device took.
+#[derive(Clone, Debug)]
+pub struct Spread {
+    /// Queue numbers, in the order of the shares.
+    pub queues: Vec<u32>,
+    /// What they counted.
+    pub shares: Shares,
+    /// The line of each queue.
+    pub quotes: Vec<Quote>,
+}
+
+impl Spread {
+    /// Whether enough frames were counted to speak of a distribution.
+    pub fn is_enough(&self) -> bool {
+        let least = match self.shares.basis {
+            host::Basis::Between(_) => ENOUGH_BETWEEN,
+            host::Basis::SinceStart => ENOUGH_SINCE_START,
+        };
+        self.shares.total() >= least
+    }
+
+    /// The busiest queue's number, its share (0 to 1) and its line. `None` where nothing was counted.
+    pub fn hottest(&self) -> Option<(u32, f64, &Quote)> {
+        let (place, share) = self.shares.largest()?;
+        Some((*self.queues.get(place)?, share, self.quotes.get(place)?))
+    }
+
+    /// Queues that took at least one frame in a hundred of an even share.
+    pub fn used(&self) -> usize {
+        let even = self.shares.total() as f64 / self.queues.len().max(1) as f64;
+        self.shares.counts.iter().filter(|&&count| count > 0 && count as f64 >= even / 100.0).count()
+    }
+}
+
+/// What tells that an interface carries PPPoE, or stacked tags.
+#[derive(Clone, Debug)]
+pub struct Carries {
+    /// The lines that say so.
+    pub quotes: Vec<Quote>,
+    /// Part of the frames of the traffic sample, 0 to 1, where there is one.
+    pub share: Option<f64>,
+}
+
+/// Everything that rules look at.
+pub struct Case<'a> {
+    snapshot: &'a Snapshot,
+    traffic: Option<&'a Traffic>,
+    only: Option<&'a str>,
+    profiles: &'a [Profile],
+    mixes: OnceCell<BTreeMap<String, Mix>>,
+}
+
+impl<'a> Case<'a> {
+    /// `only` restricts the case to an interface, the device below it and what stands on that device.
+    /// Errors: a built-in profile that does not load, which a test of crate `nic` rules out.
+    pub fn new(
+        snapshot: &'a Snapshot,
+        traffic: Option<&'a Traffic>,
+        only: Option<&'a str>,
+    ) -> Result<Case<'a>, nic::ProfileError> {
+        Ok(Case { snapshot, traffic, only, profiles: nic::builtin()?, mixes: OnceCell::new() })
+    }
+
+    /// What was read.
+    pub fn snapshot(&self) -> &'a Snapshot {
+        self.snapshot
+    }
+
+    /// Linux, where the text says or only Linux prints such output.
+    pub fn system(&self) -> Option<System> {
+        self.snapshot.system.as_ref().map(|fact| fact.value)
+    }
+
+    /// Interfaces whose receive path is judged: network cards and virtual machines' devices, not what is stacked
+    /// on them, nor loopback.
+    pub fn devices(&self) -> impl Iterator<Item = &'a Interface> + '_ {
+        self.snapshot.interfaces.iter().filter(|interface| self.is_wanted(interface) && is_device(interface))
+    }
+
+    /// VLAN devices, PPP interfaces and bridges.
+    pub fn stacked(&self) -> impl Iterator<Item = &'a Interface> + '_ {
+        self.snapshot.interfaces.iter().filter(|interface| {
+            self.is_wanted(interface)
+                && matches!(
+                    interface.kind.as_ref().map(|kind| &kind.value),
+                    Some(Kind::Vlan { .. } | Kind::Ppp | Kind::Bridge { .. })
+                )
+        })
+    }
+
+    fn is_wanted(&self, interface: &Interface) -> bool {
+        let Some(only) = self.only else { return true };
+        self.snapshot.physical(&interface.name) == self.snapshot.physical(only)
+    }
+
+    /// Profiles that fit the device: one where its PCI id or model is known, all of its driver's otherwise, none
+    /// where nothing fits.
+    pub fn profiles(&self, interface: &Interface) -> Vec<&'a Profile> {
+        if let Some(pci) = &interface.pci
+            && let Some(profile) = self.profiles.iter().find(|profile| profile.pci().contains(&pci.value))
+        {
+            return vec![profile];
+        }
+        if let Some(model) = &interface.model
+            && let Some(profile) = self.by_model(&model.value)
+        {
+            return vec![profile];
+        }
+        let Some(driver) = &interface.driver else { return Vec::new() };
+        let system = self.system().unwrap_or(System::Linux).name();
+        self.profiles
+            .iter()
+            .filter(|profile| profile.drivers(system).any(|known| known == driver.value))
+            .collect()
+    }
+
+    /// The profile whose name is a word of the model's text (`I210 Gigabit Network Connection`).
+    fn by_model(&self, model: &str) -> Option<&'a Profile> {
+        let mut words = model.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        words.find_map(|word| self.profiles.iter().find(|profile| profile.is_called(word)))
+    }
+
+    /// What all profiles that fit say alike of a claim; `None` where one of them says nothing or another thing, or
+    /// no profile fits.
+    pub fn agreed<T: PartialEq>(
+        &self,
+        interface: &Interface,
+        claim: impl Fn(&'a Profile) -> Option<T>,
+    ) -> Option<T> {
+        let mut profiles = self.profiles(interface).into_iter();
+        let said = claim(profiles.next()?)?;
+        profiles.all(|profile| claim(profile).as_ref() == Some(&said)).then_some(said)
+    }
+
+    /// Frames by receive queue; `None` where no queue's frames are known.
+    pub fn spread(&self, interface: &Interface) -> Option<Spread> {
+        let counted: Vec<(u32, &Counter)> = interface
+            .queues
+            .iter()
+            .filter_map(|(&number, queue)| Some((number, queue.packets.as_ref()?)))
+            .collect();
+        let shares = Shares::of(counted.iter().map(|(_, counter)| *counter), self.snapshot.interval)?;
+        Some(Spread {
+            queues: counted.iter().map(|(number, _)| *number).collect(),
+            shares,
+            quotes: counted.iter().map(|(_, counter)| counter.quote().clone()).collect(),
+        })
+    }
+
+    /// Interrupts of the device that serve receive traffic, alone or with transmit; vectors for link changes,
+    /// mailboxes and transmit alone are left out.
+    pub fn receive_interrupts(&self, interface: &'a Interface) -> Vec<&'a Interrupt> {
+        let all: Vec<&Interrupt> = self.snapshot.interrupts_of(&interface.name).collect();
+        let receiving: Vec<&Interrupt> =
+            all.iter().copied().filter(|interrupt| interrupt.receives == Some(true)).collect();
+        // One vector without a queue in its name serves everything.
+        if receiving.is_empty() {
+            all.into_iter().filter(|interrupt| interrupt.receives.is_none()).collect()
+        } else {
+            receiving
+        }
+    }
+
+    /// Receive queues in use: by channels, by queue counters, by the table's heading, or by vectors, in this order.
+    pub fn queue_count(&self, interface: &'a Interface) -> Option<u32> {
+        if let Some(count) = interface.channel_count() {
+            return Some(count);
+        }
+        let counted = interface.queues.len();
+        if counted > 0 {
+            return u32::try_from(counted).ok();
+        }
+        if let Some(reta) = &interface.reta {
+            return Some(reta.get().rings);
+        }
+        let vectors = self.receive_interrupts(interface);
+        let queues = vectors.iter().filter(|interrupt| interrupt.queue.is_some()).count();
+        match (queues, vectors.len()) {
+            (0, 1) => Some(1),
+            (0, _) => None,
+            (queues, _) => u32::try_from(queues).ok(),
+        }
+    }
+
+    /// Interrupts by CPU, all of `interrupts` together. `None` where CPUs are not told apart.
+    pub fn interrupts_by_cpu(&self, interrupts: &[&Interrupt]) -> Option<BTreeMap<u32, u64>> {
+        let mut by_cpu = BTreeMap::new();
+        for interrupt in interrupts {
+            let shares = Shares::of(interrupt.counts.values(), self.snapshot.interval)?;
+            for (cpu, count) in interrupt.counts.keys().zip(shares.counts) {
+                *by_cpu.entry((*cpu)?).or_insert(0) += count;
+            }
+        }
+        (!by_cpu.is_empty()).then_some(by_cpu)
+    }
+
+    /// What says that PPPoE comes in by this device: the kernel's sessions, a PPP interface on it, a traffic
+    /// sample. `None` where nothing does; that is not to say that there is none.
+    pub fn carries_pppoe(&self, interface: &Interface) -> Option<Carries> {
+        let snapshot = self.snapshot;
+        let here = |name: &str| snapshot.physical(name) == interface.name;
+        let sessions = snapshot.sessions.iter().filter(|s| here(&s.interface)).map(|s| s.quote.clone());
+        let stacked = snapshot.interfaces.iter().filter_map(|other| {
+            let kind = other.kind.as_ref().filter(|kind| kind.value == Kind::Ppp)?;
+            (other.name != interface.name && here(&other.name)).then(|| kind.quote.clone())
+        });
+        let quotes: Vec<Quote> = sessions.chain(stacked).collect();
+        let share = self.share_of(interface, |stack| stack.split('/').any(|word| word == "pppoe"));
+        (!quotes.is_empty() || share.is_some_and(|share| share > 0.0)).then_some(Carries { quotes, share })
+    }
+
+    /// What says that frames with two tags or more come in by this device.
+    pub fn carries_qinq(&self, interface: &Interface) -> Option<Carries> {
+        let snapshot = self.snapshot;
+        let quotes: Vec<Quote> = snapshot
+            .interfaces
+            .iter()
+            .filter(|outer| matches!(outer.kind.as_ref().map(|kind| &kind.value), Some(Kind::Vlan { .. })))
+            .filter(|inner| {
+                let parent = inner.parent.as_ref().and_then(|parent| snapshot.interface(&parent.value));
+                parent.is_some_and(|parent| {
+                    matches!(parent.kind.as_ref().map(|kind| &kind.value), Some(Kind::Vlan { .. }))
+                })
+            })
+            .filter(|inner| snapshot.physical(&inner.name) == interface.name)
+            .filter_map(|inner| inner.kind.as_ref().map(|kind| kind.quote.clone()))
+            .collect();
+        let share =
+            self.share_of(interface, |stack| stack.split('/').filter(|word| *word == "vlan").count() >= 2);
+        (!quotes.is_empty() || share.is_some_and(|share| share > 0.0)).then_some(Carries { quotes, share })
+    }
+
+    /// Part of the sample's frames whose stack is such; `None` without a sample.
+    pub fn share_of(&self, interface: &Interface, is_such: impl Fn(&str) -> bool) -> Option<f64> {
+        let mix = self.mix(interface)?;
+        let such: u64 = mix.stacks.iter().filter(|row| is_such(&row.stack)).map(|row| row.frames).sum();
+        let all: u64 = mix.stacks.iter().map(|row| row.frames).sum();
+        (all > 0).then(|| such as f64 / all as f64)
+    }
+
+    /// The traffic sample as this device, set up as the snapshot says, distributes it. `None` without a sample,
+    /// where it was taken on another interface, or where no single profile fits.
+    pub fn mix(&self, interface: &Interface) -> Option<&Mix> {
+        let traffic = self.traffic?;
+        let mixes = self.mixes.get_or_init(|| {
+            let devices = self.devices().filter(|device| traffic.is_about(device, self));
+            devices.filter_map(|device| Some((device.name.clone(), traffic.on(device, self)?))).collect()
+        });
+        mixes.get(&interface.name)
+    }
+
+    /// The traffic sample itself, for a rule that tries other settings ([`Traffic::with`]).
+    pub fn traffic(&self) -> Option<&'a Traffic> {
+        self.traffic
+    }
+
+    /// A feature of an interface, with the line that shows it.
+    pub fn feature<'i>(&self, interface: &'i Interface, name: &str) -> Option<(Feature, &'i Quote)> {
+        interface.features.get(name).map(|seen| (*seen.get(), seen.quote()))
+    }
+}
+
+fn is_device(interface: &Interface) -> bool {
+    const NOT_DEVICES: [&str; 8] = ["lo", "ifb", "dummy", "tun", "tap", "docker", "sit", "wg"];
+    let by_kind = match interface.kind.as_ref().map(|kind| &kind.value) {
+        Some(Kind::Device | Kind::Veth) => true,
+        Some(Kind::Vlan { .. } | Kind::Ppp | Kind::Bridge { .. } | Kind::Other(_)) => return false,
+        None => false,
+    };
+    let digits = interface.name.trim_end_matches(|c: char| c.is_ascii_digit());
+    by_kind || !NOT_DEVICES.contains(&digits)
+}

@@ -1,0 +1,62 @@
+//! The answer in one to three sentences.
+
+use crate::Case;
+use crate::report::{Certainty, Finding, Outcome, RuleRow, Severity, Verdict};
+
+/// The verdict, the gravest finding, and what to do first.
+pub(crate) fn sentences(
+    case: &Case<'_>,
+    verdict: Verdict,
+    findings: &[Finding],
+    rules: &[RuleRow],
+) -> Vec<String> {
+    let gravest = findings.iter().find(|finding| finding.severity != Severity::Info);
+    let mut sentences = Vec::new();
+    match (verdict, gravest) {
+        (Verdict::Limited, Some(finding)) => sentences.push(format!(
+            "Limited at stage {}{}: {}",
+            finding.stage,
+            of(finding),
+            finding.explanation
+        )),
+        (Verdict::Unknown, Some(finding)) if finding.certainty == Certainty::Possible => {
+            sentences.push(format!(
+                "Perhaps limited at stage {}{}, which this text does not prove: {}",
+                finding.stage,
+                of(finding),
+                finding.explanation
+            ))
+        }
+        (Verdict::Healthy, _) => sentences.push(
+            "Healthy: frames spread over the receive queues and CPUs, and none are lost, as far as was read."
+                .to_owned(),
+        ),
+        _ if case.snapshot().read.is_empty() => {
+            sentences
+                .push("Unknown: nothing in this text is the output of a tool that rxlane knows.".to_owned());
+        }
+        _ => {
+            let lacking = rules.iter().filter(|row| row.outcome == Outcome::InsufficientData).count();
+            sentences.push(format!(
+                "Unknown: nothing wrong was seen, but {lacking} of {} rules lack the data to tell.",
+                rules.len()
+            ));
+        }
+    }
+    let others = findings
+        .iter()
+        .filter(|finding| finding.severity != Severity::Info && Some(*finding) != gravest)
+        .map(|finding| finding.id);
+    let others: Vec<&str> = others.collect();
+    if !others.is_empty() {
+        sentences.push(format!("Also: {}.", others.join(", ")));
+    }
+    sentences
+}
+
+fn of(finding: &Finding) -> String {
+    match finding.interface.as_deref() {
+        Some("") | None => String::new(),
+        Some(name) => format!(" of {name}"),
+    }
+}

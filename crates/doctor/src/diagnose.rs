@@ -1,0 +1,111 @@
+//! Runs the rules over a case and draws the verdict.
+
+use crate::report::{Certainty, Finding, Outcome, Report, RuleRow, Severity, UnreadRow, Verdict};
+use crate::rule::{Judge, Judgement, Rule};
+use crate::{Case, RULES, conclusion, rows};
+
+/// Findings that decide whether a receive path is in order: where each of these rules has looked and found
+/// nothing, nothing of the usual limits.
+const DECIDING: [&[&str]; 3] = [
+    // Do frames spread over queues, or is there only one?
+    &["one-queue-hot"],
+    // Do CPUs share the work?
+    &["irq-one-cpu", "softirq-one-cpu"],
+    // Are frames lost?
+    &["ring-overflow", "backlog-drop"],
+];
+
+/// What is wrong, as far as the case tells.
+pub fn diagnose(case: &Case<'_>) -> Report {
+    let mut findings: Vec<Finding> = Vec::new();
+    let mut rules: Vec<RuleRow> = Vec::new();
+    for rule in RULES {
+        let judgements = judge(rule, case);
+        rules.push(outcome(rule, &judgements));
+        for judgement in judgements {
+            if let Judgement::Found(found) = judgement {
+                findings.extend(found);
+            }
+        }
+    }
+    debug_assert!(findings.iter().all(|finding| !finding.evidence.is_empty()), "a finding without evidence");
+    findings.retain(|finding| !finding.evidence.is_empty());
+    let verdict = verdict(&findings, &rules);
+    findings.extend(rules::insufficient(case, &rules));
+    findings.sort_by_key(|finding| (finding.severity, finding.certainty == Certainty::Possible));
+    let snapshot = case.snapshot();
+    Report {
+        schema: Report::SCHEMA,
+        verdict,
+        conclusion: conclusion::sentences(case, verdict, &findings, &rules),
+        system: case.system().map(host::System::name),
+        cpus: snapshot.cpu_count(),
+        seconds: snapshot.interval.map(|interval| interval.as_secs_f64()),
+        interfaces: rows::interfaces(case),
+        vectors: rows::vectors(case),
+        per_cpu: rows::per_cpu(case),
+        findings,
+        rules,
+        unread: snapshot
+            .unread
+            .iter()
+            .map(|unread| UnreadRow { what: unread.what.clone(), why: unread.why.clone() })
+            .collect(),
+    }
+}
+
+use crate::rules;
+
+fn judge(rule: &Rule, case: &Case<'_>) -> Vec<Judgement> {
+    match rule.judge {
+        Judge::Device(judge) => case.devices().map(|device| judge(case, device)).collect(),
+        Judge::Stacked(judge) => case.stacked().map(|interface| judge(case, interface)).collect(),
+        Judge::Machine(judge) => vec![judge(case)],
+    }
+}
+
+/// What a rule came to over all interfaces: found before insufficient before clear.
+fn outcome(rule: &Rule, judgements: &[Judgement]) -> RuleRow {
+    let mut lacks: Vec<String> = Vec::new();
+    let mut outcome = Outcome::DoesNotApply;
+    for judgement in judgements {
+        match judgement {
+            Judgement::Found(found) if !found.is_empty() => outcome = Outcome::Found,
+            Judgement::Found(_) | Judgement::Clear => {
+                if outcome == Outcome::DoesNotApply {
+                    outcome = Outcome::Clear;
+                }
+            }
+            Judgement::Lacks(commands) => {
+                if outcome != Outcome::Found {
+                    outcome = Outcome::InsufficientData;
+                }
+                for command in commands {
+                    if !lacks.contains(command) {
+                        lacks.push(command.clone());
+                    }
+                }
+            }
+            Judgement::DoesNotApply => {}
+        }
+    }
+    // No device at all: a rule about devices has nothing to judge.
+    if judgements.is_empty() && matches!(rule.judge, Judge::Device(_)) {
+        outcome = Outcome::InsufficientData;
+    }
+    RuleRow { id: rule.id, outcome, lacks }
+}
+
+fn verdict(findings: &[Finding], rules: &[RuleRow]) -> Verdict {
+    let limits =
+        |finding: &Finding| finding.severity != Severity::Info && finding.certainty == Certainty::Certain;
+    if findings.iter().any(limits) {
+        return Verdict::Limited;
+    }
+    let is_clear = |id: &str| {
+        rules.iter().any(|row| row.id == id && matches!(row.outcome, Outcome::Clear | Outcome::Found))
+    };
+    let decided = DECIDING.iter().all(|any_of| any_of.iter().any(|id| is_clear(id)));
+    let open = findings.iter().any(|finding| finding.severity != Severity::Info);
+    if decided && !open { Verdict::Healthy } else { Verdict::Unknown }
+}

@@ -1,0 +1,230 @@
+//! The answer, as `rxlane doctor --json` prints it (schema `rxlane.doctor/1`: fields are added, never renamed).
+
+use host::Quote;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What is wrong with a machine's receive path.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Always [`Report::SCHEMA`].
+    pub schema: &'static str,
+    /// The answer in one word.
+    pub verdict: Verdict,
+    /// The answer in one to three sentences.
+    pub conclusion: Vec<String>,
+    /// Operating system, where known: `linux`, `freebsd`, `netbsd`.
+    pub system: Option<&'static str>,
+    /// CPUs online.
+    pub cpus: Option<u32>,
+    /// Seconds between the samples; absent where there was one.
+    pub seconds: Option<f64>,
+    /// Interfaces that were judged, with their queues.
+    pub interfaces: Vec<InterfaceRow>,
+    /// Queues × CPUs.
+    pub vectors: Vec<VectorRow>,
+    /// Work by CPU.
+    pub per_cpu: Vec<CpuRow>,
+    /// Findings, the gravest first.
+    pub findings: Vec<Finding>,
+    /// What became of every rule.
+    pub rules: Vec<RuleRow>,
+    /// What could not be read, and why.
+    pub unread: Vec<UnreadRow>,
+}
+
+impl Report {
+    /// Name and version of the schema.
+    pub const SCHEMA: &str = "rxlane.doctor/1";
+}
+
+/// The answer in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// What was looked at is in order, and enough was looked at.
+    Healthy,
+    /// A stage of the receive path limits.
+    Limited,
+    /// The text does not tell.
+    Unknown,
+}
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Costs frames or most of the throughput now, as the evidence shows.
+    Critical,
+    /// Limits, or will when the load grows.
+    Warning,
+    /// Worth knowing; no reason to change anything by itself.
+    Info,
+}
+
+/// Whether the evidence proves a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Certainty {
+    /// It does.
+    Certain,
+    /// It fits, and so would something else.
+    Possible,
+}
+
+/// A line that was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// Command, file and line.
+    pub from: String,
+    /// The line.
+    pub text: String,
+}
+
+impl From<&Quote> for Evidence {
+    fn from(quote: &Quote) -> Evidence {
+        Evidence { from: quote.from(), text: quote.text.to_string() }
+    }
+}
+
+/// What helps, on one operating system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remedy {
+    /// `linux`, `freebsd` or `netbsd`.
+    pub os: &'static str,
+    /// In a few words, what the commands do.
+    pub what: String,
+    /// Commands for this machine, in the order in which to run them.
+    pub commands: Vec<String>,
+    /// What to expect; "cannot tell" where the traffic is not known.
+    pub expected: String,
+}
+
+/// Something that limits, or is worth knowing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// One of the documented ids.
+    pub id: &'static str,
+    /// How grave.
+    pub severity: Severity,
+    /// How sure.
+    pub certainty: Certainty,
+    /// Stage of the receive path.
+    pub stage: &'static str,
+    /// The interface that it is about; absent where it is about the machine, empty where the text names none.
+    pub interface: Option<String>,
+    /// What was read; never empty.
+    pub evidence: Vec<Evidence>,
+    /// In plain words.
+    pub explanation: String,
+    /// What helps; empty where nothing has to be done.
+    pub remedies: Vec<Remedy>,
+}
+
+/// An interface.
+#[derive(Clone, Debug, Serialize)]
+pub struct InterfaceRow {
+    /// Name; empty where the text names none.
+    pub name: String,
+    /// Driver, where known.
+    pub driver: Option<String>,
+    /// Profile of the device; absent where it is not known, or several would fit.
+    pub profile: Option<String>,
+    /// Profiles that would fit, where several do.
+    pub candidates: Vec<String>,
+    /// The device that its frames come in by, where that is another.
+    pub physical: Option<String>,
+    /// Whether `queues` counts since the counters were started, not between two samples.
+    pub since_start: bool,
+    /// Receive queues with what they counted; empty where unknown.
+    pub queues: Vec<QueueRow>,
+}
+
+/// A receive queue.
+#[derive(Clone, Debug, Serialize)]
+pub struct QueueRow {
+    /// Number.
+    pub queue: u32,
+    /// Frames; absent where not counted.
+    pub packets: Option<u64>,
+    /// Frames a second between the samples.
+    pub per_second: Option<f64>,
+    /// Part of the interface's frames, 0 to 1.
+    pub share: Option<f64>,
+    /// Frames lost at the queue.
+    pub drops: Option<u64>,
+}
+
+/// A vector and the CPUs that served it.
+#[derive(Clone, Debug, Serialize)]
+pub struct VectorRow {
+    /// Interface.
+    pub interface: String,
+    /// Vector (`128`).
+    pub vector: String,
+    /// Name (`eth0-rx-0`).
+    pub action: String,
+    /// Queue, where the name says.
+    pub queue: Option<u32>,
+    /// Interrupts by CPU; empty where the system does not tell CPUs apart.
+    pub per_cpu: BTreeMap<u32, u64>,
+    /// Interrupts in all.
+    pub total: u64,
+    /// Interrupts a second between the samples.
+    pub per_second: Option<f64>,
+    /// CPUs that the affinity allows, where known.
+    pub affinity: Option<Vec<u32>>,
+}
+
+/// A CPU.
+#[derive(Clone, Debug, Serialize)]
+pub struct CpuRow {
+    /// Number.
+    pub cpu: u32,
+    /// Receive softirqs.
+    pub net_rx: Option<u64>,
+    /// Frames taken up (`softnet_stat`).
+    pub processed: Option<u64>,
+    /// Frames dropped at the backlog.
+    pub dropped: Option<u64>,
+    /// Times that the budget ran out.
+    pub time_squeeze: Option<u64>,
+    /// Busy, per cent of the interval.
+    pub busy: Option<f64>,
+    /// In soft interrupts, per cent of the interval.
+    pub softirq: Option<f64>,
+}
+
+/// What became of a rule.
+#[derive(Clone, Debug, Serialize)]
+pub struct RuleRow {
+    /// Its id.
+    pub id: &'static str,
+    /// What it came to.
+    pub outcome: Outcome,
+    /// Outputs that it would need, where it lacks data.
+    pub lacks: Vec<String>,
+}
+
+/// What a rule came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It found something.
+    Found,
+    /// It looked, and there is nothing.
+    Clear,
+    /// It could not tell.
+    InsufficientData,
+    /// There is nothing here that it is about.
+    DoesNotApply,
+}
+
+/// Something that could not be read.
+#[derive(Clone, Debug, Serialize)]
+pub struct UnreadRow {
+    /// Command or file.
+    pub what: String,
+    /// Why.
+    pub why: String,
+}

@@ -1,0 +1,61 @@
+//! A sample of traffic, and how a device distributes it.
+
+use crate::Case;
+use explain::{Options, Report as Mix};
+use host::Interface;
+use nic::{Profile, Receiver, Setup};
+
+/// Opens the sample anew: each question reads it once.
+type Open = Box<dyn Fn() -> Vec<capture::Capture>>;
+
+/// A sample of traffic: captures, which can be read again.
+pub struct Traffic {
+    open: Open,
+    interface: Option<String>,
+    cpus: u16,
+}
+
+impl Traffic {
+    /// `open` gives the captures, from their beginning; `interface` is where they were taken, `None` where that is
+    /// not known (then they count for every device); `cpus` is what steering would deal to.
+    pub fn new(
+        open: impl Fn() -> Vec<capture::Capture> + 'static,
+        interface: Option<String>,
+        cpus: u16,
+    ) -> Traffic {
+        Traffic { open: Box::new(open), interface, cpus: cpus.max(1) }
+    }
+
+    /// Whether the sample was taken on this device, or on something that stands on it.
+    pub(crate) fn is_about(&self, device: &Interface, case: &Case<'_>) -> bool {
+        self.interface.as_deref().is_none_or(|taken| case.snapshot().physical(taken) == device.name)
+    }
+
+    /// How the device distributes the sample as it is set up now. `None` where no single profile fits.
+    pub(crate) fn on(&self, device: &Interface, case: &Case<'_>) -> Option<Mix> {
+        let [profile] = case.profiles(device)[..] else { return None };
+        self.with(profile, &setup(device, case))
+    }
+
+    /// How a device would distribute it under another setup. `None` where the device refuses the setup.
+    pub fn with(&self, profile: &Profile, setup: &Setup) -> Option<Mix> {
+        let receiver = Receiver::new(profile.clone(), setup).ok()?;
+        let options = Options { cpus: self.cpus, workers: 1, nic_assumed: false };
+        explain::explain((self.open)(), &receiver, &options).ok()
+    }
+}
+
+/// A device's settings, as far as the snapshot knows them.
+pub fn setup(device: &Interface, case: &Case<'_>) -> Setup {
+    let reta = device.reta.as_ref().map(|seen| seen.get());
+    Setup {
+        queues: case.queue_count(device).and_then(|count| u16::try_from(count).ok()),
+        key: reta.and_then(|reta| reta.key.clone()),
+        table: reta.and_then(|reta| reta.entries.iter().map(|&queue| u16::try_from(queue).ok()).collect()),
+        fields: device
+            .hash_fields
+            .iter()
+            .filter_map(|(flow, fields)| format!("{flow}={}", fields.get()).parse().ok())
+            .collect(),
+    }
+}
