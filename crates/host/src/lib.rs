@@ -16,10 +16,12 @@
 
 #![deny(unsafe_code)]
 
+pub mod collector;
 mod counter;
 mod interface;
 mod machine;
 mod quote;
+pub mod redact;
 mod snapshot;
 pub mod text;
 
