@@ -166,7 +166,7 @@ fn judge(word: &str, left: &str) -> String {
             run.clear();
         }
         // A bridge's id: priority, dot, address.
-        let split = group.rsplit_once('.').filter(|(_, last)| is_hex(last, 4) && !is_quad(group));
+        let split = group.split_once('.').filter(|(_, last)| is_hex(last, 4));
         let left = before(&out);
         match split {
             Some((priority, last)) => {
@@ -284,7 +284,8 @@ fn is_quad(text: &str) -> bool {
 fn is_version(left: &str) -> bool {
     let octets = left.as_bytes();
     let near = octets.get(octets.len().saturating_sub(ANNOUNCED)..).unwrap_or_default().to_ascii_lowercase();
-    if ["version", "firmware"].iter().any(|word| near.windows(word.len()).any(|text| text == word.as_bytes())) {
+    if ["version", "firmware"].iter().any(|word| near.windows(word.len()).any(|text| text == word.as_bytes()))
+    {
         return true;
     }
     let end = near.iter().rposition(|octet| !b" :=.-".contains(octet)).map_or(0, |last| last + 1);
@@ -294,4 +295,121 @@ fn is_version(left: &str) -> bool {
             .strip_suffix(word.as_bytes())
             .is_some_and(|rest| rest.last().is_none_or(|octet| !octet.is_ascii_lowercase()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Documentation addresses throughout: RFC 5737, RFC 3849, RFC 7042 (section 2.1.1).
+    #[test]
+    fn addresses_go_in_every_form() {
+        for (text, expected) in [
+            ("link/ether 00:00:5e:00:53:01 brd ff:ff:ff:ff:ff:ff", "link/ether (mac) brd (mac)"),
+            ("inet addr:192.0.2.1  Bcast:192.0.2.255", "inet addr:(ip4)  Bcast:(ip4)"),
+            ("HWaddr:00:00:5E:00:53:01", "HWaddr:(mac)"),
+            ("0000002A 00:00:5e:00:53:01 eth0", "0000002A (mac) eth0"),
+            (
+                "bridge_id 8000.0:0:5e:0:53:1 designated_root 8000.0:0:5e:0:53:1",
+                "bridge_id 8000.(mac) designated_root 8000.(mac)",
+            ),
+            ("mac 00-00-5e-00-53-01, 00-00-5E-00-53-02", "mac (mac), (mac)"),
+            ("0000.5e00.5301 and igb0:0.0.5e.0.53.1", "(mac) and igb0:(mac)"),
+            ("inet6 2001:db8::1/64 fe80::200:5eff:fe00:5301%eth0", "inet6 (ip6)/64 (ip6)%eth0"),
+            ("2001:db8:0:0:0:0:0:1 ::1 ::ffff:192.0.2.1", "(ip6) (ip6) (ip6)"),
+            ("64:ff9b::192.0.2.1 [2001:db8::]:53", "(ip6) [(ip6)]:53"),
+            ("from 192.0.2.1:80, 198.51.100.7.443 and 203.0.113.9.", "from (ip4):80, (ip4) and (ip4)."),
+            ("NA: fe80::1: advertised our address", "NA: (ip6): advertised our address"),
+            ("6d:5a:56:da:25:5b:0e:c2:41:67", "(hidden)"),
+            ("link/infiniband 80:00:02:08:fe:80:00:00:00:00", "link/infiniband (hidden)"),
+            ("5: enx00005e005301: <UP>", "5: enxhidden301: <UP>"),
+            ("$ cat /sys/class/net/wlx00005e005301/mtu", "$ cat /sys/class/net/wlxhidden301/mtu"),
+            ("portid 00005e005301 switchid 00005e005302", "portid (hidden) switchid (hidden)"),
+            ("link-netns customer-7 numtxqueues 4", "link-netns (name) numtxqueues 4"),
+            ("addr é192.0.2.1é", "addr é(ip4)é"),
+        ] {
+            assert_eq!(line(text), expected);
+        }
+    }
+
+    #[test]
+    fn what_looks_like_an_address_and_is_none_stays() {
+        for text in [
+            "bus-info: 0000:03:00.0",
+            " 39:      21812          0 PCI-MSIX-0000:00:03.0   2-edge      virtio2-output.0",
+            "[12:34:56] up 1+02:03:04, 12:34:56.789",
+            "    0:      0     1     2     3     4     5     6     7",
+            "     rx_queue_0_packets: 123",
+            "Ethernet controller [0200]: Intel [8086:1533] (rev 03)",
+            "Linux 6.12.9-1 #1 SMP",
+            "version: 5.1.0.4-k",
+            "version: 1.61.0.2",
+            "firmware-version: 218.0.219.13/pkg 21.85.21.92",
+            "dev.bnxt.0.ver.fw_ver: 20.8.4.0",
+            "Linux 4.4.0.31",
+            "igb0@pci0:1:0:0:\tclass=0x020000 rev=0x03",
+            "dev.igb.0.%location: slot=0 function=0 dbsf=pci0:1:0:0 handle=\\_SB_.PCI0.RP01.PXSX",
+            "irq130: igc0:rxq0              889032238        103",
+            "1.3.6.1.2.1.2.2.1.10",
+            "300.1.2.3 and 1.2.3",
+            "::",
+            "12-34-56-78 and 00-00-5e-00-53-01-02",
+            "std::vector",
+        ] {
+            assert!(matches!(line(text), Cow::Borrowed(_)), "{text} became {}", line(text));
+        }
+    }
+
+    fn separators() -> impl Strategy<Value = String> {
+        prop::sample::select(vec![" ", "\t", "=", ",", "/", "(", "[", "addr:", "peer ", "é", "\""])
+            .prop_map(str::to_owned)
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_panics_and_redacting_again_changes_nothing(text in "\\PC*") {
+            let once = line(&text);
+            prop_assert_eq!(line(&once), once.clone());
+        }
+
+        #[test]
+        fn nor_does_one_made_of_what_addresses_are_made_of(text in "[0-9a-fA-F:.x \\-é]{0,60}") {
+            let once = line(&text);
+            prop_assert_eq!(line(&once), once.clone());
+        }
+
+        #[test]
+        fn no_address_survives_wherever_it_stands(
+            octets in any::<[u8; 16]>(), before in separators(), after in "( |/24|%eth0|,|)",
+        ) {
+            let six = std::net::Ipv6Addr::from(octets);
+            let [a, b, c, d, e, f, ..] = octets;
+            let four = std::net::Ipv4Addr::new(a, b, c, d);
+            let mac = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
+            let short = format!("{a:x}:{b:x}:{c:x}:{d:x}:{e:x}:{f:x}");
+            let dashes = mac.replace(':', "-").to_uppercase();
+            for address in [four.to_string(), mac, short, dashes, six.to_string()] {
+                if address == "::" {
+                    continue;
+                }
+                let text = format!("x {before}{address}{after} y");
+                let redacted = line(&text);
+                prop_assert!(!redacted.contains(&address), "{} became {}", text, redacted);
+                // What stands around it stays.
+                let end = format!("{after} y");
+                prop_assert!(redacted.starts_with("x ") && redacted.ends_with(&end), "{}", redacted);
+            }
+        }
+
+        #[test]
+        fn counters_and_bus_addresses_stay(
+            name in "[a-z][a-z0-9_]{0,20}", value: u64, domain in 0u16..=1, bus: u8, device in 0u8..32, function in 0u8..8,
+        ) {
+            let counter = format!("     {name}: {value}");
+            prop_assert_eq!(line(&counter), counter.as_str());
+            let slot = format!("bus-info: {domain:04x}:{bus:02x}:{device:02x}.{function}");
+            prop_assert_eq!(line(&slot), slot.as_str());
+        }
+    }
 }

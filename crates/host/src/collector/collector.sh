@@ -178,8 +178,8 @@ redact() {
             if (first) { out = out sep colons(first, i - 1); sep = ":"; first = 0 }
             # A bridge: priority, dot, address.
             mixed = group[i]
-            if (match(mixed, /\.[0-9A-Fa-f]+$/) && RLENGTH <= 5 && !is_quad(mixed)) {
-                cut = RSTART
+            cut = index(mixed, ".")
+            if (cut > 0 && is_hex(substr(mixed, cut + 1), 4)) {
                 out = out sep dotted(substr(mixed, 1, cut - 1), left out) "."
                 group[i] = substr(mixed, cut + 1)
                 sep = ""; first = i
