@@ -11,6 +11,8 @@ mod gen_command;
 mod generate;
 mod nics;
 mod output;
+mod page;
+mod page_file;
 mod rss_arguments;
 mod rss_command;
 

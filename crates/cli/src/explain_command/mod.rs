@@ -1,18 +1,17 @@
 //! `rxlane explain`: where every frame of a capture lands, and why.
 
 mod page;
-mod page_file;
 pub mod text;
 
 pub use page::render as page;
 
 use crate::output::{CommandResult, Outcome, Output, one_line};
+use crate::page_file::PageFile;
 use crate::rss_arguments;
 use anyhow::bail;
 use capture::{Capture, Progress};
 use explain::{Options, Report};
 use nic::Receiver;
-use page_file::PageFile;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

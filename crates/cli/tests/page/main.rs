@@ -1,6 +1,8 @@
 //! The page of `rxlane explain --html`: well-formed, self-contained, bounded, and true to the report.
 
 #[path = "../../src/explain_command/page/mod.rs"]
+mod explain_page;
+#[path = "../../src/page/mod.rs"]
 mod page;
 
 mod markup;
@@ -8,10 +10,10 @@ mod reports;
 
 use assert_cmd::Command;
 use explain::Report;
+use explain_page::render;
 use markup::{Element, elements, text};
-use page::render;
 
-const STYLE: &str = include_str!("../../src/explain_command/page/page.css");
+const STYLE: &str = include_str!("../../src/page/page.css");
 
 fn all() -> [(&'static str, Report); 6] {
     [

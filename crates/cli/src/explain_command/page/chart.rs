@@ -1,7 +1,8 @@
 //! Bars drawn as inline SVG. Horizontal lengths are percentages, so that a drawing fits any width while its
 //! text keeps the size of the page's.
 
-use super::format::{count, mean, percent, share};
+use crate::page::format::{count, mean, percent, share};
+use crate::page::table::{LEAST, rounded as round};
 use explain::report::Imbalance;
 use maud::{Markup, html};
 
@@ -10,9 +11,6 @@ pub const LABELLED: usize = 16;
 
 /// Columns in a drawing: of more parts the most loaded are drawn.
 pub const COLUMNS: usize = 256;
-
-/// The shortest bar, in percent: shorter ones vanish on a phone.
-const LEAST: f64 = 1.0;
 
 /// Width of a digit at the drawing's text size, in pixels; other characters are narrower or few.
 const CHARACTER: usize = 8;
@@ -218,21 +216,6 @@ pub fn columns(distribution: &Distribution<'_>, scale: u64) -> Markup {
     distribution.labelled(TOP + PLOT + 22, "width:100%", drawing)
 }
 
-/// A bar beside figures that say the same: length in percent and colour of each segment.
-pub fn inline_bar(segments: &[(&str, f64)]) -> Markup {
-    let mut x = 0.0;
-    html! {
-        svg.share aria-hidden="true" height="8" width="100%" {
-            rect.track x="0" y="0" width="100%" height="8" {}
-            @for (colour, width) in segments.iter().filter(|(_, width)| *width > 0.0) {
-                @let from = { let from = x; x += width; from };
-                rect class=(colour) x={ (round(from)) "%" } y="0" width={ (round(width.max(LEAST))) "%" }
-                    height="8" {}
-            }
-        }
-    }
-}
-
 /// Percent of the scale, never so little that nothing shows.
 fn length(frames: u64, scale: u64) -> f64 {
     if frames == 0 { 0.0 } else { percent(frames, scale).max(LEAST) }
@@ -244,8 +227,4 @@ fn anchor(at: f64) -> &'static str {
         at if at > 88.0 => "end",
         _ => "middle",
     }
-}
-
-fn round(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
 }

@@ -1,7 +1,7 @@
 //! What does not arrive or does not parse: frames that are too long, bad frames, problems of the files.
 
-use super::format::{count, counted, foreign, share};
-use super::table::{by_frames, figures, first, left_out, table, words};
+use crate::page::format::{count, counted, foreign, share};
+use crate::page::table::{by_frames, figures, first, left_out, table, words};
 use explain::Report;
 use maud::{Markup, html};
 

@@ -1,7 +1,8 @@
 //! How the figures came about, and how to get them again.
 
-use super::format::{count, foreign, turns_or_hides};
-use super::{STANDARD_INPUT, unbroken};
+use super::STANDARD_INPUT;
+use crate::page::format::{count, foreign, turns_or_hides};
+use crate::page::unbroken;
 use explain::Report;
 use maud::{Markup, html};
 

@@ -6,16 +6,14 @@
 
 mod chart;
 mod defects;
-mod format;
 mod method;
 mod spread;
-mod table;
 mod traffic;
 
+use crate::page::format::{bit_rate, bytes, count, counted, duration, foreign, frame_rate};
+use crate::page::table::{self, first};
 use explain::Report;
-use format::{bit_rate, bytes, count, counted, duration, foreign, frame_rate};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-use table::first;
+use maud::{Markup, html};
 
 /// Files that the title names, and link types that the facts name.
 const NAMED: usize = 8;
@@ -26,46 +24,28 @@ const STANDARD_INPUT: &str = "standard input";
 /// Sentences that lead the page.
 const SENTENCES: usize = 12;
 
-/// What a browser may load for this page: nothing. Its style is inline.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-
 /// The whole page.
 pub fn render(report: &Report) -> String {
     let title = title(report);
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "rxlane " (env!("CARGO_PKG_VERSION")) };
-                title { (title) " – rxlane explain" }
-                style { (PreEscaped(include_str!("page.css"))) }
+    let body = html! {
+        (header(report, &title))
+        main {
+            (lead(report))
+            @if report.source.frames > 0 { (spread::charts(report)) }
+            (traffic::stacks(report))
+            div.side-by-side {
+                (traffic::tags(report))
+                (traffic::pppoe(report))
+                (traffic::flows(report))
             }
-            body {
-                (header(report, &title))
-                main {
-                    (lead(report))
-                    @if report.source.frames > 0 { (spread::charts(report)) }
-                    (traffic::stacks(report))
-                    div.side-by-side {
-                        (traffic::tags(report))
-                        (traffic::pppoe(report))
-                        (traffic::flows(report))
-                    }
-                    (defects::refused(report))
-                    (defects::bad(report))
-                    (spread::top_flows(report))
-                    (defects::problems(report))
-                    (method::method(report))
-                }
-                footer { "rxlane " (env!("CARGO_PKG_VERSION")) " · schema " (report.schema) }
-            }
+            (defects::refused(report))
+            (defects::bad(report))
+            (spread::top_flows(report))
+            (defects::problems(report))
+            (method::method(report))
         }
     };
-    page.into_string()
+    crate::page::document(&format!("{title} – rxlane explain"), report.schema, body)
 }
 
 fn title(report: &Report) -> String {
@@ -128,31 +108,5 @@ fn header(report: &Report, title: &str) -> Markup {
 }
 
 fn lead(report: &Report) -> Markup {
-    let sentences = first(&report.conclusion, SENTENCES).0;
-    // A percent sign alone on a line would look lost.
-    let sentences = sentences.iter().map(|sentence| foreign(sentence, 1000).replace(" %", "\u{a0}%"));
-    html! {
-        @if !report.conclusion.is_empty() {
-            section.lead aria-label="Conclusion" { @for sentence in sentences { p { bdi { (prose(&sentence)) } } } }
-        }
-    }
-}
-
-/// Text in which commands stand between backticks.
-fn prose(text: &str) -> Markup {
-    html! {
-        @for (at, part) in text.split('`').enumerate() {
-            @if at % 2 == 0 { (part) } @else { code { (unbroken(part)) } }
-        }
-    }
-}
-
-/// A command whose options stay on one line with their dash.
-fn unbroken(command: &str) -> Markup {
-    html! {
-        @for (at, word) in command.split(' ').enumerate() {
-            @if at > 0 { " " }
-            @if word.len() <= 20 { span.unbroken { (word) } } @else { (word) }
-        }
-    }
+    crate::page::lead(first(&report.conclusion, SENTENCES).0)
 }

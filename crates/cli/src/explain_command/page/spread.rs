@@ -2,8 +2,8 @@
 //! weigh most.
 
 use super::chart::{COLUMNS, Distribution, LABELLED, bars, columns, gutters};
-use super::format::{bytes, count, counted, foreign, ratio, share};
-use super::table::{figures, first, table, words};
+use crate::page::format::{bytes, count, counted, foreign, ratio, share};
+use crate::page::table::{figures, first, table, words};
 use explain::Report;
 use explain::report::Imbalance;
 use maud::{Markup, html};

@@ -1,8 +1,8 @@
 //! What the traffic is: encapsulation stacks and how they are hashed, tags, PPPoE, fragments.
 
-use super::chart::inline_bar;
-use super::format::{bytes, count, foreign, percent, share};
-use super::table::{by_frames, first, frames_by, left_out};
+use crate::page::format::{bytes, count, foreign, percent, share};
+use crate::page::table::inline_bar;
+use crate::page::table::{by_frames, first, frames_by, left_out};
 use explain::Report;
 use explain::report::StackRow;
 use maud::{Markup, html};

@@ -1,8 +1,10 @@
-//! Tables that stay bounded whatever the capture holds: the first rows, and how much was left out.
+//! Tables that stay bounded whatever was read: the first rows, and how much was left out.
 
-use super::chart::inline_bar;
 use super::format::{count, counted, percent, share};
 use maud::{Markup, html};
+
+/// The shortest bar, in percent: shorter ones vanish on a phone.
+pub const LEAST: f64 = 1.0;
 
 /// The first `most` rows and those that are left out.
 pub fn first<T>(rows: &[T], most: usize) -> (&[T], &[T]) {
@@ -91,4 +93,24 @@ pub fn by_frames<'a, K: AsRef<str> + 'a>(entries: impl IntoIterator<Item = (K, &
     // Stable: names stay in the order of the map among equals.
     rows.sort_by_key(|(_, frames)| std::cmp::Reverse(*frames));
     rows
+}
+
+/// A bar beside figures that say the same: length in percent and colour of each segment.
+pub fn inline_bar(segments: &[(&str, f64)]) -> Markup {
+    let mut x = 0.0;
+    html! {
+        svg.share aria-hidden="true" height="8" width="100%" {
+            rect.track x="0" y="0" width="100%" height="8" {}
+            @for (colour, width) in segments.iter().filter(|(_, width)| *width > 0.0) {
+                @let from = { let from = x; x += width; from };
+                rect class=(colour) x={ (rounded(from)) "%" } y="0" width={ (rounded(width.max(LEAST))) "%" }
+                    height="8" {}
+            }
+        }
+    }
+}
+
+/// A length in percent, short enough for an attribute.
+pub fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
 }
