@@ -8,7 +8,7 @@ FUZZ_SECONDS = 600
 FUZZ_TARGETS = capture_reader dissect encapsulation_text explain ipv6_extensions nic_profile ppp_control \
 	pppoe_tags rss_text
 
-.PHONY: help demo test check fmt clippy doc deny fuzz fuzz-quick fresh-user bench bench-peers deps install
+.PHONY: help demo test check fmt clippy doc deny docs fuzz fuzz-quick fresh-user bench bench-peers deps install
 
 help:
 	@echo 'make demo         see rxlane work: a PPPoE sample, explained'
@@ -16,6 +16,7 @@ help:
 	@echo 'make install      install the program, man pages and completions into PREFIX ($(PREFIX))'
 	@echo 'make deps         root, Debian: install what the targets below need besides Rust'
 	@echo 'make check        everything that continuous integration runs'
+	@echo 'make docs         write docs/findings from the rules of the doctor'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
 	@echo 'make bench        speed of rxlane by itself: reading captures, landing frames'
 	@echo 'make bench-peers  speed beside other software (bench/README.md)'
@@ -36,6 +37,9 @@ clippy:
 
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
+
+docs:
+	RXLANE_WRITE_DOCS=1 $(CARGO) test --quiet --locked -p rxlane-doctor --test pages
 
 # Skipped where cargo-deny is missing, unless RXLANE_REQUIRE names it.
 deny:
