@@ -1,0 +1,94 @@
+//! A machine that is not there: programs of another system, each answering to the arguments it knows.
+
+use rxlane_host::collector;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+use testkit::program;
+
+/// Tools of every base system that the script uses as they are.
+const TOOLS: [&str; 12] =
+    ["awk", "cat", "date", "grep", "head", "ls", "sed", "sh", "sleep", "sort", "tail", "tr"];
+
+pub struct Machine {
+    folder: TempDir,
+    temporary: TempDir,
+}
+
+impl Machine {
+    /// One of the system that `uname -s` names.
+    pub fn new(system: &str, release: &str) -> Machine {
+        let machine = Machine {
+            folder: tempfile::tempdir().expect("a folder"),
+            temporary: tempfile::tempdir().expect("a folder"),
+        };
+        for tool in TOOLS {
+            let path = program(tool).expect(tool);
+            symlink(path, machine.folder.path().join(tool)).expect("a link");
+        }
+        let both = format!("{system} {release}");
+        machine.program("uname", &[("-s", system), ("-sr", &both), ("-n", "gateway.example.net")]);
+        machine
+    }
+
+    /// A program: arguments, output. Whatever else it is asked fails with a complaint.
+    pub fn program(&self, name: &str, answers: &[(&str, &str)]) {
+        let cases: String = answers
+            .iter()
+            .map(|(arguments, output)| {
+                format!("'{arguments}') cat <<'END-OF-OUTPUT'\n{}\nEND-OF-OUTPUT\n;;\n", output.trim_end())
+            })
+            .collect();
+        let text = format!(
+            "#!/bin/sh\ncase \"$*\" in\n{cases}*) echo \"{name}: $*: unknown\" >&2; exit 1;;\nesac\n"
+        );
+        let path = self.folder.path().join(name);
+        fs::write(&path, text).expect("a program");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The collector on this machine.
+    pub fn collector(&self, arguments: &[&str]) -> Command {
+        // Otherwise programs of the machine that the test runs on would be found.
+        let script = collector::SCRIPT.replace("PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin\n", "");
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", &script, "collector.sh"])
+            .args(arguments)
+            .env("PATH", self.folder.path())
+            .env("TMPDIR", self.temporary.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it.
+    pub fn collect(&self, arguments: &[&str]) -> Output {
+        let output = self.collector(arguments).output().expect("sh");
+        let left = fs::read_dir(self.temporary.path()).expect("the folder").count();
+        assert_eq!(left, 0, "files were left behind");
+        output
+    }
+}
+
+/// The prompts of a bundle, in order.
+pub fn prompts(bundle: &str) -> Vec<&str> {
+    bundle.lines().filter_map(|line| line.strip_prefix("$ ")).collect()
+}
+
+/// What follows a prompt the first time.
+pub fn output_of<'a>(bundle: &'a str, command: &str) -> Vec<&'a str> {
+    let prompt = format!("$ {command}");
+    let mut lines = bundle.lines().skip_while(|line| *line != prompt);
+    assert_eq!(lines.next(), Some(prompt.as_str()), "{bundle}");
+    lines.take_while(|line| !line.starts_with("$ ") && !is_mark(line)).collect()
+}
+
+fn is_mark(line: &str) -> bool {
+    line == "# end" || line.starts_with("# sample ")
+}
