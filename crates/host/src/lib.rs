@@ -19,9 +19,11 @@
 pub mod collector;
 mod counter;
 mod interface;
+pub mod journal;
 mod machine;
 mod quote;
 pub mod redact;
+pub mod setting;
 mod snapshot;
 pub mod text;
 
