@@ -16,13 +16,18 @@ pub struct Quote {
     /// The command whose output the line belongs to (`ethtool -S eth0`), where the text says.
     pub command: Option<Arc<str>>,
     /// The line without the blanks around it, at most 240 characters, control characters replaced.
-    pub text: Box<str>,
+    pub text: Arc<str>,
 }
 
 impl Quote {
     /// A quote of `text`.
     pub fn new(source: &Arc<str>, line: u64, command: Option<&Arc<str>>, text: &str) -> Quote {
-        let printable = text.trim().chars().map(|c| match c {
+        let text = text.trim();
+        // A counter is quoted for every line of a long text: the ordinary line is copied as it stands.
+        if text.len() <= LONGEST && text.bytes().all(|octet| matches!(octet, b' '..=b'~')) {
+            return Quote { source: Arc::clone(source), line, command: command.cloned(), text: text.into() };
+        }
+        let printable = text.chars().map(|c| match c {
             '\t' => ' ',
             c if c.is_control() => '\u{fffd}',
             c => c,

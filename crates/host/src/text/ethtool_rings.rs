@@ -15,11 +15,23 @@ pub(super) static TOOL: Tool = Tool {
 
 const HEADING: &str = "Ring parameters for ";
 
+/// The two blocks of `-g` and `-l`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Block {
+pub(super) enum Block {
     None,
     Most,
     Current,
+}
+
+impl Block {
+    /// The block that a line opens.
+    pub(super) fn opened_by(text: &str) -> Option<Block> {
+        match text {
+            "Pre-set maximums:" => Some(Block::Most),
+            "Current hardware settings:" => Some(Block::Current),
+            _ => None,
+        }
+    }
 }
 
 struct Rings {
@@ -35,11 +47,12 @@ impl Section for Rings {
             self.block = Block::None;
             return Fate::Taken;
         }
-        match text {
-            "" => return Fate::Skipped,
-            "Pre-set maximums:" => self.block = Block::Most,
-            "Current hardware settings:" => self.block = Block::Current,
-            _ => return self.entry(text, line, snapshot),
+        if text.is_empty() {
+            return Fate::Skipped;
+        }
+        match Block::opened_by(text) {
+            Some(block) => self.block = block,
+            None => return self.entry(text, line, snapshot),
         }
         Fate::Taken
     }
@@ -65,7 +78,8 @@ impl Rings {
     }
 }
 
-fn note(ring: &mut Limited, block: Block, fact: Fact<u32>) {
+/// Puts a number of the block into its place.
+pub(super) fn note(ring: &mut Limited, block: Block, fact: Fact<u32>) {
     match block {
         Block::Most => ring.most = Some(fact),
         Block::Current => Observed::note(&mut ring.current, fact),

@@ -1,7 +1,8 @@
 //! A line as sections see it, and what the lines before it said.
 
+use super::kept::Kept;
 use crate::Quote;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A line of a text.
 #[derive(Clone, Copy)]
@@ -39,9 +40,21 @@ pub(super) struct Context {
     pub interface: Option<String>,
     /// The file that the command reads (`/proc/interrupts`).
     pub path: Option<String>,
+    /// What waits for other lines to make a fact with, wherever they stand.
+    pub kept: Arc<Mutex<Kept>>,
 }
 
 impl Context {
+    /// What waits for other lines.
+    pub fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the command shows only part of what the tool printed (`| head`, `| grep`).
+    pub fn is_filtered(&self) -> bool {
+        self.command.as_ref().is_some_and(|command| command.contains('|'))
+    }
+
     /// The interface that output without a name of its own is about: the one last named, or the unnamed one.
     pub fn interface(&self) -> &str {
         self.interface.as_deref().unwrap_or_default()

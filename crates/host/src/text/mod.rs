@@ -8,12 +8,25 @@
 //! To add a tool: write a module with a `TOOL` and its section, and put it into [`TOOLS`].
 
 mod command;
+mod cpu_list;
+mod ethtool_channels;
+mod ethtool_coalesce;
+mod ethtool_driver;
+mod ethtool_features;
+mod ethtool_flow_hash;
 mod ethtool_rings;
+mod ethtool_settings;
+mod join;
+mod kept;
 mod line;
+mod proc_interrupts;
+mod refusal;
+mod vector_name;
 
-use crate::{Snapshot, Unread};
+use crate::{Fact, Observed, Quote, Snapshot, System, Unread};
 use command::Command;
 use line::{Context, Line};
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,8 +50,23 @@ trait Section {
     /// Takes a line, the heading that opened the section among them.
     fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate;
 
-    /// Called once when the output ends, for what only its whole tells.
+    /// Called once when another line ended the output, for what only its whole tells.
     fn end(&mut self, _snapshot: &mut Snapshot) {}
+
+    /// Called instead where the text ended first, so that nobody can tell whether the output was complete.
+    fn cut(&mut self, snapshot: &mut Snapshot) {
+        self.end(snapshot);
+    }
+
+    /// Whether it goes on with the output of another command of the same tool, as `cat` of the next file is.
+    fn resume(&mut self, _context: &Context) -> bool {
+        false
+    }
+
+    /// The tool whose output it turned out to be, where the heading could not tell.
+    fn name(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A tool whose output can be read.
@@ -55,14 +83,51 @@ struct Tool {
 }
 
 /// Every tool, in the order in which headings are tried.
-static TOOLS: &[&Tool] = &[&ethtool_rings::TOOL];
+static TOOLS: &[&Tool] = &[
+    &ethtool_rings::TOOL,
+    &ethtool_channels::TOOL,
+    &ethtool_coalesce::TOOL,
+    &ethtool_driver::TOOL,
+    &ethtool_features::TOOL,
+    &ethtool_flow_hash::TOOL,
+    &ethtool_settings::TOOL,
+    &proc_interrupts::TOOL,
+    &proc_interrupts::SOFTIRQS,
+];
+
+/// The output that is being read.
+struct Open {
+    tool: &'static Tool,
+    section: Box<dyn Section>,
+    /// Whether the snapshot says that the tool was read.
+    is_noted: bool,
+}
+
+impl Open {
+    fn new(tool: &'static Tool, context: &Context) -> Open {
+        Open { tool, section: (tool.open)(context), is_noted: false }
+    }
+
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let fate = self.section.line(line, snapshot);
+        if fate == Fate::Taken && !self.is_noted {
+            self.is_noted = true;
+            note_read(snapshot, self.section.name().unwrap_or(self.tool.name), line);
+        }
+        fate
+    }
+}
 
 /// Reads texts into a [`Snapshot`].
 #[derive(Default)]
 pub struct Reader {
     snapshot: Snapshot,
     context: Context,
-    open: Option<(&'static Tool, Box<dyn Section>)>,
+    open: Option<Open>,
+    /// What the last command said instead of its output, while nothing else of it was read.
+    refusal: Option<String>,
+    /// Whether a line of the last command's output was read.
+    is_answered: bool,
     /// When the first and the latest sample were taken, seconds.
     samples: Option<(f64, f64)>,
 }
@@ -77,7 +142,7 @@ impl Reader {
     /// a second text is its second sample. Errors: those of `text`; what came before one is kept.
     pub fn read(&mut self, name: &str, mut text: impl BufRead) -> io::Result<()> {
         let source: Arc<str> = name.into();
-        self.context = Context::default();
+        self.context = Context { kept: Arc::clone(&self.context.kept), ..Context::default() };
         let mut octets = Vec::new();
         let mut number = 0;
         let result = loop {
@@ -94,23 +159,26 @@ impl Reader {
             number += 1;
             self.line(&source, number, &String::from_utf8_lossy(&octets));
         };
-        self.close();
+        self.cut();
         result
     }
 
     /// What all texts said together.
     pub fn finish(mut self) -> Snapshot {
-        self.close();
+        self.cut();
+        let uptimes = self.context.kept().uptimes;
         self.snapshot.interval = self
             .samples
+            .or(uptimes)
             .and_then(|(first, latest)| Duration::try_from_secs_f64(latest - first).ok())
             .filter(|interval| !interval.is_zero());
+        join::join(&mut self.snapshot, &self.context.kept());
         self.snapshot
     }
 
     fn line(&mut self, source: &Arc<str>, number: u64, text: &str) {
         let text = line::unquoted(text);
-        if self.bundle_comment(text) {
+        if self.bundle_comment(source, number, text) {
             return;
         }
         if let Some(command) = Command::at_prompt(text) {
@@ -120,61 +188,95 @@ impl Reader {
         let command = self.context.command.clone();
         let line = Line { text, source, number, command: command.as_ref() };
         let fate = match &mut self.open {
-            Some((tool, section)) => {
-                let fate = section.line(&line, &mut self.snapshot);
-                if fate == Fate::Taken {
-                    note_read(&mut self.snapshot, tool.name, &line);
-                }
-                fate
-            }
+            Some(open) => open.line(&line, &mut self.snapshot),
             None => Fate::Over,
         };
         if fate == Fate::Taken {
+            self.is_answered = true;
             return;
         }
         if fate == Fate::Over {
             self.close();
         }
-        self.heading(&line);
-    }
-
-    /// Opens the section that this line is the heading of, if it is one.
-    fn heading(&mut self, line: &Line<'_>) {
-        let Some(tool) = TOOLS.iter().find(|tool| (tool.heading)(line.trimmed())) else { return };
-        self.close();
-        let mut section = (tool.open)(&self.context);
-        if section.line(line, &mut self.snapshot) != Fate::Over {
-            note_read(&mut self.snapshot, tool.name, line);
-            self.open = Some((tool, section));
+        if !self.heading(&line) && !self.is_answered && line.command.is_some() && self.refusal.is_none() {
+            self.refusal = refusal::reason(line.trimmed()).map(str::to_owned);
         }
     }
 
-    fn command(&mut self, command: &Command<'_>) {
+    /// Opens the section that this line is the heading of, if it is one.
+    fn heading(&mut self, line: &Line<'_>) -> bool {
+        let text = line.trimmed();
+        let Some(tool) = TOOLS.iter().find(|tool| (tool.heading)(text)) else { return false };
         self.close();
+        let mut open = Open::new(tool, &self.context);
+        let fate = open.line(line, &mut self.snapshot);
+        if fate == Fate::Over {
+            return false;
+        }
+        self.is_answered = true;
+        self.open = Some(open);
+        true
+    }
+
+    fn command(&mut self, command: &Command<'_>) {
+        let tool = TOOLS.iter().find(|tool| (tool.command)(command));
+        let same = self.open.take_if(|open| tool.is_some_and(|tool| std::ptr::eq(*tool, open.tool)));
+        self.refuse();
+        if same.is_none() {
+            self.close();
+        }
         self.context.command = Some(command.text.into());
         if let Some(interface) = command.interface {
             self.context.interface = Some(interface.to_owned());
         }
         self.context.path = command.path.map(str::to_owned);
         self.context.asked_for = command.interface.map(str::to_owned);
-        if let Some(tool) = TOOLS.iter().find(|tool| (tool.command)(command)) {
-            self.open = Some((tool, (tool.open)(&self.context)));
+        self.open = same;
+        if self.open.as_mut().is_some_and(|open| open.section.resume(&self.context)) {
+            return;
         }
+        self.close();
+        self.open = tool.map(|tool| Open::new(tool, &self.context));
     }
 
     fn close(&mut self) {
-        if let Some((_, mut section)) = self.open.take() {
-            section.end(&mut self.snapshot);
+        if let Some(mut open) = self.open.take() {
+            open.section.end(&mut self.snapshot);
         }
     }
 
-    /// `# sample 2 at 17.5` and `# not read: …` of a bundle. Other comments look like a root prompt and are
+    /// Ends what is open, since the text ended.
+    fn cut(&mut self) {
+        if let Some(mut open) = self.open.take() {
+            open.section.cut(&mut self.snapshot);
+        }
+        self.refuse();
+    }
+
+    /// Notes that the last command printed nothing but an error, where that is so.
+    fn refuse(&mut self) {
+        if let (Some(why), Some(what)) = (self.refusal.take(), &self.context.command) {
+            if !self.is_answered {
+                unread(&mut self.snapshot, what, &why);
+            }
+        }
+        self.is_answered = false;
+    }
+
+    /// `# sample 2 at 17.5`, `# system: linux` and `# not read: …` of a bundle. Other comments look like a root prompt and are
     /// left to it.
-    fn bundle_comment(&mut self, text: &str) -> bool {
+    fn bundle_comment(&mut self, source: &Arc<str>, number: u64, text: &str) -> bool {
         let Some(comment) = text.strip_prefix("# ") else { return false };
         if let Some(why) = comment.strip_prefix("not read: ") {
             if let Some(what) = &self.context.command {
                 unread(&mut self.snapshot, what, why);
+            }
+            return true;
+        }
+        if let Some(name) = comment.strip_prefix("system: ") {
+            let system = [System::Linux, System::FreeBsd, System::NetBsd];
+            if let Some(&system) = system.iter().find(|system| system.name() == name.trim()) {
+                self.snapshot.system = Some(Fact::new(system, Quote::new(source, number, None, text)));
             }
             return true;
         }
@@ -187,8 +289,27 @@ impl Reader {
         let first = self.samples.map_or(at, |(first, _)| first);
         self.samples = Some((first, at));
         self.close();
+        self.refuse();
         true
     }
+}
+
+/// Notes a setting by its name; false where there are `most` of other names.
+fn note_named<T: PartialEq>(
+    settings: &mut BTreeMap<String, Observed<T>>,
+    name: &str,
+    fact: Fact<T>,
+    most: usize,
+) -> bool {
+    if let Some(observed) = settings.get_mut(name) {
+        observed.again(fact);
+        return true;
+    }
+    let has_room = settings.len() < most;
+    if has_room {
+        settings.insert(name.to_owned(), Observed::once(fact));
+    }
+    has_room
 }
 
 /// Records that `what` could not be read.

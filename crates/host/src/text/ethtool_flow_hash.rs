@@ -1,0 +1,197 @@
+//! `ethtool -n eth0 rx-flow-hash udp4`: the hash fields of a flow type (`dump_rxfhash`, ethtool.c).
+//!
+//! The output names the flow type and not the interface, which is the one that a command named last. Where the
+//! text ends within the list, a field may be missing from it: nothing is concluded then, unless the last field
+//! of all was read.
+
+use super::{Fate, Line, Section, Tool, note_named, unread};
+use crate::{Fact, Quote, Snapshot};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "ethtool -n",
+    command: |command| command.is("ethtool", "-n") && command.text.contains("rx-flow-hash"),
+    heading: |line| line.ends_with(HEADING),
+    open: |context| {
+        Box::new(FlowHash { interface: context.interface().to_owned(), is_default: true, list: None })
+    },
+};
+
+const HEADING: &str = "flows use these fields for computing Hash flow key:";
+
+/// Lines and letters of ethtool(8).
+const FIELDS: [(&str, char); 8] = [
+    ("L2DA", 'm'),
+    ("VLAN tag", 'v'),
+    ("L3 proto", 't'),
+    ("IP SA", 's'),
+    ("IP DA", 'd'),
+    ("L4 bytes 0 & 1 [TCP/UDP src port]", 'f'),
+    ("L4 bytes 2 & 3 [TCP/UDP dst port]", 'n'),
+    ("GTP TEID", 'e'),
+];
+
+struct FlowHash {
+    interface: String,
+    /// Whether it is the table of the device and not one of another RSS context.
+    is_default: bool,
+    list: Option<List>,
+}
+
+struct List {
+    flow: &'static str,
+    letters: String,
+    quote: Quote,
+}
+
+impl Section for FlowHash {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if let Some(flow) = text.strip_suffix(HEADING) {
+            self.believe(snapshot);
+            self.list =
+                flow_type(flow.trim()).map(|flow| List { flow, letters: String::new(), quote: line.quote() });
+            return Fate::Taken;
+        }
+        if text.starts_with("For RSS context ") {
+            self.is_default = false;
+            return Fate::Taken;
+        }
+        let Some(list) = &mut self.list else { return Fate::Skipped };
+        if let Some((_, letter)) = FIELDS.iter().find(|(field, _)| *field == text) {
+            if !list.letters.contains(*letter) {
+                list.letters.push(*letter);
+            }
+            return Fate::Taken;
+        }
+        match text {
+            // Some pastes have a blank line after the heading.
+            "" if list.letters.is_empty() => Fate::Skipped,
+            "All matching flows discarded on RX" => {
+                list.letters.push('r');
+                Fate::Taken
+            }
+            "None" => {
+                self.believe(snapshot);
+                Fate::Taken
+            }
+            "" => {
+                self.believe(snapshot);
+                Fate::Skipped
+            }
+            _ => Fate::Over,
+        }
+    }
+
+    fn end(&mut self, snapshot: &mut Snapshot) {
+        if self.list.as_ref().is_some_and(|list| !list.letters.is_empty()) {
+            self.believe(snapshot);
+        }
+    }
+
+    fn cut(&mut self, snapshot: &mut Snapshot) {
+        let Some(list) = &self.list else { return };
+        if list.letters.ends_with(['n', 'e', 'r']) {
+            self.believe(snapshot);
+        } else {
+            let what = format!("ethtool -n {} rx-flow-hash {}", self.interface, list.flow);
+            unread(snapshot, &what, "the text ends within the list of fields");
+        }
+    }
+}
+
+impl FlowHash {
+    fn believe(&mut self, snapshot: &mut Snapshot) {
+        let Some(list) = self.list.take().filter(|_| self.is_default) else { return };
+        let Some(interface) = snapshot.interface_mut(&self.interface, &list.quote) else { return };
+        let fact = Fact::new(list.letters, list.quote);
+        note_named(&mut interface.hash_fields, list.flow, fact, usize::MAX);
+    }
+}
+
+/// ethtool's word for `UDP over IPV4`.
+fn flow_type(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "TCP over IPV4" => "tcp4",
+        "UDP over IPV4" => "udp4",
+        "SCTP over IPV4" => "sctp4",
+        "IPSEC AH/ESP over IPV4" => "ah4",
+        "TCP over IPV6" => "tcp6",
+        "UDP over IPV6" => "udp6",
+        "SCTP over IPV6" => "sctp6",
+        "IPSEC AH/ESP over IPV6" => "ah6",
+        "IPV4" => "ip4",
+        "IPV6" => "ip6",
+        "Ethernet" => "ether",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Snapshot;
+    use crate::text::Reader;
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn fields<'a>(snapshot: &'a Snapshot, interface: &str, flow: &str) -> Option<&'a str> {
+        snapshot.interface(interface)?.hash_fields.get(flow).map(|observed| observed.get().as_str())
+    }
+
+    // ethtool 6.1, ethtool.c, unparse_rxfhashopts.
+    const TCP: &str = "TCP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n\
+                       L4 bytes 0 & 1 [TCP/UDP src port]\nL4 bytes 2 & 3 [TCP/UDP dst port]\n\n";
+    const UDP: &str = "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n\n";
+
+    #[test]
+    fn letters_of_several_flows() {
+        let text =
+            format!("$ ethtool -n eth0 rx-flow-hash tcp4\n{TCP}$ ethtool -n eth0 rx-flow-hash udp4\n{UDP}");
+        let snapshot = read(&text);
+        assert_eq!(
+            (fields(&snapshot, "eth0", "tcp4"), fields(&snapshot, "eth0", "udp4")),
+            (Some("sdfn"), Some("sd"))
+        );
+        let loose = read(&format!("{TCP}{UDP}"));
+        assert_eq!((fields(&loose, "", "tcp4"), fields(&loose, "", "udp4")), (Some("sdfn"), Some("sd")));
+    }
+
+    #[test]
+    fn a_change_is_seen_and_prose_ends_the_list() {
+        let udp = UDP.trim_end();
+        let text = format!(
+            "# ethtool -n eth0 rx-flow-hash udp4\n{udp}\nSo I set the ports:\n# ethtool -N eth0 rx-flow-hash udp4 sdfn\n\
+             # ethtool -n eth0 rx-flow-hash udp4\n{udp}\nL4 bytes 0 & 1 [TCP/UDP src port]\n\
+             L4 bytes 2 & 3 [TCP/UDP dst port]"
+        );
+        let snapshot = read(&text);
+        let observed = &snapshot.interface("eth0").expect("eth0").hash_fields["udp4"];
+        assert_eq!(
+            (observed.get().as_str(), observed.former().map(|fact| fact.value.as_str())),
+            ("sdfn", Some("sd"))
+        );
+    }
+
+    #[test]
+    fn half_a_list_is_unknown() {
+        let text = format!("$ ethtool -n eth0 rx-flow-hash tcp4\n{TCP}");
+        for (at, _) in text.match_indices('\n') {
+            let snapshot = read(text.split_at(at + 1).0);
+            assert!(matches!(fields(&snapshot, "eth0", "tcp4"), None | Some("sdfn")), "{at}");
+        }
+        let snapshot = read(&format!("$ ethtool -n eth0 rx-flow-hash udp4\n{}", UDP.trim_end()));
+        assert_eq!(fields(&snapshot, "eth0", "udp4"), None);
+        assert_eq!(snapshot.unread.len(), 1);
+    }
+
+    #[test]
+    fn no_fields_and_other_contexts() {
+        let none = "$ ethtool -n eth0 rx-flow-hash esp4\nIPV4 flows use these fields for computing Hash flow key:\nNone\n";
+        assert_eq!(fields(&read(none), "eth0", "ip4"), Some(""));
+        let context = format!("$ ethtool -n eth0 rx-flow-hash tcp4 context 1\nFor RSS context 1:\n{TCP}");
+        assert_eq!(fields(&read(&context), "eth0", "tcp4"), None);
+    }
+}

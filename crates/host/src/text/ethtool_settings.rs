@@ -1,0 +1,200 @@
+//! `ethtool eth0`: the negotiated link.
+//!
+//! Lists of link modes go over several lines; they are believed once the line after them was read, since the
+//! fastest mode stands last.
+
+use super::{Fate, Line, Section, Tool};
+use crate::{Fact, Link, Observed, Quote, Snapshot};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "ethtool",
+    command: |command| command.program == "ethtool" && command.option.is_none(),
+    heading: |line| line.starts_with(HEADING) && line.ends_with(':'),
+    open: |context| Box::new(Settings { interface: context.interface().to_owned(), modes: None }),
+};
+
+const HEADING: &str = "Settings for ";
+
+/// Names of lines that are not read, by their beginnings, for pastes that lost the indentation.
+const OTHERS: [&str; 16] = [
+    "Supported ",
+    "Supports ",
+    "Advertised ",
+    "Link partner ",
+    "Lanes",
+    "Port",
+    "PHYAD",
+    "Transceiver",
+    "Auto-negotiation",
+    "MDI-X",
+    "Wake-on",
+    "SecureOn password",
+    "Current message level",
+    "master-slave",
+    "SQI",
+    "No data available",
+];
+
+struct Settings {
+    interface: String,
+    modes: Option<Modes>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum List {
+    Supported,
+    Partner,
+}
+
+struct Modes {
+    list: List,
+    fastest: Option<u32>,
+    quote: Quote,
+}
+
+impl Section for Settings {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if let Some(interface) = text.strip_prefix(HEADING) {
+            self.modes = None;
+            self.interface = interface.trim_end_matches(':').to_owned();
+            return Fate::Taken;
+        }
+        if text.is_empty() {
+            return Fate::Skipped;
+        }
+        let Some((name, value)) = text.split_once(':') else { return self.more_modes(text) };
+        let is_indented = line.text.starts_with([' ', '\t']);
+        let is_known = matches!(name, "Speed" | "Duplex" | "Link detected")
+            || OTHERS.iter().any(|other| name.starts_with(other));
+        if !is_known {
+            return if is_indented { Fate::Skipped } else { Fate::Over };
+        }
+        self.believe_modes(snapshot);
+        match name {
+            "Supported link modes" => self.open_modes(List::Supported, value, line),
+            "Link partner advertised link modes" => self.open_modes(List::Partner, value, line),
+            "Speed" | "Duplex" | "Link detected" => {
+                let quote = line.quote();
+                if let Some(interface) = snapshot.interface_mut(&self.interface, &quote) {
+                    note(&mut interface.link, name, value.trim(), quote);
+                }
+            }
+            _ => {}
+        }
+        Fate::Taken
+    }
+}
+
+impl Settings {
+    fn open_modes(&mut self, list: List, value: &str, line: &Line<'_>) {
+        self.modes = Some(Modes { list, fastest: fastest(value), quote: line.quote() });
+    }
+
+    /// A line of modes alone.
+    fn more_modes(&mut self, text: &str) -> Fate {
+        if !text.split_whitespace().all(|word| mode(word).is_some()) {
+            return if OTHERS.contains(&text) { Fate::Taken } else { Fate::Over };
+        }
+        if let Some(modes) = &mut self.modes {
+            modes.fastest = modes.fastest.max(fastest(text));
+        }
+        Fate::Taken
+    }
+
+    fn believe_modes(&mut self, snapshot: &mut Snapshot) {
+        let Some(Modes { list, fastest: Some(fastest), quote }) = self.modes.take() else { return };
+        let Some(interface) = snapshot.interface_mut(&self.interface, &quote) else { return };
+        let fact = Some(Fact::new(fastest, quote));
+        match list {
+            List::Supported => interface.link.supported = fact,
+            List::Partner => interface.link.partner = fact,
+        }
+    }
+}
+
+fn note(link: &mut Link, name: &str, value: &str, quote: Quote) {
+    match (name, value.split(' ').next().unwrap_or_default()) {
+        ("Speed", speed) => {
+            // `Unknown!` where there is no carrier; old versions print the -1 of the kernel, too.
+            let speed = speed.strip_suffix("Mb/s").and_then(|speed| speed.parse::<u32>().ok());
+            if let Some(speed) = speed.filter(|&speed| speed > 0 && speed != 65535 && speed != u32::MAX) {
+                Observed::note(&mut link.speed, Fact::new(speed, quote));
+            }
+        }
+        ("Duplex", "Full") => Observed::note(&mut link.full_duplex, Fact::new(true, quote)),
+        ("Duplex", "Half") => Observed::note(&mut link.full_duplex, Fact::new(false, quote)),
+        ("Link detected", "yes") => Observed::note(&mut link.up, Fact::new(true, quote)),
+        ("Link detected", "no") => Observed::note(&mut link.up, Fact::new(false, quote)),
+        _ => {}
+    }
+}
+
+fn fastest(modes: &str) -> Option<u32> {
+    modes.split_whitespace().filter_map(mode).max()
+}
+
+/// Mbit/s of `1000baseT/Full`.
+fn mode(word: &str) -> Option<u32> {
+    let (speed, medium) = word.split_once("base")?;
+    if medium.is_empty() {
+        return None;
+    }
+    speed.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Link, Observed};
+
+    fn link(text: &str, name: &str) -> Link {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish().interface(name).map(|interface| interface.link.clone()).unwrap_or_default()
+    }
+
+    // ethtool 6.1, ethtool.c, dump_link_caps and dump_link_usettings.
+    const TEXT: &str = "Settings for eth0:\n\tSupported ports: [ TP ]\n\tSupported link modes:   10baseT/Half 10baseT/Full\n\
+                        \t                        100baseT/Half 100baseT/Full\n\t                        1000baseT/Full\n\
+                        \tSupported pause frame use: Symmetric\n\tLink partner advertised link modes:  10baseT/Half 10baseT/Full\n\
+                        \t                                     100baseT/Half 100baseT/Full\n\
+                        \tLink partner advertised pause frame use: No\n\tSpeed: 100Mb/s\n\tDuplex: Full\n\
+                        \tPort: Twisted Pair\n\tLink detected: yes\n";
+
+    #[test]
+    fn what_was_negotiated_and_what_could_have_been() {
+        let link = link(TEXT, "eth0");
+        assert_eq!(link.speed.as_ref().map(Observed::get), Some(&100));
+        assert_eq!(link.full_duplex.as_ref().map(Observed::get), Some(&true));
+        assert_eq!(link.up.as_ref().map(Observed::get), Some(&true));
+        assert_eq!(link.supported.as_ref().map(|fact| fact.value), Some(1000));
+        assert_eq!(link.partner.as_ref().map(|fact| fact.value), Some(100));
+    }
+
+    #[test]
+    fn indentation_may_be_lost() {
+        let flat: String = TEXT.lines().map(|line| format!("{}\n", line.trim())).collect();
+        assert_eq!(link(&flat, "eth0").supported.map(|fact| fact.value), Some(1000));
+        let grepped = "$ ethtool eth3 | grep -i speed\n\tSpeed: 2500Mb/s\n";
+        assert_eq!(link(grepped, "eth3").speed.map(|speed| *speed.get()), Some(2500));
+    }
+
+    #[test]
+    fn no_link_is_no_speed() {
+        let text = "Settings for eth1:\n\tSpeed: Unknown!\n\tDuplex: Unknown! (255)\n\tLink detected: no (No cable)\n";
+        let link = link(text, "eth1");
+        assert_eq!((link.speed, link.full_duplex), (None, None));
+        assert_eq!(link.up.as_ref().map(Observed::get), Some(&false));
+    }
+
+    #[test]
+    fn half_a_list_of_modes_is_none() {
+        for (at, _) in TEXT.match_indices('\n') {
+            let (head, _) = TEXT.split_at(at + 1);
+            let link = link(head, "eth0");
+            assert!(link.supported.is_none_or(|fact| fact.value == 1000), "{head}");
+            assert!(link.partner.is_none_or(|fact| fact.value == 100), "{head}");
+        }
+    }
+}

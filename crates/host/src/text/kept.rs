@@ -1,0 +1,38 @@
+//! What single lines say that only together with others, which may stand anywhere, make a fact.
+
+use crate::Quote;
+use std::collections::BTreeMap;
+
+/// What waits for other lines.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// Ticks of each CPU as its first line in `/proc/stat` had them.
+    pub ticks: BTreeMap<u32, Ticks>,
+    /// First and latest uptime, seconds.
+    pub uptimes: Option<(f64, f64)>,
+    /// Devices that `lspci` shows, by address with its domain (`0000:03:00.0`).
+    pub pci: BTreeMap<String, PciDevice>,
+    /// The device below an interface where the kernel's name for it is no bus address (`virtio0`), by interface.
+    pub devices: BTreeMap<String, String>,
+    /// PCI vendor by interface.
+    pub vendors: BTreeMap<String, u16>,
+}
+
+/// Time of one CPU, in ticks: user and nice, system, interrupt, softirq, idle and I/O wait, stolen.
+pub(super) type Ticks = [u64; 6];
+
+/// A device of `lspci`.
+#[derive(Debug)]
+pub(super) struct PciDevice {
+    /// `vendor:device`, where `-nn` or `-n` shows it.
+    pub id: Option<String>,
+    /// Its name.
+    pub model: String,
+    /// The line.
+    pub quote: Quote,
+}
+
+impl Kept {
+    /// Entries of each map that are kept.
+    pub const MOST: usize = 4096;
+}

@@ -1,0 +1,508 @@
+//! `/proc/interrupts` and `/proc/softirqs`: a column for each CPU.
+//!
+//! Both open with the same heading, so the rows tell which it is. `/proc/interrupts` (kernel/irq/proc.c) has a
+//! column for every CPU that is online and names it; `/proc/softirqs` (fs/proc/softirqs.c) one for every possible
+//! CPU. Rows of a `grep` have no heading: their columns are taken for CPUs 0, 1, 2 and so on. Lines that a
+//! terminal broke are put together again where the heading tells how many columns there are.
+
+use super::{Fate, Line, Section, Tool, vector_name};
+use crate::{Counter, Fact, Interrupt, Quote, Snapshot};
+use std::collections::{BTreeMap, HashMap};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "/proc/interrupts",
+    command: |command| command.reads("/proc/interrupts"),
+    heading: |line| is_cpu_heading(line) || is_interrupt_row(line),
+    open: |_| Box::new(Table::new(None)),
+};
+
+pub(super) static SOFTIRQS: Tool = Tool {
+    name: "/proc/softirqs",
+    command: |command| command.reads("/proc/softirqs"),
+    heading: |_| false,
+    open: |_| Box::new(Table::new(Some(Kind::Softirqs))),
+};
+
+/// Names of softirqs (`softirq_to_name`, kernel/softirq.c).
+const SOFTIRQ_NAMES: [&str; 11] = [
+    "HI",
+    "TIMER",
+    "NET_TX",
+    "NET_RX",
+    "BLOCK",
+    "IRQ_POLL",
+    "BLOCK_IOPOLL",
+    "TASKLET",
+    "SCHED",
+    "HRTIMER",
+    "RCU",
+];
+
+/// Chips whose interrupts stand in front of nothing else that is printed.
+const CHIPS: [&str; 8] =
+    ["PCI-MSI", "IR-PCI-MSI", "IO-APIC", "IR-IO-APIC", "GIC", "ITS-MSI", "xen-p", "ITS-PCI-MSI"];
+
+/// Counters of all interrupts together that are kept.
+const COUNTERS: usize = 1 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Interrupts,
+    Softirqs,
+}
+
+/// A row that may go on with the next line.
+struct Row {
+    name: String,
+    counts: Vec<u64>,
+    rest: String,
+    quote: Quote,
+}
+
+struct Table {
+    kind: Option<Kind>,
+    /// The CPU of each column; empty where no heading was read.
+    cpus: Vec<u32>,
+    heading: Option<Quote>,
+    row: Option<Row>,
+    /// Where the last row was found among the interrupts: the next sample has them in the same order.
+    place: usize,
+    /// Places by vector, made when the order does not hold.
+    places: Option<HashMap<String, Vec<usize>>>,
+}
+
+impl Section for Table {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if text.is_empty() {
+            self.flush(snapshot);
+            return Fate::Skipped;
+        }
+        if let Some(cpus) = cpu_heading(text) {
+            return self.heading(cpus, line, snapshot);
+        }
+        if let Some((name, rest)) = row(text) {
+            self.flush(snapshot);
+            let kind = if SOFTIRQ_NAMES.contains(&name) { Kind::Softirqs } else { Kind::Interrupts };
+            if *self.kind.get_or_insert(kind) != kind {
+                return Fate::Over;
+            }
+            let (counts, rest) = counts(rest, self.columns());
+            if counts.is_empty() {
+                return Fate::Over;
+            }
+            self.row =
+                Some(Row { name: name.to_owned(), counts, rest: rest.to_owned(), quote: line.quote() });
+            return Fate::Taken;
+        }
+        self.continuation(text)
+    }
+
+    fn end(&mut self, snapshot: &mut Snapshot) {
+        self.flush(snapshot);
+    }
+
+    fn name(&self) -> Option<&'static str> {
+        (self.kind == Some(Kind::Softirqs)).then_some(SOFTIRQS.name)
+    }
+}
+
+impl Table {
+    fn new(kind: Option<Kind>) -> Table {
+        Table { kind, cpus: Vec::new(), heading: None, row: None, place: 0, places: None }
+    }
+
+    fn columns(&self) -> usize {
+        if self.cpus.is_empty() { Snapshot::CPUS } else { self.cpus.len() }
+    }
+
+    fn heading(&mut self, cpus: Vec<u32>, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let is_wrapped = self.row.is_none()
+            && self.cpus.last().zip(cpus.first()).is_some_and(|(last, first)| last < first);
+        if is_wrapped {
+            self.cpus.extend(cpus);
+            return Fate::Taken;
+        }
+        if self.heading.is_some() || self.row.is_some() {
+            // The next sample, or the other of the two files.
+            return Fate::Over;
+        }
+        if cpus.len() > Snapshot::CPUS {
+            snapshot.omitted += 1;
+            return Fate::Over;
+        }
+        self.cpus = cpus;
+        self.heading = Some(line.quote());
+        // Until a row tells which of the two it is, neither was read.
+        if self.kind.is_some() { Fate::Taken } else { Fate::Skipped }
+    }
+
+    /// A line that a terminal broke: the rest of the counts, or of the name.
+    fn continuation(&mut self, text: &str) -> Fate {
+        let columns = self.cpus.len();
+        let Some(row) = self.row.as_mut().filter(|row| row.counts.len() < columns && row.rest.is_empty())
+        else {
+            return Fate::Over;
+        };
+        let (more, rest) = counts(text, columns - row.counts.len());
+        if more.is_empty() {
+            return Fate::Over;
+        }
+        row.counts.extend(more);
+        rest.clone_into(&mut row.rest);
+        Fate::Taken
+    }
+
+    fn flush(&mut self, snapshot: &mut Snapshot) {
+        let Some(row) = self.row.take() else { return };
+        // A row with fewer counts than CPUs was cut, or is one sum (`ERR`, `MIS`).
+        if !self.cpus.is_empty() && row.counts.len() != self.cpus.len() {
+            return;
+        }
+        match self.kind {
+            Some(Kind::Softirqs) => self.softirq(row, snapshot),
+            _ => self.interrupt(row, snapshot),
+        }
+    }
+
+    fn cpu(&self, column: usize) -> u32 {
+        // Columns are no more than `Snapshot::CPUS`.
+        self.cpus.get(column).copied().unwrap_or(column as u32)
+    }
+
+    fn softirq(&self, row: Row, snapshot: &mut Snapshot) {
+        let counters = snapshot.softirqs.entry(row.name).or_default();
+        for (column, count) in row.counts.into_iter().enumerate() {
+            match counters.get_mut(&self.cpu(column)) {
+                Some(counter) => counter.again(count, row.quote.clone()),
+                None => {
+                    counters.insert(self.cpu(column), Counter::new(count, row.quote.clone()));
+                }
+            }
+        }
+    }
+
+    fn interrupt(&mut self, row: Row, snapshot: &mut Snapshot) {
+        if let Some(heading) = &self.heading
+            && snapshot.cpus.online.is_none()
+            && let Ok(online) = u32::try_from(self.cpus.len())
+        {
+            snapshot.cpus.online = Some(Fact::new(online, heading.clone()));
+        }
+        let action = action(&row.rest);
+        let Some(place) = self.find(&row.name, action, row.counts.len(), &row.quote, snapshot) else {
+            snapshot.omitted += 1;
+            return;
+        };
+        self.place = place + 1;
+        let Some(interrupt) = snapshot.interrupts.get_mut(place) else { return };
+        for (column, count) in row.counts.into_iter().enumerate() {
+            let quote = row.quote.clone();
+            interrupt
+                .counts
+                .entry(Some(self.cpu(column)))
+                .and_modify(|counter| counter.again(count, quote.clone()))
+                .or_insert_with(|| Counter::new(count, quote));
+        }
+        interrupt.quote = row.quote;
+    }
+
+    /// The place of the interrupt with that vector and action, made where there is none. One of which only the
+    /// affinity is known has no action yet.
+    fn find(
+        &mut self,
+        vector: &str,
+        action: &str,
+        columns: usize,
+        quote: &Quote,
+        snapshot: &mut Snapshot,
+    ) -> Option<usize> {
+        let is_it = |interrupt: &Interrupt| {
+            interrupt.vector == vector && (interrupt.action == action || is_bare(interrupt))
+        };
+        let place = if snapshot.interrupts.get(self.place).is_some_and(is_it) {
+            Some(self.place)
+        } else {
+            let places = self.places.get_or_insert_with(|| places(&snapshot.interrupts));
+            let candidates = places.get(vector).map(Vec::as_slice).unwrap_or_default();
+            candidates.iter().copied().find(|&place| snapshot.interrupts.get(place).is_some_and(is_it))
+        };
+        let place = match place {
+            Some(place) => place,
+            None => {
+                let place = snapshot.interrupts.len();
+                if place >= Snapshot::INTERRUPTS || place.saturating_mul(columns) >= COUNTERS {
+                    return None;
+                }
+                snapshot.interrupts.push(bare(vector, quote.clone()));
+                if let Some(places) = &mut self.places {
+                    places.entry(vector.to_owned()).or_default().push(place);
+                }
+                place
+            }
+        };
+        let interrupt = snapshot.interrupts.get_mut(place)?;
+        if is_bare(interrupt) {
+            let name = vector_name::read(action);
+            action.clone_into(&mut interrupt.action);
+            (interrupt.interface, interrupt.queue, interrupt.receives) =
+                (name.interface, name.queue, name.receives);
+        }
+        Some(place)
+    }
+}
+
+fn places(interrupts: &[Interrupt]) -> HashMap<String, Vec<usize>> {
+    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+    for (place, interrupt) in interrupts.iter().enumerate() {
+        places.entry(interrupt.vector.clone()).or_default().push(place);
+    }
+    places
+}
+
+/// An interrupt of which only the number is known.
+pub(super) fn bare(vector: &str, quote: Quote) -> Interrupt {
+    Interrupt {
+        vector: vector.to_owned(),
+        action: String::new(),
+        interface: None,
+        queue: None,
+        receives: None,
+        counts: BTreeMap::new(),
+        affinity: None,
+        rate: None,
+        quote,
+    }
+}
+
+fn is_bare(interrupt: &Interrupt) -> bool {
+    interrupt.action.is_empty() && interrupt.counts.is_empty()
+}
+
+/// `CPU0 CPU1 CPU3`, ascending.
+fn cpu_heading(text: &str) -> Option<Vec<u32>> {
+    if !is_cpu_heading(text) {
+        return None;
+    }
+    let cpus = text.split_whitespace().map(|word| word.strip_prefix("CPU")?.parse().ok());
+    cpus.collect::<Option<Vec<u32>>>().filter(|cpus| cpus.is_sorted_by(|one, next| one < next))
+}
+
+fn is_cpu_heading(text: &str) -> bool {
+    text.strip_prefix("CPU").is_some_and(|rest| {
+        rest.starts_with(|c: char| c.is_ascii_digit())
+            && text.split_whitespace().all(|word| {
+                word.strip_prefix("CPU").is_some_and(|number| {
+                    !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+                })
+            })
+    })
+}
+
+/// A row without its heading: number, counts, and a chip that nothing else prints.
+fn is_interrupt_row(text: &str) -> bool {
+    let is_number = text.as_bytes().first().is_some_and(u8::is_ascii_digit);
+    if !is_number {
+        return false;
+    }
+    let Some((name, rest)) = row(text) else { return false };
+    let (counts, rest) = counts(rest, Snapshot::CPUS);
+    name.bytes().all(|digit| digit.is_ascii_digit())
+        && !counts.is_empty()
+        && CHIPS.iter().any(|chip| rest.starts_with(chip))
+}
+
+/// `56:` and `NMI:`.
+fn row(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.split_once(':')?;
+    let is_name = (1..=12).contains(&name.len())
+        && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
+        && (rest.starts_with([' ', '\t']) || rest.is_empty());
+    is_name.then_some((name, rest))
+}
+
+/// The leading numbers, at most `most`, and what follows them.
+fn counts(text: &str, most: usize) -> (Vec<u64>, &str) {
+    let mut counts = Vec::new();
+    let mut rest = text.trim_start();
+    while counts.len() < most {
+        let end = rest.bytes().position(|c| c == b' ' || c == b'\t').unwrap_or(rest.len());
+        let (word, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        let Ok(count) = word.parse::<u64>() else { break };
+        if !word.bytes().all(|digit| digit.is_ascii_digit()) {
+            break;
+        }
+        counts.push(count);
+        rest = after.trim_start();
+    }
+    (counts, rest.trim())
+}
+
+/// The handlers behind chip, hardware number and trigger (`show_interrupts`): `IO-APIC-edge timer`,
+/// `PCI-MSI 2097152-edge eth0`, `GICv3 37 Level eth0`. The per-CPU interrupts of the architecture have only a
+/// text there, which comes back whole.
+fn action(rest: &str) -> &str {
+    let Some((chip, after)) = rest.split_once(char::is_whitespace) else {
+        return if is_chip(rest) { "" } else { rest };
+    };
+    let after = after.trim_start();
+    let (number, behind) = after.split_once(char::is_whitespace).unwrap_or((after, ""));
+    let digits = number.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_number = digits.len() < number.len() && (digits.is_empty() || digits.starts_with('-'));
+    if !is_number {
+        return if is_chip(chip) { after } else { rest };
+    }
+    let behind = behind.trim_start();
+    match behind.split_once(char::is_whitespace).unwrap_or((behind, "")) {
+        ("Level" | "Edge" | "level" | "edge" | "fasteoi" | "None", actions) => actions.trim_start(),
+        _ => behind,
+    }
+}
+
+/// Old kernels joined chip and trigger: `PCI-MSI-edge`, `IO-APIC-fasteoi`, `XT-PIC-XT`, `xen-pirq-msi`.
+fn is_chip(word: &str) -> bool {
+    word.contains("-edge")
+        || word.contains("-fasteoi")
+        || word.contains("-level")
+        || ["PCI-MSI", "XT-PIC", "xen-", "IO-APIC", "GIC", "MIPS", "MPIC", "INTC"]
+            .iter()
+            .any(|chip| word.starts_with(chip))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Delta, text::Reader};
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn row_of<'a>(snapshot: &'a Snapshot, vector: &str) -> &'a Interrupt {
+        snapshot.interrupts.iter().find(|interrupt| interrupt.vector == vector).expect(vector)
+    }
+
+    fn values(interrupt: &Interrupt) -> Vec<(u32, u64)> {
+        interrupt.counts.iter().map(|(cpu, counter)| (cpu.unwrap_or(u32::MAX), counter.value())).collect()
+    }
+
+    // Layout of Linux 6.1 (kernel/irq/proc.c, arch/x86/kernel/irq.c).
+    const TEXT: &str = "           CPU0       CPU1       CPU3       \n  \
+         8:          1          0          0   IO-APIC   8-edge      rtc0\n \
+        17:          9          0          0   IO-APIC  17-fasteoi   ehci_hcd:usb3, eth1\n \
+        56:          0          1          0   PCI-MSI 2097152-edge      eth0\n \
+        57:        417  266296679          7   PCI-MSI 2097153-edge      eth0-rx-0\n\
+        NMI:         1          2          3   Non-maskable interrupts\n\
+        ERR:        26\n";
+
+    #[test]
+    fn rows_with_the_cpus_of_the_heading() {
+        let snapshot = read(TEXT);
+        assert_eq!(snapshot.cpu_count(), Some(3));
+        let queue = row_of(&snapshot, "57");
+        assert_eq!(values(queue), [(0, 417), (1, 266_296_679), (3, 7)]);
+        assert_eq!(
+            (queue.interface.as_deref(), queue.queue, queue.receives),
+            (Some("eth0"), Some(0), Some(true))
+        );
+        assert_eq!(row_of(&snapshot, "56").action, "eth0");
+        assert_eq!(row_of(&snapshot, "17").interface.as_deref(), Some("eth1"));
+        assert_eq!(row_of(&snapshot, "8").action, "rtc0");
+        assert_eq!(row_of(&snapshot, "NMI").action, "Non-maskable interrupts");
+        assert!(snapshot.interrupts.iter().all(|interrupt| interrupt.vector != "ERR"));
+        assert!(
+            snapshot.read.contains_key("/proc/interrupts") && !snapshot.read.contains_key("/proc/softirqs")
+        );
+    }
+
+    #[test]
+    fn two_samples_are_one_interrupt() {
+        let later = TEXT.replace("266296679", "266296700");
+        let snapshot = read(&format!("$ cat /proc/interrupts\n{TEXT}$ cat /proc/interrupts\n{later}"));
+        let queue = row_of(&snapshot, "57");
+        assert_eq!(queue.counts.get(&Some(1)).map(Counter::delta), Some(Delta::Counted(21)));
+        assert_eq!(snapshot.interrupts.len(), 5);
+        let unseparated = read(&format!("{TEXT}{later}"));
+        assert_eq!(unseparated.interrupts.len(), 5);
+        assert_eq!(
+            row_of(&unseparated, "57").counts.get(&Some(1)).map(Counter::delta),
+            Some(Delta::Counted(21))
+        );
+    }
+
+    #[test]
+    fn grepped_rows_have_columns_and_no_count_of_cpus() {
+        for text in [
+            "$ cat /proc/interrupts | grep eth0\n 57:  5  6   PCI-MSI 2097153-edge      eth0-rx-0\n",
+            " 57:  5  6   PCI-MSI 2097153-edge      eth0-rx-0\n",
+            "$ grep eth0 /proc/interrupts\n 57:  5  6   PCI-MSI-edge      eth0-rx-0\n",
+        ] {
+            let snapshot = read(text);
+            assert_eq!(values(row_of(&snapshot, "57")), [(0, 5), (1, 6)]);
+            assert_eq!((snapshot.cpu_count(), row_of(&snapshot, "57").queue), (None, Some(0)));
+        }
+    }
+
+    #[test]
+    fn lines_that_a_terminal_broke() {
+        let text = "     CPU0   CPU1\n     CPU2   CPU3\n 57:   1   2\n   3   4  PCI-MSI 1-edge  eth0-rx-0\n\
+                    58:   5   6   7   8  PCI-MSI 2-edge  eth0-tx-0\n";
+        let snapshot = read(text);
+        assert_eq!(values(row_of(&snapshot, "57")), [(0, 1), (1, 2), (2, 3), (3, 4)]);
+        assert_eq!(row_of(&snapshot, "57").action, "eth0-rx-0");
+        assert_eq!(snapshot.cpu_count(), Some(4));
+        // Cut within the row: no count is taken for another CPU's.
+        let cut = read("     CPU0   CPU1   CPU2\n 57:   1   2\n");
+        assert_eq!(cut.interrupts.len(), 0);
+    }
+
+    #[test]
+    fn other_chips() {
+        let text = "           CPU0       CPU1\n 37:   10   20     GICv3  37 Level     eth0\n \
+                    38:    1    2     ITS-MSI 524288 Edge      enp1s0-TxRx-0\n \
+                    39:    3    4     IR-PCI-MSIX-0000:01:00.0    1-edge      mlx5_comp0@pci:0000:01:00.0\n \
+                    40:    5    6     d0018100.gpio 3 Edge      lan1\n";
+        let snapshot = read(text);
+        assert_eq!(row_of(&snapshot, "37").action, "eth0");
+        assert_eq!(row_of(&snapshot, "38").interface.as_deref(), Some("enp1s0"));
+        assert_eq!(row_of(&snapshot, "39").interface, None);
+        assert_eq!(row_of(&snapshot, "40").action, "lan1");
+    }
+
+    #[test]
+    fn a_bus_address_finds_its_interface_wherever_it_stands() {
+        let table = "           CPU0       CPU1\n 39:    3    4     PCI-MSI 1-edge      \
+                     mlx5_comp1@pci:0000:01:00.0\n";
+        let driver = "$ ethtool -i enp1s0\ndriver: mlx5_core\nbus-info: 0000:01:00.0\n";
+        for text in [format!("{table}{driver}"), format!("{driver}$ cat /proc/interrupts\n{table}")] {
+            let snapshot = read(&text);
+            let interrupt = row_of(&snapshot, "39");
+            assert_eq!((interrupt.interface.as_deref(), interrupt.queue), (Some("enp1s0"), Some(1)));
+        }
+        // Both ports of the card have that address.
+        let twice =
+            format!("{table}{driver}$ ethtool -i enp1s0d1\ndriver: mlx4_en\nbus-info: 0000:01:00.0\n");
+        assert_eq!(row_of(&read(&twice), "39").interface, None);
+    }
+
+    #[test]
+    fn softirqs_tell_themselves_from_interrupts() {
+        let text = "                    CPU0       CPU1       \n          HI:          1          3\n      \
+                    NET_TX:        202         22\n      NET_RX: 3388060179   60871361\n";
+        let snapshot = read(text);
+        let counts: Vec<u64> = snapshot.softirqs["NET_RX"].values().map(Counter::value).collect();
+        assert_eq!(counts, [3_388_060_179, 60_871_361]);
+        // Possible CPUs are no online ones.
+        assert_eq!((snapshot.cpu_count(), snapshot.interrupts.len()), (None, 0));
+        assert!(
+            snapshot.read.contains_key("/proc/softirqs") && !snapshot.read.contains_key("/proc/interrupts")
+        );
+        let both = read(&format!("{TEXT}{text}"));
+        assert_eq!((both.softirqs.len(), both.interrupts.len(), both.cpu_count()), (3, 5, Some(3)));
+        let grepped = read("$ grep NET_RX /proc/softirqs\n      NET_RX: 7 8\n");
+        assert_eq!(grepped.softirqs["NET_RX"].len(), 2);
+        assert_eq!(read("      NET_RX: 7 8\n").softirqs.len(), 0);
+    }
+}

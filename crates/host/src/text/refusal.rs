@@ -1,0 +1,95 @@
+//! What tools print when they cannot do what was asked: the last words are `strerror`'s (errno(3)), the first ones
+//! the tool's own.
+
+/// Ends of a line that says why there is no output.
+const ENDS: [&str; 16] = [
+    "Operation not supported",
+    "Operation not permitted",
+    "Permission denied",
+    "No such device",
+    "No such file or directory",
+    "Invalid argument",
+    "No data available",
+    "Function not implemented",
+    "Address family not supported by protocol",
+    "Inappropriate ioctl for device",
+    "Input/output error",
+    "command not found",
+    "not found",
+    "does not exist.",
+    "does not exist",
+    "Is a directory",
+];
+
+/// Whole lines, or beginnings, that say it without an error of the system.
+const BEGINNINGS: [&str; 6] = [
+    "no stats available",
+    "no features available",
+    "no channel parameters available",
+    "ethtool: bad command line argument",
+    "netlink error: ",
+    "Cannot get ",
+];
+
+/// Characters of a line that can be an error; a longer one is prose.
+const LONGEST: usize = 160;
+
+/// The reason that a line gives for there being no output; `None` for any other line.
+pub(super) fn reason(line: &str) -> Option<&str> {
+    let is_error = line.len() <= LONGEST
+        && (BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
+            || ENDS.iter().any(|end| {
+                line.strip_suffix(end).is_some_and(|head| {
+                    head.is_empty() || head.ends_with(": ") || head.starts_with("Device \"")
+                })
+            }));
+    is_error.then_some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reason;
+    use crate::text::Reader;
+
+    #[test]
+    fn errors_are_told_from_prose() {
+        for line in [
+            "Cannot get device channel parameters: Operation not supported",
+            "netlink error: Operation not permitted",
+            "no stats available",
+            "cat: /proc/net/pppoe: No such file or directory",
+            "Device \"eth7\" does not exist.",
+            "-bash: ethtool: command not found",
+            "Operation not supported",
+        ] {
+            assert_eq!(reason(line), Some(line));
+        }
+        assert_eq!(reason("I looked for it and the file was not found"), None);
+        assert_eq!(reason("rx-usecs: 3"), None);
+    }
+
+    #[test]
+    fn a_command_that_failed_is_unread_with_its_reason() {
+        let unread = |text: &str| -> Vec<(String, String)> {
+            let mut reader = Reader::new();
+            reader.read("paste", text.as_bytes()).expect("memory");
+            reader.finish().unread.into_iter().map(|unread| (unread.what, unread.why)).collect()
+        };
+        let why = "Cannot get device ring settings: Operation not supported";
+        let text =
+            format!("$ ethtool -g eth0\n{why}\n$ ethtool -g eth1\nnetlink error: No such device\nmore\n");
+        assert_eq!(
+            unread(&text),
+            [
+                ("ethtool -g eth0".to_owned(), why.to_owned()),
+                ("ethtool -g eth1".to_owned(), "netlink error: No such device".to_owned())
+            ]
+        );
+        // An error beside output that was read.
+        let text = "$ ethtool -g eth0\nnetlink error: Operation not permitted\nRing parameters for eth0:\n\
+                    Current hardware settings:\nRX:\t256\n";
+        assert_eq!(unread(text), []);
+        // Without a command nobody knows what failed.
+        assert_eq!(unread("netlink error: Operation not permitted\n"), []);
+    }
+}
