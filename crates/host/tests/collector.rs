@@ -8,7 +8,7 @@ mod machine;
 use machine::{Machine, output_of, prompts};
 use rxlane_host::collector::SCRIPT;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -414,6 +414,67 @@ fn this_linux_gives_the_same_bundle_under_every_shell() {
             assert_eq!(*first.get_or_insert_with(|| prompts.clone()), prompts, "{shell:?}");
         }
     }
+}
+
+#[test]
+fn the_script_may_come_by_standard_input() {
+    let mut shell = Command::new("/bin/sh")
+        .args(["-s", "--", "-s", "0", "lo"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("sh");
+    let mut input = shell.stdin.take().expect("standard input");
+    input.write_all(SCRIPT.as_bytes()).expect("the script");
+    drop(input);
+    let bundle = text(&shell.wait_with_output().expect("sh"));
+    assert!(
+        bundle.ends_with("\n# end\n") && prompts(&bundle).contains(&"cat /sys/class/net/lo/mtu"),
+        "{bundle}"
+    );
+}
+
+/// A router whose ip and ps are BusyBox's, without ethtool; interfaces are those of the machine the test runs on.
+#[test]
+fn a_linux_without_ethtool_says_so_and_tells_the_rest() {
+    let machine = Machine::new("Linux", "6.6.73");
+    machine.program(
+        "ip",
+        &[(
+            "link",
+            "\
+5: wan: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1508 qdisc mq qlen 1000
+    link/ether 00:00:5e:00:53:01 brd ff:ff:ff:ff:ff:ff
+    alias Family Doe",
+        )],
+    );
+    machine.program("sysctl", &[]);
+    machine.program(
+        "dmesg",
+        &[(
+            "",
+            "\
+[    5.1] mtk_soc_eth 15100000.ethernet lo: Link is Up - 1Gbps/Full - flow control rx/tx
+[    6.0] wifi: reset of diary-of-jane
+[    7.0] eth9: partial checksum but proto=88a8!",
+        )],
+    );
+    let bundle = text(&machine.collect(&["-s", "0", "lo"]));
+    assert_redacted(&bundle);
+    assert_eq!(
+        output_of(&bundle, "ethtool"),
+        ["# not read: ethtool is not installed (opkg install ethtool, apt install ethtool)"]
+    );
+    assert_eq!(output_of(&bundle, "ip link").last(), Some(&"    link/ether (mac) brd (mac)"));
+    let log = output_of(&bundle, "dmesg");
+    assert!(
+        matches!(log[..], [up, partial] if up.contains("Link is Up") && partial.contains("proto=88a8")),
+        "{log:?}"
+    );
+    assert!(!output_of(&bundle, "cat /proc/interrupts").is_empty(), "{bundle}");
+    assert!(!output_of(&bundle, "cat /proc/cpuinfo").is_empty(), "{bundle}");
+    assert_eq!(output_of(&bundle, "ps -eo pid,pcpu,comm")[0], "    PID %CPU COMMAND");
 }
 
 #[test]

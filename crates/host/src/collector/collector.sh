@@ -729,4 +729,5 @@ else
 fi
 host_name=$(uname -n)
 
-collect | redact
+# Standard input may be this script: ssh router 'sh -s' <collector.sh.
+collect </dev/null | redact
