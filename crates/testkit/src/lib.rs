@@ -1,5 +1,5 @@
-//! What tests need and the product does not: probes for things that a machine may lack, and the place of
-//! capture corpora. Development only; no shipped crate depends on it.
+//! What tests need and the product does not: probes for things that a machine may lack, the place of
+//! capture corpora, and network namespaces. Development only; no shipped crate depends on it.
 //!
 //! # Contract
 //!
@@ -23,9 +23,10 @@
 //! Packet builders (crates `wire` and `traffic` have them), assertions, anything that a single crate's tests
 //! could keep for themselves.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod captures;
 mod feature;
+pub mod netns;
 
 pub use feature::{Missing, program, require};
