@@ -25,7 +25,8 @@
 //! A line is looked at alone. Not recognised: addresses without separators, cut off (`2001:db8:1:2`) or glued to
 //! letters (`ip192.0.2.1`); an IPv4 address right behind the word `version`; names of hosts and of people, which
 //! look like any word. Taken though no address: six small numbers with colons between (`1:2:3:4:5:6`), a firmware's
-//! number that no word announces, hexadecimal words with two colons (`dead::beef`).
+//! number that no word announces, hexadecimal words with two colons (`dead::beef`). An RSS hash key that is to stay
+//! must not pass here.
 
 use std::borrow::Cow;
 
@@ -123,9 +124,8 @@ fn identities(line: &str) -> Option<String> {
 /// Addresses with colons and dots. `None` where there is none.
 fn words(line: &str) -> Option<String> {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '.');
-    if line.bytes().filter(|octet| matches!(octet, b':' | b'.')).nth(1).is_none() {
-        return None;
-    }
+    // Less than two separators make no address.
+    line.bytes().filter(|octet| matches!(octet, b':' | b'.')).nth(1)?;
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(start) = rest.find(is_inner) {
