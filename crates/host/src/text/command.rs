@@ -51,7 +51,7 @@ impl<'a> Command<'a> {
         let candidates = line
             .char_indices()
             .take(LONGEST_PROMPT)
-            .filter(|&(_, c)| matches!(c, '$' | '#' | '%' | '>'))
+            .filter(|&(at, c)| matches!(c, '$' | '#' | '>') || c == '%' && !is_share(line, at))
             .filter_map(|(at, _)| line.get(at + 1..)?.strip_prefix(' '));
         for candidate in candidates {
             if let Some(command) = Command::parse(candidate) {
@@ -100,10 +100,24 @@ impl<'a> Command<'a> {
         self.path == Some(path)
     }
 
+    /// Whether one of its bundles of single-letter options (`-ibdn`) has that letter.
+    pub fn has_flag(&self, letter: char) -> bool {
+        let words = self.text.split_whitespace().skip(1);
+        words
+            .take_while(|word| !matches!(*word, "|" | ">" | ";" | "&&"))
+            .any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
+    }
+
     /// Whether it is that program with that option.
     pub fn is(&self, program: &str, option: &str) -> bool {
         self.program == program && self.option == Some(option)
     }
+}
+
+/// Whether the per cent sign at `at` ends a number, as in the table of `top`, and no prompt.
+fn is_share(line: &str, at: usize) -> bool {
+    let word = line.get(..at).and_then(|before| before.rsplit(char::is_whitespace).next());
+    word.is_some_and(|word| word.parse::<f64>().is_ok())
 }
 
 /// Option in its short form, and interface. `ethtool eth0` has none of the options.

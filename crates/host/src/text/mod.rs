@@ -16,12 +16,24 @@ mod ethtool_features;
 mod ethtool_flow_hash;
 mod ethtool_rings;
 mod ethtool_settings;
+mod freebsd_devices;
+mod freebsd_nics;
+mod ifconfig;
 mod join;
 mod kept;
+mod kernel_log;
 mod line;
+mod netstat_i;
+mod netstat_q;
+mod pciconf;
 mod proc_interrupts;
+mod ps;
 mod refusal;
+mod sysctl;
+mod sysctl_machine;
+mod top;
 mod vector_name;
+mod vmstat_i;
 
 use crate::{Fact, Observed, Quote, Snapshot, System, Unread};
 use command::Command;
@@ -93,6 +105,14 @@ static TOOLS: &[&Tool] = &[
     &ethtool_settings::TOOL,
     &proc_interrupts::TOOL,
     &proc_interrupts::SOFTIRQS,
+    &vmstat_i::TOOL,
+    &netstat_q::TOOL,
+    &netstat_i::TOOL,
+    &sysctl::TOOL,
+    &pciconf::TOOL,
+    &ifconfig::TOOL,
+    &top::TOOL,
+    &ps::TOOL,
 ];
 
 /// The output that is being read.
@@ -128,6 +148,8 @@ pub struct Reader {
     refusal: Option<String>,
     /// Whether a line of the last command's output was read.
     is_answered: bool,
+    /// What the kernel log said.
+    log: kernel_log::KernelLog,
     /// When the first and the latest sample were taken, seconds.
     samples: Option<(f64, f64)>,
 }
@@ -142,6 +164,7 @@ impl Reader {
     /// a second text is its second sample. Errors: those of `text`; what came before one is kept.
     pub fn read(&mut self, name: &str, mut text: impl BufRead) -> io::Result<()> {
         let source: Arc<str> = name.into();
+        self.log.forget();
         self.context = Context { kept: Arc::clone(&self.context.kept), ..Context::default() };
         let mut octets = Vec::new();
         let mut number = 0;
@@ -198,7 +221,11 @@ impl Reader {
         if fate == Fate::Over {
             self.close();
         }
-        if !self.heading(&line) && !self.is_answered && line.command.is_some() && self.refusal.is_none() {
+        if self.heading(&line) {
+            return;
+        }
+        self.log.line(&line, &mut self.snapshot);
+        if !self.is_answered && line.command.is_some() && self.refusal.is_none() {
             self.refusal = refusal::reason(line.trimmed()).map(str::to_owned);
         }
     }

@@ -22,13 +22,16 @@ const ENDS: [&str; 16] = [
 ];
 
 /// Whole lines, or beginnings, that say it without an error of the system.
-const BEGINNINGS: [&str; 6] = [
+const BEGINNINGS: [&str; 8] = [
     "no stats available",
     "no features available",
     "no channel parameters available",
     "ethtool: bad command line argument",
     "netlink error: ",
     "Cannot get ",
+    "sysctl: unknown oid ",
+    // NetBSD: "second level name isr in net.isr is invalid".
+    "sysctl: second level name ",
 ];
 
 /// Characters of a line that can be an error; a longer one is prose.

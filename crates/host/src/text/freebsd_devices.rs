@@ -1,0 +1,235 @@
+//! FreeBSD's `dev.*`: what a network driver says about a device, its queues and its losses.
+//!
+//! Names of queues and counters are those of the drivers' `*_add_hw_stats` and the like in `sys/dev`:
+//!
+//! * igb up to 11, ix: `queue0.rx_packets`, `queue0.rx_bytes`; ix `queue0.rx_discarded`
+//! * igb, em, igc on iflib (12 and later): `queue_rx_0.*` and `iflib.rxq0.*`, without counts of frames
+//! * ixl: `pf.que0.rx_packets` (drivers before iflib), `pf.rxq00.packets`; iavf: `vsi.rxq00.packets`
+//! * mlx5en: `rxstat0.packets`; vtnet: `rxq0.ipackets`, `rxq0.iqdrops`; ena: `queue0.rx_ring.count`
+//! * e1000 `mac_stats.missed_packets`, `mac_stats.recv_no_buff`, `mac_stats.recv_oversize`; ix
+//!   `mac_stats.rx_missed_packets`, `mac_stats.recv_oversized`; ixl `pf.rx_discards`, `pf.mac.rx_oversized`; bge
+//!   `stats.NoMoreRxBDs`, `stats.rx.FramesTooLong`; mlx5en `vstats.rx_out_of_buffer`
+
+use super::{freebsd_nics, pciconf, sysctl_machine};
+use crate::{Counter, Fact, Interface, Kind, Quote, Snapshot, System};
+use std::collections::BTreeMap;
+
+/// Counters of frames lost for want of a buffer, by the last part of their names.
+const OVERFLOW: [&str; 7] = [
+    "missed_packets",
+    "recv_no_buff",
+    "rx_missed_packets",
+    "rx_overruns",
+    "rx_out_of_buffer",
+    "rx_discards",
+    "NoMoreRxBDs",
+];
+
+/// Counters of frames dropped as too long.
+const TOO_LONG: [&str; 4] = ["recv_oversize", "recv_oversized", "rx_oversized", "FramesTooLong"];
+
+/// Notes what a setting `dev.igb.0.…` tells about the interface `igb0`.
+pub(super) fn note(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapshot) {
+    let mut parts = name.splitn(4, '.');
+    let (Some("dev"), Some(driver), Some(unit), Some(rest)) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return;
+    };
+    let is_unit = !unit.is_empty() && unit.len() <= 4 && unit.bytes().all(|c| c.is_ascii_digit());
+    if !is_unit || !freebsd_nics::is_driver(driver) {
+        return;
+    }
+    sysctl_machine::infer(snapshot, System::FreeBsd, quote);
+    let Some(interface) = snapshot.interface_mut(&format!("{driver}{unit}"), quote) else { return };
+    interface.kind.get_or_insert_with(|| Fact::new(Kind::Device, quote.clone()));
+    interface.driver.get_or_insert_with(|| Fact::new(driver.to_owned(), quote.clone()));
+    if rest.starts_with('%') {
+        identity(interface, rest, value, quote);
+    } else if let Some(place) = Place::of(rest) {
+        snapshot.omitted += u64::from(!at_queue(interface, &place, value, quote));
+    } else {
+        total(interface, rest, value, quote);
+    }
+}
+
+fn identity(interface: &mut Interface, rest: &str, value: &str, quote: &Quote) {
+    let fact = |text: &str| Fact::new(text.to_owned(), quote.clone());
+    match rest {
+        "%desc" if !value.is_empty() => {
+            interface.model.get_or_insert_with(|| fact(value));
+        }
+        "%pnpinfo" => {
+            if let Some(ids) = pciconf::ids(value) {
+                interface.pci.get_or_insert_with(|| fact(&ids));
+            }
+        }
+        "%location" => {
+            if let Some(bus) = value.split_whitespace().find_map(|word| word.strip_prefix("dbsf=")) {
+                interface.bus.get_or_insert_with(|| fact(bus));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A name below a receive queue.
+struct Place<'a> {
+    queue: u32,
+    /// The names there are of received frames alone (`rxq0.packets`), not of both directions.
+    is_rx: bool,
+    leaf: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn of(rest: &'a str) -> Option<Place<'a>> {
+        let mut before = rest.split('.');
+        // The queue is the first part, or the second below `iflib`, `pf` or `vsi`.
+        for depth in 0..2 {
+            let part = before.next()?;
+            let found =
+                [("queue_rx_", true), ("rxstat", true), ("rxq", true), ("queue", false), ("que", false)]
+                    .into_iter()
+                    .find_map(|(prefix, is_rx)| {
+                        let number = part.strip_prefix(prefix)?;
+                        let is_number =
+                            (1..=4).contains(&number.len()) && number.bytes().all(|c| c.is_ascii_digit());
+                        Some((number.parse().ok().filter(|_| is_number)?, is_rx))
+                    });
+            if let Some((queue, is_rx)) = found {
+                let at: usize = rest.split('.').take(depth + 1).map(|part| part.len() + 1).sum();
+                return Some(Place { queue, is_rx, leaf: rest.get(at..)? });
+            }
+        }
+        None
+    }
+}
+
+/// Whether there was room for the queue.
+fn at_queue(interface: &mut Interface, place: &Place<'_>, value: &str, quote: &Quote) -> bool {
+    // `queue0` may be one of the transmit side alone.
+    if !place.is_rx && !place.leaf.starts_with("rx") {
+        return true;
+    }
+    if !interface.queues.contains_key(&place.queue) && interface.queues.len() >= Snapshot::QUEUES {
+        return false;
+    }
+    let queue = interface.queues.entry(place.queue).or_default();
+    let Ok(value) = value.parse() else { return true };
+    let slot = match (place.leaf, place.is_rx) {
+        ("rx_packets" | "rx_ring.count", _) | ("packets" | "ipackets", true) => &mut queue.packets,
+        ("rx_bytes" | "rx_ring.bytes", _) | ("bytes" | "ibytes", true) => &mut queue.bytes,
+        ("rx_discarded", _) | ("iqdrops", true) => &mut queue.drops,
+        _ => return true,
+    };
+    Counter::note(slot, value, quote.clone());
+    true
+}
+
+fn total(interface: &mut Interface, rest: &str, value: &str, quote: &Quote) {
+    let leaf = rest.rsplit('.').next().unwrap_or(rest);
+    let Ok(value) = value.parse() else { return };
+    let names = if OVERFLOW.contains(&leaf) {
+        &mut interface.totals.overflow
+    } else if TOO_LONG.contains(&leaf) {
+        &mut interface.totals.too_long
+    } else {
+        return;
+    };
+    count(names, rest, value, quote);
+}
+
+fn count(names: &mut BTreeMap<String, Counter>, name: &str, value: u64, quote: &Quote) {
+    let has_room = names.len() < Snapshot::LINES;
+    match names.get_mut(name) {
+        Some(counter) => counter.again(value, quote.clone()),
+        None if has_room => {
+            names.insert(name.to_owned(), Counter::new(value, quote.clone()));
+        }
+        None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Delta, Interface, System};
+
+    fn interface(text: &str, name: &str) -> Interface {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        let snapshot = reader.finish();
+        assert_eq!(snapshot.system.as_ref().map(|system| system.value), Some(System::FreeBsd));
+        snapshot.interface(name).cloned().expect(name)
+    }
+
+    // FreeBSD 11, sys/dev/e1000/if_igb.c; written for this test.
+    const IGB: &str = "\
+dev.igb.0.mac_stats.recv_oversize: 3
+dev.igb.0.mac_stats.recv_no_buff: 5
+dev.igb.0.mac_stats.missed_packets: 4294967301
+dev.igb.0.queue1.rx_bytes: 0
+dev.igb.0.queue1.rx_packets: 0
+dev.igb.0.queue1.tx_packets: 9
+dev.igb.0.queue0.rx_bytes: 999999999999
+dev.igb.0.queue0.rx_packets: 8589934592
+dev.igb.0.%pnpinfo: vendor=0x8086 device=0x1533 subvendor=0x8086 subdevice=0x1533 class=0x020000
+dev.igb.0.%location: slot=0 function=0 dbsf=pci0:1:0:0
+dev.igb.0.%driver: igb
+dev.igb.0.%desc: Intel(R) PRO/1000 Network Connection, Version - 2.5.3-k
+dev.igb.%parent:
+";
+
+    #[test]
+    fn igb_queues_losses_and_identity() {
+        let igb = interface(IGB, "igb0");
+        let packets: Vec<u64> =
+            igb.queues.values().map(|one| one.packets.as_ref().expect("counted").value()).collect();
+        assert_eq!(packets, [8_589_934_592, 0]);
+        assert_eq!(igb.queues[&0].bytes.as_ref().map(|n| n.value()), Some(999_999_999_999));
+        assert_eq!(igb.totals.overflow["mac_stats.missed_packets"].value(), 4_294_967_301);
+        assert_eq!(igb.totals.overflow["mac_stats.recv_no_buff"].value(), 5);
+        assert_eq!(igb.totals.too_long["mac_stats.recv_oversize"].value(), 3);
+        assert_eq!(igb.pci.map(|pci| pci.value).as_deref(), Some("8086:1533"));
+        assert_eq!(igb.bus.map(|bus| bus.value).as_deref(), Some("pci0:1:0:0"));
+        assert_eq!(igb.driver.map(|driver| driver.value).as_deref(), Some("igb"));
+        assert!(igb.model.is_some_and(|model| model.value.contains("PRO/1000")));
+    }
+
+    #[test]
+    fn names_of_other_drivers() {
+        for (text, name, queue, packets) in [
+            ("dev.ix.0.queue3.rx_packets: 12\n", "ix0", 3, Some(12)),
+            ("dev.ixl.1.pf.rxq02.packets: 13\n", "ixl1", 2, Some(13)),
+            ("dev.ixl.1.pf.que2.rx_packets: 13\n", "ixl1", 2, Some(13)),
+            ("dev.mce.0.rxstat7.packets: 14\n", "mce0", 7, Some(14)),
+            ("dev.vtnet.0.rxq0.ipackets: 15\n", "vtnet0", 0, Some(15)),
+            ("dev.ena.0.queue1.rx_ring.count: 16\n", "ena0", 1, Some(16)),
+            // Drivers on iflib count no frames by queue.
+            ("dev.igb.0.queue_rx_1.rxd_head: 17\n", "igb0", 1, None),
+            ("dev.igc.0.iflib.rxq1.rxq_fl0.pidx: 18\n", "igc0", 1, None),
+        ] {
+            let interface = interface(text, name);
+            assert_eq!(interface.queues.len(), 1, "{text}");
+            let counted = interface.queues[&queue].packets.as_ref().map(|n| n.value());
+            assert_eq!(counted, packets, "{text}");
+        }
+        for text in [
+            "dev.igb.0.queue0.tx_packets: 1\n",
+            "dev.igb.0.queue_tx_0.txd_head: 1\n",
+            "dev.igb.0.iflib.txq0.cpu: 1\n",
+        ] {
+            assert!(interface(text, "igb0").queues.is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn two_samples_and_an_unknown_device() {
+        let later = IGB.replace("queue0.rx_packets: 8589934592", "queue0.rx_packets: 8589934692");
+        let igb = interface(&format!("{IGB}\n{later}"), "igb0");
+        assert_eq!(igb.queues[&0].packets.as_ref().map(|n| n.delta()), Some(Delta::Counted(100)));
+        let mut reader = Reader::new();
+        reader.read("paste", "dev.cpu.0.queue0.rx_packets: 1\n".as_bytes()).expect("memory");
+        assert!(reader.finish().interfaces.is_empty());
+    }
+}

@@ -1,0 +1,400 @@
+//! `ifconfig` of FreeBSD and NetBSD, and what net-tools' on Linux has in common with them.
+//!
+//! An interface begins with a line `igb0: flags=8843<UP,…> metric 0 mtu 1500` (FreeBSD), `wm0: flags=0x8843<UP,…>
+//! mtu 1500` (NetBSD) or `eth0: flags=4163<UP,…>  mtu 1500` (Linux). Lines beneath it say more (`sbin/ifconfig`:
+//! `ifmedia.c`, `ifvlan.c`, `ifbridge.c`, `iflagg.c`).
+
+use super::command::is_interface;
+use super::{Fate, Line, Section, Tool, freebsd_nics, sysctl_machine};
+use crate::{Fact, Feature, Interface, Kind, Observed, Quote, Snapshot, System};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "ifconfig",
+    command: |command| command.program == "ifconfig",
+    heading: |line| Header::parse(line).is_some(),
+    open: |_| Box::new(Listing { interface: None }),
+};
+
+/// First words of the lines beneath an interface.
+const BENEATH: [&str; 40] = [
+    "options",
+    "ether",
+    "inet",
+    "inet6",
+    "media",
+    "status",
+    "nd6",
+    "groups",
+    "vlan",
+    "member",
+    "laggport",
+    "laggproto",
+    "laggoptions",
+    "hwaddr",
+    "address",
+    "capabilities",
+    "enabled",
+    "ec_capabilities",
+    "ec_enabled",
+    "linkstr",
+    "description",
+    "supported",
+    "id",
+    "maxage",
+    "root",
+    "tunnel",
+    "Opened",
+    "ifmaxaddr",
+    "carp",
+    "plugged",
+    "lladdr",
+    "priority",
+    "index",
+    "vendor",
+    "RX",
+    "TX",
+    "loop",
+    "nd",
+    "port",
+    "ppp",
+];
+
+/// The line that an interface begins with.
+struct Header<'a> {
+    name: &'a str,
+    flags: &'a str,
+    mtu: Option<u32>,
+    system: Option<System>,
+}
+
+impl<'a> Header<'a> {
+    fn parse(line: &'a str) -> Option<Header<'a>> {
+        let (name, rest) = line.split_once(": flags=")?;
+        let (number, rest) = rest.split_once('<')?;
+        let (flags, rest) = rest.split_once('>')?;
+        let is_flags = is_interface(name) && number.len() <= 10;
+        if !is_flags || !number.bytes().all(|c| c.is_ascii_hexdigit() || c == b'x') {
+            return None;
+        }
+        let mut words = rest.split_whitespace();
+        let mtu = words.find(|word| *word == "mtu").and_then(|_| words.next()?.parse().ok());
+        let system = if number.starts_with("0x") {
+            Some(System::NetBsd)
+        } else if rest.starts_with(" metric ") {
+            Some(System::FreeBsd)
+        } else if rest.starts_with("  mtu ") {
+            Some(System::Linux)
+        } else {
+            None
+        };
+        Some(Header { name, flags, mtu, system })
+    }
+}
+
+struct Listing {
+    interface: Option<String>,
+}
+
+impl Section for Listing {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        let quote = line.quote();
+        if let Some(header) = Header::parse(text) {
+            self.interface = Some(header.name.to_owned());
+            begin(&header, &quote, snapshot);
+            return Fate::Taken;
+        }
+        if text.is_empty() {
+            return Fate::Skipped;
+        }
+        let Some(name) = self.interface.clone() else { return Fate::Over };
+        let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        if !BENEATH.contains(&word) {
+            return Fate::Over;
+        }
+        beneath(&name, word, rest, &quote, snapshot);
+        Fate::Taken
+    }
+}
+
+fn begin(header: &Header<'_>, quote: &Quote, snapshot: &mut Snapshot) {
+    if let Some(system) = header.system {
+        sysctl_machine::infer(snapshot, system, quote);
+    }
+    let Some(interface) = snapshot.interface_mut(header.name, quote) else { return };
+    let up = header.flags.split(',').any(|flag| flag == "UP");
+    Observed::note(&mut interface.up, Fact::new(up, quote.clone()));
+    if let Some(mtu) = header.mtu {
+        Observed::note(&mut interface.mtu, Fact::new(mtu, quote.clone()));
+    }
+    if interface.kind.is_none()
+        && header.system != Some(System::Linux)
+        && let Some(kind) = kind_by_name(header.name)
+    {
+        interface.kind = Some(Fact::new(kind, quote.clone()));
+    }
+    if interface.driver.is_none()
+        && let Some(driver) = freebsd_nics::driver(header.name)
+    {
+        interface.driver = Some(Fact::new(driver.to_owned(), quote.clone()));
+    }
+}
+
+/// What the name of a BSD interface says; a VLAN device may have any name, and its own line says so.
+fn kind_by_name(name: &str) -> Option<Kind> {
+    let base = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let other = || Some(Kind::Other(base.to_owned()));
+    match base {
+        _ if base.len() == name.len() => None,
+        // ng is what mpd5 makes; NetBSD's kernel calls its own pppoe.
+        "ppp" | "pppoe" | "ng" => Some(Kind::Ppp),
+        "bridge" => Some(Kind::Bridge { filtering: None, tpid: None }),
+        "epair" => Some(Kind::Veth),
+        "lo" | "lagg" | "tun" | "tap" | "wg" | "gif" | "gre" | "enc" | "pflog" | "pfsync" | "agr" => other(),
+        _ => freebsd_nics::driver(name).map(|_| Kind::Device),
+    }
+}
+
+fn beneath(name: &str, word: &str, rest: &str, quote: &Quote, snapshot: &mut Snapshot) {
+    match word {
+        "member" | "laggport" => master(name, rest, quote, snapshot),
+        "vlan" => vlan(name, rest, quote, snapshot),
+        _ => {
+            let Some(interface) = snapshot.interface_mut(name, quote) else { return };
+            match word {
+                "media" => media(interface, rest, quote),
+                "status" => status(interface, rest, quote),
+                "options" | "enabled" => options(interface, word, rest, quote),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// `: igb1 flags=143<LEARNING,…>` beneath a bridge or lagg.
+fn master(name: &str, rest: &str, quote: &Quote, snapshot: &mut Snapshot) {
+    let member = rest.trim_start_matches(':').split_whitespace().next().filter(|word| is_interface(word));
+    let Some(member) = member else { return };
+    if let Some(interface) = snapshot.interface_mut(member, quote) {
+        interface.master = Some(Fact::new(name.to_owned(), quote.clone()));
+    }
+}
+
+/// `: 35 vlanproto: 802.1q vlanpcp: 0 parent interface: igb0`; NetBSD `: 35 parent: wm0`.
+fn vlan(name: &str, rest: &str, quote: &Quote, snapshot: &mut Snapshot) {
+    let after = |label: &str| rest.split_once(label)?.1.split_whitespace().next();
+    let id = rest.trim_start_matches(':').split_whitespace().next().and_then(|id| id.parse().ok());
+    let Some(id) = id.filter(|id| *id < 4096) else { return };
+    let parent = after("parent interface: ").or_else(|| after("parent: ")).filter(|word| is_interface(word));
+    let tpid = match after("vlanproto: ") {
+        Some("802.1q") => Some(0x8100),
+        Some("802.1ad") => Some(0x88a8),
+        _ => None,
+    };
+    // An id of 0 without a parent is a device that is not set up yet.
+    if id == 0 && parent.is_none() {
+        return;
+    }
+    let Some(interface) = snapshot.interface_mut(name, quote) else { return };
+    interface.kind = Some(Fact::new(Kind::Vlan { tpid, id: Some(id) }, quote.clone()));
+    if let Some(parent) = parent.filter(|parent| *parent != name) {
+        interface.parent = Some(Fact::new(parent.to_owned(), quote.clone()));
+    }
+}
+
+/// `: Ethernet autoselect (1000baseT <full-duplex>)`, NetBSD `(1000baseT full-duplex)`, fixed
+/// `: Ethernet 100baseTX <full-duplex>`. What is in parentheses is what was negotiated.
+fn media(interface: &mut Interface, rest: &str, quote: &Quote) {
+    let active = rest.rsplit_once('(').map_or(rest, |(_, active)| active);
+    let words = || active.split([' ', ',', '<', '>', '(', ')', '\t']).filter(|word| !word.is_empty());
+    let Some(speed) = words().find_map(speed) else { return };
+    Observed::note(&mut interface.link.speed, Fact::new(speed, quote.clone()));
+    let duplex = words().find_map(|word| match word {
+        "full-duplex" => Some(true),
+        "half-duplex" => Some(false),
+        _ => None,
+    });
+    if let Some(full) = duplex {
+        Observed::note(&mut interface.link.full_duplex, Fact::new(full, quote.clone()));
+    }
+}
+
+/// Mbit/s of `100baseTX`, `1000baseT`, `2500Base-T`, `10Gbase-SR`.
+fn speed(word: &str) -> Option<u32> {
+    let digits = word.find(|c: char| !c.is_ascii_digit())?;
+    let (number, rest) = word.split_at(digits);
+    let number: u32 = number.parse().ok()?;
+    let (scale, rest) = match rest.strip_prefix('G') {
+        Some(rest) => (1000, rest),
+        None => (1, rest),
+    };
+    let base = rest.get(..4)?;
+    base.eq_ignore_ascii_case("base").then(|| number.checked_mul(scale)).flatten()
+}
+
+fn status(interface: &mut Interface, rest: &str, quote: &Quote) {
+    let up = match rest.trim_start_matches(':').trim() {
+        "active" | "associated" => true,
+        "no carrier" | "no network" => false,
+        _ => return,
+    };
+    Observed::note(&mut interface.link.up, Fact::new(up, quote.clone()));
+}
+
+/// Capabilities that are on, and the features by ethtool's names that they are.
+const FEATURES: [(&str, &[&str]); 6] = [
+    ("rx-checksumming", &["RXCSUM", "IP4CSUM_Rx", "TCP4CSUM_Rx"]),
+    ("tx-checksumming", &["TXCSUM", "TCP4CSUM_Tx"]),
+    ("tcp-segmentation-offload", &["TSO4", "TSO6"]),
+    ("large-receive-offload", &["LRO"]),
+    ("rx-vlan-offload", &["VLAN_HWTAGGING"]),
+    ("rx-vlan-filter", &["VLAN_HWFILTER"]),
+];
+
+/// FreeBSD `options=4e527bb<RXCSUM,TXCSUM,VLAN_MTU,…>`, NetBSD `enabled=7ff80<TSO4,…>`: what is not listed is off.
+fn options(interface: &mut Interface, word: &str, rest: &str, quote: &Quote) {
+    // A truncated list would make features look off.
+    let Some(list) = rest.split_once('<').and_then(|(_, list)| list.strip_suffix('>')) else { return };
+    for (feature, names) in FEATURES {
+        // NetBSD has VLAN capabilities on a line of their own, and no LRO.
+        if word == "enabled" && (feature.contains("vlan") || feature.starts_with("large")) {
+            continue;
+        }
+        let on = list.split(',').any(|one| names.contains(&one));
+        let fact = Fact::new(Feature { on, fixed: false }, quote.clone());
+        match interface.features.get_mut(feature) {
+            Some(observed) => observed.again(fact),
+            None => {
+                interface.features.insert(feature.to_owned(), Observed::once(fact));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Kind, Snapshot, System};
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    // FreeBSD 13 and 14, sbin/ifconfig; written for this test.
+    const FREEBSD: &str = "\
+igb0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1508
+\toptions=4e427bb<RXCSUM,TXCSUM,VLAN_MTU,VLAN_HWTAGGING,JUMBO_MTU,VLAN_HWCSUM,TSO4,TSO6,LRO,WOL_MAGIC>
+\tether 00:00:5e:00:53:01
+\tmedia: Ethernet autoselect (100baseTX <full-duplex>)
+\tstatus: active
+\tnd6 options=29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>
+igb1: flags=8802<BROADCAST,SIMPLEX,MULTICAST> metric 0 mtu 1500
+\toptions=48020b8<VLAN_MTU,JUMBO_MTU>
+\tmedia: Ethernet autoselect
+\tstatus: no carrier
+wan: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1500
+\tgroups: vlan
+\tvlan: 35 vlanproto: 802.1q vlanpcp: 0 parent interface: igb0
+\tmedia: Ethernet autoselect (1000baseT <full-duplex>)
+vlan1: flags=8002<BROADCAST,MULTICAST> metric 0 mtu 1500
+\tvlan: 0 vlanproto: 0x0000 vlanpcp: 0 parent interface: <none>
+ng0: flags=88d1<UP,POINTOPOINT,RUNNING,NOARP,SIMPLEX,MULTICAST> metric 0 mtu 1492
+\tinet 192.0.2.1 --> 192.0.2.2 netmask 0xffffffff
+bridge0: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1500
+\tid 00:00:00:00:00:00 priority 32768 hellotime 2 fwddelay 15
+\tmember: igb1 flags=143<LEARNING,DISCOVER,AUTOEDGE,AUTOPTP>
+\t        ifmaxaddr 0 port 2 priority 128 path cost 2000000
+";
+
+    #[test]
+    fn links_flags_and_features() {
+        for text in [FREEBSD.to_owned(), format!("root@r:~ # ifconfig\n{FREEBSD}"), FREEBSD.replace('\t', "")]
+        {
+            let snapshot = read(&text);
+            assert_eq!(snapshot.interfaces.len(), 6);
+            assert_eq!(snapshot.system.as_ref().map(|system| system.value), Some(System::FreeBsd));
+            let igb = snapshot.interface("igb0").expect("igb0");
+            assert_eq!(igb.link.speed.as_ref().map(|speed| *speed.get()), Some(100));
+            assert_eq!(igb.link.full_duplex.as_ref().map(|full| *full.get()), Some(true));
+            assert_eq!(igb.link.up.as_ref().map(|up| *up.get()), Some(true));
+            assert_eq!(igb.mtu.as_ref().map(|mtu| *mtu.get()), Some(1508));
+            assert!(igb.features["rx-checksumming"].get().on && !igb.features["rx-vlan-filter"].get().on);
+            let idle = snapshot.interface("igb1").expect("igb1");
+            assert_eq!(idle.up.as_ref().map(|up| *up.get()), Some(false));
+            assert_eq!(idle.link.up.as_ref().map(|up| *up.get()), Some(false));
+            assert_eq!(idle.link.speed, None);
+            assert_eq!(idle.master.as_ref().map(|bridge| bridge.value.as_str()), Some("bridge0"));
+        }
+    }
+
+    #[test]
+    fn vlan_and_ppp_devices() {
+        let snapshot = read(FREEBSD);
+        let wan = snapshot.interface("wan").expect("wan");
+        let vlan = Kind::Vlan { tpid: Some(0x8100), id: Some(35) };
+        assert_eq!(wan.kind.as_ref().map(|kind| &kind.value), Some(&vlan));
+        assert_eq!(snapshot.physical("wan"), "igb0");
+        let kind = |name: &str| {
+            snapshot.interface(name).and_then(|one| one.kind.as_ref().map(|kind| kind.value.clone()))
+        };
+        assert_eq!(kind("ng0"), Some(Kind::Ppp));
+        assert_eq!(kind("vlan1"), None);
+        assert_eq!(kind("igb0"), Some(Kind::Device));
+    }
+
+    #[test]
+    fn netbsd_and_linux() {
+        // NetBSD 9, sbin/ifconfig.
+        let text = "wm0: flags=0x8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> mtu 1500\n\
+                    \tcapabilities=7ff80<TSO4,IP4CSUM_Rx,IP4CSUM_Tx,TCP4CSUM_Rx,TCP4CSUM_Tx>\n\
+                    \tenabled=0\n\
+                    \taddress: 00:00:5e:00:53:04\n\
+                    \tmedia: Ethernet autoselect (1000baseT full-duplex,flowcontrol,rxpause,txpause)\n\
+                    \tstatus: active\n\
+                    vlan0: flags=0x8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> mtu 1496\n\
+                    \tvlan: 7 parent: wm0\n";
+        let snapshot = read(text);
+        assert_eq!(snapshot.system.as_ref().map(|system| system.value), Some(System::NetBsd));
+        let wm = snapshot.interface("wm0").expect("wm0");
+        assert_eq!(wm.link.speed.as_ref().map(|speed| *speed.get()), Some(1000));
+        assert_eq!(wm.link.full_duplex.as_ref().map(|full| *full.get()), Some(true));
+        assert_eq!(snapshot.physical("vlan0"), "wm0");
+        // net-tools 2.10.
+        let linux = read(
+            "eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500\n        ether 00:00:5e:00:53:05\n",
+        );
+        assert_eq!(linux.system.map(|system| system.value), Some(System::Linux));
+    }
+
+    #[test]
+    fn speeds() {
+        for (word, expected) in [
+            ("10baseT/UTP", Some(10)),
+            ("2500Base-T", Some(2500)),
+            ("10Gbase-SR", Some(10_000)),
+            ("100GBase-SR4", Some(100_000)),
+            ("4294967295Gbase-X", None),
+            ("autoselect", None),
+            ("1000", None),
+            ("10ééé", None),
+        ] {
+            assert_eq!(super::speed(word), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_was_cut_turns_nothing_off() {
+        for end in 0..FREEBSD.len() {
+            let snapshot = read(&FREEBSD[..end]);
+            let igb = snapshot.interface("igb0");
+            let feature = igb.and_then(|igb| igb.features.get("rx-checksumming"));
+            assert!(feature.is_none_or(|feature| feature.get().on), "{end}");
+            if FREEBSD[..end].ends_with('\n') {
+                assert!(snapshot.interfaces.len() <= 6);
+            }
+        }
+    }
+}

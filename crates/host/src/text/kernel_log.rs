@@ -1,0 +1,316 @@
+//! Lines of the kernel log (`dmesg`, `/var/log/messages`), which stand anywhere in a text.
+//!
+//! Every line that no tool's output claims comes by here, so one search for all phrases at once decides whether it
+//! is looked at more closely. A phrase counts only where a message has it: behind the colon of a driver, a device or
+//! an interface.
+//!
+//! Linux: `drivers/net/ethernet/intel/{igb,ixgbe,e1000e,igc}` (checksum, hang, reset, link),
+//! `net/sched/sch_generic.c` (`dev_watchdog`), `drivers/net/phy/phy.c` (`phy_print_status`), tg3, bnx2x, r8169,
+//! mlx5. FreeBSD: `sys/net/if.c` (`do_link_state_change`), `watchdog timeout` of the drivers and of iflib. NetBSD:
+//! `device timeout` of wm, `failed on len %d?` of bge. syslogd: `last message repeated N times`.
+
+use super::Line;
+use super::command::is_interface;
+use crate::{LogLine, LogTopic, Snapshot};
+use aho_corasick::{AhoCorasick, MatchKind};
+use std::sync::OnceLock;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Message {
+    Topic(LogTopic),
+    Repeated,
+}
+
+const PHRASES: [(&str, Message); 27] = [
+    ("partial checksum but proto=", Message::Topic(LogTopic::PartialChecksum)),
+    ("failed on len ", Message::Topic(LogTopic::FailedLength)),
+    ("NETDEV WATCHDOG: ", Message::Topic(LogTopic::Reset)),
+    ("Detected Tx Unit Hang", Message::Topic(LogTopic::Reset)),
+    ("Detected Hardware Unit Hang", Message::Topic(LogTopic::Reset)),
+    ("Reset adapter", Message::Topic(LogTopic::Reset)),
+    ("Resetting adapter", Message::Topic(LogTopic::Reset)),
+    ("watchdog timeout", Message::Topic(LogTopic::Reset)),
+    ("Watchdog timeout", Message::Topic(LogTopic::Reset)),
+    ("device timeout (txfree ", Message::Topic(LogTopic::Reset)),
+    ("transmit timed out", Message::Topic(LogTopic::Reset)),
+    ("TX timeout detected", Message::Topic(LogTopic::Reset)),
+    ("NIC Link is Up", Message::Topic(LogTopic::LinkUp)),
+    ("NIC Link is up", Message::Topic(LogTopic::LinkUp)),
+    ("NIC Copper Link is Up", Message::Topic(LogTopic::LinkUp)),
+    ("Link is Up", Message::Topic(LogTopic::LinkUp)),
+    ("Link is up", Message::Topic(LogTopic::LinkUp)),
+    ("Link up", Message::Topic(LogTopic::LinkUp)),
+    ("link up", Message::Topic(LogTopic::LinkUp)),
+    ("link state changed to UP", Message::Topic(LogTopic::LinkUp)),
+    ("NIC Link is Down", Message::Topic(LogTopic::LinkDown)),
+    ("Link is Down", Message::Topic(LogTopic::LinkDown)),
+    ("Link is down", Message::Topic(LogTopic::LinkDown)),
+    ("Link down", Message::Topic(LogTopic::LinkDown)),
+    ("link down", Message::Topic(LogTopic::LinkDown)),
+    ("link state changed to DOWN", Message::Topic(LogTopic::LinkDown)),
+    ("message repeated ", Message::Repeated),
+];
+
+fn phrases() -> Option<&'static AhoCorasick> {
+    static PHRASES_FOUND: OnceLock<Option<AhoCorasick>> = OnceLock::new();
+    let built = PHRASES_FOUND.get_or_init(|| {
+        let phrases = PHRASES.iter().map(|(phrase, _)| phrase);
+        AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(phrases).ok()
+    });
+    built.as_ref()
+}
+
+/// What the log said so far that later lines refer to.
+#[derive(Default)]
+pub(super) struct KernelLog {
+    /// The place of the message before, if it is one that matters.
+    last: Option<usize>,
+}
+
+impl KernelLog {
+    /// Forgets the message before: another text begins, or output of a tool stands between.
+    pub fn forget(&mut self) {
+        self.last = None;
+    }
+
+    /// Notes the line if it is a message that matters.
+    pub fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) {
+        let found = phrases().and_then(|phrases| phrases.find(line.text));
+        let message = found.and_then(|found| {
+            let (_, message) = PHRASES.get(found.pattern().as_usize())?;
+            Some((*message, line.text.get(..found.start())?, line.text.get(found.end()..)?))
+        });
+        match message {
+            Some((Message::Repeated, before, after)) => self.repeated(before, after, snapshot),
+            Some((Message::Topic(topic), before, after)) => self.topic(topic, before, after, line, snapshot),
+            // Mail programs put empty lines between those of a log.
+            None if line.trimmed().is_empty() => {}
+            None => self.last = None,
+        }
+    }
+
+    /// `last message repeated 719 times`; FreeBSD and rsyslog `message repeated 3 times: [ …]`.
+    fn repeated(&mut self, before: &str, after: &str, snapshot: &mut Snapshot) {
+        let is_said_by_syslogd = before.trim_end().ends_with("last") || after.contains("times: [");
+        let times = after.split(' ').next().and_then(|times| times.parse::<u64>().ok());
+        let Some(times) = times.filter(|_| is_said_by_syslogd && after.contains(" time")) else { return };
+        if let Some(log) = self.last.and_then(|place| snapshot.log.get_mut(place)) {
+            log.times = log.times.saturating_add(times);
+        }
+    }
+
+    fn topic(
+        &mut self,
+        topic: LogTopic,
+        before: &str,
+        after: &str,
+        line: &Line<'_>,
+        snapshot: &mut Snapshot,
+    ) {
+        self.last = None;
+        let interface = match origin(before, after, line.text.contains("NETDEV WATCHDOG: ")) {
+            Origin::Message(interface) => interface,
+            Origin::Prose => return,
+        };
+        let is_it = |log: &LogLine| log.topic == topic && log.interface.as_deref() == interface;
+        match snapshot.log.iter().position(is_it) {
+            Some(place) => {
+                if let Some(log) = snapshot.log.get_mut(place) {
+                    log.times = log.times.saturating_add(1);
+                }
+                self.last = Some(place);
+            }
+            None if snapshot.log.len() >= Snapshot::LINES => snapshot.omitted += 1,
+            None => {
+                self.last = Some(snapshot.log.len());
+                let interface = interface.map(str::to_owned);
+                snapshot.log.push(LogLine { topic, interface, times: 1, quote: line.quote() });
+            }
+        }
+    }
+}
+
+/// Who says it.
+#[derive(Debug, PartialEq, Eq)]
+enum Origin<'a> {
+    /// A driver, about this interface where it says so.
+    Message(Option<&'a str>),
+    /// A person.
+    Prose,
+}
+
+/// Who says what stands between `before` and `after`. `netdev_printk` of Linux writes `driver bus-address
+/// interface: `, before 3.x and for a device without an interface `driver bus-address: `, some drivers
+/// `driver: interface `; the BSDs `interface: `.
+fn origin<'a>(before: &'a str, after: &'a str, is_watchdog: bool) -> Origin<'a> {
+    let before = before.trim_end();
+    // Of the watchdog, `eth0 (r8169): transmit queue 0 timed out` follows; `CPU: 1: …` where the name came before.
+    if is_watchdog && !before.ends_with("WATCHDOG:") {
+        let named = after.split_whitespace().next().map(|word| word.trim_end_matches(':'));
+        let named = named.filter(|word| is_interface(word) && *word != "CPU");
+        if named.is_some() || before.is_empty() {
+            return Origin::Message(named);
+        }
+    }
+    let mut words = before.rsplit(char::is_whitespace).filter(|word| !word.is_empty());
+    let Some(word) = words.next() else { return Origin::Prose };
+    let previous = words.next().unwrap_or_default();
+    let (name, is_marked) = match word.strip_suffix(':') {
+        Some(name) => (name, true),
+        None => (word, false),
+    };
+    if !is_marked && !previous.ends_with(':') {
+        return Origin::Prose;
+    }
+    // FreeBSD's console writes the level before the name: `<6>igb0:`.
+    let name = name.rsplit('>').next().unwrap_or(name);
+    let has_digit = name.bytes().any(|c| c.is_ascii_digit());
+    let is_named = is_interface(name) && (has_digit || is_bus_address(previous.trim_end_matches(':')));
+    if is_named && !is_driver(name) {
+        return Origin::Message(Some(name));
+    }
+    if is_marked { Origin::Message(None) } else { Origin::Prose }
+}
+
+/// `0000:01:00.0`, `1e100000.ethernet`, `mdio-bus:1f`.
+fn is_bus_address(word: &str) -> bool {
+    word.contains([':', '.']) && word.bytes().any(|c| c.is_ascii_digit())
+}
+
+/// Drivers of Linux with a digit in their names, which look like interfaces.
+fn is_driver(name: &str) -> bool {
+    matches!(
+        name,
+        "e1000"
+            | "e1000e"
+            | "tg3"
+            | "bnx2"
+            | "bnx2x"
+            | "r8169"
+            | "r8168"
+            | "r8125"
+            | "8139too"
+            | "mlx4_core"
+            | "mlx4_en"
+            | "mlx5_core"
+            | "be2net"
+            | "b44"
+            | "forcedeth0"
+            | "dpaa2"
+            | "sky2"
+            | "cxgb3"
+            | "cxgb4"
+            | "i40e"
+            | "vmxnet3"
+            | "atl1"
+            | "atl1c"
+            | "atl1e"
+            | "r8152"
+            | "ax88179_178a"
+            | "mt7530"
+            | "qede2"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{LogTopic, Snapshot};
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn log(text: &str) -> Vec<(LogTopic, Option<String>, u64)> {
+        read(text).log.into_iter().map(|log| (log.topic, log.interface, log.times)).collect()
+    }
+
+    #[test]
+    fn messages_of_many_drivers() {
+        use LogTopic::{FailedLength, LinkDown, LinkUp, PartialChecksum, Reset};
+        for (line, topic, interface) in [
+            (
+                "[   12.1] igb 0000:01:00.0 eth0: partial checksum but proto=81!",
+                PartialChecksum,
+                Some("eth0"),
+            ),
+            ("kernel: ixgbe 0000:03:00.0: partial checksum but proto=a888!", PartialChecksum, None),
+            ("igb: eth0 NIC Link is Up 1000 Mbps Full Duplex, Flow Control: RX", LinkUp, Some("eth0")),
+            (
+                "[  5.0] igb 0000:01:00.0 enp1s0: igb: enp1s0 NIC Link is Up 100 Mbps Full Duplex",
+                LinkUp,
+                Some("enp1s0"),
+            ),
+            ("e1000e 0000:00:19.0 eno1: NIC Link is Down", LinkDown, Some("eno1")),
+            ("r8169 0000:02:00.0 eth0: Link is Up - 1Gbps/Full - flow control rx/tx", LinkUp, Some("eth0")),
+            ("r8169 0000:02:00.0: eth0: link up", LinkUp, Some("eth0")),
+            ("tg3 0000:02:00.0: eth1: Link is up at 1000 Mbps, full duplex", LinkUp, Some("eth1")),
+            ("bnx2 0000:01:00.0: eth0: NIC Copper Link is Up, 1000 Mbps full duplex", LinkUp, Some("eth0")),
+            ("mlx5_core 0000:3b:00.0 ens1f0: Link down", LinkDown, Some("ens1f0")),
+            ("mt7530 mdio-bus:1f wan: Link is Up - 1Gbps/Full - flow control off", LinkUp, Some("wan")),
+            ("NETDEV WATCHDOG: eth0 (r8169): transmit queue 0 timed out", Reset, Some("eth0")),
+            ("Jan  1 kernel: [ 9.1] NETDEV WATCHDOG: enp2s0: transmit timed out", Reset, Some("enp2s0")),
+            (
+                "r8169 0000:02:00.0 eth0: NETDEV WATCHDOG: CPU: 1: transmit queue 0 timed out 5376 ms",
+                Reset,
+                Some("eth0"),
+            ),
+            ("igb 0000:01:00.0: Detected Tx Unit Hang", Reset, None),
+            ("e1000e 0000:00:1f.6 eno1: Detected Hardware Unit Hang:", Reset, Some("eno1")),
+            ("e1000e 0000:00:1f.6 eno1: Reset adapter unexpectedly", Reset, Some("eno1")),
+            ("igb0: Watchdog timeout -- resetting", Reset, Some("igb0")),
+            ("<6>igb0: link state changed to UP", LinkUp, Some("igb0")),
+            ("Nov 30 19:54:18 r kernel: igb0.35: link state changed to DOWN", LinkDown, Some("igb0.35")),
+            ("re0: watchdog timeout", Reset, Some("re0")),
+            ("wm0: device timeout (txfree 4032 txsfree 31 txnext 64)", Reset, Some("wm0")),
+            ("Nov 30 19:54:18 r2 /netbsd: bge: failed on len 52?", FailedLength, None),
+        ] {
+            let expected = [(topic, interface.map(str::to_owned), 1)];
+            assert_eq!(log(line), expected, "{line}");
+            assert_eq!(log(&format!("> > {line}\r\n")), expected, "quoted: {line}");
+            assert_eq!(log(&format!("# dmesg | tail\n{line}\n")), expected, "at a prompt: {line}");
+        }
+    }
+
+    #[test]
+    fn repetitions_add_to_the_message_before() {
+        // syslogd of NetBSD.
+        let text = "Nov 30 r2 /netbsd: bge: failed on len 52?\n\
+                    Nov 30 r2 last message repeated 10930 times\n\
+                    \n\
+                    Nov 30 r2 last message repeated 18446744073709551615 times\n\
+                    Nov 30 r2 /netbsd: ed on len 52?\n\
+                    Nov 30 r2 last message repeated 7 times\n\
+                    Nov 30 r2 /netbsd: bge: failed on len 52?\n\
+                    Nov 30 r2 sshd: hello\n\
+                    Nov 30 r2 last message repeated 9 times\n";
+        assert_eq!(log(text), [(LogTopic::FailedLength, None, u64::MAX)]);
+        let fewer = text.replace("18446744073709551615", "100");
+        assert_eq!(log(&fewer), [(LogTopic::FailedLength, None, 1 + 10_930 + 100 + 1)]);
+        assert_eq!(log("last message repeated 3 times\n"), []);
+    }
+
+    #[test]
+    fn one_line_a_topic_and_interface() {
+        let line = |name| format!("{name}: link state changed to UP\n");
+        let text = format!("{}{}{}", line("igb0"), line("igb1"), line("igb0"));
+        let up = |name: &str, times| (LogTopic::LinkUp, Some(name.to_owned()), times);
+        assert_eq!(log(&text), [up("igb0", 2), up("igb1", 1)]);
+        assert_eq!(read(&text).log[0].quote.line, 1);
+    }
+
+    #[test]
+    fn prose_is_no_message() {
+        for line in [
+            "I see a watchdog timeout now and then",
+            "messages like \"partial checksum but proto=\" mean that",
+            "the link up here is slow, link down is fast",
+            "failed on len 52?",
+            "Link is Up",
+        ] {
+            assert_eq!(log(line), [], "{line}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! `netstat -Q`: FreeBSD's netisr, which hands packets to its threads.
+//!
+//! Three tables, `Configuration`, `Protocols` and `Workstreams` (FreeBSD `usr.bin/netstat/netisr.c`). Columns are
+//! found by their titles, since 8.x has others than later releases.
+
+use super::{Fate, Line, Section, Tool};
+use crate::{Counter, Fact, Netisr, NetisrProtocol, Observed, Quote, Snapshot, System, Workstream};
+use std::collections::HashSet;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "netstat -Q",
+    command: |command| command.program == "netstat" && command.has_flag('Q'),
+    heading: |line| Table::titled(line).is_some(),
+    open: |_| Box::new(Tables { table: None, seen: HashSet::new() }),
+};
+
+enum Table {
+    Configuration,
+    Protocols(Vec<String>),
+    Workstreams(Vec<String>),
+}
+
+impl Table {
+    /// The table that these titles open.
+    fn titled(line: &str) -> Option<Table> {
+        let starts = |first: &str, second: &str| {
+            let mut words = line.split_whitespace();
+            line.starts_with(first) && words.next() == Some(first) && words.next() == Some(second)
+        };
+        let titles = || line.split_whitespace().map(str::to_owned).collect();
+        if starts("Setting", "Current") || starts("Setting", "Value") {
+            Some(Table::Configuration)
+        } else if starts("Name", "Proto") && line.contains("QLimit") {
+            Some(Table::Protocols(titles()))
+        } else if starts("WSID", "CPU") {
+            Some(Table::Workstreams(titles()))
+        } else {
+            None
+        }
+    }
+}
+
+struct Tables {
+    table: Option<Table>,
+    seen: HashSet<(u32, String)>,
+}
+
+impl Section for Tables {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if matches!(text, "" | "Configuration:" | "Protocols:" | "Workstreams:") {
+            return if text.is_empty() { Fate::Skipped } else { Fate::Taken };
+        }
+        if let Some(table) = Table::titled(text) {
+            self.table = Some(table);
+            self.seen.clear();
+            return Fate::Taken;
+        }
+        let quote = line.quote();
+        let is_read = match &self.table {
+            None => false,
+            Some(Table::Configuration) => setting(text, &quote, snapshot),
+            Some(Table::Protocols(titles)) => protocol(titles, text, &quote, snapshot),
+            Some(Table::Workstreams(titles)) => workstream(titles, text, &quote, &mut self.seen, snapshot),
+        };
+        if !is_read {
+            return Fate::Over;
+        }
+        super::sysctl_machine::infer(snapshot, System::FreeBsd, &quote);
+        Fate::Taken
+    }
+}
+
+fn netisr(snapshot: &mut Snapshot) -> &mut Netisr {
+    snapshot.netisr.get_or_insert_default()
+}
+
+fn setting(text: &str, quote: &Quote, snapshot: &mut Snapshot) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [name @ .., current, _limit] = words.as_slice() else { return false };
+    let dispatch = |policy: &str| Fact::new(policy.to_owned(), quote.clone());
+    match name.join(" ").as_str() {
+        "Thread count" => {
+            let Ok(threads) = current.parse() else { return false };
+            Observed::note(&mut netisr(snapshot).threads, Fact::new(threads, quote.clone()));
+        }
+        "Dispatch policy" => Observed::note(&mut netisr(snapshot).dispatch, dispatch(current)),
+        // 8.x: direct dispatch was on or off.
+        "Direct dispatch" => {
+            let policy = if *current == "enabled" { "direct" } else { "deferred" };
+            Observed::note(&mut netisr(snapshot).dispatch, dispatch(policy));
+        }
+        "Threads bound to CPUs" => {
+            let bound = *current == "enabled";
+            Observed::note(&mut netisr(snapshot).bound, Fact::new(bound, quote.clone()));
+        }
+        "Default queue limit" | "Forced direct dispatch" => {}
+        _ => return false,
+    }
+    true
+}
+
+/// The word below that title; `None` where the line has other columns than the titles.
+fn below<'a>(titles: &[String], words: &[&'a str], title: &str) -> Option<&'a str> {
+    let place = titles.iter().position(|one| one == title)?;
+    words.get(place).copied().filter(|_| titles.len() == words.len())
+}
+
+fn protocol(titles: &[String], text: &str, quote: &Quote, snapshot: &mut Snapshot) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let word = |title| below(titles, &words, title);
+    let (Some(name), Some(policy)) = (word("Name"), word("Policy")) else { return false };
+    let Some(Ok(queue_limit)) = word("QLimit").map(str::parse) else { return false };
+    let protocol = NetisrProtocol {
+        policy: policy.to_owned(),
+        // Releases without the column have one policy for all protocols.
+        dispatch: word("Dispatch").unwrap_or("default").to_owned(),
+        queue_limit,
+        quote: quote.clone(),
+    };
+    if netisr(snapshot).protocols.len() < Snapshot::LINES {
+        netisr(snapshot).protocols.insert(name.to_owned(), protocol);
+    } else {
+        snapshot.omitted += 1;
+    }
+    true
+}
+
+fn workstream(
+    titles: &[String],
+    text: &str,
+    quote: &Quote,
+    seen: &mut HashSet<(u32, String)>,
+    snapshot: &mut Snapshot,
+) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let number = |title| below(titles, &words, title)?.parse::<u64>().ok();
+    let (Some(name), Some(handled)) = (below(titles, &words, "Name"), number("Handled")) else {
+        return false;
+    };
+    let Some(cpu) = number("CPU").and_then(|cpu| u32::try_from(cpu).ok()) else { return false };
+    let (Some(queued), Some(dispatched), Some(dropped)) =
+        (number("Queued"), number("Disp'd"), number("QDrops"))
+    else {
+        return false;
+    };
+    // A hybrid dispatch is done at once, too.
+    let dispatched = dispatched.saturating_add(number("HDisp'd").unwrap_or(0));
+    let key = (cpu, name.to_owned());
+    if seen.len() >= Snapshot::NAMES || !seen.insert(key.clone()) {
+        return true;
+    }
+    let streams = &mut netisr(snapshot).workstreams;
+    let has_room = streams.len() < Snapshot::NAMES;
+    let counter = |value| Counter::new(value, quote.clone());
+    match streams.get_mut(&key) {
+        Some(stream) => {
+            stream.handled.again(handled, quote.clone());
+            stream.queued.again(queued, quote.clone());
+            stream.dispatched.again(dispatched, quote.clone());
+            stream.dropped.again(dropped, quote.clone());
+        }
+        None if has_room => {
+            let stream = Workstream {
+                handled: counter(handled),
+                queued: counter(queued),
+                dispatched: counter(dispatched),
+                dropped: counter(dropped),
+            };
+            streams.insert(key, stream);
+        }
+        None => snapshot.omitted += 1,
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Delta, Netisr, Snapshot};
+
+    // FreeBSD 13, usr.bin/netstat/netisr.c; written for this test.
+    const TEXT: &str = "Configuration:\n\
+        Setting                        Current        Limit\n\
+        Thread count                         4            4\n\
+        Default queue limit                256        10240\n\
+        Dispatch policy                 direct          n/a\n\
+        Threads bound to CPUs         disabled          n/a\n\
+        \n\
+        Protocols:\n\
+        Name   Proto QLimit Policy Dispatch Flags\n\
+        ip         1    256   flow  default   ---\n\
+        pppoe     11   1000    cpu   hybrid   C--\n\
+        \n\
+        Workstreams:\n\
+        WSID CPU   Name     Len WMark   Disp'd  HDisp'd   QDrops   Queued  Handled\n   \
+           0   0   ip         0     0     1038        0        0        0     1038\n   \
+           0   0   pppoe      0     5        0    22243        7        5    22248\n   \
+           3   3   ip         0     0 14931496729     0        0        0 14931496729\n";
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn netisr(text: &str) -> Netisr {
+        read(text).netisr.unwrap_or_default()
+    }
+
+    #[test]
+    fn three_tables() {
+        for text in [TEXT.to_owned(), format!("# netstat -Q\n{TEXT}"), TEXT.replace('\n', "\r\n")] {
+            let netisr = netisr(&text);
+            assert_eq!(netisr.threads.map(|n| *n.get()), Some(4));
+            assert_eq!(netisr.dispatch.map(|policy| policy.get().clone()).as_deref(), Some("direct"));
+            assert_eq!(netisr.bound.map(|bound| *bound.get()), Some(false));
+            let pppoe = &netisr.protocols["pppoe"];
+            assert_eq!(
+                (pppoe.policy.as_str(), pppoe.dispatch.as_str(), pppoe.queue_limit),
+                ("cpu", "hybrid", 1000)
+            );
+            let stream = &netisr.workstreams[&(0, "pppoe".to_owned())];
+            assert_eq!((stream.dispatched.value(), stream.queued.value()), (22_243, 5));
+            assert_eq!((stream.dropped.value(), stream.handled.value()), (7, 22_248));
+            assert_eq!(netisr.workstreams[&(3, "ip".to_owned())].handled.value(), 14_931_496_729);
+        }
+    }
+
+    #[test]
+    fn two_samples() {
+        let netisr = netisr(&format!("{TEXT}{}", TEXT.replace("22248", "22267")));
+        let stream = &netisr.workstreams[&(0, "pppoe".to_owned())];
+        assert_eq!(stream.handled.delta(), Delta::Counted(19));
+        assert_eq!(stream.queued.delta(), Delta::Counted(0));
+    }
+
+    #[test]
+    fn release_8_has_no_column_for_dispatch() {
+        let text = "Name   Proto QLimit Policy Flags\nip         1    256   flow   ---\n";
+        assert_eq!(netisr(text).protocols["ip"].dispatch, "default");
+        let text = "Setting                          Value      Maximum\n\
+                    Thread count                         1            1\n\
+                    Direct dispatch               disabled          n/a\n";
+        assert_eq!(netisr(text).dispatch.map(|policy| policy.get().clone()).as_deref(), Some("deferred"));
+    }
+
+    #[test]
+    fn a_half_line_and_prose_say_nothing() {
+        let cut = TEXT.rfind("14931496729\n").expect("the last count");
+        let netisr = netisr(&TEXT[..cut]);
+        assert!(!netisr.workstreams.contains_key(&(3, "ip".to_owned())));
+        assert_eq!(read("Configuration:\nThread count 4 4\n").netisr, None);
+    }
+}

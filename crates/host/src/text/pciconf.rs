@@ -1,0 +1,158 @@
+//! FreeBSD's `pciconf -l -v`: PCI ids and names of devices.
+//!
+//! A line `igb0@pci0:1:0:0: class=0x020000 rev=0x03 hdr=0x00 vendor=0x8086 device=0x1533 …` (before 13:
+//! `card=0x… chip=0x15338086`, device and vendor in one number), then with `-v` lines `vendor = '…'`,
+//! `device = '…'` (`usr.sbin/pciconf/pciconf.c`, `list_devs`).
+
+use super::{Fate, Line, Section, Tool, freebsd_nics, sysctl_machine};
+use crate::{Fact, Kind, Quote, Snapshot, System};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "pciconf -l",
+    command: |command| command.program == "pciconf" && command.has_flag('l'),
+    heading: |line| selector(line).is_some(),
+    open: |_| Box::new(Devices { interface: None }),
+};
+
+/// Name, bus address, and what follows.
+fn selector(line: &str) -> Option<(&str, &str, &str)> {
+    let (name, rest) = line.split_once("@pci")?;
+    let (address, rest) = rest.split_once(char::is_whitespace)?;
+    let is_name = !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+    let address = address.strip_suffix(':')?;
+    let is_address = address.bytes().all(|c| c.is_ascii_digit() || c == b':');
+    let rest = rest.trim_start();
+    (is_name && is_address && rest.starts_with("class=0x")).then_some((name, address, rest))
+}
+
+/// `8086:1533` from `vendor=0x8086 device=0x1533` or `chip=0x15338086`.
+pub(super) fn ids(text: &str) -> Option<String> {
+    let hexadecimal = |name: &str, digits: usize| {
+        let word = text.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix("=0x"))?;
+        Some(word).filter(|word| word.len() == digits && word.bytes().all(|c| c.is_ascii_hexdigit()))
+    };
+    let (vendor, device) = match (hexadecimal("vendor", 4), hexadecimal("device", 4)) {
+        (Some(vendor), Some(device)) => (vendor, device),
+        _ => {
+            let (device, vendor) = hexadecimal("chip", 8)?.split_at_checked(4)?;
+            (vendor, device)
+        }
+    };
+    Some(format!("{vendor}:{device}").to_ascii_lowercase())
+}
+
+struct Devices {
+    /// The network device of the line before; `None` for other devices.
+    interface: Option<String>,
+}
+
+impl Section for Devices {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        let quote = line.quote();
+        if let Some((name, address, rest)) = selector(text) {
+            self.interface = None;
+            sysctl_machine::infer(snapshot, System::FreeBsd, &quote);
+            if freebsd_nics::driver(name).is_some() {
+                self.interface = Some(name.to_owned());
+                device(name, address, rest, &quote, snapshot);
+            }
+            return Fate::Taken;
+        }
+        let Some((name, value)) = text.split_once('=') else {
+            return if text.is_empty() { Fate::Skipped } else { Fate::Over };
+        };
+        match name.trim_end() {
+            "device" => self.model(value.trim(), quote, snapshot),
+            // Lines of `-v`, and of `-b`, `-c`, `-e`, which stand beneath the same device.
+            "vendor" | "class" | "subclass" => {}
+            _ if line.text.starts_with([' ', '\t']) => {}
+            _ => return Fate::Over,
+        }
+        Fate::Taken
+    }
+}
+
+impl Devices {
+    fn model(&self, value: &str, quote: Quote, snapshot: &mut Snapshot) {
+        let Some(name) = &self.interface else { return };
+        let model = value.trim_matches('\'');
+        if model.is_empty() {
+            return;
+        }
+        let Some(interface) = snapshot.interface_mut(name, &quote) else { return };
+        interface.model = Some(Fact::new(model.to_owned(), quote));
+    }
+}
+
+fn device(name: &str, address: &str, rest: &str, quote: &Quote, snapshot: &mut Snapshot) {
+    let Some(interface) = snapshot.interface_mut(name, quote) else { return };
+    let fact = |text: &str| Some(Fact::new(text.to_owned(), quote.clone()));
+    interface.bus = fact(&format!("pci{address}"));
+    interface.driver = freebsd_nics::driver(name).and_then(fact);
+    interface.kind.get_or_insert_with(|| Fact::new(Kind::Device, quote.clone()));
+    if let Some(ids) = ids(rest) {
+        interface.pci = fact(&ids);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Interface, Snapshot};
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn known(interface: &Interface) -> [Option<&str>; 4] {
+        [&interface.pci, &interface.model, &interface.driver, &interface.bus]
+            .map(|fact| fact.as_ref().map(|fact| fact.value.as_str()))
+    }
+
+    // FreeBSD 13, usr.sbin/pciconf/pciconf.c; written for this test.
+    const NEW: &str = "\
+igb0@pci0:1:0:0:\tclass=0x020000 rev=0x03 hdr=0x00 vendor=0x8086 device=0x1533 subvendor=0x8086 subdevice=0x1533
+    vendor     = 'Intel Corporation'
+    device     = 'I210 Gigabit Network Connection'
+    class      = network
+    subclass   = ethernet
+ahci0@pci0:0:17:0:\tclass=0x010601 rev=0x40 hdr=0x00 vendor=0x1022 device=0x7801 subvendor=0x1022 subdevice=0x7801
+    vendor     = 'Advanced Micro Devices, Inc. [AMD]'
+    device     = 'FCH SATA Controller [AHCI mode]'
+";
+
+    #[test]
+    fn ids_and_models() {
+        for text in
+            [NEW.to_owned(), format!("root@r:~ # pciconf -lv\n{NEW}"), format!("$ pciconf -l -v\n{NEW}")]
+        {
+            let snapshot = read(&text);
+            assert_eq!(snapshot.interfaces.len(), 1);
+            let expected =
+                [Some("8086:1533"), Some("I210 Gigabit Network Connection"), Some("igb"), Some("pci0:1:0:0")];
+            assert_eq!(known(&snapshot.interfaces[0]), expected);
+        }
+        // Before FreeBSD 13.
+        let old = "em1@pci0:2:0:0: class=0x020000 card=0x00008086 chip=0x10D38086 rev=0x00 hdr=0x00\n";
+        let snapshot = read(old);
+        assert_eq!(known(&snapshot.interfaces[0])[0], Some("8086:10d3"));
+    }
+
+    #[test]
+    fn cut_at_every_line() {
+        let whole = read(NEW);
+        for (end, _) in NEW.match_indices('\n') {
+            for interface in &read(&NEW[..end]).interfaces {
+                let all = known(&whole.interfaces[0]);
+                for (part, all) in known(interface).into_iter().zip(all) {
+                    assert!(part.is_none() || part == all);
+                }
+            }
+        }
+        assert!(read("igb0@pci0:1:0:0:\tclass=0x020000 vendor=0x80").interfaces[0].pci.is_none());
+        assert!(read("mail me@pci0:1:0:0: class=0x02\n").interfaces.is_empty());
+    }
+}

@@ -1,0 +1,248 @@
+//! `ps`, and the table of processes that `top` shows: the processes that carry PPPoE in user space, threads of
+//! the kernel that receive, and whatever else takes half a CPU.
+//!
+//! Columns are found by their titles: `%CPU` (Linux, BusyBox, ps), `WCPU` (top of FreeBSD and NetBSD), and the
+//! command last. A thread of FreeBSD's kernel is `intr{irq256: igb0:que 0}` with `-H`.
+
+use super::{Fate, Line, Section, Tool};
+use crate::{Process, Quote, Snapshot};
+use std::collections::HashSet;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "ps",
+    command: |command| command.program == "ps",
+    heading: |_| false,
+    open: |_| Box::new(Listing::default()),
+};
+
+/// Commands that carry PPPoE in user space, or decide about its sessions.
+const PPPOE: [&str; 14] = [
+    "pppd",
+    "pppoe",
+    "ppp",
+    "mpd",
+    "mpd4",
+    "mpd5",
+    "pppoed",
+    "accel-pppd",
+    "pppoe-server",
+    "pppoe-relay",
+    "pppoe-sniff",
+    "pppoe-connect",
+    "rp-pppoe",
+    "npppd",
+];
+
+/// Per cent of a CPU from which any process is of interest.
+const BUSY: f64 = 50.0;
+
+/// Where a table has what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Columns {
+    pid: usize,
+    cpu: usize,
+    /// The number of the value with a per cent sign, where values have one; some columns before it may be of
+    /// several words.
+    percent: usize,
+    command: usize,
+}
+
+impl Columns {
+    /// The columns that a line of titles names.
+    pub fn titled(line: &str) -> Option<Columns> {
+        if !line.contains("PID") {
+            return None;
+        }
+        let titles: Vec<&str> = line.split_whitespace().collect();
+        let place = |names: &[&str]| titles.iter().position(|title| names.contains(title));
+        let pid = place(&["PID"])?;
+        let cpu = place(&["%CPU", "WCPU", "CPU%"])?;
+        let command = titles.len().checked_sub(1)?;
+        let is_last = matches!(titles.last(), Some(&("COMMAND" | "CMD" | "COMM" | "UCOMM")));
+        // NetBSD's top ends with NAME COMMAND, of which the first is the thread's.
+        let command =
+            if titles.get(command.checked_sub(1)?) == Some(&"NAME") { command - 1 } else { command };
+        let marked = titles.get(..cpu)?.iter().filter(|title| title.starts_with('%')).count();
+        (is_last && pid < command && cpu < command).then_some(Columns { pid, cpu, percent: marked, command })
+    }
+
+    /// Process id, per cent of a CPU, and command line.
+    fn row<'a>(&self, line: &'a str) -> Option<(u32, f64, &'a str)> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let pid = words.get(self.pid)?.parse().ok()?;
+        let marked = |word: &&str| word.strip_suffix('%').is_some_and(|number| number.parse::<f64>().is_ok());
+        let places: Vec<usize> =
+            words.iter().enumerate().filter(|(_, word)| marked(word)).map(|(at, _)| at).collect();
+        // Columns between the CPU share and the command, `CPU` of NetBSD among them, are one word each.
+        let (at, command) = match places.get(self.percent) {
+            Some(&at) => (at, at + (self.command - self.cpu)),
+            None => (self.cpu, self.command),
+        };
+        let share: f64 = words.get(at)?.trim_end_matches('%').parse().ok()?;
+        let command = after_words(line, command)?;
+        (share.is_finite() && (0.0..=1_000_000.0).contains(&share)).then_some((pid, share, command))
+    }
+}
+
+/// The line from its `count`th word on, counted from 0.
+fn after_words(line: &str, count: usize) -> Option<&str> {
+    let mut rest = line.trim_start();
+    for _ in 0..count {
+        rest = rest.split_once(char::is_whitespace)?.1.trim_start();
+    }
+    Some(rest).filter(|rest| !rest.is_empty())
+}
+
+/// The command's name: without folder, arguments and the brackets of kernel threads; FreeBSD's threads whole.
+fn name(command: &str) -> &str {
+    let is_thread = |prefix: &str| {
+        command.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    if let Some(brace) = command.find('{').filter(|&brace| brace > 0 && !has_blank(command.get(..brace))) {
+        let end =
+            command.get(brace..).and_then(|rest| rest.find('}')).map_or(command.len(), |end| brace + end + 1);
+        return command.get(..end).unwrap_or(command);
+    }
+    if is_thread("irq") || is_thread("swi") {
+        return command;
+    }
+    let word = command.split_whitespace().next().unwrap_or(command);
+    let word = word.trim_start_matches(['[', '{', '(', '-']).trim_end_matches([']', '}', ')', ':']);
+    // `ksoftirqd/0` has a slash that is none of a folder.
+    if word.starts_with('/') || word.starts_with("./") {
+        word.rsplit('/').next().unwrap_or(word)
+    } else {
+        word
+    }
+}
+
+fn has_blank(text: Option<&str>) -> bool {
+    text.is_none_or(|text| text.contains(char::is_whitespace))
+}
+
+/// Whether a process of that name matters whatever it takes.
+fn is_wanted(name: &str) -> bool {
+    PPPOE.contains(&name) || name.starts_with("ksoftirqd/")
+}
+
+/// Whether it is what a CPU does when it has nothing to do.
+fn is_idle(name: &str) -> bool {
+    matches!(name, "idle" | "swapper") || name.starts_with("idle{") || name.starts_with("idle:")
+}
+
+/// Rows of one table.
+#[derive(Default)]
+pub(super) struct Table {
+    columns: Option<Columns>,
+    /// Places in the snapshot's processes that this table has filled.
+    filled: HashSet<usize>,
+}
+
+impl Table {
+    /// Begins a table under these titles; whether the line is some.
+    pub fn titles(&mut self, line: &str) -> bool {
+        let Some(columns) = Columns::titled(line) else { return false };
+        *self = Table { columns: Some(columns), filled: HashSet::new() };
+        true
+    }
+
+    /// Notes the process of a row; whether the line is one.
+    pub fn row(&mut self, line: &str, quote: Quote, snapshot: &mut Snapshot) -> bool {
+        let Some((pid, cpu, command)) = self.columns.as_ref().and_then(|columns| columns.row(line)) else {
+            return false;
+        };
+        let name = name(command);
+        if name.is_empty() || is_idle(name) || (cpu < BUSY && !is_wanted(name)) {
+            return true;
+        }
+        let processes = &mut snapshot.processes;
+        match processes.iter().position(|one| one.pid == Some(pid) && one.name == name) {
+            Some(place) => {
+                let is_first = self.filled.insert(place);
+                if let Some(process) = processes.get_mut(place)
+                    // Several threads of one name: the busiest counts.
+                    && (is_first || process.cpu.is_none_or(|former| former < cpu))
+                {
+                    process.cpu = Some(cpu);
+                    process.quote = quote;
+                }
+            }
+            None if processes.len() >= Snapshot::LINES => snapshot.omitted += 1,
+            None => {
+                self.filled.insert(processes.len());
+                processes.push(Process { name: name.to_owned(), pid: Some(pid), cpu: Some(cpu), quote });
+            }
+        }
+        true
+    }
+}
+
+#[derive(Default)]
+struct Listing(Table);
+
+impl Section for Listing {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if text.is_empty() {
+            return Fate::Skipped;
+        }
+        if self.0.titles(text) || self.0.row(text, line.quote(), snapshot) { Fate::Taken } else { Fate::Over }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Snapshot;
+    use crate::text::Reader;
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn processes(text: &str) -> Vec<(u32, String, f64)> {
+        let all = read(text).processes.into_iter();
+        all.map(|one| (one.pid.expect("a pid"), one.name, one.cpu.expect("a share"))).collect()
+    }
+
+    #[test]
+    fn forms_of_ps() {
+        // procps 4.
+        let aux = "USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND\n\
+                   root           1  0.0  0.1 168000 11000 ?        Ss   10:00   0:02 /sbin/init\n\
+                   root          14 61.5  0.0      0     0 ?        S    10:00  99:02 [ksoftirqd/0]\n\
+                   root         901 98.0  0.1   4000  1000 ?        R    10:01  80:00 /usr/sbin/pppoe -I eth0 -U\n";
+        let expected = [(14, "ksoftirqd/0".to_owned(), 61.5), (901, "pppoe".to_owned(), 98.0)];
+        assert_eq!(processes(&format!("$ ps aux\n{aux}")), expected);
+        assert_eq!(processes(aux), expected);
+        // FreeBSD 14, ps -axo pid,pcpu,comm.
+        let short = "  PID  %CPU COMMAND\n   12   3.0 intr\n  713  80.1 ppp\n  900   0.0 mpd5\n";
+        let expected = [(713, "ppp".to_owned(), 80.1), (900, "mpd5".to_owned(), 0.0)];
+        assert_eq!(processes(&format!("$ ps -axo pid,pcpu,comm\n{short}")), expected);
+    }
+
+    #[test]
+    fn rows_that_are_none() {
+        let text = "  PID  %CPU COMMAND\n  713\n  x 1 ppp\n  713 nan ppp\n  713 1e99 ppp\n";
+        assert_eq!(processes(text), []);
+        assert_eq!(processes("713 80.0 ppp\n"), []);
+        assert_eq!(processes("the PID and %CPU of a COMMAND\n713 80.0 ppp\n"), []);
+    }
+
+    #[test]
+    fn names_are_commands() {
+        for (command, expected) in [
+            ("/usr/local/sbin/mpd5 -b", "mpd5"),
+            ("[ksoftirqd/3]", "ksoftirqd/3"),
+            ("intr{irq256: igb0:que 0}", "intr{irq256: igb0:que 0}"),
+            ("irq256: igb0:que 0", "irq256: igb0:que 0"),
+            ("kernel{if_io_tqg_0}", "kernel{if_io_tqg_0}"),
+            ("pppd call provider {x}", "pppd"),
+            ("{pppd}", "pppd"),
+            ("intr{irq256: igb0", "intr{irq256: igb0"),
+        ] {
+            assert_eq!(super::name(command), expected, "{command}");
+        }
+    }
+}

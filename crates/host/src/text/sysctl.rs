@@ -1,0 +1,197 @@
+//! `sysctl`: FreeBSD's `name: value` and, with `-e`, `name=value`; NetBSD's and Linux's `name = value`.
+//!
+//! All of it goes to the snapshot's sysctls by name. What some of them say about devices and about the machine is
+//! read in [`super::freebsd_devices`] and [`super::sysctl_machine`].
+
+use super::{Context, Fate, Line, Section, Tool, freebsd_devices, sysctl_machine};
+use crate::{Fact, Observed, Quote, Snapshot};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "sysctl",
+    command: |command| command.program == "sysctl",
+    heading: is_heading,
+    open: |context| Box::new(Settings::asked_by(context)),
+};
+
+/// First parts of names, of the three systems (`sysctl -N -a`).
+const ROOTS: [&str; 20] = [
+    "abi", "compat", "crypto", "ddb", "debug", "dev", "emul", "fs", "hw", "kern", "kernel", "kstat",
+    "machdep", "net", "proc", "security", "sunrpc", "user", "vfs", "vm",
+];
+
+/// Names under these are settings wherever they stand: a message or a sentence does not begin with one.
+const HEADINGS: [&str; 9] =
+    ["net.isr.", "net.inet.", "net.core.", "net.ipv4.", "net.link.", "dev.", "hw.", "kern.", "machdep."];
+
+fn is_heading(line: &str) -> bool {
+    HEADINGS.iter().any(|root| line.starts_with(root))
+        && Assignment::parse(line).is_some_and(|one| one.form != Form::Equals)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// `name: value`
+    Colon,
+    /// `name = value`
+    Spaced,
+    /// `name=value`, which a configuration file has, too.
+    Equals,
+}
+
+struct Assignment<'a> {
+    name: &'a str,
+    value: &'a str,
+    form: Form,
+}
+
+impl<'a> Assignment<'a> {
+    fn parse(text: &'a str) -> Option<Assignment<'a>> {
+        let root = text.split('.').next().filter(|root| ROOTS.contains(root))?;
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '%' | '/' | '@');
+        let end = text.find(|c| !is_part(c))?;
+        let (name, rest) = text.split_at_checked(end)?;
+        if name.len() <= root.len() + 1 || name.split('.').any(str::is_empty) {
+            return None;
+        }
+        let (form, value) = if let Some(value) = rest.strip_prefix(" = ") {
+            (Form::Spaced, value)
+        } else if let Some(value) = rest.strip_prefix('=') {
+            (Form::Equals, value)
+        } else {
+            let value = rest.strip_prefix(':')?;
+            (Form::Colon, value.strip_prefix(' ').or(Some("").filter(|_| value.is_empty()))?)
+        };
+        Some(Assignment { name, value: value.trim(), form })
+    }
+}
+
+struct Settings {
+    /// The command asked for it, so that `name=value` is output and no configuration file.
+    is_output: bool,
+    /// The one name of `sysctl -n name`, whose output is a value alone.
+    bare: Option<String>,
+}
+
+impl Settings {
+    fn asked_by(context: &Context) -> Settings {
+        let command = context.command.as_deref().filter(|command| command.contains("sysctl"));
+        let mut is_bare = false;
+        let mut names = Vec::new();
+        let words = command.unwrap_or_default().split_whitespace().skip(1);
+        for word in words.take_while(|word| !matches!(*word, "|" | ">" | ";" | "&&")) {
+            match word.strip_prefix('-') {
+                Some(flags) => is_bare |= flags.contains('n'),
+                None => names.push(word),
+            }
+        }
+        let bare = match names.as_slice() {
+            [name] if is_bare && name.contains('.') && !name.contains('=') => Some((*name).to_owned()),
+            _ => None,
+        };
+        Settings { is_output: command.is_some(), bare }
+    }
+}
+
+impl Section for Settings {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        let assignment = Assignment::parse(text).filter(|one| self.is_output || one.form != Form::Equals);
+        let quote = line.quote();
+        match assignment {
+            Some(Assignment { name, value, .. }) => {
+                // What a change prints: `name: before -> after`.
+                match value.split_once(" -> ") {
+                    Some((before, after)) => {
+                        note(name, before, &quote, snapshot);
+                        note(name, after, &quote, snapshot);
+                    }
+                    None => note(name, value, &quote, snapshot),
+                }
+                Fate::Taken
+            }
+            None if text.is_empty() => Fate::Skipped,
+            None if text.starts_with("sysctl:") => Fate::Skipped,
+            None => match self.bare.take() {
+                Some(name) => {
+                    note(&name, text, &quote, snapshot);
+                    Fate::Taken
+                }
+                // A value of several lines, or the end: the next name tells.
+                None => Fate::Skipped,
+            },
+        }
+    }
+}
+
+fn note(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapshot) {
+    let fact = Fact::new(value.to_owned(), quote.clone());
+    let has_room = snapshot.sysctls.len() < Snapshot::NAMES;
+    match snapshot.sysctls.get_mut(name) {
+        Some(observed) => observed.again(fact),
+        None if has_room => {
+            snapshot.sysctls.insert(name.to_owned(), Observed::once(fact));
+        }
+        None => {
+            snapshot.omitted += 1;
+            return;
+        }
+    }
+    sysctl_machine::note(name, value, quote, snapshot);
+    freebsd_devices::note(name, value, quote, snapshot);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Snapshot;
+    use crate::text::Reader;
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn value(text: &str, name: &str) -> Option<String> {
+        read(text).sysctls.get(name).map(|value| value.get().clone())
+    }
+
+    #[test]
+    fn forms_of_three_systems() {
+        // FreeBSD 14, sysctl(8).
+        assert_eq!(value("net.isr.dispatch: direct\n", "net.isr.dispatch").as_deref(), Some("direct"));
+        let text = "# sysctl -e net.isr\nnet.isr.dispatch=direct\nnet.isr.maxthreads=1\n";
+        assert_eq!(value(text, "net.isr.maxthreads").as_deref(), Some("1"));
+        // NetBSD 10 and Linux (procps).
+        assert_eq!(value("net.inet.ip.ifq.maxlen = 256\n", "net.inet.ip.ifq.maxlen").as_deref(), Some("256"));
+        let text = "$ sysctl net.core.netdev_max_backlog\nnet.core.netdev_max_backlog = 1000\n";
+        assert_eq!(value(text, "net.core.netdev_max_backlog").as_deref(), Some("1000"));
+        let text = "$ sysctl -n hw.ncpu\n4\nthat was it\n";
+        assert_eq!(value(text, "hw.ncpu").as_deref(), Some("4"));
+        assert_eq!(value("kern.hostuuid:\n", "kern.hostuuid").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn a_change_prints_both_values() {
+        let text = "# sysctl net.isr.dispatch=deferred\nnet.isr.dispatch: direct -> deferred\n";
+        let snapshot = read(text);
+        let dispatch = &snapshot.sysctls["net.isr.dispatch"];
+        assert_eq!(dispatch.get(), "deferred");
+        assert_eq!(dispatch.former().map(|fact| fact.value.as_str()), Some("direct"));
+    }
+
+    #[test]
+    fn configuration_files_prose_and_messages_are_no_state() {
+        for text in [
+            "net.isr.dispatch=deferred\n",
+            "net.isr.bindthreads=\"1\"\n",
+            "hw.igb.rxd is a tunable\n",
+            "igb0.35: link state changed to UP\n",
+            "$ sysctl net.isr\nigb0.35: link state changed to UP\n",
+            "$ sysctl net.isr\nsysctl: unknown oid 'net.isr'\n",
+            "net..isr: 1\n",
+            "net.isr.dispatch:direct\n",
+        ] {
+            assert!(read(text).sysctls.is_empty(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! `vmstat -i`: interrupts since boot, of FreeBSD and NetBSD.
+//!
+//! Columns `interrupt total rate`, the name of any number of words, and a last line `Total` (FreeBSD
+//! `usr.bin/vmstat/vmstat.c`, `dointr`; NetBSD's of the same name). FreeBSD names a vector `irq135: igc1:rxq0`
+//! (iflib), `irq256: igb0:que 0` (drivers before it), `irq16: em0 uhci0+` (shared, cut at 19 characters);
+//! FreeBSD 4 `fxp0 irq11`; NetBSD `ioapic0 pin 16` or `msix1 vec 0`, which says nothing about the device.
+
+use super::{Fate, Line, Section, Tool, freebsd_nics};
+use crate::{Counter, Fact, Interrupt, Quote, Snapshot, System};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "vmstat -i",
+    command: |command| command.program == "vmstat" && command.has_flag('i'),
+    heading: is_heading,
+    open: |_| Box::new(Interrupts::default()),
+};
+
+fn is_heading(line: &str) -> bool {
+    line.starts_with("interrupt") && line.split_whitespace().eq(["interrupt", "total", "rate"])
+}
+
+#[derive(Default)]
+struct Interrupts {
+    /// Where the snapshot has which vector and action.
+    places: Option<HashMap<(String, String), usize>>,
+    /// What this table had so far: the same name once more is another vector that cannot be told apart.
+    seen: HashSet<usize>,
+    is_whole: bool,
+}
+
+impl Section for Interrupts {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if self.is_whole {
+            return Fate::Over;
+        }
+        if text.is_empty() {
+            return Fate::Skipped;
+        }
+        if is_heading(text) {
+            self.seen.clear();
+            return Fate::Taken;
+        }
+        let Some(entry) = Entry::parse(text) else { return Fate::Over };
+        if entry.name == "Total" {
+            self.is_whole = true;
+        } else {
+            self.note(&entry, line.quote(), snapshot);
+        }
+        Fate::Taken
+    }
+}
+
+impl Interrupts {
+    fn note(&mut self, entry: &Entry<'_>, quote: Quote, snapshot: &mut Snapshot) {
+        let (vector, action) = entry.parts();
+        if vector.starts_with("irq") {
+            super::sysctl_machine::infer(snapshot, System::FreeBsd, &quote);
+        }
+        let places = self.places.get_or_insert_with(|| {
+            let names = snapshot.interrupts.iter().map(|one| (one.vector.clone(), one.action.clone()));
+            names.zip(0..).collect()
+        });
+        let key = (vector.to_owned(), action.to_owned());
+        let place = match places.get(&key) {
+            Some(&place) => place,
+            None if snapshot.interrupts.len() >= Snapshot::INTERRUPTS => {
+                snapshot.omitted += 1;
+                return;
+            }
+            None => {
+                places.insert(key, snapshot.interrupts.len());
+                snapshot.interrupts.push(interrupt(vector, action, quote.clone()));
+                snapshot.interrupts.len() - 1
+            }
+        };
+        let Some(interrupt) = snapshot.interrupts.get_mut(place) else { return };
+        if !self.seen.insert(place) {
+            return;
+        }
+        let mut counter = interrupt.counts.remove(&None);
+        Counter::note(&mut counter, entry.total, quote.clone());
+        interrupt.counts.extend(counter.map(|counter| (None, counter)));
+        interrupt.rate = Some(Fact::new(entry.rate, quote));
+    }
+}
+
+fn interrupt(vector: &str, action: &str, quote: Quote) -> Interrupt {
+    let source = Source::of(action);
+    Interrupt {
+        vector: vector.to_owned(),
+        action: action.to_owned(),
+        interface: source.interface.map(str::to_owned),
+        queue: source.queue,
+        receives: source.receives,
+        counts: BTreeMap::new(),
+        affinity: None,
+        rate: None,
+        quote,
+    }
+}
+
+struct Entry<'a> {
+    name: &'a str,
+    total: u64,
+    /// A second.
+    rate: u64,
+}
+
+impl<'a> Entry<'a> {
+    fn parse(text: &'a str) -> Option<Entry<'a>> {
+        let (rest, rate) = text.rsplit_once(char::is_whitespace)?;
+        let (name, total) = rest.trim_end().rsplit_once(char::is_whitespace)?;
+        let name = name.trim_end();
+        // Cut before the rate: what looks like the total belongs to the name.
+        let is_cut = [":que", ":rx", ":tx", " pin", " vec", " irq"].iter().any(|end| name.ends_with(end));
+        if is_cut {
+            return None;
+        }
+        Some(Entry { name, total: total.parse().ok()?, rate: rate.parse().ok()? })
+    }
+
+    /// Vector and action.
+    fn parts(&self) -> (&'a str, &'a str) {
+        if let Some(parts) = self.name.split_once(": ") {
+            return (parts.0, parts.1.trim());
+        }
+        match self.name.rsplit_once(' ') {
+            Some((device, irq)) if irq.strip_prefix("irq").is_some_and(is_number) => (irq, device.trim_end()),
+            _ if self.name.starts_with("cpu") => self.name.split_once(':').unwrap_or((self.name, "")),
+            _ => (self.name, ""),
+        }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit())
+}
+
+/// What an action says about the traffic that it serves.
+struct Source<'a> {
+    interface: Option<&'a str>,
+    queue: Option<u32>,
+    receives: Option<bool>,
+}
+
+impl<'a> Source<'a> {
+    fn of(action: &'a str) -> Source<'a> {
+        let action = action.trim_end_matches('+');
+        // Devices that share a vector stand side by side; the network device among them is what matters here.
+        let device = action
+            .split_whitespace()
+            .find(|word| freebsd_nics::driver(word.split(':').next().unwrap_or(word)).is_some());
+        let name = device.map(|word| word.split(':').next().unwrap_or(word));
+        let (head, role) = action.split_once(':').unwrap_or((action, ""));
+        let (receives, queue) = role_of(role.trim());
+        // A driver that is not in the list, whose vectors are named after queues, is one all the same.
+        let interface =
+            name.or_else(|| Some(head).filter(|head| queue.is_some() && super::command::is_interface(head)));
+        if interface.is_none() {
+            return Source { interface: None, queue: None, receives: None };
+        }
+        Source { interface, queue, receives }
+    }
+}
+
+/// Whether a vector of that role receives, and its queue: `rxq0`, `que 0` (both directions), `tx 1`, `aq`.
+fn role_of(role: &str) -> (Option<bool>, Option<u32>) {
+    let role = role.trim_end_matches('+');
+    let digits = role.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let (name, number) = role.split_at(role.len() - digits);
+    let queue = number.parse().ok();
+    match name.trim_end_matches([' ', '-', '_', ':']) {
+        "rxq" | "rx" | "que" | "q" => (queue.map(|_| true), queue),
+        "txq" | "tx" => (queue.map(|_| false), queue),
+        name if name.ends_with("TxRx") => (queue.map(|_| true), queue),
+        "aq" | "link" | "admin" | "mgmnt" | "lsc" => (Some(false), None),
+        _ => (None, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Delta, Snapshot, System};
+
+    fn read(texts: &[&str]) -> Snapshot {
+        let mut reader = Reader::new();
+        for text in texts {
+            reader.read("paste", text.as_bytes()).expect("memory");
+        }
+        reader.finish()
+    }
+
+    // FreeBSD 13, iflib drivers; the columns of usr.bin/vmstat/vmstat.c, written for this test.
+    const IGC: &str = "interrupt                          total       rate\n\
+                       cpu0:timer                    1823221722        211\n\
+                       irq128: hdac0                          5          0\n\
+                       irq135: igc1:rxq0            14731510450       1705\n\
+                       irq136: igc1:rxq1            11875405603       1374\n\
+                       irq139: igc1:aq                        2          0\n\
+                       irq16: uhci0 em0+                    100          1\n\
+                       Total                        60674045236       7020\n";
+
+    #[test]
+    fn queues_by_name_and_counts_beyond_32_bits() {
+        for text in [IGC.to_owned(), format!("root@router:~ # vmstat -i\n{IGC}"), IGC.replace('\n', "\r\n")] {
+            let snapshot = read(&[&text]);
+            assert_eq!(snapshot.interrupts.len(), 6);
+            let of =
+                |name: &str| snapshot.interrupts.iter().find(|one| one.action == name).expect("a vector");
+            let queue = of("igc1:rxq0");
+            assert_eq!((queue.vector.as_str(), queue.queue, queue.receives), ("irq135", Some(0), Some(true)));
+            assert_eq!(queue.interface.as_deref(), Some("igc1"));
+            assert_eq!(queue.counts[&None].value(), 14_731_510_450);
+            assert_eq!(queue.rate.as_ref().map(|rate| rate.value), Some(1705));
+            assert_eq!(of("igc1:aq").receives, Some(false));
+            assert_eq!(of("hdac0").interface, None);
+            assert_eq!(of("timer").vector, "cpu0");
+            let shared = of("uhci0 em0+");
+            assert_eq!((shared.interface.as_deref(), shared.receives), (Some("em0"), None));
+            assert_eq!(snapshot.system.as_ref().map(|system| system.value), Some(System::FreeBsd));
+        }
+    }
+
+    #[test]
+    fn two_tables_are_two_samples() {
+        let later = IGC.replace("14731510450", "14731514115");
+        for texts in [vec![IGC, later.as_str()], vec![&format!("{IGC}{later}")]] {
+            let snapshot = read(&texts);
+            assert_eq!(snapshot.interrupts.len(), 6);
+            assert_eq!(snapshot.interrupts[2].counts[&None].delta(), Delta::Counted(3665));
+        }
+    }
+
+    #[test]
+    fn names_of_many_drivers_and_systems() {
+        let named = |line: &str| {
+            let text = format!("interrupt total rate\n{line} 7 0\n");
+            let mut interrupts = read(&[&text]).interrupts;
+            assert_eq!(interrupts.len(), 1, "{line}");
+            let one = interrupts.remove(0);
+            (one.vector, one.interface.unwrap_or_default(), one.queue, one.receives)
+        };
+        let is = |vector: &str, interface: &str, queue, receives| {
+            (vector.to_owned(), interface.to_owned(), queue, receives)
+        };
+        assert_eq!(named("irq256: igb0:que 0"), is("irq256", "igb0", Some(0), Some(true)));
+        assert_eq!(named("irq257: em0:tx 0"), is("irq257", "em0", Some(0), Some(false)));
+        assert_eq!(named("irq258: em0:rx0"), is("irq258", "em0", Some(0), Some(true)));
+        assert_eq!(named("irq264: ix0:q3"), is("irq264", "ix0", Some(3), Some(true)));
+        assert_eq!(named("irq260: em0:link"), is("irq260", "em0", None, Some(false)));
+        assert_eq!(named("irq260: em0:irq0"), is("irq260", "em0", None, None));
+        assert_eq!(named("irq259: re0"), is("irq259", "re0", None, None));
+        // FreeBSD 4.
+        assert_eq!(named("fxp0 irq11"), is("irq11", "fxp0", None, None));
+        // NetBSD 9, amd64: the device is not named.
+        assert_eq!(named("ioapic0 pin 16"), is("ioapic0 pin 16", "", None, None));
+        assert_eq!(named("msix1 vec 0"), is("msix1 vec 0", "", None, None));
+    }
+
+    #[test]
+    fn half_a_line_is_no_count() {
+        let snapshot = read(&["interrupt total rate\nirq256: igb0:que 0      12345"]);
+        assert_eq!(snapshot.interrupts, []);
+        // Without a heading and a prompt it could be anything.
+        assert_eq!(read(&["irq135: igc1:rxq0   14731510450  1705\n"]).interrupts, []);
+        assert_eq!(read(&["$ vmstat -i | grep igc1\nirq135: igc1:rxq0   147  1705\n"]).interrupts.len(), 1);
+    }
+}
