@@ -12,6 +12,8 @@ pub struct Counter {
     first: u64,
     latest: Option<u64>,
     quote: Quote,
+    /// Which of a driver's counters it is, or is the sum of; 0 where that does not matter.
+    parts: u64,
 }
 
 /// What a counter counted between two samples.
@@ -30,7 +32,7 @@ pub enum Delta {
 impl Counter {
     /// Read once.
     pub fn new(value: u64, quote: Quote) -> Counter {
-        Counter { first: value, latest: None, quote }
+        Counter { first: value, latest: None, quote, parts: 0 }
     }
 
     /// Read again: a later sample. The quote follows.
@@ -44,6 +46,16 @@ impl Counter {
         match slot {
             Some(counter) => counter.again(value, quote),
             None => *slot = Some(Counter::new(value, quote)),
+        }
+    }
+
+    /// Puts the sum of `parts` (a set of bits) into `slot`. A text may be cut, and a sum of fewer parts is no
+    /// second sample: it is left out. A sum of more parts replaces what was known.
+    pub(crate) fn note_sum(slot: &mut Option<Counter>, value: u64, parts: u64, quote: Quote) {
+        match slot {
+            Some(counter) if counter.parts == parts => counter.again(value, quote),
+            Some(counter) if parts & counter.parts != counter.parts => {}
+            slot => *slot = Some(Counter { parts, ..Counter::new(value, quote) }),
         }
     }
 
@@ -172,6 +184,18 @@ mod tests {
         assert_eq!(twice(1000, 4).delta(), Delta::Reset);
         assert_eq!(twice(1 << 40, 4).delta(), Delta::Reset);
         assert_eq!(Counter::new(7, quote()).delta(), Delta::OneSample);
+    }
+
+    #[test]
+    fn a_sum_is_sampled_again_only_of_the_same_parts() {
+        let mut slot = None;
+        Counter::note_sum(&mut slot, 10, 0b011, quote());
+        Counter::note_sum(&mut slot, 7, 0b001, quote());
+        assert_eq!(slot.as_ref().map(Counter::delta), Some(Delta::OneSample));
+        Counter::note_sum(&mut slot, 15, 0b011, quote());
+        assert_eq!(slot.as_ref().map(Counter::delta), Some(Delta::Counted(5)));
+        Counter::note_sum(&mut slot, 99, 0b111, quote());
+        assert_eq!(slot.map(|counter| (counter.first(), counter.delta())), Some((99, Delta::OneSample)));
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod quote;
 pub mod redact;
 pub mod setting;
 mod snapshot;
+pub mod statistics;
 pub mod text;
 
 pub use counter::{Basis, Counter, Delta, Shares};

@@ -32,6 +32,7 @@ mod refusal;
 mod sysctl;
 mod sysctl_machine;
 mod top;
+mod statistics;
 mod vector_name;
 mod vmstat_i;
 
@@ -113,6 +114,7 @@ static TOOLS: &[&Tool] = &[
     &ifconfig::TOOL,
     &top::TOOL,
     &ps::TOOL,
+    &statistics::TOOL,
 ];
 
 /// The output that is being read.

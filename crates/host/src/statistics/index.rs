@@ -1,0 +1,274 @@
+//! Finds a name in the tables: the digits that may be a queue's number are cut out one after the other, and
+//! what is left on both sides is looked up.
+
+use super::Meaning;
+use super::drivers::{self, Device, Driver, Queue};
+use std::cmp::Ordering;
+use std::sync::LazyLock;
+
+/// Octets of the longest name that is looked at; the kernel's are shorter than 32.
+const LONGEST: usize = 128;
+
+/// Numbers in a name that are tried as the queue's.
+const NUMBERS: usize = 4;
+
+/// Largest queue number; devices have at most some thousand queues.
+const LARGEST_QUEUE: u32 = 65_535;
+
+/// Where the number stands in a pattern.
+const PLACE: &str = "{n}";
+
+/// A name that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Match {
+    /// What it means.
+    pub meaning: Meaning,
+    /// The pattern's place in the tables, the same for all queues: which counter of a queue it is.
+    pub pattern: u16,
+}
+
+/// What the tables say of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It is this.
+    Match(Match),
+    /// It is this, or nothing, unless the driver turns out to be one that means something else by it.
+    AskDriver(Option<Match>),
+    /// It is no counter that matters here.
+    Nothing,
+}
+
+/// An entry of the tables.
+struct Entry {
+    /// What stands before and after the number; of a counter without one, the whole name and nothing.
+    before: &'static str,
+    after: &'static str,
+    counts: Counts,
+    /// The drivers that must be known for it; empty where the name alone will do.
+    only: &'static [&'static str],
+    /// The drivers that print it.
+    drivers: &'static [&'static str],
+    pattern: u16,
+}
+
+#[derive(Clone, Copy)]
+enum Counts {
+    Queue(Queue),
+    Device(Device),
+}
+
+struct Index {
+    numbered: Vec<Entry>,
+    plain: Vec<Entry>,
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let (mut numbered, mut plain) = (Vec::new(), Vec::new());
+    for driver in drivers::all() {
+        add_queues(&mut numbered, &mut plain, driver);
+        for (list, only) in [(driver.device, &[][..]), (driver.device_if_known, driver.names)] {
+            for &(name, device) in list {
+                let (pattern, drivers) = (plain.len() as u16, driver.names);
+                plain.push(Entry {
+                    before: name,
+                    after: "",
+                    counts: Counts::Device(device),
+                    only,
+                    drivers,
+                    pattern,
+                });
+            }
+        }
+    }
+    for list in [&mut numbered, &mut plain] {
+        list.sort_by(|a: &Entry, b: &Entry| a.key().cmp(&b.key()).then(a.pattern.cmp(&b.pattern)));
+    }
+    Index { numbered, plain }
+});
+
+fn add_queues(numbered: &mut Vec<Entry>, plain: &mut Vec<Entry>, driver: &'static Driver) {
+    for (list, only) in [(driver.queues, &[][..]), (driver.queues_if_known, driver.names)] {
+        for &(pattern, queue) in list {
+            let (to, before, after) = match pattern.split_once(PLACE) {
+                Some((before, after)) => (&mut *numbered, before, after),
+                None => (&mut *plain, pattern, ""),
+            };
+            let (number, drivers) = (to.len() as u16, driver.names);
+            to.push(Entry { before, after, counts: Counts::Queue(queue), only, drivers, pattern: number });
+        }
+    }
+}
+
+impl Entry {
+    fn key(&self) -> (&'static str, &'static str) {
+        (self.before, self.after)
+    }
+
+    fn meaning(&self, queue: u32) -> Meaning {
+        match self.counts {
+            Counts::Queue(Queue::Counts(what)) => Meaning::Queue { queue, what },
+            Counts::Queue(Queue::Heading { receive }) => Meaning::Heading { receive },
+            Counts::Queue(Queue::UnderHeading(what)) => Meaning::UnderHeading(what),
+            Counts::Queue(Queue::TooLong) | Counts::Device(Device::TooLong) => Meaning::TooLong,
+            Counts::Device(Device::Packets) => Meaning::TotalPackets,
+            Counts::Device(Device::PacketsPart) => Meaning::TotalPacketsPart,
+            Counts::Device(Device::Bytes) => Meaning::TotalBytes,
+            Counts::Device(Device::Overflow) => Meaning::Overflow,
+            Counts::Device(Device::NothingHere) => Meaning::Other,
+        }
+    }
+}
+
+/// Looks `name` up.
+pub(crate) fn find(name: &str, driver: Option<&str>) -> Found {
+    if name.len() > LONGEST {
+        return Found::Nothing;
+    }
+    // atlantic puts the traffic class before the ring.
+    let name = without_traffic_class(name);
+    let index = &*INDEX;
+    match choose(equal(&index.plain, (name, "")), None, driver) {
+        Found::Nothing => {}
+        found => return found,
+    }
+    for (before, digits, after) in numbers(name).take(NUMBERS) {
+        let Some(queue) = queue_number(digits) else { continue };
+        match choose(equal(&index.numbered, (before, after)), Some(queue), driver) {
+            Found::Nothing => {}
+            found => return found,
+        }
+    }
+    Found::Nothing
+}
+
+/// Of entries of one name, the one that holds for `driver`.
+fn choose(entries: &[Entry], queue: Option<u32>, driver: Option<&str>) -> Found {
+    let found = |entry: &Entry| Match { meaning: entry.meaning(queue.unwrap_or(0)), pattern: entry.pattern };
+    let Some(any) = entries.first() else { return Found::Nothing };
+    // `rx_64_bytes` is a frame size to some drivers (altera_tse) and a queue to others (mana).
+    let is_size = any.before == "rx_" && queue.is_some_and(is_frame_size);
+    let by_name = entries.iter().find(|entry| entry.only.is_empty() && !is_size);
+    match driver {
+        Some(driver) => entries
+            .iter()
+            .find(|entry| (is_size || !entry.only.is_empty()) && entry.drivers.contains(&driver))
+            .or(by_name)
+            .map_or(Found::Nothing, |entry| Found::Match(found(entry))),
+        None if is_size || entries.iter().any(|entry| !entry.only.is_empty()) => {
+            Found::AskDriver(by_name.map(found))
+        }
+        None => by_name.map_or(Found::Nothing, |entry| Found::Match(found(entry))),
+    }
+}
+
+/// The entries of a name.
+fn equal<'a>(entries: &'a [Entry], key: (&str, &str)) -> &'a [Entry] {
+    let start = entries.partition_point(|entry| entry.key().cmp(&key) == Ordering::Less);
+    let rest = entries.get(start..).unwrap_or_default();
+    let count = rest.iter().take_while(|entry| entry.key() == key).count();
+    rest.get(..count).unwrap_or_default()
+}
+
+/// `TC0 Queue[3] InPackets` without the first word.
+fn without_traffic_class(name: &str) -> &str {
+    let Some(rest) = name.strip_prefix("TC") else { return name };
+    match rest.split_once(' ') {
+        Some((class, rest)) if !class.is_empty() && class.bytes().all(|b| b.is_ascii_digit()) => rest,
+        _ => name,
+    }
+}
+
+/// Every run of digits with what stands before and after it.
+fn numbers(name: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let rest = name.get(from..)?;
+        let start = from + rest.find(|c: char| c.is_ascii_digit())?;
+        let digits = name.get(start..)?.bytes().take_while(u8::is_ascii_digit).count();
+        let end = start + digits;
+        from = end;
+        Some((name.get(..start)?, name.get(start..end)?, name.get(end..)?))
+    })
+}
+
+/// A number as drivers print it: decimal, without leading zeros.
+fn queue_number(digits: &str) -> Option<u32> {
+    let is_plain = digits == "0" || !digits.starts_with('0');
+    digits.parse().ok().filter(|&queue| is_plain && queue <= LARGEST_QUEUE)
+}
+
+/// Whether a number is a bound of frame sizes in some driver's counters.
+fn is_frame_size(number: u32) -> bool {
+    const SIZES: [u32; 22] = [
+        63, 64, 65, 127, 128, 255, 256, 511, 512, 1023, 1024, 1518, 1519, 1522, 1523, 1536, 2047, 2048, 4095,
+        4096, 8191, 9022,
+    ];
+    SIZES.contains(&number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::What;
+    use super::*;
+
+    #[test]
+    fn patterns_are_well_formed_and_agree() {
+        for list in [&INDEX.numbered, &INDEX.plain] {
+            assert!(list.len() < usize::from(u16::MAX));
+            for entry in list {
+                assert!(
+                    !entry.before.contains(['{', '}']) && !entry.after.contains(['{', '}']),
+                    "{}",
+                    entry.before
+                );
+                let digits = usize::from(std::ptr::eq(list, &INDEX.numbered));
+                assert!(entry.before.len() + entry.after.len() + digits <= 31, "{}", entry.before);
+            }
+            for pair in list.windows(2) {
+                let [a, b] = pair else { unreachable!("windows of two") };
+                if a.key() == b.key() && a.only.is_empty() && b.only.is_empty() {
+                    assert_eq!(a.meaning(0), b.meaning(0), "{}{{n}}{}", a.before, a.after);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_a_bit_among_those_of_its_driver() {
+        // Sums tell their parts apart by pattern modulo 64.
+        for driver in drivers::all() {
+            let parts = driver.queues.len() + driver.queues_if_known.len();
+            assert!(
+                parts <= 64 && driver.device.len() + driver.device_if_known.len() <= 64,
+                "{:?}",
+                driver.names
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_are_found_wherever_they_stand() {
+        let parts: Vec<_> = numbers("rx-12.tc3_x").collect();
+        assert_eq!(parts, [("rx-", "12", ".tc3_x"), ("rx-12.tc", "3", "_x")]);
+        assert_eq!(numbers("é7ü").count(), 1);
+        assert_eq!(
+            (queue_number("07"), queue_number("0"), queue_number("99999999999")),
+            (None, Some(0), None)
+        );
+    }
+
+    #[test]
+    fn a_queue_has_no_leading_zeros() {
+        assert_eq!(find("rx_queue_3_packets", None).packets(), Some((3, What::Packets)));
+        assert_eq!(find("rx_queue_03_packets", None), Found::Nothing);
+    }
+
+    impl Found {
+        fn packets(self) -> Option<(u32, What)> {
+            match self {
+                Found::Match(Match { meaning: Meaning::Queue { queue, what }, .. }) => Some((queue, what)),
+                _ => None,
+            }
+        }
+    }
+}

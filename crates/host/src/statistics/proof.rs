@@ -1,0 +1,93 @@
+//! Which driver printed a set of names, where only one of the drivers in the tables can have.
+
+use super::drivers::{self, Driver};
+use std::sync::LazyLock;
+
+/// Names that prove or disprove a driver, sorted.
+static CLUES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let mut names: Vec<&str> = drivers::all()
+        .filter_map(|driver| driver.proof)
+        .flat_map(|proof| proof.with.iter().chain(proof.without).copied())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+});
+
+/// Words of the set of clues.
+const WORDS: usize = 4;
+
+/// The clues seen in one output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Clues {
+    seen: [u64; WORDS],
+}
+
+/// Whether some driver can be told by this name.
+pub(crate) fn is_clue(name: &str) -> bool {
+    CLUES.binary_search(&name).is_ok()
+}
+
+impl Clues {
+    /// Notes a name; whether it was a clue.
+    pub fn note(&mut self, name: &str) -> bool {
+        let Ok(place) = CLUES.binary_search(&name) else { return false };
+        if let Some(word) = self.seen.get_mut(place / 64) {
+            *word |= 1 << (place % 64);
+        }
+        true
+    }
+
+    fn has(&self, name: &str) -> bool {
+        CLUES
+            .binary_search(&name)
+            .ok()
+            .and_then(|place| Some(self.seen.get(place / 64)? >> (place % 64) & 1 == 1))
+            .unwrap_or(false)
+    }
+
+    /// The driver, where the clues prove one and no other.
+    pub fn driver(&self) -> Option<&'static str> {
+        if self.seen == [0; WORDS] {
+            return None;
+        }
+        let proves = |driver: &&Driver| {
+            driver.proof.is_some_and(|proof| {
+                proof.with.iter().all(|name| self.has(name))
+                    && !proof.without.iter().any(|name| self.has(name))
+            })
+        };
+        let mut proved = drivers::all().filter(proves).filter_map(|driver| driver.names.first().copied());
+        let first = proved.next()?;
+        proved.next().is_none().then_some(first)
+    }
+}
+
+/// The driver (as `ethtool -i` names it) whose `ethtool -S` prints `names`, where they prove it among the drivers
+/// of the tables. `None` where several would do, or none is known that does.
+pub fn drivers_with<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'static str> {
+    let mut clues = Clues::default();
+    for name in names {
+        clues.note(name);
+    }
+    clues.driver()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_every_clue() {
+        assert!(CLUES.len() <= WORDS * 64, "{}", CLUES.len());
+    }
+
+    #[test]
+    fn every_proof_proves_its_driver_and_no_other() {
+        for driver in drivers::all() {
+            let Some(proof) = driver.proof else { continue };
+            assert!(!proof.with.is_empty(), "{:?}", driver.names);
+            assert_eq!(drivers_with(proof.with.iter().copied()), driver.names.first().copied());
+        }
+    }
+}
