@@ -26,11 +26,17 @@
 mod case;
 mod conclusion;
 mod diagnose;
+mod heat;
+mod loss;
+mod moderation;
 pub mod page;
 pub mod report;
 mod rows;
 pub mod rule;
 pub mod rules;
+pub mod stacked;
+mod steering;
+mod strain;
 mod traffic;
 
 pub use case::{Carries, Case, ENOUGH_BETWEEN, ENOUGH_SINCE_START, Spread};

@@ -1,0 +1,180 @@
+//! How a device's frames spread over its receive queues: does one queue take nearly all of them?
+
+use crate::report::Severity;
+use crate::steering;
+use crate::strain::{Strain, Strained};
+use crate::{Case, ENOUGH_BETWEEN, ENOUGH_SINCE_START, Spread};
+use host::{Basis, Interface, Interrupt, Quote, Shares};
+
+/// Share of the frames above which one queue counts as taking them all. Few flows make uneven queues: of ten equal
+/// flows on two queues nine or more fall on one in two cases of a hundred, and four queues show a busiest share of
+/// 0.4 to 0.6 every day. Nine tenths on one queue say that something else than chance chooses it.
+pub(crate) const HOT: f64 = 0.9;
+
+/// The answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Heat {
+    /// One queue takes nearly all frames.
+    Hot(Hot),
+    /// Several queues take a part that counts.
+    Spread,
+    /// Too few frames were counted to tell.
+    TooFew,
+    /// The text does not count frames by queue.
+    Uncounted,
+}
+
+/// The queue that takes nearly all frames.
+#[derive(Clone, Debug)]
+pub(crate) struct Hot {
+    /// Its number.
+    pub queue: u32,
+    /// Its share, 0 to 1.
+    pub share: f64,
+    /// Frames, or interrupts, of all queues.
+    pub total: u64,
+    /// Queues that were compared.
+    pub queues: usize,
+    /// What was counted.
+    pub basis: Basis,
+    /// Frames a second of all queues, where the time between two samples is known.
+    pub rate: Option<f64>,
+    /// Whether only interrupts were counted, which say less: a busy queue interrupts less often.
+    pub by_interrupts: bool,
+    /// A line of each queue, the hot one's first.
+    pub quotes: Vec<Quote>,
+}
+
+/// Whether one queue of the device takes nearly all frames.
+pub(crate) fn of<'a>(case: &Case<'a>, interface: &'a Interface) -> Heat {
+    match case.spread(interface).filter(|spread| spread.queues.len() >= 2) {
+        Some(spread) => by_frames(&spread),
+        None => by_interrupts(case, interface),
+    }
+}
+
+fn by_frames(spread: &Spread) -> Heat {
+    if !spread.is_enough() {
+        return Heat::TooFew;
+    }
+    hot(&spread.queues, &spread.shares, &spread.quotes, false)
+}
+
+/// Only vectors that serve reception alone say something: those with transmit also count its completions.
+fn by_interrupts<'a>(case: &Case<'a>, interface: &'a Interface) -> Heat {
+    let vectors: Vec<(u32, &Interrupt)> = case
+        .receive_interrupts(interface)
+        .into_iter()
+        .filter(|vector| is_receive_only(vector))
+        .filter_map(|vector| Some((vector.queue?, vector)))
+        .collect();
+    if vectors.len() < 2 {
+        return Heat::Uncounted;
+    }
+    let mut counts = Vec::new();
+    let mut basis = Basis::SinceStart;
+    for (_, vector) in &vectors {
+        let Some(shares) = Shares::of(vector.counts.values(), case.snapshot().interval) else {
+            return Heat::Uncounted;
+        };
+        counts.push(shares.total());
+        basis = shares.basis;
+    }
+    let shares = Shares { counts, basis, wrapped: false };
+    let least = match basis {
+        Basis::Between(_) => ENOUGH_BETWEEN,
+        Basis::SinceStart => ENOUGH_SINCE_START,
+    };
+    if shares.total() < least {
+        return Heat::TooFew;
+    }
+    let queues: Vec<u32> = vectors.iter().map(|(queue, _)| *queue).collect();
+    let quotes: Vec<Quote> = vectors.iter().map(|(_, vector)| vector.quote.clone()).collect();
+    hot(&queues, &shares, &quotes, true)
+}
+
+fn is_receive_only(vector: &Interrupt) -> bool {
+    let action = vector.action.to_ascii_lowercase();
+    // FreeBSD's `rxq` vectors serve both directions (iflib).
+    vector.receives == Some(true)
+        && action.contains("rx")
+        && !action.contains("tx")
+        && !action.contains("rxq")
+}
+
+fn hot(queues: &[u32], shares: &Shares, quotes: &[Quote], by_interrupts: bool) -> Heat {
+    let Some((place, share)) = shares.largest() else { return Heat::TooFew };
+    let (Some(&queue), Some(quote)) = (queues.get(place), quotes.get(place)) else { return Heat::Uncounted };
+    if share < HOT {
+        return Heat::Spread;
+    }
+    let others = quotes.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, quote)| quote);
+    Heat::Hot(Hot {
+        queue,
+        share,
+        total: shares.total(),
+        queues: queues.len(),
+        basis: shares.basis,
+        rate: shares.per_second(shares.total()).filter(|_| !by_interrupts),
+        by_interrupts,
+        quotes: std::iter::once(quote).chain(others).take(MOST_QUOTES).cloned().collect(),
+    })
+}
+
+/// Lines of evidence: the hot queue and some of the others.
+const MOST_QUOTES: usize = 4;
+
+/// Frames a second that one queue and one CPU carry on any machine: full-size frames at 100 Mbit/s are 8,000.
+const LITTLE: f64 = 10_000.0;
+
+impl Hot {
+    /// How grave it is that all frames go to one queue, whose CPU is loaded like this.
+    pub(crate) fn severity(&self, strained: &Strained) -> Severity {
+        let little = self.rate.is_some_and(|rate| rate < LITTLE);
+        strained.severity(if little { Severity::Info } else { Severity::Warning })
+    }
+
+    /// What the rate says, with a blank before it; empty where it says nothing.
+    pub(crate) fn remark(&self, strained: &Strained) -> String {
+        match self.rate {
+            Some(rate) if rate < LITTLE && strained.strain != Strain::Full => {
+                format!(" At {rate:.0} frames a second this limits nothing yet.")
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+impl Heat {
+    /// The hot queue.
+    pub(crate) fn hot(&self) -> Option<&Hot> {
+        match self {
+            Heat::Hot(hot) => Some(hot),
+            _ => None,
+        }
+    }
+}
+
+/// What would show how frames spread: a sample under load where there was one without, the counters where there
+/// was none.
+pub(crate) fn wanted(case: &Case<'_>, interface: &Interface, heat: &Heat) -> Vec<String> {
+    let name = steering::name(interface);
+    let counters = match case.system() {
+        Some(host::System::FreeBsd) => format!("sysctl dev.{}", freebsd_node(name)),
+        Some(host::System::NetBsd) => "vmstat -i".to_owned(),
+        _ => format!("ethtool -S {name}"),
+    };
+    match heat {
+        Heat::TooFew => vec![format!("{counters}, twice under load")],
+        _ => vec![counters],
+    }
+}
+
+/// `igb0` is `dev.igb.0` among the sysctls.
+fn freebsd_node(name: &str) -> String {
+    let driver = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    match name.strip_prefix(driver) {
+        Some(unit) if !unit.is_empty() && !driver.is_empty() => format!("{driver}.{unit}"),
+        _ => name.to_owned(),
+    }
+}

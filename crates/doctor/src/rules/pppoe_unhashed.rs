@@ -1,0 +1,248 @@
+//! `pppoe-unhashed`: PPPoE comes in by a device whose hash stops at the PPPoE header.
+
+use super::{netisr, unhashed};
+use crate::heat::{self, Heat};
+use crate::report::{Finding, Remedy, Severity};
+use crate::rule::{Judge, Judgement, Page, Rule};
+use crate::strain::{self, Strain};
+use crate::{Carries, Case, steering};
+use host::{Counter, Interface, Quote, Shares, System};
+use nic::schema;
+use std::collections::BTreeMap;
+
+/// The rule.
+pub(super) static RULE: Rule = Rule {
+    id: "pppoe-unhashed",
+    stage: "parse",
+    page: Page {
+        title: "The device cannot hash PPPoE, so that all of it comes in on one queue",
+        means: "Receive-side scaling hashes IP addresses and ports to choose a queue. In a PPPoE session the IP header \
+                stands 8 octets further on, behind the PPPoE and PPP headers, and most devices do not look there. Such \
+                a frame matches no hash type, has hash 0 and goes to the default queue, in hardware, whatever the \
+                driver. Neither the indirection table nor the hash fields change that.",
+        shows: "PPPoE sessions or PPP interfaces on the device (`/proc/net/pppoe`, `ip -d link`, a capture with \
+                EtherType 0x8864), a profile that says the parser stops at PPPoE (`rxlane nics NAME`), and one queue's \
+                counter that grows while the others stand still.",
+        fix: "Spread in software, by the inner header. Linux: RPS on that queue, with a mask of the other CPUs, or \
+              steering in XDP (cpumap). FreeBSD: `net.isr.dispatch=deferred` at run time, with \
+              `net.isr.maxthreads=\"-1\"` and `net.isr.bindthreads=\"1\"` in /boot/loader.conf. An EtherType filter \
+              (`ethtool -N IFACE flow-type ether proto 0x8864 action N`) only moves all of it to another queue. Some \
+              devices learn PPPoE by other firmware (`rxlane nics --can pppoe` lists which).",
+        costs: "RPS pays for the socket buffer on the first CPU and for an interrupt to another. Deferred netisr queues \
+                each packet. Where one CPU is fast enough for the line, both cost more than they bring.",
+    },
+    judge: Judge::Machine(judge),
+};
+
+/// Part of the sample's frames below which PPPoE is no load.
+const MINOR: f64 = 0.1;
+
+/// Whether PPPoE comes in by the device and its profile says that it is not hashed.
+pub(super) fn is_proven(case: &Case<'_>, interface: &Interface) -> bool {
+    let is_some = |carries: &Carries| carries.share.is_none_or(|share| share >= MINOR);
+    unhashed::is_hashed(case, interface, "pppoe") == Some(false)
+        && case.carries_pppoe(interface).as_ref().is_some_and(is_some)
+}
+
+fn judge(case: &Case<'_>) -> Judgement {
+    let mut found: Vec<Finding> = Vec::new();
+    let mut lacks: Vec<String> = Vec::new();
+    let mut is_clear = false;
+    for interface in case.devices() {
+        match device(case, interface) {
+            Judgement::Found(more) => found.extend(more),
+            Judgement::Lacks(more) => lacks.extend(more),
+            Judgement::Clear => is_clear = true,
+            Judgement::DoesNotApply => {}
+        }
+    }
+    if found.is_empty() {
+        found.extend(by_netisr(case));
+    }
+    match (found.is_empty(), lacks.is_empty(), is_clear) {
+        (false, ..) => Judgement::Found(found),
+        (_, false, _) => Judgement::Lacks(lacks),
+        (.., true) => Judgement::Clear,
+        _ => Judgement::DoesNotApply,
+    }
+}
+
+fn device<'a>(case: &Case<'a>, interface: &'a Interface) -> Judgement {
+    let Some(carries) = case.carries_pppoe(interface) else { return Judgement::DoesNotApply };
+    if case.queue_count(interface) == Some(1) || is_single(case, interface) {
+        return Judgement::DoesNotApply;
+    }
+    if carries.share.is_some_and(|share| share < MINOR) {
+        return Judgement::Clear;
+    }
+    match unhashed::is_hashed(case, interface, "pppoe") {
+        Some(true) => Judgement::Clear,
+        Some(false) => proven(case, interface, &carries).into(),
+        None => match heat::of(case, interface) {
+            Heat::Hot(hot) => {
+                let explanation = format!(
+                    "PPPoE comes in by {}, and queue {} takes {:.0} % of all frames. Whether {} can hash PPPoE is not \
+                     known; most cannot.",
+                    interface.name,
+                    hot.queue,
+                    hot.share * 100.0,
+                    unhashed::device(case, interface)
+                );
+                let strained = strain::of(case, steering::cpu_of_queue(case, interface, hot.queue));
+                let mut finding = RULE
+                    .finding(Some(&interface.name), hot.severity(&strained), &carries.quotes, explanation)
+                    .and(&hot.quotes)
+                    .possible();
+                finding.remedies = remedies(case, interface, hot.queue);
+                finding.into()
+            }
+            _ => Judgement::Lacks(unhashed::who(case, interface)),
+        },
+    }
+}
+
+fn is_single(case: &Case<'_>, interface: &Interface) -> bool {
+    case.agreed(interface, |profile| profile.text(schema::SELECTION).map(|word| word == "single"))
+        == Some(true)
+}
+
+fn proven<'a>(case: &Case<'a>, interface: &'a Interface, carries: &Carries) -> Finding {
+    let heat = heat::of(case, interface);
+    let queue = heat.hot().map_or(0, |hot| hot.queue);
+    let strained = strain::of(case, steering::cpu_of_queue(case, interface, queue));
+    let spread = already_spread(case, interface, queue);
+    let severity = match (&spread, heat.hot(), strained.strain) {
+        (_, _, Strain::Full) => Severity::Critical,
+        (Some(_), ..) => Severity::Info,
+        (None, Some(hot), _) => hot.severity(&strained),
+        (None, None, _) => strained.severity(Severity::Warning),
+    };
+    let share = carries.share.map_or(String::new(), |share| {
+        format!(" In the traffic sample {:.0} % of the frames are PPPoE.", share * 100.0)
+    });
+    let seen = match &heat {
+        Heat::Hot(hot) => format!(" Queue {} took {:.1} % of all frames.", hot.queue, hot.share * 100.0),
+        Heat::Spread => " The queue counters show other traffic besides, which does spread.".to_owned(),
+        Heat::TooFew | Heat::Uncounted => String::new(),
+    };
+    let already = spread.as_ref().map_or(String::new(), |(words, _)| format!(" {words}"));
+    let explanation = format!(
+        "PPPoE comes in by {}, and {} cannot hash it: its parser stops at the PPPoE header, so that every frame of \
+         every session goes to one queue and one CPU.{seen}{share}{}{already}",
+        interface.name,
+        unhashed::device(case, interface),
+        strained.sentence
+    );
+    let mut finding = RULE
+        .finding(Some(&interface.name), severity, &carries.quotes, explanation)
+        .and(&unhashed::identity(interface))
+        .and(heat.hot().map_or(&[][..], |hot| &hot.quotes))
+        .and(&strained.quote)
+        .and(spread.iter().map(|(_, quote)| quote));
+    if spread.is_none() {
+        finding.remedies = remedies(case, interface, queue);
+    }
+    finding
+}
+
+/// Whether software spreads the queue's frames already, in words, with the line that says so.
+fn already_spread(case: &Case<'_>, interface: &Interface, queue: u32) -> Option<(String, Quote)> {
+    let serving = case.snapshot().interface(&interface.name).and_then(|own| {
+        let vector = steering::vector_of(case, own, queue)?;
+        steering::cpu_of(case, vector)
+    });
+    let rps = interface.queues.get(&queue).and_then(|queue| queue.rps.as_ref());
+    if let Some(rps) = rps.filter(|rps| rps.get().iter().any(|cpu| Some(*cpu) != serving)) {
+        let words = format!("RPS deals them on to CPUs {}.", steering::words(rps.get()));
+        return Some((words, rps.quote().clone()));
+    }
+    let snapshot = case.snapshot();
+    let (policy, quote) = netisr::dispatch(snapshot)?;
+    let threads = netisr::threads(snapshot).map_or(1, |(threads, _)| threads);
+    let is_bound = netisr::bound(snapshot).is_some_and(|(bound, _)| bound);
+    (policy == "deferred" && threads > 1 && is_bound).then(|| {
+        let words = format!("netisr hands packets on to {threads} bound threads.");
+        (words, quote.clone())
+    })
+}
+
+fn remedies<'a>(case: &Case<'a>, interface: &'a Interface, queue: u32) -> Vec<Remedy> {
+    let system = case.system();
+    let mut remedies = Vec::new();
+    if matches!(system, Some(System::Linux) | None) {
+        let mut rps = steering::rps(case, interface, &[queue]);
+        if case.agreed(interface, |profile| profile.tri(schema::ETHERTYPE_FILTER)) == Some(true) {
+            rps.what.push_str("; an EtherType filter for 0x8864 would only move all PPPoE to another queue");
+        }
+        remedies.push(rps);
+        remedies.push(steering::xdp(case, interface));
+    }
+    if matches!(system, Some(System::FreeBsd) | None) {
+        remedies.extend(steering::netisr(case, interface));
+    }
+    for mode in unhashed::modes(case, interface, "pppoe") {
+        remedies.push(Remedy {
+            os: "linux",
+            what: format!("or let the device hash PPPoE: {mode}"),
+            commands: Vec::new(),
+            expected: steering::expected(case, interface),
+        });
+    }
+    remedies
+}
+
+/// Part of the PPPoE work within which the frames that no other protocol accounts for must lie to be it.
+const CLOSE: f64 = 0.1;
+
+/// Where FreeBSD's netisr counts PPPoE as a protocol of its own: the frames that each CPU took from Ethernet, less
+/// those that went to another protocol there, are the PPPoE frames that the device delivered to it.
+fn by_netisr(case: &Case<'_>) -> Option<Finding> {
+    let snapshot = case.snapshot();
+    let netisr = snapshot.netisr.as_ref()?;
+    let protocol = netisr.protocols.get("pppoe")?;
+    let handled = |wanted: &dyn Fn(&str) -> bool| -> Option<BTreeMap<u32, u64>> {
+        let chosen: Vec<(u32, &Counter)> = netisr
+            .workstreams
+            .iter()
+            .filter(|((_, name), _)| wanted(name))
+            .map(|((cpu, _), work)| (*cpu, &work.handled))
+            .collect();
+        let shares = Shares::of(chosen.iter().map(|(_, counter)| *counter), snapshot.interval)?;
+        let mut by_cpu = BTreeMap::new();
+        for ((cpu, _), count) in chosen.iter().zip(shares.counts) {
+            *by_cpu.entry(*cpu).or_insert(0_u64) += count;
+        }
+        Some(by_cpu)
+    };
+    let ether = handled(&|name| name == "ether")?;
+    let plain = handled(&|name| matches!(name, "ip" | "ip6" | "arp")).unwrap_or_default();
+    let pppoe = handled(&|name| name == "pppoe")?;
+    let total: u64 = pppoe.values().sum();
+    let taken: BTreeMap<u32, u64> = ether
+        .iter()
+        .map(|(cpu, frames)| (*cpu, frames.saturating_sub(plain.get(cpu).copied().unwrap_or(0))))
+        .collect();
+    let (&cpu, &most) = taken.iter().max_by_key(|(_, frames)| **frames)?;
+    let is_close = (most as f64 - total as f64).abs() <= CLOSE * total as f64;
+    let is_one = most as f64 >= heat::HOT * taken.values().sum::<u64>() as f64;
+    if total < crate::ENOUGH_BETWEEN || ether.len() < 2 || !is_close || !is_one {
+        return None;
+    }
+    let busy = |(_, frames): &(&u32, &u64)| **frames * 100 >= total;
+    let workers: Vec<u32> = pppoe.iter().filter(busy).map(|(cpu, _)| *cpu).collect();
+    let line = |cpu: u32, name: &str| {
+        let work = netisr.workstreams.get(&(cpu, name.to_owned()))?;
+        Some(work.handled.quote())
+    };
+    let explanation = format!(
+        "CPU {cpu} took {most} frames from Ethernet that no other protocol accounts for, and {total} PPPoE packets \
+         were worked off on CPU{} {} of {}: the device seems to deliver all PPPoE on one CPU, and software spreads \
+         it from there. That it reaches no more CPUs may be a matter of few flows, or of the CPUs that it is \
+         allowed.",
+        if workers.len() == 1 { "" } else { "s" },
+        steering::words(&workers),
+        ether.len()
+    );
+    let quotes = line(cpu, "ether").into_iter().chain(workers.iter().filter_map(|cpu| line(*cpu, "pppoe")));
+    Some(RULE.finding(None, Severity::Info, quotes, explanation).and([&protocol.quote]).possible())
+}

@@ -1,0 +1,139 @@
+//! `softirq-one-cpu`: one CPU does nearly all receive work.
+
+use crate::report::{Remedy, Severity};
+use crate::rule::{Judge, Judgement, Page, Rule};
+use crate::strain;
+use crate::{Case, ENOUGH_BETWEEN, ENOUGH_SINCE_START};
+use host::{Basis, Counter, Shares, System};
+
+/// The rule.
+pub(super) static RULE: Rule = Rule {
+    id: "softirq-one-cpu",
+    stage: "poll",
+    page: Page {
+        title: "One CPU does nearly all receive work",
+        means: "Receive work runs in the softirq NET_RX, on the CPU that took the interrupt or to which RPS handed the \
+                packets. If one CPU has nearly all of it, nothing spreads the work: neither queues, nor interrupts, \
+                nor RPS. This is a symptom; the rules on queues and interrupts say why.",
+        shows: "`/proc/softirqs`: the line NET_RX grows in one column. `/proc/net/softnet_stat`: the first column of one \
+                line.",
+        fix: "Look at the interface that is busy: `/proc/interrupts` says whether it has several vectors on one CPU \
+              (`irq-one-cpu`), `ethtool -S` whether one queue takes all (`one-queue-hot`). With one queue: RPS, or \
+              steering in XDP.",
+        costs: "Depends on the cause. On a machine whose one CPU has time to spare, spreading costs more than it brings.",
+    },
+    judge: Judge::Machine(judge),
+};
+
+/// Part of the receive work that one CPU must have.
+const NEARLY_ALL: f64 = 0.9;
+
+/// Receive softirqs a second that any CPU carries: below this the machine is idle.
+const LITTLE: f64 = 1_000.0;
+
+/// Receive softirqs for each timer softirq below which the machine is idle most of the time. A CPU that is awake
+/// counts `CONFIG_HZ`, 100 to 1000, of the latter a second, so that they measure how long the counts took.
+const LITTLE_TO_TIMER: f64 = 0.1;
+
+/// Receive work by CPU.
+struct Work<'a> {
+    cpus: Vec<u32>,
+    counters: Vec<&'a Counter>,
+    shares: Shares,
+}
+
+fn work<'a>(case: &Case<'a>) -> Option<Work<'a>> {
+    let snapshot = case.snapshot();
+    let counted: Vec<(u32, &Counter)> = match snapshot.softirqs.get("NET_RX") {
+        Some(by_cpu) => by_cpu.iter().map(|(cpu, counter)| (*cpu, counter)).collect(),
+        None => snapshot.softnet.iter().map(|(cpu, row)| (*cpu, &row.processed)).collect(),
+    };
+    let (cpus, counters): (Vec<u32>, Vec<&Counter>) = counted.into_iter().unzip();
+    let shares = Shares::of(counters.iter().copied(), snapshot.interval)?;
+    Some(Work { cpus, counters, shares })
+}
+
+fn judge(case: &Case<'_>) -> Judgement {
+    let snapshot = case.snapshot();
+    if matches!(case.system(), Some(System::FreeBsd | System::NetBsd)) {
+        return Judgement::DoesNotApply;
+    }
+    let Some(work) = work(case) else {
+        // Counters that were reset between the samples.
+        return Judgement::lacks("cat /proc/softirqs");
+    };
+    if work.cpus.len() < 2 {
+        let is_one = snapshot.cpu_count() == Some(1);
+        return if is_one { Judgement::DoesNotApply } else { Judgement::lacks("cat /proc/softirqs") };
+    }
+    let least = match work.shares.basis {
+        Basis::Between(_) => ENOUGH_BETWEEN,
+        Basis::SinceStart => ENOUGH_SINCE_START,
+    };
+    let largest = work.shares.largest().filter(|_| work.shares.total() >= least);
+    let Some((place, share)) = largest else {
+        return Judgement::lacks("cat /proc/softirqs, twice under load");
+    };
+    match work.cpus.get(place) {
+        Some(&cpu) if share >= NEARLY_ALL => found(case, &work, place, cpu, share),
+        _ => Judgement::Clear,
+    }
+}
+
+fn found(case: &Case<'_>, work: &Work<'_>, place: usize, cpu: u32, share: f64) -> Judgement {
+    let strained = strain::of(case, Some(cpu));
+    let is_little = is_little(case, work, place, cpu);
+    let severity = strained.severity(if is_little { Severity::Info } else { Severity::Warning });
+    let basis = match work.shares.basis {
+        Basis::Between(_) => "between the samples",
+        Basis::SinceStart => "since boot",
+    };
+    let little = if is_little { " It is so little that one CPU carries it easily." } else { "" };
+    let explanation = format!(
+        "CPU {cpu} did {:.0} % of the receive work {basis}, and {} other CPUs the rest.{little}{}",
+        share * 100.0,
+        work.cpus.len() - 1,
+        strained.sentence
+    );
+    let mut quotes =
+        work.counters.get(place).into_iter().chain(&work.counters).map(|counter| counter.quote());
+    let first = quotes.next();
+    let finding = RULE
+        .finding(None, severity, first, explanation)
+        .and(quotes.take(work.cpus.len().min(MOST_QUOTES)))
+        .and(&strained.quote);
+    if severity == Severity::Info {
+        return finding.into();
+    }
+    finding
+        .with(Remedy {
+            os: "linux",
+            what: "find the cause at the busy interface: several vectors on one CPU want other affinities, one queue \
+                   wants RPS or steering in XDP (cpumap)"
+                .to_owned(),
+            commands: Vec::new(),
+            expected: "Cannot tell before the cause is known: `cat /proc/interrupts` and `ethtool -S IFACE` tell."
+                .to_owned(),
+        })
+        .into()
+}
+
+/// Lines of evidence beside the busy CPU's.
+const MOST_QUOTES: usize = 4;
+
+/// Whether the work is so little that one CPU carries it easily. `softnet_stat` counts frames and not softirqs, and
+/// is taken by its rate alone.
+fn is_little(case: &Case<'_>, work: &Work<'_>, place: usize, cpu: u32) -> bool {
+    let count = work.shares.counts.get(place).copied().unwrap_or(0);
+    if let Some(rate) = work.shares.per_second(count) {
+        return rate < LITTLE;
+    }
+    let snapshot = case.snapshot();
+    let timer = snapshot.softirqs.get("TIMER").and_then(|by_cpu| by_cpu.get(&cpu)).map(Counter::value);
+    match (timer, work.shares.basis) {
+        (Some(timer), Basis::SinceStart) => (count as f64) < LITTLE_TO_TIMER * timer as f64,
+        // Frames without a measure of time.
+        (None, Basis::SinceStart) => true,
+        (_, Basis::Between(_)) => false,
+    }
+}

@@ -1,0 +1,218 @@
+//! Spreading in software where the device cannot: which CPUs take the work, the commands for it, and what it
+//! would bring.
+
+use crate::Case;
+use crate::report::Remedy;
+use host::setting::CpuSet;
+use host::{Interface, Interrupt, Shares};
+use nic::schema;
+use std::collections::BTreeSet;
+
+/// Part of a vector's interrupts that one CPU must have served to be the CPU of the vector.
+pub(crate) const SERVES: f64 = 0.8;
+
+/// CPUs by number, as far as the snapshot names or counts them, in ascending order; empty where it does not.
+pub(crate) fn online(case: &Case<'_>) -> Vec<u32> {
+    let cpus = &case.snapshot().cpus;
+    let numbered: BTreeSet<u32> = cpus.nodes.values().flatten().copied().collect();
+    if !numbered.is_empty() {
+        return numbered.into_iter().collect();
+    }
+    (0..case.snapshot().cpu_count().unwrap_or(0)).collect()
+}
+
+/// The CPU that serves a vector: the one that took nearly all of its interrupts, else the only one that its
+/// affinity allows.
+pub(crate) fn cpu_of(case: &Case<'_>, interrupt: &Interrupt) -> Option<u32> {
+    let by_counts = Shares::of(interrupt.counts.values(), case.snapshot().interval)
+        .and_then(|shares| shares.largest())
+        .filter(|(_, share)| *share >= SERVES)
+        .and_then(|(place, _)| *interrupt.counts.keys().nth(place)?);
+    by_counts.or_else(|| match interrupt.affinity.as_ref()?.get()[..] {
+        [cpu] => Some(cpu),
+        _ => None,
+    })
+}
+
+/// The vector of a receive queue: the one whose name says so, or the only one of the device.
+pub(crate) fn vector_of<'a>(case: &Case<'a>, interface: &'a Interface, queue: u32) -> Option<&'a Interrupt> {
+    let vectors = case.receive_interrupts(interface);
+    let named = vectors.iter().copied().find(|vector| vector.queue == Some(queue));
+    named.or(match vectors[..] {
+        [only] if only.queue.is_none() => Some(only),
+        _ => None,
+    })
+}
+
+/// The CPU that serves a receive queue.
+pub(crate) fn cpu_of_queue<'a>(case: &Case<'a>, interface: &'a Interface, queue: u32) -> Option<u32> {
+    cpu_of(case, vector_of(case, interface, queue)?)
+}
+
+/// CPUs to which the work of a queue can go: all but the one that serves it; those of its NUMA node where there
+/// are any. Empty where the CPUs are not known or there is one.
+pub(crate) fn others(case: &Case<'_>, serving: Option<u32>) -> Vec<u32> {
+    let free =
+        |cpus: &[u32]| -> Vec<u32> { cpus.iter().copied().filter(|cpu| Some(*cpu) != serving).collect() };
+    let all = online(case);
+    let node = serving.and_then(|serving| {
+        case.snapshot().cpus.nodes.values().find(|node| node.contains(&serving)).map(|node| free(node))
+    });
+    let mut cpus = node.filter(|node| !node.is_empty()).unwrap_or_else(|| free(&all));
+    cpus.sort_unstable();
+    if all.len() < 2 { Vec::new() } else { cpus }
+}
+
+/// A CPU mask as `rps_cpus` takes it.
+fn mask(cpus: &[u32]) -> Option<String> {
+    CpuSet::new(cpus.iter().copied()).ok().map(|set| set.mask())
+}
+
+/// CPU numbers for a sentence: `1-3, 5`.
+pub(crate) fn words(cpus: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(cpu) => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let range = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.iter().map(range).collect::<Vec<_>>().join(", ")
+}
+
+/// The interface's name in a command, `IFACE` where the text names none.
+pub(crate) fn name(interface: &Interface) -> &str {
+    if interface.name.is_empty() { "IFACE" } else { &interface.name }
+}
+
+/// RPS over the CPUs that do not serve these queues, for Linux.
+pub(crate) fn rps<'a>(case: &Case<'a>, interface: &'a Interface, queues: &[u32]) -> Remedy {
+    let file = |queue: u32| format!("/sys/class/net/{}/queues/rx-{queue}/rps_cpus", name(interface));
+    let mut targets: BTreeSet<u32> = BTreeSet::new();
+    let commands: Vec<String> = queues
+        .iter()
+        .filter_map(|&queue| {
+            let cpus = others(case, cpu_of_queue(case, interface, queue));
+            targets.extend(&cpus);
+            let mask = mask(&cpus).filter(|_| !cpus.is_empty())?;
+            Some(format!("echo {mask} > {}", file(queue)))
+        })
+        .collect();
+    let targets: Vec<u32> = targets.into_iter().collect();
+    let what = match queues.first() {
+        Some(&queue) if targets.is_empty() => format!(
+            "RPS: hash the inner header in software and deal flows to the other CPUs; the mask of CPUs goes into {}",
+            file(queue)
+        ),
+        _ => format!(
+            "RPS: hash the inner header in software and deal flows to CPU{} {}",
+            if targets.len() == 1 { "" } else { "s" },
+            words(&targets)
+        ),
+    };
+    Remedy { os: "linux", what, commands, expected: expected(case, interface) }
+}
+
+/// Steering in XDP, in words.
+pub(crate) fn xdp(case: &Case<'_>, interface: &Interface) -> Remedy {
+    let native = match case.agreed(interface, |profile| profile.tri(schema::XDP_NATIVE)) {
+        Some(true) => " The driver runs XDP programs itself.",
+        Some(false) => " This driver cannot run XDP programs itself, which takes most of the gain away.",
+        None => "",
+    };
+    Remedy {
+        os: "linux",
+        what: format!(
+            "or steer by the inner header in XDP (cpumap), before the socket buffer is made: the CPU that takes the \
+             interrupt then does less than with RPS.{native}"
+        ),
+        commands: Vec::new(),
+        expected: expected(case, interface),
+    }
+}
+
+/// FreeBSD's netisr, as far as it is not set up yet: deferred dispatch at run time, threads bound to all CPUs from
+/// the next start. `net.isr.dispatch` can be set at any time (`CTLFLAG_RWTUN`), `net.isr.maxthreads` and
+/// `net.isr.bindthreads` only by the loader (`CTLFLAG_RDTUN`; sys/net/netisr.c). `None` where all is set.
+pub(crate) fn netisr(case: &Case<'_>, interface: &Interface) -> Option<Remedy> {
+    let snapshot = case.snapshot();
+    let netisr = snapshot.netisr.as_ref();
+    let sysctl = |name: &str| snapshot.sysctls.get(name).map(|seen| seen.get().as_str());
+    let dispatch = netisr
+        .and_then(|netisr| netisr.dispatch.as_ref())
+        .map(|seen| seen.get().as_str())
+        .or_else(|| sysctl("net.isr.dispatch"));
+    let threads = netisr.and_then(|netisr| netisr.threads.as_ref()).map(|seen| *seen.get());
+    let is_bound = netisr
+        .and_then(|netisr| netisr.bound.as_ref())
+        .map(|seen| *seen.get())
+        .or_else(|| sysctl("net.isr.bindthreads").map(|value| value != "0"));
+    let all_cpus = sysctl("net.isr.maxthreads") == Some("-1")
+        || matches!((threads, snapshot.cpu_count()), (Some(threads), Some(cpus)) if threads >= cpus);
+    let mut commands = Vec::new();
+    if !matches!(dispatch, Some("deferred")) {
+        commands.push("sysctl net.isr.dispatch=deferred".to_owned());
+        commands.push("echo 'net.isr.dispatch=deferred' >> /etc/sysctl.conf".to_owned());
+    }
+    if !all_cpus {
+        commands.push("echo 'net.isr.maxthreads=\"-1\"' >> /boot/loader.conf".to_owned());
+    }
+    if is_bound != Some(true) {
+        commands.push("echo 'net.isr.bindthreads=\"1\"' >> /boot/loader.conf".to_owned());
+    }
+    if commands.is_empty() {
+        return None;
+    }
+    Some(Remedy {
+        os: "freebsd",
+        what: "netisr: hand packets to the threads of other CPUs (net.isr.dispatch works at once; maxthreads and \
+               bindthreads are loader tunables and need a restart)"
+            .to_owned(),
+        commands,
+        expected: format!(
+            "IP, firewall and forwarding leave the CPU of the queue. A packet without a flow id goes to the CPU of \
+             its interface, so that one PPPoE session may still stay on one CPU, another than the queue's. {}",
+            expected(case, interface)
+        ),
+    })
+}
+
+/// What dealing by the inner flow would bring.
+pub(crate) fn expected(case: &Case<'_>, interface: &Interface) -> String {
+    let Some(mix) = case.mix(interface) else {
+        return "Cannot tell without a traffic sample (rxlane doctor --traffic CAPTURE): as many CPUs as there are \
+                busy flows can share the work; one flow stays on one CPU."
+            .to_owned();
+    };
+    let steered = &mix.steered;
+    let share = |most: Option<u64>, all: u64| most.unwrap_or(0) as f64 * 100.0 / all.max(1) as f64;
+    let by_cpu: u64 = steered.per_cpu.iter().map(|row| row.frames).sum();
+    let after = share(steered.per_cpu.iter().map(|row| row.frames).max(), by_cpu);
+    let by_queue: u64 = mix.queues.iter().map(|row| row.frames).sum();
+    let before = share(mix.queues.iter().map(|row| row.frames).max(), by_queue);
+    let now = if by_queue > 0 {
+        format!(" where the busiest queue takes {before:.0} % now")
+    } else {
+        String::new()
+    };
+    format!(
+        "In the traffic sample, dealing flows by the inner header over {} CPUs leaves {after:.0} % of the frames on \
+         the busiest{now}: worth {:.1} evenly loaded CPUs.",
+        steered.cpus, steered.effective_queues
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_in_words() {
+        assert_eq!(words(&[0, 1, 2, 5, 7, 8]), "0-2, 5, 7-8");
+        assert_eq!(words(&[]), "");
+    }
+}
