@@ -23,6 +23,7 @@ pub mod journal;
 mod machine;
 mod quote;
 pub mod redact;
+pub mod sample;
 pub mod setting;
 mod snapshot;
 pub mod statistics;
