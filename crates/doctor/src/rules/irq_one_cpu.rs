@@ -6,6 +6,7 @@ use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain;
 use crate::{Case, steering};
 use host::{Basis, Interface};
+use std::collections::BTreeSet;
 
 /// The rule.
 pub(super) static RULE: Rule = Rule {
@@ -88,7 +89,7 @@ fn found(case: &Case<'_>, interface: &Interface, busy: &[Vector<'_>], cpu: u32) 
     let finding = RULE
         .finding(Some(&interface.name), strained.severity(Severity::Warning), quotes, explanation)
         .and(&strained.quote);
-    let commands = vectors::one_each(&busy.iter().collect::<Vec<_>>(), &local_first(case, cpu));
+    let commands = vectors::one_each(&busy.iter().collect::<Vec<_>>(), &in_order(case, interface, cpu));
     if commands.is_empty() {
         return finding.into();
     }
@@ -107,11 +108,20 @@ fn found(case: &Case<'_>, interface: &Interface, busy: &[Vector<'_>], cpu: u32) 
         .into()
 }
 
-/// All CPUs, those of the serving CPU's NUMA node first.
-fn local_first(case: &Case<'_>, cpu: u32) -> Vec<u32> {
+/// All CPUs: those of the serving CPU's NUMA node first, and among them those that serve no busy vector of another
+/// device.
+fn in_order(case: &Case<'_>, interface: &Interface, cpu: u32) -> Vec<u32> {
     let nodes = &case.snapshot().cpus.nodes;
     let local = nodes.values().find(|node| node.contains(&cpu));
+    let others = case.devices().filter(|other| other.name != interface.name);
+    let taken: BTreeSet<u32> = others
+        .filter_map(|other| match vectors::busy(case, other) {
+            Busy::Vectors(busy) => Some(busy),
+            _ => None,
+        })
+        .flat_map(|busy| busy.iter().filter_map(Vector::cpu).collect::<Vec<_>>())
+        .collect();
     let mut cpus: Vec<u32> = vectors::cpus(case).into_iter().collect();
-    cpus.sort_by_key(|cpu| (local.is_some_and(|local| !local.contains(cpu)), *cpu));
+    cpus.sort_by_key(|cpu| (local.is_some_and(|local| !local.contains(cpu)), taken.contains(cpu), *cpu));
     cpus
 }

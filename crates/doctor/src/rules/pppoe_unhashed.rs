@@ -6,7 +6,7 @@ use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain::{self, Strain};
 use crate::{Carries, Case, steering};
-use host::{Counter, Interface, Quote, Shares, System};
+use host::{Counter, Interface, Kind, Quote, Shares, System};
 use nic::schema;
 use std::collections::BTreeMap;
 
@@ -56,8 +56,15 @@ fn judge(case: &Case<'_>) -> Judgement {
             Judgement::DoesNotApply => {}
         }
     }
-    if found.is_empty() {
+    if found.is_empty() && lacks.is_empty() && !is_clear {
         found.extend(by_netisr(case));
+    }
+    if found.is_empty() && lacks.is_empty() && !is_clear {
+        match unplaced(case) {
+            Judgement::Found(more) => found.extend(more),
+            Judgement::Lacks(more) => lacks.extend(more),
+            Judgement::Clear | Judgement::DoesNotApply => {}
+        }
     }
     match (found.is_empty(), lacks.is_empty(), is_clear) {
         (false, ..) => Judgement::Found(found),
@@ -139,7 +146,8 @@ fn proven<'a>(case: &Case<'a>, interface: &'a Interface, carries: &Carries) -> F
         .and(heat.hot().map_or(&[][..], |hot| &hot.quotes))
         .and(&strained.quote)
         .and(spread.iter().map(|(_, quote)| quote));
-    if spread.is_none() {
+    finding.evidence.extend(unhashed::sampled(case, interface, "PPPoE", carries.share));
+    if spread.is_none() && strained.strain != Strain::Room {
         finding.remedies = remedies(case, interface, queue);
     }
     finding
@@ -189,6 +197,55 @@ fn remedies<'a>(case: &Case<'a>, interface: &'a Interface, queue: u32) -> Vec<Re
         });
     }
     remedies
+}
+
+/// Processes that carry PPPoE, or may.
+const CLIENTS: [&str; 7] = ["mpd5", "mpd", "ppp", "pppoed", "pppd", "pppoe", "rp-pppoe"];
+
+/// PPPoE of which the text does not say by which device it comes in: where one device alone comes into question,
+/// or on FreeBSD, whose remedy is the same for all.
+fn unplaced(case: &Case<'_>) -> Judgement {
+    let snapshot = case.snapshot();
+    let ppp = case.stacked().filter_map(|interface| {
+        let kind = interface.kind.as_ref().filter(|kind| kind.value == Kind::Ppp)?;
+        (snapshot.physical(&interface.name) == interface.name).then_some(&kind.quote)
+    });
+    let clients = snapshot.processes.iter().filter(|process| CLIENTS.contains(&process.name.as_str()));
+    let quotes: Vec<&Quote> = ppp.chain(clients.map(|process| &process.quote)).collect();
+    if quotes.is_empty() {
+        return Judgement::DoesNotApply;
+    }
+    let candidates: Vec<&Interface> = case
+        .devices()
+        .filter(|device| unhashed::is_hashed(case, device, "pppoe") == Some(false))
+        .filter(|device| case.queue_count(device) != Some(1) && !is_single(case, device))
+        .collect();
+    let hot: Vec<&Interface> =
+        candidates.iter().copied().filter(|device| heat::of(case, device).hot().is_some()).collect();
+    let chosen = if hot.is_empty() { &candidates } else { &hot };
+    let is_bsd = matches!(case.system(), Some(System::FreeBsd));
+    let names: Vec<&str> = chosen.iter().map(|device| steering::name(device)).collect();
+    let (interface, severity) = match &chosen[..] {
+        [] => return Judgement::DoesNotApply,
+        [only] => (Some(*only), Severity::Warning),
+        _ if is_bsd => (None, Severity::Info),
+        _ => return Judgement::lacks("cat /proc/net/pppoe"),
+    };
+    let explanation = format!(
+        "This machine carries PPP, over PPPoE as it seems, though the text does not say by which device. {} cannot \
+         hash PPPoE: what comes in by it goes to one queue and one CPU.",
+        names.join(" or ")
+    );
+    let identities: Vec<Quote> = chosen.iter().flat_map(|device| unhashed::identity(device)).collect();
+    let mut finding = RULE
+        .finding(interface.map(|device| device.name.as_str()), severity, quotes, explanation)
+        .and(&identities)
+        .possible();
+    if let Some(first) = chosen.first() {
+        let queue = heat::of(case, first).hot().map_or(0, |hot| hot.queue);
+        finding.remedies = remedies(case, first, queue);
+    }
+    finding.into()
 }
 
 /// Part of the PPPoE work within which the frames that no other protocol accounts for must lie to be it.

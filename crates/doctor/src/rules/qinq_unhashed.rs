@@ -126,6 +126,7 @@ fn found<'a>(case: &Case<'a>, interface: &'a Interface, carries: &Carries, heat:
         .and(&unhashed::identity(interface))
         .and(heat.hot().map_or(&[][..], |hot| &hot.quotes))
         .and(&strained.quote);
+    finding.evidence.extend(unhashed::sampled(case, interface, "two tags or more", carries.share));
     if matches!(case.system(), Some(System::Linux) | None) && severity != Severity::Info {
         finding = finding.with(steering::rps(case, interface, &[queue])).with(steering::xdp(case, interface));
     }

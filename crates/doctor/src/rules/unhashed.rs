@@ -1,6 +1,8 @@
 //! What the rules on frames that a device cannot hash both ask.
 
 use crate::Case;
+use crate::report::Evidence;
+use explain::grouped;
 use host::Interface;
 use nic::spread::{self, Traffic, Verdict};
 
@@ -51,4 +53,19 @@ pub(super) fn who(case: &Case<'_>, interface: &Interface) -> Vec<String> {
         Some(host::System::NetBsd) => vec!["dmesg".to_owned()],
         _ => vec![format!("ethtool -i {}", crate::steering::name(interface)), "lspci -nn".to_owned()],
     }
+}
+
+/// The traffic sample as evidence that part of it is such.
+pub(super) fn sampled(
+    case: &Case<'_>,
+    interface: &Interface,
+    what: &str,
+    share: Option<f64>,
+) -> Option<Evidence> {
+    let mix = case.mix(interface)?;
+    let frames = grouped(mix.stacks.iter().map(|row| row.frames).sum());
+    Some(Evidence {
+        from: format!("traffic sample ({})", mix.source.files.join(", ")),
+        text: format!("{what}: {:.0} % of {frames} frames", share? * 100.0),
+    })
 }

@@ -33,7 +33,7 @@ const IDLE_VECTOR: f64 = 0.1;
 
 /// Part of the busiest interface's interrupts below which a device carries no load: drivers such as igb interrupt
 /// on every queue each two seconds even without traffic (`igb_watchdog_task()`).
-const IDLE_DEVICE: f64 = 0.01;
+const IDLE_DEVICE: f64 = 0.001;
 
 impl Vector<'_> {
     /// The CPU that took nearly all.
