@@ -7,6 +7,8 @@ mod machine;
 
 use machine::{Machine, output_of, prompts};
 use rxlane_host::collector::SCRIPT;
+use rxlane_host::text::Reader;
+use rxlane_host::{Delta, LogTopic, Snapshot, System};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -234,6 +236,50 @@ fn freebsd_gives_a_bundle_without_addresses() {
     let device = output_of(&bundle, "sysctl dev.igb.0");
     assert!(device.contains(&"dev.igb.0.queue_rx_0.rx_packets: 12345"), "{device:?}");
     assert!(device.iter().any(|line| line.contains("dbsf=pci0:1:0:0")), "{device:?}");
+}
+
+fn read(bundle: &str) -> Snapshot {
+    let mut reader = Reader::new();
+    reader.read("bundle.txt", bundle.as_bytes()).expect("memory");
+    reader.finish()
+}
+
+#[test]
+fn what_freebsd_says_is_understood() {
+    let snapshot = read(&text(&freebsd().collect(&["-s", "0"])));
+    assert_eq!(snapshot.system.map(|fact| fact.value), Some(System::FreeBsd));
+    assert_eq!(snapshot.cpus.online.map(|fact| fact.value), Some(4));
+    let igb0 = snapshot.interfaces.iter().find(|interface| interface.name == "igb0").expect("igb0");
+    assert_eq!(igb0.mtu.as_ref().map(|mtu| *mtu.get()), Some(1508));
+    assert_eq!(igb0.pci.as_ref().map(|fact| fact.value.as_str()), Some("8086:157b"));
+    let vlan7 = snapshot.interfaces.iter().find(|interface| interface.name == "vlan7").expect("vlan7");
+    assert_eq!(vlan7.parent.as_ref().map(|fact| fact.value.as_str()), Some("igb0"));
+    let netisr = snapshot.netisr.expect("netisr");
+    assert_eq!(netisr.dispatch.map(|dispatch| dispatch.get().clone()), Some("direct".to_owned()));
+    let of_igb0 =
+        snapshot.interrupts.iter().filter(|interrupt| interrupt.interface.as_deref() == Some("igb0"));
+    assert_eq!(of_igb0.count(), 3);
+    let ppp = snapshot.processes.iter().find(|process| process.name == "ppp").expect("ppp");
+    assert_eq!(ppp.pid, Some(777));
+    assert!(snapshot.log.iter().any(|line| line.topic == LogTopic::Reset), "{:?}", snapshot.log);
+}
+
+#[test]
+fn what_this_linux_says_is_understood() {
+    let output =
+        Command::new("/bin/sh").args(["-c", SCRIPT, "collector.sh", "-s", "1"]).output().expect("sh");
+    let snapshot = read(&text(&output));
+    assert_eq!(snapshot.system.map(|fact| fact.value), Some(System::Linux));
+    assert!(
+        snapshot.interval.is_some_and(|interval| interval >= Duration::from_secs(1)),
+        "{:?}",
+        snapshot.interval
+    );
+    assert!(!snapshot.interrupts.is_empty());
+    assert!(!snapshot.softirqs.is_empty());
+    let counted_twice = snapshot.softirqs.values().flat_map(|cpus| cpus.values());
+    assert!(counted_twice.clone().count() > 0);
+    assert!(counted_twice.clone().all(|counter| counter.delta() != Delta::OneSample));
 }
 
 #[test]
