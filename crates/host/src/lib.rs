@@ -20,6 +20,8 @@ pub mod collector;
 mod counter;
 mod interface;
 pub mod journal;
+#[cfg(target_os = "linux")]
+pub mod live;
 mod machine;
 mod quote;
 pub mod redact;

@@ -1,0 +1,288 @@
+//! A live Linux machine, written down as a bundle.
+//!
+//! # Contract
+//!
+//! * What the tools would print is rendered from what the kernel says over netlink, ioctl, procfs and sysfs; no tool
+//!   is run, so none has to be installed. The forms are those of iproute2 6.1, ethtool 6.1, util-linux and procps.
+//! * Nothing is changed. The ioctl is given commands that read, and no other.
+//! * No privilege is needed. What this process may not read, what the kernel does not know, and what vanished in the
+//!   meantime, says so in its place (`# not read: …`), and the rest goes on.
+//! * Addresses and keys stay here: MAC addresses, aliases and alternative names of interfaces, the stations of PPPoE
+//!   sessions, addresses in log lines, and, unless it is asked for, the hash key.
+//!
+//! # Bundle
+//!
+//! ```text
+//! # rxlane bundle 1
+//! # system: linux
+//! # sample 1 at 5021.114
+//! $ ethtool -S eth0
+//! NIC statistics:
+//!      rx_queue_0_packets: 123
+//! $ ethtool -x eth0
+//! # not read: Operation not permitted
+//! # sample 2 at 5024.114
+//! …
+//! # end
+//! ```
+//!
+//! A sample's time is in seconds of the monotonic clock (`CLOCK_MONOTONIC`). The second sample holds what counts, in
+//! the order of the first. Control characters in names are shown as `\xNN`.
+//!
+//! # Deliberately not here
+//!
+//! Reading bundles: module `text`. The collector for machines without rxlane: its script.
+
+mod attributes;
+mod bundle;
+mod cpus;
+mod ethtool;
+mod files;
+mod interrupts;
+mod links;
+mod log;
+mod netlink;
+mod processes;
+mod queues;
+mod sessions;
+mod sysctls;
+
+use bundle::{Bundle, Output, Unread};
+use ethtool::Ethtool;
+use links::{Link, Links};
+use processes::Processes;
+use rustix::time::{ClockId, clock_gettime};
+use std::io::{self, Write};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Interfaces whose own parts are collected: as many as a snapshot keeps.
+const MOST_INTERFACES: usize = crate::Snapshot::INTERFACES;
+/// Between two reports of the time left.
+const REPORT: Duration = Duration::from_millis(200);
+
+/// What to collect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Time between the two samples; zero is one sample.
+    pub interval: Duration,
+    /// Interfaces by name, control characters as `\xNN`; with them come those they stand on and those that stand on
+    /// them. `None` is all but the loopback.
+    pub interfaces: Option<Vec<String>>,
+    /// Whether the RSS hash key is written. Who knows it can choose from outside which queue a flow lands on.
+    pub with_hash_key: bool,
+}
+
+/// What is being done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// Counters are read, for the first or second time.
+    Sample(u32),
+    /// The settings of an interface are read.
+    Interface {
+        /// Its name.
+        name: String,
+        /// Its place, from 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// The second sample is waited for.
+    Waiting {
+        /// Time left.
+        left: Duration,
+    },
+}
+
+/// Why nothing, or not everything, was written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An interface was named that this network namespace does not have.
+    #[error("there is no interface {name} here; there are: {}", known.join(", "))]
+    UnknownInterface {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// The bundle could not be written.
+    #[error("the bundle cannot be written: {0}")]
+    Write(#[source] io::Error),
+}
+
+/// Reads this machine and writes a bundle to `out`. Takes as long as the interval and well under a second more.
+///
+/// # Errors
+///
+/// An interface is named that does not exist, before anything is written; or `out` fails. What cannot be read is
+/// no error: the bundle says so.
+pub fn collect(
+    options: &Options,
+    out: &mut impl Write,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
+    let mut links = Links::read();
+    links.add_sessions(&sessions::interfaces());
+    let chosen = Chosen::new(&links, options)?;
+    let mut ethtool = Ethtool::open();
+    let mut bundle = Bundle::begin(out)?;
+
+    progress(Progress::Sample(1));
+    let start = Instant::now();
+    let first = Sample::read(&links, &chosen, &mut ethtool);
+    bundle.sample(1, first.at)?;
+    first.write(&mut bundle)?;
+    settings(&mut bundle, options, &links, &chosen, &first, &mut ethtool, progress)?;
+
+    if options.interval.is_zero() {
+        processes(&mut bundle, first.processes.as_ref(), None)?;
+        return bundle.end();
+    }
+    wait(start, options.interval, progress);
+    progress(Progress::Sample(2));
+    let second = Sample::read(&Links::read(), &chosen, &mut ethtool);
+    bundle.sample(2, second.at)?;
+    second.write(&mut bundle)?;
+    processes(&mut bundle, second.processes.as_ref(), first.processes.as_ref().ok())?;
+    bundle.end()
+}
+
+/// Interfaces whose own parts are collected.
+struct Chosen {
+    /// Their names, where some were asked for; the listing of links is kept to them, too.
+    names: Option<std::collections::BTreeSet<Vec<u8>>>,
+    /// In the kernel's order.
+    links: Vec<Link>,
+    /// More than are collected.
+    left_out: usize,
+}
+
+impl Chosen {
+    fn new(links: &Links, options: &Options) -> Result<Chosen, Error> {
+        let names = match &options.interfaces {
+            None => None,
+            Some(names) => Some(links.around(names).map_err(|name| Error::UnknownInterface {
+                name,
+                known: links.links.iter().map(Link::shown).collect(),
+            })?),
+        };
+        let is_wanted = |link: &&Link| match &names {
+            None => !link.is_loopback() && link.name != b"lo",
+            Some(names) => names.contains(&link.name),
+        };
+        let mut wanted: Vec<Link> = links.links.iter().filter(is_wanted).cloned().collect();
+        let left_out = wanted.len().saturating_sub(MOST_INTERFACES);
+        wanted.truncate(MOST_INTERFACES);
+        Ok(Chosen { names, links: wanted, left_out })
+    }
+
+    fn lists(&self, link: &Link) -> bool {
+        self.names.as_ref().is_none_or(|names| names.contains(&link.name))
+    }
+}
+
+/// What counts, read at one time.
+struct Sample {
+    /// Seconds of the monotonic clock.
+    at: f64,
+    interrupts: Output,
+    /// Commands and outputs in their order.
+    outputs: Vec<(String, Output)>,
+    processes: Result<Processes, Unread>,
+}
+
+impl Sample {
+    fn read(links: &Links, chosen: &Chosen, ethtool: &mut Ethtool) -> Sample {
+        let file = |path: &str| (format!("cat {path}"), files::text(Path::new(path)));
+        let now = clock_gettime(ClockId::Monotonic);
+        let interrupts = files::text(Path::new("/proc/interrupts"));
+        let mut outputs = vec![
+            ("cat /proc/stat".to_owned(), cpus::times()),
+            file("/proc/softirqs"),
+            ("cat /proc/net/softnet_stat".to_owned(), files::text(&files::of_this_namespace("softnet_stat"))),
+        ];
+        let listing = match &links.names_only {
+            Some(why) => Err(why.clone()),
+            None => Ok(links::render(&links.links, &|link| chosen.lists(link))),
+        };
+        outputs.push(("ip -d -s link".to_owned(), listing));
+        outputs.extend(chosen.links.iter().map(|link| ethtool.statistics(&link.name)));
+        let at = now.tv_sec as f64 + now.tv_nsec as f64 / 1e9;
+        Sample { at, interrupts, outputs, processes: Processes::read() }
+    }
+
+    fn write(&self, bundle: &mut Bundle<'_, impl Write>) -> Result<(), Error> {
+        bundle.put("cat /proc/interrupts", &self.interrupts)?;
+        put_all(bundle, &self.outputs)
+    }
+}
+
+fn put_all(bundle: &mut Bundle<'_, impl Write>, outputs: &[(String, Output)]) -> Result<(), Error> {
+    outputs.iter().try_for_each(|(command, output)| bundle.put(command, output))
+}
+
+/// What does not count: the machine, then one interface after the other.
+fn settings(
+    bundle: &mut Bundle<'_, impl Write>,
+    options: &Options,
+    links: &Links,
+    chosen: &Chosen,
+    first: &Sample,
+    ethtool: &mut Ethtool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
+    machine(bundle, links)?;
+    let each: Vec<&Link> = chosen.links.iter().collect();
+    put_all(bundle, &interrupts::affinities(first.interrupts.as_deref().ok(), &each))?;
+    if chosen.left_out > 0 {
+        bundle.remark(&format!("{} more interfaces are left out below", chosen.left_out))?;
+    }
+    let of = chosen.links.len();
+    for (number, link) in (1..).zip(&chosen.links) {
+        progress(Progress::Interface { name: link.shown(), number, of });
+        put_all(bundle, &ethtool.settings(&link.name, options.with_hash_key))?;
+        put_all(bundle, &queues::read(link))?;
+    }
+    Ok(())
+}
+
+fn machine(bundle: &mut Bundle<'_, impl Write>, links: &Links) -> Result<(), Error> {
+    bundle.put("uname -sr", &cpus::uname())?;
+    bundle.put("nproc", &cpus::nproc())?;
+    bundle.put("lscpu", &cpus::lscpu())?;
+    bundle.put("cat /proc/uptime", &files::text(Path::new("/proc/uptime")))?;
+    put_all(bundle, &sysctls::read())?;
+    // A kernel without PPPoE or VLANs has neither file, which is nothing to report.
+    if !files::is_missing(&sessions::path()) {
+        bundle.put("cat /proc/net/pppoe", &sessions::read())?;
+    }
+    let vlans = files::of_this_namespace("vlan/config");
+    if !files::is_missing(&vlans) {
+        bundle.put("cat /proc/net/vlan/config", &files::text(&vlans))?;
+    }
+    let names: Vec<String> = links.links.iter().map(Link::shown).collect();
+    bundle.put("dmesg", &log::read(&names))
+}
+
+fn processes(
+    bundle: &mut Bundle<'_, impl Write>,
+    now: Result<&Processes, &Unread>,
+    former: Option<&Processes>,
+) -> Result<(), Error> {
+    let listing = now.map(|now| now.listing(former)).map_err(Unread::clone);
+    bundle.put("top -b -n 1", &listing)
+}
+
+fn wait(start: Instant, interval: Duration, progress: &mut dyn FnMut(Progress)) {
+    loop {
+        let left = interval.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return;
+        }
+        progress(Progress::Waiting { left });
+        thread::sleep(left.min(REPORT));
+    }
+}

@@ -1,0 +1,93 @@
+//! What `ethtool` prints of an interface, from ethtool netlink where the kernel has the call, else from the
+//! ioctl. The forms are those of ethtool 6.1 and later.
+//!
+//! Statistics, driver information, the indirection table and the hash fields are read by ioctl alone: it answers
+//! on every kernel, netlink only lately (6.3, 6.17) or never.
+
+mod channels;
+mod coalesce;
+mod driver;
+mod features;
+mod generic;
+mod ioctl;
+mod link_modes;
+mod receive_hash;
+mod rings;
+mod settings;
+mod statistics;
+mod sys;
+
+use super::bundle::{Output, Unread, printable};
+use generic::Generic;
+use ioctl::Ioctl;
+
+/// The two ways to ask.
+pub(super) struct Ethtool {
+    generic: Result<Generic, Unread>,
+    ioctl: Result<Ioctl, Unread>,
+}
+
+impl Ethtool {
+    /// Opens both ways, as far as they can be.
+    pub(super) fn open() -> Ethtool {
+        Ethtool { generic: Generic::open().map_err(Unread::from), ioctl: Ioctl::open().map_err(Unread::from) }
+    }
+
+    /// Commands that show settings, with their outputs, one after the other.
+    pub(super) fn settings(&mut self, name: &[u8], with_hash_key: bool) -> Vec<(String, Output)> {
+        let shown = printable(name);
+        let mut outputs = vec![
+            (format!("ethtool {shown}"), self.link_settings(name, &shown)),
+            (format!("ethtool -i {shown}"), self.driver(name)),
+            (format!("ethtool -l {shown}"), self.channels(name, &shown)),
+            (format!("ethtool -g {shown}"), self.rings(name, &shown)),
+            (format!("ethtool -c {shown}"), self.coalesce(name, &shown)),
+            (format!("ethtool -k {shown}"), self.features(name, &shown)),
+            (format!("ethtool -x {shown}"), self.indirection_table(name, &shown, with_hash_key)),
+        ];
+        for flow in receive_hash::Flow::ALL {
+            let command = format!("ethtool -n {shown} rx-flow-hash {}", flow.word());
+            outputs.push((command, self.hash_fields(name, flow)));
+        }
+        outputs
+    }
+
+    /// `ethtool -S`.
+    pub(super) fn statistics(&mut self, name: &[u8]) -> (String, Output) {
+        let output = self.by_ioctl(|ioctl| statistics::read(ioctl, name));
+        (format!("ethtool -S {}", printable(name)), output)
+    }
+
+    /// Asks by netlink, else by ioctl. Where both fail, netlink's reason is told: it is the more exact one.
+    fn either<T>(
+        &mut self,
+        by_netlink: impl FnOnce(&mut Generic) -> Result<T, Unread>,
+        by_ioctl: impl FnOnce(&mut Ioctl) -> Result<T, Unread>,
+    ) -> Result<T, Unread> {
+        let refused = match &mut self.generic {
+            Ok(generic) => match by_netlink(generic) {
+                Ok(answer) => return Ok(answer),
+                Err(refused) => Some(refused),
+            },
+            Err(_) => None,
+        };
+        self.by_ioctl(by_ioctl).map_err(|why| refused.unwrap_or(why))
+    }
+
+    fn by_ioctl<T>(&mut self, ask: impl FnOnce(&mut Ioctl) -> Result<T, Unread>) -> Result<T, Unread> {
+        match &mut self.ioctl {
+            Ok(ioctl) => ask(ioctl),
+            Err(why) => Err(why.clone()),
+        }
+    }
+}
+
+/// A number, or `n/a`.
+fn number(value: Option<u32>) -> String {
+    value.map_or_else(|| "n/a".to_owned(), |value| value.to_string())
+}
+
+/// `on` or `off`.
+fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}

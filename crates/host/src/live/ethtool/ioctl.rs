@@ -1,0 +1,145 @@
+//! What the `SIOCETHTOOL` ioctl answers, taken apart: structures of `include/uapi/linux/ethtool.h`, whose numbers
+//! are in the machine's byte order.
+
+use super::sys::{Caller, Command};
+use crate::live::attributes::until_zero;
+use crate::live::bundle::{Unread, printable};
+use std::io;
+
+/// Octets of a name in a string set (`ETH_GSTRING_LEN`).
+const NAME: usize = 32;
+/// Names or counters of one device that are read at most.
+const MOST: u32 = 1 << 20;
+/// Times that names and counters are read again when their number changed in between.
+const ATTEMPTS: u32 = 4;
+
+/// String sets (`enum ethtool_stringset`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StringSet {
+    /// Names of statistics.
+    Statistics = 1,
+    /// Names of features.
+    Features = 4,
+    /// Names of RSS hash functions.
+    HashFunctions = 5,
+    /// Names of link modes.
+    LinkModes = 9,
+}
+
+/// The ioctl for one interface after the other.
+pub(crate) struct Ioctl {
+    caller: Caller,
+}
+
+impl Ioctl {
+    /// Opens a socket.
+    pub(crate) fn open() -> io::Result<Ioctl> {
+        Ok(Ioctl { caller: Caller::open()? })
+    }
+
+    /// The 32-bit numbers of a structure that consists of them, `count` of them behind the command.
+    pub(super) fn numbers(
+        &mut self,
+        name: &[u8],
+        command: Command,
+        question: &[u32],
+        count: usize,
+    ) -> io::Result<Vec<u32>> {
+        let room = count.saturating_mul(4).saturating_add(4);
+        let bytes = self.caller.ask(name, command, &octets(question), room)?;
+        Ok(words(bytes.get(4..room).unwrap_or_default()))
+    }
+
+    /// A structure as its octets, from the command on.
+    pub(super) fn octets(
+        &mut self,
+        name: &[u8],
+        command: Command,
+        question: &[u32],
+        room: usize,
+    ) -> io::Result<&[u8]> {
+        let bytes = self.caller.ask(name, command, &octets(question), room)?;
+        Ok(bytes.get(..room).unwrap_or(bytes))
+    }
+
+    /// The number of strings in a set.
+    fn string_count(&mut self, name: &[u8], set: StringSet) -> io::Result<u32> {
+        // cmd, reserved, sset_mask (64 bits), then one number for each bit set in the mask.
+        let mut question = vec![0];
+        question.extend(words(&(1u64 << set as u32).to_ne_bytes()));
+        let answer = self.octets(name, Command::StringCounts, &question, 20)?;
+        let known =
+            answer.get(8..16).and_then(|mask| mask.first_chunk()).map(|mask| u64::from_ne_bytes(*mask));
+        if known.is_none_or(|mask| mask == 0) {
+            return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        }
+        word(answer, 16).ok_or_else(short)
+    }
+
+    /// The strings of a set, in order.
+    pub(super) fn strings(&mut self, name: &[u8], set: StringSet) -> io::Result<Vec<String>> {
+        let count = bounded(self.string_count(name, set)?)?;
+        let room = count.saturating_mul(NAME).saturating_add(12);
+        // cmd, string_set, len, then the strings.
+        let question = [set as u32, u32::try_from(count).unwrap_or(u32::MAX)];
+        let answer = self.octets(name, Command::Strings, &question, room)?;
+        let count = count.min(usize::try_from(word(answer, 8).ok_or_else(short)?).unwrap_or(usize::MAX));
+        let strings = answer.get(12..).unwrap_or_default();
+        Ok(strings.chunks_exact(NAME).take(count).map(|string| printable(until_zero(string))).collect())
+    }
+
+    /// Statistics with their names. A driver whose number of statistics changes between the two calls is read
+    /// again.
+    pub(super) fn statistics(&mut self, name: &[u8]) -> Result<Vec<(String, u64)>, Unread> {
+        for _ in 0..ATTEMPTS {
+            let names = match self.strings(name, StringSet::Statistics) {
+                // More names than a moment ago, which the buffer had no room for.
+                Err(error) if error.raw_os_error() == Some(libc::EFAULT) => continue,
+                names => names?,
+            };
+            let room = names.len().saturating_mul(8).saturating_add(8);
+            let question = [u32::try_from(names.len()).unwrap_or(u32::MAX)];
+            let answer = match self.octets(name, Command::Statistics, &question, room) {
+                Err(error) if error.raw_os_error() == Some(libc::EFAULT) => continue,
+                answer => answer?,
+            };
+            if word(answer, 4).map(usize::try_from) != Some(Ok(names.len())) {
+                continue;
+            }
+            let values = answer.get(8..).unwrap_or_default().chunks_exact(8);
+            let values =
+                values.filter_map(|value| value.first_chunk().map(|value| u64::from_ne_bytes(*value)));
+            return Ok(names.into_iter().zip(values).collect());
+        }
+        Err(Unread("the number of statistics kept changing while they were read".to_owned()))
+    }
+}
+
+/// The 32-bit number at `at`.
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// 32-bit numbers, one after the other.
+pub(super) fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes
+        .chunks_exact(4)
+        .filter_map(|word| word.first_chunk().map(|word| u32::from_ne_bytes(*word)))
+        .collect()
+}
+
+/// An answer shorter than its structure.
+pub(super) fn short() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the kernel's answer is too short")
+}
+
+/// A count that a device claims, where it is one that can be.
+pub(super) fn bounded(count: u32) -> io::Result<usize> {
+    let too_many =
+        || io::Error::new(io::ErrorKind::InvalidData, format!("the driver claims {count} entries"));
+    if count > MOST { Err(too_many()) } else { usize::try_from(count).map_err(|_| too_many()) }
+}
+
+fn octets(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
