@@ -1,7 +1,7 @@
 //! Commands at a shell prompt: which tool's output follows, and of which interface.
 
 /// Programs whose output is read, or which show an output that is.
-const PROGRAMS: [&str; 19] = [
+const PROGRAMS: [&str; 20] = [
     "ethtool",
     "ip",
     "cat",
@@ -21,12 +21,13 @@ const PROGRAMS: [&str; 19] = [
     "tail",
     "lspci",
     "journalctl",
+    "ls",
 ];
 
 /// Words before a program that change nothing about its output.
 const PREFIXES: [&str; 4] = ["sudo", "doas", "time", "\\"];
 
-/// Characters that a prompt may take before its `$` or `#`.
+/// Octets that a prompt may take before its `$` or `#`.
 const LONGEST_PROMPT: usize = 80;
 
 /// A command that somebody typed.
@@ -49,9 +50,10 @@ impl<'a> Command<'a> {
     /// program and an option or file. `None` for anything else.
     pub fn at_prompt(line: &'a str) -> Option<Command<'a>> {
         let candidates = line
-            .char_indices()
+            .bytes()
             .take(LONGEST_PROMPT)
-            .filter(|&(at, c)| matches!(c, '$' | '#' | '>') || c == '%' && !is_share(line, at))
+            .enumerate()
+            .filter(|&(at, c)| matches!(c, b'$' | b'#' | b'>') || c == b'%' && !is_share(line, at))
             .filter_map(|(at, _)| line.get(at + 1..)?.strip_prefix(' '));
         for candidate in candidates {
             if let Some(command) = Command::parse(candidate) {
@@ -59,7 +61,12 @@ impl<'a> Command<'a> {
             }
         }
         // Typed without a prompt: only what prose would not begin with.
-        let command = Command::parse(line.trim_start())?;
+        let line = line.trim_start();
+        // Most lines of a long text end here: with the first letters of no program and no prefix.
+        if !line.starts_with(['e', 'c', 's', 'v', 'n', 'p', 'l', 'd', 't', '/', '\\']) {
+            return None;
+        }
+        let command = Command::parse(line)?;
         let is_bare = match command.program {
             "ethtool" => command.interface.is_some() && command.text.split_whitespace().count() <= 8,
             "cat" => command.path.is_some(),
@@ -89,7 +96,7 @@ impl<'a> Command<'a> {
             "ethtool" if typed.is_none() && arguments().count() != 1 => return None,
             "ethtool" => ethtool(arguments()),
             "ifconfig" => (typed, arguments().find(|word| is_interface(word))),
-            "cat" | "head" | "tail" | "grep" => (typed, path.and_then(interface_of_path)),
+            "cat" | "head" | "tail" | "grep" | "ls" => (typed, path.and_then(interface_of_path)),
             _ => (typed, None),
         };
         Some(Command { text, program, option, interface, path })

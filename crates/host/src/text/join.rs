@@ -3,13 +3,14 @@
 
 use super::kept::Kept;
 use super::vector_name;
-use crate::{Fact, Interrupt, Snapshot, System};
+use crate::{Fact, Interrupt, Quote, Snapshot, System};
 use std::collections::BTreeMap;
 
 /// Joins what was read.
 pub(super) fn join(snapshot: &mut Snapshot, kept: &Kept) {
     models(snapshot, kept);
     interrupts(snapshot, kept);
+    named(snapshot);
     system(snapshot);
 }
 
@@ -44,7 +45,20 @@ fn interrupts(snapshot: &mut Snapshot, kept: &Kept) {
         }
     }
     for interrupt in snapshot.interrupts.iter_mut().filter(|interrupt| interrupt.interface.is_none()) {
-        interrupt.interface = owner(interrupt, &owners);
+        interrupt.interface =
+            owner(interrupt, &owners).or_else(|| kept.vectors.get(&interrupt.vector).cloned().flatten());
+    }
+}
+
+/// An interface that nothing but its interrupts name is one all the same.
+fn named(snapshot: &mut Snapshot) {
+    let owners = snapshot.interrupts.iter().filter_map(|interrupt| {
+        let name = interrupt.interface.clone()?;
+        snapshot.interface(&name).is_none().then(|| (name, interrupt.quote.clone()))
+    });
+    let missing: BTreeMap<String, Quote> = owners.rev().collect();
+    for (name, seen) in missing {
+        snapshot.interface_mut(&name, &seen);
     }
 }
 

@@ -16,6 +16,10 @@ pub(super) struct Kept {
     pub devices: BTreeMap<String, String>,
     /// PCI vendor by interface.
     pub vendors: BTreeMap<String, u16>,
+    /// The interface of each vector that its device lists; `None` where two do.
+    pub vectors: BTreeMap<String, Option<String>>,
+    /// The tool that an interface's totals are read from.
+    totals: BTreeMap<String, &'static str>,
 }
 
 /// Time of one CPU, in ticks: user and nice, system, interrupt, softirq, idle and I/O wait, stolen.
@@ -35,4 +39,17 @@ pub(super) struct PciDevice {
 impl Kept {
     /// Entries of each map that are kept.
     pub const MOST: usize = 4096;
+
+    /// Whether `tool` is the one whose totals of the interface are read: the first that has them. What another
+    /// tool prints of the same counter at nearly the same time is no second sample.
+    pub fn is_totals_of(&mut self, interface: &str, tool: &'static str) -> bool {
+        match self.totals.get(interface) {
+            Some(first) => *first == tool,
+            None if self.totals.len() < Kept::MOST => {
+                self.totals.insert(interface.to_owned(), tool);
+                true
+            }
+            None => false,
+        }
+    }
 }

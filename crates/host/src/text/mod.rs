@@ -14,25 +14,34 @@ mod ethtool_coalesce;
 mod ethtool_driver;
 mod ethtool_features;
 mod ethtool_flow_hash;
+mod ethtool_reta;
 mod ethtool_rings;
 mod ethtool_settings;
 mod freebsd_devices;
 mod freebsd_nics;
 mod ifconfig;
+mod ip_link;
 mod join;
 mod kept;
 mod kernel_log;
 mod line;
+mod lscpu;
+mod lspci;
 mod netstat_i;
 mod netstat_q;
 mod pciconf;
 mod proc_interrupts;
+mod proc_net;
+mod proc_softnet;
+mod proc_stat;
 mod ps;
 mod refusal;
 mod sysctl;
-mod sysctl_machine;
-mod top;
 mod statistics;
+mod sysctl_machine;
+mod sysfs;
+mod top;
+mod uname;
 mod vector_name;
 mod vmstat_i;
 
@@ -104,8 +113,22 @@ static TOOLS: &[&Tool] = &[
     &ethtool_features::TOOL,
     &ethtool_flow_hash::TOOL,
     &ethtool_settings::TOOL,
+    &ethtool_reta::TOOL,
+    &ip_link::TOOL,
     &proc_interrupts::TOOL,
     &proc_interrupts::SOFTIRQS,
+    &proc_softnet::TOOL,
+    &proc_stat::TOOL,
+    &proc_net::PPPOE,
+    &proc_net::VLAN,
+    &proc_net::DEV,
+    &sysfs::TOOL,
+    &lspci::TOOL,
+    &lscpu::TOOL,
+    &lscpu::NPROC,
+    &lscpu::CPUINFO,
+    &uname::TOOL,
+    &uname::UPTIME,
     &vmstat_i::TOOL,
     &netstat_q::TOOL,
     &netstat_i::TOOL,

@@ -1,0 +1,295 @@
+//! `ethtool -x`: indirection table, hash key and hash function (`print_indir_table`, `print_rss_hkey`, common.c).
+//!
+//! A table is believed where its end was read: the heading of the key follows it, or, as before ethtool 3.17,
+//! another output does. Where the text ends with a row, only a table of 128 entries is: that is what the drivers
+//! have whose tables were printed without a key. Of others nobody can tell whether rows are missing.
+
+use super::{Context, Fate, Line, Section, Tool, unread};
+use crate::{Fact, Observed, Quote, Reta, Snapshot};
+use rss::HashKey;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "ethtool -x",
+    command: |command| command.is("ethtool", "-x"),
+    heading: |line| heading(line).is_some(),
+    open: |context| Box::new(Table::new(context)),
+};
+
+const HEADING: &str = "RX flow hash indirection table for ";
+
+/// Entries of a table that are kept; 2,048 are the most that a driver has (ice).
+const MOST: usize = 65_536;
+
+/// Entries of a table whose end was not read that is taken for whole.
+const COMMON: usize = 128;
+
+/// Octets of a key that may have been broken over lines after its first one (the shortest key of a driver).
+const SHORTEST_KEY: usize = 40;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Rows,
+    Key,
+    Function,
+    Transformation,
+}
+
+struct Table {
+    /// Interface and rings, with the line that tells them.
+    table: Option<(String, u32, Quote)>,
+    entries: Vec<u32>,
+    /// Why the table is not whole.
+    damage: Option<String>,
+    part: Part,
+    key: String,
+    function: Option<String>,
+    is_filtered: bool,
+}
+
+impl Table {
+    fn new(context: &Context) -> Table {
+        Table {
+            table: None,
+            entries: Vec::new(),
+            damage: None,
+            part: Part::Rows,
+            key: String::new(),
+            function: None,
+            is_filtered: context.is_filtered(),
+        }
+    }
+}
+
+impl Section for Table {
+    fn line(&mut self, line: &Line<'_>, _snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if let Some((interface, rings)) = heading(text) {
+            if self.table.is_some() {
+                return Fate::Over;
+            }
+            self.table = Some((interface.to_owned(), rings, line.quote()));
+            return Fate::Taken;
+        }
+        if self.table.is_none() {
+            // Rows without their heading, or another command's output.
+            return if text.is_empty() { Fate::Skipped } else { Fate::Over };
+        }
+        self.body(text)
+    }
+
+    fn end(&mut self, snapshot: &mut Snapshot) {
+        let is_whole = self.part != Part::Rows || !self.is_filtered && self.entries.len().is_power_of_two();
+        self.believe(is_whole, snapshot);
+    }
+
+    fn cut(&mut self, snapshot: &mut Snapshot) {
+        let is_whole = self.part != Part::Rows || !self.is_filtered && self.entries.len() == COMMON;
+        self.believe(is_whole, snapshot);
+    }
+}
+
+impl Table {
+    fn body(&mut self, text: &str) -> Fate {
+        match text {
+            "" => return Fate::Skipped,
+            "RSS hash key:" => self.part = Part::Key,
+            "RSS hash function:" => self.part = Part::Function,
+            "RSS input transformation:" => self.part = Part::Transformation,
+            _ => match self.part {
+                Part::Rows => return self.row(text),
+                Part::Key => return self.key(text),
+                Part::Function => return self.function(text),
+                Part::Transformation => {
+                    return if text.ends_with(": on") || text.ends_with(": off") {
+                        Fate::Taken
+                    } else {
+                        Fate::Over
+                    };
+                }
+            },
+        }
+        Fate::Taken
+    }
+
+    /// `   16:      0     1 …`.
+    fn row(&mut self, text: &str) -> Fate {
+        let is_damaged = match row(text) {
+            Some((label, row)) if label == self.entries.len() && label + row.len() <= MOST => {
+                self.entries.extend(row);
+                return Fate::Taken;
+            }
+            Some(_) => true,
+            None => text.starts_with("...") || text.starts_with("[...") || text.starts_with('…'),
+        };
+        if !is_damaged {
+            return Fate::Over;
+        }
+        self.damage.get_or_insert_with(|| format!("rows after entry {} are missing", self.entries.len()));
+        Fate::Taken
+    }
+
+    /// The key, which a terminal may have broken. A driver that does not tell it has `Operation not supported`
+    /// there, and people write `(left out)`.
+    fn key(&mut self, text: &str) -> Fate {
+        if text.bytes().all(|c| c.is_ascii_hexdigit() || c == b':') {
+            if self.key.len() < 4096 {
+                self.key.push_str(text);
+            }
+            return Fate::Taken;
+        }
+        let is_untold = self.key.is_empty();
+        if is_untold { Fate::Taken } else { Fate::Over }
+    }
+
+    fn function(&mut self, text: &str) -> Fate {
+        let Some((name, state)) = text.split_once(": ") else { return Fate::Over };
+        match state {
+            "on" => self.function = Some(name.to_owned()),
+            "off" => {}
+            _ => return Fate::Over,
+        }
+        Fate::Taken
+    }
+
+    fn believe(&mut self, is_whole: bool, snapshot: &mut Snapshot) {
+        let Some((interface, rings, quote)) = self.table.take() else { return };
+        let damage = self.damage.take().or_else(|| {
+            (!is_whole && !self.entries.is_empty())
+                .then(|| format!("nothing shows that entry {} of the table is the last", self.entries.len()))
+        });
+        if let Some(why) = damage {
+            unread(snapshot, &format!("ethtool -x {interface}"), &why);
+            return;
+        }
+        if self.entries.is_empty() {
+            return;
+        }
+        let Some(known) = snapshot.interface_mut(&interface, &quote) else { return };
+        let reta = Reta {
+            rings,
+            entries: std::mem::take(&mut self.entries),
+            key: self.whole_key(),
+            function: self.function.take(),
+        };
+        Observed::note(&mut known.reta, Fact::new(reta, quote));
+    }
+
+    fn whole_key(&self) -> Option<HashKey> {
+        let key: HashKey = self.key.parse().ok()?;
+        let is_closed = self.part != Part::Key || key.octets().len() >= SHORTEST_KEY;
+        is_closed.then_some(key)
+    }
+}
+
+/// Interface and rings of the first line.
+fn heading(text: &str) -> Option<(&str, u32)> {
+    let (interface, rings) = text.strip_prefix(HEADING)?.rsplit_once(" with ")?;
+    Some((interface, rings.strip_suffix(" RX ring(s):")?.trim().parse().ok()?))
+}
+
+fn row(text: &str) -> Option<(usize, Vec<u32>)> {
+    let (label, entries) = text.split_once(':')?;
+    let entries: Option<Vec<u32>> = entries.split_whitespace().map(|entry| entry.parse().ok()).collect();
+    Some((label.trim().parse().ok()?, entries.filter(|entries| !entries.is_empty())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Reta, Snapshot};
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn reta(text: &str) -> Option<Reta> {
+        read(text).interface("eth0")?.reta.as_ref().map(|observed| observed.get().clone())
+    }
+
+    /// As ethtool 6.1 prints it.
+    fn table(entries: usize, rings: usize) -> String {
+        let mut text = format!("RX flow hash indirection table for eth0 with {rings} RX ring(s):\n");
+        for row in (0..entries).step_by(8) {
+            text.push_str(&format!("{row:5}: "));
+            for entry in row..(row + 8).min(entries) {
+                text.push_str(&format!(" {:5}", entry % rings));
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    const UNTOLD: &str = "RSS hash key:\nOperation not supported\nRSS hash function:\n    toeplitz: on\n    xor: off\n    crc32: off\n";
+
+    fn key(octets: usize) -> String {
+        vec!["6d:5a"; octets / 2].join(":")
+    }
+
+    #[test]
+    fn table_key_and_function() {
+        let read = reta(&format!("$ ethtool -x eth0\n{}{UNTOLD}", table(128, 2))).expect("a table");
+        assert_eq!((read.rings, read.entries.len(), &read.key), (2, 128, &None));
+        assert_eq!((read.function.as_deref(), read.entries.get(127)), (Some("toeplitz"), Some(&1)));
+        let told = format!("{}RSS hash key:\n{}\nRSS hash function:\n    xor: on\n", table(48, 3), key(40));
+        let read = reta(&told).expect("a table");
+        assert_eq!((read.entries.len(), read.key.map(|key| key.octets().len())), (48, Some(40)));
+        let left_out =
+            format!("{}RSS hash key:\n(left out)\nRSS hash function:\n    toeplitz: on\n", table(128, 4));
+        let read = reta(&left_out).expect("a table");
+        assert_eq!((read.key, read.function.as_deref()), (None, Some("toeplitz")));
+    }
+
+    #[test]
+    fn a_broken_key_is_joined_and_half_a_key_is_none() {
+        let key = key(40);
+        let (head, tail) = key.split_at(80);
+        let text =
+            format!("{}RSS hash key:\n{head}\n{tail}\nRSS hash function:\n    toeplitz: on\n", table(128, 2));
+        assert_eq!(reta(&text).and_then(|reta| reta.key).map(|key| key.octets().len()), Some(40));
+        let cut = format!("{}RSS hash key:\n{head}\n", table(128, 2));
+        assert_eq!(reta(&cut).map(|reta| reta.key), Some(None));
+    }
+
+    #[test]
+    fn a_table_that_breaks_off_is_no_smaller_one() {
+        let text = format!("$ ethtool -x eth0\n{}{UNTOLD}", table(128, 2));
+        for (at, _) in text.match_indices('\n') {
+            let head = text.split_at(at + 1).0;
+            assert!(reta(head).is_none_or(|reta| reta.entries.len() == 128), "{head}");
+        }
+        let half = read(&format!("$ ethtool -x eth0\n{}", table(64, 2)));
+        assert!(half.interface("eth0").is_none_or(|interface| interface.reta.is_none()));
+        assert_eq!(half.unread.len(), 1);
+        // With a row lost in the middle, with dots, with `head`.
+        let lost: String = table(128, 2)
+            .lines()
+            .filter(|line| !line.starts_with("   64"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert_eq!(reta(&format!("{lost}{UNTOLD}")), None);
+        assert_eq!(reta(&format!("{}...\n{UNTOLD}", table(64, 2))), None);
+        assert_eq!(reta(&format!("$ ethtool -x eth0 | head -17\n{}$ nproc\n4\n", table(128, 2))), None);
+    }
+
+    #[test]
+    fn old_tables_have_no_key() {
+        assert_eq!(reta(&table(128, 16)).map(|reta| reta.entries.len()), Some(128));
+        let followed = format!("$ ethtool -x eth0\n{}$ uname -r\n3.10.0\n", table(64, 4));
+        assert_eq!(reta(&followed).map(|reta| reta.entries.len()), Some(64));
+    }
+
+    #[test]
+    fn a_table_that_was_changed() {
+        let text = format!(
+            "$ ethtool -x eth0\n{}{UNTOLD}$ ethtool -X eth0 equal 4\n$ ethtool -x eth0\n{}{UNTOLD}",
+            table(128, 2),
+            table(128, 4)
+        );
+        let snapshot = read(&text);
+        let observed =
+            snapshot.interface("eth0").and_then(|interface| interface.reta.as_ref()).expect("a table");
+        assert_eq!((observed.get().rings, observed.former().map(|fact| fact.value.rings)), (4, Some(2)));
+    }
+}

@@ -1,0 +1,571 @@
+//! `ip link` and `ip addr`, with or without `-d` and `-s`, of iproute2 (ip/ipaddress.c, ip/iplink_*.c) and BusyBox:
+//! what stands on what, MTU, carrier, XDP, SR-IOV functions, totals.
+//!
+//! `eth0.35@eth0` names a lower device, `veth0@veth1` a peer, and both look alike. A VLAN, macvlan or DSA port is
+//! told by its details (`-d`); without them by its name (`eth0.35@eth0`), or by the other's line, which a peer
+//! answers with an `@` of its own.
+
+use super::kept::Kept;
+use super::{Context, Fate, Line, Section, Tool};
+use crate::{Counter, Fact, Interface, Kind, Observed, Quote, Snapshot, Xdp};
+use std::collections::BTreeMap;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "ip link",
+    command: |command| command.program == "ip",
+    heading: |line| header(line).is_some(),
+    open: |context| Box::new(Links::new(context)),
+};
+
+/// Beginnings of lines that tell nothing here, for pastes that lost the indentation.
+const OTHERS: [&str; 10] = [
+    "inet ",
+    "inet6 ",
+    "valid_lft ",
+    "altname ",
+    "alias ",
+    "bridge_slave ",
+    "bond_slave ",
+    "RX errors:",
+    "TX errors:",
+    "TX:",
+];
+
+/// Kinds whose word is the whole of what is told of them here, and which have a lower device where `@` names one.
+const KINDS: [&str; 16] = [
+    "bond",
+    "dummy",
+    "dsa",
+    "geneve",
+    "gre",
+    "ifb",
+    "ipvlan",
+    "macvlan",
+    "macvtap",
+    "sit",
+    "team",
+    "tun",
+    "vrf",
+    "vxlan",
+    "wireguard",
+    "l2tp",
+];
+
+struct Links {
+    context: Context,
+    /// The interface of the last header.
+    current: String,
+    /// Whether its header named an XDP program.
+    has_xdp: bool,
+    functions: Option<(u32, Quote)>,
+    /// The columns of the numbers in the next line.
+    columns: Columns,
+    /// Name after the `@` by interface; `None` for one without.
+    lowers: BTreeMap<String, Option<(String, Quote)>>,
+}
+
+/// What the numbers of a line are.
+enum Columns {
+    None,
+    Received(Vec<String>),
+    ReceivedErrors(Vec<String>),
+    Other,
+}
+
+struct Header<'a> {
+    name: &'a str,
+    lower: Option<&'a str>,
+    flags: &'a str,
+    rest: &'a str,
+}
+
+impl Section for Links {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        // `ip -o` has a backslash where a line would end.
+        let mut fate = Fate::Skipped;
+        for piece in line.text.split('\\') {
+            fate = self.piece(piece.trim(), line, snapshot);
+            if fate == Fate::Over {
+                break;
+            }
+        }
+        fate
+    }
+
+    fn end(&mut self, snapshot: &mut Snapshot) {
+        self.finish_interface(snapshot);
+        self.stacking(snapshot);
+    }
+
+    fn cut(&mut self, snapshot: &mut Snapshot) {
+        // More functions may have followed.
+        self.functions = None;
+        self.end(snapshot);
+    }
+}
+
+impl Links {
+    fn new(context: &Context) -> Links {
+        Links {
+            context: context.clone(),
+            current: String::new(),
+            has_xdp: false,
+            functions: None,
+            columns: Columns::None,
+            lowers: BTreeMap::new(),
+        }
+    }
+
+    fn piece(&mut self, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        if text.is_empty() {
+            return Fate::Skipped;
+        }
+        if let Some(header) = header(text) {
+            self.finish_interface(snapshot);
+            self.header(&header, line, snapshot);
+            return Fate::Taken;
+        }
+        if self.current.is_empty() {
+            return if text.starts_with("...") { Fate::Skipped } else { Fate::Over };
+        }
+        let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+        if word.bytes().all(|c| c.is_ascii_digit()) {
+            return self.numbers(text, line, snapshot);
+        }
+        self.columns = Columns::None;
+        match word {
+            "RX:" => self.columns = Columns::Received(words(rest)),
+            "RX" if rest.starts_with("errors:") => {
+                self.columns = Columns::ReceivedErrors(words(rest.trim_start_matches("errors:")));
+            }
+            "TX:" | "TX" => self.columns = Columns::Other,
+            "vf" => self.function(line),
+            _ if word.starts_with("link/") => self.link(word, rest, line, snapshot),
+            _ => return self.details(word, text, line, snapshot),
+        }
+        Fate::Taken
+    }
+
+    fn header(&mut self, header: &Header<'_>, line: &Line<'_>, snapshot: &mut Snapshot) {
+        let quote = line.quote();
+        header.name.clone_into(&mut self.current);
+        self.has_xdp = false;
+        self.columns = Columns::None;
+        let lower = header.lower.map(|lower| (lower.to_owned(), quote.clone()));
+        if self.lowers.len() < Snapshot::INTERFACES {
+            self.lowers.insert(header.name.to_owned(), lower);
+        }
+        let Some(interface) = snapshot.interface_mut(header.name, &quote) else { return };
+        let flags = || header.flags.split(',');
+        let is_up = flags().any(|flag| flag == "UP");
+        Observed::note(&mut interface.up, Fact::new(is_up, quote.clone()));
+        // A device that is down has no carrier to tell of.
+        if is_up && flags().any(|flag| flag == "LOWER_UP") {
+            Observed::note(&mut interface.link.up, Fact::new(true, quote.clone()));
+        } else if is_up && flags().any(|flag| flag == "NO-CARRIER") {
+            Observed::note(&mut interface.link.up, Fact::new(false, quote.clone()));
+        }
+        let mut words = header.rest.split_whitespace();
+        while let Some(word) = words.next() {
+            match word {
+                "mtu" => {
+                    if let Some(mtu) = words.next().and_then(|mtu| mtu.parse().ok()) {
+                        Observed::note(&mut interface.mtu, Fact::new(mtu, quote.clone()));
+                    }
+                }
+                "master" => {
+                    let master = words.next().map(|master| Fact::new(master.to_owned(), quote.clone()));
+                    interface.master = master.or(interface.master.take());
+                }
+                word => {
+                    if let Some(xdp) = xdp(word) {
+                        self.has_xdp = true;
+                        Observed::note(&mut interface.xdp, Fact::new(xdp, quote.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// `link/ether 00:0d:…  promiscuity 0 minmtu 68 maxmtu 9216 … parentbus pci parentdev 0000:03:00.0`.
+    fn link(&mut self, word: &str, rest: &str, line: &Line<'_>, snapshot: &mut Snapshot) {
+        let quote = line.quote();
+        let has_details = rest.contains(" minmtu ") || rest.contains(" gso_max_size ");
+        let Some(interface) = snapshot.interface_mut(&self.current, &quote) else { return };
+        match word {
+            "link/ppp" => set_kind(interface, Kind::Ppp, &quote),
+            "link/loopback" => set_kind(interface, Kind::Other("loopback".to_owned()), &quote),
+            _ => {}
+        }
+        self.link_words(interface, rest, &quote);
+        // Versions of ip that print these details print XDP programs in the line before.
+        if has_details && !self.has_xdp {
+            Observed::note(&mut interface.xdp, Fact::new(Xdp::Off, quote));
+        }
+    }
+
+    fn link_words(&self, interface: &mut Interface, text: &str, quote: &Quote) {
+        let value = |name: &str| {
+            let mut words = text.split_whitespace().skip_while(|word| *word != name);
+            words.nth(1)
+        };
+        // 0 is "no limit told".
+        let most = value("maxmtu").and_then(|most| most.parse::<u32>().ok()).filter(|&most| most > 0);
+        if let Some(most) = most {
+            interface.mtu_most = Some(Fact::new(most, quote.clone()));
+        }
+        let Some(device) = value("parentdev") else { return };
+        match value("parentbus") {
+            Some("pci") => {
+                interface.bus.get_or_insert_with(|| Fact::new(device.to_owned(), quote.clone()));
+                set_kind(interface, Kind::Device, quote);
+            }
+            Some(_) => {
+                let mut kept = self.context.kept();
+                if kept.devices.len() < Kept::MOST {
+                    kept.devices.insert(interface.name.clone(), device.to_owned());
+                }
+                set_kind(interface, Kind::Device, quote);
+            }
+            None => {}
+        }
+    }
+
+    /// The line of the kind, and lines that tell nothing here.
+    fn details(&mut self, word: &str, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let value = |name: &str| {
+            let mut words = text.split_whitespace().skip_while(|word| *word != name);
+            words.nth(1)
+        };
+        let kind = match word {
+            "vlan" => Some(Kind::Vlan {
+                tpid: value("protocol").and_then(tpid),
+                id: value("id").and_then(|id| id.parse().ok()),
+            }),
+            "bridge" => Some(Kind::Bridge {
+                filtering: value("vlan_filtering").and_then(|on| match on {
+                    "0" => Some(false),
+                    "1" => Some(true),
+                    _ => None,
+                }),
+                tpid: value("vlan_protocol").and_then(tpid),
+            }),
+            "veth" => Some(Kind::Veth),
+            "ppp" => Some(Kind::Ppp),
+            word if KINDS.contains(&word) => Some(Kind::Other(word.to_owned())),
+            _ => None,
+        };
+        let is_indented = line.text.starts_with([' ', '\t']) || line.text.contains('\\');
+        let Some(kind) = kind else {
+            let is_other =
+                OTHERS.iter().any(|other| text.starts_with(other)) || text.starts_with("prog/xdp ");
+            return match (is_other, is_indented) {
+                (true, _) => Fate::Taken,
+                (false, true) => Fate::Skipped,
+                (false, false) => Fate::Over,
+            };
+        };
+        let quote = line.quote();
+        let lower = self.lowers.get(&self.current).cloned().flatten();
+        let has_lower = kind != Kind::Veth;
+        if let Some(interface) = snapshot.interface_mut(&self.current, &quote) {
+            set_kind(interface, kind, &quote);
+            if let Some((lower, quote)) = lower.filter(|(lower, _)| has_lower && is_here(lower)) {
+                interface.parent = Some(Fact::new(lower, quote));
+            }
+        }
+        Fate::Taken
+    }
+
+    fn function(&mut self, line: &Line<'_>) {
+        match &mut self.functions {
+            Some((count, _)) => *count = count.saturating_add(1),
+            None => self.functions = Some((1, line.quote())),
+        }
+    }
+
+    fn numbers(&mut self, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let columns = std::mem::replace(&mut self.columns, Columns::None);
+        let (names, errors) = match columns {
+            Columns::None => return Fate::Over,
+            Columns::Other => return Fate::Taken,
+            Columns::Received(names) => (names, false),
+            Columns::ReceivedErrors(names) => (names, true),
+        };
+        let numbers: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
+        let Some(numbers) = numbers.filter(|numbers| numbers.len() <= names.len()) else { return Fate::Over };
+        if !self.context.kept().is_totals_of(&self.current, TOOL.name) {
+            return Fate::Taken;
+        }
+        let quote = line.quote();
+        let Some(interface) = snapshot.interface_mut(&self.current, &quote) else { return Fate::Taken };
+        for (name, number) in names.iter().zip(numbers) {
+            let totals = &mut interface.totals;
+            match (name.as_str(), errors) {
+                ("packets", false) => note(&mut totals.packets, number, &quote),
+                ("bytes", false) => note(&mut totals.bytes, number, &quote),
+                // `rx_missed_errors`, `rx_fifo_errors` and `rx_over_errors` of rtnl_link_stats64, by the names
+                // of ip so that a counter of the driver with such a name stays another.
+                ("missed" | "fifo" | "overrun", _) => {
+                    let mut counter = totals.overflow.remove(name);
+                    note(&mut counter, number, &quote);
+                    totals.overflow.extend(counter.map(|counter| (name.clone(), counter)));
+                }
+                _ => {}
+            }
+        }
+        Fate::Taken
+    }
+
+    fn finish_interface(&mut self, snapshot: &mut Snapshot) {
+        let Some((functions, quote)) = self.functions.take() else { return };
+        if let Some(interface) = snapshot.interface_mut(&self.current, &quote) {
+            interface.virtual_functions = Some(Fact::new(functions, quote));
+        }
+    }
+
+    /// Parents of which no line of details tells.
+    fn stacking(&self, snapshot: &mut Snapshot) {
+        for (name, lower) in &self.lowers {
+            let Some((lower, quote)) = lower else { continue };
+            let Some(interface) = snapshot.interfaces.iter_mut().find(|interface| interface.name == *name)
+            else {
+                continue;
+            };
+            if interface.parent.is_some() || interface.kind.as_ref().is_some_and(is_alone) {
+                continue;
+            }
+            let id = name
+                .strip_prefix(lower.as_str())
+                .and_then(|rest| rest.strip_prefix('.')?.parse::<u16>().ok());
+            let is_vlan = id.is_some_and(|id| id < 4096);
+            // The other end of a veth pair has an `@` of its own; a device has none.
+            let is_device = matches!(self.lowers.get(lower), Some(None));
+            if is_vlan {
+                set_kind(interface, Kind::Vlan { tpid: None, id: None }, quote);
+            }
+            if is_vlan || is_device {
+                interface.parent = Some(Fact::new(lower.clone(), quote.clone()));
+            }
+        }
+    }
+}
+
+/// Kinds that stand on nothing.
+fn is_alone(kind: &Fact<Kind>) -> bool {
+    matches!(kind.value, Kind::Veth | Kind::Device | Kind::Ppp)
+}
+
+/// Whether a name after the `@` is one of this network namespace: `if7` is a number in another, `NONE` nothing.
+fn is_here(lower: &str) -> bool {
+    lower != "NONE" && !lower.strip_prefix("if").is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+/// A kind, where it says as much as the one that is known.
+fn set_kind(interface: &mut Interface, kind: Kind, quote: &Quote) {
+    let is_poorer = match (&kind, interface.kind.as_ref().map(|kind| &kind.value)) {
+        (_, None) => false,
+        (Kind::Vlan { tpid, id }, Some(Kind::Vlan { .. })) => tpid.is_none() && id.is_none(),
+        (Kind::Bridge { filtering, tpid }, Some(Kind::Bridge { .. })) => {
+            filtering.is_none() && tpid.is_none()
+        }
+        (Kind::Vlan { .. } | Kind::Bridge { .. } | Kind::Veth | Kind::Ppp, Some(_)) => false,
+        (Kind::Device | Kind::Other(_), Some(Kind::Device)) => false,
+        (Kind::Device | Kind::Other(_), Some(_)) => true,
+    };
+    if !is_poorer && interface.kind.as_ref().is_none_or(|known| known.value != kind) {
+        interface.kind = Some(Fact::new(kind, quote.clone()));
+    }
+}
+
+fn note(slot: &mut Option<Counter>, number: u64, quote: &Quote) {
+    Counter::note(slot, number, quote.clone());
+}
+
+fn tpid(word: &str) -> Option<u16> {
+    match word.to_ascii_lowercase().as_str() {
+        "802.1q" => Some(0x8100),
+        "802.1ad" => Some(0x88a8),
+        _ => None,
+    }
+}
+
+/// `xdp`, `xdpgeneric/id:12`, `xdpoffload`, `xdpdrv`. Several programs (`xdpmulti`) say not which runs first.
+fn xdp(word: &str) -> Option<Xdp> {
+    match word.split('/').next()? {
+        "xdp" | "xdpdrv" => Some(Xdp::Native),
+        "xdpgeneric" => Some(Xdp::Generic),
+        "xdpoffload" => Some(Xdp::Offloaded),
+        _ => None,
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// `2: eth0.35@eth0: <BROADCAST,UP> mtu 1500 …`.
+fn header(text: &str) -> Option<Header<'_>> {
+    if !text.as_bytes().first().is_some_and(u8::is_ascii_digit) {
+        return None;
+    }
+    let (index, text) = text.split_once(": ")?;
+    let (name, text) = text.split_once(": <")?;
+    let (flags, rest) = text.split_once('>')?;
+    let (name, lower) = match name.split_once('@') {
+        Some((name, lower)) => (name, Some(lower)),
+        None => (name, None),
+    };
+    let is_header = index.bytes().all(|c| c.is_ascii_digit())
+        && (1..16).contains(&name.len())
+        && !name.contains(char::is_whitespace)
+        && rest.trim_start().starts_with("mtu ");
+    is_header.then_some(Header { name, lower, flags, rest })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Delta, Interface, Kind, Observed, Snapshot, Xdp};
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn kind<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Kind> {
+        snapshot.interface(name)?.kind.as_ref().map(|kind| &kind.value)
+    }
+
+    fn one<'a>(snapshot: &'a Snapshot, name: &str) -> &'a Interface {
+        snapshot.interface(name).expect(name)
+    }
+
+    // iproute2 6.1, ip -d -s link.
+    const TEXT: &str = "1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN mode DEFAULT group default qlen 1000\n    \
+        link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00 promiscuity 0  allmulti 0 minmtu 0 maxmtu 0 numtxqueues 1\n\
+2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1508 xdpgeneric qdisc mq master br0 state UP mode DEFAULT group default qlen 1000\n    \
+        link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0  allmulti 0 minmtu 68 maxmtu 9216 numtxqueues 4 parentbus pci parentdev 0000:03:00.0 \n    \
+        prog/xdp id 12 name steer tag 3b185187f1855c4c jited \n    \
+        vf 0     link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff, spoof checking on\n    \
+        vf 1     link/ether 02:00:00:00:00:03 brd ff:ff:ff:ff:ff:ff, spoof checking on\n    \
+        RX:  bytes packets errors dropped  missed   mcast           \n       123456     789      0       3      17       5 \n    \
+        TX:  bytes packets errors dropped carrier collsns           \n         1         1      0       0       0       0 \n\
+3: eth0.100@eth0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 qdisc noqueue state LOWERLAYERDOWN mode DEFAULT group default qlen 1000\n    \
+        link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0  allmulti 0 minmtu 0 maxmtu 65535 \n    \
+        vlan protocol 802.1ad id 100 <REORDER_HDR> addrgenmode eui64 numtxqueues 1\n\
+4: br0: <BROADCAST,MULTICAST> mtu 1500 qdisc noop state DOWN mode DEFAULT group default qlen 1000\n    \
+        link/ether 02:00:00:00:00:09 brd ff:ff:ff:ff:ff:ff promiscuity 0  allmulti 0 minmtu 68 maxmtu 65535 \n    \
+        bridge forward_delay 1500 hello_time 200 vlan_filtering 1 vlan_protocol 802.1ad bridge_id 8000.0\n\
+5: veth0@veth1: <BROADCAST,MULTICAST> mtu 1500 qdisc noop state DOWN mode DEFAULT group default qlen 1000\n    \
+        link/ether 02:00:00:00:00:0a brd ff:ff:ff:ff:ff:ff promiscuity 0  allmulti 0 minmtu 68 maxmtu 65535 \n    \
+        veth addrgenmode eui64 numtxqueues 2\n\
+6: ppp0: <POINTOPOINT,MULTICAST,NOARP,UP,LOWER_UP> mtu 1492 qdisc fq_codel state UNKNOWN mode DEFAULT group default qlen 3\n    \
+        link/ppp  promiscuity 0  allmulti 0 minmtu 0 maxmtu 0 \n    ppp numtxqueues 1\n";
+
+    #[test]
+    fn everything_of_a_detailed_listing() {
+        let snapshot = read(TEXT);
+        let eth0 = one(&snapshot, "eth0");
+        assert_eq!(eth0.mtu.as_ref().map(Observed::get), Some(&1508));
+        assert_eq!(eth0.mtu_most.as_ref().map(|most| most.value), Some(9216));
+        assert_eq!(eth0.master.as_ref().map(|master| master.value.as_str()), Some("br0"));
+        assert_eq!(eth0.xdp.as_ref().map(Observed::get), Some(&Xdp::Generic));
+        assert_eq!(eth0.virtual_functions.as_ref().map(|functions| functions.value), Some(2));
+        assert_eq!(eth0.bus.as_ref().map(|bus| bus.value.as_str()), Some("0000:03:00.0"));
+        assert_eq!(eth0.totals.packets.as_ref().map(|packets| packets.value()), Some(789));
+        assert_eq!(eth0.totals.overflow["missed"].value(), 17);
+        assert!(!eth0.totals.overflow.contains_key("dropped"));
+        assert_eq!(
+            (eth0.up.as_ref().map(Observed::get), eth0.link.up.as_ref().map(Observed::get)),
+            (Some(&true), Some(&true))
+        );
+        let vlan = one(&snapshot, "eth0.100");
+        assert_eq!(kind(&snapshot, "eth0.100"), Some(&Kind::Vlan { tpid: Some(0x88a8), id: Some(100) }));
+        assert_eq!(vlan.parent.as_ref().map(|parent| parent.value.as_str()), Some("eth0"));
+        assert_eq!(
+            (vlan.link.up.as_ref().map(Observed::get), vlan.xdp.as_ref().map(Observed::get)),
+            (Some(&false), Some(&Xdp::Off))
+        );
+        assert_eq!(kind(&snapshot, "br0"), Some(&Kind::Bridge { filtering: Some(true), tpid: Some(0x88a8) }));
+        let bridge = one(&snapshot, "br0");
+        assert_eq!((bridge.up.as_ref().map(Observed::get), &bridge.link.up), (Some(&false), &None));
+        assert_eq!((kind(&snapshot, "veth0"), &one(&snapshot, "veth0").parent), (Some(&Kind::Veth), &None));
+        assert_eq!(kind(&snapshot, "ppp0"), Some(&Kind::Ppp));
+        assert_eq!(one(&snapshot, "lo").mtu_most, None);
+    }
+
+    #[test]
+    fn two_samples() {
+        let later = TEXT.replace("     789 ", "     800 ");
+        let snapshot = read(&format!("$ ip -d -s link\n{TEXT}$ ip -d -s link\n{later}"));
+        let packets = one(&snapshot, "eth0").totals.packets.as_ref().expect("packets");
+        assert_eq!(packets.delta(), Delta::Counted(11));
+        assert_eq!(one(&snapshot, "eth0").mtu.as_ref().and_then(Observed::former), None);
+    }
+
+    #[test]
+    fn any_part_says_less_and_nothing_else() {
+        let whole = read(TEXT);
+        for (at, _) in TEXT.match_indices('\n') {
+            let part = read(TEXT.split_at(at + 1).0);
+            for interface in &part.interfaces {
+                let known = one(&whole, &interface.name);
+                assert!(
+                    interface.virtual_functions.is_none()
+                        || interface.virtual_functions == known.virtual_functions
+                );
+                assert!(interface.xdp.is_none() || interface.xdp == known.xdp, "{}", interface.name);
+                assert!(interface.parent.is_none() || interface.parent == known.parent);
+                assert!(interface.totals.overflow.len() <= known.totals.overflow.len());
+            }
+        }
+    }
+
+    #[test]
+    fn without_details_a_peer_is_no_parent() {
+        let text = "2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000\n    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n\
+                    3: veth0@veth1: <BROADCAST,UP> mtu 1500 state UP\n4: veth1@veth0: <BROADCAST,UP> mtu 1500 state UP\n\
+                    5: eth1@if9: <BROADCAST,UP> mtu 1500 state UP\n6: eth0.35@eth0: <BROADCAST,UP> mtu 1500 state UP\n\
+                    7: lan1@eth0: <BROADCAST,UP> mtu 1500 state UP\n8: wan@gone: <BROADCAST,UP> mtu 1500 state UP\n";
+        let snapshot = read(text);
+        let parent = |name: &str| one(&snapshot, name).parent.as_ref().map(|parent| parent.value.as_str());
+        assert_eq!(
+            (parent("veth0"), parent("veth1"), parent("eth1"), parent("wan")),
+            (None, None, None, None)
+        );
+        assert_eq!((parent("eth0.35"), parent("lan1")), (Some("eth0"), Some("eth0")));
+        assert_eq!(kind(&snapshot, "eth0.35"), Some(&Kind::Vlan { tpid: None, id: None }));
+        // Neither BusyBox nor a listing without -d says that there is no XDP program.
+        assert!(snapshot.interfaces.iter().all(|interface| interface.xdp.is_none()));
+    }
+
+    #[test]
+    fn older_columns_and_errors() {
+        let text = "$ ip -s -s link show eth0\n2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n    \
+                    RX: bytes  packets  errors  dropped overrun mcast   \n    99         8        0       0       2       0       \n    \
+                    RX errors: length   crc     frame   fifo    missed\n               1        0       0       4       6       \n    \
+                    TX: bytes  packets  errors  dropped carrier collsns \n    1 1 0 0 0 0\n";
+        let snapshot = read(text);
+        let overflow: Vec<(&str, u64)> = one(&snapshot, "eth0")
+            .totals
+            .overflow
+            .iter()
+            .map(|(name, counter)| (name.as_str(), counter.value()))
+            .collect();
+        assert_eq!(overflow, [("fifo", 4), ("missed", 6), ("overrun", 2)]);
+        assert_eq!(
+            one(&snapshot, "eth0").totals.bytes.as_ref().map(|bytes| bytes.delta()),
+            Some(Delta::OneSample)
+        );
+    }
+
+    #[test]
+    fn one_line_an_interface() {
+        let text = "3: eth0.7@eth0: <BROADCAST,UP> mtu 1496 qdisc noqueue state UP \\    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535 \\    vlan protocol 802.1Q id 7 <REORDER_HDR>\n";
+        let snapshot = read(text);
+        assert_eq!(kind(&snapshot, "eth0.7"), Some(&Kind::Vlan { tpid: Some(0x8100), id: Some(7) }));
+        assert_eq!(one(&snapshot, "eth0.7").mtu_most.as_ref().map(|most| most.value), Some(65535));
+    }
+}

@@ -1,0 +1,171 @@
+//! CPUs: `lscpu` (util-linux, English), `nproc`, and the `processor` lines of `/proc/cpuinfo`.
+//!
+//! Online are the CPUs of lscpu's list; its "CPU(s)" counts those that are offline, too.
+
+use super::{Fate, Line, Section, Tool, cpu_list};
+use crate::{Fact, Quote, Snapshot};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "lscpu",
+    command: |command| command.program == "lscpu",
+    heading: |line| {
+        line.strip_prefix("Architecture:").is_some_and(|rest| {
+            let word = rest.trim();
+            !word.is_empty() && word.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
+        })
+    },
+    open: |_| Box::new(Listing),
+};
+
+pub(super) static NPROC: Tool = Tool {
+    name: "nproc",
+    command: |command| command.program == "nproc" && command.option.is_none(),
+    heading: |_| false,
+    open: |_| Box::new(Number),
+};
+
+pub(super) static CPUINFO: Tool = Tool {
+    name: "/proc/cpuinfo",
+    command: |command| command.reads("/proc/cpuinfo"),
+    heading: |line| line.starts_with("processor\t: ") && processor(line) == Some(0),
+    open: |_| Box::new(Processors { online: 0, quote: None }),
+};
+
+struct Listing;
+
+impl Section for Listing {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        let Some((name, value)) = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()))
+        else {
+            return if text.is_empty() { Fate::Skipped } else { Fate::Over };
+        };
+        match name {
+            "On-line CPU(s) list" => {
+                if let Some(cpus) = cpu_list::list(value) {
+                    online(snapshot, cpus.len(), line.quote());
+                }
+            }
+            "Model name" if value != "-" => {
+                snapshot.cpus.model.get_or_insert_with(|| Fact::new(value.to_owned(), line.quote()));
+            }
+            "Architecture" | "CPU(s)" => {}
+            _ => {
+                let node = name
+                    .strip_prefix("NUMA node")
+                    .and_then(|rest| rest.strip_suffix(" CPU(s)"))
+                    .and_then(|node| node.parse::<u32>().ok())
+                    .filter(|&node| (node as usize) < Snapshot::CPUS);
+                let Some((node, cpus)) = node.zip(cpu_list::list(value)) else { return Fate::Skipped };
+                snapshot.cpus.nodes.insert(node, cpus);
+            }
+        }
+        Fate::Taken
+    }
+}
+
+struct Number;
+
+impl Section for Number {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        match line.trimmed().parse::<usize>() {
+            Ok(number) => {
+                online(snapshot, number, line.quote());
+                Fate::Taken
+            }
+            Err(_) => Fate::Over,
+        }
+    }
+}
+
+/// `/proc/cpuinfo` has an entry for each CPU online; only its end tells that it was the last.
+struct Processors {
+    online: usize,
+    quote: Option<Quote>,
+}
+
+impl Section for Processors {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if text.is_empty() {
+            return Fate::Skipped;
+        }
+        let Some((name, value)) = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()))
+        else {
+            return Fate::Over;
+        };
+        match name {
+            "processor" if value.parse::<u32>().is_ok() => {
+                self.online += 1;
+                self.quote.get_or_insert_with(|| line.quote());
+            }
+            "model name" | "cpu model" => {
+                snapshot.cpus.model.get_or_insert_with(|| Fact::new(value.to_owned(), line.quote()));
+            }
+            _ => return Fate::Skipped,
+        }
+        Fate::Taken
+    }
+
+    fn end(&mut self, snapshot: &mut Snapshot) {
+        if let Some(quote) = self.quote.take() {
+            online(snapshot, self.online, quote);
+        }
+    }
+
+    fn cut(&mut self, _snapshot: &mut Snapshot) {}
+}
+
+fn processor(line: &str) -> Option<u32> {
+    line.split_once(':')?.1.trim().parse().ok()
+}
+
+/// What was read first stays: `/proc/interrupts` says the same.
+fn online(snapshot: &mut Snapshot, cpus: usize, quote: Quote) {
+    let number = u32::try_from(cpus).ok().filter(|_| (1..=Snapshot::CPUS).contains(&cpus));
+    if let Some(number) = number.filter(|_| snapshot.cpus.online.is_none()) {
+        snapshot.cpus.online = Some(Fact::new(number, quote));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Snapshot;
+    use crate::text::Reader;
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    // util-linux 2.38, with and without the indentation that it has since 2.37.
+    const TEXT: &str = "Architecture:            x86_64\n  CPU op-mode(s):        32-bit, 64-bit\nCPU(s):                  8\n  \
+                        On-line CPU(s) list:   0-5\n  Off-line CPU(s) list:  6,7\nVendor ID:               GenuineIntel\n  \
+                        Model name:            Intel(R) Atom(TM) CPU\nNUMA:\n  NUMA node(s):          2\n  \
+                        NUMA node0 CPU(s):     0-2\n  NUMA node1 CPU(s):     3-5\n";
+
+    #[test]
+    fn online_model_and_nodes() {
+        for text in [TEXT.to_owned(), format!("$ lscpu\n{TEXT}")] {
+            let snapshot = read(&text);
+            assert_eq!(snapshot.cpu_count(), Some(6));
+            assert_eq!(
+                snapshot.cpus.model.as_ref().map(|model| model.value.as_str()),
+                Some("Intel(R) Atom(TM) CPU")
+            );
+            assert_eq!(snapshot.cpus.nodes.get(&1), Some(&vec![3, 4, 5]));
+        }
+        assert!(read("Architecture: it is a fast one\nOn-line CPU(s) list: 0-5\n").read.is_empty());
+    }
+
+    #[test]
+    fn nproc_and_cpuinfo() {
+        assert_eq!(read("$ nproc\n4\n").cpu_count(), Some(4));
+        assert_eq!(read("4\n").cpu_count(), None);
+        let cpuinfo = "processor\t: 0\nmodel name\t: AMD GX-412TC SOC\n\nprocessor\t: 1\nmodel name\t: AMD GX-412TC SOC\n";
+        assert_eq!(read(&format!("$ cat /proc/cpuinfo\n{cpuinfo}$ uname -r\n6.1.0\n")).cpu_count(), Some(2));
+        // More may have followed.
+        assert_eq!(read(cpuinfo).cpu_count(), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! `lspci`, with or without `-nn` and `-D`: `03:00.0 Ethernet controller [0200]: Intel Corporation I210 Gigabit
+//! Network Connection [8086:1533] (rev 03)`. Which interface it is tells the bus address of `ethtool -i`.
+
+use super::kept::{Kept, PciDevice};
+use super::{Context, Fate, Line, Section, Tool, vector_name};
+use crate::Snapshot;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "lspci",
+    command: |command| command.program == "lspci",
+    heading: |line| device(line).is_some(),
+    open: |context| Box::new(Devices { context: context.clone() }),
+};
+
+/// Classes 0200 and 0280 by their names in pci.ids.
+const CLASSES: [&str; 2] = ["Ethernet controller", "Network controller"];
+
+struct Devices {
+    context: Context,
+}
+
+struct Device<'a> {
+    address: String,
+    id: Option<String>,
+    model: &'a str,
+}
+
+impl Section for Devices {
+    fn line(&mut self, line: &Line<'_>, _snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        let Some(device) = device(text) else {
+            // Other devices, and the lines of -k and -v below one.
+            let is_other = address(text).is_some() || line.text.starts_with(['\t', ' ']) || text.is_empty();
+            return if is_other { Fate::Skipped } else { Fate::Over };
+        };
+        let mut kept = self.context.kept();
+        if kept.pci.len() < Kept::MOST {
+            let known = PciDevice { id: device.id, model: device.model.to_owned(), quote: line.quote() };
+            kept.pci.insert(device.address, known);
+        }
+        Fate::Taken
+    }
+}
+
+/// The address with its domain, and what follows it.
+fn address(text: &str) -> Option<(String, &str)> {
+    if !text.as_bytes().first().is_some_and(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let (word, rest) = text.split_once(' ')?;
+    let address = if word.len() == 7 { format!("0000:{word}") } else { word.to_owned() };
+    vector_name::is_bus_address(&address).then_some((address, rest))
+}
+
+fn device(text: &str) -> Option<Device<'_>> {
+    let (address, rest) = address(text)?;
+    let (class, name) = rest.split_once(": ")?;
+    if !CLASSES.iter().any(|known| class.starts_with(known)) {
+        return None;
+    }
+    let name = name.split(" (rev ").next()?.trim();
+    let (model, id) = match name.rsplit_once(" [") {
+        Some((model, id)) => match id.strip_suffix(']').filter(|id| is_id(id)) {
+            Some(id) => (model, Some(id.to_ascii_lowercase())),
+            None => (name, None),
+        },
+        None => (name, None),
+    };
+    Some(Device { address, id, model })
+}
+
+/// `8086:1533`.
+fn is_id(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(vendor, device)| {
+        [vendor, device].iter().all(|part| part.len() == 4 && part.bytes().all(|c| c.is_ascii_hexdigit()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Snapshot;
+    use crate::text::Reader;
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    #[test]
+    fn the_bus_address_joins_device_and_interface() {
+        let lspci = "$ lspci -nn\n00:00.0 Host bridge [0600]: Intel Corporation Device [8086:1234]\n\
+                     03:00.0 Ethernet controller [0200]: Intel Corporation I210 Gigabit Network Connection [8086:1533] (rev 03)\n";
+        let driver = "$ ethtool -i eth0\ndriver: igb\nbus-info: 0000:03:00.0\n";
+        for text in [format!("{lspci}{driver}"), format!("{driver}{lspci}")] {
+            let snapshot = read(&text);
+            let eth0 = snapshot.interface("eth0").expect("eth0");
+            assert_eq!(eth0.pci.as_ref().map(|pci| pci.value.as_str()), Some("8086:1533"));
+            let model = eth0.model.as_ref().expect("a model");
+            assert_eq!(model.value, "Intel Corporation I210 Gigabit Network Connection");
+        }
+    }
+
+    #[test]
+    fn without_numbers_there_is_a_model_alone() {
+        let text = "0000:04:00.0 Ethernet controller: Mellanox Technologies MT27500 Family [ConnectX-3]\n\
+                    $ ethtool -i eth0\ndriver: mlx4_en\nbus-info: 0000:04:00.0\n";
+        let snapshot = read(text);
+        let eth0 = snapshot.interface("eth0").expect("eth0");
+        assert_eq!(
+            eth0.model.as_ref().map(|model| model.value.as_str()),
+            Some("Mellanox Technologies MT27500 Family [ConnectX-3]")
+        );
+        assert!(eth0.pci.is_none() && snapshot.read.contains_key("lspci"));
+    }
+}

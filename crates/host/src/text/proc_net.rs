@@ -1,0 +1,195 @@
+//! Tables of `/proc/net`: PPPoE sessions, VLAN devices, totals of every interface.
+
+use super::{Context, Fate, Line, Section, Tool, command};
+use crate::{Counter, Fact, Kind, Session, Snapshot};
+
+/// `/proc/net/pppoe` (`pppoe_seq_show`, drivers/net/ppp/pppoe.c).
+pub(super) static PPPOE: Tool = Tool {
+    name: "/proc/net/pppoe",
+    command: |command| command.reads("/proc/net/pppoe"),
+    heading: is_pppoe_heading,
+    open: |_| Box::new(Sessions),
+};
+
+/// `/proc/net/vlan/config` (`vlan_seq_show`, net/8021q/vlanproc.c).
+pub(super) static VLAN: Tool = Tool {
+    name: "/proc/net/vlan/config",
+    command: |command| command.reads("/proc/net/vlan/config"),
+    heading: is_vlan_heading,
+    open: |_| Box::new(Vlans),
+};
+
+/// `/proc/net/dev` (`dev_seq_printf_stats`, net/core/net-procfs.c).
+pub(super) static DEV: Tool = Tool {
+    name: "/proc/net/dev",
+    command: |command| command.reads("/proc/net/dev"),
+    heading: is_dev_heading,
+    open: |context| Box::new(Devices { context: context.clone() }),
+};
+
+struct Sessions;
+
+impl Section for Sessions {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if is_pppoe_heading(text) {
+            return Fate::Taken;
+        }
+        let mut words = text.split_whitespace();
+        let (Some(id), Some(_address), Some(interface), None) =
+            (words.next().and_then(session_id), words.next(), words.next(), words.next())
+        else {
+            return Fate::Over;
+        };
+        if !command::is_interface(interface) {
+            return Fate::Over;
+        }
+        if snapshot.sessions.iter().any(|known| known.id == id && known.interface == interface) {
+            return Fate::Taken;
+        }
+        if snapshot.sessions.len() < Snapshot::LINES {
+            let session = Session { id, interface: interface.to_owned(), quote: line.quote() };
+            snapshot.sessions.push(session);
+        } else {
+            snapshot.omitted += 1;
+        }
+        Fate::Taken
+    }
+}
+
+/// The session id. The kernel prints the number that it keeps in network byte order as it lies in memory: on a
+/// little-endian machine, for which this reads it, session 1 is `00000100`. Text of a big-endian one (some MIPS
+/// routers) has the octets of the id the other way round.
+fn session_id(word: &str) -> Option<u16> {
+    if word.len() != 8 {
+        return None;
+    }
+    u16::try_from(u32::from_str_radix(word, 16).ok()?).ok().map(u16::swap_bytes)
+}
+
+fn is_pppoe_heading(text: &str) -> bool {
+    text.starts_with("Id ") && text.split_whitespace().eq(["Id", "Address", "Device"])
+}
+
+struct Vlans;
+
+impl Section for Vlans {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if is_vlan_heading(text) || text.starts_with("Name-Type: ") {
+            return Fate::Taken;
+        }
+        let mut parts = text.split('|').map(str::trim);
+        let (Some(name), Some(id), Some(parent), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Fate::Over;
+        };
+        let Some(id) = id.parse::<u16>().ok().filter(|&id| id < 4096) else { return Fate::Over };
+        if !command::is_interface(name) || !command::is_interface(parent) {
+            return Fate::Over;
+        }
+        let quote = line.quote();
+        let Some(interface) = snapshot.interface_mut(name, &quote) else { return Fate::Taken };
+        let tpid = match interface.kind.as_ref().map(|kind| &kind.value) {
+            Some(Kind::Vlan { tpid, .. }) => *tpid,
+            _ => None,
+        };
+        interface.kind = Some(Fact::new(Kind::Vlan { tpid, id: Some(id) }, quote.clone()));
+        interface.parent = Some(Fact::new(parent.to_owned(), quote));
+        Fate::Taken
+    }
+}
+
+fn is_vlan_heading(text: &str) -> bool {
+    text.starts_with("VLAN Dev name") && text.contains('|')
+}
+
+struct Devices {
+    context: Context,
+}
+
+impl Section for Devices {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if is_dev_heading(text) || text.starts_with("face |bytes") {
+            return Fate::Taken;
+        }
+        let Some((name, numbers)) = text.split_once(':') else { return Fate::Over };
+        let numbers: Option<Vec<u64>> = numbers.split_whitespace().map(|word| word.parse().ok()).collect();
+        // Received: bytes packets errs drop fifo frame compressed multicast; then the same of transmit.
+        let Some([bytes, packets, _errs, _drop, fifo, ..]) = numbers.as_deref() else { return Fate::Over };
+        if !command::is_interface(name) {
+            return Fate::Over;
+        }
+        if !self.context.kept().is_totals_of(name, DEV.name) {
+            return Fate::Taken;
+        }
+        let quote = line.quote();
+        let Some(interface) = snapshot.interface_mut(name, &quote) else { return Fate::Taken };
+        Counter::note(&mut interface.totals.bytes, *bytes, quote.clone());
+        Counter::note(&mut interface.totals.packets, *packets, quote.clone());
+        let overflow = &mut interface.totals.overflow;
+        let mut counter = overflow.remove("fifo");
+        Counter::note(&mut counter, *fifo, quote);
+        overflow.extend(counter.map(|counter| ("fifo".to_owned(), counter)));
+        Fate::Taken
+    }
+}
+
+fn is_dev_heading(text: &str) -> bool {
+    text.starts_with("Inter-|") && text.contains("Receive")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Delta, Kind, Snapshot};
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    // Layouts of Linux 6.x.
+    #[test]
+    fn sessions_with_the_interface_below() {
+        let text = "Id       Address              Device\n00000100 02:00:00:00:00:01     eth1\n\
+                    00003412 02:00:00:00:00:02 eth0.35\n";
+        let snapshot = read(&format!("$ cat /proc/net/pppoe\n{text}$ cat /proc/net/pppoe\n{text}"));
+        let sessions: Vec<(u16, &str)> =
+            snapshot.sessions.iter().map(|session| (session.id, session.interface.as_str())).collect();
+        assert_eq!(sessions, [(1, "eth1"), (0x1234, "eth0.35")]);
+        assert_eq!(read("00000100 02:00:00:00:00:01     eth1\n").sessions.len(), 0);
+    }
+
+    #[test]
+    fn vlans_with_their_parents() {
+        let text = "VLAN Dev name\t | VLAN ID\nName-Type: VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD\n\
+                    wan            | 35  | eth0\neth0.100.7     | 7  | eth0.100\n";
+        let snapshot = read(text);
+        let wan = snapshot.interface("wan").expect("wan");
+        assert_eq!(wan.kind.as_ref().map(|kind| &kind.value), Some(&Kind::Vlan { tpid: None, id: Some(35) }));
+        assert_eq!(snapshot.physical("wan"), "eth0");
+        assert!(snapshot.interface("eth0.100.7").is_some_and(|vlan| vlan.parent.is_some()));
+    }
+
+    #[test]
+    fn totals_of_one_tool_are_no_samples_of_another() {
+        let dev = "Inter-|   Receive                                                |  Transmit\n \
+                   face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n  \
+                   eth0: 1000      10    0    0    3     0          0         0      500       5    0    0    0     0       0          0\n";
+        let ip = "2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    RX: bytes packets errors dropped missed mcast\n    1100 11 0 0 3 0\n";
+        let snapshot = read(&format!("{dev}{ip}"));
+        let totals = &snapshot.interface("eth0").expect("eth0").totals;
+        assert_eq!(
+            totals.packets.as_ref().map(|packets| (packets.value(), packets.delta())),
+            Some((10, Delta::OneSample))
+        );
+        assert_eq!(totals.overflow["fifo"].value(), 3);
+        let later = read(&format!("{dev}{}", dev.replace("   10 ", "   25 ")));
+        let totals = &later.interface("eth0").expect("eth0").totals;
+        assert_eq!(totals.packets.as_ref().map(|packets| packets.delta()), Some(Delta::Counted(15)));
+    }
+}

@@ -1,0 +1,148 @@
+//! `/proc/net/softnet_stat`: the backlog of each CPU (`softnet_seq_show`, net/core/net-procfs.c), in hexadecimal
+//! columns of 32 bits.
+//!
+//! | column | meaning | since |
+//! | --- | --- | --- |
+//! | 0, 1, 2 | frames processed, dropped, budget or time ran out | always |
+//! | 3 to 8 | unused today | |
+//! | 9 | wake-ups by RPS | 2.6.35 |
+//! | 10 | flow limit | 3.11 |
+//! | 11, 12 | backlog length, CPU | 5.10 |
+//! | 13, 14 | lengths of the two backlog queues | 6.4 |
+//!
+//! There is a row for each CPU online. Before Linux 5.10 it does not say which: row and CPU are taken for the
+//! same, which holds where no CPU is offline.
+
+use super::{Fate, Line, Section, Tool};
+use crate::{Counter, Snapshot, Softnet};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "/proc/net/softnet_stat",
+    command: |command| command.reads("/proc/net/softnet_stat"),
+    heading: |line| line.as_bytes().first().is_some_and(u8::is_ascii_hexdigit) && columns(line).is_some(),
+    open: |_| Box::new(Rows { next: 0 }),
+};
+
+const LEAST_COLUMNS: usize = 9;
+const MOST_COLUMNS: usize = 24;
+const RPS_COLUMN: usize = 9;
+const CPU_COLUMN: usize = 12;
+
+struct Rows {
+    /// The CPU of the next row where it does not say.
+    next: u32,
+}
+
+impl Section for Rows {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let Some(columns) = columns(line.trimmed()) else { return Fate::Over };
+        let cpu = columns.get(CPU_COLUMN).map_or(self.next, |&cpu| cpu);
+        self.next = cpu.saturating_add(1);
+        let [processed, dropped, squeezed, ..] = columns[..] else { return Fate::Over };
+        if cpu as usize >= Snapshot::CPUS {
+            snapshot.omitted += 1;
+            return Fate::Taken;
+        }
+        let rps = columns.get(RPS_COLUMN).map(|&count| u64::from(count));
+        let quote = line.quote();
+        match snapshot.softnet.get_mut(&cpu) {
+            Some(softnet) => {
+                softnet.processed.again(processed.into(), quote.clone());
+                softnet.dropped.again(dropped.into(), quote.clone());
+                softnet.time_squeeze.again(squeezed.into(), quote.clone());
+                if let Some(rps) = rps {
+                    Counter::note(&mut softnet.received_rps, rps, quote);
+                }
+            }
+            None => {
+                let counter = |value: u32| Counter::new(value.into(), quote.clone());
+                let softnet = Softnet {
+                    processed: counter(processed),
+                    dropped: counter(dropped),
+                    time_squeeze: counter(squeezed),
+                    received_rps: rps.map(|rps| Counter::new(rps, quote.clone())),
+                };
+                snapshot.softnet.insert(cpu, softnet);
+            }
+        }
+        Fate::Taken
+    }
+}
+
+/// Nine or more numbers of eight hexadecimal digits, and nothing else.
+fn columns(line: &str) -> Option<Vec<u32>> {
+    let mut columns = Vec::with_capacity(16);
+    for word in line.split_ascii_whitespace() {
+        if word.len() != 8 || columns.len() == MOST_COLUMNS || !word.bytes().all(|c| c.is_ascii_hexdigit()) {
+            return None;
+        }
+        columns.push(u32::from_str_radix(word, 16).ok()?);
+    }
+    (columns.len() >= LEAST_COLUMNS).then_some(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Delta, Snapshot};
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn row(columns: &[u32]) -> String {
+        columns.iter().map(|column| format!("{column:08x}")).collect::<Vec<_>>().join(" ") + "\n"
+    }
+
+    #[test]
+    fn every_number_of_columns() {
+        for columns in 9..=15 {
+            let mut first = vec![0; columns];
+            first[..3].copy_from_slice(&[0x00e9_1a3b, 2, 7]);
+            let mut second = first.clone();
+            second[0] = 5;
+            for (row, cpu) in [(&mut first, 0), (&mut second, 3)] {
+                if let Some(column) = row.get_mut(12) {
+                    *column = cpu;
+                }
+                if let Some(column) = row.get_mut(9) {
+                    *column = 11;
+                }
+            }
+            let snapshot = read(&format!("{}{}", row(&first), row(&second)));
+            let other = if columns > 12 { 3 } else { 1 };
+            assert_eq!(snapshot.softnet.keys().copied().collect::<Vec<_>>(), [0, other], "{columns}");
+            let softnet = &snapshot.softnet[&0];
+            assert_eq!(
+                (softnet.processed.value(), softnet.dropped.value(), softnet.time_squeeze.value()),
+                (0xe9_1a3b, 2, 7)
+            );
+            assert_eq!(softnet.received_rps.as_ref().map(|rps| rps.value()), (columns > 9).then_some(11));
+        }
+    }
+
+    #[test]
+    fn two_samples_and_wrapped_counters() {
+        let sample = |processed| row(&[processed, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let text = format!(
+            "$ cat /proc/net/softnet_stat\n{}{}$ cat /proc/net/softnet_stat\n{}{}",
+            sample(0xffff_fff0),
+            sample(1),
+            sample(4),
+            sample(9)
+        );
+        let snapshot = read(&text);
+        assert_eq!(snapshot.softnet.len(), 2);
+        assert_eq!(snapshot.softnet[&0].processed.delta(), Delta::Wrapped(20));
+        assert_eq!(snapshot.softnet[&1].processed.delta(), Delta::Counted(8));
+    }
+
+    #[test]
+    fn other_hexadecimal_text_is_none() {
+        assert!(
+            read("deadbeef 00000001 00000002\n00 11 22 33 44 55 66 77 88 99 aa bb cc\n").softnet.is_empty()
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! `/proc/stat`: what each CPU did between two samples (proc_stat(5), fs/proc/stat.c).
+//!
+//! Columns in ticks: user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice; guests are counted
+//! in user and nice, too. One sample is the time since boot, which is no load: only two make one.
+
+use super::kept::Ticks;
+use super::{Context, Fate, Line, Section, Tool};
+use crate::{Fact, Load, Snapshot};
+use std::collections::btree_map::Entry;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "/proc/stat",
+    command: |command| command.reads("/proc/stat"),
+    heading: |line| line.starts_with("cpu") && ticks(line).is_some(),
+    open: |context| Box::new(Cpus { context: context.clone() }),
+};
+
+struct Cpus {
+    context: Context,
+}
+
+impl Section for Cpus {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        let Some((cpu, ticks)) = ticks(text) else {
+            let others = ["intr ", "ctxt ", "btime ", "processes ", "procs_", "softirq ", "page ", "swap "];
+            let is_other = others.iter().any(|other| text.starts_with(other));
+            return if is_other { Fate::Taken } else { Fate::Over };
+        };
+        // The line of all CPUs together.
+        let Some(cpu) = cpu else { return Fate::Taken };
+        if cpu as usize >= Snapshot::CPUS {
+            snapshot.omitted += 1;
+            return Fate::Taken;
+        }
+        let mut kept = self.context.kept();
+        match kept.ticks.entry(cpu) {
+            Entry::Vacant(entry) => {
+                entry.insert(ticks);
+            }
+            Entry::Occupied(first) => {
+                if let Some(load) = load(first.get(), &ticks) {
+                    snapshot.cpus.load.insert(cpu, Fact::new(load, line.quote()));
+                }
+            }
+        }
+        Fate::Taken
+    }
+}
+
+/// Shares of the ticks between two samples; `None` where none passed, or a counter fell.
+fn load(first: &Ticks, latest: &Ticks) -> Option<Load> {
+    let mut passed = [0_u64; 6];
+    for ((passed, first), latest) in passed.iter_mut().zip(first).zip(latest) {
+        *passed = latest.checked_sub(*first)?;
+    }
+    let total: u64 = passed.iter().sum();
+    if total == 0 {
+        return None;
+    }
+    let [user, system, interrupt, softirq, idle, _stolen] =
+        passed.map(|ticks| 100.0 * ticks as f64 / total as f64);
+    Some(Load { user, system, interrupt, softirq: Some(softirq), idle })
+}
+
+/// CPU (`None` for all together) and its ticks. Linux 2.6 and later have at least seven columns.
+fn ticks(line: &str) -> Option<(Option<u32>, Ticks)> {
+    let mut words = line.strip_prefix("cpu")?.split(' ');
+    let cpu = match words.next()? {
+        "" => None,
+        number => Some(number.parse().ok()?),
+    };
+    let mut column = [0_u64; 8];
+    let mut columns = 0;
+    for word in words.filter(|word| !word.is_empty()) {
+        let ticks: u64 = word.parse().ok()?;
+        if let Some(place) = column.get_mut(columns) {
+            // Ticks since boot fit 48 bits for millions of years; what does not is none, and sums stay sums.
+            *place = Some(ticks).filter(|ticks| ticks >> 48 == 0)?;
+        }
+        columns += 1;
+    }
+    let [user, nice, system, idle, iowait, irq, softirq, steal] = column;
+    (columns >= 7).then_some((cpu, [user + nice, system, irq, softirq, idle + iowait, steal]))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Snapshot;
+    use crate::text::Reader;
+
+    fn read(texts: &[&str]) -> Snapshot {
+        let mut reader = Reader::new();
+        for text in texts {
+            reader.read("paste", text.as_bytes()).expect("memory");
+        }
+        reader.finish()
+    }
+
+    const FIRST: &str = "cpu  300 0 100 1000 0 0 50 0 0 0\ncpu0 100 0 50 500 0 0 20 0 0 0\n\
+                         cpu1 200 0 50 500 0 0 30 0 0 0\nintr 5 1 2\n";
+    const LATER: &str = "cpu  300 0 100 1000 0 0 50 0 0 0\ncpu0 110 0 60 500 10 0 80 10 0 0\n\
+                         cpu1 200 0 50 500 0 0 30 0 0 0\n";
+
+    #[test]
+    fn between_two_samples() {
+        let prompted = [format!("$ cat /proc/stat\n{FIRST}$ nproc\n2\n$ cat /proc/stat\n{LATER}")];
+        for texts in [vec![prompted[0].as_str()], vec![FIRST, LATER]] {
+            let snapshot = read(&texts);
+            let load = snapshot.cpus.load.get(&0).expect("CPU 0").value;
+            assert_eq!((load.user, load.system, load.softirq, load.idle), (10.0, 10.0, Some(60.0), 10.0));
+            assert_eq!(snapshot.cpus.load.get(&1), None, "no tick passed");
+        }
+    }
+
+    #[test]
+    fn one_sample_is_no_load() {
+        assert!(read(&[FIRST]).cpus.load.is_empty());
+        assert!(read(&[FIRST]).read.contains_key("/proc/stat"));
+        assert!(read(&["cpu usage is 3 4 5 6 7 8 9\ncpu0 1 2\n"]).read.is_empty());
+    }
+}

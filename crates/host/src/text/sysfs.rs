@@ -1,0 +1,388 @@
+//! Files of one value in `/sys/class/net` and `/proc/irq`: RPS, PCI ids, link, MTU, SR-IOV, interrupt affinity.
+//!
+//! Read as `cat FILE…`, as `grep . FILE…` and `tail FILE…` print several, or as a loop prints names and values.
+//!
+//! Of an interrupt's affinity, `effective_affinity` (the CPUs that the interrupt controller delivers to, since
+//! Linux 4.13) goes before `smp_affinity` (the CPUs that are allowed): it says where the work is done.
+
+use super::proc_interrupts::bare;
+use super::{Context, Fate, Line, Section, Tool, command, cpu_list};
+use crate::{Fact, Interface, Kind, Observed, Quote, Snapshot};
+use std::collections::VecDeque;
+
+pub(super) static TOOL: Tool = Tool {
+    name: "/sys/class/net",
+    command: |command| {
+        matches!(command.program, "cat" | "grep" | "head" | "tail" | "ls")
+            && command.path.is_some_and(|path| ROOTS.iter().any(|root| path.starts_with(root)))
+    },
+    heading: |line| line.starts_with(['/', '=']) && named(line).is_some_and(|(path, _)| file(path).is_some()),
+    open: |context| Box::new(Files::new(context)),
+};
+
+const ROOTS: [&str; 2] = ["/sys/class/net/", "/proc/irq/"];
+
+/// Interrupts of which only the affinity is known.
+const BARE: usize = 4096;
+
+struct Files {
+    context: Context,
+    /// The files that the command names and whose values were not read yet.
+    waiting: VecDeque<String>,
+    /// The file of the next value.
+    current: Option<String>,
+}
+
+/// What a file is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum File<'a> {
+    Interface(&'a str, &'a str),
+    Vector(&'a str, &'a str),
+}
+
+impl Section for Files {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if let Some((path, value)) = named(text) {
+            return match value {
+                Some(value) => self.value(path, value, line, snapshot),
+                None => {
+                    self.current = Some(path.to_owned());
+                    Fate::Taken
+                }
+            };
+        }
+        if text.is_empty() {
+            return Fate::Skipped;
+        }
+        if self.current.is_none() {
+            self.current = self.waiting.pop_front();
+        }
+        let Some(path) = self.current.take() else { return Fate::Over };
+        let fate = self.value(&path, text, line, snapshot);
+        // `uevent` and a folder's listing have several lines.
+        if path.ends_with("/uevent") || path.ends_with("/msi_irqs") {
+            self.current = Some(path);
+        }
+        fate
+    }
+
+    fn resume(&mut self, context: &Context) -> bool {
+        *self = Files::new(context);
+        true
+    }
+
+    fn name(&self) -> Option<&'static str> {
+        let path = self.context.path.as_deref().unwrap_or_default();
+        path.starts_with("/proc/irq/").then_some("/proc/irq")
+    }
+}
+
+impl Files {
+    fn new(context: &Context) -> Files {
+        let command = context.command.as_deref().unwrap_or_default();
+        let paths = || command.split_whitespace().filter(|word| file(word).is_some());
+        // The shell's patterns stand for an unknown number of files.
+        let is_known = !command.contains(['*', '?', '[', '{', '|']) || paths().count() == 0;
+        let waiting = if is_known { paths().map(str::to_owned).collect() } else { VecDeque::new() };
+        Files { context: context.clone(), waiting, current: None }
+    }
+
+    fn value(&self, path: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        // An error in the place of the value.
+        if value.starts_with("cat: ") || value.starts_with("grep: ") {
+            return Fate::Skipped;
+        }
+        match file(path) {
+            Some(File::Vector(vector, name)) => affinity(vector, name, value, line, snapshot),
+            Some(File::Interface(interface, "device/msi_irqs")) => {
+                self.vectors(interface, value);
+                Fate::Taken
+            }
+            Some(File::Interface(interface, name)) => self.interface(interface, name, value, line, snapshot),
+            None => Fate::Over,
+        }
+    }
+
+    /// `ls` of the folder of the device's vectors.
+    fn vectors(&self, interface: &str, numbers: &str) {
+        let mut kept = self.context.kept();
+        for number in numbers.split_whitespace().filter(|word| word.bytes().all(|c| c.is_ascii_digit())) {
+            if kept.vectors.len() >= Snapshot::INTERRUPTS {
+                return;
+            }
+            let owner = kept.vectors.entry(number.to_owned()).or_insert_with(|| Some(interface.to_owned()));
+            if owner.as_deref() != Some(interface) {
+                *owner = None;
+            }
+        }
+    }
+
+    fn interface(
+        &self,
+        name: &str,
+        file: &str,
+        value: &str,
+        line: &Line<'_>,
+        snapshot: &mut Snapshot,
+    ) -> Fate {
+        let quote = line.quote();
+        if let Some(queue) = file.strip_prefix("queues/rx-").and_then(|rest| rest.strip_suffix("/rps_cpus")) {
+            return rps(name, queue, value, quote, snapshot);
+        }
+        if !FILES.contains(&file) {
+            return Fate::Skipped;
+        }
+        let Some(interface) = snapshot.interface_mut(name, &quote) else { return Fate::Taken };
+        match file {
+            "mtu" => note(&mut interface.mtu, value.parse().ok(), quote),
+            // -1 without a link.
+            "speed" => note(&mut interface.link.speed, value.parse().ok().filter(|&speed| speed > 0), quote),
+            "duplex" => {
+                let is_full = match value {
+                    "full" => Some(true),
+                    "half" => Some(false),
+                    _ => None,
+                };
+                note(&mut interface.link.full_duplex, is_full, quote);
+            }
+            "carrier" => {
+                let is_up = match value {
+                    "1" => Some(true),
+                    "0" => Some(false),
+                    _ => None,
+                };
+                note(&mut interface.link.up, is_up, quote);
+            }
+            "device/sriov_numvfs" => {
+                interface.virtual_functions = value.parse().ok().map(|number| Fact::new(number, quote));
+            }
+            "device/vendor" => {
+                if let Some(vendor) = pci_word(value) {
+                    let mut kept = self.context.kept();
+                    if kept.vendors.len() < Snapshot::INTERFACES {
+                        kept.vendors.insert(name.to_owned(), vendor);
+                    }
+                }
+            }
+            "device/device" => {
+                let vendor = self.context.kept().vendors.get(name).copied();
+                if let Some((vendor, device)) = vendor.zip(pci_word(value)) {
+                    interface.pci = Some(Fact::new(format!("{vendor:04x}:{device:04x}"), quote));
+                }
+            }
+            "device/uevent" => uevent(interface, value, quote),
+            _ => {}
+        }
+        Fate::Taken
+    }
+}
+
+/// Files of an interface that are read or known to tell nothing here.
+const FILES: [&str; 9] = [
+    "mtu",
+    "speed",
+    "duplex",
+    "carrier",
+    "operstate",
+    "device/sriov_numvfs",
+    "device/vendor",
+    "device/device",
+    "device/uevent",
+];
+
+fn note<T: PartialEq>(slot: &mut Option<Observed<T>>, value: Option<T>, quote: Quote) {
+    if let Some(value) = value {
+        Observed::note(slot, Fact::new(value, quote));
+    }
+}
+
+/// `DRIVER=igb`, `PCI_ID=8086:1533`, `PCI_SLOT_NAME=0000:03:00.0`.
+fn uevent(interface: &mut Interface, value: &str, quote: Quote) {
+    let Some((name, value)) = value.split_once('=') else { return };
+    match name {
+        "DRIVER" => {
+            interface.kind.get_or_insert_with(|| Fact::new(Kind::Device, quote.clone()));
+            interface.driver.get_or_insert_with(|| Fact::new(value.to_owned(), quote));
+        }
+        "PCI_ID" => interface.pci = Some(Fact::new(value.to_ascii_lowercase(), quote)),
+        "PCI_SLOT_NAME" => {
+            interface.bus.get_or_insert_with(|| Fact::new(value.to_owned(), quote));
+        }
+        _ => {}
+    }
+}
+
+fn rps(name: &str, queue: &str, mask: &str, quote: Quote, snapshot: &mut Snapshot) -> Fate {
+    let (Ok(queue), Some(cpus)) = (queue.parse::<u32>(), cpu_list::mask(mask)) else { return Fate::Skipped };
+    let is_kept = snapshot.interface_mut(name, &quote).is_some_and(|interface| {
+        let has_room = interface.queues.len() < Snapshot::QUEUES || interface.queues.contains_key(&queue);
+        if has_room {
+            let queue = interface.queues.entry(queue).or_default();
+            Observed::note(&mut queue.rps, Fact::new(cpus, quote));
+        }
+        has_room
+    });
+    if !is_kept {
+        snapshot.omitted += 1;
+    }
+    Fate::Taken
+}
+
+fn affinity(vector: &str, file: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    let cpus = if file.ends_with("_list") { cpu_list::list(value) } else { cpu_list::mask(value) };
+    let Some(cpus) = cpus.filter(|cpus| !cpus.is_empty()) else { return Fate::Skipped };
+    let quote = line.quote();
+    let is_effective = file.starts_with("effective");
+    let mut found = false;
+    for interrupt in snapshot.interrupts.iter_mut().filter(|interrupt| interrupt.vector == vector) {
+        found = true;
+        let fact = Fact::new(cpus.clone(), quote.clone());
+        match &mut interrupt.affinity {
+            Some(known) if speaks_of_effect(known.quote()) == is_effective => known.again(fact),
+            Some(_) if !is_effective => {}
+            affinity => *affinity = Some(Observed::once(fact)),
+        }
+    }
+    if found {
+        return Fate::Taken;
+    }
+    if snapshot.interrupts.len() >= BARE {
+        snapshot.omitted += 1;
+        return Fate::Taken;
+    }
+    let mut interrupt = bare(vector, quote.clone());
+    interrupt.affinity = Some(Observed::once(Fact::new(cpus, quote)));
+    snapshot.interrupts.push(interrupt);
+    Fate::Taken
+}
+
+fn speaks_of_effect(quote: &Quote) -> bool {
+    let is_there = |text: &str| text.contains("/effective_affinity");
+    is_there(&quote.text) || quote.command.as_deref().is_some_and(is_there)
+}
+
+/// `0x8086`.
+fn pci_word(text: &str) -> Option<u16> {
+    u16::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+/// A path with its value (`grep .`), or alone (`==> path <==` of tail and head, a name before the value).
+fn named(line: &str) -> Option<(&str, Option<&str>)> {
+    if let Some(path) = line.strip_prefix("==> ") {
+        return path.strip_suffix(" <==").map(|path| (path, None));
+    }
+    if !ROOTS.iter().any(|root| line.starts_with(root)) {
+        return None;
+    }
+    // Names of interfaces have no colon but for old aliases, which have no such files.
+    match line.split_once(':') {
+        Some((path, value)) if !path.contains(' ') => {
+            let value = value.trim();
+            Some((path, (!value.is_empty()).then_some(value)))
+        }
+        Some(_) => None,
+        None => (!line.contains(' ')).then_some((line, None)),
+    }
+}
+
+fn file(path: &str) -> Option<File<'_>> {
+    if let Some(rest) = path.strip_prefix("/sys/class/net/") {
+        let (interface, file) = rest.split_once('/')?;
+        return command::is_interface(interface)
+            .then_some(File::Interface(interface, file.trim_end_matches('/')));
+    }
+    let (vector, file) = path.strip_prefix("/proc/irq/")?.split_once('/')?;
+    let is_affinity = matches!(
+        file,
+        "smp_affinity" | "smp_affinity_list" | "effective_affinity" | "effective_affinity_list"
+    );
+    let is_vector = (1..10).contains(&vector.len()) && vector.bytes().all(|c| c.is_ascii_digit());
+    (is_affinity && is_vector).then_some(File::Vector(vector, file))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Observed, Snapshot};
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn rps(snapshot: &Snapshot, queue: u32) -> Option<Vec<u32>> {
+        let queue = snapshot.interface("eth0")?.queues.get(&queue)?;
+        queue.rps.as_ref().map(|rps| rps.get().clone())
+    }
+
+    #[test]
+    fn rps_in_every_way_to_print_it() {
+        let path = |queue| format!("/sys/class/net/eth0/queues/rx-{queue}/rps_cpus");
+        for text in [
+            format!("$ cat {}\n00000000,0000000c\n$ cat {}\n0\n", path(0), path(1)),
+            format!("$ cat {} {}\nc\n0\n", path(0), path(1)),
+            format!("$ grep . /sys/class/net/eth0/queues/rx-*/rps_cpus\n{}:c\n{}:0\n", path(0), path(1)),
+            format!("==> {} <==\nc\n\n==> {} <==\n0\n", path(0), path(1)),
+            format!("{}\nc\n{}\n0\n", path(0), path(1)),
+        ] {
+            let snapshot = read(&text);
+            assert_eq!((rps(&snapshot, 0), rps(&snapshot, 1)), (Some(vec![2, 3]), Some(vec![])), "{text}");
+        }
+        // Nobody knows whose these are.
+        let pattern = read("$ cat /sys/class/net/eth0/queues/rx-*/rps_cpus\nc\n0\n");
+        assert!(pattern.interface("eth0").is_none_or(|interface| interface.queues.is_empty()));
+    }
+
+    #[test]
+    fn pci_ids_link_and_functions() {
+        let text = "$ cat /sys/class/net/eth0/device/vendor\n0x8086\n$ cat /sys/class/net/eth0/device/device\n0x1533\n\
+                    $ cat /sys/class/net/eth0/speed\n100\n$ cat /sys/class/net/eth0/duplex\nfull\n\
+                    $ cat /sys/class/net/eth0/device/sriov_numvfs\n7\n$ cat /sys/class/net/eth1/speed\n-1\n\
+                    $ cat /sys/class/net/eth1/device/uevent\nDRIVER=igc\nPCI_CLASS=20000\nPCI_ID=8086:15F3\nPCI_SLOT_NAME=0000:04:00.0\n\
+                    $ cat /sys/class/net/eth1/duplex\ncat: /sys/class/net/eth1/duplex: Invalid argument\n";
+        let snapshot = read(text);
+        let eth0 = snapshot.interface("eth0").expect("eth0");
+        assert_eq!(eth0.pci.as_ref().map(|pci| pci.value.as_str()), Some("8086:1533"));
+        assert_eq!(eth0.link.speed.as_ref().map(Observed::get), Some(&100));
+        assert_eq!(eth0.virtual_functions.as_ref().map(|functions| functions.value), Some(7));
+        let eth1 = snapshot.interface("eth1").expect("eth1");
+        assert_eq!(eth1.pci.as_ref().map(|pci| pci.value.as_str()), Some("8086:15f3"));
+        assert_eq!(eth1.driver.as_ref().map(|driver| driver.value.as_str()), Some("igc"));
+        assert_eq!(eth1.bus.as_ref().map(|bus| bus.value.as_str()), Some("0000:04:00.0"));
+        assert_eq!((&eth1.link.speed, &eth1.link.full_duplex), (&None, &None));
+        assert!(snapshot.unread.iter().any(|unread| unread.what.ends_with("eth1/duplex")));
+    }
+
+    #[test]
+    fn affinity_before_and_after_the_table() {
+        let table = "           CPU0       CPU1\n 57:   1   2   PCI-MSI 1-edge      eth0-rx-0\n";
+        let list = "$ cat /proc/irq/57/smp_affinity_list\n0-1\n";
+        let effective = "$ cat /proc/irq/57/effective_affinity_list\n1\n";
+        for text in [
+            format!("{list}{effective}$ cat /proc/interrupts\n{table}"),
+            format!("{table}{effective}{list}"),
+            format!("{table}/proc/irq/57/smp_affinity:3\n/proc/irq/57/effective_affinity:2\n"),
+        ] {
+            let snapshot = read(&text);
+            assert_eq!(snapshot.interrupts.len(), 1, "{text}");
+            let interrupt = &snapshot.interrupts[0];
+            let affinity = interrupt.affinity.as_ref().expect("affinity");
+            assert_eq!((affinity.get().as_slice(), affinity.former()), ([1].as_slice(), None), "{text}");
+            assert_eq!(interrupt.interface.as_deref(), Some("eth0"));
+        }
+        let allowed = read(&format!("{table}{list}"));
+        assert_eq!(allowed.interrupts[0].affinity.as_ref().map(|cpus| cpus.get().clone()), Some(vec![0, 1]));
+    }
+
+    #[test]
+    fn a_device_lists_its_vectors() {
+        let text = "$ ls /sys/class/net/ens3/device/msi_irqs\n24  25\n26\n$ cat /proc/interrupts\n           CPU0       CPU1\n \
+                    25:   1   2   PCI-MSI 1-edge      virtio0-input.0\n 99:   1   2   PCI-MSI 1-edge      virtio1-input.0\n";
+        let snapshot = read(text);
+        let owners: Vec<Option<&str>> =
+            snapshot.interrupts.iter().map(|interrupt| interrupt.interface.as_deref()).collect();
+        assert_eq!(owners, [Some("ens3"), None]);
+    }
+}

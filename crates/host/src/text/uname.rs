@@ -1,0 +1,168 @@
+//! `uname` in its usual forms, and `/proc/uptime`.
+
+use super::{Context, Fate, Line, Section, Tool};
+use crate::{Fact, Snapshot, System};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "uname",
+    command: |command| command.program == "uname",
+    heading: is_whole,
+    open: |context| Box::new(Name { option: context.command.as_deref().and_then(option) }),
+};
+
+pub(super) static UPTIME: Tool = Tool {
+    name: "/proc/uptime",
+    command: |command| command.reads("/proc/uptime"),
+    heading: |_| false,
+    open: |context| Box::new(Uptime { context: context.clone() }),
+};
+
+/// Which words `uname` prints.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `-a`: system, host, release and more.
+    All,
+    /// `-sr`.
+    SystemRelease,
+    /// `-r`.
+    Release,
+    /// `-s`, or nothing.
+    System,
+    /// Another.
+    Other,
+}
+
+struct Name {
+    option: Option<Form>,
+}
+
+impl Section for Name {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        let form = if is_whole(text) { Form::All } else { self.option.unwrap_or(Form::Other) };
+        let mut words = text.split_whitespace();
+        let (name, release) = match form {
+            Form::All => (words.next(), words.nth(1)),
+            Form::SystemRelease => (words.next(), words.next()),
+            Form::Release => (None, words.next()),
+            Form::System => (words.next(), None),
+            Form::Other => return Fate::Over,
+        };
+        let system = name.map(system);
+        if system == Some(None) {
+            return Fate::Over;
+        }
+        if let Some(system) = system.flatten() {
+            snapshot.system = Some(Fact::new(system, line.quote()));
+        }
+        if let Some(release) = release.filter(|release| release.starts_with(|c: char| c.is_ascii_digit())) {
+            snapshot.kernel = Some(Fact::new(release.to_owned(), line.quote()));
+        }
+        // One line is all there is.
+        self.option = None;
+        Fate::Taken
+    }
+}
+
+fn option(command: &str) -> Option<Form> {
+    let mut words = command.split_whitespace().skip_while(|word| !word.ends_with("uname")).skip(1);
+    Some(match words.next() {
+        None | Some("-s") => Form::System,
+        Some("-a") => Form::All,
+        Some("-sr" | "-rs") => Form::SystemRelease,
+        Some("-r") => Form::Release,
+        Some(_) => Form::Other,
+    })
+}
+
+fn system(word: &str) -> Option<System> {
+    match word {
+        "Linux" => Some(System::Linux),
+        "FreeBSD" => Some(System::FreeBsd),
+        "NetBSD" => Some(System::NetBsd),
+        _ => None,
+    }
+}
+
+/// A line of `uname -a`: `Linux HOST 6.1.0 #1 SMP …`, `FreeBSD HOST 14.1-RELEASE FreeBSD 14.1-RELEASE …`,
+/// `NetBSD HOST 10.0 NetBSD 10.0 (GENERIC) …`.
+fn is_whole(text: &str) -> bool {
+    let Some(system) = ["Linux ", "FreeBSD ", "NetBSD "].into_iter().find(|name| text.starts_with(name))
+    else {
+        return false;
+    };
+    let mut words = text.split_whitespace().skip(2);
+    let is_release = words.next().is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let next = words.next().unwrap_or_default();
+    is_release && (next.starts_with('#') || next == system.trim())
+}
+
+struct Uptime {
+    context: Context,
+}
+
+impl Section for Uptime {
+    fn line(&mut self, line: &Line<'_>, _snapshot: &mut Snapshot) -> Fate {
+        let seconds = |word: &str| word.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
+        let mut words = line.trimmed().split_whitespace();
+        let (Some(uptime), Some(Some(_idle)), None) =
+            (words.next().and_then(seconds), words.next().map(seconds), words.next())
+        else {
+            return Fate::Over;
+        };
+        let mut kept = self.context.kept();
+        let first = kept.uptimes.map_or(uptime, |(first, _)| first);
+        kept.uptimes = Some((first, uptime));
+        Fate::Taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Snapshot, System};
+    use std::time::Duration;
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn told(text: &str) -> (Option<System>, Option<String>) {
+        let snapshot = read(text);
+        (snapshot.system.map(|system| system.value), snapshot.kernel.map(|kernel| kernel.value))
+    }
+
+    #[test]
+    fn forms_of_uname() {
+        let linux = |release: &str| (Some(System::Linux), Some(release.to_owned()));
+        assert_eq!(told("$ uname -sr\nLinux 6.12.9\n"), linux("6.12.9"));
+        assert_eq!(
+            told("Linux gw 6.1.0-13-amd64 #1 SMP PREEMPT_DYNAMIC Debian x86_64 GNU/Linux\n"),
+            linux("6.1.0-13-amd64")
+        );
+        assert_eq!(told("$ uname -r\n5.4.0\n"), (None, Some("5.4.0".to_owned())));
+        assert_eq!(
+            told("FreeBSD gw 14.1-RELEASE FreeBSD 14.1-RELEASE releng/14.1 GENERIC amd64\n"),
+            (Some(System::FreeBsd), Some("14.1-RELEASE".to_owned()))
+        );
+        assert_eq!(told("$ uname\nNetBSD\n"), (Some(System::NetBsd), None));
+        assert_eq!(told("Linux is fine and so is 6.1\n"), (None, None));
+        assert_eq!(told("$ uname -m\nx86_64\n"), (None, None));
+    }
+
+    #[test]
+    fn tools_of_linux_alone_tell_the_system() {
+        assert_eq!(told("Ring parameters for eth0:\nPre-set maximums:\nRX:\t4096\n").0, Some(System::Linux));
+    }
+
+    #[test]
+    fn uptimes_tell_the_time_between_samples() {
+        let text = "$ cat /proc/uptime\n100.5 200.0\n$ cat /proc/uptime\n103.5 201.0\n";
+        assert_eq!(read(text).interval, Some(Duration::from_secs(3)));
+        assert_eq!(read("$ cat /proc/uptime\n100.5 200.0\n").interval, None);
+        let stamped = format!("# sample 1 at 1\n{text}# sample 2 at 6\n");
+        assert_eq!(read(&stamped).interval, Some(Duration::from_secs(5)));
+    }
+}
