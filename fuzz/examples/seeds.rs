@@ -138,6 +138,21 @@ fn texts(corpus: &Corpus, frames: &[Vec<u8>], project: &Path) -> Done {
     Ok(())
 }
 
+/// Outputs of tools, one a file, and all of them one after another.
+fn outputs(corpus: &Corpus, folder: &Path) -> Done {
+    let mut all = Vec::new();
+    let mut paths =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, std::io::Error>>()?;
+    paths.sort();
+    for path in paths {
+        let text = fs::read(&path)?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        corpus.put("host_text", &stem, &text)?;
+        all.extend(text);
+    }
+    corpus.put("host_text", "all", &all)
+}
+
 fn main() -> Done {
     let folder = std::env::args_os().nth(1).ok_or("usage: seeds DIRECTORY")?;
     let corpus = Corpus(folder.into());
@@ -145,5 +160,7 @@ fn main() -> Done {
     dissect(&corpus, &frames)?;
     headers(&corpus)?;
     captures(&corpus, &frames)?;
-    texts(&corpus, &frames, &Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR"));
+    outputs(&corpus, &fuzz.join("seeds/host_text"))?;
+    texts(&corpus, &frames, &fuzz.join(".."))
 }
