@@ -60,6 +60,13 @@ impl Place {
     }
 }
 
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Closing would not do: a program that another thread is just starting has the file open until its execve(2).
+        let _ = self.lock.unlock();
+    }
+}
+
 /// Commands in the journal are run with all privileges, so nobody else may be able to write it.
 fn check(directory: &Path) -> Result<(), Error> {
     let read = |error| Error::file("read", directory)(error);
