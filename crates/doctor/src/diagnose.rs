@@ -2,7 +2,7 @@
 
 use crate::report::{Certainty, Finding, Outcome, Report, RuleRow, Severity, UnreadRow, Verdict};
 use crate::rule::{Judge, Judgement, Rule};
-use crate::{Case, RULES, conclusion, rows};
+use crate::{Case, RULES, conclusion, rows, stacked};
 
 /// Findings that decide whether a receive path is in order: where each of these rules has looked and found
 /// nothing, nothing of the usual limits.
@@ -44,6 +44,7 @@ pub fn diagnose(case: &Case<'_>) -> Report {
         interfaces: rows::interfaces(case),
         vectors: rows::vectors(case),
         per_cpu: rows::per_cpu(case),
+        stacked: stacked::rows(case),
         findings,
         rules,
         unread: snapshot

@@ -1,5 +1,6 @@
 //! The answer, as `rxlane doctor --json` prints it (schema `rxlane.doctor/1`: fields are added, never renamed).
 
+use crate::stacked::StackedRow;
 use host::Quote;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub struct Report {
     pub vectors: Vec<VectorRow>,
     /// Work by CPU.
     pub per_cpu: Vec<CpuRow>,
+    /// VLAN, QinQ and PPP interfaces: frame sizes and offloads.
+    pub stacked: Vec<StackedRow>,
     /// Findings, the gravest first.
     pub findings: Vec<Finding>,
     /// What became of every rule.
