@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod collect_command;
 mod demo;
 mod explain_command;
 mod gen_command;
@@ -33,6 +34,8 @@ Exit codes of every command: 0 success, 1 the answer is no or a capture is damag
 
 #[derive(Subcommand)]
 enum Command {
+    /// Write down the state of this machine's receive path, for `doctor --from`.
+    Collect(collect_command::CollectArguments),
     /// Print shell completions.
     Completions(generate::CompletionsArguments),
     /// See the product work: a PPPoE sample, where it lands, and what steering changes.
@@ -52,6 +55,7 @@ enum Command {
 impl Command {
     fn run(self, out: &mut Output) -> CommandResult {
         match self {
+            Command::Collect(arguments) => arguments.run(out),
             Command::Completions(arguments) => arguments.run(out, Cli::command()),
             Command::Demo(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
