@@ -39,6 +39,9 @@ fn a_sum_that_is_cut_off_is_no_second_sample() {
     assert_eq!(packets(&unnamed(cut)), [(0, Some(8))]);
     let interface = unnamed(&format!("{cut}{full}"));
     assert_eq!((counter(&interface, 0).first(), counter(&interface, 0).delta()), (60, Delta::OneSample));
+    // One queue cut off among others.
+    let interface = unnamed(&format!("{full}     [1]: rx_ucast_packets: 12\n"));
+    assert_eq!(packets(&interface), [(0, Some(60))]);
     // Without the unicast frames nothing is known of the queue's frames.
     let snapshot = read("     [0]: rx_mcast_packets: 20\n");
     assert!(snapshot.interfaces.iter().all(|interface| interface.queues.is_empty()));

@@ -260,11 +260,12 @@ impl Sum {
         }
     }
 
-    /// Value, parts and evidence. `is_polled` says whether the device's queues are polled.
-    fn result(self, is_polled: bool) -> Option<(u64, u64, Quote)> {
+    /// Value, parts and evidence. `is_polled` says whether the device's queues are polled, `is_cut` whether parts
+    /// are missing.
+    fn result(self, is_polled: bool, is_cut: bool) -> Option<(u64, u64, Quote)> {
         let of_parts = self
             .quote
-            .filter(|_| self.is_main)
+            .filter(|_| self.is_main && !is_cut)
             .map(|quote| (self.total.saturating_sub(self.minus), self.parts, quote));
         let of_one = |(value, pattern, quote)| (value, bit(pattern), quote);
         self.whole.map(of_one).or(of_parts).or(self.while_polled.filter(|_| is_polled).map(of_one))
@@ -333,11 +334,22 @@ impl Sample {
                 self.add(reading, &name, value, quote);
             }
         }
+        // Every queue has the same parts, unless the output was cut.
+        let parts_of = |cell: Cell| {
+            let queues = self.cells.iter().filter(|((queue, of), _)| queue.is_some() && *of == cell);
+            queues.fold(0, |parts, (_, sum)| parts | sum.parts)
+        };
+        let (packet_parts, byte_parts) = (parts_of(Cell::Packets), parts_of(Cell::Bytes));
         let is_polled =
             self.cells.values().any(|sum| sum.while_polled.as_ref().is_some_and(|&(value, _, _)| value > 0));
         let mut omitted = 0;
         for ((queue, cell), sum) in self.cells {
-            let Some((value, parts, quote)) = sum.result(is_polled) else { continue };
+            let is_cut = match (queue, cell) {
+                (Some(_), Cell::Packets) => sum.parts != packet_parts,
+                (Some(_), Cell::Bytes) => sum.parts != byte_parts,
+                _ => false,
+            };
+            let Some((value, parts, quote)) = sum.result(is_polled, is_cut) else { continue };
             match slot(interface, queue, cell) {
                 Some(slot) => Counter::note_sum(slot, value, parts, quote),
                 None => omitted += 1,
