@@ -3,6 +3,7 @@
 
 use super::Meaning;
 use super::drivers::{self, Device, Driver, Queue};
+use super::sieve::Sieve;
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
@@ -58,8 +59,14 @@ enum Counts {
 }
 
 struct Index {
-    numbered: Vec<Entry>,
-    plain: Vec<Entry>,
+    numbered: Table,
+    plain: Table,
+}
+
+/// Entries by what stands before and after the number.
+struct Table {
+    entries: Vec<Entry>,
+    sieve: Sieve,
 }
 
 static INDEX: LazyLock<Index> = LazyLock::new(|| {
@@ -80,10 +87,7 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
             }
         }
     }
-    for list in [&mut numbered, &mut plain] {
-        list.sort_by(|a: &Entry, b: &Entry| a.key().cmp(&b.key()).then(a.pattern.cmp(&b.pattern)));
-    }
-    Index { numbered, plain }
+    Index { numbered: Table::of(numbered), plain: Table::of(plain) }
 });
 
 fn add_queues(numbered: &mut Vec<Entry>, plain: &mut Vec<Entry>, driver: &'static Driver) {
@@ -96,6 +100,25 @@ fn add_queues(numbered: &mut Vec<Entry>, plain: &mut Vec<Entry>, driver: &'stati
             let (number, drivers) = (to.len() as u16, driver.names);
             to.push(Entry { before, after, counts: Counts::Queue(queue), only, drivers, pattern: number });
         }
+    }
+}
+
+impl Table {
+    fn of(mut entries: Vec<Entry>) -> Table {
+        entries.sort_by(|a, b| a.key().cmp(&b.key()).then(a.pattern.cmp(&b.pattern)));
+        Table { sieve: Sieve::of(entries.iter().map(Entry::key)), entries }
+    }
+
+    /// The entries of a name, none where there is none.
+    fn get(&self, before: &str, after: &str) -> &[Entry] {
+        if !self.sieve.may_have(before, after) {
+            return &[];
+        }
+        let key = (before, after);
+        let start = self.entries.partition_point(|entry| entry.key().cmp(&key) == Ordering::Less);
+        let rest = self.entries.get(start..).unwrap_or_default();
+        let count = rest.iter().take_while(|entry| entry.key() == key).count();
+        rest.get(..count).unwrap_or_default()
     }
 }
 
@@ -127,13 +150,13 @@ pub(crate) fn find(name: &str, driver: Option<&str>) -> Found {
     // atlantic puts the traffic class before the ring.
     let name = without_traffic_class(name);
     let index = &*INDEX;
-    match choose(equal(&index.plain, (name, "")), None, driver) {
+    match choose(index.plain.get(name, ""), None, driver) {
         Found::Nothing => {}
         found => return found,
     }
     for (before, digits, after) in numbers(name).take(NUMBERS) {
         let Some(queue) = queue_number(digits) else { continue };
-        match choose(equal(&index.numbered, (before, after)), Some(queue), driver) {
+        match choose(index.numbered.get(before, after), Some(queue), driver) {
             Found::Nothing => {}
             found => return found,
         }
@@ -159,14 +182,6 @@ fn choose(entries: &[Entry], queue: Option<u32>, driver: Option<&str>) -> Found 
         }
         None => by_name.map_or(Found::Nothing, |entry| Found::Match(found(entry))),
     }
-}
-
-/// The entries of a name.
-fn equal<'a>(entries: &'a [Entry], key: (&str, &str)) -> &'a [Entry] {
-    let start = entries.partition_point(|entry| entry.key().cmp(&key) == Ordering::Less);
-    let rest = entries.get(start..).unwrap_or_default();
-    let count = rest.iter().take_while(|entry| entry.key() == key).count();
-    rest.get(..count).unwrap_or_default()
 }
 
 /// `TC0 Queue[3] InPackets` without the first word.
@@ -213,7 +228,7 @@ mod tests {
 
     #[test]
     fn patterns_are_well_formed_and_agree() {
-        for list in [&INDEX.numbered, &INDEX.plain] {
+        for list in [&INDEX.numbered.entries, &INDEX.plain.entries] {
             assert!(list.len() < usize::from(u16::MAX));
             for entry in list {
                 assert!(
@@ -221,7 +236,7 @@ mod tests {
                     "{}",
                     entry.before
                 );
-                let digits = usize::from(std::ptr::eq(list, &INDEX.numbered));
+                let digits = usize::from(std::ptr::eq(list, &INDEX.numbered.entries));
                 assert!(entry.before.len() + entry.after.len() + digits <= 31, "{}", entry.before);
             }
             for pair in list.windows(2) {

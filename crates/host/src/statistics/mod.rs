@@ -12,6 +12,7 @@
 mod drivers;
 mod index;
 mod proof;
+mod sieve;
 
 pub use drivers::{Device, Driver, Proof, Queue};
 pub(crate) use index::{Found, Match, find};

@@ -1,17 +1,29 @@
 //! Which driver printed a set of names, where only one of the drivers in the tables can have.
 
 use super::drivers::{self, Driver};
+use super::sieve::Sieve;
 use std::sync::LazyLock;
 
-/// Names that prove or disprove a driver, sorted.
-static CLUES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+/// The names that prove or disprove a driver.
+struct Names {
+    sorted: Vec<&'static str>,
+    sieve: Sieve,
+}
+
+impl Names {
+    fn place(&self, name: &str) -> Option<usize> {
+        self.sieve.may_have(name, "").then(|| self.sorted.binary_search(&name).ok())?
+    }
+}
+
+static CLUES: LazyLock<Names> = LazyLock::new(|| {
     let mut names: Vec<&str> = drivers::all()
         .filter_map(|driver| driver.proof)
         .flat_map(|proof| proof.with.iter().chain(proof.without).copied())
         .collect();
     names.sort_unstable();
     names.dedup();
-    names
+    Names { sieve: Sieve::of(names.iter().map(|name| (*name, ""))), sorted: names }
 });
 
 /// Words of the set of clues.
@@ -25,13 +37,13 @@ pub(crate) struct Clues {
 
 /// Whether some driver can be told by this name.
 pub(crate) fn is_clue(name: &str) -> bool {
-    CLUES.binary_search(&name).is_ok()
+    CLUES.place(name).is_some()
 }
 
 impl Clues {
     /// Notes a name; whether it was a clue.
     pub fn note(&mut self, name: &str) -> bool {
-        let Ok(place) = CLUES.binary_search(&name) else { return false };
+        let Some(place) = CLUES.place(name) else { return false };
         if let Some(word) = self.seen.get_mut(place / 64) {
             *word |= 1 << (place % 64);
         }
@@ -40,8 +52,7 @@ impl Clues {
 
     fn has(&self, name: &str) -> bool {
         CLUES
-            .binary_search(&name)
-            .ok()
+            .place(name)
             .and_then(|place| Some(self.seen.get(place / 64)? >> (place % 64) & 1 == 1))
             .unwrap_or(false)
     }
@@ -79,7 +90,7 @@ mod tests {
 
     #[test]
     fn there_is_room_for_every_clue() {
-        assert!(CLUES.len() <= WORDS * 64, "{}", CLUES.len());
+        assert!(CLUES.sorted.len() <= WORDS * 64, "{}", CLUES.sorted.len());
     }
 
     #[test]
