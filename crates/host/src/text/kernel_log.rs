@@ -9,9 +9,9 @@
 //! mlx5. FreeBSD: `sys/net/if.c` (`do_link_state_change`), `watchdog timeout` of the drivers and of iflib. NetBSD:
 //! `device timeout` of wm, `failed on len %d?` of bge. syslogd: `last message repeated N times`.
 
-use super::Line;
 use super::command::is_interface;
-use crate::{LogLine, LogTopic, Snapshot};
+use super::{Line, sysctl_machine};
+use crate::{LogLine, LogTopic, Snapshot, System};
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::sync::OnceLock;
 
@@ -112,6 +112,10 @@ impl KernelLog {
             Origin::Message(interface) => interface,
             Origin::Prose => return,
         };
+        // syslogd there names the kernel's file.
+        if before.contains(" /netbsd: ") {
+            sysctl_machine::infer(snapshot, System::NetBsd, &line.quote());
+        }
         let is_it = |log: &LogLine| log.topic == topic && log.interface.as_deref() == interface;
         match snapshot.log.iter().position(is_it) {
             Some(place) => {

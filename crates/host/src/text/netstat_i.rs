@@ -49,6 +49,12 @@ impl Section for Links {
             return Fate::Over;
         }
         let [name, mtu, network, ..] = words.as_slice() else { return Fate::Over };
+        // With and without an address; lines of an address have `-` for what belongs to the interface.
+        let is_row = words.len() <= self.titles.len() + FIRST.len()
+            && (*mtu == "-" || mtu.bytes().all(|c| c.is_ascii_digit()));
+        if !is_row {
+            return Fate::Over;
+        }
         if !network.starts_with("<Link") {
             return Fate::Taken;
         }

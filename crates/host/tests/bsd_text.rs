@@ -1,0 +1,261 @@
+//! Outputs of FreeBSD and NetBSD routers as people paste them: whole, cut after any line, without prompts, twice.
+//!
+//! The outputs are written for these tests by the formats of FreeBSD 11 to 14 and NetBSD 10 (`usr.bin/vmstat`,
+//! `usr.bin/netstat`, `sbin/sysctl`, `sbin/ifconfig`, `usr.sbin/pciconf`, `usr.bin/top`).
+
+use rxlane_host::text::Reader;
+use rxlane_host::{Delta, Kind, LogTopic, Snapshot, System};
+use std::collections::BTreeSet;
+
+/// A router with an I210 (igb) on which all PPPoE frames land on queue 0.
+const ROUTER: &str = "\
+root@router:~ # uname -sr
+FreeBSD 11.4-RELEASE
+root@router:~ # vmstat -i
+interrupt                          total       rate
+cpu0:timer                    1823221722        211
+irq264: igb0:que 0           14731510450       1705
+irq265: igb0:que 1               4056003          0
+irq266: igb0:link                      3          0
+Total                        16558788178       1917
+root@router:~ # netstat -Q
+Configuration:
+Setting                        Current        Limit
+Thread count                         1            1
+Default queue limit                256        10240
+Dispatch policy                 direct          n/a
+Threads bound to CPUs         disabled          n/a
+
+Protocols:
+Name   Proto QLimit Policy Dispatch Flags
+ip         1    256   flow  default   ---
+ether      5    256 source   direct   ---
+
+Workstreams:
+WSID CPU   Name     Len WMark   Disp'd  HDisp'd   QDrops   Queued  Handled
+   0   0   ip         0    30 14731496729     0        0       12 14731496741
+   0   0   ether      0     0 14731496729     0        0        0 14731496729
+root@router:~ # sysctl net.isr dev.igb.0 hw.ncpu dev.ix.0
+net.isr.numthreads: 1
+net.isr.maxthreads: 1
+net.isr.bindthreads: 0
+net.isr.dispatch: direct
+dev.igb.0.mac_stats.recv_oversize: 3
+dev.igb.0.mac_stats.missed_packets: 5000000000
+dev.igb.0.queue1.rx_packets: 17
+dev.igb.0.queue0.rx_packets: 14731496729
+dev.igb.0.%pnpinfo: vendor=0x8086 device=0x1533 subvendor=0x8086 subdevice=0x1533 class=0x020000
+dev.igb.0.%location: slot=0 function=0 dbsf=pci0:1:0:0
+dev.igb.0.%driver: igb
+hw.ncpu: 4
+sysctl: unknown oid 'dev.ix.0'
+root@router:~ # pciconf -lv
+igb0@pci0:1:0:0:\tclass=0x020000 card=0x00008086 chip=0x15338086 rev=0x03 hdr=0x00
+    vendor     = 'Intel Corporation'
+    device     = 'I210 Gigabit Network Connection'
+root@router:~ # ifconfig
+igb0: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1508
+\toptions=6403bb<RXCSUM,TXCSUM,VLAN_MTU,VLAN_HWTAGGING,JUMBO_MTU,VLAN_HWCSUM,TSO4,TSO6>
+\tether 00:00:5e:00:53:01
+\tmedia: Ethernet autoselect (1000baseT <full-duplex>)
+\tstatus: active
+igb0.35: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1508
+\tvlan: 35 vlanpcp: 0 parent interface: igb0
+ng0: flags=88d1<UP,POINTOPOINT,RUNNING,NOARP,SIMPLEX,MULTICAST> metric 0 mtu 1500
+root@router:~ # netstat -i -b -n -d
+Name    Mtu Network       Address              Ipkts Ierrs Idrop     Ibytes    Opkts Oerrs     Obytes  Coll  Drop
+igb0   1508 <Link#1>      00:00:5e:00:53:01 14731496746     0 5000000000 17994967296000 42 0 4200     0     0
+root@router:~ # top -bSHIP
+CPU 0:  0.0% user,  0.0% nice,  0.4% system, 98.0% interrupt,  1.6% idle
+CPU 1:  0.4% user,  0.0% nice,  1.6% system,  0.0% interrupt, 98.0% idle
+Mem: 177M Active, 714M Inact, 815M Wired, 104M Buf, 6G Free
+
+  PID USERNAME   PRI NICE   SIZE    RES STATE   C   TIME    WCPU COMMAND
+   11 root       155 ki31     0K    64K RUN     1  35:01  98.10% idle{idle: cpu1}
+   12 root       -92    -     0K   816K CPU0    0  99:02  97.66% intr{irq264: igb0:que 0}
+  713 root        20    0 49912K  9536K select  1   0:00   0.20% mpd5{mpd5}
+ 4931 root        20    0 20160K  3960K CPU1    1   0:00   0.03% top
+root@router:~ # ps -axo pid,pcpu,comm
+  PID %CPU COMMAND
+  713  0.2 mpd5
+root@router:~ # dmesg | tail -2
+igb0: Watchdog timeout -- resetting
+igb0: link state changed to UP
+";
+
+fn read(texts: &[&str]) -> Snapshot {
+    let mut reader = Reader::new();
+    for text in texts {
+        reader.read("paste", text.as_bytes()).expect("memory does not fail");
+    }
+    reader.finish()
+}
+
+fn without_prompts(text: &str) -> String {
+    text.lines().filter(|line| !line.starts_with("root@")).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// What the snapshot says, one fact a string, without quotes.
+fn facts(snapshot: &Snapshot) -> BTreeSet<String> {
+    let mut facts = BTreeSet::new();
+    let mut note = |fact: String| facts.insert(fact);
+    for (name, setting) in &snapshot.sysctls {
+        note(format!("{name}={}", setting.get()));
+    }
+    for one in &snapshot.interrupts {
+        let counts: Vec<u64> = one.counts.values().map(|counter| counter.value()).collect();
+        note(format!("{} {} {counts:?} {:?} {:?}", one.vector, one.action, one.queue, one.receives));
+    }
+    for interface in &snapshot.interfaces {
+        let name = &interface.name;
+        for fact in [&interface.pci, &interface.model, &interface.driver, &interface.bus, &interface.parent] {
+            fact.iter().for_each(|fact| drop(note(format!("{name} {}", fact.value))));
+        }
+        interface.kind.iter().for_each(|kind| drop(note(format!("{name} {:?}", kind.value))));
+        interface.mtu.iter().for_each(|mtu| drop(note(format!("{name} mtu {}", mtu.get()))));
+        interface.link.speed.iter().for_each(|speed| drop(note(format!("{name} speed {}", speed.get()))));
+        for (feature, is) in &interface.features {
+            note(format!("{name} {feature} {}", is.get().on));
+        }
+        for (number, queue) in &interface.queues {
+            queue.packets.iter().for_each(|one| drop(note(format!("{name} {number} {}", one.value()))));
+        }
+        for (counter, value) in interface.totals.overflow.iter().chain(&interface.totals.too_long) {
+            note(format!("{name} {counter} {}", value.value()));
+        }
+        interface.totals.packets.iter().for_each(|one| drop(note(format!("{name} packets {}", one.value()))));
+    }
+    for (cpu, load) in &snapshot.cpus.load {
+        note(format!("cpu {cpu} {:?}", load.value));
+    }
+    snapshot.cpus.online.iter().for_each(|count| drop(note(format!("cpus {}", count.value))));
+    for process in &snapshot.processes {
+        note(format!("{} {:?} {:?}", process.name, process.pid, process.cpu));
+    }
+    for log in &snapshot.log {
+        note(format!("{:?} {:?} {}", log.topic, log.interface, log.times));
+    }
+    if let Some(netisr) = &snapshot.netisr {
+        netisr.threads.iter().for_each(|threads| drop(note(format!("threads {}", threads.get()))));
+        netisr.bound.iter().for_each(|bound| drop(note(format!("bound {}", bound.get()))));
+        for (name, protocol) in &netisr.protocols {
+            note(format!("{name} {} {}", protocol.policy, protocol.queue_limit));
+        }
+        for (key, stream) in &netisr.workstreams {
+            note(format!("{key:?} {}", stream.handled.value()));
+        }
+    }
+    facts
+}
+
+#[test]
+fn the_whole_router() {
+    for text in [ROUTER.to_owned(), without_prompts(ROUTER), ROUTER.replace('\n', "\r\n")] {
+        let snapshot = read(&[&text]);
+        assert_eq!(snapshot.system.as_ref().map(|system| system.value), Some(System::FreeBsd));
+        assert_eq!(snapshot.cpu_count(), Some(4));
+        let igb = snapshot.interface("igb0").expect("igb0");
+        let queues: Vec<u64> =
+            igb.queues.values().filter_map(|queue| Some(queue.packets.as_ref()?.value())).collect();
+        assert_eq!(queues, [14_731_496_729, 17]);
+        assert_eq!(igb.pci.as_ref().map(|pci| pci.value.as_str()), Some("8086:1533"));
+        assert_eq!(igb.model.as_ref().map(|one| one.value.as_str()), Some("I210 Gigabit Network Connection"));
+        assert_eq!(igb.totals.overflow["mac_stats.missed_packets"].value(), 5_000_000_000);
+        let vlan = snapshot.interface("igb0.35").and_then(|one| one.kind.as_ref());
+        assert_eq!(vlan.map(|kind| &kind.value), Some(&Kind::Vlan { tpid: None, id: Some(35) }));
+        assert_eq!(snapshot.physical("igb0.35"), "igb0");
+        let receives: Vec<&str> = snapshot
+            .interrupts_of("igb0")
+            .filter(|one| one.receives == Some(true))
+            .map(|one| one.action.as_str())
+            .collect();
+        assert_eq!(receives, ["igb0:que 0", "igb0:que 1"]);
+        let busy = snapshot.processes.iter().find(|one| one.cpu > Some(90.0)).expect("the interrupt thread");
+        assert_eq!(busy.name, "intr{irq264: igb0:que 0}");
+        let topics: Vec<LogTopic> = snapshot.log.iter().map(|log| log.topic).collect();
+        assert_eq!(topics, [LogTopic::Reset, LogTopic::LinkUp]);
+        assert_eq!(snapshot.omitted, 0);
+    }
+}
+
+#[test]
+fn prompts_add_nothing_but_names() {
+    assert_eq!(facts(&read(&[&without_prompts(ROUTER)])), facts(&read(&[ROUTER])));
+}
+
+#[test]
+fn cut_after_any_line_says_less_and_nothing_else() {
+    for text in [ROUTER.to_owned(), without_prompts(ROUTER)] {
+        let whole = facts(&read(&[&text]));
+        let mut before = 0;
+        for (end, _) in text.match_indices('\n') {
+            let part = facts(&read(&[&text[..=end]]));
+            let other: Vec<&String> = part.difference(&whole).collect();
+            assert!(other.is_empty(), "{other:?} after {}", &text[..=end]);
+            before = before.max(part.len());
+        }
+        assert_eq!(before, whole.len());
+    }
+}
+
+#[test]
+fn cut_within_any_line_does_not_panic() {
+    for end in 0..=ROUTER.len() {
+        read(&[&ROUTER[..end]]);
+        read(&[&ROUTER[end..]]);
+        read(&[&ROUTER[end..], &ROUTER[..end]]);
+    }
+}
+
+#[test]
+fn a_second_text_is_a_second_sample() {
+    let later = ROUTER.replace("14731510450", "14731510550").replace("14731496741", "14731496751");
+    for texts in [vec![ROUTER, later.as_str()], vec![format!("{ROUTER}\n{later}").as_str()]] {
+        let snapshot = read(&texts);
+        let counted = snapshot.interrupts_of("igb0").next().and_then(|one| one.counts.get(&None));
+        assert_eq!(counted.map(|counter| counter.delta()), Some(Delta::Counted(100)));
+        let netisr = snapshot.netisr.as_ref().expect("netisr");
+        assert_eq!(netisr.workstreams[&(0, "ip".to_owned())].handled.delta(), Delta::Counted(10));
+        assert_eq!(netisr.workstreams[&(0, "ether".to_owned())].handled.delta(), Delta::Counted(0));
+    }
+}
+
+#[test]
+fn netbsd() {
+    let text = "$ sysctl hw.bge net.inet.ip.ifq\n\
+                hw.bge.rx_lvl = 0\n\
+                net.inet.ip.ifq.len = 0\n\
+                net.inet.ip.ifq.maxlen = 256\n\
+                net.inet.ip.ifq.drops = 40817\n\
+                $ vmstat -i\n\
+                interrupt                               total     rate\n\
+                cpu0 timer                           12345678      100\n\
+                ioapic0 pin 16                     5000000000     4000\n\
+                Total                              5012345678     4100\n\
+                Nov 30 19:54:18 r2 /netbsd: bge: failed on len 52?\n\
+                Nov 30 19:54:49 r2 last message repeated 10930 times\n";
+    let snapshot = read(&[text]);
+    assert_eq!(snapshot.system.as_ref().map(|system| system.value), Some(System::NetBsd));
+    assert_eq!(snapshot.sysctls["net.inet.ip.ifq.drops"].get(), "40817");
+    assert_eq!(snapshot.sysctls["hw.bge.rx_lvl"].get(), "0");
+    let pin = snapshot.interrupts.iter().find(|one| one.vector == "ioapic0 pin 16").expect("the pin");
+    assert_eq!(pin.counts.get(&None).map(|counter| counter.value()), Some(5_000_000_000));
+    let log = snapshot.log.first().expect("a message");
+    assert_eq!((log.topic, log.times, log.interface.as_deref()), (LogTopic::FailedLength, 10_931, None));
+    let alone = read(&["Nov 30 19:54:18 r2 /netbsd: bge: failed on len 52?\n"]);
+    assert_eq!(alone.system.map(|system| system.value), Some(System::NetBsd));
+}
+
+#[test]
+fn what_a_command_refused_is_noted() {
+    for (command, answer) in [
+        ("sysctl net.isr", "sysctl: unknown oid 'net.isr'"),
+        ("vmstat -i", "sh: vmstat: not found"),
+        ("pciconf -lv", "pciconf: /dev/pci: Permission denied"),
+        ("sysctl net.isr", "sysctl: second level name 'isr' in 'net.isr' is invalid"),
+    ] {
+        let unread = read(&[&format!("# {command}\n{answer}\n")]).unread;
+        assert_eq!(unread.len(), 1, "{answer}");
+        assert_eq!((unread[0].what.as_str(), unread[0].why.as_str()), (command, answer));
+    }
+}
