@@ -13,7 +13,8 @@
 //! Linux does not count a tag against the MTU of the device below (`vlan_dev_change_mtu`), so a VLAN device needs
 //! an MTU no larger than its parent's, and PPPoE needs 8 bytes more below than it offers (`pppoe_connect`). Whether
 //! the network card takes the longer frame is another question, which its profile answers for the driver's
-//! defaults at MTU 1500; at other MTUs [`Limit`] gives the bounds that follow.
+//! defaults at MTU 1500; at other MTUs only the bounds
+//! that follow from it are claimed.
 
 use crate::Case;
 use host::{Interface, Kind, Quote, System};

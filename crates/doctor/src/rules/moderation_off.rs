@@ -152,12 +152,7 @@ fn bge(case: &Case<'_>, interface: &Interface) -> Judgement {
     if level > 0 {
         return Judgement::Clear;
     }
-    let vectors: Vec<_> = case.snapshot().interrupts_of(&interface.name).collect();
-    let Some((rate, line)) =
-        vectors.iter().filter_map(|vector| rate(case, vector)).max_by_key(|(rate, _)| *rate)
-    else {
-        return Judgement::lacks("vmstat -i");
-    };
+    let Some((rate, line, is_named)) = busiest(case, interface) else { return Judgement::lacks("vmstat -i") };
     if rate < MANY {
         return Judgement::Clear;
     }
@@ -165,16 +160,32 @@ fn bge(case: &Case<'_>, interface: &Interface) -> Judgement {
         "{rate} interrupts a second at interrupt mitigation level 0: an interrupt for nearly every frame. Each level about \
          halves them and doubles the burst that reaches the IP input queue."
     );
-    RULE.finding(Some(&interface.name), Severity::Warning, [quote, line], explanation)
-        .with(Remedy {
+    let finding =
+        RULE.finding(Some(&interface.name), Severity::Warning, [quote, line], explanation).with(Remedy {
             os: "netbsd",
             what: "interrupt mitigation level 4, with an IP input queue for the longer bursts".to_owned(),
             commands: moderation::bge_commands(case, 4),
             expected:
                 "About a sixteenth of the receive interrupts. Bursts of 16 frames reach the IP input queue."
                     .to_owned(),
-        })
-        .into()
+        });
+    if is_named { finding } else { finding.possible() }.into()
+}
+
+/// The interface's busiest vector: rate, line, and whether the line names it. NetBSD prints where an interrupt
+/// arrives (`ioapic0 pin 16`, `msi0 vec 0`), not which device it is from.
+fn busiest<'a>(case: &Case<'a>, interface: &Interface) -> Option<(u64, &'a Quote, bool)> {
+    let of = |is_one: &dyn Fn(&host::Interrupt) -> bool| {
+        let vectors = case.snapshot().interrupts.iter().filter(|vector| is_one(vector));
+        vectors.filter_map(|vector| rate(case, vector)).max_by_key(|(rate, _)| *rate)
+    };
+    if let Some((rate, line)) = of(&|vector| vector.interface.as_deref() == Some(&interface.name)) {
+        return Some((rate, line, true));
+    }
+    let (rate, line) = of(&|vector| {
+        vector.interface.is_none() && [" pin ", " vec "].iter().any(|place| vector.quote.text.contains(place))
+    })?;
+    Some((rate, line, false))
 }
 
 /// Interrupts a second, between the samples or since boot.

@@ -137,13 +137,11 @@ impl Cause {
 
 fn remedies(case: &Case<'_>, interface: &Interface, finding: Finding) -> Finding {
     let ring = &interface.rings.rx;
-    let finding = match (
-        ring.current.as_ref().map(|ring| *ring.get()),
-        ring.most.as_ref().map(|most| most.value),
-    ) {
-        (Some(now), Some(most)) if now < most && now < LARGEST && !is_bsd(case) => {
-            let wanted = now.saturating_mul(2).max(SMALLEST).min(LARGEST).min(most);
-            finding.with(Remedy {
+    let finding =
+        match (ring.current.as_ref().map(|ring| *ring.get()), ring.most.as_ref().map(|most| most.value)) {
+            (Some(now), Some(most)) if now < most && now < LARGEST && !is_bsd(case) => {
+                let wanted = now.saturating_mul(2).clamp(SMALLEST, LARGEST).min(most);
+                finding.with(Remedy {
                 os: "linux",
                 what: format!("a receive ring of {wanted} frames instead of {now}"),
                 commands: vec![format!("ethtool -G {} rx {wanted}", interface.name)],
@@ -152,9 +150,9 @@ fn remedies(case: &Case<'_>, interface: &Interface, finding: Finding) -> Finding
                            all the same, the CPU is too slow, and only spreading the load helps."
                         .to_owned(),
             })
-        }
-        _ => finding,
-    };
+            }
+            _ => finding,
+        };
     match case.system() {
         Some(System::FreeBsd) => finding.with(Remedy {
             os: "freebsd",

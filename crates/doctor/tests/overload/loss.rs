@@ -1,0 +1,156 @@
+//! `ring-overflow`, `backlog-drop`, `time-squeeze`.
+
+use super::*;
+
+#[test]
+fn a_ring_that_overflows_now() {
+    let at = |packets, missed| statistics("eth0", &[("rx_packets", packets), ("rx_missed_errors", missed)]);
+    let text = samples(
+        &(driver("eth0", "igb") + &rings("eth0", 4096, 256) + &at(1_000_000, 50)),
+        &at(1_100_000, 2050),
+    );
+    let finding = one(&report(&text), "ring-overflow");
+    assert_eq!(
+        (weight(&finding), finding.interface.as_deref()),
+        ((Severity::Critical, Certainty::Certain), Some("eth0"))
+    );
+    assert!(
+        finding.explanation.starts_with(
+            "rx_missed_errors rose by 2000 between the samples, 1000 a second, 2.0 % of the frames"
+        ),
+        "{}",
+        finding.explanation
+    );
+    assert!(quotes(&finding, "rx_missed_errors: 2050"));
+    assert_eq!(commands(&finding, "linux"), ["ethtool -G eth0 rx 1024"]);
+
+    // The longest ring there is: no command is left.
+    let longest = text.replace("RX:\t\t256", "RX:\t\t4096");
+    assert_eq!(one(&report(&longest), "ring-overflow").remedies, []);
+    // Few of many: a warning.
+    let few = samples(&at(1_000_000, 50), &at(1_100_000, 51));
+    assert_eq!(one(&report(&few), "ring-overflow").severity, Severity::Warning);
+}
+
+#[test]
+fn losses_of_the_past() {
+    let at = |packets, missed| statistics("eth0", &[("rx_packets", packets), ("rx_missed_errors", missed)]);
+    let finding = one(&report(&at(1_000_000, 5000)), "ring-overflow");
+    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Certain));
+    assert!(
+        finding
+            .explanation
+            .starts_with("rx_missed_errors counts 5000 since the counters were started, 0.5 % of the frames"),
+        "{}",
+        finding.explanation
+    );
+    let rare = one(&report(&at(1_000_000, 50)), "ring-overflow");
+    assert_eq!((rare.severity, rare.remedies.len()), (Severity::Info, 0));
+    // Two samples, and none between them.
+    let still = one(&report(&samples(&at(1_000_000, 5000), &at(1_100_000, 5000))), "ring-overflow");
+    assert_eq!(still.severity, Severity::Info);
+    assert!(still.explanation.contains("did not move between the samples"), "{}", still.explanation);
+}
+
+#[test]
+fn no_buffers_alone_lost_nothing_yet() {
+    let at = |packets, empty| {
+        statistics("eth0", &[("rx_packets", packets), ("rx_no_buffer_count", empty), ("rx_missed_errors", 0)])
+    };
+    let finding = one(&report(&samples(&at(1_000_000, 0), &at(1_010_000, 3000))), "ring-overflow");
+    assert_eq!(finding.severity, Severity::Warning);
+}
+
+#[test]
+fn a_full_cpu_is_the_cause_and_no_ring_is_offered() {
+    let at = |packets, missed| statistics("eth0", &[("rx_packets", packets), ("rx_missed_errors", missed)]);
+    let stat = |softirq: u32, idle: u32| {
+        format!(
+            "$ cat /proc/stat\ncpu  0 0 0 {0} 0 0 {1} 0 0 0\ncpu0 0 0 0 0 0 0 {softirq} 0 0 0\ncpu1 0 0 0 {idle} 0 0 0 0 0 0\n",
+            idle, softirq
+        )
+    };
+    let base = driver("eth0", "igb") + &rings("eth0", 4096, 256);
+    let text = samples(
+        &(base + &interrupts("eth0", &[5000, 0]) + &stat(1000, 1000) + &at(1_000_000, 0)),
+        &(interrupts("eth0", &[9000, 0]) + &stat(1200, 1200) + &at(1_100_000, 4000)),
+    );
+    let finding = one(&report(&text), "ring-overflow");
+    assert!(
+        finding.explanation.contains("CPU 0 is idle 0 % of the time")
+            && finding.explanation.contains("spread the load"),
+        "{}",
+        finding.explanation
+    );
+    assert_eq!(finding.remedies, []);
+}
+
+#[test]
+fn nothing_lost_and_nothing_known() {
+    let none =
+        statistics("eth0", &[("rx_packets", 1_000_000), ("rx_missed_errors", 0), ("rx_no_buffer_count", 0)]);
+    assert_eq!(outcome(&report(&none), "ring-overflow").0, Outcome::Clear);
+    let unknown = driver("eth0", "igb");
+    assert_eq!(
+        outcome(&report(&unknown), "ring-overflow"),
+        (Outcome::InsufficientData, vec!["ethtool -S eth0".to_owned()])
+    );
+    assert!(report(&unknown).findings.iter().any(|finding| finding.id == "insufficient-data"));
+}
+
+#[test]
+fn a_backlog_that_drops() {
+    let sysctl = "$ sysctl net.core.netdev_max_backlog\nnet.core.netdev_max_backlog = 1000\n";
+    let text = samples(
+        &(sysctl.to_owned() + &softnet(&[(1000, 0, 0), (1000, 0, 0)])),
+        &softnet(&[(1000, 0, 0), (21_000, 800, 0)]),
+    );
+    let finding = one(&report(&text), "backlog-drop");
+    assert_eq!(
+        (weight(&finding), finding.interface.as_deref()),
+        ((Severity::Critical, Certainty::Certain), None)
+    );
+    assert!(finding.explanation.starts_with("the drop counter of CPU 1's backlog rose by 800 between the samples, 400 a second, 3.8 % of the frames"), "{}", finding.explanation);
+    assert_eq!(commands(&finding, "linux"), ["sysctl -w net.core.netdev_max_backlog=2000"]);
+    // Without the present depth there is no command: it might be a smaller one.
+    let unknown =
+        samples(&softnet(&[(1000, 0, 0), (1000, 0, 0)]), &softnet(&[(1000, 0, 0), (21_000, 800, 0)]));
+    let finding = one(&report(&unknown), "backlog-drop");
+    assert_eq!(commands(&finding, "linux"), [] as [&str; 0]);
+    assert!(finding.remedies[0].what.contains("twice what `sysctl net.core.netdev_max_backlog` shows"));
+}
+
+#[test]
+fn a_backlog_that_holds() {
+    assert_eq!(outcome(&report(&softnet(&[(1000, 0, 0), (1000, 0, 0)])), "backlog-drop").0, Outcome::Clear);
+    let rare = one(&report(&softnet(&[(10_000_000, 12, 0)])), "backlog-drop");
+    assert_eq!((rare.severity, rare.remedies.len()), (Severity::Info, 0));
+    assert_eq!(
+        outcome(&report(&driver("eth0", "igb")), "backlog-drop"),
+        (Outcome::InsufficientData, vec!["cat /proc/net/softnet_stat".to_owned()])
+    );
+}
+
+#[test]
+fn budgets_that_run_out() {
+    let sysctl = "$ sysctl net.core.netdev_budget\nnet.core.netdev_budget = 300\n$ sysctl net.core.netdev_budget_usecs\nnet.core.netdev_budget_usecs = 2000\n";
+    let text = samples(
+        &(sysctl.to_owned() + &softnet(&[(0, 0, 0), (0, 0, 0)])),
+        &softnet(&[(200_000, 0, 600), (100_000, 0, 1)]),
+    );
+    let finding = one(&report(&text), "time-squeeze");
+    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Certain));
+    assert!(finding.explanation.contains("On CPU 0 the receive softirq ran out of budget 600 times for 200000 frames between the samples, 300 times a second"), "{}", finding.explanation);
+    assert_eq!(
+        commands(&finding, "linux"),
+        ["sysctl -w net.core.netdev_budget=600", "sysctl -w net.core.netdev_budget_usecs=4000"]
+    );
+    // A few: a remark without a remedy; a handful since boot: nothing.
+    let few = one(&report(&samples(&softnet(&[(0, 0, 0)]), &softnet(&[(200_000, 0, 3)]))), "time-squeeze");
+    assert_eq!((few.severity, few.remedies.len()), (Severity::Info, 0));
+    assert_eq!(outcome(&report(&softnet(&[(1_000_000, 0, 7)])), "time-squeeze").0, Outcome::Clear);
+    assert_eq!(
+        outcome(&report(&driver("eth0", "igb")), "time-squeeze"),
+        (Outcome::InsufficientData, vec!["cat /proc/net/softnet_stat".to_owned()])
+    );
+}

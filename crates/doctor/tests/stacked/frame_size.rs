@@ -1,0 +1,236 @@
+//! Frame sizes, `frame-oversize` and `mtu-below-1500`.
+
+use super::*;
+use rxlane_doctor::stacked::{StackedKind, StackedRow};
+
+fn row(report: &Report, name: &str) -> StackedRow {
+    report.stacked.iter().find(|row| row.name == name).expect(name).clone()
+}
+
+fn pppoe_over_vlan(driver_name: &str, mtu: u32, ppp: u32) -> String {
+    links(&[("eth0", mtu, ""), ("eth0.35@eth0", mtu, Q35), ("ppp0", ppp, "ppp")])
+        + SESSION
+        + &driver("eth0", driver_name)
+}
+
+#[test]
+fn frames_of_vlan_qinq_and_pppoe() {
+    let text = links(&[
+        ("eth0", 1500, ""),
+        ("eth0.35@eth0", 1500, Q35),
+        ("s100@eth0", 1500, AD100),
+        ("s100.7@s100", 1500, "vlan protocol 802.1Q id 7 <REORDER_HDR>"),
+        ("ppp0", 1492, "ppp"),
+    ]) + SESSION
+        + &driver("eth0", "igb");
+    let report = report(&text);
+
+    let vlan = row(&report, "eth0.35");
+    assert_eq!(
+        (vlan.kind, vlan.tags, vlan.frame, vlan.frame_with_fcs),
+        (StackedKind::Vlan, Some(1), Some(1518), Some(1522))
+    );
+    assert_eq!((vlan.standard_with_fcs, vlan.device.as_deref()), (Some(1522), Some("eth0")));
+
+    let inner = row(&report, "s100.7");
+    assert_eq!(
+        (inner.kind, inner.tags, inner.frame, inner.frame_with_fcs),
+        (StackedKind::Qinq, Some(2), Some(1522), Some(1526))
+    );
+    let chain: Vec<_> =
+        inner.chain.iter().map(|layer| (layer.name.as_str(), layer.tpid.as_deref(), layer.vlan)).collect();
+    assert_eq!(
+        chain,
+        [("s100.7", Some("0x8100"), Some(7)), ("s100", Some("0x88a8"), Some(100)), ("eth0", None, None)]
+    );
+    // igb lets 1532 bytes in, whatever the tags.
+    assert_eq!(
+        (inner.parents_accept, inner.device_accepts, inner.device_limit),
+        (Some(true), Some(true), Some(1532))
+    );
+
+    // 1492 + 8 + 14 + 4.
+    let ppp = row(&report, "ppp0");
+    assert_eq!((ppp.kind, ppp.frame, ppp.frame_with_fcs), (StackedKind::Pppoe, Some(1518), Some(1522)));
+    assert_eq!((ppp.parents_accept, ppp.device_accepts), (Some(true), Some(true)));
+    assert_eq!(ppp.pppoe_1500.to_raise, ["eth0", "eth0.35"]);
+    // 1508 + 14 + 4 <= 1532.
+    assert_eq!((ppp.pppoe_1500.frame, ppp.pppoe_1500.works), (Some(1526), Some(true)));
+    assert_eq!(found(&report, "frame-oversize"), []);
+}
+
+#[test]
+fn the_outer_tpid_decides_with_ixgbe() {
+    let one = |kind: &str| links(&[("eth0", 1500, ""), ("v1@eth0", 1500, kind)]) + &driver("eth0", "ixgbe");
+    // 802.1Q: 1518 without FCS just fits; 802.1ad counts as untagged, 1514.
+    assert_eq!(outcome(&report(&one(Q35)), "frame-oversize").0, Outcome::Clear);
+    let report = report(&one(AD100));
+    let finding = super::one(&report, "frame-oversize");
+    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible));
+    assert!(
+        finding
+            .explanation
+            .contains("1518 bytes with 1 tag (1522 with FCS); the device accepts 1514 (1518 with FCS)"),
+        "{}",
+        finding.explanation
+    );
+    assert!(quotes(&finding, "802.1ad id 100") && quotes(&finding, "driver: ixgbe"));
+    assert_eq!(commands(&finding, "linux"), ["ip link set dev eth0 mtu 1504"]);
+    assert_eq!(row(&report, "v1").device_accepts, Some(false));
+}
+
+#[test]
+fn two_tags_do_not_fit_e1000e() {
+    let text = links(&[
+        ("eth0", 1500, ""),
+        ("eth0.35@eth0", 1500, Q35),
+        ("eth0.35.7@eth0.35", 1500, "vlan protocol 802.1Q id 7 <REORDER_HDR>"),
+    ]) + &driver("eth0", "e1000e");
+    let arithmetic = one(&report(&text), "frame-oversize");
+    assert_eq!(weight(&arithmetic), (Severity::Warning, Certainty::Possible));
+    assert!(
+        arithmetic
+            .explanation
+            .contains("eth0.35.7 on eth0.35 on eth0 have 1522 bytes with 2 tags (1526 with FCS)")
+    );
+    let remedy = &arithmetic.remedies[0];
+    assert_eq!(remedy.commands, ["ip link set dev eth0 mtu 1504"]);
+    assert!(remedy.expected.contains("untagged ones of 1518 bytes"), "{}", remedy.expected);
+
+    // Counted: certain. Rising: critical, with the rate.
+    let counted =
+        |dropped| statistics("eth0", &[("rx_packets", 1_000_000), ("rx_long_length_errors", dropped)]);
+    let once = one(&report(&(text.clone() + &counted(900))), "frame-oversize");
+    assert_eq!(weight(&once), (Severity::Warning, Certainty::Certain));
+    let twice = text.clone()
+        + "# sample 1 at 10.0\n"
+        + &statistics("eth0", &[("rx_packets", 1_000_000), ("rx_long_length_errors", 900)])
+        + "# sample 2 at 12.0\n"
+        + &statistics("eth0", &[("rx_packets", 1_010_000), ("rx_long_length_errors", 1900)]);
+    let rising = one(&report(&twice), "frame-oversize");
+    assert_eq!(weight(&rising), (Severity::Critical, Certainty::Certain));
+    assert!(
+        rising.explanation.starts_with(
+            "rx_long_length_errors rose by 1000 between the samples, 500 a second, 9.1 % of the frames"
+        ),
+        "{}",
+        rising.explanation
+    );
+    // Zero among a million: nothing of the kind came.
+    assert_eq!(
+        weight(&one(&report(&(text + &counted(0))), "frame-oversize")),
+        (Severity::Info, Certainty::Possible)
+    );
+}
+
+#[test]
+fn a_byte_counter_is_no_error_and_few_long_frames_are_a_remark() {
+    let text = driver("eth0", "igc")
+        + &statistics(
+            "eth0",
+            &[("rx_packets", 729_954), ("rx_long_byte_count", 867_670_928), ("rx_long_length_errors", 0)],
+        );
+    assert_eq!(outcome(&report(&text), "frame-oversize").0, Outcome::Clear);
+    let few =
+        driver("eth0", "igc") + &statistics("eth0", &[("rx_packets", 729_954), ("rx_long_length_errors", 3)]);
+    assert_eq!(weight(&one(&report(&few), "frame-oversize")), (Severity::Info, Certainty::Certain));
+}
+
+#[test]
+fn unknown_devices_stay_unknown() {
+    let text = links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1500, Q35)]);
+    let report = report(&text);
+    assert_eq!(
+        outcome(&report, "frame-oversize"),
+        (Outcome::InsufficientData, vec!["ethtool -S eth0".to_owned(), "ethtool -i eth0".to_owned()])
+    );
+    let row = row(&report, "eth0.35");
+    assert_eq!(
+        (row.frame, row.device_accepts, row.device_limit, row.pppoe_1500.works),
+        (Some(1518), None, None, None)
+    );
+    assert!(report.findings.iter().any(|finding| finding.id == "insufficient-data"));
+}
+
+#[test]
+fn ppp_packets_that_the_device_below_does_not_carry() {
+    let report = report(&pppoe_over_vlan("igb", 1500, 1500));
+    let finding = one(&report, "frame-oversize");
+    assert_eq!(
+        (weight(&finding), finding.interface.as_deref()),
+        ((Severity::Warning, Certainty::Certain), Some("ppp0"))
+    );
+    assert!(
+        finding.explanation.contains("takes 1508 bytes below it, and eth0.35 carries 1500"),
+        "{}",
+        finding.explanation
+    );
+    assert_eq!(commands(&finding, "linux"), ["ip link set dev ppp0 mtu 1492"]);
+    assert_eq!(row(&report, "ppp0").parents_accept, Some(false));
+}
+
+#[test]
+fn pppoe_at_1492_is_a_remark_with_the_way_to_1500() {
+    let finding = one(&report(&pppoe_over_vlan("igb", 1500, 1492)), "mtu-below-1500");
+    assert_eq!(
+        (weight(&finding), finding.interface.as_deref()),
+        ((Severity::Info, Certainty::Certain), Some("ppp0"))
+    );
+    assert!(quotes(&finding, "ppp0: ") && quotes(&finding, "mtu 1492"));
+    assert!(
+        finding.explanation.contains("frames of 1526 bytes (1530 with FCS): this device accepts them"),
+        "{}",
+        finding.explanation
+    );
+    assert_eq!(
+        commands(&finding, "linux"),
+        ["ip link set dev eth0 mtu 1508", "ip link set dev eth0.35 mtu 1508"]
+    );
+    let expected = &finding.remedies[0].expected;
+    // igb takes 1532 bytes at MTU 1500 as well: MTU 1508 changes nothing about what gets in.
+    assert!(expected.contains("eth0 takes untagged frames of 1522 bytes at MTU 1500 already"), "{expected}");
+
+    // ixgbe: the limit follows the MTU, untagged frames of 1522 bytes get in.
+    let finding = one(&report(&pppoe_over_vlan("ixgbe", 1500, 1492)), "mtu-below-1500");
+    let expected = &finding.remedies[0].expected;
+    assert!(expected.contains("MTU 1508 on eth0 also lets untagged frames of 1522 bytes in"), "{expected}");
+
+    // Below is ready: only pppd is left to tell.
+    let ready = one(&report(&pppoe_over_vlan("igb", 1508, 1492)), "mtu-below-1500");
+    assert_eq!(commands(&ready, "linux"), [] as [&str; 0]);
+    assert!(ready.remedies[0].what.contains("mtu 1500 mru 1500"));
+    assert_eq!(outcome(&report(&pppoe_over_vlan("igb", 1508, 1500)), "mtu-below-1500").0, Outcome::Clear);
+}
+
+#[test]
+fn a_driver_that_refuses_1508_is_not_offered_it() {
+    let text = pppoe_over_vlan("e1000e", 1500, 1492).replacen("maxmtu 9216", "maxmtu 1500", 1);
+    let report = report(&text);
+    let finding = one(&report, "mtu-below-1500");
+    assert!(finding.explanation.ends_with("does not accept them."), "{}", finding.explanation);
+    assert_eq!(finding.remedies, []);
+    assert_eq!(row(&report, "ppp0").pppoe_1500.works, Some(false));
+}
+
+#[test]
+fn ppp_over_something_unknown() {
+    let text = "$ uname -sr\nLinux 6.12.9\n".to_owned() + &links(&[("ppp0", 1492, "ppp")]);
+    let report = report(&text);
+    let row = row(&report, "ppp0");
+    assert_eq!((row.kind, row.frame, row.tags, row.device), (StackedKind::Ppp, None, None, None));
+    let finding = one(&report, "mtu-below-1500");
+    assert!(finding.explanation.contains("which the text does not tell"), "{}", finding.explanation);
+    assert_eq!(commands(&finding, "linux"), [] as [&str; 0]);
+}
+
+#[test]
+fn a_vlan_device_with_a_smaller_mtu_shortens_nothing_that_comes() {
+    let report = report(&links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1496, Q35)]));
+    let finding = one(&report, "mtu-below-1500");
+    assert_eq!((finding.severity, finding.remedies.len()), (Severity::Info, 0));
+    assert!(
+        finding.explanation.contains("what the other side sends stays as long"),
+        "{}",
+        finding.explanation
+    );
+}
