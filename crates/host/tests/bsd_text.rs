@@ -98,7 +98,9 @@ fn without_prompts(text: &str) -> String {
 /// What the snapshot says, one fact a string, without quotes.
 fn facts(snapshot: &Snapshot) -> BTreeSet<String> {
     let mut facts = BTreeSet::new();
-    let mut note = |fact: String| facts.insert(fact);
+    let mut note = |fact: String| {
+        facts.insert(fact);
+    };
     for (name, setting) in &snapshot.sysctls {
         note(format!("{name}={}", setting.get()));
     }
@@ -109,26 +111,26 @@ fn facts(snapshot: &Snapshot) -> BTreeSet<String> {
     for interface in &snapshot.interfaces {
         let name = &interface.name;
         for fact in [&interface.pci, &interface.model, &interface.driver, &interface.bus, &interface.parent] {
-            fact.iter().for_each(|fact| drop(note(format!("{name} {}", fact.value))));
+            fact.iter().for_each(|fact| note(format!("{name} {}", fact.value)));
         }
-        interface.kind.iter().for_each(|kind| drop(note(format!("{name} {:?}", kind.value))));
-        interface.mtu.iter().for_each(|mtu| drop(note(format!("{name} mtu {}", mtu.get()))));
-        interface.link.speed.iter().for_each(|speed| drop(note(format!("{name} speed {}", speed.get()))));
+        interface.kind.iter().for_each(|kind| note(format!("{name} {:?}", kind.value)));
+        interface.mtu.iter().for_each(|mtu| note(format!("{name} mtu {}", mtu.get())));
+        interface.link.speed.iter().for_each(|speed| note(format!("{name} speed {}", speed.get())));
         for (feature, is) in &interface.features {
             note(format!("{name} {feature} {}", is.get().on));
         }
         for (number, queue) in &interface.queues {
-            queue.packets.iter().for_each(|one| drop(note(format!("{name} {number} {}", one.value()))));
+            queue.packets.iter().for_each(|one| note(format!("{name} {number} {}", one.value())));
         }
         for (counter, value) in interface.totals.overflow.iter().chain(&interface.totals.too_long) {
             note(format!("{name} {counter} {}", value.value()));
         }
-        interface.totals.packets.iter().for_each(|one| drop(note(format!("{name} packets {}", one.value()))));
+        interface.totals.packets.iter().for_each(|one| note(format!("{name} packets {}", one.value())));
     }
     for (cpu, load) in &snapshot.cpus.load {
         note(format!("cpu {cpu} {:?}", load.value));
     }
-    snapshot.cpus.online.iter().for_each(|count| drop(note(format!("cpus {}", count.value))));
+    snapshot.cpus.online.iter().for_each(|count| note(format!("cpus {}", count.value)));
     for process in &snapshot.processes {
         note(format!("{} {:?} {:?}", process.name, process.pid, process.cpu));
     }
@@ -136,8 +138,8 @@ fn facts(snapshot: &Snapshot) -> BTreeSet<String> {
         note(format!("{:?} {:?} {}", log.topic, log.interface, log.times));
     }
     if let Some(netisr) = &snapshot.netisr {
-        netisr.threads.iter().for_each(|threads| drop(note(format!("threads {}", threads.get()))));
-        netisr.bound.iter().for_each(|bound| drop(note(format!("bound {}", bound.get()))));
+        netisr.threads.iter().for_each(|threads| note(format!("threads {}", threads.get())));
+        netisr.bound.iter().for_each(|bound| note(format!("bound {}", bound.get())));
         for (name, protocol) in &netisr.protocols {
             note(format!("{name} {} {}", protocol.policy, protocol.queue_limit));
         }
