@@ -130,7 +130,7 @@ impl Links {
         }
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
         if word.bytes().all(|c| c.is_ascii_digit()) {
-            return self.numbers(text, line, snapshot);
+            return self.numbers(text, line);
         }
         self.columns = Columns::None;
         match word {
@@ -284,7 +284,7 @@ impl Links {
         }
     }
 
-    fn numbers(&mut self, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn numbers(&mut self, text: &str, line: &Line<'_>) -> Fate {
         let columns = std::mem::replace(&mut self.columns, Columns::None);
         let (names, errors) = match columns {
             Columns::None => return Fate::Over,
@@ -294,18 +294,14 @@ impl Links {
         };
         let numbers: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
         let Some(numbers) = numbers.filter(|numbers| numbers.len() <= names.len()) else { return Fate::Over };
-        if !self.context.kept().is_totals_of(&self.current, TOOL.name) {
-            return Fate::Taken;
-        }
         let quote = line.quote();
-        let Some(interface) = snapshot.interface_mut(&self.current, &quote) else { return Fate::Taken };
+        let mut kept = self.context.kept();
+        let Some(totals) = kept.totals_of(&self.current, TOOL.name) else { return Fate::Taken };
         for (name, number) in names.iter().zip(numbers) {
-            let totals = &mut interface.totals;
             match (name.as_str(), errors) {
                 ("packets", false) => note(&mut totals.packets, number, &quote),
                 ("bytes", false) => note(&mut totals.bytes, number, &quote),
-                // `rx_missed_errors`, `rx_fifo_errors` and `rx_over_errors` of rtnl_link_stats64, by the names
-                // of ip so that a counter of the driver with such a name stays another.
+                // `rx_missed_errors`, `rx_fifo_errors` and `rx_over_errors` of rtnl_link_stats64.
                 ("missed" | "fifo" | "overrun", _) => {
                     let mut counter = totals.overflow.remove(name);
                     note(&mut counter, number, &quote);

@@ -11,6 +11,7 @@ pub(super) fn join(snapshot: &mut Snapshot, kept: &Kept) {
     models(snapshot, kept);
     interrupts(snapshot, kept);
     named(snapshot);
+    totals(snapshot, kept);
     system(snapshot);
 }
 
@@ -22,6 +23,24 @@ fn models(snapshot: &mut Snapshot, kept: &Kept) {
             interface.pci.get_or_insert_with(|| Fact::new(id.clone(), device.quote.clone()));
         }
         interface.model.get_or_insert_with(|| Fact::new(device.model.clone(), device.quote.clone()));
+    }
+}
+
+/// The kernel's totals stand in for what the driver's statistics do not tell: both count the same frames, and one
+/// loss is not to be counted twice under two names.
+fn totals(snapshot: &mut Snapshot, kept: &Kept) {
+    for interface in &mut snapshot.interfaces {
+        let Some((_, from)) = kept.totals.get(&interface.name) else { continue };
+        let to = &mut interface.totals;
+        to.packets = to.packets.take().or_else(|| from.packets.clone());
+        to.bytes = to.bytes.take().or_else(|| from.bytes.clone());
+        for (name, counter) in &from.overflow {
+            // `over` for ip's `overrun` and the drivers' `rx_over_errors`.
+            let word = name.strip_suffix("run").unwrap_or(name);
+            if !to.overflow.keys().any(|known| known.contains(word)) {
+                to.overflow.insert(name.clone(), counter.clone());
+            }
+        }
     }
 }
 
@@ -84,5 +103,27 @@ fn system(snapshot: &mut Snapshot) {
             .iter()
             .find(|(tool, _)| is_linux(tool))
             .map(|(_, quote)| Fact::new(System::Linux, quote.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Delta;
+    use crate::text::Reader;
+
+    #[test]
+    fn the_drivers_counters_go_before_the_kernels_and_are_no_samples_of_them() {
+        let text = "2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    RX: bytes packets errors dropped missed mcast\n    \
+                    1100 11 0 0 3 0\n$ ethtool -S eth0\nNIC statistics:\n     rx_packets: 12\n     rx_missed_errors: 4\n";
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        let snapshot = reader.finish();
+        let totals = &snapshot.interface("eth0").expect("eth0").totals;
+        let packets = totals.packets.as_ref().expect("packets");
+        assert_eq!((packets.value(), packets.delta()), (12, Delta::OneSample));
+        assert_eq!(totals.bytes.as_ref().map(|bytes| bytes.value()), Some(1100));
+        let overflow: Vec<(&str, u64)> =
+            totals.overflow.iter().map(|(name, counter)| (name.as_str(), counter.value())).collect();
+        assert_eq!(overflow, [("rx_missed_errors", 4)]);
     }
 }

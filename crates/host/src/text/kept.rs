@@ -1,6 +1,6 @@
 //! What single lines say that only together with others, which may stand anywhere, make a fact.
 
-use crate::Quote;
+use crate::{Quote, Totals};
 use std::collections::BTreeMap;
 
 /// What waits for other lines.
@@ -18,8 +18,8 @@ pub(super) struct Kept {
     pub vendors: BTreeMap<String, u16>,
     /// The interface of each vector that its device lists; `None` where two do.
     pub vectors: BTreeMap<String, Option<String>>,
-    /// The tool that an interface's totals are read from.
-    totals: BTreeMap<String, &'static str>,
+    /// Totals that the kernel counts for an interface, and the tool that they are read from.
+    pub totals: BTreeMap<String, (&'static str, Totals)>,
 }
 
 /// Time of one CPU, in ticks: user and nice, system, interrupt, softirq, idle and I/O wait, stolen.
@@ -40,16 +40,16 @@ impl Kept {
     /// Entries of each map that are kept.
     pub const MOST: usize = 4096;
 
-    /// Whether `tool` is the one whose totals of the interface are read: the first that has them. What another
-    /// tool prints of the same counter at nearly the same time is no second sample.
-    pub fn is_totals_of(&mut self, interface: &str, tool: &'static str) -> bool {
-        match self.totals.get(interface) {
-            Some(first) => *first == tool,
-            None if self.totals.len() < Kept::MOST => {
-                self.totals.insert(interface.to_owned(), tool);
-                true
+    /// Where totals of the interface go that `tool` prints: `None` where another tool printed them first, since
+    /// its reading of the same counter is no second sample.
+    pub fn totals_of(&mut self, interface: &str, tool: &'static str) -> Option<&mut Totals> {
+        if !self.totals.contains_key(interface) {
+            if self.totals.len() >= Kept::MOST {
+                return None;
             }
-            None => false,
+            self.totals.insert(interface.to_owned(), (tool, Totals::default()));
         }
+        let (first, totals) = self.totals.get_mut(interface)?;
+        (*first == tool).then_some(totals)
     }
 }

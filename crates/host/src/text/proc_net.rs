@@ -122,14 +122,16 @@ impl Section for Devices {
         if !command::is_interface(name) {
             return Fate::Over;
         }
-        if !self.context.kept().is_totals_of(name, DEV.name) {
+        let quote = line.quote();
+        // What has totals is an interface, whether or not anything else is known of it.
+        if snapshot.interface_mut(name, &quote).is_none() {
             return Fate::Taken;
         }
-        let quote = line.quote();
-        let Some(interface) = snapshot.interface_mut(name, &quote) else { return Fate::Taken };
-        Counter::note(&mut interface.totals.bytes, *bytes, quote.clone());
-        Counter::note(&mut interface.totals.packets, *packets, quote.clone());
-        let overflow = &mut interface.totals.overflow;
+        let mut kept = self.context.kept();
+        let Some(totals) = kept.totals_of(name, DEV.name) else { return Fate::Taken };
+        Counter::note(&mut totals.bytes, *bytes, quote.clone());
+        Counter::note(&mut totals.packets, *packets, quote.clone());
+        let overflow = &mut totals.overflow;
         let mut counter = overflow.remove("fifo");
         Counter::note(&mut counter, *fifo, quote);
         overflow.extend(counter.map(|counter| ("fifo".to_owned(), counter)));

@@ -71,6 +71,9 @@ impl Section for Rows {
 
 /// Nine or more numbers of eight hexadecimal digits, and nothing else.
 fn columns(line: &str) -> Option<Vec<u32>> {
+    if line.len() < LEAST_COLUMNS * 9 - 1 || line.as_bytes().get(8) != Some(&b' ') {
+        return None;
+    }
     let mut columns = Vec::with_capacity(16);
     for word in line.split_ascii_whitespace() {
         if word.len() != 8 || columns.len() == MOST_COLUMNS || !word.bytes().all(|c| c.is_ascii_hexdigit()) {

@@ -1,0 +1,300 @@
+//! A Linux machine's outputs as one text: whole, cut after every line, shuffled, quoted.
+//!
+//! The text is written after the tools' sources (ethtool 6.1, iproute2 6.1, Linux 6.1) with figures of its own.
+
+use rxlane_host::text::Reader;
+use rxlane_host::{Interface, Observed, Snapshot, System};
+use std::fmt::Debug;
+
+const TEXT: &str = "\
+# rxlane bundle 1
+# system: linux
+# sample 1 at 100.5
+$ uname -sr
+Linux 6.1.0
+$ lscpu
+Architecture:            x86_64
+CPU(s):                  4
+On-line CPU(s) list:     0-3
+Model name:              AMD GX-412TC SOC
+NUMA node0 CPU(s):       0-3
+$ ethtool eth0
+Settings for eth0:
+	Supported ports: [ TP ]
+	Supported link modes:   10baseT/Half 10baseT/Full
+	                        100baseT/Half 100baseT/Full
+	                        1000baseT/Full
+	Supported pause frame use: Symmetric
+	Link partner advertised link modes:  100baseT/Full
+	                                     1000baseT/Full
+	Link partner advertised pause frame use: No
+	Speed: 1000Mb/s
+	Duplex: Full
+	Link detected: yes
+$ ethtool -i eth0
+driver: igb
+version: 6.1.0
+firmware-version: 0. 6-1
+bus-info: 0000:03:00.0
+$ lspci -nn
+03:00.0 Ethernet controller [0200]: Intel Corporation I211 Gigabit Network Connection [8086:1539] (rev 03)
+$ ethtool -l eth0
+Channel parameters for eth0:
+Pre-set maximums:
+RX:		n/a
+TX:		n/a
+Other:		1
+Combined:	2
+Current hardware settings:
+RX:		n/a
+TX:		n/a
+Other:		1
+Combined:	2
+$ ethtool -g eth0
+Ring parameters for eth0:
+Pre-set maximums:
+RX:		4096
+RX Mini:	n/a
+RX Jumbo:	n/a
+TX:		4096
+Current hardware settings:
+RX:		256
+RX Mini:	n/a
+RX Jumbo:	n/a
+TX:		256
+$ ethtool -c eth0
+Coalesce parameters for eth0:
+Adaptive RX: n/a  TX: n/a
+rx-usecs:	3
+rx-frames:	n/a
+tx-usecs:	3
+$ ethtool -k eth0
+Features for eth0:
+rx-checksumming: on
+generic-receive-offload: on
+receive-hashing: on
+	tx-checksum-sctp: off [fixed]
+$ ethtool -x eth0
+RX flow hash indirection table for eth0 with 2 RX ring(s):
+    0:      0     0     0     0     1     1     1     1
+    8:      0     0     0     0     1     1     1     1
+RSS hash key:
+Operation not supported
+RSS hash function:
+    toeplitz: on
+    xor: off
+$ ethtool -n eth0 rx-flow-hash tcp4
+TCP over IPV4 flows use these fields for computing Hash flow key:
+IP SA
+IP DA
+L4 bytes 0 & 1 [TCP/UDP src port]
+L4 bytes 2 & 3 [TCP/UDP dst port]
+
+$ ethtool -n eth0 rx-flow-hash udp4
+UDP over IPV4 flows use these fields for computing Hash flow key:
+IP SA
+IP DA
+
+$ ethtool -x eth1
+# not read: Operation not permitted
+$ ethtool -l eth1
+netlink error: Operation not supported
+$ cat /sys/class/net/eth0/queues/rx-0/rps_cpus
+0
+$ cat /sys/class/net/eth0/queues/rx-1/rps_cpus
+c
+$ cat /proc/irq/57/smp_affinity_list
+0-3
+$ cat /proc/irq/57/effective_affinity_list
+3
+$ cat /proc/net/pppoe
+Id       Address              Device
+00000100 02:00:00:00:00:09    eth0.7
+$ cat /proc/net/vlan/config
+VLAN Dev name	 | VLAN ID
+Name-Type: VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD
+eth0.7         | 7  | eth0
+$ cat /proc/interrupts
+            CPU0       CPU1       CPU2       CPU3       
+  56:          0          1          0          0   PCI-MSI 1572864-edge      eth0
+  57:          0          0        417       1000   PCI-MSI 1572865-edge      eth0-TxRx-0
+  58:        980        205         93          7   PCI-MSI 1572866-edge      eth0-TxRx-1
+ NMI:          1          1          1          1   Non-maskable interrupts
+$ cat /proc/softirqs
+                    CPU0       CPU1       CPU2       CPU3       
+          HI:          1          0          0          0
+      NET_RX:         10         20         30       4000
+$ cat /proc/net/softnet_stat
+00000010 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000
+00000020 00000000 00000001 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000003
+$ cat /proc/stat
+cpu  100 0 100 1000 0 0 0 0 0 0
+cpu3 50 0 50 500 0 0 0 0 0 0
+$ ip -d -s link
+2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000
+    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0  allmulti 0 minmtu 68 maxmtu 9216 numtxqueues 2 parentbus pci parentdev 0000:03:00.0 
+    RX:  bytes packets errors dropped  missed   mcast           
+        123456     789      0       3      17       5 
+    TX:  bytes packets errors dropped carrier collsns           
+             1       1      0       0       0       0 
+3: eth0.7@eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000
+    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0  allmulti 0 minmtu 0 maxmtu 65535 
+    vlan protocol 802.1Q id 7 <REORDER_HDR> addrgenmode eui64 
+# sample 2 at 103.5
+$ cat /proc/interrupts
+            CPU0       CPU1       CPU2       CPU3       
+  57:          0          0        417       4000   PCI-MSI 1572865-edge      eth0-TxRx-0
+$ cat /proc/stat
+cpu3 50 0 60 500 0 0 290 0 0 0
+# end
+";
+
+fn read(text: &str) -> Snapshot {
+    let mut reader = Reader::new();
+    reader.read("paste", text.as_bytes()).expect("memory");
+    reader.finish()
+}
+
+fn interface<'a>(snapshot: &'a Snapshot, name: &str) -> &'a Interface {
+    snapshot.interface(name).expect(name)
+}
+
+#[test]
+fn the_whole_text() {
+    let snapshot = read(TEXT);
+    assert_eq!(snapshot.system.as_ref().map(|system| system.value), Some(System::Linux));
+    assert_eq!((snapshot.cpu_count(), snapshot.interval.map(|time| time.as_secs())), (Some(4), Some(3)));
+    let eth0 = interface(&snapshot, "eth0");
+    assert_eq!(eth0.pci.as_ref().map(|pci| pci.value.as_str()), Some("8086:1539"));
+    assert_eq!(eth0.link.partner.as_ref().map(|fact| fact.value), Some(1000));
+    assert_eq!((eth0.channel_count(), eth0.hash_fields.len(), eth0.features.len()), (Some(2), 2, 4));
+    assert_eq!(eth0.reta.as_ref().map(|reta| reta.get().entries.len()), Some(16));
+    assert_eq!(eth0.queues.len(), 2);
+    assert_eq!(snapshot.physical("eth0.7"), "eth0");
+    assert_eq!(snapshot.sessions.len(), 1);
+    let unread: Vec<&str> = snapshot.unread.iter().map(|unread| unread.what.as_str()).collect();
+    assert_eq!(unread, ["ethtool -x eth1", "ethtool -l eth1"]);
+    let queue = snapshot.interrupts_of("eth0").find(|one| one.queue == Some(0)).expect("queue 0");
+    assert_eq!(queue.affinity.as_ref().map(|cpus| cpus.get().clone()), Some(vec![3]));
+    assert_eq!(queue.counts.len(), 4);
+    let load = snapshot.cpus.load.get(&3).expect("load").value;
+    assert!((load.softirq.expect("softirq") - 96.66).abs() < 0.1, "{load:?}");
+    assert_eq!(snapshot.softnet.keys().copied().collect::<Vec<_>>(), [0, 3]);
+}
+
+/// That a part knows nothing, or what the whole knows.
+fn assert_part<T: PartialEq + Debug>(what: &str, part: Option<T>, whole: Option<T>) {
+    assert!(part.is_none() || part == whole, "{what}: {part:?} is not {whole:?}");
+}
+
+fn last<T: Clone + PartialEq>(observed: &Option<Observed<T>>) -> Option<T> {
+    observed.as_ref().map(|observed| observed.get().clone())
+}
+
+fn assert_interface(part: &Interface, whole: &Interface) {
+    let value = |fact: &Option<rxlane_host::Fact<String>>| fact.as_ref().map(|fact| fact.value.clone());
+    assert_part("driver", value(&part.driver), value(&whole.driver));
+    assert_part("bus", value(&part.bus), value(&whole.bus));
+    assert_part("pci", value(&part.pci), value(&whole.pci));
+    assert_part("parent", value(&part.parent), value(&whole.parent));
+    assert_part("mtu", last(&part.mtu), last(&whole.mtu));
+    assert_part("speed", last(&part.link.speed), last(&whole.link.speed));
+    assert_part(
+        "reta",
+        last(&part.reta).map(|reta| reta.entries),
+        last(&whole.reta).map(|reta| reta.entries),
+    );
+    assert_part("channels", part.channel_count(), whole.channel_count());
+    assert_part("ring", last(&part.rings.rx.current), last(&whole.rings.rx.current));
+    assert_part("xdp", last(&part.xdp), last(&whole.xdp));
+    for (supported, known) in
+        [(&part.link.supported, &whole.link.supported), (&part.link.partner, &whole.link.partner)]
+    {
+        let value = |fact: &Option<rxlane_host::Fact<u32>>| fact.as_ref().map(|fact| fact.value);
+        assert_part("modes", value(supported), value(known));
+    }
+    for (flow, fields) in &part.hash_fields {
+        assert_eq!(Some(fields.get()), whole.hash_fields.get(flow).map(Observed::get), "{flow}");
+    }
+    for (name, state) in &part.features {
+        assert_eq!(Some(state.get()), whole.features.get(name).map(Observed::get), "{name}");
+    }
+    for (name, number) in &part.coalesce {
+        assert_eq!(Some(number.get()), whole.coalesce.get(name).map(Observed::get), "{name}");
+    }
+}
+
+#[test]
+fn cut_after_any_line_it_says_less_and_nothing_else() {
+    for text in [TEXT.to_owned(), without_prompts(TEXT)] {
+        let whole = read(&text);
+        for (at, _) in text.match_indices('\n') {
+            let part = read(text.split_at(at + 1).0);
+            for interface in &part.interfaces {
+                assert_interface(interface, self::interface(&whole, &interface.name));
+            }
+            let online = part.cpu_count();
+            assert_part("cpus", online, whole.cpu_count());
+            for interrupt in &part.interrupts {
+                let known = whole.interrupts.iter().find(|known| known.vector == interrupt.vector);
+                let known = known.expect("the vector in the whole");
+                for (cpu, counter) in &interrupt.counts {
+                    assert_eq!(Some(counter.first()), known.counts.get(cpu).map(|known| known.first()));
+                }
+            }
+            assert!(part.sessions.len() <= whole.sessions.len() && part.omitted == 0);
+        }
+    }
+}
+
+fn without_prompts(text: &str) -> String {
+    text.lines().filter(|line| !line.starts_with(['$', '#'])).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn headings_alone_tell_most() {
+    let snapshot = read(&without_prompts(TEXT));
+    let eth0 = interface(&snapshot, "eth0");
+    assert!(eth0.reta.is_some() && eth0.link.speed.is_some() && eth0.channel_count() == Some(2));
+    assert_eq!((snapshot.interrupts.len(), snapshot.softirqs.len(), snapshot.softnet.len()), (4, 2, 2));
+    // What names no interface is the unnamed one's.
+    assert_eq!(interface(&snapshot, "").hash_fields.len(), 2);
+    assert!(interface(&snapshot, "").driver.is_some() && eth0.driver.is_none());
+}
+
+#[test]
+fn mail_quotes_and_line_ends_change_nothing() {
+    let plain = read(TEXT);
+    let quoted: String = TEXT.lines().map(|line| format!("> {line}\r\n")).collect();
+    let quoted = read(&quoted);
+    assert_eq!(quoted.interfaces.len(), plain.interfaces.len());
+    for interface in &quoted.interfaces {
+        assert_interface(interface, self::interface(&plain, &interface.name));
+        assert_interface(self::interface(&plain, &interface.name), interface);
+    }
+}
+
+#[test]
+fn lines_in_any_disorder_do_not_panic() {
+    let lines: Vec<&str> = TEXT.lines().collect();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = |below: usize| {
+        // xorshift64 (Marsaglia 2003).
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below.max(1) as u64) as usize
+    };
+    for _ in 0..300 {
+        let mut text = String::new();
+        for _ in 0..200 {
+            let line = lines.get(random(lines.len())).copied().unwrap_or_default();
+            let cut = line.char_indices().map(|(at, _)| at).nth(random(line.len() + 1)).unwrap_or(line.len());
+            let line = if random(4) == 0 { line.split_at(cut).0 } else { line };
+            text.push_str(line);
+            text.push(if random(20) == 0 { ' ' } else { '\n' });
+        }
+        let snapshot = read(&text);
+        assert!(snapshot.interfaces.len() < 100);
+    }
+}
