@@ -66,6 +66,9 @@ fn by_netlink(generic: &mut Generic, name: &[u8]) -> Result<Vec<Feature>, Unread
 
 fn by_ioctl(ioctl: &mut Ioctl, name: &[u8]) -> Result<Vec<Feature>, Unread> {
     let names = ioctl.strings(name, StringSet::Features)?;
+    if names.is_empty() {
+        return Err(Unread("the kernel names no features".to_owned()));
+    }
     let blocks = u32::try_from(names.len().div_ceil(32)).unwrap_or(u32::MAX);
     // cmd, size, then blocks of available, requested, active, never_changed.
     let room = bounded(blocks)?.saturating_mul(16).saturating_add(8);

@@ -62,7 +62,7 @@ impl Ioctl {
         Ok(bytes.get(..room).unwrap_or(bytes))
     }
 
-    /// The number of strings in a set.
+    /// The number of strings in a set; none where the driver does not have the set.
     fn string_count(&mut self, name: &[u8], set: StringSet) -> io::Result<u32> {
         // cmd, reserved, sset_mask (64 bits), then one number for each bit set in the mask.
         let mut question = vec![0];
@@ -70,15 +70,19 @@ impl Ioctl {
         let answer = self.octets(name, Command::StringCounts, &question, 20)?;
         let known =
             answer.get(8..16).and_then(|mask| mask.first_chunk()).map(|mask| u64::from_ne_bytes(*mask));
-        if known.is_none_or(|mask| mask == 0) {
-            return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        match known {
+            Some(0) => Ok(0),
+            Some(_) => word(answer, 16).ok_or_else(short),
+            None => Err(short()),
         }
-        word(answer, 16).ok_or_else(short)
     }
 
     /// The strings of a set, in order.
     pub(super) fn strings(&mut self, name: &[u8], set: StringSet) -> io::Result<Vec<String>> {
         let count = bounded(self.string_count(name, set)?)?;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
         let room = count.saturating_mul(NAME).saturating_add(12);
         // cmd, string_set, len, then the strings.
         let question = [set as u32, u32::try_from(count).unwrap_or(u32::MAX)];
@@ -97,6 +101,9 @@ impl Ioctl {
                 Err(error) if error.raw_os_error() == Some(libc::EFAULT) => continue,
                 names => names?,
             };
+            if names.is_empty() {
+                return Err(Unread("no stats available".to_owned()));
+            }
             let room = names.len().saturating_mul(8).saturating_add(8);
             let question = [u32::try_from(names.len()).unwrap_or(u32::MAX)];
             let answer = match self.octets(name, Command::Statistics, &question, room) {
