@@ -7,6 +7,7 @@
 
 mod collect_command;
 mod demo;
+mod doctor_command;
 mod explain_command;
 mod gen_command;
 mod generate;
@@ -40,6 +41,8 @@ enum Command {
     Completions(generate::CompletionsArguments),
     /// See the product work: a PPPoE sample, where it lands, and what steering changes.
     Demo(demo::DemoArguments),
+    /// Find out what is wrong with a machine's receive path, and what helps.
+    Doctor(Box<doctor_command::DoctorArguments>),
     /// Show where every frame of a capture lands, and why.
     Explain(Box<explain_command::ExplainArguments>),
     /// Write seeded traffic samples as captures.
@@ -58,6 +61,7 @@ impl Command {
             Command::Collect(arguments) => arguments.run(out),
             Command::Completions(arguments) => arguments.run(out, Cli::command()),
             Command::Demo(arguments) => arguments.run(out),
+            Command::Doctor(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
             Command::Gen(arguments) => arguments.run(out),
             Command::Man(arguments) => arguments.run(out, Cli::command()),

@@ -17,6 +17,19 @@ pub enum Outcome {
     Negative,
 }
 
+/// What the environment lacks for what was asked: a privilege, a kernel feature, a program. One sentence that says
+/// what is missing and how to get it. Exit 3.
+#[derive(Debug)]
+pub struct Lacks(pub String);
+
+impl fmt::Display for Lacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Lacks {}
+
 /// What a subcommand returns. An error is exit 2, or 3 where the machine lacks something.
 pub type CommandResult = anyhow::Result<Outcome>;
 
@@ -30,7 +43,8 @@ pub fn exit_code(result: CommandResult) -> ExitCode {
     if io_errors(&error).any(|e| e.kind() == io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    let code = if io_errors(&error).any(lacks_something) { 3 } else { 2 };
+    let lacks = error.chain().any(|cause| cause.is::<Lacks>()) || io_errors(&error).any(lacks_something);
+    let code = if lacks { 3 } else { 2 };
     let _ = writeln!(io::stderr(), "rxlane: {}", one_line(&format!("{error:#}")));
     ExitCode::from(code)
 }

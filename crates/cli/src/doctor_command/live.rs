@@ -1,0 +1,89 @@
+//! This machine as the doctor's material.
+
+use super::{DoctorArguments, lacks};
+use anyhow::Context;
+use host::Snapshot;
+use host::live::{self, Options, Progress};
+use host::sample::{self, Limits};
+use host::text::Reader;
+use std::io::IsTerminal;
+use std::thread;
+use std::time::Duration;
+
+/// What findings call the text of a live machine.
+const NAME: &str = "this machine";
+
+/// Reads this machine, and where that is asked for samples its traffic meanwhile; the sample is a capture.
+pub fn read(arguments: &DoctorArguments) -> anyhow::Result<(Snapshot, Option<Vec<u8>>)> {
+    if !cfg!(target_os = "linux") {
+        return Err(lacks(
+            "a live machine can be read on Linux only; elsewhere gather a text with the script of `rxlane collect \
+             --script` and give it to `rxlane doctor --from FILE`",
+        ));
+    }
+    let sampled = arguments.interface.as_deref().filter(|_| arguments.sample);
+    thread::scope(|scope| {
+        let sampler = sampled.map(|name| scope.spawn(move || take_sample(name, arguments.seconds)));
+        let snapshot = snapshot(arguments);
+        let sample =
+            sampler.map(|sampler| sampler.join().unwrap_or_else(|_| anyhow::bail!("the sampler failed")));
+        Ok((snapshot?, sample.transpose()?))
+    })
+}
+
+fn snapshot(arguments: &DoctorArguments) -> anyhow::Result<Snapshot> {
+    let options = Options {
+        interval: arguments.seconds,
+        interfaces: arguments.interface.clone().map(|name| vec![name]),
+        // It stays in this process, and without it no queue of a flow can be predicted.
+        with_hash_key: true,
+    };
+    let mut bundle = Vec::new();
+    let mut bar = std::io::stderr().is_terminal().then(indicatif::ProgressBar::new_spinner);
+    live::collect(&options, &mut bundle, &mut |progress| {
+        if let Some(bar) = &mut bar {
+            show(bar, &progress);
+        }
+    })?;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let mut reader = Reader::new();
+    reader.read(NAME, bundle.as_slice()).context("what this machine told")?;
+    Ok(reader.finish())
+}
+
+fn show(bar: &indicatif::ProgressBar, progress: &Progress) {
+    bar.set_message(match progress {
+        Progress::Sample(number) => format!("sample {number}"),
+        Progress::Interface { name, number, of } => format!("{name}, {number} of {of}"),
+        Progress::Waiting { left } => format!("second sample in {:.0} s", left.as_secs_f64().ceil()),
+        _ => return,
+    });
+    bar.tick();
+}
+
+fn take_sample(name: &str, duration: Duration) -> anyhow::Result<Vec<u8>> {
+    let interface = name.parse().with_context(|| format!("`{name}`"))?;
+    let mut pcap = Vec::new();
+    let limits = Limits { duration, ..Limits::default() };
+    let taken = sample::sample(&interface, &limits, &mut pcap).map_err(|error| {
+        let error = anyhow::Error::from(error);
+        let denied = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+        if denied.into_iter().any(|cause| cause.kind() == std::io::ErrorKind::PermissionDenied) {
+            lacks(format!("{error:#}; sampling traffic takes root (sudo rxlane doctor …)"))
+        } else {
+            error
+        }
+    })?;
+    if taken.dropped > 0 {
+        eprintln!("rxlane: the sample of {name} lacks {} frames that came too fast for it", taken.dropped);
+    }
+    if taken.merged > 0 {
+        eprintln!(
+            "rxlane: {} frames of the sample of {name} are several that the kernel had merged (GRO)",
+            taken.merged
+        );
+    }
+    Ok(pcap)
+}

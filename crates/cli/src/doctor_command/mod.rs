@@ -1,0 +1,178 @@
+//! `rxlane doctor`: what is wrong with this machine's receive path, or with the one that a text came from.
+
+mod apply;
+mod live;
+mod page;
+mod source;
+mod text;
+
+use crate::explain_command::text::{printable, wrapped};
+use crate::output::{CommandResult, Lacks, Outcome, Output};
+use crate::page_file::PageFile;
+use anyhow::bail;
+use doctor::report::Verdict;
+use doctor::{Case, RULES, Report};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `rxlane doctor`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    rxlane doctor\n  \
+    rxlane doctor enp1s0 --sample --seconds 10\n  \
+    rxlane doctor --from paste.txt --traffic line.pcap --html line.html\n  \
+    ssh router 'sh -s' < collector.sh | rxlane doctor --from -    (collector.sh: rxlane collect --script)\n  \
+    rxlane doctor --why pppoe-unhashed")]
+pub struct DoctorArguments {
+    /// Judge this interface, the device below it and what stands on that device [default: all].
+    #[arg(value_name = "INTERFACE")]
+    interface: Option<String>,
+    /// Read this instead of the machine: pasted outputs of ethtool, /proc/interrupts, netstat and many others, or a
+    /// bundle of `rxlane collect`; `-` is standard input. The same counters in a second file are a second sample.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    from: Vec<PathBuf>,
+    /// Captures of the traffic (pcap or pcapng): what spreads, and what a remedy would bring.
+    #[arg(long, value_name = "CAPTURE", num_args = 1..)]
+    traffic: Vec<PathBuf>,
+    /// Sample the traffic of INTERFACE while counters are read (needs root).
+    #[arg(long, requires = "interface", conflicts_with_all = ["from", "traffic"])]
+    sample: bool,
+    /// Time between the two samples of counters, seconds.
+    #[arg(long, value_name = "N", default_value = "3", value_parser = seconds, conflicts_with = "from")]
+    seconds: std::time::Duration,
+    /// Print JSON (schema rxlane.doctor/1).
+    #[arg(long)]
+    json: bool,
+    /// Write a page, too; `-` writes it, and only it, to standard output.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Explain a finding: what it means, how it shows, how to fix it, what that costs. Without an id, list all.
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "",
+          conflicts_with_all = ["interface", "from", "traffic", "json", "html", "apply", "undo"])]
+    why: Option<String>,
+    /// Run the commands of these findings, after showing them and asking; without an id, of all but remarks.
+    #[arg(long, value_name = "ID", num_args = 0.., value_delimiter = ',',
+          conflicts_with_all = ["from", "json", "html", "undo"])]
+    apply: Option<Vec<String>>,
+    /// Do not ask.
+    #[arg(long)]
+    yes: bool,
+    /// Restore what --apply changed.
+    #[arg(long, conflicts_with_all = ["interface", "from", "traffic", "json", "html"])]
+    undo: bool,
+    /// With --undo: restore also what somebody else has changed since.
+    #[arg(long, requires = "undo")]
+    force: bool,
+    /// Folder of the journal of changes.
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    journal: Option<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    const LONGEST: f64 = 3600.0;
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+    if !(0.1..=LONGEST).contains(&seconds) {
+        return Err(format!("{text} is not between 0.1 and {LONGEST} seconds"));
+    }
+    Ok(std::time::Duration::from_secs_f64(seconds))
+}
+
+impl DoctorArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        if let Some(id) = &self.why {
+            return why(out, id);
+        }
+        if self.undo {
+            return apply::undo(out, self.force, self.journal.as_deref());
+        }
+        let page_file = match &self.html {
+            Some(path) if path != Path::new("-") => {
+                Some(PageFile::create(path, &[self.from.as_slice(), &self.traffic].concat())?)
+            }
+            _ => None,
+        };
+        let material = source::read(&self)?;
+        let case = Case::new(&material.snapshot, material.traffic.as_ref(), self.interface.as_deref())?;
+        self.check(&case)?;
+        let report = doctor::diagnose(&case);
+        if let Some(ids) = &self.apply {
+            return apply::apply(
+                out,
+                &report,
+                ids,
+                &apply::Manner { journal: self.journal.clone(), yes: self.yes },
+            );
+        }
+        if let Some(file) = page_file {
+            file.write(&page::render(&report))?;
+        }
+        self.print(out, &report)?;
+        out.flush()?;
+        Ok(if report.verdict == Verdict::Limited { Outcome::Negative } else { Outcome::Success })
+    }
+
+    fn print(&self, out: &mut Output, report: &Report) -> anyhow::Result<()> {
+        if self.html.as_deref() == Some(Path::new("-")) {
+            out.write_all(page::render(report).as_bytes())?;
+        } else if self.json {
+            serde_json::to_writer_pretty(&mut *out, report)?;
+            writeln!(out)?;
+        } else {
+            text::print(out, report)?;
+            if let Some(path) = &self.html {
+                writeln!(out, "\nThe page is in {}.", printable(&path.display().to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The interface that was asked for is one that the text tells of.
+    fn check(&self, case: &Case<'_>) -> anyhow::Result<()> {
+        let snapshot = case.snapshot();
+        let Some(asked) = self.interface.as_deref().filter(|asked| snapshot.interface(asked).is_none())
+        else {
+            return Ok(());
+        };
+        let known: Vec<&str> =
+            snapshot.interfaces.iter().map(|i| i.name.as_str()).filter(|name| !name.is_empty()).collect();
+        if known.is_empty() {
+            bail!("`{asked}`: the text names no interface at all; leave the name out to judge what is there");
+        }
+        bail!("`{asked}`: no such interface in the text; it tells of {}", known.join(", "))
+    }
+}
+
+/// The page of a finding, or the list of all.
+fn why(out: &mut Output, id: &str) -> CommandResult {
+    if id.is_empty() {
+        let width = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
+        for rule in RULES {
+            writeln!(out, "{:width$}  {}", rule.id, rule.page.title)?;
+        }
+        return Ok(Outcome::Success);
+    }
+    let Some(rule) = doctor::rules::by_id(id) else {
+        let near = RULES.iter().map(|rule| rule.id).filter(|known| known.contains(id) || id.contains(known));
+        let near: Vec<&str> = near.collect();
+        if near.is_empty() {
+            bail!("`{id}` is no finding; `rxlane doctor --why` lists them");
+        }
+        bail!("`{id}` is no finding; did you mean {}?", near.join(" or "));
+    };
+    for line in doctor::page::markdown(rule).lines() {
+        if line.starts_with('#') {
+            crate::explain_command::text::heading(out, line.trim_start_matches(['#', ' ']))?;
+        } else {
+            for line in wrapped(line, out.width()) {
+                writeln!(out, "{line}")?;
+            }
+        }
+    }
+    Ok(Outcome::Success)
+}
+
+/// What the machine lacks for what was asked, exit 3.
+fn lacks(error: impl std::fmt::Display) -> anyhow::Error {
+    Lacks(error.to_string()).into()
+}

@@ -1,0 +1,265 @@
+//! The page that `rxlane doctor --html FILE` writes: verdict, findings, queues × CPUs.
+
+use crate::page::format::{count, duration, foreign};
+use crate::page::table::{figures, first, inline_bar, table, words};
+use crate::page::{self, prose};
+use doctor::Report;
+use doctor::report::{Certainty, Finding, InterfaceRow, Outcome, Remedy, Severity, VectorRow, Verdict};
+use maud::{Markup, html};
+use std::collections::BTreeSet;
+
+/// Findings, rows of a table, lines of evidence, and CPUs side by side that the page shows.
+const FINDINGS: usize = 100;
+const ROWS: usize = 128;
+const EVIDENCE: usize = 20;
+const CPUS: usize = 16;
+
+/// The whole page.
+pub fn render(report: &Report) -> String {
+    let body = html! {
+        (header(report))
+        main {
+            (page::lead(&report.conclusion))
+            (findings(report))
+            @for interface in first(&report.interfaces, ROWS).0 { (interface_section(report, interface)) }
+            (cpus(report))
+            (rules(report))
+            (unread(report))
+        }
+    };
+    page::document("Receive path – rxlane doctor", report.schema, body)
+}
+
+fn header(report: &Report) -> Markup {
+    let word = match report.verdict {
+        Verdict::Healthy => "Healthy",
+        Verdict::Limited => "Limited",
+        Verdict::Unknown => "Unknown",
+    };
+    let counted =
+        |severity| report.findings.iter().filter(|finding| finding.severity == severity).count() as u64;
+    html! {
+        header {
+            p.overline { "rxlane doctor" }
+            h1 { (word) }
+            dl.facts {
+                @if let Some(system) = report.system { div { dt { "system" } dd { (system) } } }
+                @if let Some(cpus) = report.cpus { div { dt { "CPUs" } dd { (count(cpus.into())) } } }
+                @if let Some(seconds) = report.seconds {
+                    div { dt { "between the samples" } dd { (duration(seconds)) } }
+                }
+                div { dt { "critical" } dd { (count(counted(Severity::Critical))) } }
+                div { dt { "warnings" } dd { (count(counted(Severity::Warning))) } }
+                div { dt { "remarks" } dd { (count(counted(Severity::Info))) } }
+            }
+        }
+    }
+}
+
+fn findings(report: &Report) -> Markup {
+    let (shown, rest) = first(&report.findings, FINDINGS);
+    html! {
+        @for finding in shown { (finding_section(finding)) }
+        @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " findings more" } }
+    }
+}
+
+fn finding_section(finding: &Finding) -> Markup {
+    let (class, word) = match finding.severity {
+        Severity::Critical => ("excess", "critical"),
+        Severity::Warning => ("excess", "warning"),
+        Severity::Info => ("even", "remark"),
+    };
+    let (evidence, rest) = first(&finding.evidence, EVIDENCE);
+    html! {
+        section {
+            h2 { (finding.id) }
+            p.intro {
+                span.type.(class) { (word) }
+                @if finding.certainty == Certainty::Possible { "possible · " }
+                "stage " (finding.stage)
+                @if let Some(name) = &finding.interface {
+                    " · "
+                    @if name.is_empty() { "unnamed interface" } @else { bdi.name { (foreign(name, 80)) } }
+                }
+            }
+            p { bdi { (prose(&foreign(&finding.explanation, 3000))) } }
+            h3 { "Evidence" }
+            ul.sources {
+                @for line in evidence {
+                    li { bdi { (foreign(&line.from, 200)) } ": " bdi { code { (foreign(&line.text, 400)) } } }
+                }
+                @if !rest.is_empty() { li { "and " (count(rest.len() as u64)) " lines more" } }
+            }
+            @for remedy in &finding.remedies { (remedy_block(remedy)) }
+        }
+    }
+}
+
+fn remedy_block(remedy: &Remedy) -> Markup {
+    html! {
+        h3 { (foreign(remedy.os, 20)) ": " (foreign(&remedy.what, 200)) }
+        @if !remedy.commands.is_empty() {
+            pre { @for command in &remedy.commands { (foreign(command, 1000)) "\n" } }
+        }
+        p.why { (prose(&foreign(&remedy.expected, 1000))) }
+    }
+}
+
+fn interface_section(report: &Report, interface: &InterfaceRow) -> Markup {
+    let vectors: Vec<&VectorRow> =
+        report.vectors.iter().filter(|vector| vector.interface == interface.name).collect();
+    html! {
+        @if !interface.queues.is_empty() || !vectors.is_empty() {
+            section {
+                h2 { bdi { @if interface.name.is_empty() { "Unnamed interface" } @else { (foreign(&interface.name, 80)) } } }
+                p.intro {
+                    @if let Some(driver) = &interface.driver { "driver " (foreign(driver, 80)) ". " }
+                    @if let Some(profile) = &interface.profile { "Profile " (foreign(profile, 80)) ". " }
+                    @if !interface.candidates.is_empty() {
+                        "The driver serves several devices (" (foreign(&interface.candidates.join(", "), 300))
+                        "), and the text does not say which this is. "
+                    }
+                    @if !interface.queues.is_empty() {
+                        (if interface.since_start { "Frames since the counters were started." }
+                         else { "Frames between the samples." })
+                    }
+                }
+                (queues(interface))
+                (matrix(&vectors))
+            }
+        }
+    }
+}
+
+fn queues(interface: &InterfaceRow) -> Markup {
+    let (shown, rest) = first(&interface.queues, ROWS);
+    let columns =
+        [words("receive queue"), figures("frames"), figures("share"), figures("rate"), figures("drops")];
+    let rows = shown.iter().map(|row| {
+        let share = row.share.map(|share| 100.0 * share);
+        vec![
+            html! { (row.queue) @if let Some(share) = share { (inline_bar(&[("even", share)])) } },
+            known(row.packets.map(count)),
+            known(share.map(|share| format!("{share:.1}\u{a0}%"))),
+            known(row.per_second.map(|rate| format!("{}\u{a0}/s", count(rate.round() as u64)))),
+            known(row.drops.map(count)),
+        ]
+    });
+    html! {
+        @if !interface.queues.is_empty() { (table(&columns, rows)) }
+        @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " queues more" } }
+    }
+}
+
+fn known(value: Option<String>) -> Markup {
+    html! { @match value { Some(value) => (value), None => span.quiet { "unknown" } } }
+}
+
+/// Interrupts by vector and CPU; the CPUs that took any.
+fn matrix(vectors: &[&VectorRow]) -> Markup {
+    let busy: BTreeSet<u32> = vectors
+        .iter()
+        .flat_map(|vector| vector.per_cpu.iter())
+        .filter(|(_, count)| **count > 0)
+        .map(|(&cpu, _)| cpu)
+        .collect();
+    let (shown, rest) = first(vectors, ROWS);
+    let cpus: Vec<u32> = busy.iter().copied().take(CPUS).collect();
+    html! {
+        @if !vectors.is_empty() {
+            table.plain {
+                thead { tr {
+                    th scope="col" { "interrupts" }
+                    @for cpu in &cpus { th.figure scope="col" { "CPU " (cpu) } }
+                    @if cpus.is_empty() { th.figure scope="col" { "all CPUs" } }
+                    th.figure scope="col" { "rate" }
+                } }
+                tbody {
+                    @for vector in shown {
+                        tr {
+                            th scope="row" { bdi.name { (foreign(&vector.action, 60)) } }
+                            @for cpu in &cpus {
+                                td.figure { (vector.per_cpu.get(cpu).filter(|n| **n > 0).map_or("·".to_owned(), |n| count(*n))) }
+                            }
+                            @if cpus.is_empty() { td.figure { (count(vector.total)) } }
+                            td.figure { @if let Some(rate) = vector.per_second { (count(rate.round() as u64)) "\u{a0}/s" } }
+                        }
+                    }
+                }
+            }
+            @if busy.len() > cpus.len() { p.more { "and " (count((busy.len() - cpus.len()) as u64)) " CPUs more" } }
+            @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " vectors more" } }
+        }
+    }
+}
+
+fn cpus(report: &Report) -> Markup {
+    let (shown, rest) = first(&report.per_cpu, ROWS);
+    let percent = |value: Option<f64>| known(value.map(|value| format!("{value:.0}\u{a0}%")));
+    let columns = [
+        words("CPU"),
+        figures("NET_RX softirqs"),
+        figures("frames"),
+        figures("dropped"),
+        figures("squeezed"),
+        figures("busy"),
+        figures("softirq"),
+    ];
+    let rows = shown.iter().map(|row| {
+        vec![
+            html! { (row.cpu) },
+            known(row.net_rx.map(count)),
+            known(row.processed.map(count)),
+            known(row.dropped.map(count)),
+            known(row.time_squeeze.map(count)),
+            percent(row.busy),
+            percent(row.softirq),
+        ]
+    });
+    html! {
+        @if !report.per_cpu.is_empty() {
+            section {
+                h2 { "CPUs" }
+                (table(&columns, rows))
+                @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " CPUs more" } }
+            }
+        }
+    }
+}
+
+fn rules(report: &Report) -> Markup {
+    let of = |outcome: Outcome| {
+        let ids = report.rules.iter().filter(|row| row.outcome == outcome).map(|row| row.id);
+        ids.collect::<Vec<_>>().join(", ")
+    };
+    let kinds = [
+        ("found something", of(Outcome::Found)),
+        ("nothing to find", of(Outcome::Clear)),
+        ("lack data", of(Outcome::InsufficientData)),
+        ("do not apply", of(Outcome::DoesNotApply)),
+    ];
+    html! {
+        section {
+            h2 { "Rules" }
+            dl.rules {
+                @for (kind, ids) in &kinds { @if !ids.is_empty() { dt { (kind) } dd { (ids) } } }
+            }
+        }
+    }
+}
+
+fn unread(report: &Report) -> Markup {
+    let (shown, rest) = first(&report.unread, ROWS);
+    html! {
+        @if !report.unread.is_empty() {
+            section {
+                h2 { "Not read" }
+                ul.problems {
+                    @for row in shown { li { bdi { code { (foreign(&row.what, 200)) } } ": " (foreign(&row.why, 300)) } }
+                    @if !rest.is_empty() { li { "and " (count(rest.len() as u64)) " more" } }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What the doctor looks at: the machine, or texts; and the traffic.
+
+use super::DoctorArguments;
+use anyhow::{Context, bail};
+use capture::Capture;
+use doctor::Traffic;
+use host::Snapshot;
+use host::text::Reader;
+use std::fs::File;
+use std::io::{self, BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+
+/// What the doctor looks at.
+pub struct Material {
+    /// The machine's state.
+    pub snapshot: Snapshot,
+    /// A sample of its traffic.
+    pub traffic: Option<Traffic>,
+}
+
+/// CPUs that a prediction deals to where the text does not say how many there are.
+const USUAL_CPUS: u16 = 4;
+
+/// Octets that are read at once.
+const BUFFER: usize = 1 << 20;
+
+/// Reads everything that the arguments name.
+pub fn read(arguments: &DoctorArguments) -> anyhow::Result<Material> {
+    // Before seconds of sampling, not after.
+    for capture in &arguments.traffic {
+        Capture::open(capture)?;
+    }
+    let (snapshot, sample) = if arguments.from.is_empty() {
+        super::live::read(arguments)?
+    } else {
+        (texts(&arguments.from)?, None)
+    };
+    let cpus = snapshot.cpu_count().and_then(|cpus| u16::try_from(cpus).ok()).unwrap_or(USUAL_CPUS);
+    let traffic = match sample {
+        Some(pcap) => {
+            let open = move || Capture::from_reader(io::Cursor::new(pcap.clone()), "live sample");
+            Some(Traffic::new(move || open().into_iter().collect(), arguments.interface.clone(), cpus))
+        }
+        None if arguments.traffic.is_empty() => None,
+        None => {
+            let files = arguments.traffic.clone();
+            let open = move || files.iter().filter_map(|file| Capture::open(file).ok()).collect();
+            Some(Traffic::new(open, arguments.interface.clone(), cpus))
+        }
+    };
+    Ok(Material { snapshot, traffic })
+}
+
+fn texts(files: &[PathBuf]) -> anyhow::Result<Snapshot> {
+    if files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
+        bail!("`-` stands for standard input, which can be read once");
+    }
+    let mut reader = Reader::new();
+    for file in files {
+        let cannot = || format!("cannot read {}", file.display());
+        if file == Path::new("-") {
+            if io::stdin().is_terminal() {
+                bail!(
+                    "standard input is a terminal; pipe a text in, or name a file: rxlane doctor --from FILE"
+                );
+            }
+            reader.read("standard input", io::stdin().lock()).context("cannot read standard input")?;
+        } else {
+            let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+            let opened = File::open(file).with_context(cannot)?;
+            reader.read(&name, BufReader::with_capacity(BUFFER, opened)).with_context(cannot)?;
+        }
+    }
+    let snapshot = reader.finish();
+    if snapshot.read.is_empty() {
+        bail!(
+            "nothing in {} is the output of a tool that rxlane knows; it reads ethtool, ip -d -s link, /proc/interrupts, \
+             vmstat -i, netstat -Q, sysctl, dmesg and others (rxlane collect --script gathers them)",
+            files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+        );
+    }
+    Ok(snapshot)
+}
