@@ -71,7 +71,8 @@ pub struct Interrupt {
     pub receives: Option<bool>,
     /// Counts by CPU number; for a system that does not tell CPUs apart, one entry under `None`.
     pub counts: BTreeMap<Option<u32>, Counter>,
-    /// CPUs that the affinity allows.
+    /// CPUs that it is delivered to (`effective_affinity`) where the text says so, else those that are allowed
+    /// (`smp_affinity`).
     pub affinity: Option<Observed<Vec<u32>>>,
     /// Interrupts per second since boot, as `vmstat -i` prints it.
     pub rate: Option<Fact<u64>>,

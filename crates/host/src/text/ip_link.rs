@@ -354,7 +354,7 @@ fn is_alone(kind: &Fact<Kind>) -> bool {
 
 /// Whether a name after the `@` is one of this network namespace: `if7` is a number in another, `NONE` nothing.
 fn is_here(lower: &str) -> bool {
-    lower != "NONE" && !lower.strip_prefix("if").is_some_and(|number| number.parse::<u32>().is_ok())
+    lower != "NONE" && lower.strip_prefix("if").is_none_or(|number| number.parse::<u32>().is_err())
 }
 
 /// A kind, where it says as much as the one that is known.

@@ -307,16 +307,15 @@ impl Reader {
 
     /// Notes that the last command printed nothing but an error, where that is so.
     fn refuse(&mut self) {
-        if let (Some(why), Some(what)) = (self.refusal.take(), &self.context.command) {
-            if !self.is_answered {
-                unread(&mut self.snapshot, what, &why);
-            }
+        let refusal = self.refusal.take().filter(|_| !self.is_answered);
+        if let (Some(why), Some(what)) = (refusal, &self.context.command) {
+            unread(&mut self.snapshot, what, &why);
         }
         self.is_answered = false;
     }
 
-    /// `# sample 2 at 17.5`, `# system: linux` and `# not read: …` of a bundle. Other comments look like a root prompt and are
-    /// left to it.
+    /// `# sample 2 at 17.5`, `# system: linux` and `# not read: …` of a bundle. Other comments look like a root
+    /// prompt and are left to it.
     fn bundle_comment(&mut self, source: &Arc<str>, number: u64, text: &str) -> bool {
         let Some(comment) = text.strip_prefix("# ") else { return false };
         if let Some(why) = comment.strip_prefix("not read: ") {
