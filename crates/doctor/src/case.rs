@@ -175,12 +175,13 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Receive queues in use: by channels, by queue counters, by the table's heading, or by vectors, in this order.
+    /// Receive queues in use: by channels, by queue counters, by the table's heading, by vectors, or by the files of
+    /// sysfs, in this order.
     pub fn queue_count(&self, interface: &'a Interface) -> Option<u32> {
         if let Some(count) = interface.channel_count() {
             return Some(count);
         }
-        let counted = interface.queues.len();
+        let counted = interface.queues.values().filter(|queue| queue.packets.is_some()).count();
         if counted > 0 {
             return u32::try_from(counted).ok();
         }
@@ -191,7 +192,8 @@ impl<'a> Case<'a> {
         let queues = vectors.iter().filter(|interrupt| interrupt.queue.is_some()).count();
         match (queues, vectors.len()) {
             (0, 1) => Some(1),
-            (0, _) => None,
+            // One file of sysfs may be all that somebody looked at.
+            (0, _) => u32::try_from(interface.queues.len()).ok().filter(|&queues| queues > 1),
             (queues, _) => u32::try_from(queues).ok(),
         }
     }

@@ -11,13 +11,19 @@ use host::{Basis, Interface, Interrupt, Quote, Shares};
 /// 0.4 to 0.6 every day. Nine tenths on one queue say that something else than chance chooses it.
 pub(crate) const HOT: f64 = 0.9;
 
+/// Largest share over mean up to which queues are even: what a queue of unhashed frames would add shows above.
+const EVEN: f64 = 1.5;
+
 /// The answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Heat {
     /// One queue takes nearly all frames.
     Hot(Hot),
-    /// Several queues take a part that counts.
-    Spread,
+    /// Several queues take a part that counts; whether those are even, and frames were counted.
+    Spread {
+        /// The busiest took less than half as much again as the mean.
+        is_even: bool,
+    },
     /// Too few frames were counted to tell.
     TooFew,
     /// The text does not count frames by queue.
@@ -106,7 +112,8 @@ fn hot(queues: &[u32], shares: &Shares, quotes: &[Quote], by_interrupts: bool) -
     let Some((place, share)) = shares.largest() else { return Heat::TooFew };
     let (Some(&queue), Some(quote)) = (queues.get(place), quotes.get(place)) else { return Heat::Uncounted };
     if share < HOT {
-        return Heat::Spread;
+        let is_even = !by_interrupts && share * queues.len() as f64 <= EVEN;
+        return Heat::Spread { is_even };
     }
     let others = quotes.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, quote)| quote);
     Heat::Hot(Hot {
@@ -146,6 +153,18 @@ impl Hot {
 }
 
 impl Heat {
+    /// How grave it is that a device cannot hash frames that come in, where the CPU of their queue is loaded like
+    /// this. Where the queues are even, most frames are others, which do spread.
+    pub(crate) fn unhashed(&self, strained: &Strained) -> Severity {
+        match self {
+            Heat::Hot(hot) => hot.severity(strained),
+            Heat::Spread { is_even: true } => strained.severity(Severity::Info),
+            Heat::Spread { is_even: false } | Heat::TooFew | Heat::Uncounted => {
+                strained.severity(Severity::Warning)
+            }
+        }
+    }
+
     /// The hot queue.
     pub(crate) fn hot(&self) -> Option<&Hot> {
         match self {

@@ -45,7 +45,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     }
     match heat::of(case, interface) {
         Heat::Hot(hot) => found(case, interface, &hot),
-        Heat::Spread => Judgement::Clear,
+        Heat::Spread { .. } => Judgement::Clear,
         heat => Judgement::Lacks(heat::wanted(case, interface, &heat)),
     }
 }

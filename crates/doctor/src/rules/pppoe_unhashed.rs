@@ -118,18 +118,19 @@ fn proven<'a>(case: &Case<'a>, interface: &'a Interface, carries: &Carries) -> F
     let queue = heat.hot().map_or(0, |hot| hot.queue);
     let strained = strain::of(case, steering::cpu_of_queue(case, interface, queue));
     let spread = already_spread(case, interface, queue);
-    let severity = match (&spread, heat.hot(), strained.strain) {
-        (_, _, Strain::Full) => Severity::Critical,
-        (Some(_), ..) => Severity::Info,
-        (None, Some(hot), _) => hot.severity(&strained),
-        (None, None, _) => strained.severity(Severity::Warning),
+    let severity = match (&spread, strained.strain) {
+        (_, Strain::Full) => Severity::Critical,
+        (Some(_), _) => Severity::Info,
+        (None, _) => heat.unhashed(&strained),
     };
     let share = carries.share.map_or(String::new(), |share| {
         format!(" In the traffic sample {:.0} % of the frames are PPPoE.", share * 100.0)
     });
     let seen = match &heat {
         Heat::Hot(hot) => format!(" Queue {} took {:.1} % of all frames.", hot.queue, hot.share * 100.0),
-        Heat::Spread => " The queue counters show other traffic besides, which does spread.".to_owned(),
+        Heat::Spread { .. } => {
+            " The queue counters show other traffic besides, which does spread.".to_owned()
+        }
         Heat::TooFew | Heat::Uncounted => String::new(),
     };
     let already = spread.as_ref().map_or(String::new(), |(words, _)| format!(" {words}"));

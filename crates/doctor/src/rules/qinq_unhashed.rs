@@ -87,7 +87,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         (Some(false), _) => found(case, interface, &carries, &heat).into(),
         (None, Heat::Hot(_)) => found(case, interface, &carries, &heat).possible().into(),
         // A device that spreads such frames needs no profile to say so.
-        (None, Heat::Spread) => Judgement::Clear,
+        (None, Heat::Spread { .. }) => Judgement::Clear,
         (None, _) => Judgement::Lacks(unhashed::who(case, interface)),
     }
 }
@@ -95,12 +95,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
 fn found<'a>(case: &Case<'a>, interface: &'a Interface, carries: &Carries, heat: &Heat) -> Finding {
     let queue = heat.hot().map_or(0, |hot| hot.queue);
     let strained = strain::of(case, steering::cpu_of_queue(case, interface, queue));
-    let severity = match heat {
-        Heat::Hot(hot) => hot.severity(&strained),
-        // Other traffic spreads: how much of it is double-tagged only a sample tells.
-        Heat::Spread => Severity::Info,
-        Heat::TooFew | Heat::Uncounted => strained.severity(Severity::Warning),
-    };
+    let severity = heat.unhashed(&strained);
     let cannot = match is_hashed(case, interface) {
         Some(_) => format!(
             "{} cannot hash them: its parser stops before the IP header, so that they all go to one queue",

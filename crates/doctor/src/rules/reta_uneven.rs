@@ -130,7 +130,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     let severity = match (only, &heat, strained.strain) {
         (_, _, Strain::Full) => Severity::Critical,
         // Weights may be meant so, and frames that do spread come by another way than the table.
-        (None, ..) | (Some(_), Heat::Spread, _) => Severity::Info,
+        (None, ..) | (Some(_), Heat::Spread { .. }, _) => Severity::Info,
         (Some(_), Heat::Hot(hot), _) => hot.severity(&strained),
         (Some(_), ..) => strained.severity(Severity::Warning),
     };
@@ -147,7 +147,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         ),
     };
     let seen = match &heat {
-        Heat::Spread if only.is_some() => {
+        Heat::Spread { .. } if only.is_some() => {
             " The queue counters show several queues in use all the same: by filter rules, or from before the table \
              was set."
         }

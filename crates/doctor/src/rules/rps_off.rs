@@ -63,16 +63,16 @@ pub(super) fn need<'a>(case: &Case<'a>, interface: &'a Interface) -> Result<Opti
     let pppoe = case.carries_pppoe(interface).filter(|_| pppoe_unhashed::is_proven(case, interface));
     let qinq = case.carries_qinq(interface).filter(|_| qinq_unhashed::is_proven(case, interface));
     match (pppoe.or(qinq), heat) {
-        (Some(carries), _) => {
+        (Some(carries), heat) => {
             let strained = strain::of(case, steering::cpu_of_queue(case, interface, 0));
             Ok(Some(Need {
                 queues: vec![0],
                 why: "it cannot hash the frames that come in".to_owned(),
                 quotes: carries.quotes,
-                severity: strained.severity(Severity::Warning),
+                severity: heat.unhashed(&strained),
             }))
         }
-        (None, Heat::Spread) => Ok(None),
+        (None, Heat::Spread { .. }) => Ok(None),
         (None, heat) => Err(heat::wanted(case, interface, &heat)),
     }
 }

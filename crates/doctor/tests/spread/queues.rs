@@ -1,0 +1,309 @@
+//! Queues, hash fields, the indirection table: `single-queue`, `one-queue-hot`, `one-flow`, `udp-two-tuple`,
+//! `reta-uneven`, `reta-unused-queue`, `queues-below-cpus`.
+
+use super::*;
+
+/// The counters of pcengines/apu2-documentation issue 190: an igb whose second queue took nothing.
+#[test]
+fn one_queue_takes_all_and_the_text_does_not_say_why() {
+    let finding = one(&report(&queues("enp1s0", &[16_630_368_449, 0])), "one-queue-hot");
+    assert_eq!((weight(&finding), finding.interface.as_deref()), (LIMITS, Some("enp1s0")));
+    assert!(quotes(&finding, "rx_queue_0_packets: 16630368449"), "{finding:#?}");
+    assert!(finding.explanation.contains("does not prove why"), "{finding:#?}");
+    for cause in ["PPPoE", "one flow", "ethtool -x enp1s0", "rx-flow-hash udp4"] {
+        assert!(finding.explanation.contains(cause), "{cause}: {}", finding.explanation);
+    }
+    let offered: Vec<&str> = finding.remedies.iter().map(|remedy| &remedy.what[..3]).collect();
+    assert_eq!(offered, ["RPS", "or "]);
+}
+
+/// igc of an intel-wired-lan message of 2023-11-16, virtio of netdata issue 17015, i40e with a factor of five.
+#[test]
+fn uneven_queues_are_no_hot_queue() {
+    for packets in [
+        &[112_677, 91_981, 231_685, 11_095][..],
+        &[77_805, 341_999, 24_064, 156_304],
+        &[64_128_515_158, 13_480_677_444, 13_678_447_928, 61_598_230_947],
+        &[880_000, 120_000],
+    ] {
+        assert_eq!(
+            outcome(&report(&queues("eth0", packets)), "one-queue-hot").0,
+            Outcome::Clear,
+            "{packets:?}"
+        );
+    }
+    assert_eq!(outcome(&report(&queues("eth0", &[950_000, 50_000])), "one-queue-hot").0, Outcome::Found);
+}
+
+#[test]
+fn too_few_frames_ask_for_a_sample_under_load() {
+    let (few, commands) = outcome(&report(&queues("eth0", &[900, 0])), "one-queue-hot");
+    assert_eq!(
+        (few, commands),
+        (Outcome::InsufficientData, vec!["ethtool -S eth0, twice under load".to_owned()])
+    );
+    let (none, commands) = outcome(&report(&device("eth0", "igb", "8086:1533")), "one-queue-hot");
+    assert_eq!((none, commands), (Outcome::InsufficientData, vec!["ethtool -S eth0".to_owned()]));
+}
+
+#[test]
+fn rates_count_and_not_totals_where_there_are_two_samples() {
+    let sample =
+        |number, at, packets: &[u64]| format!("# sample {number} at {at}\n{}", queues("eth0", packets));
+    // Everything on queue 0 since boot, and even now.
+    let even = format!(
+        "# rxlane bundle 1\n{}{}",
+        sample(1, 10.0, &[9_000_000_000, 5]),
+        sample(2, 12.0, &[9_000_100_000, 100_005])
+    );
+    assert_eq!(outcome(&report(&even), "one-queue-hot").0, Outcome::Clear);
+    let hot = |more: u64| {
+        let text = format!(
+            "# rxlane bundle 1\n{}{}",
+            sample(1, 10.0, &[1_000_000, 1_000_000]),
+            sample(2, 12.0, &[1_000_000 + more, 1_000_000])
+        );
+        one(&report(&text), "one-queue-hot")
+    };
+    assert_eq!(weight(&hot(400_000)), LIMITS);
+    let slow = hot(4_000);
+    assert_eq!(weight(&slow), CALM);
+    assert!(slow.explanation.contains("2000 frames a second"), "{slow:#?}");
+}
+
+#[test]
+fn a_proven_cause_is_named() {
+    let text = format!(
+        "{}{}{}",
+        device("eth0", "igb", "8086:1533"),
+        session("eth0"),
+        queues("eth0", &[9_000_000, 1, 2, 3])
+    );
+    let finding = one(&report(&text), "one-queue-hot");
+    assert!(finding.explanation.contains("The cause is known: pppoe-unhashed."), "{finding:#?}");
+}
+
+#[test]
+fn an_idle_cpu_makes_a_hot_queue_a_remark_and_a_full_one_a_fault() {
+    let text = |softirq, idle| {
+        format!("{}{}{}", queues("eth0", &[9_000_000, 1, 2, 3]), one_each("eth0"), load(0, softirq, idle))
+    };
+    assert_eq!(weight(&one(&report(&text(10.0, 85.0)), "one-queue-hot")), CALM);
+    assert_eq!(weight(&one(&report(&text(92.0, 5.0)), "one-queue-hot")), GRAVE);
+}
+
+/// The outputs of "How a NIC receives a packet" (PC Engines apu4d4, i211): UDP hashed by addresses, a table of two
+/// halves, and all frames on queue 0.
+#[test]
+fn udp_by_addresses_and_a_table_of_halves() {
+    let hot = queues("enp4s0", &[3_808_489_796, 0]);
+    let halves = table("enp4s0", 2, (0..128).map(|entry| entry / 64));
+    let text = format!("{halves}{}{hot}", fields("enp4s0", "udp4", false));
+    let report = report(&text);
+    let udp = one(&report, "udp-two-tuple");
+    assert_eq!(weight(&udp), (Severity::Warning, Certainty::Possible));
+    assert_eq!(commands(&udp, "linux"), ["ethtool -N enp4s0 rx-flow-hash udp4 sdfn"]);
+    let hot_queue = one(&report, "one-queue-hot");
+    let offered = &hot_queue.remedies[0];
+    assert_eq!(offered.commands, ["ethtool -X enp4s0 equal 2"]);
+    assert!(offered.what.contains("may help with few flows"), "{offered:#?}");
+    // Half and half is healthy in itself.
+    assert_eq!(outcome(&report, "reta-uneven").0, Outcome::Clear);
+    // What is so already is not offered.
+    let striped = table("enp4s0", 2, (0..128).map(|entry| entry % 2));
+    let after = reports(&[&format!("{text}{striped}")], None);
+    assert!(commands(&one(&after, "one-queue-hot"), "linux").is_empty());
+    assert!(one(&after, "one-queue-hot").explanation.contains("as it was before"));
+}
+
+#[test]
+fn udp_fields_alone_are_a_remark() {
+    let by_addresses = one(&report(&fields("eth0", "udp4", false)), "udp-two-tuple");
+    assert_eq!(weight(&by_addresses), CALM);
+    assert_eq!(outcome(&report(&fields("eth0", "udp4", true)), "udp-two-tuple").0, Outcome::Clear);
+    let (lacks, commands) = outcome(&report(&queues("eth0", &[5, 5])), "udp-two-tuple");
+    assert_eq!(
+        (lacks, commands),
+        (Outcome::InsufficientData, vec!["ethtool -n eth0 rx-flow-hash udp4".to_owned()])
+    );
+    // It was so, and is so no longer.
+    let text = format!("{}{}", fields("eth0", "udp4", false), fields("eth0", "udp4", true));
+    let changed = one(&report(&text), "udp-two-tuple");
+    assert_eq!((weight(&changed), changed.remedies.len()), (CALM, 0));
+    assert!(changed.explanation.contains("`sd`") && changed.explanation.contains("`sdfn`"), "{changed:#?}");
+}
+
+#[test]
+fn a_driver_that_refuses_other_fields_is_not_asked_for_them() {
+    let text = format!("{}{}", device("eth0", "sfc", "1924:0903"), fields("eth0", "udp4", false));
+    assert!(one(&report(&text), "udp-two-tuple").remedies.is_empty());
+}
+
+/// UDP between one pair of addresses, the source port counting up.
+fn one_pair(frames: u16) -> Vec<u8> {
+    let frames: Vec<Vec<u8>> = (0..frames)
+        .map(|number| {
+            let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+            frame.extend([0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0, 192, 168, 6, 1, 192, 168, 6, 2]);
+            frame.extend((1024 + number % 512).to_be_bytes());
+            frame.extend([0x10, 0xe1, 0, 26, 0, 0]);
+            frame.resize(60, 0);
+            frame
+        })
+        .collect();
+    pcap(frames.iter().map(Vec::as_slice))
+}
+
+#[test]
+fn a_sample_tells_what_udp_ports_would_bring() {
+    let text = format!("{}{}", device("eth0", "igb", "8086:1539"), fields("eth0", "udp4", false));
+    let gain = one(&reports(&[&text], Some(one_pair(4000))), "udp-two-tuple");
+    assert_eq!(weight(&gain), LIMITS);
+    assert!(gain.remedies[0].expected.contains("falls from 100 % to"), "{gain:#?}");
+    // TCP from everywhere gains nothing.
+    let none = reports(&[&text], Some(scenario("pppoe", 1000)));
+    assert_eq!(outcome(&none, "udp-two-tuple").0, Outcome::Clear);
+}
+
+#[test]
+fn one_flow_is_seen_in_a_sample_alone() {
+    let text = format!("{}{}", device("eth0", "igb", "8086:1533"), queues("eth0", &[1, 2, 9_000_000, 4]));
+    let (lacks, commands) = outcome(&report(&text), "one-flow");
+    assert_eq!(lacks, Outcome::InsufficientData);
+    assert!(commands[0].starts_with("tcpdump -i eth0"), "{commands:?}");
+    let seen = reports(&[&text], Some(scenario("untagged", 1)));
+    let finding = one(&seen, "one-flow");
+    assert!(finding.remedies.is_empty() && quotes(&finding, "frames"), "{finding:#?}");
+    assert!(one(&seen, "one-queue-hot").remedies.is_empty(), "no spreading divides one flow");
+    assert_eq!(outcome(&reports(&[&text], Some(scenario("untagged", 1000))), "one-flow").0, Outcome::Clear);
+}
+
+#[test]
+fn one_queue_by_its_vector_or_its_profile() {
+    let text = vectors(&[(17, &[1_087_624, 0, 0, 0], "eth1"), (41, &[15_573_731, 0, 0, 0], "eth0")]);
+    let report_of = report(&text);
+    let findings = found(&report_of, "single-queue");
+    assert_eq!(findings.len(), 2);
+    for finding in findings {
+        let name = finding.interface.as_deref().unwrap();
+        assert_eq!(weight(finding), CALM);
+        assert!(quotes(finding, name));
+        assert_eq!(
+            commands(finding, "linux"),
+            [format!("echo e > /sys/class/net/{name}/queues/rx-0/rps_cpus")]
+        );
+    }
+    let full = format!("{text}{}", load(0, 95.0, 2.0));
+    assert!(
+        found(&report(&full), "single-queue").iter().all(|finding| finding.severity == Severity::Critical)
+    );
+    let room = format!("{text}{}", load(0, 5.0, 92.0));
+    assert!(found(&report(&room), "single-queue").iter().all(|finding| finding.remedies.is_empty()));
+    let profile = report(&device("eth0", "e1000e", "8086:15b8"));
+    assert_eq!(weight(&one(&profile, "single-queue")), CALM);
+}
+
+#[test]
+fn several_queues_and_unknown_ones() {
+    assert_eq!(outcome(&report(&one_each("eth0")), "single-queue").0, Outcome::Clear);
+    // One queue in use of four is another finding.
+    let text = format!("{}{}", channels("eth0", 4, 1), one_each("eth9"));
+    assert_eq!(outcome(&report(&text), "single-queue").0, Outcome::Clear);
+    let (lacks, commands) = outcome(&report(&fields("eth0", "udp4", true)), "single-queue");
+    assert_eq!((lacks, &commands[0][..]), (Outcome::InsufficientData, "ethtool -l eth0"));
+}
+
+#[test]
+fn masks_beyond_32_cpus_and_of_the_near_node() {
+    let mut counts = vec![0; 40];
+    counts[1] = 5_000_000;
+    let text = vectors(&[(30, &counts, "eth0")]);
+    let finding = one(&report(&text), "single-queue");
+    assert_eq!(commands(&finding, "linux"), ["echo ff,fffffffd > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
+    let near = format!(
+        "{text}$ lscpu\nArchitecture:          x86_64\nCPU(s):                40\nNUMA node(s):          2\n\
+         NUMA node0 CPU(s):     0-3\nNUMA node1 CPU(s):     4-39\n"
+    );
+    let finding = one(&report(&near), "single-queue");
+    assert_eq!(commands(&finding, "linux"), ["echo d > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
+}
+
+#[test]
+fn a_table_that_names_one_queue() {
+    let text = table("eth0", 4, (0..128).map(|_| 2));
+    let finding = one(&report(&text), "reta-uneven");
+    assert_eq!(weight(&finding), LIMITS);
+    assert_eq!(commands(&finding, "linux"), ["ethtool -X eth0 default"]);
+    assert!(quotes(&finding, "indirection table for eth0 with 4 RX ring(s)"), "{finding:#?}");
+    let hot = report(&format!("{text}{}", queues("eth0", &[3, 1, 9_000_000, 0])));
+    assert!(one(&hot, "one-queue-hot").explanation.contains("reta-uneven"));
+    assert!(commands(&one(&hot, "one-queue-hot"), "linux").is_empty(), "the table is repaired, not RPS set");
+}
+
+#[test]
+fn tables_that_are_even_or_half_read() {
+    for entries in [[0, 1, 2, 3].repeat(32), (0..128).map(|entry| entry / 32).collect::<Vec<u32>>()] {
+        assert_eq!(outcome(&report(&table("eth0", 4, entries.into_iter())), "reta-uneven").0, Outcome::Clear);
+    }
+    // 128 entries over 10 queues: 13 or 12 each.
+    let ten = table("eth0", 10, (0..128).map(|entry| entry % 10));
+    assert_eq!(outcome(&report(&ten), "reta-uneven").0, Outcome::Clear);
+    assert_eq!(outcome(&report(&ten), "reta-unused-queue").0, Outcome::Clear);
+    let weighted = table("eth0", 4, (0..128).map(|entry| if entry < 100 { 0 } else { entry % 4 }));
+    assert_eq!(weight(&one(&report(&weighted), "reta-uneven")), CALM);
+    // Half of an I210's table, which has blocks, would name two of four queues.
+    let half = format!(
+        "{}{}",
+        device("eth0", "igb", "8086:1533"),
+        table("eth0", 4, (0..64).map(|entry| entry / 32))
+    );
+    assert_eq!(outcome(&report(&half), "reta-unused-queue").0, Outcome::InsufficientData);
+    let (lacks, commands) = outcome(&report(&queues("eth0", &[5, 5])), "reta-uneven");
+    assert_eq!((lacks, commands), (Outcome::InsufficientData, vec!["ethtool -x eth0".to_owned()]));
+}
+
+/// The table of an intel-wired-lan message of 2025-01-02: 63 rings of an 82599ES, and 16 in the table.
+#[test]
+fn four_bits_name_sixteen_queues() {
+    let table = table("eno5", 63, (0..128).map(|entry| entry % 16));
+    let unknown = one(&report(&table), "reta-unused-queue");
+    assert_eq!(weight(&unknown), (Severity::Info, Certainty::Possible));
+    assert!(unknown.explanation.contains("Flow Director"), "{unknown:#?}");
+    assert!(unknown.remedies.is_empty());
+    let known =
+        one(&report(&format!("{}{table}", device("eno5", "ixgbe", "8086:10fb"))), "reta-unused-queue");
+    assert_eq!((weight(&known), known.remedies.len()), (CALM, 0));
+}
+
+#[test]
+fn queues_left_out_of_the_table() {
+    let text = format!(
+        "{}{}",
+        device("eth0", "igb", "8086:1533"),
+        table("eth0", 4, (0..128).map(|entry| entry % 2))
+    );
+    let finding = one(&report(&text), "reta-unused-queue");
+    assert_eq!(weight(&finding), CALM);
+    assert_eq!(commands(&finding, "linux"), ["ethtool -X eth0 equal 4"]);
+}
+
+#[test]
+fn fewer_queues_than_the_device_and_the_cpus_allow() {
+    let cpus = vectors(&[(17, &[0, 0, 0, 0], "ahci")]);
+    let finding = one(&report(&format!("{}{cpus}", channels("eth0", 8, 2))), "queues-below-cpus");
+    assert_eq!(weight(&finding), CALM);
+    // Eight queues there are, and four CPUs.
+    assert_eq!(commands(&finding, "linux"), ["ethtool -L eth0 combined 4"]);
+    for (most, current) in [(8, 4), (2, 2)] {
+        let text = format!("{}{cpus}", channels("eth0", most, current));
+        assert_eq!(outcome(&report(&text), "queues-below-cpus").0, Outcome::Clear);
+    }
+    let (lacks, commands) = outcome(&report(&channels("eth0", 8, 2)), "queues-below-cpus");
+    assert_eq!((lacks, commands), (Outcome::InsufficientData, vec!["lscpu".to_owned()]));
+    let (lacks, commands) = outcome(&report(&queues("eth0", &[5, 5])), "queues-below-cpus");
+    assert_eq!((lacks, &commands[..]), (Outcome::InsufficientData, &["ethtool -l eth0".to_owned()][..]));
+    // More queues do not help frames that are not hashed.
+    let unhashed =
+        format!("{}{}{cpus}{}", device("eth0", "igb", "8086:1533"), channels("eth0", 4, 2), session("eth0"));
+    assert!(one(&report(&unhashed), "queues-below-cpus").remedies.is_empty());
+}

@@ -1,0 +1,195 @@
+//! Frames that the device cannot hash: `pppoe-unhashed`, `qinq-unhashed`.
+
+use super::*;
+
+const I210: &str = "8086:1533";
+
+fn i210(name: &str) -> String {
+    device(name, "igb", I210)
+}
+
+#[test]
+fn pppoe_on_an_i210_wants_rps_without_the_cpu_that_takes_the_interrupt() {
+    let text = format!("{}{}{}", i210("enp1s0"), session("enp1s0"), one_each("enp1s0"));
+    let finding = one(&report(&text), "pppoe-unhashed");
+    assert_eq!((weight(&finding), finding.interface.as_deref()), (LIMITS, Some("enp1s0")));
+    assert!(quotes(&finding, "00002A00 02:00:00:00:00:01"), "{finding:#?}");
+    assert_eq!(commands(&finding, "linux"), ["echo e > /sys/class/net/enp1s0/queues/rx-0/rps_cpus"]);
+    assert_eq!(commands(&finding, "freebsd"), [""; 0]);
+    assert!(finding.remedies[0].what.contains("would only move"), "{finding:#?}");
+    assert!(finding.remedies[0].expected.starts_with("Cannot tell"), "{finding:#?}");
+}
+
+#[test]
+fn a_session_on_a_vlan_is_its_device_s() {
+    let link = "$ ip -d link\n2: enp1s0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
+                link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n\
+                3: enp1s0.35@enp1s0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000\n    \
+                link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535\n    \
+                vlan protocol 802.1Q id 35 <REORDER_HDR>\n";
+    let text = format!("{}{link}{}", i210("enp1s0"), session("enp1s0.35"));
+    assert_eq!(one(&report(&text), "pppoe-unhashed").interface.as_deref(), Some("enp1s0"));
+}
+
+#[test]
+fn the_load_of_the_queue_s_cpu_decides() {
+    let text = |softirq, idle| {
+        format!("{}{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"), load(0, softirq, idle))
+    };
+    let full = one(&report(&text(96.0, 2.5)), "pppoe-unhashed");
+    assert_eq!(weight(&full), GRAVE);
+    assert!(quotes(&full, "96.0 si"), "{full:#?}");
+    let idle = one(&report(&text(8.0, 90.5)), "pppoe-unhashed");
+    assert_eq!((weight(&idle), idle.remedies.len()), (CALM, 0));
+    assert!(idle.explanation.contains("not the limit"), "{idle:#?}");
+}
+
+#[test]
+fn rps_that_spreads_already_leaves_nothing_to_do() {
+    let text = format!("{}{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"), mask("eth0", 0, "e"));
+    let finding = one(&report(&text), "pppoe-unhashed");
+    assert_eq!((weight(&finding), finding.remedies.len()), (CALM, 0));
+    assert!(finding.explanation.contains("RPS deals them on to CPUs 1-3"), "{finding:#?}");
+}
+
+#[test]
+fn on_freebsd_netisr_by_what_can_be_set_at_run_time_and_what_the_loader_sets() {
+    let text = "$ uname -sr\nFreeBSD 14.1-RELEASE\n$ pciconf -lv\n\
+                igb0@pci0:3:0:0:\tclass=0x020000 rev=0x03 hdr=0x00 vendor=0x8086 device=0x1533 subvendor=0x17aa subdevice=0x1096\n    \
+                vendor     = 'Intel Corporation'\n    device     = 'I210 Gigabit Network Connection'\n    \
+                class      = network\n    subclass   = ethernet\n\
+                $ ps aux\nUSER   PID  %CPU %MEM   VSZ   RSS TT  STAT STARTED      TIME COMMAND\n\
+                root   812   1.0  0.1 21000  9000  -  Ss   10:00     0:01.00 /usr/local/sbin/mpd5 -b\n";
+    let finding = one(&report(text), "pppoe-unhashed");
+    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible));
+    assert_eq!(finding.interface.as_deref(), Some("igb0"));
+    assert!(quotes(&finding, "mpd5") && quotes(&finding, "device=0x1533"), "{finding:#?}");
+    let commands = commands(&finding, "freebsd");
+    for command in [
+        "sysctl net.isr.dispatch=deferred",
+        "echo 'net.isr.maxthreads=\"-1\"' >> /boot/loader.conf",
+        "echo 'net.isr.bindthreads=\"1\"' >> /boot/loader.conf",
+    ] {
+        assert!(commands.iter().any(|found| found == command), "{command}: {commands:?}");
+    }
+    assert!(!finding.remedies.iter().any(|remedy| remedy.os == "linux"), "{finding:#?}");
+}
+
+#[test]
+fn a_traffic_sample_proves_pppoe_and_predicts_the_spread() {
+    let text = format!("{}{}", i210("eth0"), one_each("eth0"));
+    let finding = one(&reports(&[&text], Some(scenario("pppoe", 1000))), "pppoe-unhashed");
+    assert_eq!(weight(&finding), LIMITS);
+    assert!(quotes(&finding, "of 4,000 frames"), "{finding:#?}");
+    let expected = &finding.remedies[0].expected;
+    assert!(expected.contains("busiest queue takes 100 % now"), "{expected}");
+    // The sample's flows are Zipf's: four CPUs share them, if not evenly.
+    let after: f64 = expected.split("leaves ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!((25.0..70.0).contains(&after), "{expected}");
+    // IP alone is no PPPoE, whoever sends it.
+    let plain = reports(&[&text], Some(scenario("untagged", 1000)));
+    assert_eq!(found(&plain, "pppoe-unhashed").len(), 0);
+}
+
+#[test]
+fn what_is_not_known_of_the_device_is_not_claimed() {
+    let lacks = report(&format!("{}{}", session("eth0"), one_each("eth0")));
+    let (outcome, commands) = outcome(&lacks, "pppoe-unhashed");
+    assert_eq!(outcome, Outcome::InsufficientData);
+    assert_eq!(commands, ["ethtool -i eth0", "lspci -nn"]);
+    // One hot queue makes it possible.
+    let text = format!("{}{}", session("eth0"), queues("eth0", &[9_000_000, 11, 8, 2]));
+    let finding = one(&report(&text), "pppoe-unhashed");
+    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible));
+    assert!(quotes(&finding, "rx_queue_0_packets: 9000000"), "{finding:#?}");
+}
+
+#[test]
+fn even_queues_make_it_a_remark() {
+    let text =
+        format!("{}{}{}", i210("eth0"), session("eth0"), queues("eth0", &[41_000, 40_000, 39_000, 40_000]));
+    assert_eq!(weight(&one(&report(&text), "pppoe-unhashed")), CALM);
+    let text =
+        format!("{}{}{}", i210("eth0"), session("eth0"), queues("eth0", &[160_000, 40_000, 39_000, 40_000]));
+    assert_eq!(weight(&one(&report(&text), "pppoe-unhashed")), LIMITS);
+}
+
+#[test]
+fn nothing_to_say_without_pppoe_or_where_there_is_one_queue() {
+    let without = report(&format!("{}{}", i210("eth0"), one_each("eth0")));
+    assert_eq!(outcome(&without, "pppoe-unhashed").0, Outcome::DoesNotApply);
+    let single = report(&format!("{}{}", device("eth0", "e1000e", "8086:15b8"), session("eth0")));
+    assert_eq!(outcome(&single, "pppoe-unhashed").0, Outcome::DoesNotApply);
+}
+
+/// `netstat -Q` of the if_pppoe project's test fixtures, counters restated: the difference of ether on CPU 0 is what
+/// the PPPoE protocol worked off on CPUs 2 and 3.
+#[test]
+fn netisr_shows_pppoe_delivered_on_one_cpu() {
+    let sample = |ether: [u64; 4], ip: [u64; 4], pppoe: [u64; 4]| {
+        let mut text = String::from(
+            "Configuration:\nSetting                        Current        Limit\n\
+             Thread count                         4            4\nDefault queue limit                256        10240\n\
+             Dispatch policy                 direct          n/a\nThreads bound to CPUs          enabled          n/a\n\n\
+             Protocols:\nName   Proto QLimit Policy Dispatch Flags\nip         1    256   flow  default   ---\n\
+             ether      5    256 source   direct   ---\npppoe     11   1000    cpu   hybrid   C--\n\n\
+             Workstreams:\nWSID CPU   Name     Len WMark   Disp'd  HDisp'd   QDrops   Queued  Handled\n",
+        );
+        for cpu in 0..4 {
+            for (name, handled) in [("ip", ip[cpu]), ("ether", ether[cpu]), ("pppoe", pppoe[cpu])] {
+                writeln!(text, "   {cpu}   {cpu}   {name:<6}     0     0 {handled:>8}        0        0        0 {handled:>8}")
+                    .unwrap();
+            }
+        }
+        text
+    };
+    let before = sample([28749, 1939, 40, 150_373], [1038, 1779, 31, 149_118], [22248, 0, 21, 8]);
+    let after = sample(
+        [641_019, 54409, 28098, 3_698_609],
+        [53119, 52280, 26911, 3_696_368],
+        [22267, 0, 399_297, 165_034],
+    );
+    let finding = one(&reports(&[&before, &after], None), "pppoe-unhashed");
+    assert_eq!(weight(&finding), (Severity::Info, Certainty::Possible));
+    assert!(finding.explanation.contains("CPU 0 took 560189 frames"), "{finding:#?}");
+    assert!(finding.explanation.contains("CPUs 2-3 of 4"), "{finding:#?}");
+    assert!(quotes(&finding, "641019") && quotes(&finding, "399297"), "{finding:#?}");
+    // The first sample alone: nearly all of so little was done before PPPoE had its own protocol.
+    assert_eq!(
+        found(&report(&before), "pppoe-unhashed").iter().filter(|f| f.severity != Severity::Info).count(),
+        0
+    );
+}
+
+fn stacked(outer: &str) -> String {
+    format!(
+        "$ ip -d link\n2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
+         link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n\
+         3: svc@eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000\n    \
+         link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535\n    \
+         vlan protocol {outer} id 100 <REORDER_HDR>\n\
+         4: cust@svc: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000\n    \
+         link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535\n    \
+         vlan protocol 802.1Q id 200 <REORDER_HDR>\n"
+    )
+}
+
+#[test]
+fn two_tags_on_an_i210() {
+    let text = format!("{}{}{}", i210("eth0"), stacked("802.1ad"), one_each("eth0"));
+    let finding = one(&report(&text), "qinq-unhashed");
+    assert_eq!((weight(&finding), finding.interface.as_deref()), (LIMITS, Some("eth0")));
+    assert!(quotes(&finding, "id 200"), "{finding:#?}");
+    assert_eq!(commands(&finding, "linux"), ["echo e > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
+}
+
+#[test]
+fn two_tags_on_a_device_that_spreads_are_no_finding() {
+    // The counters of an unknown device show that frames spread.
+    let text = format!("{}{}", stacked("802.1Q"), queues("eth0", &[400_000, 380_000, 390_000, 401_000]));
+    assert_eq!(outcome(&report(&text), "qinq-unhashed").0, Outcome::Clear);
+    let lacks = report(&stacked("802.1Q"));
+    assert_eq!(outcome(&lacks, "qinq-unhashed").0, Outcome::InsufficientData);
+    let one_tag = report(&format!("{}{}", i210("eth0"), session("eth0")));
+    assert_eq!(outcome(&one_tag, "qinq-unhashed").0, Outcome::DoesNotApply);
+}
