@@ -10,7 +10,8 @@
 //! * What somebody else changed since is not overwritten, unless forced: the outcome says what is there.
 //! * One process at a time, by flock(2) on a file of its own. The lock is open in the programs that change settings
 //!   too, so that nobody reads a value that a program of a killed process is about to change.
-//! * Entries are of one boot, since the settings do not outlive it, and of one network namespace.
+//! * Entries are of one boot, since the settings do not outlive it, and of one network namespace, from which alone
+//!   they are undone. Those of a namespace that is no more stay until the next boot, and are in nobody's way.
 //!
 //! # Form
 //!
@@ -189,6 +190,7 @@ impl Journal {
         };
         if unchanged(setting.read(&self.tree)) || former.restore(&self.tree).is_ok() {
             self.strike(&Record::Dropped { number }, number)?;
+            self.remove_when_empty()?;
         }
         Ok(())
     }

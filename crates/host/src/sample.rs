@@ -143,7 +143,7 @@ pub enum Error {
 ///
 /// # Errors
 ///
-/// [`Error::Privilege`] without `CAP_NET_RAW`; the other variants of [`Error`] say what is wrong with the interface.
+/// [`Error::Privilege`] without `CAP_NET_RAW`; its other variants say what is wrong with the interface.
 /// An interface that goes down in the midst of a sample ends it without an error.
 pub fn sample(interface: &InterfaceName, limits: &Limits, file: &mut dyn Write) -> Result<Sample, Error> {
     let socket = open(interface)?;

@@ -45,7 +45,7 @@ pub use parameter::{Amount, Parameter, SysctlName, SysctlValue};
 pub use present::{Former, Present};
 pub use tree::{Program, Tree};
 
-use rss::{FlowType, HashFields};
+use rss::{FlowType, HashFields, IndirectionTable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -199,6 +199,12 @@ impl Setting {
             | Setting::Rps { interface, .. } => Some(interface),
             Setting::IrqAffinity { .. } | Setting::Sysctl { .. } => None,
         }
+    }
+
+    /// The setting that makes a RETA as it is, for a device with so many receive rings. `None` where no `ethtool -X`
+    /// command does: it writes queues in turn, or in blocks of ascending queues.
+    pub fn reta(interface: &InterfaceName, rings: u32, table: &IndirectionTable) -> Option<Setting> {
+        reta::making(interface, rings, table)
     }
 
     /// The command for a POSIX shell of a privileged user, quoted where a word needs it.

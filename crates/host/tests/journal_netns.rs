@@ -142,6 +142,32 @@ fn what_the_device_cannot_do_leaves_nothing_behind() {
         assert_eq!(journal.entries(), []);
     });
     assert_eq!(state(&namespace), before);
+    assert!(!folder.path().join("rxlane/journal").exists());
+}
+
+#[test]
+fn a_sysfs_of_another_namespace_is_not_taken_for_this_one() {
+    let Some((namespace, _)) = machine() else { return };
+    let Some(_) = require("nsenter", program("nsenter")) else { return };
+    let victim = std::env::current_exe().expect("this program");
+    let file = format!("--net={}", namespace.path().display());
+    let mut command = Command::new("nsenter");
+    command.arg(file).arg(victim).args(["other_sysfs", "--exact", "--ignored", "--test-threads=1"]);
+    let output = command.env(FOLDER, "").output().expect("started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// No test: what runs where `/sys` is that of another namespace.
+#[test]
+#[ignore = "started by another test"]
+fn other_sysfs() {
+    if std::env::var_os(FOLDER).is_none() {
+        return;
+    }
+    for command in &CHANGES[..2] {
+        let error = setting(command).apply(&Tree::live()).expect_err("refused");
+        assert!(matches!(error, setting::Error::OtherSysfs { .. }), "{error:?}");
+    }
 }
 
 #[test]

@@ -205,3 +205,39 @@ fn a_file_that_cannot_be_written_ends_the_sample() {
     let error = namespace.inside(|| sample(&name("in0"), &limits(1), &mut Full)).expect_err("a full disk");
     assert!(matches!(error, Error::Write(source) if source.kind() == io::ErrorKind::StorageFull));
 }
+
+#[test]
+fn what_the_kernel_drops_is_told() {
+    /// Waits behind the file's header until everything was sent.
+    struct Slow(std::sync::mpsc::Receiver<()>, bool);
+    impl io::Write for Slow {
+        fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+            if std::mem::replace(&mut self.1, false) {
+                self.0.recv().expect("sent");
+            }
+            self.1 |= octets.len() == 24;
+            Ok(octets.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    const SENT: u64 = 60_000;
+    let Some(namespace) = pair() else { return };
+    let (sent, wait) = std::sync::mpsc::channel();
+    let short = Limits { duration: Duration::from_secs(2), ..limits(SENT) };
+    let sampled = thread::scope(|scope| {
+        let mut slow = Slow(wait, false);
+        let sampler = scope
+            .spawn(|| namespace.inside(move || sample(&name("in0"), &short, &mut slow).expect("a sample")));
+        let index = namespace.inside(|| fs::read_to_string("/sys/class/net/in0/ifindex")).expect("a number");
+        while !namespace.inside(|| is_listening(index.trim())) && !sampler.is_finished() {
+            thread::sleep(Duration::from_millis(2));
+        }
+        namespace.send("out0", (0..SENT).map(|_| [0_u8; 1500])).expect("sent");
+        sent.send(()).expect("waited for");
+        sampler.join().expect("no panic")
+    });
+    assert!(sampled.dropped > 0 && sampled.frames > 0, "{sampled:?}");
+    assert!(sampled.frames + sampled.dropped <= SENT, "{sampled:?}");
+}

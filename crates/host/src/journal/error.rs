@@ -65,7 +65,7 @@ pub enum Error {
     /// All changes were made in other network namespaces.
     #[error(
         "the changes were made in another network namespace (net:[{theirs}], this one is net:[{ours}]); \
-        run rxlane there, for example with: nsenter --net=/run/netns/NAME"
+        run rxlane there, for example with: ip netns exec NAME rxlane ..."
     )]
     Namespace {
         /// Inode of the namespace of the newest change.

@@ -1,5 +1,6 @@
 //! What can go wrong with a setting.
 
+use super::InterfaceName;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -128,6 +129,14 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// `/sys` shows the interfaces of another network namespace than that of this process.
+    #[error(
+        "/sys shows another network namespace's {interface}, or none; run rxlane with: ip netns exec NAME rxlane ..."
+    )]
+    OtherSysfs {
+        /// The interface.
+        interface: InterfaceName,
+    },
     /// The output of a program, or a file, does not tell the value.
     #[error("{command} does not tell {what}")]
     Untold {
@@ -163,7 +172,10 @@ impl Error {
             | Error::Write { source, .. }
             | Error::Managed { source, .. } => Some(source),
             Error::Program { source, .. } => source.as_ref(),
-            Error::Untold { .. } | Error::Unrestorable { .. } | Error::NotInEffect { .. } => None,
+            Error::OtherSysfs { .. }
+            | Error::Untold { .. }
+            | Error::Unrestorable { .. }
+            | Error::NotInEffect { .. } => None,
         }
     }
 }

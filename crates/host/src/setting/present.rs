@@ -88,7 +88,8 @@ impl Setting {
     ///
     /// # Errors
     ///
-    /// It cannot be read: [`Error::Read`], [`Error::Program`], [`Error::Missing`], [`Error::Untold`].
+    /// It cannot be read: [`Error::Read`], [`Error::Program`], [`Error::Missing`], [`Error::Untold`],
+    /// [`Error::OtherSysfs`].
     pub fn read(&self, tree: &Tree) -> Result<Present, Error> {
         match self {
             Setting::HashFields { interface, flow, fields } => {
@@ -120,11 +121,13 @@ impl Setting {
             }
             Setting::Feature { interface, .. } => self.read_feature(tree, interface),
             Setting::Mtu { interface, mtu } => {
+                tree.check_sysfs(interface)?;
                 let file = format!("/sys/class/net/{interface}/mtu");
                 let found = tree.read(&file)?.parse().map_err(|_| untold_by(&file, "the MTU"))?;
                 Ok(Present::of(Setting::Mtu { interface: interface.clone(), mtu: found }, found == *mtu))
             }
             Setting::Rps { interface, queue, cpus } => {
+                tree.check_sysfs(interface)?;
                 let file = rps_file(interface, *queue);
                 let found = CpuSet::parse_mask(&tree.read(&file)?);
                 let found = found.map_err(|_| untold_by(&file, "a CPU mask"))?;
@@ -153,7 +156,8 @@ impl Setting {
         let line = ["-x", interface.as_str()];
         let printed = PrintedTable::parse(&tree.run(Program::Ethtool, &line)?);
         let printed = printed.map_err(|_| untold(&line, "an indirection table"))?;
-        let former = reta::making(interface, &printed).map(|setting| Former(vec![setting]));
+        let former =
+            reta::making(interface, printed.rings, &printed.table).map(|setting| Former(vec![setting]));
         Ok(Present { former, in_effect: reta::is_made_by(self, &printed) })
     }
 
@@ -176,7 +180,8 @@ impl Setting {
         };
         let former = match table {
             None => Some(Former(vec![channels])),
-            Some(printed) => reta::making(interface, &printed).map(|reta| Former(vec![channels, reta])),
+            Some(printed) => reta::making(interface, printed.rings, &printed.table)
+                .map(|reta| Former(vec![channels, reta])),
         };
         Ok(Present { former, in_effect: found == count })
     }

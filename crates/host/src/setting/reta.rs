@@ -8,11 +8,9 @@ use rss::{IndirectionTable, PrintedTable};
 ///
 /// Where the table is the kernel's default, the command is `default`, which also lets the number of channels be
 /// changed freely; whether somebody had set that same table by hand is not told by the kernel.
-pub fn making(interface: &InterfaceName, printed: &PrintedTable) -> Option<Setting> {
-    let table = &printed.table;
+pub fn making(interface: &InterfaceName, rings: u32, table: &IndirectionTable) -> Option<Setting> {
     let interface = interface.clone();
-    let is_default = is_in_turn(table, 0, printed.rings);
-    if is_default {
+    if is_in_turn(table, 0, rings) {
         return Some(Setting::RetaDefault { interface });
     }
     let start = u32::from(*table.queues().iter().min()?);
@@ -62,7 +60,8 @@ mod tests {
     }
 
     fn command(rings: u32, queues: &[u16]) -> Option<String> {
-        making(&"eth0".parse().expect("a name"), &printed(rings, queues)).map(|setting| setting.command())
+        making(&"eth0".parse().expect("a name"), rings, &printed(rings, queues).table)
+            .map(|setting| setting.command())
     }
 
     #[test]
@@ -87,7 +86,7 @@ mod tests {
                 queues.sort_unstable();
             }
             let printed = printed(rings, &queues);
-            let made = making(&"eth0".parse().expect("a name"), &printed);
+            let made = making(&"eth0".parse().expect("a name"), rings, &printed.table);
             prop_assert!(made.is_some() || !sorted);
             if let Some(setting) = made {
                 prop_assert!(is_made_by(&setting, &printed));

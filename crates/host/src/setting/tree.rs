@@ -1,9 +1,12 @@
 //! Where settings are read and written: the files of procfs and sysfs, and two programs.
 
 use super::{Error, InterfaceName, words};
+use rustix::net::netdevice::{index_to_name, name_to_index};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -48,7 +51,7 @@ const LONGEST: u64 = 1 << 20;
 const SBIN: &str = "/usr/sbin:/sbin";
 
 impl Tree {
-    /// This machine, in the network namespace of the calling thread; `/sys` must be mounted in it.
+    /// This machine, in the network namespace of the calling thread.
     pub fn live() -> Tree {
         Tree { root: PathBuf::from("/"), held: None }
     }
@@ -66,14 +69,39 @@ impl Tree {
 
     /// The number of an interface; `None` where there is none of that name.
     pub(crate) fn interface_index(&self, name: &InterfaceName) -> Option<u32> {
-        self.read(&format!("/sys/class/net/{name}/ifindex")).ok()?.trim().parse().ok()
+        if self.is_live() {
+            return name_to_index(any_socket()?, name.as_str()).ok();
+        }
+        self.shown_index(name)
     }
 
     /// The interface that has the number.
     pub(crate) fn interface_with(&self, index: u32) -> Option<InterfaceName> {
+        if self.is_live() {
+            return index_to_name(any_socket()?, index).ok()?.parse().ok();
+        }
         let folder = fs::read_dir(self.path("/sys/class/net")).ok()?;
         let mut names = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-        names.find(|name| self.interface_index(name) == Some(index))
+        names.find(|name| self.shown_index(name) == Some(index))
+    }
+
+    /// The number of an interface as sysfs shows it.
+    fn shown_index(&self, name: &InterfaceName) -> Option<u32> {
+        self.read(&format!("/sys/class/net/{name}/ifindex")).ok()?.parse().ok()
+    }
+
+    /// Makes sure that the interface of that name in `/sys` is the one that ethtool and ip mean. A sysfs shows the
+    /// network namespace in which it was mounted, and `nsenter --net` alone leaves that of the old one in place.
+    pub(crate) fn check_sysfs(&self, name: &InterfaceName) -> Result<(), Error> {
+        match (self.interface_index(name), self.shown_index(name)) {
+            (None, None) => Ok(()),
+            (real, shown) if real == shown => Ok(()),
+            _ => Err(Error::OtherSysfs { interface: name.clone() }),
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.root == Path::new("/")
     }
 
     /// Where the file is.
@@ -128,11 +156,16 @@ impl Tree {
     }
 
     fn executable(&self, program: Program) -> PathBuf {
-        if self.root == Path::new("/") {
+        if self.is_live() {
             return PathBuf::from(program.name());
         }
         self.root.join("usr/sbin").join(program.name())
     }
+}
+
+/// A socket to ask about interfaces of the network namespace of the calling thread.
+fn any_socket() -> Option<OwnedFd> {
+    socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok()
 }
 
 fn duplicate(file: &File) -> io::Result<Stdio> {
