@@ -2,10 +2,10 @@
 //! interfaces, several samples, half a table. One pass, line by line.
 //!
 //! A line goes, in this order, to: the bundle's own comments; a shell prompt with a command that is known
-//! ([`command`]), which opens the [`Section`] of its output; the section that is open; a heading that opens
+//! (module `command`), which opens the section of its output; the section that is open; a heading that opens
 //! another one; the kernel log, whose lines stand anywhere. What nobody takes is prose.
 //!
-//! To add a tool: write a module with a `TOOL` and its section, and put it into [`TOOLS`].
+//! To add a tool: write a module with a `TOOL` and its section, and put it into the list `TOOLS`.
 
 mod command;
 mod cpu_list;
