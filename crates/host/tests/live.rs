@@ -5,7 +5,9 @@
 
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use rxlane_host::Kind;
 use rxlane_host::live::{Error, Options, Progress, collect};
+use rxlane_host::text::Reader;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
@@ -359,6 +361,70 @@ fn an_unprivileged_user_reads_what_the_kernel_allows() {
         let reason = line.trim_start_matches("# not read: ");
         assert!(known.iter().chain(&privilege).any(|known| reason.starts_with(known)), "{line}");
     }
+}
+
+#[test]
+fn the_vectors_that_sysfs_names_are_the_interfaces_own() {
+    // The machine's own devices: a virtual machine's virtio ones bear names that only sysfs can tell of.
+    let text = bundle(&Options::default());
+    let listed: Vec<String> = outputs(&text)
+        .into_iter()
+        .filter(|(command, _)| command.starts_with("ls /sys/class/net/"))
+        .flat_map(|(_, mut outputs)| outputs.swap_remove(0))
+        .collect();
+    let mut reader = Reader::new();
+    reader.read("this machine", text.as_bytes()).expect("memory");
+    let snapshot = reader.finish();
+    for interrupt in snapshot.interrupts.iter().filter(|interrupt| listed.contains(&interrupt.vector)) {
+        assert!(interrupt.interface.is_some(), "{interrupt:?}");
+    }
+}
+
+#[test]
+fn vectors_of_a_virtio_device_belong_to_its_interface() {
+    // As older kernels print them: the chip does not say which device it is part of.
+    let text = "$ ls /sys/class/net/ens3/device/../msi_irqs\n24\n25\n$ cat /proc/interrupts\n           CPU0\n \
+                24:  1   PCI-MSI 49152-edge      virtio0-config\n 25:  7   PCI-MSI 49153-edge      virtio0-input.0\n";
+    let mut reader = Reader::new();
+    reader.read("paste", text.as_bytes()).expect("memory");
+    let snapshot = reader.finish();
+    let owners: Vec<_> = snapshot.interrupts.iter().map(|interrupt| interrupt.interface.as_deref()).collect();
+    assert_eq!(owners, [Some("ens3"), Some("ens3")]);
+}
+
+#[test]
+fn the_reader_of_texts_takes_the_bundle() {
+    let Some(namespace) = namespace() else { return };
+    namespace.run("sh", &["-c", "echo 1 > /sys/class/net/v0/queues/rx-3/rps_cpus"]).expect("set");
+    let options = Options { interval: Duration::from_millis(50), ..Options::default() };
+    let text = namespace.inside(|| bundle(&options));
+    let mut reader = Reader::new();
+    reader.read("this machine", text.as_bytes()).expect("memory");
+    let snapshot = reader.finish();
+    assert_eq!(snapshot.omitted, 0);
+    assert!(
+        snapshot.interval.is_some_and(|interval| interval >= Duration::from_millis(49)),
+        "{:?}",
+        snapshot.interval
+    );
+    assert!(snapshot.cpu_count().is_some());
+    let v0 = snapshot.interface("v0").expect("read");
+    assert_eq!(v0.driver.as_ref().map(|driver| driver.value.as_str()), Some("veth"));
+    assert_eq!(v0.channels.rx.current.as_ref().map(|rx| *rx.get()), Some(4));
+    assert_eq!(
+        v0.queues.get(&3).and_then(|queue| queue.rps.as_ref()).map(|rps| rps.get().clone()),
+        Some(vec![0])
+    );
+    assert_eq!(v0.features.get("rx-checksumming").map(|feature| feature.get().on), Some(true));
+    assert_eq!(v0.kind.as_ref().map(|kind| &kind.value), Some(&Kind::Veth));
+    let v1 = snapshot.interface("v1").expect("read");
+    assert_eq!(v1.master.as_ref().map(|master| master.value.as_str()), Some("br0"));
+    assert!(v1.totals.packets.is_some() && v1.mtu.as_ref().is_some_and(|mtu| *mtu.get() == 1500), "{v1:?}");
+    assert!(
+        snapshot.unread.iter().any(|unread| unread.what.contains("ethtool -x v0")),
+        "{:?}",
+        snapshot.unread
+    );
 }
 
 /// What the tests below take away from their thread.

@@ -95,7 +95,7 @@ impl Files {
         }
         match file(path) {
             Some(File::Vector(vector, name)) => affinity(vector, name, value, line, snapshot),
-            Some(File::Interface(interface, "device/msi_irqs")) => {
+            Some(File::Interface(interface, "device/msi_irqs" | "device/../msi_irqs")) => {
                 self.vectors(interface, value);
                 Fate::Taken
             }
