@@ -62,6 +62,18 @@ pub struct Case<'a> {
     only: Option<&'a str>,
     profiles: &'a [Profile],
     mixes: OnceCell<BTreeMap<String, Mix>>,
+    physical: OnceCell<BTreeMap<&'a str, &'a str>>,
+    interrupts: OnceCell<BTreeMap<&'a str, Vec<&'a Interrupt>>>,
+    busiest: OnceCell<Busiest>,
+}
+
+/// Most receive interrupts that a device of the machine counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Busiest {
+    /// Between two samples.
+    pub between: u64,
+    /// Since the counters were started.
+    pub since_start: u64,
 }
 
 impl<'a> Case<'a> {
@@ -72,7 +84,16 @@ impl<'a> Case<'a> {
         traffic: Option<&'a Traffic>,
         only: Option<&'a str>,
     ) -> Result<Case<'a>, nic::ProfileError> {
-        Ok(Case { snapshot, traffic, only, profiles: nic::builtin()?, mixes: OnceCell::new() })
+        Ok(Case {
+            snapshot,
+            traffic,
+            only,
+            profiles: nic::builtin()?,
+            mixes: OnceCell::new(),
+            physical: OnceCell::new(),
+            interrupts: OnceCell::new(),
+            busiest: OnceCell::new(),
+        })
     }
 
     /// What was read.
@@ -104,7 +125,38 @@ impl<'a> Case<'a> {
 
     fn is_wanted(&self, interface: &Interface) -> bool {
         let Some(only) = self.only else { return true };
-        self.snapshot.physical(&interface.name) == self.snapshot.physical(only)
+        self.physical(&interface.name) == self.physical(only)
+    }
+
+    /// [`Snapshot::physical`], looked up once for each interface: machines with a thousand of them exist.
+    pub fn physical<'n>(&self, name: &'n str) -> &'n str
+    where
+        'a: 'n,
+    {
+        let all = self.physical.get_or_init(|| {
+            let names = self.snapshot.interfaces.iter().map(|interface| interface.name.as_str());
+            names.map(|name| (name, self.snapshot.physical(name))).collect()
+        });
+        all.get(name).copied().unwrap_or(name)
+    }
+
+    /// The interrupts of an interface, by its name.
+    fn interrupts_of(&self, interface: &str) -> &[&'a Interrupt] {
+        let all = self.interrupts.get_or_init(|| {
+            let mut all: BTreeMap<&str, Vec<&Interrupt>> = BTreeMap::new();
+            for interrupt in &self.snapshot.interrupts {
+                if let Some(name) = &interrupt.interface {
+                    all.entry(name).or_default().push(interrupt);
+                }
+            }
+            all
+        });
+        all.get(interface).map_or(&[], Vec::as_slice)
+    }
+
+    /// Most receive interrupts that a device counted, asked once.
+    pub(crate) fn busiest(&self, ask: impl FnOnce() -> Busiest) -> Busiest {
+        *self.busiest.get_or_init(ask)
     }
 
     /// Profiles that fit the device: one where its PCI id or model is known, all of its driver's otherwise, none
@@ -164,12 +216,12 @@ impl<'a> Case<'a> {
     /// Interrupts of the device that serve receive traffic, alone or with transmit; vectors for link changes,
     /// mailboxes and transmit alone are left out.
     pub fn receive_interrupts(&self, interface: &'a Interface) -> Vec<&'a Interrupt> {
-        let all: Vec<&Interrupt> = self.snapshot.interrupts_of(&interface.name).collect();
+        let all = self.interrupts_of(&interface.name);
         let receiving: Vec<&Interrupt> =
             all.iter().copied().filter(|interrupt| interrupt.receives == Some(true)).collect();
         // One vector without a queue in its name serves everything.
         if receiving.is_empty() {
-            all.into_iter().filter(|interrupt| interrupt.receives.is_none()).collect()
+            all.iter().copied().filter(|interrupt| interrupt.receives.is_none()).collect()
         } else {
             receiving
         }
@@ -214,7 +266,7 @@ impl<'a> Case<'a> {
     /// sample. `None` where nothing does; that is not to say that there is none.
     pub fn carries_pppoe(&self, interface: &Interface) -> Option<Carries> {
         let snapshot = self.snapshot;
-        let here = |name: &str| snapshot.physical(name) == interface.name;
+        let here = |name: &'a str| self.physical(name) == interface.name;
         let sessions = snapshot.sessions.iter().filter(|s| here(&s.interface)).map(|s| s.quote.clone());
         let stacked = snapshot.interfaces.iter().filter_map(|other| {
             let kind = other.kind.as_ref().filter(|kind| kind.value == Kind::Ppp)?;
@@ -238,7 +290,7 @@ impl<'a> Case<'a> {
                     matches!(parent.kind.as_ref().map(|kind| &kind.value), Some(Kind::Vlan { .. }))
                 })
             })
-            .filter(|inner| snapshot.physical(&inner.name) == interface.name)
+            .filter(|inner| self.physical(&inner.name) == interface.name)
             .filter_map(|inner| inner.kind.as_ref().map(|kind| kind.quote.clone()))
             .collect();
         let share =

@@ -17,7 +17,7 @@ pub(crate) fn sentences(
             "Limited at stage {}{}: {}",
             finding.stage,
             of(finding),
-            finding.explanation
+            first_sentence(&finding.explanation)
         )),
         (Verdict::Unknown, Some(finding)) if finding.certainty == Certainty::Possible => {
             sentences.push(format!(
@@ -58,5 +58,28 @@ fn of(finding: &Finding) -> String {
     match finding.interface.as_deref() {
         Some("") | None => String::new(),
         Some(name) => format!(" of {name}"),
+    }
+}
+
+/// Up to the first full stop that a blank and a capital follow.
+fn first_sentence(text: &str) -> &str {
+    let ends = text.match_indices(". ").map(|(at, _)| at);
+    let is_end = |at: &usize| text.get(at + 2..).is_some_and(|rest| rest.starts_with(char::is_uppercase));
+    let end = ends.into_iter().find(is_end).map_or(text.len(), |at| at + 1);
+    text.get(..end).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decimal_point_ends_no_sentence() {
+        assert_eq!(
+            first_sentence("Queue 0 took 99.9 % of it. The text says no more."),
+            "Queue 0 took 99.9 % of it."
+        );
+        assert_eq!(first_sentence("One sentence."), "One sentence.");
+        assert_eq!(first_sentence(""), "");
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::report::{Certainty, Finding, Outcome, Report, RuleRow, Severity, UnreadRow, Verdict};
 use crate::rule::{Judge, Judgement, Rule};
-use crate::{Case, RULES, conclusion, rows, stacked};
+use crate::{Case, RULES, conclusion, rows, rules, stacked};
+use host::System;
 
 /// Findings that decide whether a receive path is in order: where each of these rules has looked and found
 /// nothing, nothing of the usual limits.
@@ -21,7 +22,7 @@ pub fn diagnose(case: &Case<'_>) -> Report {
     let mut rules: Vec<RuleRow> = Vec::new();
     for rule in RULES {
         let judgements = judge(rule, case);
-        rules.push(outcome(rule, &judgements));
+        rules.push(outcome(rule, case, &judgements));
         for judgement in judgements {
             if let Judgement::Found(found) = judgement {
                 findings.extend(found);
@@ -31,14 +32,14 @@ pub fn diagnose(case: &Case<'_>) -> Report {
     debug_assert!(findings.iter().all(|finding| !finding.evidence.is_empty()), "a finding without evidence");
     findings.retain(|finding| !finding.evidence.is_empty());
     let verdict = verdict(&findings, &rules);
-    findings.extend(rules::insufficient(case, &rules));
     findings.sort_by_key(|finding| (finding.severity, finding.certainty == Certainty::Possible));
+    findings.extend(rules::insufficient(case, &rules));
     let snapshot = case.snapshot();
     Report {
         schema: Report::SCHEMA,
         verdict,
         conclusion: conclusion::sentences(case, verdict, &findings, &rules),
-        system: case.system().map(host::System::name),
+        system: case.system().map(System::name),
         cpus: snapshot.cpu_count(),
         seconds: snapshot.interval.map(|interval| interval.as_secs_f64()),
         interfaces: rows::interfaces(case),
@@ -55,8 +56,6 @@ pub fn diagnose(case: &Case<'_>) -> Report {
     }
 }
 
-use crate::rules;
-
 fn judge(rule: &Rule, case: &Case<'_>) -> Vec<Judgement> {
     match rule.judge {
         Judge::Device(judge) => case.devices().map(|device| judge(case, device)).collect(),
@@ -66,7 +65,7 @@ fn judge(rule: &Rule, case: &Case<'_>) -> Vec<Judgement> {
 }
 
 /// What a rule came to over all interfaces: found before insufficient before clear.
-fn outcome(rule: &Rule, judgements: &[Judgement]) -> RuleRow {
+fn outcome(rule: &Rule, case: &Case<'_>, judgements: &[Judgement]) -> RuleRow {
     let mut lacks: Vec<String> = Vec::new();
     let mut outcome = Outcome::DoesNotApply;
     for judgement in judgements {
@@ -93,8 +92,18 @@ fn outcome(rule: &Rule, judgements: &[Judgement]) -> RuleRow {
     // No device at all: a rule about devices has nothing to judge.
     if judgements.is_empty() && matches!(rule.judge, Judge::Device(_)) {
         outcome = Outcome::InsufficientData;
+        lacks.push(counters_of_devices(case.system()).to_owned());
     }
     RuleRow { id: rule.id, outcome, lacks }
+}
+
+/// What shows the receive queues of devices where the text names none.
+fn counters_of_devices(system: Option<System>) -> &'static str {
+    match system {
+        Some(System::FreeBsd) => "sysctl dev.igb (or the driver's name), vmstat -i",
+        Some(System::NetBsd) => "vmstat -i, netstat -i -b",
+        Some(System::Linux) | None => "ethtool -S IFACE, cat /proc/interrupts",
+    }
 }
 
 fn verdict(findings: &[Finding], rules: &[RuleRow]) -> Verdict {

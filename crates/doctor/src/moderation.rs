@@ -1,6 +1,7 @@
 //! Interrupt moderation as drivers spell it: what a number means, and how many frames wait for an interrupt.
 
 use crate::Case;
+use crate::rule::Judgement;
 use host::{Interface, Quote};
 use nic::Profile;
 
@@ -48,6 +49,20 @@ fn range_start(set: &str) -> Option<u64> {
 pub(crate) fn frames_in(microseconds: u64, mbps: u32, size: u64) -> u64 {
     // Mbit/s times microseconds is bits.
     u64::from(mbps).saturating_mul(microseconds) / ((size + GAP) * 8)
+}
+
+/// What a rule about moderation says where `ethtool -c` shows nothing: a driver that has no moderation answers that
+/// it is not supported.
+pub(crate) fn unread(case: &Case<'_>, interface: &Interface) -> Judgement {
+    let command = format!("ethtool -c {}", interface.name);
+    let is_refused = |why: &str| {
+        let why = why.to_ascii_lowercase();
+        why.contains("not supported") || why.contains("unsupported")
+    };
+    match case.snapshot().unread.iter().any(|unread| unread.what == command && is_refused(&unread.why)) {
+        true => Judgement::DoesNotApply,
+        false => Judgement::lacks(command),
+    }
 }
 
 /// Buffers that bring an interrupt, by level (NetBSD, sys/dev/pci/if_bge.c, bge_rx_threshes).

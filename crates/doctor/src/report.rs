@@ -175,6 +175,8 @@ pub struct VectorRow {
     pub total: u64,
     /// Interrupts a second between the samples.
     pub per_second: Option<f64>,
+    /// Whether the counts are since start, not between two samples.
+    pub since_start: bool,
     /// CPUs that the affinity allows, where known.
     pub affinity: Option<Vec<u32>>,
 }

@@ -2,7 +2,7 @@
 
 use crate::Case;
 use crate::report::{CpuRow, InterfaceRow, QueueRow, VectorRow};
-use host::{Basis, Counter, Interface, Shares};
+use host::{Basis, Counter, Delta, Interface, Interrupt, Shares};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Judged devices and what stands on them.
@@ -46,63 +46,84 @@ fn interface_row(case: &Case<'_>, interface: &Interface) -> InterfaceRow {
     }
 }
 
-/// Vectors of network interfaces.
+/// Vectors of network interfaces. Those of one interface are compared on one basis.
 pub(crate) fn vectors(case: &Case<'_>) -> Vec<VectorRow> {
-    let snapshot = case.snapshot();
-    let wanted: BTreeSet<&str> = case.devices().map(|device| device.name.as_str()).collect();
-    snapshot
-        .interrupts
-        .iter()
-        .filter_map(|interrupt| {
-            let interface = interrupt.interface.as_ref().filter(|name| wanted.contains(name.as_str()))?;
-            let shares = Shares::of(interrupt.counts.values(), snapshot.interval)?;
-            let per_cpu: BTreeMap<u32, u64> = interrupt
-                .counts
-                .keys()
-                .zip(&shares.counts)
-                .filter_map(|(cpu, &count)| Some(((*cpu)?, count)))
-                .collect();
-            Some(VectorRow {
-                interface: interface.clone(),
-                vector: interrupt.vector.clone(),
-                action: interrupt.action.clone(),
-                queue: interrupt.queue,
-                per_cpu,
-                total: shares.total(),
-                per_second: shares.per_second(shares.total()),
-                affinity: interrupt.affinity.as_ref().map(|cpus| cpus.get().clone()),
-            })
-        })
-        .collect()
+    case.devices().flat_map(|device| vectors_of(case, device)).collect()
 }
 
-/// What each CPU did.
+fn vectors_of(case: &Case<'_>, device: &Interface) -> Vec<VectorRow> {
+    let interrupts: Vec<&Interrupt> = case.snapshot().interrupts_of(&device.name).collect();
+    let counters = interrupts.iter().flat_map(|interrupt| interrupt.counts.values());
+    let Some(shares) = Shares::of(counters, case.snapshot().interval) else { return Vec::new() };
+    let mut counts = shares.counts.iter().copied();
+    let rows = interrupts.iter().map(|interrupt| {
+        let counted: Vec<(Option<u32>, u64)> =
+            interrupt.counts.keys().copied().zip(counts.by_ref().take(interrupt.counts.len())).collect();
+        let total = counted.iter().map(|(_, count)| count).sum();
+        VectorRow {
+            interface: device.name.clone(),
+            vector: interrupt.vector.clone(),
+            action: interrupt.action.clone(),
+            queue: interrupt.queue,
+            per_cpu: counted.into_iter().filter_map(|(cpu, count)| Some((cpu?, count))).collect(),
+            total,
+            per_second: shares.per_second(total),
+            since_start: shares.basis == Basis::SinceStart,
+            affinity: interrupt.affinity.as_ref().map(|cpus| cpus.get().clone()),
+        }
+    });
+    rows.collect()
+}
+
+/// What each CPU did. Each column is compared on one basis.
 pub(crate) fn per_cpu(case: &Case<'_>) -> Vec<CpuRow> {
     let snapshot = case.snapshot();
     let net_rx = snapshot.softirqs.get("NET_RX");
+    let softnet = &snapshot.softnet;
+    let net_rx_counted = column(case, net_rx.into_iter().flatten().map(|(&cpu, counter)| (cpu, counter)));
+    let processed = column(case, softnet.iter().map(|(&cpu, softnet)| (cpu, &softnet.processed)));
+    let dropped = column(case, softnet.iter().map(|(&cpu, softnet)| (cpu, &softnet.dropped)));
+    let squeezed = column(case, softnet.iter().map(|(&cpu, softnet)| (cpu, &softnet.time_squeeze)));
     let cpus: BTreeSet<u32> = net_rx
         .into_iter()
         .flat_map(BTreeMap::keys)
-        .chain(snapshot.softnet.keys())
+        .chain(softnet.keys())
         .chain(snapshot.cpus.load.keys())
         .copied()
         .collect();
-    let counted = |counter: &Counter| {
-        Shares::of([counter], snapshot.interval).and_then(|shares| shares.counts.first().copied())
-    };
     cpus.into_iter()
         .map(|cpu| {
-            let softnet = snapshot.softnet.get(&cpu);
             let load = snapshot.cpus.load.get(&cpu).map(|load| load.value);
             CpuRow {
                 cpu,
-                net_rx: net_rx.and_then(|net_rx| net_rx.get(&cpu)).and_then(counted),
-                processed: softnet.and_then(|softnet| counted(&softnet.processed)),
-                dropped: softnet.and_then(|softnet| counted(&softnet.dropped)),
-                time_squeeze: softnet.and_then(|softnet| counted(&softnet.time_squeeze)),
+                net_rx: net_rx_counted.get(&cpu).copied(),
+                processed: processed.get(&cpu).copied(),
+                dropped: dropped.get(&cpu).copied(),
+                time_squeeze: squeezed.get(&cpu).copied(),
                 busy: load.map(|load| 100.0 - load.idle),
                 softirq: load.and_then(|load| load.softirq),
             }
         })
         .collect()
+}
+
+/// What the counters of a column counted: between the samples where there are two, else since start.
+fn column<'c>(case: &Case<'_>, counters: impl Iterator<Item = (u32, &'c Counter)>) -> BTreeMap<u32, u64> {
+    let counters: Vec<(u32, &Counter)> = counters.collect();
+    let deltas: Option<BTreeMap<u32, u64>> = counters
+        .iter()
+        .map(|&(cpu, counter)| match counter.delta() {
+            Delta::Counted(counted) | Delta::Wrapped(counted) => Some((cpu, counted)),
+            Delta::Reset | Delta::OneSample => None,
+        })
+        .collect();
+    match deltas.filter(|_| case.snapshot().interval.is_some()) {
+        Some(deltas) => deltas,
+        None => {
+            let shares = Shares::of(counters.iter().map(|(_, counter)| *counter), case.snapshot().interval);
+            shares.map_or_else(BTreeMap::new, |shares| {
+                counters.iter().map(|(cpu, _)| *cpu).zip(shares.counts).collect()
+            })
+        }
+    }
 }

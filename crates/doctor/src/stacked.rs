@@ -20,6 +20,7 @@ use crate::Case;
 use host::{Interface, Kind, Quote, System};
 use nic::{Key, Profile, schema};
 use serde::Serialize;
+use std::collections::HashSet;
 
 /// Ethernet header: two addresses and the EtherType.
 pub(crate) const ETHERNET: u32 = 14;
@@ -223,9 +224,10 @@ impl<'a> Stack<'a> {
         }
         let snapshot = case.snapshot();
         let mut below: Vec<(&str, Option<&Interface>)> = Vec::new();
+        let carrier = if is_ppp(top) { session_carrier(case) } else { None };
         let mut at = top;
         while below.len() < DEEPEST {
-            let Some(name) = parent(case, at) else { break };
+            let Some(name) = parent(at, carrier) else { break };
             if name == top.name || below.iter().any(|(known, _)| *known == name) {
                 break;
             }
@@ -242,11 +244,27 @@ impl<'a> Stack<'a> {
 
     /// Every stack over a device.
     pub fn over(case: &Case<'a>, device: &Interface) -> Vec<Stack<'a>> {
-        let all = case.snapshot().interfaces.iter().filter_map(|top| Stack::of(case, top));
-        all.filter(|stack| {
-            stack.is_complete && stack.below.last().is_some_and(|(name, _)| *name == device.name)
-        })
-        .collect()
+        let interfaces = &case.snapshot().interfaces;
+        let carrier = session_carrier(case);
+        let mut names: HashSet<&str> = HashSet::from([device.name.as_str()]);
+        // Upwards from the device: a walk down from each of a thousand interfaces would be done for every device.
+        loop {
+            let before = names.len();
+            let above =
+                interfaces.iter().filter(|top| parent(top, carrier).is_some_and(|name| names.contains(name)));
+            let above: Vec<&str> = above.map(|top| top.name.as_str()).collect();
+            names.extend(above);
+            if names.len() == before {
+                break;
+            }
+        }
+        let tops =
+            interfaces.iter().filter(|top| top.name != device.name && names.contains(top.name.as_str()));
+        tops.filter_map(|top| Stack::of(case, top))
+            .filter(|stack| {
+                stack.is_complete && stack.below.last().is_some_and(|(name, _)| *name == device.name)
+            })
+            .collect()
     }
 
     /// The interface at the bottom, where the way down is known to its end.
@@ -332,6 +350,18 @@ impl<'a> Stack<'a> {
     }
 }
 
+/// Interfaces that a finding about many names, and gives commands for; the others are counted.
+pub(crate) const NAMED: usize = 8;
+
+/// `eth0.7, eth0.8 and 40 more`.
+pub(crate) fn named(names: &[&str]) -> String {
+    let first = names.get(..NAMED).unwrap_or(names).join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 /// Whether it is a VLAN device.
 pub(crate) fn is_vlan(interface: &Interface) -> bool {
     matches!(interface.kind.as_ref().map(|kind| &kind.value), Some(Kind::Vlan { .. }))
@@ -342,19 +372,19 @@ pub(crate) fn is_ppp(interface: &Interface) -> bool {
     matches!(interface.kind.as_ref().map(|kind| &kind.value), Some(Kind::Ppp))
 }
 
-/// The interface below: what the text says, or, of a PPP interface, the one on which all of the kernel's PPPoE
-/// sessions are, if there are as many as PPP interfaces without a parent.
-fn parent<'a>(case: &Case<'a>, interface: &'a Interface) -> Option<&'a str> {
-    if let Some(parent) = &interface.parent {
-        return Some(&parent.value);
-    }
-    if !is_ppp(interface) {
-        return None;
-    }
+/// The interface below: what the text says, or, of a PPP interface, the one that carries all PPPoE sessions.
+fn parent<'a>(interface: &'a Interface, carrier: Option<&'a str>) -> Option<&'a str> {
+    let said = interface.parent.as_ref().map(|parent| parent.value.as_str());
+    said.or_else(|| carrier.filter(|_| is_ppp(interface)))
+}
+
+/// The interface on which all of the kernel's PPPoE sessions are, if there are as many as PPP interfaces without a
+/// parent: then each of these is over it.
+fn session_carrier<'a>(case: &Case<'a>) -> Option<&'a str> {
     let snapshot = case.snapshot();
     let sessions = &snapshot.sessions;
-    let orphans = snapshot.interfaces.iter().filter(|other| is_ppp(other) && other.parent.is_none()).count();
     let first = sessions.first()?;
+    let orphans = snapshot.interfaces.iter().filter(|other| is_ppp(other) && other.parent.is_none()).count();
     let is_one = sessions.iter().all(|session| session.interface == first.interface);
     (is_one && orphans == sessions.len()).then_some(&first.interface)
 }

@@ -5,7 +5,8 @@ use crate::output::Output;
 use anstyle::{AnsiColor, Style};
 use doctor::Report;
 use doctor::report::{
-    Certainty, CpuRow, Finding, InterfaceRow, Outcome, QueueRow, Severity, VectorRow, Verdict,
+    Certainty, CpuRow, Evidence, Finding, InterfaceRow, Outcome, QueueRow, Remedy, Severity, VectorRow,
+    Verdict,
 };
 use explain::grouped;
 use std::collections::BTreeSet;
@@ -72,14 +73,15 @@ fn print_finding(out: &mut Output, finding: &Finding) -> io::Result<()> {
     writeln!(out, "\n{word}  {id}  stage {}{interface}{possible}", finding.stage)?;
     paragraph(out, "  ", &finding.explanation)?;
     for evidence in finding.evidence.iter().take(EVIDENCE) {
-        let line = format!("{}: {}", evidence.from, evidence.text);
-        let line = out.styled(QUIET, cut(&printable(&line), out.width().saturating_sub(4)));
+        let line = out.styled(QUIET, evidence_line(evidence, out.width().saturating_sub(4)));
         writeln!(out, "  | {line}")?;
     }
     if finding.evidence.len() > EVIDENCE {
         writeln!(out, "  | … and {} more lines (--json has them)", finding.evidence.len() - EVIDENCE)?;
     }
-    for remedy in &finding.remedies {
+    // Of a remark, commands are enough: nothing has to be done about it.
+    let shown = |remedy: &&Remedy| finding.severity != Severity::Info || !remedy.commands.is_empty();
+    for remedy in finding.remedies.iter().filter(shown) {
         paragraph(out, "  ", &format!("{}: {}", system(remedy.os), remedy.what))?;
         for command in &remedy.commands {
             let command = out.styled(BOLD, printable(command));
@@ -88,6 +90,15 @@ fn print_finding(out: &mut Output, finding: &Finding) -> io::Result<()> {
         paragraph(out, "    ", &remedy.expected)?;
     }
     Ok(())
+}
+
+/// What was read, with the blanks of columns closed up, and where, as far as there is room.
+fn evidence_line(evidence: &Evidence, width: usize) -> String {
+    let words: Vec<&str> = evidence.text.split_whitespace().collect();
+    let text = printable(&words.join(" "));
+    let from = printable(&evidence.from);
+    let room = width.saturating_sub(text.chars().count() + 3);
+    if room < 16 { cut(&text, width) } else { format!("{text}   {}", cut(&from, room)) }
 }
 
 fn system(os: &str) -> &str {
@@ -131,7 +142,7 @@ fn print_interface(out: &mut Output, report: &Report, interface: &InterfaceRow) 
     if !interface.queues.is_empty() {
         queues(out, &interface.queues, when)?;
     }
-    matrix(out, report, &vectors)
+    matrix(out, &vectors)
 }
 
 fn brackets(words: &[String]) -> String {
@@ -169,7 +180,7 @@ fn more(out: &mut Output, rows: usize) -> io::Result<()> {
 }
 
 /// Vectors × CPUs: the interrupts that each CPU took for each vector.
-fn matrix(out: &mut Output, report: &Report, vectors: &[&VectorRow]) -> io::Result<()> {
+fn matrix(out: &mut Output, vectors: &[&VectorRow]) -> io::Result<()> {
     if vectors.is_empty() {
         return Ok(());
     }
@@ -189,7 +200,8 @@ fn matrix(out: &mut Output, report: &Report, vectors: &[&VectorRow]) -> io::Resu
     if busy.is_empty() {
         line += &format!("{:>16}", "all CPUs");
     }
-    line += &format!("{:>13}", if report.seconds.is_some() { "rate" } else { "" });
+    let since_start = vectors.iter().any(|vector| vector.since_start);
+    line += if since_start { "   since start" } else { "         rate" };
     let line = out.styled(QUIET, line.trim_end());
     writeln!(out, "{line}")?;
     for vector in vectors.iter().take(ROWS) {

@@ -47,9 +47,8 @@ fn judge(case: &Case<'_>) -> Judgement {
         None => Judgement::lacks("uname -r"),
         Some(release) if release >= MENDED => Judgement::Clear,
         Some(_) => {
-            let risky = double.iter().filter_map(|stack| old(case, stack, &kernel.value, &kernel.quote));
-            let found: Vec<Finding> = risky.collect();
-            if found.is_empty() { Judgement::Clear } else { Judgement::Found(found) }
+            let risky: Vec<Stack<'_>> = double.into_iter().filter(|stack| is_at_risk(case, stack)).collect();
+            old(case, &risky, &kernel.value, &kernel.quote).map_or(Judgement::Clear, Judgement::from)
         }
     }
 }
@@ -68,7 +67,7 @@ fn logged(case: &Case<'_>, line: &LogLine) -> Finding {
     };
     let inner: Vec<Stack<'_>> =
         case.stacked().filter_map(|top| double_tagged(case, top)).filter(is_below).collect();
-    let quotes: Vec<Quote> = inner.iter().flat_map(Stack::quotes).collect();
+    let quotes: Vec<Quote> = inner.iter().take(crate::stacked::NAMED).flat_map(Stack::quotes).collect();
     let times = if line.times > 1 { format!("{} times ", line.times) } else { String::new() };
     let mut explanation = format!(
         "The kernel logged {times}that it could not place a checksum: the frame went out with a wrong one, and its receiver \
@@ -87,34 +86,43 @@ fn logged(case: &Case<'_>, line: &LogLine) -> Finding {
     finding.with(remedy(case, &inner))
 }
 
-/// An old kernel and a device with per-protocol checksums.
-fn old(case: &Case<'_>, stack: &Stack<'_>, kernel: &str, quote: &Quote) -> Option<Finding> {
+/// Not where checksums are computed in software already, or the device is told where the checksum goes.
+fn is_at_risk(case: &Case<'_>, stack: &Stack<'_>) -> bool {
     let feature =
         |interface: &Interface, name: &str| case.feature(interface, name).map(|(feature, _)| feature.on);
-    // Checksums in software already, or a device that is told where the checksum goes.
-    if feature(stack.top, "tx-checksumming") == Some(false)
-        || stack.device().and_then(|device| feature(device, "tx-checksum-ip-generic")) == Some(true)
-    {
-        return None;
-    }
+    feature(stack.top, "tx-checksumming") != Some(false)
+        && stack.device().and_then(|device| feature(device, "tx-checksum-ip-generic")) != Some(true)
+}
+
+/// An old kernel and a device with per-protocol checksums.
+fn old(case: &Case<'_>, stacks: &[Stack<'_>], kernel: &str, quote: &Quote) -> Option<Finding> {
+    let stack = stacks.first()?;
+    let others = match stacks.len() {
+        1 => String::new(),
+        all => format!(", as do {} others", all - 1),
+    };
     let explanation = format!(
-        "{} sends frames with two tags, and Linux {kernel} is older than 3.19, which looks behind any number of tags: \
-         drivers with per-protocol checksums send them with a wrong one. The kernel log would show `partial checksum but \
-         proto=`. A distribution's kernel may carry the correction.",
+        "{} sends frames with two tags{others}, and Linux {kernel} is older than 3.19, which looks behind any number of \
+         tags: drivers with per-protocol checksums send them with a wrong one. The kernel log would show `partial checksum \
+         but proto=`. A distribution's kernel may carry the correction.",
         stack.way()
     );
     let quotes = stack.quotes();
     let finding =
         RULE.finding(Some(&stack.top.name), Severity::Warning, [quote], explanation).and(&quotes).possible();
-    Some(finding.with(remedy(case, std::slice::from_ref(stack))))
+    Some(finding.with(remedy(case, stacks)))
 }
 
 fn remedy(case: &Case<'_>, inner: &[Stack<'_>]) -> Remedy {
     let can_set = |stack: &&Stack<'_>| {
         case.feature(stack.top, "tx-checksumming").is_none_or(|(feature, _)| feature.on && !feature.fixed)
     };
-    let commands: Vec<String> =
-        inner.iter().filter(can_set).map(|stack| format!("ethtool -K {} tx off", stack.top.name)).collect();
+    let commands: Vec<String> = inner
+        .iter()
+        .filter(can_set)
+        .take(crate::stacked::NAMED)
+        .map(|stack| format!("ethtool -K {} tx off", stack.top.name))
+        .collect();
     Remedy {
         os: "linux",
         what: if commands.is_empty() {

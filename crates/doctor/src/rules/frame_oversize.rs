@@ -30,6 +30,9 @@ pub(super) static RULE: Rule = Rule {
     judge: Judge::Device(judge),
 };
 
+/// Stacked interfaces that are named with their arithmetic; a concentrator has thousands.
+const NAMED: usize = 3;
+
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     let stacks = Stack::over(case, interface);
     let counters = &interface.totals.too_long;
@@ -39,7 +42,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     let fits: Vec<Option<bool>> = stacks.iter().map(|stack| fits(case, stack)).collect();
     let long: Vec<&Stack<'_>> =
         stacks.iter().zip(&fits).filter(|(_, fits)| **fits == Some(false)).map(|(stack, _)| stack).collect();
-    let mut found: Vec<Finding> = stacks.iter().filter_map(too_small_below).collect();
+    let mut found: Vec<Finding> = too_small_below(&stacks).into_iter().collect();
     match (loss::gravest(&losses), long.is_empty()) {
         (Some(gravest), _) => found.push(dropped(case, interface, gravest, &losses, &long)),
         (None, false) => found.push(by_arithmetic(case, interface, &long)),
@@ -90,9 +93,9 @@ fn dropped(
             " Which they are the text does not tell: full frames with one tag more than expected, PPPoE with packets of \
              1500 bytes, or jumbo frames of others on the wire.",
         ),
-        stacks => stacks.iter().for_each(|stack| explanation.push_str(&format!(" {}", arithmetic(case, stack)))),
+        stacks => stacks.iter().take(NAMED).for_each(|stack| explanation.push_str(&format!(" {}", arithmetic(case, stack)))),
     }
-    let quotes: Vec<Quote> = long.iter().flat_map(|stack| stack.quotes()).collect();
+    let quotes: Vec<Quote> = long.iter().take(NAMED).flat_map(|stack| stack.quotes()).collect();
     let finding = RULE
         .finding(Some(&interface.name), severity, [&gravest.quote], explanation)
         .and(losses.iter().map(|loss| &loss.quote))
@@ -109,11 +112,11 @@ fn by_arithmetic(case: &Case<'_>, interface: &Interface, long: &[&Stack<'_>]) ->
     let counters = &interface.totals.too_long;
     let received = loss::received(interface).map_or(0, Counter::value);
     let none_came = !counters.is_empty() && received >= ENOUGH_SINCE_START;
-    let mut explanation: Vec<String> = long.iter().map(|stack| arithmetic(case, stack)).collect();
+    let mut explanation: Vec<String> = long.iter().take(NAMED).map(|stack| arithmetic(case, stack)).collect();
     if none_came {
         explanation.push(format!("None such came among {received} frames so far."));
     }
-    let quotes: Vec<Quote> = long.iter().flat_map(|stack| stack.quotes()).collect();
+    let quotes: Vec<Quote> = long.iter().take(NAMED).flat_map(|stack| stack.quotes()).collect();
     let severity = if none_came { Severity::Info } else { Severity::Warning };
     let finding = RULE
         .finding(Some(&interface.name), severity, &quotes, explanation.join(" "))
@@ -186,14 +189,23 @@ fn raised(case: &Case<'_>, finding: Finding, interface: &Interface, stack: &Stac
 }
 
 /// PPP packets that the interface below does not carry: an MTU set by hand, since pppd would not.
-fn too_small_below(stack: &Stack<'_>) -> Option<Finding> {
-    let packet = stack.packet()?;
-    let (name, below) = stack.below.iter().find_map(|(name, interface)| {
-        let mtu = (*interface)?.mtu.as_ref()?;
-        (*mtu.get() < packet).then_some((*name, mtu))
-    })?;
+fn too_small_below(stacks: &[Stack<'_>]) -> Option<Finding> {
+    let mut large = stacks.iter().filter_map(|stack| {
+        let packet = stack.packet()?;
+        let (name, below) = stack.below.iter().find_map(|(name, interface)| {
+            let mtu = (*interface)?.mtu.as_ref()?;
+            (*mtu.get() < packet).then_some((*name, mtu))
+        })?;
+        Some((stack, packet, name, below))
+    });
+    let (stack, packet, name, below) = large.next()?;
+    let others: Vec<&str> = large.map(|(stack, ..)| stack.top.name.as_str()).collect();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!(" It is alike with {}.", stacked::named(&others)),
+    };
     let explanation = format!(
-        "A full packet of {} takes {packet} bytes below it, and {name} carries {}: what is longer is lost or refused there.",
+        "A full packet of {} takes {packet} bytes below it, and {name} carries {}: what is longer is lost or refused there.{others}",
         stack.top.name,
         below.get()
     );

@@ -46,12 +46,13 @@ pub(crate) fn insufficient(case: &Case<'_>, rules: &[RuleRow]) -> Option<Finding
         explanation.push_str(&if more > 0 { format!(" and {more} more.") } else { ".".to_owned() });
     }
     let read = case.snapshot().read.values().map(Evidence::from);
-    let unread = case
+    let refused = case
         .snapshot()
         .unread
         .iter()
+        .filter(|unread| commands.iter().any(|command| command.contains(&unread.what)))
         .map(|unread| Evidence { from: unread.what.clone(), text: format!("not read: {}", unread.why) });
-    let evidence: Vec<Evidence> = unread.chain(read).collect();
+    let evidence: Vec<Evidence> = refused.chain(read).collect();
     (!evidence.is_empty())
         .then(|| Finding { evidence, ..RULE.finding(None, Severity::Info, [], explanation) })
 }

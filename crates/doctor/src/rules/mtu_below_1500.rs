@@ -4,7 +4,8 @@ use crate::Case;
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::stacked::{self, FullPppoe, Stack};
-use host::{Interface, System};
+use host::System;
+use std::collections::BTreeMap;
 
 /// The rule.
 pub(super) static RULE: Rule = Rule {
@@ -25,39 +26,71 @@ pub(super) static RULE: Rule = Rule {
                 also lets untagged frames of 1522 bytes in, and makes IP on the device itself send packets of 1508, unless \
                 its routes say `mtu 1500`.",
     },
-    judge: Judge::Stacked(judge),
+    judge: Judge::Machine(judge),
 };
 
 /// What PPPoE leaves of 1500 bytes (RFC 2516 section 7).
 const USUAL: u32 = 1492;
 
-fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let Some(stack) = Stack::of(case, interface) else { return Judgement::DoesNotApply };
-    let Some(mtu) = stacked::mtu(interface) else {
-        return Judgement::lacks(match case.system() {
-            Some(System::FreeBsd | System::NetBsd) => format!("ifconfig {}", interface.name),
-            Some(System::Linux) | None => format!("ip -d link show dev {}", interface.name),
-        });
-    };
-    if mtu >= stacked::USUAL_MTU {
-        return Judgement::Clear;
+/// Interfaces that differ in nothing but their name: what is below, and the MTU. An access concentrator has
+/// thousands.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Alike<'a> {
+    below: Option<&'a str>,
+    is_ppp: bool,
+    mtu: u32,
+}
+
+fn judge(case: &Case<'_>) -> Judgement {
+    let stacks: Vec<Stack<'_>> = case.stacked().filter_map(|top| Stack::of(case, top)).collect();
+    let mut groups: BTreeMap<Alike<'_>, Vec<&Stack<'_>>> = BTreeMap::new();
+    let mut lacking: Vec<String> = Vec::new();
+    for stack in &stacks {
+        match stacked::mtu(stack.top) {
+            Some(mtu) if mtu < stacked::USUAL_MTU => {
+                let below = stack.below.first().map(|(name, _)| *name);
+                groups
+                    .entry(Alike { below, is_ppp: stacked::is_ppp(stack.top), mtu })
+                    .or_default()
+                    .push(stack);
+            }
+            Some(_) => {}
+            None => lacking.push(match case.system() {
+                Some(System::FreeBsd | System::NetBsd) => format!("ifconfig {}", stack.top.name),
+                Some(System::Linux) | None => format!("ip -d link show dev {}", stack.top.name),
+            }),
+        }
     }
+    let found: Vec<Finding> =
+        groups.iter().filter_map(|(alike, stacks)| below_1500(case, alike.mtu, stacks)).collect();
+    match (stacks.is_empty(), found.is_empty(), lacking.is_empty()) {
+        (true, _, _) => Judgement::DoesNotApply,
+        (_, false, _) => Judgement::Found(found),
+        (_, _, false) => Judgement::Lacks(lacking),
+        _ => Judgement::Clear,
+    }
+}
+
+fn below_1500(case: &Case<'_>, mtu: u32, stacks: &[&Stack<'_>]) -> Option<Finding> {
+    let stack = *stacks.first()?;
+    let interface = stack.top;
+    let others: Vec<&str> = stacks.iter().skip(1).map(|stack| stack.top.name.as_str()).collect();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!(" The same holds for {}.", stacked::named(&others)),
+    };
     let quotes = stack.quotes();
-    let finding = |text: String| RULE.finding(Some(&interface.name), Severity::Info, &quotes, text);
+    let finding = |text: String| RULE.finding(Some(&interface.name), Severity::Info, &quotes, text + &others);
     if !stacked::is_ppp(interface) {
-        return finding(format!(
+        return Some(finding(format!(
             "{} has an MTU of {mtu}. That shortens what is sent; what the other side sends stays as long as its own MTU \
              makes it.",
             interface.name
-        ))
-        .into();
+        )));
     }
-    let full = stacked::full_pppoe(case, &stack);
-    let finding = finding(explanation(&stack, mtu, &full));
-    if full.works == Some(false) {
-        return finding.into();
-    }
-    remedies(case, &stack, &full, finding).into()
+    let full = stacked::full_pppoe(case, stack);
+    let finding = finding(explanation(stack, mtu, &full));
+    Some(if full.works == Some(false) { finding } else { remedies(case, stack, &full, finding) })
 }
 
 fn explanation(stack: &Stack<'_>, mtu: u32, full: &FullPppoe) -> String {

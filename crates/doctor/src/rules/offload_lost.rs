@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
         costs: "None where the driver can do it. With kernels before 3.19 and two tags checksums may go wrong \
                 (`checksum-double-tag`).",
     },
-    judge: Judge::Stacked(judge),
+    judge: Judge::Machine(judge),
 };
 
 struct Lost<'a> {
@@ -33,27 +33,73 @@ struct Lost<'a> {
     device_can: Option<bool>,
 }
 
-fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    if matches!(case.system(), Some(System::FreeBsd | System::NetBsd)) || !stacked::is_vlan(interface) {
+/// A VLAN device without what it might have.
+struct Lacking<'a> {
+    stack: Stack<'a>,
+    lost: Vec<Lost<'a>>,
+}
+
+impl Lacking<'_> {
+    /// Whether the same can be said of both: thousands of subscribers' VLANs are one finding.
+    fn is_like(&self, other: &Lacking<'_>) -> bool {
+        let kinds = |lacking: &Lacking<'_>| -> Vec<(&str, bool, Option<bool>)> {
+            lacking.lost.iter().map(|lost| (lost.offload.feature, lost.here.fixed, lost.device_can)).collect()
+        };
+        self.stack.below.last().map(|(name, _)| *name) == other.stack.below.last().map(|(name, _)| *name)
+            && self.stack.tags() == other.stack.tags()
+            && kinds(self) == kinds(other)
+    }
+}
+
+fn judge(case: &Case<'_>) -> Judgement {
+    if matches!(case.system(), Some(System::FreeBsd | System::NetBsd)) {
         return Judgement::DoesNotApply;
     }
-    let Some(stack) = Stack::of(case, interface) else { return Judgement::DoesNotApply };
+    let mut groups: Vec<Vec<Lacking<'_>>> = Vec::new();
+    let mut missing: Vec<String> = Vec::new();
+    let mut any = false;
+    for stack in case.stacked().filter(|top| stacked::is_vlan(top)).filter_map(|top| Stack::of(case, top)) {
+        any = true;
+        match compared(case, &stack) {
+            Err(command) => missing.push(command),
+            Ok(lost) if lost.is_empty() => {}
+            Ok(lost) => {
+                let lacking = Lacking { stack, lost };
+                match groups
+                    .iter_mut()
+                    .find(|group| group.first().is_some_and(|first| first.is_like(&lacking)))
+                {
+                    Some(group) => group.push(lacking),
+                    None => groups.push(vec![lacking]),
+                }
+            }
+        }
+    }
+    let found: Vec<Finding> = groups.iter().filter_map(|group| found(group)).collect();
+    match (any, found.is_empty(), missing.is_empty()) {
+        (false, _, _) => Judgement::DoesNotApply,
+        (_, false, _) => Judgement::Found(found),
+        (_, _, false) => Judgement::Lacks(missing),
+        _ => Judgement::Clear,
+    }
+}
+
+/// What it lost; the command whose output is missing, where that is not known.
+fn compared<'a>(case: &Case<'a>, stack: &Stack<'a>) -> Result<Vec<Lost<'a>>, String> {
     let known = |interface: &Interface| !interface.features.is_empty();
-    if !known(interface) {
-        return Judgement::lacks(format!("ethtool -k {}", interface.name));
+    if !known(stack.top) {
+        return Err(format!("ethtool -k {}", stack.top.name));
     }
-    let Some((parent, _)) = stack.below.first() else { return Judgement::lacks("ip -d link") };
+    let Some((parent, _)) = stack.below.first() else { return Err("ip -d link".to_owned()) };
     if !stack.below.iter().any(|(_, interface)| interface.is_some_and(known)) {
-        return Judgement::lacks(format!("ethtool -k {parent}"));
+        return Err(format!("ethtool -k {parent}"));
     }
-    let lost: Vec<Lost<'_>> = OFFLOADS
-        .iter()
-        .filter(|offload| !offload.is_below)
-        .filter_map(|offload| lost(case, &stack, offload))
-        // What the device cannot do for such frames is not lost.
+    let all = OFFLOADS.iter().filter(|offload| !offload.is_below);
+    // What the device cannot do for such frames is not lost.
+    Ok(all
+        .filter_map(|offload| lost(case, stack, offload))
         .filter(|lost| lost.device_can != Some(false))
-        .collect();
-    if lost.is_empty() { Judgement::Clear } else { found(&stack, &lost).into() }
+        .collect())
 }
 
 fn lost<'a>(case: &Case<'a>, stack: &Stack<'a>, offload: &'static Offload) -> Option<Lost<'a>> {
@@ -67,8 +113,14 @@ fn lost<'a>(case: &Case<'a>, stack: &Stack<'a>, offload: &'static Offload) -> Op
     })
 }
 
-fn found(stack: &Stack<'_>, lost: &[Lost<'_>]) -> Finding {
+fn found(group: &[Lacking<'_>]) -> Option<Finding> {
+    let Lacking { stack, lost } = group.first()?;
     let name = &stack.top.name;
+    let others: Vec<&str> = group.iter().skip(1).map(|lacking| lacking.stack.top.name.as_str()).collect();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!(" The same holds for {}.", stacked::named(&others)),
+    };
     let can: Vec<&str> =
         lost.iter().filter(|lost| lost.device_can == Some(true)).map(|lost| lost.offload.feature).collect();
     let all: Vec<&str> = lost.iter().map(|lost| lost.offload.feature).collect();
@@ -91,14 +143,16 @@ fn found(stack: &Stack<'_>, lost: &[Lost<'_>]) -> Finding {
     };
     let severity = if can.is_empty() { Severity::Info } else { Severity::Warning };
     let quotes = lost.iter().flat_map(|lost| lost.quotes);
-    let finding = RULE.finding(Some(name), severity, quotes, explanation);
+    let finding = RULE.finding(Some(name), severity, quotes, explanation + &others);
     if can.is_empty() {
-        return finding;
+        return Some(finding);
     }
-    let commands: Vec<String> = lost
+    let commands: Vec<String> = group
         .iter()
-        .filter(|lost| !lost.here.fixed)
-        .map(|lost| format!("ethtool -K {name} {} on", lost.offload.set))
+        .take(stacked::NAMED)
+        .flat_map(|lacking| lacking.lost.iter().map(|lost| (&lacking.stack.top.name, lost)))
+        .filter(|(_, lost)| !lost.here.fixed)
+        .map(|(name, lost)| format!("ethtool -K {name} {} on", lost.offload.set))
         .collect();
     let what = if commands.is_empty() {
         "a newer kernel: these offloads are fixed here, and kernels before 4.x give a VLAN on a VLAN none"
@@ -106,12 +160,12 @@ fn found(stack: &Stack<'_>, lost: &[Lost<'_>]) -> Finding {
     } else {
         "the offloads that the device below has".to_owned()
     };
-    finding.with(Remedy {
+    Some(finding.with(Remedy {
         os: "linux",
         what,
         commands,
         expected: "Less work for what is sent there, TCP of this machine and packets that GRO joined before they were \
                    forwarded. How much cannot be told from the text."
             .to_owned(),
-    })
+    }))
 }

@@ -46,7 +46,7 @@ fn stacks(case: &Case<'_>, interface: &Interface) -> BTreeSet<String> {
     };
     let mut stacks = BTreeSet::new();
     for inner in &snapshot.interfaces {
-        if snapshot.physical(&inner.name) != interface.name {
+        if case.physical(&inner.name) != interface.name {
             continue;
         }
         let Some(parent) = inner.parent.as_ref() else { continue };

@@ -36,16 +36,16 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     }
     let set: Vec<(u32, &Observed<Vec<u32>>)> =
         masks.into_iter().filter(|(_, mask)| !mask.get().is_empty()).collect();
-    let served: Vec<(u32, &Observed<Vec<u32>>, Option<u32>)> = set
-        .into_iter()
-        .map(|(queue, mask)| (queue, mask, steering::cpu_of_queue(case, interface, queue)))
-        .collect();
-    let same = served.iter().find(|(_, mask, cpu)| match (&mask.get()[..], cpu) {
-        ([only], Some(cpu)) => only == cpu,
-        _ => false,
-    });
-    let Some(&(queue, mask, Some(cpu))) = same else {
-        let is_unknown = served.iter().any(|(_, mask, cpu)| mask.get().len() == 1 && cpu.is_none());
+    // Masks of one CPU, with the CPU that serves the queue.
+    let single = || {
+        set.iter().filter_map(|(queue, mask)| match mask.get()[..] {
+            [cpu] => Some((*queue, *mask, cpu, steering::cpu_of_queue(case, interface, *queue))),
+            _ => None,
+        })
+    };
+    let same = single().find(|(_, _, cpu, serving)| Some(*cpu) == *serving);
+    let Some((queue, mask, cpu, _)) = same else {
+        let is_unknown = single().any(|(_, _, _, serving)| serving.is_none());
         return if is_unknown { Judgement::lacks("cat /proc/interrupts") } else { Judgement::Clear };
     };
     let strained = strain::of(case, Some(cpu));

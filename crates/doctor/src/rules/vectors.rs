@@ -1,5 +1,6 @@
 //! What the rules on interrupts all ask: the receive vectors of a device that carry load, and who serves them.
 
+use crate::case::Busiest;
 use crate::{Case, ENOUGH_BETWEEN, ENOUGH_SINCE_START, steering};
 use host::{Basis, Interface, Interrupt, Shares};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +57,18 @@ fn all<'a>(case: &Case<'a>, interface: &'a Interface) -> Option<Vec<Vector<'a>>>
     found.filter(|vectors| !vectors.is_empty())
 }
 
+fn busiest(case: &Case<'_>) -> Busiest {
+    let mut busiest = Busiest::default();
+    for vectors in case.devices().filter_map(|device| all(case, device)) {
+        let (between, since_start): (Vec<_>, Vec<_>) =
+            vectors.iter().partition(|vector| vector.basis != Basis::SinceStart);
+        let sum = |vectors: &[&Vector<'_>]| vectors.iter().map(|vector| vector.total).sum::<u64>();
+        busiest.between = busiest.between.max(sum(&between));
+        busiest.since_start = busiest.since_start.max(sum(&since_start));
+    }
+    busiest
+}
+
 /// The receive vectors of the device that carry load.
 pub(super) fn busy<'a>(case: &Case<'a>, interface: &'a Interface) -> Busy<'a> {
     let Some(mut vectors) = all(case, interface) else { return Busy::Unknown };
@@ -65,15 +78,9 @@ pub(super) fn busy<'a>(case: &Case<'a>, interface: &'a Interface) -> Busy<'a> {
     }
     let total: u64 = vectors.iter().map(|vector| vector.total).sum();
     let is_between = vectors.iter().any(|vector| vector.basis != Basis::SinceStart);
-    let busiest = case
-        .devices()
-        .filter_map(|other| all(case, other))
-        .map(|vectors| {
-            let of_basis = vectors.iter().filter(|vector| (vector.basis != Basis::SinceStart) == is_between);
-            of_basis.map(|vector| vector.total).sum::<u64>()
-        })
-        .max();
-    if busiest.is_some_and(|busiest| (total as f64) < IDLE_DEVICE * busiest as f64) {
+    let busiest = case.busiest(|| busiest(case));
+    let most = if is_between { busiest.between } else { busiest.since_start };
+    if (total as f64) < IDLE_DEVICE * most as f64 {
         return Busy::Negligible;
     }
     if total < if is_between { ENOUGH_BETWEEN } else { ENOUGH_SINCE_START } {
