@@ -137,3 +137,12 @@ fn levels_of_bge() {
     assert_eq!(commands(&finding, "netbsd"), ["sysctl -w net.inet.ip.ifq.maxlen=512"]);
     assert_eq!(outcome(&report(&netbsd(6, 256, 0, 900)), "moderation-long").0, Outcome::Clear);
 }
+
+#[test]
+fn a_driver_without_moderation() {
+    // ethtool 6.x, of a driver without get_coalesce.
+    let text = driver("v0", "veth") + "$ ethtool -c v0\nnetlink error: Operation not supported\n";
+    for id in ["moderation-off", "moderation-long"] {
+        assert_eq!(outcome(&report(&text), id).0, Outcome::DoesNotApply, "{id}");
+    }
+}

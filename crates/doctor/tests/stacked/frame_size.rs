@@ -234,3 +234,25 @@ fn a_vlan_device_with_a_smaller_mtu_shortens_nothing_that_comes() {
         finding.explanation
     );
 }
+
+#[test]
+fn a_thousand_subscribers_are_one_finding() {
+    let names: Vec<String> = (0..300).map(|number| format!("ppp{number}")).collect();
+    let mut interfaces = vec![("eth0", 1500, ""), ("eth0.35@eth0", 1500, Q35)];
+    interfaces.extend(names.iter().map(|name| (name.as_str(), 1492, "ppp")));
+    let mut text = links(&interfaces) + &driver("eth0", "igb");
+    text.push_str("$ cat /proc/net/pppoe\nId       Address              Device\n");
+    (1..=300).for_each(|id| writeln!(text, "{id:08X} 02:00:00:00:00:02  eth0.35").unwrap());
+    let report = report(&text);
+    let finding = one(&report, "mtu-below-1500");
+    assert!(
+        finding.explanation.ends_with("ppp1, ppp2, ppp3, ppp4, ppp5, ppp6, ppp7, ppp8 and 291 more."),
+        "{}",
+        finding.explanation
+    );
+    assert_eq!(
+        commands(&finding, "linux"),
+        ["ip link set dev eth0 mtu 1508", "ip link set dev eth0.35 mtu 1508"]
+    );
+    assert_eq!(row(&report, "ppp299").frame, Some(1518));
+}

@@ -167,3 +167,16 @@ fn receive_offload_off() {
         finding.explanation
     );
 }
+
+#[test]
+fn vlans_that_lost_the_same_are_one_finding() {
+    let lost = with(&[("tcp-segmentation-offload", "off")]);
+    let text = links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1500, Q35), ("eth0.36@eth0", 1500, Q35)])
+        + &driver("eth0", "igb")
+        + &features("eth0", &ON)
+        + &features("eth0.35", &lost)
+        + &features("eth0.36", &lost);
+    let finding = one(&report(&text), "offload-lost");
+    assert!(finding.explanation.ends_with("The same holds for eth0.36."), "{}", finding.explanation);
+    assert_eq!(commands(&finding, "linux"), ["ethtool -K eth0.35 tso on", "ethtool -K eth0.36 tso on"]);
+}
