@@ -140,7 +140,7 @@ fn the_devices_of_this_machine_read_the_same_too() {
     // Interfaces without a device may go away at any time: a container's, for example.
     let has_device = |command: &str| {
         let folder = |word: &&str| Path::new("/sys/class/net").join(word).join("device");
-        words(command).iter().skip(1).any(|word| folder(&word).exists())
+        words(command).iter().skip(1).any(|word| folder(word).exists())
     };
     let settings = ours.iter().filter(|(command, _)| {
         command.starts_with("ethtool ") && !command.contains(" -S ") && has_device(command)
