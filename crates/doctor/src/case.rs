@@ -62,8 +62,10 @@ pub struct Case<'a> {
     only: Option<&'a str>,
     profiles: &'a [Profile],
     mixes: OnceCell<BTreeMap<String, Mix>>,
-    physical: OnceCell<BTreeMap<&'a str, &'a str>>,
-    interrupts: OnceCell<BTreeMap<&'a str, Vec<&'a Interrupt>>>,
+    /// Names by name: no borrows, which would fix the lifetime of the case.
+    physical: OnceCell<BTreeMap<String, String>>,
+    /// Places in the snapshot's list by interface.
+    interrupts: OnceCell<BTreeMap<String, Vec<usize>>>,
     busiest: OnceCell<Busiest>,
 }
 
@@ -129,29 +131,28 @@ impl<'a> Case<'a> {
     }
 
     /// [`Snapshot::physical`], looked up once for each interface: machines with a thousand of them exist.
-    pub fn physical<'n>(&self, name: &'n str) -> &'n str
-    where
-        'a: 'n,
-    {
+    pub fn physical<'n>(&'n self, name: &'n str) -> &'n str {
         let all = self.physical.get_or_init(|| {
-            let names = self.snapshot.interfaces.iter().map(|interface| interface.name.as_str());
-            names.map(|name| (name, self.snapshot.physical(name))).collect()
+            let names = self.snapshot.interfaces.iter().map(|interface| &interface.name);
+            names.map(|name| (name.clone(), self.snapshot.physical(name).to_owned())).collect()
         });
-        all.get(name).copied().unwrap_or(name)
+        all.get(name).map_or(name, String::as_str)
     }
 
     /// The interrupts of an interface, by its name.
-    fn interrupts_of(&self, interface: &str) -> &[&'a Interrupt] {
+    fn interrupts_of(&self, interface: &str) -> impl Iterator<Item = &'a Interrupt> {
         let all = self.interrupts.get_or_init(|| {
-            let mut all: BTreeMap<&str, Vec<&Interrupt>> = BTreeMap::new();
-            for interrupt in &self.snapshot.interrupts {
+            let mut all: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+            for (place, interrupt) in self.snapshot.interrupts.iter().enumerate() {
                 if let Some(name) = &interrupt.interface {
-                    all.entry(name).or_default().push(interrupt);
+                    all.entry(name.clone()).or_default().push(place);
                 }
             }
             all
         });
-        all.get(interface).map_or(&[], Vec::as_slice)
+        let places = all.get(interface).map_or(&[][..], Vec::as_slice);
+        let snapshot = self.snapshot;
+        places.iter().filter_map(move |place| snapshot.interrupts.get(*place))
     }
 
     /// Most receive interrupts that a device counted, asked once.
@@ -215,13 +216,13 @@ impl<'a> Case<'a> {
 
     /// Interrupts of the device that serve receive traffic, alone or with transmit; vectors for link changes,
     /// mailboxes and transmit alone are left out.
-    pub fn receive_interrupts(&self, interface: &'a Interface) -> Vec<&'a Interrupt> {
-        let all = self.interrupts_of(&interface.name);
+    pub fn receive_interrupts(&self, interface: &Interface) -> Vec<&'a Interrupt> {
+        let all: Vec<&Interrupt> = self.interrupts_of(&interface.name).collect();
         let receiving: Vec<&Interrupt> =
             all.iter().copied().filter(|interrupt| interrupt.receives == Some(true)).collect();
         // One vector without a queue in its name serves everything.
         if receiving.is_empty() {
-            all.iter().copied().filter(|interrupt| interrupt.receives.is_none()).collect()
+            all.into_iter().filter(|interrupt| interrupt.receives.is_none()).collect()
         } else {
             receiving
         }
@@ -229,7 +230,7 @@ impl<'a> Case<'a> {
 
     /// Receive queues in use: by channels, by queue counters, by the table's heading, by vectors, or by the files of
     /// sysfs, in this order.
-    pub fn queue_count(&self, interface: &'a Interface) -> Option<u32> {
+    pub fn queue_count(&self, interface: &Interface) -> Option<u32> {
         if let Some(count) = interface.channel_count() {
             return Some(count);
         }
@@ -266,7 +267,7 @@ impl<'a> Case<'a> {
     /// sample. `None` where nothing does; that is not to say that there is none.
     pub fn carries_pppoe(&self, interface: &Interface) -> Option<Carries> {
         let snapshot = self.snapshot;
-        let here = |name: &'a str| self.physical(name) == interface.name;
+        let here = |name: &str| self.physical(name) == interface.name;
         let sessions = snapshot.sessions.iter().filter(|s| here(&s.interface)).map(|s| s.quote.clone());
         let stacked = snapshot.interfaces.iter().filter_map(|other| {
             let kind = other.kind.as_ref().filter(|kind| kind.value == Kind::Ppp)?;

@@ -52,7 +52,7 @@ pub(crate) struct Hot {
 }
 
 /// Whether one queue of the device takes nearly all frames.
-pub(crate) fn of<'a>(case: &Case<'a>, interface: &'a Interface) -> Heat {
+pub(crate) fn of(case: &Case<'_>, interface: &Interface) -> Heat {
     match case.spread(interface).filter(|spread| spread.queues.len() >= 2) {
         Some(spread) => by_frames(&spread),
         None => by_interrupts(case, interface),
@@ -67,7 +67,7 @@ fn by_frames(spread: &Spread) -> Heat {
 }
 
 /// Only vectors that serve reception alone say something: those with transmit also count its completions.
-fn by_interrupts<'a>(case: &Case<'a>, interface: &'a Interface) -> Heat {
+fn by_interrupts(case: &Case<'_>, interface: &Interface) -> Heat {
     let vectors: Vec<(u32, &Interrupt)> = case
         .receive_interrupts(interface)
         .into_iter()

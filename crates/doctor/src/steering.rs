@@ -35,7 +35,7 @@ pub(crate) fn cpu_of(case: &Case<'_>, interrupt: &Interrupt) -> Option<u32> {
 }
 
 /// The vector of a receive queue: the one whose name says so, or the only one of the device.
-pub(crate) fn vector_of<'a>(case: &Case<'a>, interface: &'a Interface, queue: u32) -> Option<&'a Interrupt> {
+pub(crate) fn vector_of<'a>(case: &Case<'a>, interface: &Interface, queue: u32) -> Option<&'a Interrupt> {
     let vectors = case.receive_interrupts(interface);
     let named = vectors.iter().copied().find(|vector| vector.queue == Some(queue));
     named.or(match vectors[..] {
@@ -45,7 +45,7 @@ pub(crate) fn vector_of<'a>(case: &Case<'a>, interface: &'a Interface, queue: u3
 }
 
 /// The CPU that serves a receive queue.
-pub(crate) fn cpu_of_queue<'a>(case: &Case<'a>, interface: &'a Interface, queue: u32) -> Option<u32> {
+pub(crate) fn cpu_of_queue(case: &Case<'_>, interface: &Interface, queue: u32) -> Option<u32> {
     cpu_of(case, vector_of(case, interface, queue)?)
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn name(interface: &Interface) -> &str {
 }
 
 /// RPS over the CPUs that do not serve these queues, for Linux.
-pub(crate) fn rps<'a>(case: &Case<'a>, interface: &'a Interface, queues: &[u32]) -> Remedy {
+pub(crate) fn rps(case: &Case<'_>, interface: &Interface, queues: &[u32]) -> Remedy {
     let file = |queue: u32| format!("/sys/class/net/{}/queues/rx-{queue}/rps_cpus", name(interface));
     let mut targets: BTreeSet<u32> = BTreeSet::new();
     let commands: Vec<String> = queues

@@ -28,7 +28,6 @@ pub(super) static RULE: Rule = Rule {
 const SECOND: f64 = 0.1;
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let Some(interface) = case.snapshot().interface(&interface.name) else { return Judgement::DoesNotApply };
     if !vectors::is_told_apart(case) || case.snapshot().cpu_count() == Some(1) {
         return Judgement::DoesNotApply;
     }

@@ -49,7 +49,6 @@ pub(super) fn is_proven(case: &Case<'_>, interface: &Interface) -> bool {
 }
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let Some(interface) = case.snapshot().interface(&interface.name) else { return Judgement::DoesNotApply };
     let heat = heat::of(case, interface);
     let Some(mix) = case.mix(interface) else {
         // Only where one queue is hot does it matter how many flows there are.

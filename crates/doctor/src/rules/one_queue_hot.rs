@@ -39,7 +39,6 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let Some(interface) = case.snapshot().interface(&interface.name) else { return Judgement::DoesNotApply };
     if case.queue_count(interface) == Some(1) {
         return Judgement::DoesNotApply;
     }
@@ -50,7 +49,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     }
 }
 
-fn found<'a>(case: &Case<'a>, interface: &'a Interface, hot: &Hot) -> Judgement {
+fn found(case: &Case<'_>, interface: &Interface, hot: &Hot) -> Judgement {
     let cpu = steering::cpu_of_queue(case, interface, hot.queue);
     let strained = strain::of(case, cpu);
     let rps = rps(interface, hot.queue).filter(|cpus| cpus.iter().any(|to| Some(*to) != cpu));
@@ -152,9 +151,9 @@ fn open_causes(case: &Case<'_>, interface: &Interface) -> String {
     format!(" The text does not prove why. Possible: {}.", causes.join("; "))
 }
 
-fn remedies<'a>(
-    case: &Case<'a>,
-    interface: &'a Interface,
+fn remedies(
+    case: &Case<'_>,
+    interface: &Interface,
     hot: &Hot,
     proven: &[&str],
     is_rps_off: bool,

@@ -74,7 +74,7 @@ fn judge(case: &Case<'_>) -> Judgement {
     }
 }
 
-fn device<'a>(case: &Case<'a>, interface: &'a Interface) -> Judgement {
+fn device(case: &Case<'_>, interface: &Interface) -> Judgement {
     let Some(carries) = case.carries_pppoe(interface) else { return Judgement::DoesNotApply };
     if case.queue_count(interface) == Some(1) || is_single(case, interface) {
         return Judgement::DoesNotApply;
@@ -113,7 +113,7 @@ fn is_single(case: &Case<'_>, interface: &Interface) -> bool {
         == Some(true)
 }
 
-fn proven<'a>(case: &Case<'a>, interface: &'a Interface, carries: &Carries) -> Finding {
+fn proven(case: &Case<'_>, interface: &Interface, carries: &Carries) -> Finding {
     let heat = heat::of(case, interface);
     let queue = heat.hot().map_or(0, |hot| hot.queue);
     let strained = strain::of(case, steering::cpu_of_queue(case, interface, queue));
@@ -175,7 +175,7 @@ fn already_spread(case: &Case<'_>, interface: &Interface, queue: u32) -> Option<
     })
 }
 
-fn remedies<'a>(case: &Case<'a>, interface: &'a Interface, queue: u32) -> Vec<Remedy> {
+fn remedies(case: &Case<'_>, interface: &Interface, queue: u32) -> Vec<Remedy> {
     let system = case.system();
     let mut remedies = Vec::new();
     if matches!(system, Some(System::Linux) | None) {

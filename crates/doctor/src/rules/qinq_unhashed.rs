@@ -73,7 +73,6 @@ fn is_hashed(case: &Case<'_>, interface: &Interface) -> Option<bool> {
 }
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let Some(interface) = case.snapshot().interface(&interface.name) else { return Judgement::DoesNotApply };
     let Some(carries) = case.carries_qinq(interface) else { return Judgement::DoesNotApply };
     if case.queue_count(interface) == Some(1) {
         return Judgement::DoesNotApply;
@@ -92,7 +91,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     }
 }
 
-fn found<'a>(case: &Case<'a>, interface: &'a Interface, carries: &Carries, heat: &Heat) -> Finding {
+fn found(case: &Case<'_>, interface: &Interface, carries: &Carries, heat: &Heat) -> Finding {
     let queue = heat.hot().map_or(0, |hot| hot.queue);
     let strained = strain::of(case, steering::cpu_of_queue(case, interface, queue));
     let severity = heat.unhashed(&strained);

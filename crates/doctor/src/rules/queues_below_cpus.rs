@@ -26,7 +26,6 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let Some(interface) = case.snapshot().interface(&interface.name) else { return Judgement::DoesNotApply };
     if matches!(case.system(), Some(System::FreeBsd | System::NetBsd)) {
         return Judgement::DoesNotApply;
     }

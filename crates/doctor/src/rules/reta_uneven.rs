@@ -110,7 +110,6 @@ pub(super) fn table<'a>(
 }
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let Some(interface) = case.snapshot().interface(&interface.name) else { return Judgement::DoesNotApply };
     let reta = match table(case, interface) {
         Ok(reta) => reta,
         Err(judgement) => return judgement,

@@ -30,7 +30,6 @@ pub(super) static RULE: Rule = Rule {
 const FOUR_BITS: usize = 16;
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let Some(interface) = case.snapshot().interface(&interface.name) else { return Judgement::DoesNotApply };
     let reta = match reta_uneven::table(case, interface) {
         Ok(reta) => reta,
         Err(judgement) => return judgement,

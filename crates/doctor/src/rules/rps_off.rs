@@ -41,7 +41,7 @@ pub(super) struct Need {
 }
 
 /// Whether spreading is missing: `Ok(None)` where the device spreads, `Err` where the text does not tell.
-pub(super) fn need<'a>(case: &Case<'a>, interface: &'a Interface) -> Result<Option<Need>, Vec<String>> {
+pub(super) fn need(case: &Case<'_>, interface: &Interface) -> Result<Option<Need>, Vec<String>> {
     if one_flow::is_proven(case, interface) || reta_uneven::only_queue(interface).is_some() {
         return Ok(None);
     }
@@ -88,7 +88,6 @@ pub(super) fn file(interface: &Interface, queue: u32) -> String {
 }
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let Some(interface) = case.snapshot().interface(&interface.name) else { return Judgement::DoesNotApply };
     let is_bsd = matches!(case.system(), Some(System::FreeBsd | System::NetBsd));
     if is_bsd || case.snapshot().cpu_count() == Some(1) {
         return Judgement::DoesNotApply;

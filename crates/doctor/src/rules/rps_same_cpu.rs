@@ -24,7 +24,6 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let Some(interface) = case.snapshot().interface(&interface.name) else { return Judgement::DoesNotApply };
     let is_bsd = matches!(case.system(), Some(System::FreeBsd | System::NetBsd));
     if is_bsd || case.snapshot().cpu_count() == Some(1) {
         return Judgement::DoesNotApply;

@@ -37,7 +37,7 @@ pub(super) enum Queues {
 
 /// How many receive queues the device can have: by its channels, its counters and its table, its profile, or its
 /// vectors.
-pub(super) fn queues<'a>(case: &Case<'a>, interface: &'a Interface) -> Queues {
+pub(super) fn queues(case: &Case<'_>, interface: &Interface) -> Queues {
     let channels = [&interface.channels.combined.most, &interface.channels.rx.most];
     let most = channels.into_iter().flatten().map(|fact| fact.value).fold(0, u32::saturating_add);
     let counted = interface.queues.values().filter(|queue| queue.packets.is_some()).count();
@@ -66,7 +66,6 @@ pub(super) fn queues<'a>(case: &Case<'a>, interface: &'a Interface) -> Queues {
 }
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let Some(interface) = case.snapshot().interface(&interface.name) else { return Judgement::DoesNotApply };
     if case.snapshot().cpu_count() == Some(1) {
         return Judgement::DoesNotApply;
     }
@@ -80,7 +79,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     }
 }
 
-fn found<'a>(case: &Case<'a>, interface: &'a Interface, quotes: &[Quote]) -> Finding {
+fn found(case: &Case<'_>, interface: &Interface, quotes: &[Quote]) -> Finding {
     let cpu = steering::cpu_of_queue(case, interface, 0);
     let strained = strain::of(case, cpu);
     let on = cpu.map_or(String::new(), |cpu| format!(", served by CPU {cpu}"));

@@ -47,7 +47,6 @@ pub(super) fn is_by_addresses(interface: &Interface) -> Option<bool> {
 }
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let Some(interface) = case.snapshot().interface(&interface.name) else { return Judgement::DoesNotApply };
     let is_bsd = matches!(case.system(), Some(System::FreeBsd | System::NetBsd));
     let chooses = case.agreed(interface, |profile| {
         profile.text(schema::SELECTION).map(|word| matches!(word, "rss" | "hash"))
@@ -84,7 +83,7 @@ fn changed(interface: &Interface, known: &[(&str, &Observed<String>)]) -> Option
     Some(RULE.finding(Some(&interface.name), Severity::Info, [&former.quote, fields.quote()], explanation))
 }
 
-fn found<'a>(case: &Case<'a>, interface: &'a Interface, pairs: &[(&str, &Observed<String>)]) -> Judgement {
+fn found(case: &Case<'_>, interface: &Interface, pairs: &[(&str, &Observed<String>)]) -> Judgement {
     let flows: Vec<&str> = pairs.iter().map(|(flow, _)| *flow).collect();
     let sample = sample(case, interface, &flows);
     if matches!(sample, Some(Sample::NoGain)) {

@@ -51,7 +51,7 @@ fn vector<'a>(case: &Case<'_>, interrupt: &'a Interrupt) -> Option<Vector<'a>> {
     Some(Vector { interrupt, by_cpu, total: shares.total(), basis: shares.basis })
 }
 
-fn all<'a>(case: &Case<'a>, interface: &'a Interface) -> Option<Vec<Vector<'a>>> {
+fn all<'a>(case: &Case<'a>, interface: &Interface) -> Option<Vec<Vector<'a>>> {
     let found: Option<Vec<Vector<'a>>> =
         case.receive_interrupts(interface).into_iter().map(|interrupt| vector(case, interrupt)).collect();
     found.filter(|vectors| !vectors.is_empty())
@@ -70,7 +70,7 @@ fn busiest(case: &Case<'_>) -> Busiest {
 }
 
 /// The receive vectors of the device that carry load.
-pub(super) fn busy<'a>(case: &Case<'a>, interface: &'a Interface) -> Busy<'a> {
+pub(super) fn busy<'a>(case: &Case<'a>, interface: &Interface) -> Busy<'a> {
     let Some(mut vectors) = all(case, interface) else { return Busy::Unknown };
     // Where only some moved between the samples, the others are idle: totals do not compare with differences.
     if vectors.iter().any(|vector| vector.basis != Basis::SinceStart) {
