@@ -1,6 +1,7 @@
 //! A snapshot with the questions that several rules put to it.
 
 use crate::traffic::Traffic;
+use crate::vectors::Machine;
 use explain::Report as Mix;
 use host::{Counter, Feature, Interface, Interrupt, Kind, Quote, Shares, Snapshot, System};
 use nic::Profile;
@@ -66,16 +67,7 @@ pub struct Case<'a> {
     physical: OnceCell<BTreeMap<String, String>>,
     /// Places in the snapshot's list by interface.
     interrupts: OnceCell<BTreeMap<String, Vec<usize>>>,
-    busiest: OnceCell<Busiest>,
-}
-
-/// Most receive interrupts that a device of the machine counted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Busiest {
-    /// Between two samples.
-    pub between: u64,
-    /// Since the counters were started.
-    pub since_start: u64,
+    machine: OnceCell<Machine>,
 }
 
 impl<'a> Case<'a> {
@@ -94,7 +86,7 @@ impl<'a> Case<'a> {
             mixes: OnceCell::new(),
             physical: OnceCell::new(),
             interrupts: OnceCell::new(),
-            busiest: OnceCell::new(),
+            machine: OnceCell::new(),
         })
     }
 
@@ -155,9 +147,9 @@ impl<'a> Case<'a> {
         places.iter().filter_map(move |place| snapshot.interrupts.get(*place))
     }
 
-    /// Most receive interrupts that a device counted, asked once.
-    pub(crate) fn busiest(&self, ask: impl FnOnce() -> Busiest) -> Busiest {
-        *self.busiest.get_or_init(ask)
+    /// What is asked of the interrupts of all devices together.
+    pub(crate) fn machine(&self) -> &Machine {
+        self.machine.get_or_init(|| Machine::of(self))
     }
 
     /// Profiles that fit the device: one where its PCI id or model is known, all of its driver's otherwise, none

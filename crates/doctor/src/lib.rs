@@ -38,6 +38,7 @@ pub mod stacked;
 mod steering;
 mod strain;
 mod traffic;
+mod vectors;
 
 pub use case::{Carries, Case, ENOUGH_BETWEEN, ENOUGH_SINCE_START, Spread};
 pub use diagnose::diagnose;

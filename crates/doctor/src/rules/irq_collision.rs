@@ -1,10 +1,10 @@
 //! `irq-collision`: busy receive vectors share a CPU while others serve none.
 
 use super::irq_one_cpu;
-use super::vectors::{self, Busy, IRQBALANCE, Vector};
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain;
+use crate::vectors::{self, Busy, IRQBALANCE, Vector};
 use crate::{Case, steering};
 use host::{Basis, Interface};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,15 +55,9 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
 /// device.
 fn free(case: &Case<'_>, cpu: u32) -> Vec<u32> {
     let node = case.snapshot().cpus.nodes.values().find(|node| node.contains(&cpu));
-    let mut free: BTreeSet<u32> = vectors::cpus(case);
+    let taken: BTreeSet<u32> = case.machine().serving(None).collect();
+    let mut free: BTreeSet<u32> = case.machine().cpus().difference(&taken).copied().collect();
     free.retain(|cpu| node.is_none_or(|node| node.contains(cpu)));
-    for device in case.devices() {
-        if let Busy::Vectors(busy) = vectors::busy(case, device) {
-            for taken in busy.iter().filter_map(Vector::cpu) {
-                free.remove(&taken);
-            }
-        }
-    }
     free.into_iter().collect()
 }
 

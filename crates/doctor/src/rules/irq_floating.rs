@@ -1,8 +1,8 @@
 //! `irq-floating`: a receive vector is served by several CPUs in turn.
 
-use super::vectors::{self, Busy, Vector};
 use crate::report::Severity;
 use crate::rule::{Judge, Judgement, Page, Rule};
+use crate::vectors::{self, Busy, Vector};
 use crate::{Case, steering};
 use host::{Basis, Interface};
 

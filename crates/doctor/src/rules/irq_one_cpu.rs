@@ -1,9 +1,9 @@
 //! `irq-one-cpu`: several busy receive vectors of a device, all served by one CPU.
 
-use super::vectors::{self, Busy, IRQBALANCE, Vector};
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain;
+use crate::vectors::{self, Busy, IRQBALANCE, Vector};
 use crate::{Case, steering};
 use host::{Basis, Interface};
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ pub(super) fn only_cpu(case: &Case<'_>, vectors: &[Vector<'_>]) -> Option<u32> {
     let of = |cpu: u32| -> u64 {
         vectors.iter().map(|vector| vector.by_cpu.get(&cpu).copied().unwrap_or(0)).sum()
     };
-    let cpus = vectors::cpus(case);
+    let cpus = case.machine().cpus();
     let &busiest = cpus.iter().max_by_key(|cpu| of(**cpu))?;
     let is_all = of(busiest) as f64 >= ALL * total as f64;
     (vectors.len() >= 2 && cpus.len() >= 2 && is_all).then_some(busiest)
@@ -70,7 +70,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
 
 fn found(case: &Case<'_>, interface: &Interface, busy: &[Vector<'_>], cpu: u32) -> Judgement {
     let strained = strain::of(case, Some(cpu));
-    let all = vectors::cpus(case);
+    let all = case.machine().cpus();
     let basis = match busy.first().map(|vector| vector.basis) {
         Some(Basis::Between(_)) => "between the samples",
         _ => "since boot",
@@ -112,15 +112,8 @@ fn found(case: &Case<'_>, interface: &Interface, busy: &[Vector<'_>], cpu: u32) 
 fn in_order(case: &Case<'_>, interface: &Interface, cpu: u32) -> Vec<u32> {
     let nodes = &case.snapshot().cpus.nodes;
     let local = nodes.values().find(|node| node.contains(&cpu));
-    let others = case.devices().filter(|other| other.name != interface.name);
-    let taken: BTreeSet<u32> = others
-        .filter_map(|other| match vectors::busy(case, other) {
-            Busy::Vectors(busy) => Some(busy),
-            _ => None,
-        })
-        .flat_map(|busy| busy.iter().filter_map(Vector::cpu).collect::<Vec<_>>())
-        .collect();
-    let mut cpus: Vec<u32> = vectors::cpus(case).into_iter().collect();
+    let taken: BTreeSet<u32> = case.machine().serving(Some(&interface.name)).collect();
+    let mut cpus: Vec<u32> = case.machine().cpus().iter().copied().collect();
     cpus.sort_by_key(|cpu| (local.is_some_and(|local| !local.contains(cpu)), taken.contains(cpu), *cpu));
     cpus
 }

@@ -37,7 +37,6 @@ mod time_squeeze;
 mod udp_two_tuple;
 mod unhashed;
 mod user_space_pppoe;
-mod vectors;
 mod xdp_generic_only;
 
 use crate::Rule;

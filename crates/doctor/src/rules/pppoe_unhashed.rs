@@ -156,10 +156,7 @@ fn proven(case: &Case<'_>, interface: &Interface, carries: &Carries) -> Finding 
 
 /// Whether software spreads the queue's frames already, in words, with the line that says so.
 fn already_spread(case: &Case<'_>, interface: &Interface, queue: u32) -> Option<(String, Quote)> {
-    let serving = case.snapshot().interface(&interface.name).and_then(|own| {
-        let vector = steering::vector_of(case, own, queue)?;
-        steering::cpu_of(case, vector)
-    });
+    let serving = steering::cpu_of_queue(case, interface, queue);
     let rps = interface.queues.get(&queue).and_then(|queue| queue.rps.as_ref());
     if let Some(rps) = rps.filter(|rps| rps.get().iter().any(|cpu| Some(*cpu) != serving)) {
         let words = format!("RPS deals them on to CPUs {}.", steering::words(rps.get()));
@@ -209,7 +206,7 @@ fn unplaced(case: &Case<'_>) -> Judgement {
     let snapshot = case.snapshot();
     let ppp = case.stacked().filter_map(|interface| {
         let kind = interface.kind.as_ref().filter(|kind| kind.value == Kind::Ppp)?;
-        (snapshot.physical(&interface.name) == interface.name).then_some(&kind.quote)
+        (case.physical(&interface.name) == interface.name).then_some(&kind.quote)
     });
     let clients = snapshot.processes.iter().filter(|process| CLIENTS.contains(&process.name.as_str()));
     let quotes: Vec<&Quote> = ppp.chain(clients.map(|process| &process.quote)).collect();

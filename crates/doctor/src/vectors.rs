@@ -1,12 +1,11 @@
-//! What the rules on interrupts all ask: the receive vectors of a device that carry load, and who serves them.
+//! The receive vectors of each device that carry load, and the CPUs that serve them.
 
-use crate::case::Busiest;
 use crate::{Case, ENOUGH_BETWEEN, ENOUGH_SINCE_START, steering};
 use host::{Basis, Interface, Interrupt, Shares};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A receive vector with what it counted.
-pub(super) struct Vector<'a> {
+pub(crate) struct Vector<'a> {
     /// The line.
     pub interrupt: &'a Interrupt,
     /// Interrupts by CPU, between the samples where there are two and it moved.
@@ -18,7 +17,7 @@ pub(super) struct Vector<'a> {
 }
 
 /// The receive vectors of a device that carry load.
-pub(super) enum Busy<'a> {
+pub(crate) enum Busy<'a> {
     /// These.
     Vectors(Vec<Vector<'a>>),
     /// Too few interrupts were counted to tell.
@@ -38,7 +37,7 @@ const IDLE_DEVICE: f64 = 0.001;
 
 impl Vector<'_> {
     /// The CPU that took nearly all.
-    pub(super) fn cpu(&self) -> Option<u32> {
+    pub(crate) fn cpu(&self) -> Option<u32> {
         let (&cpu, &most) = self.by_cpu.iter().max_by_key(|(_, count)| **count)?;
         (most as f64 >= steering::SERVES * self.total as f64).then_some(cpu)
     }
@@ -57,20 +56,59 @@ fn all<'a>(case: &Case<'a>, interface: &Interface) -> Option<Vec<Vector<'a>>> {
     found.filter(|vectors| !vectors.is_empty())
 }
 
-fn busiest(case: &Case<'_>) -> Busiest {
-    let mut busiest = Busiest::default();
-    for vectors in case.devices().filter_map(|device| all(case, device)) {
-        let (between, since_start): (Vec<_>, Vec<_>) =
-            vectors.iter().partition(|vector| vector.basis != Basis::SinceStart);
-        let sum = |vectors: &[&Vector<'_>]| vectors.iter().map(|vector| vector.total).sum::<u64>();
-        busiest.between = busiest.between.max(sum(&between));
-        busiest.since_start = busiest.since_start.max(sum(&since_start));
+/// What is asked of all devices together; [`Case::machine`] keeps it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Machine {
+    /// Most receive interrupts that a device counted between two samples.
+    between: u64,
+    /// The same since the counters were started.
+    since_start: u64,
+    /// CPUs by number: those that are told, and those that columns of interrupts name.
+    cpus: BTreeSet<u32>,
+    /// CPUs that serve a busy vector, with the device's name.
+    serving: Vec<(String, u32)>,
+}
+
+impl Machine {
+    /// Asks the case.
+    pub(crate) fn of(case: &Case<'_>) -> Machine {
+        let columns =
+            case.snapshot().interrupts.iter().flat_map(|interrupt| interrupt.counts.keys().flatten());
+        let cpus = columns.copied().chain(steering::online(case)).collect();
+        let mut machine = Machine { cpus, ..Machine::default() };
+        for vectors in case.devices().filter_map(|device| all(case, device)) {
+            let (between, since_start): (Vec<_>, Vec<_>) =
+                vectors.iter().partition(|vector| vector.basis != Basis::SinceStart);
+            let sum = |vectors: &[&Vector<'_>]| vectors.iter().map(|vector| vector.total).sum::<u64>();
+            machine.between = machine.between.max(sum(&between));
+            machine.since_start = machine.since_start.max(sum(&since_start));
+        }
+        for device in case.devices() {
+            if let Busy::Vectors(busy) = beside(&machine, case, device) {
+                let cpus = busy.iter().filter_map(Vector::cpu);
+                machine.serving.extend(cpus.map(|cpu| (device.name.clone(), cpu)));
+            }
+        }
+        machine
     }
-    busiest
+
+    /// CPUs by number.
+    pub(crate) fn cpus(&self) -> &BTreeSet<u32> {
+        &self.cpus
+    }
+
+    /// CPUs that serve busy vectors, of devices other than `but`.
+    pub(crate) fn serving<'m>(&'m self, but: Option<&'m str>) -> impl Iterator<Item = u32> + 'm {
+        self.serving.iter().filter(move |(name, _)| Some(name.as_str()) != but).map(|(_, cpu)| *cpu)
+    }
 }
 
 /// The receive vectors of the device that carry load.
-pub(super) fn busy<'a>(case: &Case<'a>, interface: &Interface) -> Busy<'a> {
+pub(crate) fn busy<'a>(case: &Case<'a>, interface: &Interface) -> Busy<'a> {
+    beside(case.machine(), case, interface)
+}
+
+fn beside<'a>(machine: &Machine, case: &Case<'a>, interface: &Interface) -> Busy<'a> {
     let Some(mut vectors) = all(case, interface) else { return Busy::Unknown };
     // Where only some moved between the samples, the others are idle: totals do not compare with differences.
     if vectors.iter().any(|vector| vector.basis != Basis::SinceStart) {
@@ -78,8 +116,7 @@ pub(super) fn busy<'a>(case: &Case<'a>, interface: &Interface) -> Busy<'a> {
     }
     let total: u64 = vectors.iter().map(|vector| vector.total).sum();
     let is_between = vectors.iter().any(|vector| vector.basis != Basis::SinceStart);
-    let busiest = case.busiest(|| busiest(case));
-    let most = if is_between { busiest.between } else { busiest.since_start };
+    let most = if is_between { machine.between } else { machine.since_start };
     if (total as f64) < IDLE_DEVICE * most as f64 {
         return Busy::Negligible;
     }
@@ -91,14 +128,8 @@ pub(super) fn busy<'a>(case: &Case<'a>, interface: &Interface) -> Busy<'a> {
     Busy::Vectors(vectors)
 }
 
-/// CPUs that the machine has, by number: as counted by the interrupts' columns too.
-pub(super) fn cpus(case: &Case<'_>) -> BTreeSet<u32> {
-    let columns = case.snapshot().interrupts.iter().flat_map(|interrupt| interrupt.counts.keys().flatten());
-    columns.copied().chain(steering::online(case)).collect()
-}
-
 /// What would show it.
-pub(super) fn wanted(case: &Case<'_>, busy: &Busy<'_>) -> Vec<String> {
+pub(crate) fn wanted(case: &Case<'_>, busy: &Busy<'_>) -> Vec<String> {
     let command = match case.system() {
         Some(host::System::FreeBsd | host::System::NetBsd) => "vmstat -i",
         _ => "cat /proc/interrupts",
@@ -110,12 +141,12 @@ pub(super) fn wanted(case: &Case<'_>, busy: &Busy<'_>) -> Vec<String> {
 }
 
 /// Whether the system shows interrupts by CPU at all.
-pub(super) fn is_told_apart(case: &Case<'_>) -> bool {
+pub(crate) fn is_told_apart(case: &Case<'_>) -> bool {
     !matches!(case.system(), Some(host::System::FreeBsd | host::System::NetBsd))
 }
 
 /// Commands that give each vector a CPU of its own, in turn over `cpus`.
-pub(super) fn one_each(vectors: &[&Vector<'_>], cpus: &[u32]) -> Vec<String> {
+pub(crate) fn one_each(vectors: &[&Vector<'_>], cpus: &[u32]) -> Vec<String> {
     vectors
         .iter()
         .filter(|vector| vector.interrupt.vector.bytes().all(|digit| digit.is_ascii_digit()))
@@ -125,5 +156,5 @@ pub(super) fn one_each(vectors: &[&Vector<'_>], cpus: &[u32]) -> Vec<String> {
 }
 
 /// What goes against fixed affinities.
-pub(super) const IRQBALANCE: &str = "Where irqbalance runs it moves vectors again: stop it first, or let it do the \
+pub(crate) const IRQBALANCE: &str = "Where irqbalance runs it moves vectors again: stop it first, or let it do the \
                                      spreading alone (systemctl status irqbalance).";
