@@ -71,9 +71,15 @@ fn weight(finding: &Finding) -> (Severity, Certainty) {
     (finding.severity, finding.certainty)
 }
 
+/// Commands of the remedies for a system; those for Linux are all such as `rxlane doctor --apply` can run.
 fn commands(finding: &Finding, os: &str) -> Vec<String> {
     let of_system = finding.remedies.iter().filter(|remedy| remedy.os == os);
-    of_system.flat_map(|remedy| remedy.commands.clone()).collect()
+    let commands: Vec<String> = of_system.flat_map(|remedy| remedy.commands.clone()).collect();
+    for command in commands.iter().filter(|_| os == "linux") {
+        let setting: Result<host::setting::Setting, _> = command.parse();
+        assert!(setting.is_ok(), "{command}: {setting:?}");
+    }
+    commands
 }
 
 fn quotes(finding: &Finding, part: &str) -> bool {
