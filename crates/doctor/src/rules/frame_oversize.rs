@@ -1,6 +1,6 @@
 //! `frame-oversize`: frames are longer than the device or the interfaces below accept.
 
-use crate::loss::{self, Loss, When};
+use crate::loss::{self, Loss, When, freebsd_node};
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::stacked::{self, Stack};
@@ -42,7 +42,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     let fits: Vec<Option<bool>> = stacks.iter().map(|stack| fits(case, stack)).collect();
     let long: Vec<&Stack<'_>> =
         stacks.iter().zip(&fits).filter(|(_, fits)| **fits == Some(false)).map(|(stack, _)| stack).collect();
-    let mut found: Vec<Finding> = too_small_below(&stacks).into_iter().collect();
+    let mut found: Vec<Finding> = too_small_below(case, &stacks).into_iter().collect();
     match (loss::gravest(&losses), long.is_empty()) {
         (Some(gravest), _) => found.push(dropped(case, interface, gravest, &losses, &long)),
         (None, false) => found.push(by_arithmetic(case, interface, &long)),
@@ -55,13 +55,19 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         return Judgement::DoesNotApply;
     }
     if counters.is_empty() && fits.contains(&None) {
-        return lacks(interface, &stacks);
+        return lacks(case, interface, &stacks);
     }
     Judgement::Clear
 }
 
-fn lacks(interface: &Interface, stacks: &[Stack<'_>]) -> Judgement {
+fn lacks(case: &Case<'_>, interface: &Interface, stacks: &[Stack<'_>]) -> Judgement {
     let name = &interface.name;
+    match case.system() {
+        Some(System::FreeBsd) => return Judgement::lacks(format!("sysctl {}", freebsd_node(name))),
+        // Neither a counter of long frames nor a profile of the driver.
+        Some(System::NetBsd) => return Judgement::DoesNotApply,
+        Some(System::Linux) | None => {}
+    }
     let mtu = stacks.iter().any(|stack| stack.frame().is_none()).then(|| "ip -d link".to_owned());
     let driver = interface.driver.is_none().then(|| format!("ethtool -i {name}"));
     Judgement::Lacks([Some(format!("ethtool -S {name}")), driver, mtu].into_iter().flatten().collect())
@@ -189,7 +195,7 @@ fn raised(case: &Case<'_>, finding: Finding, interface: &Interface, stack: &Stac
 }
 
 /// PPP packets that the interface below does not carry: an MTU set by hand, since pppd would not.
-fn too_small_below(stacks: &[Stack<'_>]) -> Option<Finding> {
+fn too_small_below(case: &Case<'_>, stacks: &[Stack<'_>]) -> Option<Finding> {
     let mut large = stacks.iter().filter_map(|stack| {
         let packet = stack.packet()?;
         let (name, below) = stack.below.iter().find_map(|(name, interface)| {
@@ -211,14 +217,17 @@ fn too_small_below(stacks: &[Stack<'_>]) -> Option<Finding> {
     );
     let quotes = stack.quotes();
     let finding = RULE.finding(Some(&stack.top.name), Severity::Warning, &quotes, explanation);
+    let fits = below.get().saturating_sub(packet.saturating_sub(stacked::mtu(stack.top)?));
+    let (os, command) = match case.system() {
+        Some(system @ (System::FreeBsd | System::NetBsd)) => {
+            (system.name(), format!("ifconfig {} mtu {fits}", stack.top.name))
+        }
+        Some(System::Linux) | None => ("linux", format!("ip link set dev {} mtu {fits}", stack.top.name)),
+    };
     Some(finding.with(Remedy {
-        os: "linux",
+        os,
         what: "an MTU that the interfaces below carry".to_owned(),
-        commands: vec![format!(
-            "ip link set dev {} mtu {}",
-            stack.top.name,
-            below.get().saturating_sub(packet.saturating_sub(stacked::mtu(stack.top)?))
-        )],
+        commands: vec![command],
         expected: "Full packets fit the frames below. Until the other end uses that MTU as well, what it sends may stay \
                    longer."
             .to_owned(),

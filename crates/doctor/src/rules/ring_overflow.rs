@@ -1,7 +1,7 @@
 //! `ring-overflow`: frames are lost since the receive ring is full.
 
 use crate::Case;
-use crate::loss::{self, Loss, When};
+use crate::loss::{self, Loss, When, freebsd_node};
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain::{self, Strain};
@@ -170,11 +170,4 @@ fn remedies(case: &Case<'_>, interface: &Interface, finding: Finding) -> Finding
 
 fn is_bsd(case: &Case<'_>) -> bool {
     matches!(case.system(), Some(System::FreeBsd | System::NetBsd))
-}
-
-/// `dev.igb.0` of `igb0`.
-fn freebsd_node(name: &str) -> String {
-    let driver = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    let unit = name.get(driver.len()..).unwrap_or_default();
-    format!("dev.{driver}.{unit}")
 }

@@ -256,3 +256,41 @@ fn a_thousand_subscribers_are_one_finding() {
     );
     assert_eq!(row(&report, "ppp299").frame, Some(1518));
 }
+
+/// Layout of FreeBSD 14's ifconfig (sbin/ifconfig/ifvlan.c, vlan_status).
+#[test]
+fn freebsd_is_told_its_own_commands() {
+    let interface = |name: &str, mtu: u32, rest: &str| {
+        format!(
+            "{name}: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu {mtu}\n\tether 02:00:00:00:00:01\n{rest}"
+        )
+    };
+    let text = "$ uname -sr\nFreeBSD 14.1-RELEASE\n$ ifconfig\n".to_owned()
+        + &interface(
+            "igb0",
+            1500,
+            "\tmedia: Ethernet autoselect (1000baseT <full-duplex>)\n\tstatus: active\n",
+        )
+        + &interface(
+            "igb0.35",
+            1496,
+            "\tgroups: vlan\n\tvlan: 35 vlanproto: 802.1q vlanpcp: 0 parent interface: igb0\n",
+        );
+    let report = report(&text);
+    assert_eq!(row(&report, "igb0.35").frame, Some(1514));
+    // The limits of Linux drivers say nothing about FreeBSD's.
+    assert_eq!(row(&report, "igb0.35").device_accepts, None);
+    assert_eq!(
+        outcome(&report, "frame-oversize"),
+        (Outcome::InsufficientData, vec!["sysctl dev.igb.0".to_owned()])
+    );
+    assert_eq!(
+        outcome(&report, "ring-overflow"),
+        (Outcome::InsufficientData, vec!["sysctl dev.igb.0".to_owned()])
+    );
+    for id in
+        ["offload-lost", "gro-off", "tags-hidden", "xdp-generic-only", "checksum-double-tag", "time-squeeze"]
+    {
+        assert_eq!(outcome(&report, id).0, Outcome::DoesNotApply, "{id}");
+    }
+}
