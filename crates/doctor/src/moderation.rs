@@ -1,7 +1,7 @@
 //! Interrupt moderation as drivers spell it: what a number means, and how many frames wait for an interrupt.
 
-use crate::Case;
 use crate::rule::Judgement;
+use crate::{Case, steering};
 use host::{Interface, Quote};
 use nic::Profile;
 
@@ -54,7 +54,7 @@ pub(crate) fn frames_in(microseconds: u64, mbps: u32, size: u64) -> u64 {
 /// What a rule about moderation says where `ethtool -c` shows nothing: a driver that has no moderation answers that
 /// it is not supported.
 pub(crate) fn unread(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let command = format!("ethtool -c {}", interface.name);
+    let command = format!("ethtool -c {}", steering::name(interface));
     let is_refused = |why: &str| {
         let why = why.to_ascii_lowercase();
         why.contains("not supported") || why.contains("unsupported")

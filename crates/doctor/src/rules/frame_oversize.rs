@@ -4,7 +4,7 @@ use crate::loss::{self, Loss, When, freebsd_node};
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::stacked::{self, Stack};
-use crate::{Case, ENOUGH_SINCE_START};
+use crate::{Case, ENOUGH_SINCE_START, steering};
 use host::{Counter, Interface, Quote, System};
 
 /// The rule.
@@ -61,7 +61,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
 }
 
 fn lacks(case: &Case<'_>, interface: &Interface, stacks: &[Stack<'_>]) -> Judgement {
-    let name = &interface.name;
+    let name = steering::name(interface);
     match case.system() {
         Some(System::FreeBsd) => return Judgement::lacks(format!("sysctl {}", freebsd_node(name))),
         // Neither a counter of long frames nor a profile of the driver.
@@ -180,7 +180,7 @@ fn raised(case: &Case<'_>, finding: Finding, interface: &Interface, stack: &Stac
     finding.with(Remedy {
         os: "linux",
         what: format!("an MTU of {mtu} for {}, so that full frames of {} fit", interface.name, stack.top.name),
-        commands: vec![format!("ip link set dev {} mtu {mtu}", interface.name)],
+        commands: vec![format!("ip link set dev {} mtu {mtu}", steering::name(interface))],
         expected: format!(
             "Full frames of {} get in. So do untagged ones of {} bytes, and IP on {} itself would send packets of {mtu} \
              unless its routes say `mtu 1500`.{follows} Without that side effect: MTU {} for the VLAN at both ends; \

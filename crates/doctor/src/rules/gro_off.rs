@@ -34,7 +34,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         return Judgement::DoesNotApply;
     }
     let Some((gro, quote)) = case.feature(interface, FEATURE) else {
-        return Judgement::lacks(format!("ethtool -k {}", interface.name));
+        return Judgement::lacks(format!("ethtool -k {}", steering::name(interface)));
     };
     let coalesces = |name| case.feature(interface, name).is_some_and(|(feature, _)| feature.on);
     if gro.on || coalesces("large-receive-offload") || coalesces("rx-gro-hw") {
@@ -67,7 +67,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         .with(Remedy {
             os: "linux",
             what: "segments of one TCP flow joined on receipt".to_owned(),
-            commands: vec![format!("ethtool -K {} gro on", interface.name)],
+            commands: vec![format!("ethtool -K {} gro on", steering::name(interface))],
             expected: "Less work for each received TCP segment, the more the larger the flows. How much cannot be told \
                        from the text. Segments inside PPPoE stay as they are."
                 .to_owned(),

@@ -1,10 +1,10 @@
 //! `moderation-long`: interrupts are held back for longer than the ring or the next queue lasts.
 
-use crate::Case;
 use crate::loss::{self, When};
 use crate::moderation::{self, FULL, SMALL, frames_in};
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
+use crate::{Case, steering};
 use host::{Interface, Observed, Quote, System};
 
 /// The rule.
@@ -35,7 +35,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
 }
 
 fn ethtool(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let name = &interface.name;
+    let name = steering::name(interface);
     let Some(usecs) = interface.coalesce.get("rx-usecs") else {
         return moderation::unread(case, interface);
     };
@@ -110,7 +110,7 @@ fn long(
         Some(default) => finding.with(Remedy {
             os: "linux",
             what: "the driver's default moderation".to_owned(),
-            commands: vec![format!("ethtool -C {} rx-usecs {default}", interface.name)],
+            commands: vec![format!("ethtool -C {} rx-usecs {default}", steering::name(interface))],
             expected: "The ring no longer fills between two interrupts, at the price of more of them."
                 .to_owned(),
         }),

@@ -3,7 +3,7 @@
 use crate::moderation::{self, Knob};
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
-use crate::{Case, ENOUGH_BETWEEN, loss};
+use crate::{Case, ENOUGH_BETWEEN, loss, steering};
 use host::{Basis, Delta, Interface, Quote, Shares, System};
 
 /// The rule.
@@ -76,7 +76,7 @@ fn ethtool(case: &Case<'_>, interface: &Interface) -> Judgement {
         (Some(_), _) => Judgement::Clear,
         (None, _) => Judgement::Lacks(vec![
             "cat /proc/interrupts (twice)".to_owned(),
-            format!("ethtool -S {} (twice)", interface.name),
+            format!("ethtool -S {} (twice)", steering::name(interface)),
         ]),
     }
 }
@@ -88,7 +88,7 @@ fn with_default(finding: Finding, interface: &Interface, knob: Option<&Knob>) ->
     finding.with(Remedy {
         os: "linux",
         what: "the driver's default moderation".to_owned(),
-        commands: vec![format!("ethtool -C {} rx-usecs {default}", interface.name)],
+        commands: vec![format!("ethtool -C {} rx-usecs {default}", steering::name(interface))],
         expected: "Fewer interrupts, by ten times and more under load, and the CPU time they took; some microseconds \
                    more latency. How much throughput that gives cannot be told from the text."
             .to_owned(),

@@ -1,10 +1,10 @@
 //! `ring-overflow`: frames are lost since the receive ring is full.
 
-use crate::Case;
 use crate::loss::{self, Loss, When, freebsd_node};
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain::{self, Strain};
+use crate::{Case, steering};
 use host::{Counter, Interface, Quote, System};
 
 /// The rule.
@@ -41,7 +41,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         return Judgement::lacks(match case.system() {
             Some(System::FreeBsd) => format!("sysctl {}", freebsd_node(&interface.name)),
             Some(System::NetBsd) => "netstat -i".to_owned(),
-            Some(System::Linux) | None => format!("ethtool -S {}", interface.name),
+            Some(System::Linux) | None => format!("ethtool -S {}", steering::name(interface)),
         });
     }
     let losses: Vec<Loss> = counters
@@ -144,7 +144,7 @@ fn remedies(case: &Case<'_>, interface: &Interface, finding: Finding) -> Finding
                 finding.with(Remedy {
                 os: "linux",
                 what: format!("a receive ring of {wanted} frames instead of {now}"),
-                commands: vec![format!("ethtool -G {} rx {wanted}", interface.name)],
+                commands: vec![format!("ethtool -G {} rx {wanted}", steering::name(interface))],
                 expected:
                     "Bursts of that length survive; the interface goes down for a moment. If frames are lost \
                            all the same, the CPU is too slow, and only spreading the load helps."

@@ -1,9 +1,9 @@
 //! `tags-hidden`: the device strips VLAN tags before an XDP program sees the frame.
 
-use crate::Case;
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::stacked::{self, Stack};
+use crate::{Case, steering};
 use host::{Interface, Quote, System, Xdp};
 
 /// The rule.
@@ -35,7 +35,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         return Judgement::DoesNotApply;
     }
     if interface.features.is_empty() {
-        return Judgement::lacks(format!("ethtool -k {}", interface.name));
+        return Judgement::lacks(format!("ethtool -k {}", steering::name(interface)));
     }
     let stripped = tagged.iter().find_map(|stack| {
         let (feature, line) =
@@ -97,7 +97,7 @@ fn unstripped(interface: &Interface, finding: Finding, stripping: Stripping) -> 
     finding.with(Remedy {
         os: "linux",
         what: "tags left in the frame".to_owned(),
-        commands: vec![format!("ethtool -K {} {} off", interface.name, stripping.set)],
+        commands: vec![format!("ethtool -K {} {} off", steering::name(interface), stripping.set)],
         expected: "The program sees all tags; the kernel takes them off in software after it.".to_owned(),
     })
 }

@@ -1,8 +1,8 @@
 //! `xdp-generic-only`: an XDP program runs after the socket buffer was built.
 
-use crate::Case;
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
+use crate::{Case, steering};
 use host::{Interface, System, Xdp};
 use nic::schema;
 
@@ -28,7 +28,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         return Judgement::DoesNotApply;
     }
     let Some(xdp) = &interface.xdp else {
-        return Judgement::lacks(format!("ip -d link show dev {}", interface.name));
+        return Judgement::lacks(format!("ip -d link show dev {}", steering::name(interface)));
     };
     if *xdp.get() != Xdp::Generic {
         return Judgement::Clear;
@@ -63,7 +63,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
             what: format!(
                 "the program attached natively: `ip link set dev {} xdpgeneric off`, then its loader in native mode (a \
                  program can be attached in one of the two at a time)",
-                interface.name
+                steering::name(interface)
             ),
             // Taking it off alone would end what it does; how it is put back its loader knows.
             commands: Vec::new(),

@@ -154,3 +154,17 @@ fn budgets_that_run_out() {
         (Outcome::InsufficientData, vec!["cat /proc/net/softnet_stat".to_owned()])
     );
 }
+
+#[test]
+fn an_interface_that_the_text_does_not_name() {
+    let at = |missed| format!("NIC statistics:\n     rx_packets: 1000000\n     rx_missed_errors: {missed}\n");
+    let text = rings("eth0", 4096, 256).replace("$ ethtool -g eth0\n", "") + &at(5000);
+    for finding in report(&text).findings {
+        for command in finding.remedies.iter().flat_map(|remedy| &remedy.commands) {
+            assert!(!command.contains("  "), "{command}");
+        }
+    }
+    assert_eq!(one(&report(&at(5000)), "ring-overflow").severity, Severity::Warning);
+    let (became, lacks) = outcome(&report(&at(5000)), "moderation-off");
+    assert_eq!((became, lacks), (Outcome::InsufficientData, vec!["ethtool -c IFACE".to_owned()]));
+}

@@ -35,13 +35,16 @@ fn weight(finding: &Finding) -> (Severity, Certainty) {
     (finding.severity, finding.certainty)
 }
 
+/// The commands of a finding for an operating system. Those for Linux are ones that `--apply` understands.
 fn commands(finding: &Finding, os: &str) -> Vec<String> {
-    finding
-        .remedies
-        .iter()
-        .filter(|remedy| remedy.os == os)
-        .flat_map(|remedy| remedy.commands.clone())
-        .collect()
+    let remedies = finding.remedies.iter().filter(|remedy| remedy.os == os);
+    let commands: Vec<String> = remedies.flat_map(|remedy| remedy.commands.clone()).collect();
+    for command in commands.iter().filter(|_| os == "linux") {
+        let setting: host::setting::Setting =
+            command.parse().unwrap_or_else(|error| panic!("{command}: {error}"));
+        assert_eq!(setting.to_string(), *command);
+    }
+    commands
 }
 
 fn quotes(finding: &Finding, part: &str) -> bool {
