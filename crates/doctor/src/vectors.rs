@@ -1,7 +1,7 @@
 //! The receive vectors of each device that carry load, and the CPUs that serve them.
 
 use crate::{Case, ENOUGH_BETWEEN, ENOUGH_SINCE_START, steering};
-use host::{Basis, Interface, Interrupt, Shares};
+use host::{Basis, Interface, Interrupt, Kind, Shares};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A receive vector with what it counted.
@@ -140,9 +140,11 @@ pub(crate) fn wanted(case: &Case<'_>, busy: &Busy<'_>) -> Vec<String> {
     }]
 }
 
-/// Whether the system shows interrupts by CPU at all.
-pub(crate) fn is_told_apart(case: &Case<'_>) -> bool {
-    !matches!(case.system(), Some(host::System::FreeBsd | host::System::NetBsd))
+/// Whether there are interrupts to show: not of a device without hardware, nor by CPU where the system adds them up.
+pub(crate) fn are_shown(case: &Case<'_>, interface: &Interface) -> bool {
+    let is_veth = matches!(interface.kind.as_ref().map(|kind| &kind.value), Some(Kind::Veth))
+        || interface.driver.as_ref().is_some_and(|driver| driver.value == "veth");
+    !is_veth && !matches!(case.system(), Some(host::System::FreeBsd | host::System::NetBsd))
 }
 
 /// Commands that give each vector a CPU of its own, in turn over `cpus`.

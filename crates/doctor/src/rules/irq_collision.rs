@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    if !vectors::is_told_apart(case) || case.queue_count(interface) == Some(1) {
+    if !vectors::are_shown(case, interface) || case.queue_count(interface) == Some(1) {
         return Judgement::DoesNotApply;
     }
     let busy = match vectors::busy(case, interface) {

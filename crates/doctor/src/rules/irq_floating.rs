@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
 const SECOND: f64 = 0.1;
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    if !vectors::is_told_apart(case) || case.snapshot().cpu_count() == Some(1) {
+    if !vectors::are_shown(case, interface) || case.snapshot().cpu_count() == Some(1) {
         return Judgement::DoesNotApply;
     }
     let busy = match vectors::busy(case, interface) {

@@ -54,7 +54,7 @@ fn is_mended(vectors: &[Vector<'_>], cpu: u32) -> bool {
 }
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    if !vectors::is_told_apart(case) || case.queue_count(interface) == Some(1) {
+    if !vectors::are_shown(case, interface) || case.queue_count(interface) == Some(1) {
         return Judgement::DoesNotApply;
     }
     match vectors::busy(case, interface) {

@@ -162,12 +162,12 @@ fn remedies(
     let is_linux = matches!(case.system(), Some(System::Linux) | None);
     // With one flow there is nothing to deal; a table that names one queue is repaired instead.
     let is_dealt = !proven.iter().any(|id| matches!(*id, "reta-uneven" | "one-flow"));
-    if is_linux && proven.is_empty() && reta_uneven::is_blocks(interface) {
-        remedies.extend(reta_uneven::restripe(case, interface));
-    }
     if is_linux && is_dealt && is_rps_off {
         remedies.push(steering::rps(case, interface, &[hot.queue]));
         remedies.push(steering::xdp(case, interface));
+    }
+    if is_linux && proven.is_empty() && reta_uneven::is_blocks(interface) {
+        remedies.extend(reta_uneven::restripe(case, interface));
     }
     if is_dealt && matches!(case.system(), Some(System::FreeBsd) | None) {
         remedies.extend(steering::netisr(case, interface));

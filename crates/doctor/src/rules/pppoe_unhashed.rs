@@ -172,29 +172,33 @@ fn already_spread(case: &Case<'_>, interface: &Interface, queue: u32) -> Option<
     })
 }
 
+/// The machine's own system first. What the others have is the same for every machine, and people choose a system
+/// for a router by it.
 fn remedies(case: &Case<'_>, interface: &Interface, queue: u32) -> Vec<Remedy> {
-    let system = case.system();
-    let mut remedies = Vec::new();
-    if matches!(system, Some(System::Linux) | None) {
-        let mut rps = steering::rps(case, interface, &[queue]);
-        if case.agreed(interface, |profile| profile.tri(schema::ETHERTYPE_FILTER)) == Some(true) {
-            rps.what.push_str("; an EtherType filter for 0x8864 would only move all PPPoE to another queue");
+    let mut linux = on_linux(case, interface, queue);
+    let freebsd = steering::netisr(case, interface);
+    match case.system() {
+        Some(System::FreeBsd) => {
+            // Names of interfaces and numbers of queues are Linux's own.
+            linux.iter_mut().for_each(|remedy| remedy.commands.clear());
+            freebsd.into_iter().chain(linux).collect()
         }
-        remedies.push(rps);
-        remedies.push(steering::xdp(case, interface));
+        _ => linux.into_iter().chain(freebsd).collect(),
     }
-    if matches!(system, Some(System::FreeBsd) | None) {
-        remedies.extend(steering::netisr(case, interface));
+}
+
+fn on_linux(case: &Case<'_>, interface: &Interface, queue: u32) -> Vec<Remedy> {
+    let mut rps = steering::rps(case, interface, &[queue]);
+    if case.agreed(interface, |profile| profile.tri(schema::ETHERTYPE_FILTER)) == Some(true) {
+        rps.what.push_str("; an EtherType filter for 0x8864 would only move all PPPoE to another queue");
     }
-    for mode in unhashed::modes(case, interface, "pppoe") {
-        remedies.push(Remedy {
-            os: "linux",
-            what: format!("or let the device hash PPPoE: {mode}"),
-            commands: Vec::new(),
-            expected: steering::expected(case, interface),
-        });
-    }
-    remedies
+    let modes = unhashed::modes(case, interface, "pppoe").into_iter().map(|mode| Remedy {
+        os: "linux",
+        what: format!("or let the device hash PPPoE: {mode}"),
+        commands: Vec::new(),
+        expected: steering::expected(case, interface),
+    });
+    [rps, steering::xdp(case, interface)].into_iter().chain(modes).collect()
 }
 
 /// Processes that carry PPPoE, or may.

@@ -106,6 +106,10 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     let queues: Vec<u32> = off.iter().map(|(queue, _)| *queue).collect();
     let Some(&first) = queues.first() else { return Judgement::Clear };
     let strained = strain::of(case, steering::cpu_of_queue(case, interface, first));
+    // RPS would only cost.
+    if strained.strain == Strain::Room {
+        return Judgement::Clear;
+    }
     let explanation = format!(
         "RPS is off for queue {} of {}, and the device does not spread its frames, since {}.{}",
         first,
@@ -118,9 +122,5 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         .finding(Some(&interface.name), need.severity, quotes, explanation)
         .and(&need.quotes)
         .and(&strained.quote);
-    match strained.strain {
-        // RPS would only cost.
-        Strain::Room => finding.into(),
-        _ => finding.with(steering::rps(case, interface, &queues)).into(),
-    }
+    finding.with(steering::rps(case, interface, &queues)).into()
 }

@@ -40,6 +40,15 @@ fn more_vectors_than_cpus_take_turns() {
 }
 
 #[test]
+fn a_veth_has_no_interrupts() {
+    let report =
+        report(&format!("$ ethtool -i veth0\ndriver: veth\nversion: 1.0\n{}", queues("veth0", &[9, 9])));
+    for id in ["irq-one-cpu", "irq-collision", "irq-floating"] {
+        assert_eq!(outcome(&report, id).0, Outcome::DoesNotApply, "{id}");
+    }
+}
+
+#[test]
 fn vectors_with_a_cpu_each_are_in_order() {
     let report = report(&one_each("eth0"));
     for id in ["irq-one-cpu", "irq-collision", "irq-floating"] {

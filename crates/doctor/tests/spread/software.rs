@@ -46,6 +46,13 @@ fn rps_is_not_asked_for_where_rss_spreads() {
 }
 
 #[test]
+fn rps_would_only_cost_while_the_cpu_has_time() {
+    let text = |softirq, idle| format!("{}{}{}", single(), mask("eth0", 0, "0"), load(1, softirq, idle));
+    assert_eq!(outcome(&report(&text(10.0, 85.0)), "rps-off").0, Outcome::Clear);
+    assert_eq!(weight(&one(&report(&text(94.0, 4.0)), "rps-off")), GRAVE);
+}
+
+#[test]
 fn rps_that_is_on_is_no_finding_and_unknown_is_unknown() {
     let on = report(&format!("{}{}", single(), mask("eth0", 0, "d")));
     assert_eq!(outcome(&on, "rps-off").0, Outcome::Clear);
