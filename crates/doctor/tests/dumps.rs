@@ -1,0 +1,153 @@
+//! Real outputs of real machines, with the finding that an expert draws from each.
+//!
+//! `RXLANE_DUMPS` names a folder of such files. A file may begin with comments that say where it comes from; the
+//! output starts after a line `# --- raw below ---`. The files belong to their authors and are not in this project;
+//! their public sources are named beside each expectation.
+
+use rxlane_doctor::report::{Certainty, Report, Severity, Verdict};
+use rxlane_doctor::{Case, diagnose};
+use std::path::Path;
+use testkit::Missing;
+
+const DUMPS: &str = "RXLANE_DUMPS";
+const MARKER: &str = "# --- raw below ---\n";
+
+/// What has to come out of a file, or of several that are samples of one machine.
+struct Expected {
+    files: &'static [&'static str],
+    verdict: &'static [Verdict],
+    /// Findings that must be there: id, interface where it matters, words of the evidence.
+    found: &'static [(&'static str, Option<&'static str>, &'static str)],
+    /// The gravest severity allowed for a certain finding.
+    gravest: Severity,
+}
+
+const CALM: &[Verdict] = &[Verdict::Healthy, Verdict::Unknown];
+
+const fn calm(files: &'static [&'static str]) -> Expected {
+    Expected { files, verdict: CALM, found: &[], gravest: Severity::Info }
+}
+
+static EXPECTED: &[Expected] = &[
+    // netutils-linux, tests/server-info-show.tests and tests/rss-ladder.tests.
+    calm(&["ethtool/1xE3-1271_I217_and_X710_eth0.376.txt"]),
+    Expected { found: &[("ring-small", Some("eth0"), "256")], ..calm(&["ethtool/1xi3_I211_I219V_eth0.txt"]) },
+    Expected {
+        found: &[("ring-small", Some("eth0"), "256")],
+        ..calm(&["ethtool/2xE5-2640_i350_and_82599ES_eth0.txt"])
+    },
+    calm(&["ethtool/kvm_l3_eth0.txt"]),
+    Expected {
+        found: &[("single-queue", Some("eth1"), "eth1")],
+        ..calm(&["interrupts/linux_interrupts_i211_i219.txt"])
+    },
+    calm(&["interrupts/linux_interrupts_i350_balanced_4q.txt"]),
+    Expected {
+        files: &["interrupts/linux_interrupts_ixgbe_all_on_cpu0.txt"],
+        verdict: &[Verdict::Limited],
+        found: &[("irq-one-cpu", Some("eth0"), "eth0-TxRx-")],
+        gravest: Severity::Critical,
+    },
+    Expected {
+        found: &[("single-queue", Some("eth0"), "eth0")],
+        ..calm(&[
+            "interrupts/linux_interrupts_multinic_4cpu_t1.txt",
+            "interrupts/linux_interrupts_multinic_4cpu_t5.txt",
+        ])
+    },
+    Expected {
+        files: &["interrupts/linux_interrupts_single_queue_q6700.txt"],
+        verdict: &[Verdict::Limited, Verdict::Unknown],
+        found: &[("single-queue", Some("eth0"), "eth0"), ("single-queue", Some("eth1"), "eth1")],
+        gravest: Severity::Critical,
+    },
+    // Public notes on a Linux router.
+    Expected {
+        files: &["interrupts/linux_softirqs_net_rx_cpu0.txt"],
+        verdict: &[Verdict::Limited, Verdict::Unknown],
+        found: &[("softirq-one-cpu", None, "NET_RX")],
+        gravest: Severity::Critical,
+    },
+    // isc-projects/ethq, tests.
+    calm(&["ethtool_S/bnx2x.txt"]),
+    calm(&["ethtool_S/e1000e.txt"]),
+    calm(&["ethtool_S/ena.txt"]),
+    calm(&["ethtool_S/i40e.txt"]),
+    calm(&["ethtool_S/mlx5_core.txt"]),
+    calm(&["ethtool_S/r8169.txt"]),
+    calm(&["ethtool_S/sfc.txt"]),
+    calm(&["ethtool_S/virtio_net.txt"]),
+    calm(&["ethtool_S/vmxnet3.txt"]),
+    // intel-wired-lan, 2023-11-16 and 2025-01-02.
+    calm(&["ethtool_S/igc_i225_4q_uneven.txt"]),
+    calm(&["ethtool_x/ixgbe_63_rings_16_in_table.txt"]),
+    // pcengines/apu2-documentation issue 190, netdata issue 17015.
+    Expected {
+        files: &["rerendered/igb_apu_rx_queue0_only.txt"],
+        verdict: &[Verdict::Limited],
+        found: &[("one-queue-hot", Some("enp1s0"), "rx_queue_0_packets: 16630368449")],
+        gravest: Severity::Critical,
+    },
+    calm(&["rerendered/virtio_4q_uneven.txt"]),
+    // nashant/if_pppoe, tests/perf/fixtures.
+    Expected {
+        found: &[("pppoe-unhashed", None, "pppoe")],
+        ..calm(&["freebsd/netstat_Q_pppoe_before.txt", "freebsd/netstat_Q_pppoe_after.txt"])
+    },
+    calm(&["freebsd/vmstat_i_igc_before.txt", "freebsd/vmstat_i_igc_after.txt"]),
+    // stackpath/rxtxcpu, Documentation/case-studies.
+    Expected {
+        found: &[("udp-two-tuple", Some("ixgbe0"), "")],
+        ..calm(&["rss_case_studies/advanced-rss-configuration-rss-hash-fields.txt"])
+    },
+];
+
+fn diagnosed(folder: &Path, files: &[&str]) -> Report {
+    let mut reader = host::text::Reader::new();
+    for name in files {
+        let path = folder.join(name);
+        let text =
+            std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let raw = text.split_once(MARKER).map_or(text.as_str(), |(_, raw)| raw);
+        reader.read(name, raw.as_bytes()).expect("memory");
+    }
+    let snapshot = reader.finish();
+    diagnose(&Case::new(&snapshot, None, None).expect("profiles"))
+}
+
+fn check(expected: &Expected, report: &Report) -> Vec<String> {
+    let files = expected.files.join(", ");
+    let mut wrong = Vec::new();
+    if !expected.verdict.contains(&report.verdict) {
+        wrong.push(format!("{files}: verdict {:?}, not one of {:?}", report.verdict, expected.verdict));
+    }
+    for (id, interface, words) in expected.found {
+        let is_it = report.findings.iter().any(|finding| {
+            finding.id == *id
+                && interface.is_none_or(|name| finding.interface.as_deref() == Some(name))
+                && finding.evidence.iter().any(|line| line.text.contains(words))
+        });
+        if !is_it {
+            wrong.push(format!("{files}: no {id} of {interface:?} with `{words}` in its evidence"));
+        }
+    }
+    for finding in &report.findings {
+        if finding.certainty == Certainty::Certain && finding.severity < expected.gravest {
+            wrong.push(format!("{files}: {} is {:?}: {}", finding.id, finding.severity, finding.explanation));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn real_outputs_give_the_findings_of_an_expert() {
+    let folder = std::env::var_os(DUMPS)
+        .filter(|folder| !folder.is_empty())
+        .ok_or_else(|| Missing(format!("{DUMPS} is not set to a folder of tool outputs")));
+    let Some(folder) = testkit::require("dumps", folder) else { return };
+    let wrong: Vec<String> = EXPECTED
+        .iter()
+        .flat_map(|expected| check(expected, &diagnosed(Path::new(&folder), expected.files)))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
