@@ -26,6 +26,7 @@
 mod case;
 mod conclusion;
 mod diagnose;
+mod frame_limit;
 mod heat;
 mod loss;
 mod moderation;

@@ -17,8 +17,9 @@
 //! that follow from it are claimed.
 
 use crate::Case;
+use crate::frame_limit::Limit;
 use host::{Interface, Kind, Quote, System};
-use nic::{Key, Profile, schema};
+use nic::{Key, schema};
 use serde::Serialize;
 use std::collections::HashSet;
 
@@ -126,30 +127,6 @@ pub struct FullPppoe {
     pub to_raise: Vec<String>,
     /// Whether this machine can: MTU allowed by the driver, frames let in by the device. The other end has to agree.
     pub works: Option<bool>,
-}
-
-/// What a device lets in, as far as its profile tells: bytes without FCS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limit {
-    /// Frames up to this length are let in.
-    pub at_least: Option<u32>,
-    /// Longer frames are not.
-    pub at_most: Option<u32>,
-}
-
-impl Limit {
-    /// Whether a frame of that length is let in.
-    pub fn accepts(self, frame: u32) -> Option<bool> {
-        if self.at_least.is_some_and(|least| frame <= least) {
-            return Some(true);
-        }
-        self.at_most.and_then(|most| (frame > most).then_some(false))
-    }
-
-    /// The limit, where both bounds agree.
-    pub fn exact(self) -> Option<u32> {
-        self.at_most.filter(|_| self.at_least == self.at_most)
-    }
 }
 
 /// An interface and everything below it.
@@ -323,7 +300,7 @@ impl<'a> Stack<'a> {
             return None;
         }
         let (tags, outer) = (self.tags()?, self.outer_tpid());
-        case.agreed(self.device()?, |profile| limit(profile, tags, outer, mtu, least))
+        case.agreed(self.device()?, |profile| Some(Limit::of(profile, tags, outer, mtu, least)))
     }
 
     /// The lines that say what it is and how large its packets are.
@@ -399,36 +376,6 @@ fn ends(name: &str, interface: Option<&Interface>) -> bool {
             !name.contains('.') && !STACKED.iter().any(|prefix| name.starts_with(prefix))
         }
     }
-}
-
-/// What one profile says.
-fn limit(profile: &Profile, tags: u32, outer: Option<u16>, mtu: Option<u32>, least: u32) -> Option<Limit> {
-    let claim = claimed(profile, tags, outer);
-    let known = mtu.unwrap_or(least);
-    // A driver accepts an untagged packet of its MTU; whichever way it counts, a frame no longer than that is let in.
-    let by_mtu = known.checked_add(ETHERNET);
-    // No driver accepts less at a larger MTU.
-    let by_claim = claim.filter(|_| known >= USUAL_MTU);
-    // A limit of "MTU, header and tags" moves with the MTU; one with more room to spare need not.
-    let follows = claim
-        .filter(|claim| known > USUAL_MTU && claim.saturating_sub(USUAL_MTU + ETHERNET) <= 2 * TAG)
-        .and_then(|claim| claim.checked_add(known - USUAL_MTU));
-    let at_least = by_mtu.into_iter().chain(by_claim).chain(follows).max();
-    let at_most = claim.filter(|_| mtu.is_some_and(|mtu| mtu <= USUAL_MTU));
-    Some(Limit { at_least, at_most })
-}
-
-/// The profile's claim at MTU 1500 for frames with so many tags, bytes without FCS.
-fn claimed(profile: &Profile, tags: u32, outer: Option<u16>) -> Option<u32> {
-    let key = match (tags, profile.ints(schema::TAG_ALLOWANCE), outer) {
-        (0, _, _) => schema::FRAME_UNTAGGED,
-        (_, Some(allowed), Some(outer)) if !allowed.contains(&u64::from(outer)) => schema::FRAME_UNTAGGED,
-        // A limit that depends on a TPID that the text does not tell.
-        (_, Some(_), None) => return None,
-        (1, _, _) => schema::FRAME_ONE_TAG,
-        _ => schema::FRAME_TWO_TAGS,
-    };
-    u32::try_from(profile.int(key)?).ok()
 }
 
 /// Every VLAN device and PPP interface of the case.
