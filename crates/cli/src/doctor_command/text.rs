@@ -95,10 +95,9 @@ fn print_finding(out: &mut Output, finding: &Finding) -> io::Result<()> {
 /// What was read, with the blanks of columns closed up, and where, as far as there is room.
 fn evidence_line(evidence: &Evidence, width: usize) -> String {
     let words: Vec<&str> = evidence.text.split_whitespace().collect();
-    let text = printable(&words.join(" "));
-    let from = printable(&evidence.from);
-    let room = width.saturating_sub(text.chars().count() + 3);
-    if room < 16 { cut(&text, width) } else { format!("{text}   {}", cut(&from, room)) }
+    let from = cut(&printable(&evidence.from), width * 2 / 5);
+    let room = width.saturating_sub(from.chars().count() + 3);
+    format!("{}   {from}", cut(&printable(&words.join(" ")), room))
 }
 
 fn system(os: &str) -> &str {

@@ -3,7 +3,7 @@
 use crate::Case;
 use crate::report::Severity;
 use crate::rule::{Judge, Judgement, Page, Rule};
-use host::{Counter, Delta, Interface};
+use host::{Counter, Delta, Interface, System};
 
 /// The rule.
 pub(super) static RULE: Rule = Rule {
@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
     judge: Judge::Device(judge),
 };
 
-fn judge(_case: &Case<'_>, interface: &Interface) -> Judgement {
+fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     let queues = interface.queues.values().flat_map(|queue| [&queue.packets, &queue.bytes, &queue.drops]);
     let totals = [&interface.totals.packets, &interface.totals.bytes];
     let counters: Vec<&Counter> = queues
@@ -32,7 +32,10 @@ fn judge(_case: &Case<'_>, interface: &Interface) -> Judgement {
         .chain(interface.totals.too_long.values())
         .collect();
     if counters.iter().all(|counter| counter.delta() == Delta::OneSample) {
-        return Judgement::lacks(format!("ethtool -S {0}, twice", interface.name));
+        return Judgement::lacks(match case.system() {
+            Some(System::FreeBsd | System::NetBsd) => "netstat -i -b, twice".to_owned(),
+            Some(System::Linux) | None => format!("ethtool -S {}, twice", interface.name),
+        });
     }
     let wrapped: Vec<&&Counter> =
         counters.iter().filter(|counter| matches!(counter.delta(), Delta::Wrapped(_))).collect();

@@ -3,7 +3,7 @@
 use crate::Case;
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
-use host::Interface;
+use host::{Interface, System};
 
 /// The rule.
 pub(super) static RULE: Rule = Rule {
@@ -29,10 +29,14 @@ const SMALL: u32 = 512;
 /// What is offered first; the maximum is rarely the best.
 const OFFERED: u32 = 1024;
 
-fn judge(_case: &Case<'_>, interface: &Interface) -> Judgement {
+fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     let ring = &interface.rings.rx;
     let (Some(current), Some(most)) = (&ring.current, &ring.most) else {
-        return Judgement::lacks(format!("ethtool -g {}", interface.name));
+        return match case.system() {
+            // FreeBSD and NetBSD size rings by loader tunables, which have no maximum to read.
+            Some(System::FreeBsd | System::NetBsd) => Judgement::DoesNotApply,
+            Some(System::Linux) | None => Judgement::lacks(format!("ethtool -g {}", interface.name)),
+        };
     };
     let entries = *current.get();
     if entries >= SMALL.min(most.value) {
