@@ -43,8 +43,8 @@ pub(crate) struct Hot {
     pub queues: usize,
     /// What was counted.
     pub basis: Basis,
-    /// Frames a second of all queues, where the time between two samples is known.
-    pub rate: Option<f64>,
+    /// Why so few frames are no load, in words; `None` where they are one, or may be.
+    pub little: Option<String>,
     /// Whether only interrupts were counted, which say less: a busy queue interrupts less often.
     pub by_interrupts: bool,
     /// A line of each queue, the hot one's first.
@@ -54,16 +54,19 @@ pub(crate) struct Hot {
 /// Whether one queue of the device takes nearly all frames.
 pub(crate) fn of(case: &Case<'_>, interface: &Interface) -> Heat {
     match case.spread(interface).filter(|spread| spread.queues.len() >= 2) {
-        Some(spread) => by_frames(&spread),
+        Some(spread) => by_frames(case, &spread),
         None => by_interrupts(case, interface),
     }
 }
 
-fn by_frames(spread: &Spread) -> Heat {
+fn by_frames(case: &Case<'_>, spread: &Spread) -> Heat {
     if !spread.is_enough() {
         return Heat::TooFew;
     }
-    hot(&spread.queues, &spread.shares, &spread.quotes, false)
+    match hot(&spread.queues, &spread.shares, &spread.quotes, false) {
+        Heat::Hot(hot) => Heat::Hot(Hot { little: little(case, &spread.shares), ..hot }),
+        heat => heat,
+    }
 }
 
 /// Only vectors that serve reception alone say something: those with transmit also count its completions.
@@ -122,7 +125,7 @@ fn hot(queues: &[u32], shares: &Shares, quotes: &[Quote], by_interrupts: bool) -
         total: shares.total(),
         queues: queues.len(),
         basis: shares.basis,
-        rate: shares.per_second(shares.total()).filter(|_| !by_interrupts),
+        little: None,
         by_interrupts,
         quotes: std::iter::once(quote).chain(others).take(MOST_QUOTES).cloned().collect(),
     })
@@ -132,22 +135,40 @@ fn hot(queues: &[u32], shares: &Shares, quotes: &[Quote], by_interrupts: bool) -
 const MOST_QUOTES: usize = 4;
 
 /// Frames a second that one queue and one CPU carry on any machine: full-size frames at 100 Mbit/s are 8,000.
-const LITTLE: f64 = 10_000.0;
+const LITTLE_RATE: f64 = 10_000.0;
+
+/// Frames since the counters were started that are a few minutes of such a line.
+const LITTLE: u64 = 1_000_000;
+
+/// Part of the busiest device's frames below which a device carries no load beside it.
+const BESIDE: f64 = 0.001;
+
+/// Why these frames are no load, in words.
+fn little(case: &Case<'_>, shares: &Shares) -> Option<String> {
+    let total = shares.total();
+    if let Some(rate) = shares.per_second(total) {
+        return (rate < LITTLE_RATE)
+            .then(|| format!(" At {rate:.0} frames a second this limits nothing yet."));
+    }
+    let is_old = shares.basis == Basis::SinceStart;
+    let busiest = case.machine().frames();
+    if is_old && (total as f64) < BESIDE * busiest as f64 {
+        return Some(" Beside the busiest interface of this machine that is nothing.".to_owned());
+    }
+    (is_old && total < LITTLE).then(|| " So few frames limit nothing.".to_owned())
+}
 
 impl Hot {
     /// How grave it is that all frames go to one queue, whose CPU is loaded like this.
     pub(crate) fn severity(&self, strained: &Strained) -> Severity {
-        let little = self.rate.is_some_and(|rate| rate < LITTLE);
-        strained.severity(if little { Severity::Info } else { Severity::Warning })
+        strained.severity(if self.little.is_some() { Severity::Info } else { Severity::Warning })
     }
 
-    /// What the rate says, with a blank before it; empty where it says nothing.
-    pub(crate) fn remark(&self, strained: &Strained) -> String {
-        match self.rate {
-            Some(rate) if rate < LITTLE && strained.strain != Strain::Full => {
-                format!(" At {rate:.0} frames a second this limits nothing yet.")
-            }
-            _ => String::new(),
+    /// Why it limits nothing yet, with a blank before it; empty where it may.
+    pub(crate) fn remark(&self, strained: &Strained) -> &str {
+        match strained.strain {
+            Strain::Full => "",
+            _ => self.little.as_deref().unwrap_or_default(),
         }
     }
 }

@@ -63,6 +63,8 @@ pub(crate) struct Machine {
     between: u64,
     /// The same since the counters were started.
     since_start: u64,
+    /// Most frames that a device's queues counted since the counters were started.
+    frames: u64,
     /// CPUs by number: those that are told, and those that columns of interrupts name.
     cpus: BTreeSet<u32>,
     /// CPUs that serve a busy vector, with the device's name.
@@ -84,12 +86,20 @@ impl Machine {
             machine.since_start = machine.since_start.max(sum(&since_start));
         }
         for device in case.devices() {
+            let frames = device.queues.values().filter_map(|queue| queue.packets.as_ref());
+            let frames = frames.map(host::Counter::value).fold(0, u64::saturating_add);
+            machine.frames = machine.frames.max(frames);
             if let Busy::Vectors(busy) = beside(&machine, case, device) {
                 let cpus = busy.iter().filter_map(Vector::cpu);
                 machine.serving.extend(cpus.map(|cpu| (device.name.clone(), cpu)));
             }
         }
         machine
+    }
+
+    /// Most frames that a device's queues counted since the counters were started.
+    pub(crate) fn frames(&self) -> u64 {
+        self.frames
     }
 
     /// CPUs by number.

@@ -68,6 +68,23 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     }
 }
 
+/// Interrupts since boot that are a few minutes of a busy line, at some thousand a second.
+const LITTLE: u64 = 1_000_000;
+
+/// Interrupts a second that any CPU serves by the way.
+const LITTLE_RATE: f64 = 500.0;
+
+fn is_little(busy: &[Vector<'_>]) -> bool {
+    let total: u64 = busy.iter().map(|vector| vector.total).sum();
+    match busy.first().map(|vector| vector.basis) {
+        Some(Basis::Between(Some(time))) if !time.is_zero() => {
+            (total as f64) < LITTLE_RATE * time.as_secs_f64()
+        }
+        Some(Basis::Between(_)) => false,
+        Some(Basis::SinceStart) | None => total < LITTLE,
+    }
+}
+
 fn found(case: &Case<'_>, interface: &Interface, busy: &[Vector<'_>], cpu: u32) -> Judgement {
     let strained = strain::of(case, Some(cpu));
     let all = case.machine().cpus();
@@ -75,10 +92,13 @@ fn found(case: &Case<'_>, interface: &Interface, busy: &[Vector<'_>], cpu: u32) 
         Some(Basis::Between(_)) => "between the samples",
         _ => "since boot",
     };
+    let is_little = is_little(busy);
+    let unless = if is_little { Severity::Info } else { Severity::Warning };
+    let little = if is_little { " So few interrupts limit nothing." } else { "" };
     let explanation = format!(
         "{} busy receive vectors of {} share CPU {cpu}, which took all of their interrupts {basis}; the other {} CPUs \
          took none. Frames do spread over the queues: it is the affinity of the interrupts that brings them together \
-         again, not RSS.{}",
+         again, not RSS.{little}{}",
         busy.len(),
         steering::name(interface),
         all.len() - 1,
@@ -86,7 +106,7 @@ fn found(case: &Case<'_>, interface: &Interface, busy: &[Vector<'_>], cpu: u32) 
     );
     let quotes = busy.iter().map(|vector| &vector.interrupt.quote).take(MOST_QUOTES);
     let finding = RULE
-        .finding(Some(&interface.name), strained.severity(Severity::Warning), quotes, explanation)
+        .finding(Some(&interface.name), strained.severity(unless), quotes, explanation)
         .and(&strained.quote);
     let commands = vectors::one_each(&busy.iter().collect::<Vec<_>>(), &in_order(case, interface, cpu));
     if commands.is_empty() {

@@ -33,6 +33,19 @@ fn eight_even_queues_on_one_cpu() {
 }
 
 #[test]
+fn few_interrupts_on_one_cpu_are_a_remark() {
+    let text = vectors(&[(40, &[40_000, 0], "eth0-rx-0"), (41, &[50_000, 0], "eth0-rx-1")]);
+    assert_eq!(weight(&one(&report(&text), "irq-one-cpu")), CALM);
+    let bundle = |more: u64| {
+        let later =
+            vectors(&[(40, &[40_000 + more, 0], "eth0-rx-0"), (41, &[50_000 + more, 0], "eth0-rx-1")]);
+        report(&format!("# rxlane bundle 1\n# sample 1 at 1.0\n{text}# sample 2 at 4.0\n{later}"))
+    };
+    assert_eq!(weight(&one(&bundle(700), "irq-one-cpu")), CALM);
+    assert_eq!(weight(&one(&bundle(9000), "irq-one-cpu")), LIMITS);
+}
+
+#[test]
 fn more_vectors_than_cpus_take_turns() {
     let commands = commands(&one(&report(&all_on_cpu_0(4)), "irq-one-cpu"), "linux");
     assert_eq!(commands[0], "echo 0 > /proc/irq/66/smp_affinity_list");

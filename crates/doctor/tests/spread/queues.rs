@@ -71,6 +71,18 @@ fn rates_count_and_not_totals_where_there_are_two_samples() {
     assert!(slow.explanation.contains("2000 frames a second"), "{slow:#?}");
 }
 
+/// Broadcasts on an interface that nobody uses come in on queue 0: they are not hashed.
+#[test]
+fn an_interface_without_load_limits_nothing() {
+    let idle = queues("eth1", &[60_000, 12]);
+    assert_eq!(weight(&one(&report(&idle), "one-queue-hot")), CALM);
+    let busy = queues("eth0", &[9_000_000_000, 8_000_000_000]);
+    let beside = one(&report(&format!("{busy}{}", queues("eth1", &[2_000_000, 12]))), "one-queue-hot");
+    assert_eq!((weight(&beside), beside.interface.as_deref()), (CALM, Some("eth1")));
+    assert!(beside.explanation.contains("Beside the busiest interface"), "{beside:#?}");
+    assert_eq!(weight(&one(&report(&queues("eth1", &[2_000_000, 12])), "one-queue-hot")), LIMITS);
+}
+
 #[test]
 fn a_proven_cause_is_named() {
     let text = format!(
