@@ -72,6 +72,17 @@ pub struct StackedRow {
     pub pppoe_1500: FullPppoe,
 }
 
+impl StackedRow {
+    /// Whether its full frames are let in all the way; `None` where one of the two is not known.
+    pub fn fits(&self) -> Option<bool> {
+        match (self.parents_accept, self.device_accepts) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        }
+    }
+}
+
 /// What a stacked interface is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

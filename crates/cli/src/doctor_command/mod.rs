@@ -3,6 +3,7 @@
 mod apply;
 mod live;
 mod page;
+mod remedies;
 mod source;
 mod text;
 

@@ -1,5 +1,7 @@
 //! The page that `rxlane doctor --html FILE` writes: verdict, findings, queues × CPUs.
 
+use super::remedies::{self, Shown};
+use super::text::{system, way_down, yes_or_no};
 use crate::page::format::{count, duration, foreign};
 use crate::page::table::{figures, first, inline_bar, table, words};
 use crate::page::{self, prose};
@@ -22,6 +24,7 @@ pub fn render(report: &Report) -> String {
             (page::lead(&report.conclusion))
             (findings(report))
             @for interface in first(&report.interfaces, ROWS).0 { (interface_section(report, interface)) }
+            (stacked(report))
             (cpus(report))
             (rules(report))
             (unread(report))
@@ -57,14 +60,15 @@ fn header(report: &Report) -> Markup {
 }
 
 fn findings(report: &Report) -> Markup {
-    let (shown, rest) = first(&report.findings, FINDINGS);
+    let findings = remedies::shown(report);
+    let (shown, rest) = first(&findings, FINDINGS);
     html! {
-        @for finding in shown { (finding_section(finding)) }
+        @for (finding, remedies) in shown { (finding_section(finding, remedies)) }
         @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " findings more" } }
     }
 }
 
-fn finding_section(finding: &Finding) -> Markup {
+fn finding_section(finding: &Finding, remedies: &[Shown<'_>]) -> Markup {
     let (class, word) = match finding.severity {
         Severity::Critical => ("excess", "critical"),
         Severity::Warning => ("excess", "warning"),
@@ -91,14 +95,19 @@ fn finding_section(finding: &Finding) -> Markup {
                 }
                 @if !rest.is_empty() { li { "and " (count(rest.len() as u64)) " lines more" } }
             }
-            @for remedy in &finding.remedies { (remedy_block(remedy)) }
+            @for remedy in remedies {
+                @match remedy {
+                    Shown::Whole(remedy) => (remedy_block(remedy)),
+                    Shown::As { os, id } => p.why { (system(os)) ": as under " (id) },
+                }
+            }
         }
     }
 }
 
 fn remedy_block(remedy: &Remedy) -> Markup {
     html! {
-        h3 { (foreign(remedy.os, 20)) ": " (foreign(&remedy.what, 200)) }
+        h3 { (system(remedy.os)) ": " (foreign(&remedy.what, 200)) }
         @if !remedy.commands.is_empty() {
             pre { @for command in &remedy.commands { (foreign(command, 1000)) "\n" } }
         }
@@ -190,6 +199,48 @@ fn matrix(vectors: &[&VectorRow]) -> Markup {
             }
             @if busy.len() > cpus.len() { p.more { "and " (count((busy.len() - cpus.len()) as u64)) " CPUs more" } }
             @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " vectors more" } }
+        }
+    }
+}
+
+fn stacked(report: &Report) -> Markup {
+    let (shown, rest) = first(&report.stacked, ROWS);
+    let columns = [
+        words("interface"),
+        words("over"),
+        figures("MTU"),
+        figures("frame with FCS"),
+        words("let in all the way"),
+        words("1500-byte PPPoE"),
+        words("offloads lost"),
+    ];
+    let bytes = |value: Option<u32>| known(value.map(|value| format!("{}\u{a0}B", count(value.into()))));
+    let rows = shown.iter().map(|row| {
+        let lost: Vec<&str> = row.offloads.iter().filter(|o| o.lost).map(|o| o.feature).collect();
+        let lost = match (row.offloads.is_empty(), lost.is_empty()) {
+            (true, _) => known(None),
+            (_, true) => html! { "none" },
+            _ => html! { (foreign(&lost.join(", "), 300)) },
+        };
+        vec![
+            html! { bdi.name { (foreign(&row.name, 40)) } },
+            html! { bdi { (foreign(&way_down(row), 300)) } },
+            bytes(row.mtu),
+            bytes(row.frame_with_fcs),
+            html! { (yes_or_no(row.fits())) },
+            html! { (yes_or_no(row.pppoe_1500.works)) },
+            lost,
+        ]
+    });
+    html! {
+        @if !report.stacked.is_empty() {
+            section {
+                h2 { "Stacked interfaces" }
+                p.intro { "What their full frames measure on the wire, and whether the interfaces and the device below let \
+                           them in; a question mark is unknown." }
+                (table(&columns, rows))
+                @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " interfaces more" } }
+            }
         }
     }
 }

@@ -1,13 +1,14 @@
 //! A diagnosis as text: the verdict, findings by severity, queues × CPUs, what could not be read.
 
+use super::remedies::{self, Shown};
 use crate::explain_command::text::{heading, printable, wrapped};
 use crate::output::Output;
 use anstyle::{AnsiColor, Style};
 use doctor::Report;
 use doctor::report::{
-    Certainty, CpuRow, Evidence, Finding, InterfaceRow, Outcome, QueueRow, Remedy, Severity, VectorRow,
-    Verdict,
+    Certainty, CpuRow, Evidence, Finding, InterfaceRow, Outcome, QueueRow, Severity, VectorRow, Verdict,
 };
+use doctor::stacked::StackedRow;
 use explain::grouped;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -28,14 +29,13 @@ const UNREAD: usize = 12;
 /// Prints a diagnosis.
 pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
     verdict(out, report)?;
-    for severity in [Severity::Critical, Severity::Warning, Severity::Info] {
-        for finding in report.findings.iter().filter(|finding| finding.severity == severity) {
-            print_finding(out, finding)?;
-        }
+    for (finding, remedies) in remedies::shown(report) {
+        print_finding(out, finding, &remedies)?;
     }
     for interface in &report.interfaces {
         print_interface(out, report, interface)?;
     }
+    stacked(out, report)?;
     cpus(out, report)?;
     unread(out, report)?;
     footer(out, report)
@@ -56,7 +56,7 @@ fn verdict(out: &mut Output, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-fn print_finding(out: &mut Output, finding: &Finding) -> io::Result<()> {
+fn print_finding(out: &mut Output, finding: &Finding, remedies: &[Shown<'_>]) -> io::Result<()> {
     let (style, word) = match finding.severity {
         Severity::Critical => (BAD, "critical"),
         Severity::Warning => (POOR, "warning"),
@@ -79,17 +79,23 @@ fn print_finding(out: &mut Output, finding: &Finding) -> io::Result<()> {
     if finding.evidence.len() > EVIDENCE {
         writeln!(out, "  | … and {} more lines (--json has them)", finding.evidence.len() - EVIDENCE)?;
     }
-    // Of a remark, commands are enough: nothing has to be done about it.
-    let shown = |remedy: &&Remedy| finding.severity != Severity::Info || !remedy.commands.is_empty();
-    for remedy in finding.remedies.iter().filter(shown) {
-        paragraph(out, "  ", &format!("{}: {}", system(remedy.os), remedy.what))?;
-        for command in &remedy.commands {
-            let command = out.styled(BOLD, printable(command));
-            writeln!(out, "      {command}")?;
-        }
-        paragraph(out, "    ", &remedy.expected)?;
+    for remedy in remedies {
+        print_remedy(out, *remedy)?;
     }
     Ok(())
+}
+
+fn print_remedy(out: &mut Output, remedy: Shown<'_>) -> io::Result<()> {
+    let remedy = match remedy {
+        Shown::Whole(remedy) => remedy,
+        Shown::As { os, id } => return paragraph(out, "  ", &format!("{}: as under {id}", system(os))),
+    };
+    paragraph(out, "  ", &format!("{}: {}", system(remedy.os), remedy.what))?;
+    for command in &remedy.commands {
+        let command = out.styled(BOLD, printable(command));
+        writeln!(out, "      {command}")?;
+    }
+    paragraph(out, "    ", &remedy.expected)
 }
 
 /// What was read, with the blanks of columns closed up, and where, as far as there is room.
@@ -100,7 +106,8 @@ fn evidence_line(evidence: &Evidence, width: usize) -> String {
     format!("{}   {from}", cut(&printable(&words.join(" ")), room))
 }
 
-fn system(os: &str) -> &str {
+/// The system's name as its people write it.
+pub fn system(os: &str) -> &str {
     match os {
         "linux" => "Linux",
         "freebsd" => "FreeBSD",
@@ -219,6 +226,61 @@ fn matrix(out: &mut Output, vectors: &[&VectorRow]) -> io::Result<()> {
         writeln!(out, "  … and {} more CPUs (--json lists them)", busy.len() - shown.len())?;
     }
     more(out, vectors.len())
+}
+
+/// Stacked interfaces: what their frames measure, and whether the way down lets them in.
+fn stacked(out: &mut Output, report: &Report) -> io::Result<()> {
+    if report.stacked.is_empty() {
+        return Ok(());
+    }
+    heading(out, "Stacked interfaces (bytes; frames with FCS)")?;
+    let line = "  interface         MTU   frame  fits  1500-byte PPPoE  offloads lost      over";
+    let line = out.styled(QUIET, line);
+    writeln!(out, "{line}")?;
+    let bytes = |value: Option<u32>| value.map_or("?".to_owned(), |bytes| bytes.to_string());
+    for row in report.stacked.iter().take(ROWS) {
+        let line = format!(
+            "  {:<15} {:>5} {:>7}  {:<4}  {:<15}  {:<17}  {}",
+            cut(&printable(&row.name), 15),
+            bytes(row.mtu),
+            bytes(row.frame_with_fcs),
+            yes_or_no(row.fits()),
+            yes_or_no(row.pppoe_1500.works),
+            lost(row),
+            way_down(row)
+        );
+        let line = cut(&line, out.width());
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    more(out, report.stacked.len())
+}
+
+/// A question mark is unknown.
+pub fn yes_or_no(value: Option<bool>) -> &'static str {
+    match value {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "?",
+    }
+}
+
+/// How many offloads of the interface below are off here.
+fn lost(row: &StackedRow) -> String {
+    let lost = row.offloads.iter().filter(|offload| offload.lost).count();
+    if row.offloads.is_empty() { "?".to_owned() } else { format!("{lost} of {}", row.offloads.len()) }
+}
+
+/// `0x88a8/100 eth0.100, eth0`.
+pub fn way_down(row: &StackedRow) -> String {
+    let layers = row.chain.iter().map(|layer| {
+        let tag = match (&layer.tpid, layer.vlan) {
+            (Some(tpid), Some(vlan)) => format!(" ({tpid}/{vlan})"),
+            (None, Some(vlan)) => format!(" (VLAN {vlan})"),
+            _ => String::new(),
+        };
+        format!("{}{tag}", printable(&layer.name))
+    });
+    layers.collect::<Vec<_>>().join(" < ")
 }
 
 fn cpus(out: &mut Output, report: &Report) -> io::Result<()> {

@@ -1,0 +1,59 @@
+//! Which remedies of a report people are shown: those of the machine's own system, each once.
+
+use doctor::Report;
+use doctor::report::{Finding, Remedy, Severity};
+
+/// A remedy as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown<'r> {
+    /// In full.
+    Whole(&'r Remedy),
+    /// The same as under a finding before.
+    As {
+        /// The system.
+        os: &'r str,
+        /// That finding's id.
+        id: &'r str,
+    },
+}
+
+/// The remedies of each finding, in the order of the report; `--json` has all of every system.
+pub fn shown(report: &Report) -> Vec<(&Finding, Vec<Shown<'_>>)> {
+    let mut before: Vec<(&Remedy, &str)> = Vec::new();
+    let of_finding = |finding| {
+        let mut shown = Vec::new();
+        for remedy in wanted(report, finding) {
+            let same = before.iter().find(|(other, _)| is_same(other, remedy));
+            let next = match same {
+                Some((_, id)) if *id != finding.id => Shown::As { os: remedy.os, id },
+                Some(_) => continue,
+                None => {
+                    before.push((remedy, finding.id));
+                    Shown::Whole(remedy)
+                }
+            };
+            if !shown.contains(&next) {
+                shown.push(next);
+            }
+        }
+        (finding, shown)
+    };
+    report.findings.iter().map(of_finding).collect()
+}
+
+fn wanted<'r>(report: &'r Report, finding: &'r Finding) -> impl Iterator<Item = &'r Remedy> {
+    let is_own = |remedy: &&Remedy| report.system.is_none_or(|system| remedy.os == system);
+    let has_own = finding.remedies.iter().any(|remedy| is_own(&remedy));
+    finding
+        .remedies
+        .iter()
+        .filter(move |remedy| !has_own || is_own(remedy))
+        // Of a remark, commands are enough: nothing has to be done about it.
+        .filter(|remedy| finding.severity != Severity::Info || !remedy.commands.is_empty())
+}
+
+/// The same commands, or where there are none the same words.
+fn is_same(one: &Remedy, other: &Remedy) -> bool {
+    let same_words = || one.what == other.what;
+    one.os == other.os && one.commands == other.commands && (!one.commands.is_empty() || same_words())
+}
