@@ -1,6 +1,7 @@
 //! Files of procfs and sysfs as they are, with a bound: what `cat` would print.
 
 use super::bundle::{Output, Unread, printable};
+use crate::setting::CpuSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -54,12 +55,8 @@ fn printable_lines(octets: &[u8]) -> String {
 }
 
 /// CPU lists as the kernel writes them (`0-3,8`): how many CPUs they name.
-pub(super) fn cpus_in_list(list: &str) -> Option<u32> {
-    list.trim().split(',').filter(|range| !range.is_empty()).try_fold(0u32, |count, range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last) = (first.trim().parse::<u32>().ok()?, last.trim().parse::<u32>().ok()?);
-        count.checked_add(last.checked_sub(first)?.checked_add(1)?)
-    })
+pub(super) fn cpus_in_list(list: &str) -> Option<usize> {
+    CpuSet::parse_list(list).ok().map(|cpus| cpus.len())
 }
 
 /// Entries of a folder whose names are `prefix` and a number, by that number.

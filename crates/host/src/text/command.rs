@@ -1,7 +1,7 @@
 //! Commands at a shell prompt: which tool's output follows, and of which interface.
 
 /// Programs whose output is read, or which show an output that is.
-const PROGRAMS: [&str; 20] = [
+const PROGRAMS: [&str; 25] = [
     "ethtool",
     "ip",
     "cat",
@@ -22,6 +22,11 @@ const PROGRAMS: [&str; 20] = [
     "lspci",
     "journalctl",
     "ls",
+    "cpuset",
+    "intrctl",
+    "pppoectl",
+    "lsmod",
+    "modinfo",
 ];
 
 /// Words before a program that change nothing about its output.
@@ -47,7 +52,8 @@ pub(super) struct Command<'a> {
 
 impl<'a> Command<'a> {
     /// The command on a line with a prompt (`$ `, `# `, `% `, `user@host:~$ `), or on one that begins with a
-    /// program and an option or file. `None` for anything else.
+    /// program and an option or file. Behind a `$ ` that the line begins with any program is one: its output is
+    /// nobody's, and does not belong to the command before. `None` for anything else.
     pub fn at_prompt(line: &'a str) -> Option<Command<'a>> {
         let candidates = line
             .bytes()
@@ -59,6 +65,9 @@ impl<'a> Command<'a> {
             if let Some(command) = Command::parse(candidate) {
                 return Some(command);
             }
+        }
+        if let Some(command) = line.strip_prefix("$ ").and_then(Command::of_any_program) {
+            return Some(command);
         }
         // Typed without a prompt: only what prose would not begin with.
         let line = line.trim_start();
@@ -100,6 +109,15 @@ impl<'a> Command<'a> {
             _ => (typed, None),
         };
         Some(Command { text, program, option, interface, path })
+    }
+
+    /// A command whose output nobody reads.
+    fn of_any_program(text: &'a str) -> Option<Command<'a>> {
+        let text = text.trim();
+        let program = text.split_whitespace().next()?;
+        let is_program = program.starts_with(|c: char| c.is_ascii_lowercase() || matches!(c, '/' | '.'))
+            && program.bytes().all(|c| c.is_ascii_alphanumeric() || b"/._+-".contains(&c));
+        is_program.then_some(Command { text, program: "", option: None, interface: None, path: None })
     }
 
     /// Whether it reads that file, by itself or through `grep`.
@@ -163,6 +181,8 @@ fn interface_of_path(path: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collector::SCRIPT;
+    use crate::text::{Reader, TOOLS};
 
     fn at(line: &str) -> (&str, Option<&str>, Option<&str>) {
         let command = Command::at_prompt(line).expect(line);
@@ -191,6 +211,90 @@ mod tests {
             Command::at_prompt("$ cat /proc/interrupts | grep enp4s0").expect("it").reads("/proc/interrupts")
         );
         assert!(Command::at_prompt("$ grep eth0 /proc/interrupts").expect("it").reads("/proc/interrupts"));
+    }
+
+    /// Every command that the script asks for, with names in the place of its variables.
+    fn prompts_of_the_script() -> Vec<String> {
+        let script = SCRIPT.replace("\\\n", " ");
+        let statements = script.lines().flat_map(|line| line.split(['{', ';'])).map(|statement| {
+            let words = statement.trim().trim_end_matches('}').trim_start_matches("then ");
+            words.trim_start_matches("else ").trim_start_matches("do ").trim()
+        });
+        let values = [
+            ("$net/$1/$file", "/sys/class/net/eth0/speed"),
+            ("$path", "/sys/class/net/eth0/queues/rx-0/rps_cpus"),
+            ("$folder", "/sys/class/net/eth0/device/msi_irqs"),
+            ("$interface", "eth0"),
+            ("$vector", "264"),
+            ("$tree", "dev.igb.0"),
+            ("$flow", "udp4"),
+            ("$1", "eth0"),
+        ];
+        let prompts = statements.filter_map(|statement| {
+            let command = match statement.split_once(' ')? {
+                ("ask", command) => command.to_owned(),
+                ("ask_file", file) => format!("cat {file}"),
+                ("keep", rest) => rest.split_once(' ')?.1.to_owned(),
+                ("printf", text) => text.strip_prefix("'$ ")?.split_once("\\n'")?.0.to_owned(),
+                _ => return None,
+            };
+            let command = command.replace('"', "").split_whitespace().collect::<Vec<_>>().join(" ");
+            // The functions that print what they are asked.
+            (!command.contains("$@") && !command.contains('%') || command.contains("pcpu")).then_some(command)
+        });
+        prompts
+            .map(|prompt| values.iter().fold(prompt, |text, (name, value)| text.replace(name, value)))
+            .collect()
+    }
+
+    /// A command of a collector opens the section of its tool, or is one of those that nobody reads; it never falls
+    /// into the output before.
+    #[track_caller]
+    fn is_told(prompt: &str) {
+        // The kernel log's lines are read wherever they stand; sysctl says what netstat -q does.
+        const NOT_READ: [&str; 5] = ["ethtool", "dmesg", "intrctl list", "vmstat -e", "netstat -q"];
+        let command = Command::at_prompt(prompt).unwrap_or_else(|| panic!("{prompt} is no prompt"));
+        let is_read = TOOLS.iter().any(|tool| (tool.command)(&command));
+        assert!(is_read || NOT_READ.contains(&command.text), "{prompt} is neither read nor known not to be");
+        let text = format!(
+            "$ ethtool -g eth9\nRing parameters for eth9:\nCurrent hardware settings:\nRX:\t\t256\n{prompt}\nRX:\t\t512\n"
+        );
+        let mut reader = Reader::new();
+        reader.read("bundle", text.as_bytes()).expect("memory");
+        let snapshot = reader.finish();
+        let rings = &snapshot.interface("eth9").expect("eth9").rings;
+        assert_eq!(rings.rx.current.as_ref().map(|ring| *ring.get()), Some(256), "{prompt}");
+    }
+
+    #[test]
+    fn what_the_script_asks_is_told_apart() {
+        let prompts = prompts_of_the_script();
+        assert!(prompts.len() > 50, "{prompts:?}");
+        for prompt in prompts {
+            assert!(!prompt.contains('$'), "{prompt}: a variable that this test does not know");
+            is_told(&format!("$ {prompt}"));
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_live_machine_is_asked_is_told_apart() {
+        let mut bundle = Vec::new();
+        crate::live::collect(&Default::default(), &mut bundle, &mut |_| ()).expect("this machine");
+        let bundle = String::from_utf8(bundle).expect("UTF-8");
+        let prompts = bundle.lines().filter(|line| line.starts_with("$ "));
+        assert!(prompts.clone().count() > 10, "{bundle}");
+        prompts.for_each(is_told);
+    }
+
+    #[test]
+    fn any_program_behind_a_prompt_ends_the_output_before() {
+        for line in ["$ tc -s qdisc show dev eth0", "$ ./measure.sh", "$ ethtool", "$ lsmod | grep pppoe"] {
+            assert!(Command::at_prompt(line).is_some(), "{line}");
+        }
+        for line in ["$ 5 a month", "$ (mac)", "$", "$  ", "costs $ five"] {
+            assert_eq!(Command::at_prompt(line), None, "{line}");
+        }
     }
 
     #[test]

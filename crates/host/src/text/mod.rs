@@ -9,6 +9,7 @@
 
 mod command;
 mod cpu_list;
+mod cpuset;
 mod ethtool_channels;
 mod ethtool_coalesce;
 mod ethtool_driver;
@@ -130,6 +131,7 @@ static TOOLS: &[&Tool] = &[
     &uname::TOOL,
     &uname::UPTIME,
     &vmstat_i::TOOL,
+    &cpuset::TOOL,
     &netstat_q::TOOL,
     &netstat_i::TOOL,
     &sysctl::TOOL,

@@ -275,7 +275,8 @@ pub(super) fn bare(vector: &str, quote: Quote) -> Interrupt {
     }
 }
 
-fn is_bare(interrupt: &Interrupt) -> bool {
+/// Whether nothing but the number, and perhaps its affinity, is known.
+pub(super) fn is_bare(interrupt: &Interrupt) -> bool {
     interrupt.action.is_empty() && interrupt.counts.is_empty()
 }
 

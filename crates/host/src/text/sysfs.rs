@@ -232,29 +232,36 @@ fn rps(name: &str, queue: &str, mask: &str, quote: Quote, snapshot: &mut Snapsho
 fn affinity(vector: &str, file: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
     let cpus = if file.ends_with("_list") { cpu_list::list(value) } else { cpu_list::mask(value) };
     let Some(cpus) = cpus.filter(|cpus| !cpus.is_empty()) else { return Fate::Skipped };
-    let quote = line.quote();
-    let is_effective = file.starts_with("effective");
+    note_affinity(vector, &Fact::new(cpus, line.quote()), file.starts_with("effective"), snapshot);
+    Fate::Taken
+}
+
+/// Puts the CPUs of a vector's affinity into the snapshot, whether or not the vector is there yet.
+pub(super) fn note_affinity(
+    vector: &str,
+    cpus: &Fact<Vec<u32>>,
+    is_effective: bool,
+    snapshot: &mut Snapshot,
+) {
     let mut found = false;
     for interrupt in snapshot.interrupts.iter_mut().filter(|interrupt| interrupt.vector == vector) {
         found = true;
-        let fact = Fact::new(cpus.clone(), quote.clone());
         match &mut interrupt.affinity {
-            Some(known) if speaks_of_effect(known.quote()) == is_effective => known.again(fact),
+            Some(known) if speaks_of_effect(known.quote()) == is_effective => known.again(cpus.clone()),
             Some(_) if !is_effective => {}
-            affinity => *affinity = Some(Observed::once(fact)),
+            affinity => *affinity = Some(Observed::once(cpus.clone())),
         }
     }
     if found {
-        return Fate::Taken;
+        return;
     }
     if snapshot.interrupts.len() >= BARE {
         snapshot.omitted += 1;
-        return Fate::Taken;
+        return;
     }
-    let mut interrupt = bare(vector, quote.clone());
-    interrupt.affinity = Some(Observed::once(Fact::new(cpus, quote)));
+    let mut interrupt = bare(vector, cpus.quote.clone());
+    interrupt.affinity = Some(Observed::once(cpus.clone()));
     snapshot.interrupts.push(interrupt);
-    Fate::Taken
 }
 
 fn speaks_of_effect(quote: &Quote) -> bool {

@@ -5,6 +5,7 @@
 //! (iflib), `irq256: igb0:que 0` (drivers before it), `irq16: em0 uhci0+` (shared, cut at 19 characters);
 //! FreeBSD 4 `fxp0 irq11`; NetBSD `ioapic0 pin 16` or `msix1 vec 0`, which says nothing about the device.
 
+use super::proc_interrupts::is_bare;
 use super::{Fate, Line, Section, Tool, freebsd_nics};
 use crate::{Counter, Fact, Interrupt, Quote, Snapshot, System};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -63,6 +64,19 @@ impl Interrupts {
             names.zip(0..).collect()
         });
         let key = (vector.to_owned(), action.to_owned());
+        // One of which only the affinity was read has no action yet.
+        let bare = (vector.to_owned(), String::new());
+        let is_bare = |place: &usize| snapshot.interrupts.get(*place).is_some_and(is_bare);
+        if !action.is_empty()
+            && let Some(place) = places.get(&bare).copied().filter(is_bare)
+        {
+            places.remove(&bare);
+            places.insert(key.clone(), place);
+            if let Some(known) = snapshot.interrupts.get_mut(place) {
+                *known =
+                    Interrupt { affinity: known.affinity.take(), ..interrupt(vector, action, quote.clone()) };
+            }
+        }
         let place = match places.get(&key) {
             Some(&place) => place,
             None if snapshot.interrupts.len() >= Snapshot::INTERRUPTS => {
