@@ -22,10 +22,11 @@ pub fn render(report: &Report) -> String {
         (header(report))
         main {
             (page::lead(&report.conclusion))
-            (findings(report))
+            (findings(report, false))
             @for interface in first(&report.interfaces, ROWS).0 { (interface_section(report, interface)) }
             (stacked(report))
             (cpus(report))
+            (findings(report, true))
             (rules(report))
             (unread(report))
         }
@@ -59,8 +60,10 @@ fn header(report: &Report) -> Markup {
     }
 }
 
-fn findings(report: &Report) -> Markup {
-    let findings = remedies::shown(report);
+/// Findings that want something done, or those that do not.
+fn findings(report: &Report, remarks: bool) -> Markup {
+    let mut findings = remedies::shown(report);
+    findings.retain(|(finding, _)| (finding.severity == Severity::Info) == remarks);
     let (shown, rest) = first(&findings, FINDINGS);
     html! {
         @for (finding, remedies) in shown { (finding_section(finding, remedies)) }
@@ -107,11 +110,13 @@ fn finding_section(finding: &Finding, remedies: &[Shown<'_>]) -> Markup {
 
 fn remedy_block(remedy: &Remedy) -> Markup {
     html! {
-        h3 { (system(remedy.os)) ": " (foreign(&remedy.what, 200)) }
-        @if !remedy.commands.is_empty() {
-            pre { @for command in &remedy.commands { (foreign(command, 1000)) "\n" } }
+        div.remedy {
+            h3 { (system(remedy.os)) ": " (foreign(&remedy.what, 300)) }
+            @if !remedy.commands.is_empty() {
+                pre { @for command in &remedy.commands { (foreign(command, 1000)) "\n" } }
+            }
+            p.why { (prose(&foreign(&remedy.expected, 1000))) }
         }
-        p.why { (prose(&foreign(&remedy.expected, 1000))) }
     }
 }
 

@@ -292,7 +292,7 @@ fn cpus(out: &mut Output, report: &Report) -> io::Result<()> {
     let line = out.styled(QUIET, line);
     writeln!(out, "{line}")?;
     let percent = |value: Option<f64>| value.map_or("?".to_owned(), |value| format!("{value:.0} %"));
-    for CpuRow { cpu, net_rx, processed, dropped, time_squeeze, busy, softirq } in
+    for CpuRow { cpu, net_rx, processed, dropped, time_squeeze, busy, softirq, .. } in
         report.per_cpu.iter().take(ROWS)
     {
         writeln!(

@@ -1,0 +1,190 @@
+//! Rules on the link, FreeBSD's netisr, the IP input queue, PPPoE in user space, stuck interfaces and wrapped counters:
+//! the condition, its healthy opposite, and what each says without its inputs.
+
+use rxlane_doctor::report::{Certainty, Finding, Outcome, Report, Severity};
+use rxlane_doctor::{Case, RULES, diagnose};
+use std::collections::BTreeSet;
+
+fn report(texts: &[&str]) -> Report {
+    let mut reader = host::text::Reader::new();
+    for text in texts {
+        reader.read("paste", text.as_bytes()).expect("memory");
+    }
+    let snapshot = reader.finish();
+    diagnose(&Case::new(&snapshot, None, None).expect("profiles"))
+}
+
+#[track_caller]
+fn found(report: &Report, id: &str) -> Finding {
+    let finding = report.findings.iter().find(|finding| finding.id == id);
+    finding.unwrap_or_else(|| panic!("no {id}: {:#?}", report.findings)).clone()
+}
+
+#[track_caller]
+fn outcome(report: &Report, id: &str) -> Outcome {
+    report.rules.iter().find(|row| row.id == id).expect("a rule").outcome
+}
+
+fn evidence(finding: &Finding) -> String {
+    finding.evidence.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+/// ethtool 6.1, netlink/settings.c; `partner` and `speed` in Mbit/s.
+fn settings(speed: &str, duplex: &str, partner: &str) -> String {
+    format!(
+        "$ ethtool eth0\nSettings for eth0:\n\tSupported ports: [ TP ]\n\tSupported link modes:   10baseT/Half 10baseT/Full\n\
+         \t                        100baseT/Half 100baseT/Full\n\t                        1000baseT/Full\n\
+         \tSupports auto-negotiation: Yes\n\tLink partner advertised link modes:  {partner}\n\
+         \tLink partner advertised auto-negotiation: Yes\n\tSpeed: {speed}\n\tDuplex: {duplex}\n\
+         \tAuto-negotiation: on\n\tLink detected: yes\n"
+    )
+}
+
+#[test]
+fn a_slow_link_is_the_cables_or_the_partners() {
+    let by_cable = report(&[&settings("100Mb/s", "Full", "100baseT/Full 1000baseT/Full")]);
+    let finding = found(&by_cable, "link-speed");
+    assert_eq!((finding.severity, finding.certainty), (Severity::Warning, Certainty::Certain));
+    assert!(evidence(&finding).contains("Speed: 100Mb/s"), "{finding:#?}");
+    let by_partner = report(&[&settings("100Mb/s", "Full", "10baseT/Full 100baseT/Full")]);
+    assert_eq!(found(&by_partner, "link-speed").severity, Severity::Info);
+    assert!(found(&by_partner, "link-speed").remedies.is_empty());
+    let full = report(&[&settings("1000Mb/s", "Full", "1000baseT/Full")]);
+    assert_eq!(outcome(&full, "link-speed"), Outcome::Clear);
+    let half = report(&[&settings("100Mb/s", "Half", "100baseT/Half")]);
+    assert!(evidence(&found(&half, "link-speed")).contains("Duplex: Half"));
+    let unknown = report(&[&settings("Unknown!", "Unknown! (255)", "Not reported")]);
+    assert_eq!(outcome(&unknown, "link-speed"), Outcome::InsufficientData);
+}
+
+/// FreeBSD 13, netstat(1) -Q.
+fn netstat(threads: u32, policy: &str, bound: &str, drops: u64) -> String {
+    format!(
+        "$ uname -sr\nFreeBSD 14.0-RELEASE\n$ sysctl hw.ncpu\nhw.ncpu: 4\n$ netstat -Q\nConfiguration:\n\
+         Setting                        Current        Limit\nThread count                  {threads:>8}            4\n\
+         Default queue limit                256        10240\nDispatch policy               {policy:>8}          n/a\n\
+         Threads bound to CPUs         {bound:>8}          n/a\n\nProtocols:\n\
+         Name   Proto QLimit Policy Dispatch Flags\nip         1    256   flow  default   ---\n\n\
+         Workstreams:\nWSID CPU   Name     Len WMark   Disp'd  HDisp'd   QDrops   Queued  Handled\n   \
+         0   0   ip         0   256    53119        0 {drops:>8}    99999   153118\n"
+    )
+}
+
+const MPD: &str = "$ ps -axo pid,pcpu,comm\n  PID %CPU COMMAND\n 1234  2.0 mpd5\n";
+
+#[test]
+fn netisr_limits_where_pppoe_stays_on_one_cpu() {
+    let direct = report(&[&netstat(1, "direct", "disabled", 0), MPD]);
+    let finding = found(&direct, "netisr-direct");
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(evidence(&finding).contains("Dispatch policy"), "{finding:#?}");
+    assert_eq!(finding.remedies[0].commands[0], "sysctl net.isr.dispatch=deferred");
+    let unbound = found(&direct, "netisr-unbound");
+    assert!(unbound.remedies[0].commands[0].contains("net.isr.maxthreads"), "{unbound:#?}");
+    // Without PPPoE it is a remark, and nothing is offered.
+    let plain = report(&[&netstat(4, "direct", "enabled", 0)]);
+    assert_eq!(found(&plain, "netisr-direct").severity, Severity::Info);
+    assert!(found(&plain, "netisr-direct").remedies.is_empty());
+    let spread = report(&[&netstat(4, "deferred", "enabled", 0), MPD]);
+    assert_eq!(outcome(&spread, "netisr-direct"), Outcome::Clear);
+    assert_eq!(outcome(&spread, "netisr-unbound"), Outcome::Clear);
+}
+
+#[test]
+fn an_input_queue_that_drops_is_too_short() {
+    let dropping = report(&[&netstat(4, "deferred", "enabled", 77)]);
+    assert!(found(&dropping, "input-queue-shallow").explanation.contains("77 packets"));
+    let netbsd = |drops: u64| {
+        format!(
+            "$ uname -sr\nNetBSD 9.3\n$ sysctl net.inet.ip.ifq\nnet.inet.ip.ifq.len = 0\n\
+             net.inet.ip.ifq.maxlen = 256\nnet.inet.ip.ifq.drops = {drops}\n"
+        )
+    };
+    let rising = report(&[&netbsd(10), &netbsd(5010)]);
+    let finding = found(&rising, "input-queue-shallow");
+    assert_eq!(finding.severity, Severity::Critical);
+    assert!(finding.explanation.contains("5000 of them between the samples"), "{finding:#?}");
+    assert_eq!(finding.remedies[0].commands, ["sysctl -w net.inet.ip.ifq.maxlen=512"]);
+    assert_eq!(outcome(&report(&[&netbsd(0)]), "input-queue-shallow"), Outcome::Clear);
+}
+
+#[test]
+fn a_process_that_carries_pppoe_is_the_limit_at_a_full_cpu() {
+    let top = |cpu: &str, name: &str| {
+        format!(
+            "$ uname -sr\nLinux 6.1.0\n$ top -b -n 1\n    PID USER      %CPU COMMAND\n   1618 root      {cpu} {name}\n"
+        )
+    };
+    assert_eq!(found(&report(&[&top("99.7", "pppoe")]), "user-space-pppoe").severity, Severity::Critical);
+    assert_eq!(found(&report(&[&top("3.0", "pppoe")]), "user-space-pppoe").severity, Severity::Info);
+    // pppd negotiates; frames pass the kernel.
+    assert_eq!(outcome(&report(&[&top("99.7", "pppd")]), "user-space-pppoe"), Outcome::Clear);
+}
+
+#[test]
+fn a_stuck_interface_shows_in_the_log_or_in_counters() {
+    let log = "$ dmesg\n[ 12.5] NETDEV WATCHDOG: eth0 (r8169): transmit queue 0 timed out\n";
+    let finding = found(&report(&[log]), "interface-wedged");
+    assert_eq!(finding.interface.as_deref(), Some("eth0"));
+    assert!(evidence(&finding).contains("NETDEV WATCHDOG"));
+    let sample = |missed: u64| {
+        format!(
+            "$ ethtool -S eth0\nNIC statistics:\n     rx_packets: 5000\n     rx_missed_errors: {missed}\n"
+        )
+    };
+    let stuck = found(&report(&[&sample(1), &sample(900)]), "interface-wedged");
+    assert_eq!(stuck.severity, Severity::Critical);
+    assert!(stuck.explanation.contains("rose by 899"), "{stuck:#?}");
+    let quiet =
+        report(&["$ dmesg\n[ 1.0] r8169 0000:01:00.0 eth0: Link is Up - 1Gbps/Full - flow control off\n"]);
+    assert_eq!(outcome(&quiet, "interface-wedged"), Outcome::Clear);
+}
+
+#[test]
+fn a_counter_that_fell_from_beyond_two_to_the_31_wrapped() {
+    let sample = |count: u64| {
+        format!("$ ethtool -S eth0\n     rx_queue_0_packets: {count}\n     rx_queue_1_packets: 100\n")
+    };
+    let wrapped = report(&[&sample(4_294_967_000), &sample(1_000)]);
+    let finding = found(&wrapped, "counter-wrap");
+    assert_eq!(finding.severity, Severity::Info);
+    assert!(evidence(&finding).contains("rx_queue_0_packets: 1000"));
+    let risen = report(&[&sample(1_000), &sample(2_000)]);
+    assert_eq!(outcome(&risen, "counter-wrap"), Outcome::Clear);
+    assert_eq!(outcome(&report(&[&sample(1_000)]), "counter-wrap"), Outcome::InsufficientData);
+}
+
+/// A machine of each system of which next to nothing is known.
+const BARE: [&str; 5] = [
+    // One hot queue, and PPPoE, of a card that nothing names.
+    "$ ethtool -S eth0\n     rx_queue_0_packets: 2000000000\n     rx_queue_1_packets: 0\n",
+    "$ uname -sr\nLinux 6.12.9\n$ ethtool -i eth0\ndriver: igb\nbus-info: 0000:01:00.0\n",
+    // Stacked devices, of a kernel and a card that nothing names.
+    "$ ethtool -g eth0\nRing parameters for eth0:\nCurrent hardware settings:\nRX:\t\t256\n$ cat /proc/net/pppoe\nId       Address              Device\n\
+     00000100 00:00:5e:00:53:01        eth0.35\n$ ethtool -i eth0.35\ndriver: 802.1Q VLAN Support\n\
+     $ cat /proc/net/vlan/config\nVLAN Dev name    | VLAN ID\nName-Type: VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD\n\
+     eth0.35        | 35  | eth0\neth0.35.7      | 7  | eth0.35\n$ ip link\n\
+     9: ppp0: <POINTOPOINT,MULTICAST,NOARP,UP,LOWER_UP> qdisc fq_codel state UNKNOWN\n    link/ppp\n",
+    "$ uname -sr\nFreeBSD 14.0-RELEASE\n$ ifconfig igb0\nigb0: flags=8843<UP,BROADCAST,RUNNING> metric 0 mtu 1500\n",
+    "$ uname -sr\nNetBSD 9.3\n$ ifconfig bge0\nbge0: flags=8843<UP,BROADCAST,RUNNING> mtu 1500\n",
+];
+
+#[test]
+fn every_rule_says_when_it_lacks_its_inputs() {
+    let mut insufficient = BTreeSet::new();
+    for text in BARE {
+        let report = report(&[text]);
+        assert_ne!(report.verdict, rxlane_doctor::report::Verdict::Healthy, "{text}");
+        let rows = report.rules.iter().filter(|row| row.outcome == Outcome::InsufficientData);
+        for row in rows {
+            assert!(!row.lacks.is_empty(), "{} does not say what it lacks", row.id);
+            insufficient.insert(row.id);
+        }
+    }
+    let silent: Vec<&str> = RULES
+        .iter()
+        .map(|rule| rule.id)
+        .filter(|id| *id != "insufficient-data" && !insufficient.contains(id))
+        .collect();
+    assert!(silent.is_empty(), "never say that they lack data: {silent:?}");
+}
