@@ -30,6 +30,12 @@
 
 use std::borrow::Cow;
 
+/// In the place of a MAC address.
+pub const MAC: &str = "(mac)";
+
+/// In the place of a key, or of another identity.
+pub const HIDDEN: &str = "(hidden)";
+
 /// Octets before a number in which a word may announce a version.
 const ANNOUNCED: usize = 32;
 

@@ -7,6 +7,7 @@ use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use rxlane_host::Kind;
 use rxlane_host::live::{Error, Options, Progress, collect};
+use rxlane_host::redact::{HIDDEN, MAC};
 use rxlane_host::text::Reader;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -151,7 +152,7 @@ fn the_devices_of_this_machine_read_the_same_too() {
         let stdout = String::from_utf8_lossy(&tool.stdout).into_owned();
         // The key, where there is one, is one line of octets.
         let hidden = stdout.lines().map(|line| {
-            if words(line).len() == 1 && line.contains(':') && line.len() > 32 { "(left out)" } else { line }
+            if words(line).len() == 1 && line.contains(':') && line.len() > 32 { HIDDEN } else { line }
         });
         tool.stdout = hidden.collect::<Vec<_>>().join("\n").into();
         compare(command, &outputs[0], &tool, &|line| is_left_out(line));
@@ -187,7 +188,7 @@ fn compare_link_line(ours: &str, tool: &str) {
     let newer = ["gso_ipv4_max_size", "gro_ipv4_max_size", "allmulti"];
     let mut rest = words(tool).into_iter();
     let mut skip_number = false;
-    for word in words(&ours.replace("(address left out)", "")) {
+    for word in words(&ours.replace(MAC, "")) {
         if std::mem::take(&mut skip_number) {
             continue;
         }

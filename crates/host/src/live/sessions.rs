@@ -2,6 +2,7 @@
 
 use super::bundle::Output;
 use super::files::{octets, of_this_namespace, text};
+use crate::redact;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -33,7 +34,7 @@ fn without_stations(list: &str) -> String {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             [id, station, device] if station.contains(':') => {
-                let _ = writeln!(out, "{id} {:<17} {device:>8}", "(left out)");
+                let _ = writeln!(out, "{id} {:<17} {device:>8}", redact::MAC);
             }
             ["Id", ..] => {
                 let _ = writeln!(out, "{line}");
@@ -49,14 +50,24 @@ fn without_stations(list: &str) -> String {
 mod tests {
     use super::*;
 
+    /// In the format of pppoe_seq_show: "%08X %pM %8s".
+    const LIST: &str =
+        "Id       Address              Device\n00000D00 02:00:5e:00:53:01     eth0\nodd line 02:00\n";
+
     #[test]
     fn stations_are_left_out() {
-        // In the format of pppoe_seq_show: "%08X %pM %8s".
-        let list =
-            "Id       Address              Device\n00000D00 02:00:5e:00:53:01     eth0\nodd line 02:00\n";
         assert_eq!(
-            without_stations(list),
-            "Id       Address              Device\n00000D00 (left out)            eth0\n"
+            without_stations(LIST),
+            "Id       Address              Device\n00000D00 (mac)                 eth0\n"
         );
+    }
+
+    #[test]
+    fn sessions_without_stations_are_read() {
+        let mut reader = crate::text::Reader::new();
+        reader.read("bundle", without_stations(LIST).as_bytes()).expect("memory");
+        let sessions = reader.finish().sessions;
+        let read: Vec<_> = sessions.iter().map(|session| (session.id, session.interface.as_str())).collect();
+        assert_eq!(read, [(13, "eth0")]);
     }
 }

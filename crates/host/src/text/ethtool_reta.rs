@@ -129,7 +129,7 @@ impl Table {
     }
 
     /// The key, which a terminal may have broken. A driver that does not tell it has `Operation not supported`
-    /// there, and people write `(left out)`.
+    /// there, and bundles, or people, `(hidden)` or `(left out)`.
     fn key(&mut self, text: &str) -> Fate {
         if text.bytes().all(|c| c.is_ascii_hexdigit() || c == b':') {
             if self.key.len() < 4096 {
@@ -235,10 +235,12 @@ mod tests {
         let told = format!("{}RSS hash key:\n{}\nRSS hash function:\n    xor: on\n", table(48, 3), key(40));
         let read = reta(&told).expect("a table");
         assert_eq!((read.entries.len(), read.key.map(|key| key.octets().len())), (48, Some(40)));
-        let left_out =
-            format!("{}RSS hash key:\n(left out)\nRSS hash function:\n    toeplitz: on\n", table(128, 4));
-        let read = reta(&left_out).expect("a table");
-        assert_eq!((read.key, read.function.as_deref()), (None, Some("toeplitz")));
+        for instead in ["(hidden)", "(left out)"] {
+            let text =
+                format!("{}RSS hash key:\n{instead}\nRSS hash function:\n    toeplitz: on\n", table(128, 4));
+            let read = reta(&text).expect("a table");
+            assert_eq!((read.key, read.function.as_deref()), (None, Some("toeplitz")));
+        }
     }
 
     #[test]

@@ -5,13 +5,12 @@ use super::ioctl::{Ioctl, StringSet, bounded, short, word, words};
 use super::sys::Command;
 use super::{Ethtool, on_off};
 use crate::live::bundle::{Output, Unread};
+use crate::redact;
 use std::fmt::Write as _;
 
 /// Octets of `struct ethtool_rxnfc`, and of `struct ethtool_rxfh` before the table.
 const CLASSIFICATION: usize = 192;
 const HASH: usize = 24;
-/// What stands in the place of a hash key that is left out: whoever knows it can choose a queue from outside.
-const LEFT_OUT: &str = "(left out)";
 
 /// Flow types that are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +141,8 @@ fn render_hash(shown: &str, rings: u64, hash: &Hash, with_key: bool) -> String {
             let _ = write!(text, "{}{octet:02x}", if place > 0 { ":" } else { "" });
         }
     } else {
-        text.push_str(LEFT_OUT);
+        // Whoever knows it can choose a queue from outside.
+        text.push_str(redact::HIDDEN);
     }
     text.push_str("\nRSS hash function:\n");
     if hash.functions.is_empty() {
@@ -210,7 +210,7 @@ RSS hash function:
     #[test]
     fn the_key_is_left_out_unless_it_is_asked_for() {
         let text = render_hash("eth0", 4, &hash(), false);
-        assert!(text.contains("\nRSS hash key:\n(left out)\nRSS hash function:\n"), "{text}");
+        assert!(text.contains("\nRSS hash key:\n(hidden)\nRSS hash function:\n"), "{text}");
         assert!(!text.contains("6d"), "{text}");
         let none = render_hash("eth0", 1, &Hash::default(), false);
         assert_eq!(none.matches("Operation not supported").count(), 3, "{none}");

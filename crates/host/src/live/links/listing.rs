@@ -4,6 +4,7 @@ use super::kinds::{member_words, tpid, words};
 use super::{Link, nl_flag, statistics};
 use crate::live::attributes::Attributes;
 use crate::live::bundle::printable;
+use crate::redact;
 use linux_raw_sys::if_arp as nl;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -148,7 +149,7 @@ fn details(text: &mut String, link: &Link, name: &dyn Fn(u32) -> String) {
     let attributes = link.attributes();
     let _ = write!(text, "    link/{}", hardware(link.hardware));
     if attributes.has(nl::IFLA_ADDRESS as u32) {
-        text.push_str(" (address left out)");
+        let _ = write!(text, " {}", redact::MAC);
     }
     if let Some(namespace) = attributes.u32(nl::IFLA_LINK_NETNSID as u32) {
         let id = i32::from_ne_bytes(namespace.to_ne_bytes());
@@ -226,7 +227,7 @@ fn functions(text: &mut String, link: &Link) {
             Some(u32::from_ne_bytes(*function.get(kind)?.get(place.checked_mul(4)?..)?.first_chunk()?))
         };
         let Some(number) = word(nl::IFLA_VF_MAC as u32, 0) else { continue };
-        let _ = write!(text, "    vf {number}     link/{} (address left out)", hardware(link.hardware));
+        let _ = write!(text, "    vf {number}     link/{} {}", hardware(link.hardware), redact::MAC);
         push_function_vlan(text, function, &word);
         let switch = |kind, on: &'static str, off: &'static str| {
             // All bits set: the driver does not say.
@@ -306,7 +307,7 @@ mod tests {
         ];
         let text = render(&[link(2, "eth0", None, &[]), link(5, "eth0.35", Some(2), &vlan)], &|_| true);
         let expected = "5: eth0.35@eth0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 state UP
-    link/ether (address left out)
+    link/ether (mac)
     vlan protocol 802.1q id 35 numrxqueues 1
 ";
         assert!(text.ends_with(expected), "{text}");
@@ -343,9 +344,8 @@ mod tests {
         };
         let list = nest(nl::IFLA_VFINFO_LIST as u32, &[function(0, 5), function(1, 0)]);
         let text = render(&[link(2, "eth0", None, &[list])], &|_| true);
-        let expected =
-            "    vf 0     link/ether (address left out), vlan 5, vlan protocol 802.1ad, spoof checking on
-    vf 1     link/ether (address left out), vlan protocol 802.1ad, spoof checking on
+        let expected = "    vf 0     link/ether (mac), vlan 5, vlan protocol 802.1ad, spoof checking on
+    vf 1     link/ether (mac), vlan protocol 802.1ad, spoof checking on
 ";
         assert!(text.ends_with(expected), "{text}");
     }
