@@ -3,7 +3,7 @@
 use crate::report::{Certainty, Finding, Outcome, Report, RuleRow, Severity, UnreadRow, Verdict};
 use crate::rule::{Judge, Judgement, Rule};
 use crate::{Case, RULES, conclusion, rows, rules, stacked};
-use host::System;
+use host::{Snapshot, System};
 
 /// Findings that decide whether a receive path is in order: where each of these rules has looked and found
 /// nothing, nothing of the usual limits.
@@ -41,6 +41,7 @@ pub fn diagnose(case: &Case<'_>) -> Report {
         conclusion: conclusion::sentences(case, verdict, &findings, &rules),
         system: case.system().map(System::name),
         cpus: snapshot.cpu_count(),
+        cpu_model: snapshot.cpus.model.as_ref().map(|model| model.value.clone()),
         seconds: snapshot.interval.map(|interval| interval.as_secs_f64()),
         interfaces: rows::interfaces(case),
         vectors: rows::vectors(case),
@@ -48,12 +49,19 @@ pub fn diagnose(case: &Case<'_>) -> Report {
         stacked: stacked::rows(case),
         findings,
         rules,
-        unread: snapshot
-            .unread
-            .iter()
-            .map(|unread| UnreadRow { what: unread.what.clone(), why: unread.why.clone() })
-            .collect(),
+        unread: unread(snapshot),
     }
+}
+
+/// What could not be read, and that there was more than is kept.
+fn unread(snapshot: &Snapshot) -> Vec<UnreadRow> {
+    let rows = snapshot.unread.iter();
+    let rows = rows.map(|unread| UnreadRow { what: unread.what.clone(), why: unread.why.clone() });
+    let omitted = (snapshot.omitted > 0).then(|| UnreadRow {
+        what: format!("{} more facts", snapshot.omitted),
+        why: "more interfaces, queues, vectors or names than are kept of each".to_owned(),
+    });
+    rows.chain(omitted).collect()
 }
 
 fn judge(rule: &Rule, case: &Case<'_>) -> Vec<Judgement> {

@@ -18,6 +18,8 @@ pub struct Report {
     pub system: Option<&'static str>,
     /// CPUs online.
     pub cpus: Option<u32>,
+    /// Their model, where known.
+    pub cpu_model: Option<String>,
     /// Seconds between the samples; absent where there was one.
     pub seconds: Option<f64>,
     /// Interfaces that were judged, with their queues.
@@ -135,6 +137,18 @@ pub struct InterfaceRow {
     pub profile: Option<String>,
     /// Profiles that would fit, where several do.
     pub candidates: Vec<String>,
+    /// What the text calls the device, where it does.
+    pub model: Option<String>,
+    /// Bus address (`0000:03:00.0`), where known.
+    pub bus: Option<String>,
+    /// Whether it is administratively up, where known.
+    pub up: Option<bool>,
+    /// Whether there is carrier, where known.
+    pub carrier: Option<bool>,
+    /// SR-IOV functions in use, where known.
+    pub virtual_functions: Option<u32>,
+    /// The bridge or bond that it belongs to.
+    pub master: Option<String>,
     /// The device that its frames come in by, where that is another.
     pub physical: Option<String>,
     /// Whether `queues` counts since the counters were started, not between two samples.
@@ -194,6 +208,8 @@ pub struct CpuRow {
     pub dropped: Option<u64>,
     /// Times that the budget ran out.
     pub time_squeeze: Option<u64>,
+    /// Wake-ups by RPS on other CPUs.
+    pub received_rps: Option<u64>,
     /// Busy, per cent of the interval.
     pub busy: Option<f64>,
     /// In soft interrupts, per cent of the interval.

@@ -2,7 +2,7 @@
 
 use crate::Case;
 use crate::report::{CpuRow, InterfaceRow, QueueRow, VectorRow};
-use host::{Basis, Counter, Delta, Interface, Interrupt, Shares};
+use host::{Basis, Counter, Delta, Fact, Interface, Interrupt, Observed, Shares};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Judged devices and what stands on them.
@@ -33,17 +33,31 @@ fn interface_row(case: &Case<'_>, interface: &Interface) -> InterfaceRow {
         .collect();
     InterfaceRow {
         name: interface.name.clone(),
-        driver: interface.driver.as_ref().map(|driver| driver.value.clone()),
+        driver: value(&interface.driver),
         profile: if let [one] = profiles[..] { Some(one.name()) } else { None },
         candidates: if profiles.len() > 1 {
             profiles.iter().map(|profile| profile.name()).collect()
         } else {
             Vec::new()
         },
+        model: value(&interface.model),
+        bus: value(&interface.bus),
+        up: latest(&interface.up),
+        carrier: latest(&interface.link.up),
+        virtual_functions: interface.virtual_functions.as_ref().map(|functions| functions.value),
+        master: value(&interface.master),
         physical: (physical != interface.name).then(|| physical.to_owned()),
         since_start: spread.is_some_and(|spread| spread.shares.basis == Basis::SinceStart),
         queues,
     }
+}
+
+fn value(fact: &Option<Fact<String>>) -> Option<String> {
+    fact.as_ref().map(|fact| fact.value.clone())
+}
+
+fn latest(seen: &Option<Observed<bool>>) -> Option<bool> {
+    seen.as_ref().map(|seen| *seen.get())
 }
 
 /// Vectors of network interfaces. Those of one interface are compared on one basis.
@@ -84,6 +98,8 @@ pub(crate) fn per_cpu(case: &Case<'_>) -> Vec<CpuRow> {
     let processed = column(case, softnet.iter().map(|(&cpu, softnet)| (cpu, &softnet.processed)));
     let dropped = column(case, softnet.iter().map(|(&cpu, softnet)| (cpu, &softnet.dropped)));
     let squeezed = column(case, softnet.iter().map(|(&cpu, softnet)| (cpu, &softnet.time_squeeze)));
+    let woken = softnet.iter().filter_map(|(&cpu, softnet)| Some((cpu, softnet.received_rps.as_ref()?)));
+    let woken = column(case, woken);
     let cpus: BTreeSet<u32> = net_rx
         .into_iter()
         .flat_map(BTreeMap::keys)
@@ -100,6 +116,7 @@ pub(crate) fn per_cpu(case: &Case<'_>) -> Vec<CpuRow> {
                 processed: processed.get(&cpu).copied(),
                 dropped: dropped.get(&cpu).copied(),
                 time_squeeze: squeezed.get(&cpu).copied(),
+                received_rps: woken.get(&cpu).copied(),
                 busy: load.map(|load| 100.0 - load.idle),
                 softirq: load.and_then(|load| load.softirq),
             }

@@ -31,8 +31,13 @@ impl Traffic {
         self.interface.as_deref().is_none_or(|taken| case.snapshot().physical(taken) == device.name)
     }
 
-    /// How the device distributes the sample as it is set up now. `None` where no single profile fits.
+    /// How the device distributes the sample as it is set up now. `None` where no single profile fits, or its hash
+    /// function is none that is computed here.
     pub(crate) fn on(&self, device: &Interface, case: &Case<'_>) -> Option<Mix> {
+        let function = device.reta.as_ref().and_then(|reta| reta.get().function.as_deref());
+        if function.is_some_and(|function| function != "toeplitz") {
+            return None;
+        }
         let [profile] = case.profiles(device)[..] else { return None };
         self.with(profile, &setup(device, case))
     }

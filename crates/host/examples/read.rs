@@ -55,13 +55,9 @@ fn show_interface(interface: &Interface, out: &mut impl Write) -> io::Result<()>
     fact(out, "  link.supported", interface.link.supported.as_ref())?;
     fact(out, "  link.partner", interface.link.partner.as_ref())?;
     let (channels, rings) = (&interface.channels, &interface.rings);
-    for (name, limited) in [
-        ("channels.rx", &channels.rx),
-        ("channels.tx", &channels.tx),
-        ("channels.combined", &channels.combined),
-        ("rings.rx", &rings.rx),
-        ("rings.tx", &rings.tx),
-    ] {
+    for (name, limited) in
+        [("channels.rx", &channels.rx), ("channels.combined", &channels.combined), ("rings.rx", &rings.rx)]
+    {
         observed(out, &format!("  {name}"), limited.current.as_ref())?;
         fact(out, &format!("  {name}, at most"), limited.most.as_ref())?;
     }
@@ -124,7 +120,7 @@ fn show_machine(snapshot: &Snapshot, out: &mut impl Write) -> io::Result<()> {
     if let Some(netisr) = &snapshot.netisr {
         writeln!(out, "netisr: {:?} {:?} {:?}", netisr.threads, netisr.dispatch, netisr.bound)?;
         for (name, protocol) in &netisr.protocols {
-            writeln!(out, "  {name}: {} {} {}", protocol.policy, protocol.dispatch, protocol.queue_limit)?;
+            writeln!(out, "  {name}: {} {}", protocol.policy, protocol.dispatch)?;
         }
         for (key, stream) in &netisr.workstreams {
             writeln!(out, "  {key:?}: handled {}", value(&stream.handled))?;

@@ -44,8 +44,6 @@ pub struct Limited {
 pub struct Channels {
     /// Receive only.
     pub rx: Limited,
-    /// Transmit only.
-    pub tx: Limited,
     /// Both in one vector.
     pub combined: Limited,
 }
@@ -55,8 +53,6 @@ pub struct Channels {
 pub struct Rings {
     /// Receive, frames.
     pub rx: Limited,
-    /// Transmit, frames.
-    pub tx: Limited,
 }
 
 /// A feature as `ethtool -k` shows it.

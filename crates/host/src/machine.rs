@@ -115,8 +115,6 @@ pub struct NetisrProtocol {
     pub policy: String,
     /// `default`, `direct`, `hybrid` or `deferred`.
     pub dispatch: String,
-    /// Queue limit, packets.
-    pub queue_limit: u32,
     /// The line.
     pub quote: Quote,
 }
@@ -126,10 +124,6 @@ pub struct NetisrProtocol {
 pub struct Workstream {
     /// Handled in all.
     pub handled: Counter,
-    /// Handed to the queue.
-    pub queued: Counter,
-    /// Worked on at once.
-    pub dispatched: Counter,
     /// Dropped since the queue was full.
     pub dropped: Counter,
 }

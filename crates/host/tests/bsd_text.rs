@@ -141,7 +141,7 @@ fn facts(snapshot: &Snapshot) -> BTreeSet<String> {
         netisr.threads.iter().for_each(|threads| note(format!("threads {}", threads.get())));
         netisr.bound.iter().for_each(|bound| note(format!("bound {}", bound.get())));
         for (name, protocol) in &netisr.protocols {
-            note(format!("{name} {} {}", protocol.policy, protocol.queue_limit));
+            note(format!("{name} {} {}", protocol.policy, protocol.dispatch));
         }
         for (key, stream) in &netisr.workstreams {
             note(format!("{key:?} {}", stream.handled.value()));

@@ -3,55 +3,25 @@
 //! The same two blocks as `-g`, with lines `RX:`, `TX:`, `Other:` and `Combined:`. ethtool prints `n/a` since 5.x
 //! where the driver has no such kind, and 0 before.
 
-use super::ethtool_rings::{Block, note};
-use super::{Fate, Line, Section, Tool};
-use crate::{Fact, Snapshot};
+use super::Tool;
+use super::ethtool_rings::{Blocks, Layout};
 
 pub(super) static TOOL: Tool = Tool {
     name: "ethtool -l",
     command: |command| command.is("ethtool", "-l"),
-    heading: |line| line.starts_with(HEADING) && line.ends_with(':'),
-    open: |context| Box::new(Channels { interface: context.interface().to_owned(), block: Block::None }),
+    heading: |line| LAYOUT.is_heading(line),
+    open: |context| Box::new(Blocks::new(&LAYOUT, context)),
 };
 
-const HEADING: &str = "Channel parameters for ";
-
-struct Channels {
-    interface: String,
-    block: Block,
-}
-
-impl Section for Channels {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
-        let text = line.trimmed();
-        if let Some(interface) = text.strip_prefix(HEADING) {
-            self.interface = interface.trim_end_matches(':').to_owned();
-            self.block = Block::None;
-            return Fate::Taken;
-        }
-        if text.is_empty() {
-            return Fate::Skipped;
-        }
-        if let Some(block) = Block::opened_by(text) {
-            self.block = block;
-            return Fate::Taken;
-        }
-        let Some((name @ ("RX" | "TX" | "Other" | "Combined"), value)) = text.split_once(':') else {
-            return Fate::Over;
-        };
-        let Ok(queues) = value.trim().parse::<u32>() else { return Fate::Skipped };
-        let quote = line.quote();
-        let Some(interface) = snapshot.interface_mut(&self.interface, &quote) else { return Fate::Taken };
-        let kind = match name {
-            "RX" => &mut interface.channels.rx,
-            "TX" => &mut interface.channels.tx,
-            "Combined" => &mut interface.channels.combined,
-            _ => return Fate::Taken,
-        };
-        note(kind, self.block, Fact::new(queues, quote));
-        Fate::Taken
-    }
-}
+static LAYOUT: Layout = Layout {
+    heading: "Channel parameters for ",
+    has: |name| matches!(name, "RX" | "TX" | "Other" | "Combined"),
+    kind: |interface, name| match name {
+        "RX" => Some(&mut interface.channels.rx),
+        "Combined" => Some(&mut interface.channels.combined),
+        _ => None,
+    },
+};
 
 #[cfg(test)]
 mod tests {

@@ -3,86 +3,96 @@
 //! Two blocks, "Pre-set maximums" and "Current hardware settings", of lines `RX:` and `TX:` among others;
 //! a driver that does not tell prints `n/a`.
 
-use super::{Fate, Line, Section, Tool};
-use crate::{Fact, Limited, Observed, Snapshot};
+use super::{Context, Fate, Line, Section, Tool};
+use crate::{Fact, Interface, Limited, Observed, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
     name: "ethtool -g",
     command: |command| command.is("ethtool", "-g"),
-    heading: |line| line.starts_with(HEADING) && line.ends_with(':'),
-    open: |context| Box::new(Rings { interface: context.interface().to_owned(), block: Block::None }),
+    heading: |line| LAYOUT.is_heading(line),
+    open: |context| Box::new(Blocks::new(&LAYOUT, context)),
 };
 
-const HEADING: &str = "Ring parameters for ";
+static LAYOUT: Layout = Layout {
+    heading: "Ring parameters for ",
+    has: |name| ["RX", "TX", "CQE"].iter().any(|kind| name.starts_with(kind)),
+    kind: |interface, name| (name == "RX").then_some(&mut interface.rings.rx),
+};
 
-/// The two blocks of `-g` and `-l`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Block {
+/// What tells the outputs of `-g` and `-l` apart, which have the same two blocks.
+pub(super) struct Layout {
+    /// The first line up to the interface.
+    pub heading: &'static str,
+    /// Whether a line of a block has that name.
+    pub has: fn(&str) -> bool,
+    /// Where its number goes; `None` for what nobody asks for.
+    pub kind: for<'a> fn(&'a mut Interface, &str) -> Option<&'a mut Limited>,
+}
+
+impl Layout {
+    /// Whether a line is the first one.
+    pub(super) fn is_heading(&self, line: &str) -> bool {
+        line.starts_with(self.heading) && line.ends_with(':')
+    }
+}
+
+/// The two blocks, while they are being read.
+pub(super) struct Blocks {
+    layout: &'static Layout,
+    interface: String,
+    block: Block,
+}
+
+#[derive(Clone, Copy)]
+enum Block {
     None,
     Most,
     Current,
 }
 
-impl Block {
-    /// The block that a line opens.
-    pub(super) fn opened_by(text: &str) -> Option<Block> {
-        match text {
-            "Pre-set maximums:" => Some(Block::Most),
-            "Current hardware settings:" => Some(Block::Current),
-            _ => None,
-        }
+impl Blocks {
+    /// Before the first line.
+    pub(super) fn new(layout: &'static Layout, context: &Context) -> Blocks {
+        Blocks { layout, interface: context.interface().to_owned(), block: Block::None }
     }
-}
 
-struct Rings {
-    interface: String,
-    block: Block,
-}
-
-impl Section for Rings {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
-        let text = line.trimmed();
-        if let Some(interface) = text.strip_prefix(HEADING) {
-            self.interface = interface.trim_end_matches(':').to_owned();
-            self.block = Block::None;
-            return Fate::Taken;
-        }
-        if text.is_empty() {
-            return Fate::Skipped;
-        }
-        match Block::opened_by(text) {
-            Some(block) => self.block = block,
-            None => return self.entry(text, line, snapshot),
+    fn entry(&self, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let Some((name, value)) = text.split_once(':').filter(|(name, _)| (self.layout.has)(name)) else {
+            return Fate::Over;
+        };
+        let Ok(number) = value.trim().parse::<u32>() else { return Fate::Skipped };
+        let quote = line.quote();
+        let Some(interface) = snapshot.interface_mut(&self.interface, &quote) else { return Fate::Taken };
+        if let Some(kind) = (self.layout.kind)(interface, name) {
+            note(kind, self.block, Fact::new(number, quote));
         }
         Fate::Taken
     }
 }
 
-impl Rings {
-    fn entry(&self, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
-        let Some((name, value)) = text.split_once(':') else { return Fate::Over };
-        if !name.starts_with("RX") && !name.starts_with("TX") && !name.starts_with("CQE") {
-            return Fate::Over;
+impl Section for Blocks {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if let Some(interface) = text.strip_prefix(self.layout.heading) {
+            self.interface = interface.trim_end_matches(':').to_owned();
+            self.block = Block::None;
+            return Fate::Taken;
         }
-        let Ok(entries) = value.trim().parse::<u32>() else { return Fate::Skipped };
-        let quote = line.quote();
-        let Some(interface) = snapshot.interface_mut(&self.interface, &quote) else { return Fate::Taken };
-        let ring = match name {
-            "RX" => &mut interface.rings.rx,
-            "TX" => &mut interface.rings.tx,
-            _ => return Fate::Taken,
-        };
-        let fact = Fact::new(entries, quote);
-        note(ring, self.block, fact);
+        match text {
+            "" => return Fate::Skipped,
+            "Pre-set maximums:" => self.block = Block::Most,
+            "Current hardware settings:" => self.block = Block::Current,
+            _ => return self.entry(text, line, snapshot),
+        }
         Fate::Taken
     }
 }
 
 /// Puts a number of the block into its place.
-pub(super) fn note(ring: &mut Limited, block: Block, fact: Fact<u32>) {
+fn note(kind: &mut Limited, block: Block, fact: Fact<u32>) {
     match block {
-        Block::Most => ring.most = Some(fact),
-        Block::Current => Observed::note(&mut ring.current, fact),
+        Block::Most => kind.most = Some(fact),
+        Block::Current => Observed::note(&mut kind.current, fact),
         // Cut off above: nobody can tell which block it is.
         Block::None => {}
     }

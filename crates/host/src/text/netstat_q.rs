@@ -110,12 +110,14 @@ fn protocol(titles: &[String], text: &str, quote: &Quote, snapshot: &mut Snapsho
     let words: Vec<&str> = text.split_whitespace().collect();
     let word = |title| below(titles, &words, title);
     let (Some(name), Some(policy)) = (word("Name"), word("Policy")) else { return false };
-    let Some(Ok(queue_limit)) = word("QLimit").map(str::parse) else { return false };
+    let is_row = word("QLimit").is_some_and(|limit| limit.parse::<u32>().is_ok());
+    if !is_row {
+        return false;
+    }
     let protocol = NetisrProtocol {
         policy: policy.to_owned(),
         // Releases without the column have one policy for all protocols.
         dispatch: word("Dispatch").unwrap_or("default").to_owned(),
-        queue_limit,
         quote: quote.clone(),
     };
     if netisr(snapshot).protocols.len() < Snapshot::LINES {
@@ -139,13 +141,7 @@ fn workstream(
         return false;
     };
     let Some(cpu) = number("CPU").and_then(|cpu| u32::try_from(cpu).ok()) else { return false };
-    let (Some(queued), Some(dispatched), Some(dropped)) =
-        (number("Queued"), number("Disp'd"), number("QDrops"))
-    else {
-        return false;
-    };
-    // A hybrid dispatch is done at once, too.
-    let dispatched = dispatched.saturating_add(number("HDisp'd").unwrap_or(0));
+    let Some(dropped) = number("QDrops") else { return false };
     let key = (cpu, name.to_owned());
     if seen.len() >= Snapshot::NAMES || !seen.insert(key.clone()) {
         return true;
@@ -156,17 +152,10 @@ fn workstream(
     match streams.get_mut(&key) {
         Some(stream) => {
             stream.handled.again(handled, quote.clone());
-            stream.queued.again(queued, quote.clone());
-            stream.dispatched.again(dispatched, quote.clone());
             stream.dropped.again(dropped, quote.clone());
         }
         None if has_room => {
-            let stream = Workstream {
-                handled: counter(handled),
-                queued: counter(queued),
-                dispatched: counter(dispatched),
-                dropped: counter(dropped),
-            };
+            let stream = Workstream { handled: counter(handled), dropped: counter(dropped) };
             streams.insert(key, stream);
         }
         None => snapshot.omitted += 1,
@@ -216,12 +205,8 @@ mod tests {
             assert_eq!(netisr.dispatch.map(|policy| policy.get().clone()).as_deref(), Some("direct"));
             assert_eq!(netisr.bound.map(|bound| *bound.get()), Some(false));
             let pppoe = &netisr.protocols["pppoe"];
-            assert_eq!(
-                (pppoe.policy.as_str(), pppoe.dispatch.as_str(), pppoe.queue_limit),
-                ("cpu", "hybrid", 1000)
-            );
+            assert_eq!((pppoe.policy.as_str(), pppoe.dispatch.as_str()), ("cpu", "hybrid"));
             let stream = &netisr.workstreams[&(0, "pppoe".to_owned())];
-            assert_eq!((stream.dispatched.value(), stream.queued.value()), (22_243, 5));
             assert_eq!((stream.dropped.value(), stream.handled.value()), (7, 22_248));
             assert_eq!(netisr.workstreams[&(3, "ip".to_owned())].handled.value(), 14_931_496_729);
         }
@@ -232,7 +217,7 @@ mod tests {
         let netisr = netisr(&format!("{TEXT}{}", TEXT.replace("22248", "22267")));
         let stream = &netisr.workstreams[&(0, "pppoe".to_owned())];
         assert_eq!(stream.handled.delta(), Delta::Counted(19));
-        assert_eq!(stream.queued.delta(), Delta::Counted(0));
+        assert_eq!(stream.dropped.delta(), Delta::Counted(0));
     }
 
     #[test]
