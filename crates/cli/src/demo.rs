@@ -1,10 +1,13 @@
 //! `rxlane demo`: the product in a minute on any machine, without privileges.
 
+use crate::doctor_command;
 use crate::explain_command::{self, text};
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::Context;
 use capture::{Capture, LinkType, Resolution, Writer};
+use doctor::{Case, Traffic};
 use explain::{Options, Report};
+use host::text::Reader;
 use nic::{Receiver, Setup};
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,6 +15,7 @@ use std::path::{Path, PathBuf};
 use traffic::Scenario;
 use wire::emit::Encapsulation;
 
+const ROUTER: &str = include_str!("demo/router.txt");
 const NIC: &str = "i210";
 const CPUS: u16 = 4;
 const FLOWS: u32 = 2000;
@@ -67,19 +71,45 @@ impl DemoArguments {
         text::cpu_bars(out, &report, FRAMES)?;
         writeln!(out, "  One flow stays on one CPU: no software divides it.")?;
 
-        let page = directory.join("pppoe.html");
-        fs::write(&page, explain_command::page(&report))
-            .with_context(|| format!("cannot write {}", page.display()))?;
-        text::heading(out, "5. All of it as a page")?;
-        let page = fs::canonicalize(&page).unwrap_or(page);
-        writeln!(out, "  {}", page.display())?;
+        text::heading(out, "5. What the doctor says of a router that receives them")?;
+        let router = written(directory, "router.txt", ROUTER)?;
         writeln!(
             out,
-            "\nNow yours: tcpdump -Q in -i IFACE -c 100000 -s 256 -w - | rxlane explain - --nic NAME"
+            "  ethtool, /proc/interrupts and others of such a router, made up: {}",
+            router.display()
         )?;
+        let diagnosis = diagnosed(&pppoe)?;
+        doctor_command::text::gravest(out, &diagnosis)?;
+
+        text::heading(out, "6. All of it as pages")?;
+        for (name, page) in [
+            ("pppoe.html", explain_command::page(&report)),
+            ("doctor.html", doctor_command::page::render(&diagnosis)),
+        ] {
+            let page = written(directory, name, &page)?;
+            writeln!(out, "  {}", fs::canonicalize(&page).unwrap_or(page).display())?;
+        }
+        writeln!(out, "\nNow yours: rxlane doctor")?;
+        writeln!(out, "or: tcpdump -Q in -i IFACE -c 100000 -s 256 -w - | rxlane explain - --nic NAME")?;
         writeln!(out, "rxlane nics lists the network cards it knows.")?;
         Ok(Outcome::Success)
     }
+}
+
+fn written(directory: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
+    let path = directory.join(name);
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+/// The router's outputs with its traffic.
+fn diagnosed(capture: &Path) -> anyhow::Result<doctor::Report> {
+    let mut reader = Reader::new();
+    reader.read("router.txt", ROUTER.as_bytes())?;
+    let snapshot = reader.finish();
+    let capture = capture.to_owned();
+    let traffic = Traffic::new(move || Capture::open(&capture).into_iter().collect(), None, CPUS);
+    Ok(doctor::diagnose(&Case::new(&snapshot, Some(&traffic), None)?))
 }
 
 /// Writes a sample of `scenario`.

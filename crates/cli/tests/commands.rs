@@ -25,7 +25,9 @@ fn demo_shows_queue_0_and_writes_captures_and_page() {
     assert!(section(2).contains("100.0 %") && section(2).contains("1.00 effective queues of 4"), "{text}");
     assert!(!section(3).contains("100.0 %"), "{text}");
     assert!(!section(4).contains("100.0 %"), "{text}");
-    for file in ["pppoe.pcap", "untagged.pcap", "pppoe.html"] {
+    assert!(section(5).contains("Limited at stage parse"), "{text}");
+    assert!(text.contains("echo e > /sys/class/net/enp1s0/queues/rx-0/rps_cpus"), "{text}");
+    for file in ["pppoe.pcap", "untagged.pcap", "pppoe.html", "doctor.html"] {
         let size = std::fs::metadata(directory.path().join("rxlane-demo").join(file)).unwrap().len();
         assert!(size > 10_000, "{file}: {size} bytes");
     }
@@ -88,7 +90,7 @@ fn the_help_says_what_exit_codes_mean() {
 
 #[test]
 fn help_names_every_option_in_words() {
-    for command in ["demo", "explain", "gen", "nics", "rss", "man", "completions"] {
+    for command in ["collect", "demo", "doctor", "explain", "gen", "nics", "rss", "man", "completions"] {
         let help = stdout(rxlane().args([command, "--help"]));
         assert!(help.contains("Usage: rxlane"), "{command}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{command}:\n{help}");

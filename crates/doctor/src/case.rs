@@ -3,7 +3,7 @@
 use crate::traffic::Traffic;
 use crate::vectors::Machine;
 use explain::Report as Mix;
-use host::{Counter, Feature, Interface, Interrupt, Kind, Quote, Shares, Snapshot, System};
+use host::{Basis, Counter, Feature, Interface, Interrupt, Kind, Quote, Shares, Snapshot, System};
 use nic::Profile;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -12,6 +12,14 @@ use std::collections::BTreeMap;
 pub const ENOUGH_SINCE_START: u64 = 10_000;
 /// The same between two samples.
 pub const ENOUGH_BETWEEN: u64 = 1_000;
+
+/// Frames, or interrupts, below which their distribution says nothing.
+pub(crate) const fn enough(basis: Basis) -> u64 {
+    match basis {
+        Basis::Between(_) => ENOUGH_BETWEEN,
+        Basis::SinceStart => ENOUGH_SINCE_START,
+    }
+}
 
 /// How many frames each receive queue of a device took.
 #[derive(Clone, Debug)]
@@ -27,17 +35,7 @@ pub struct Spread {
 impl Spread {
     /// Whether enough frames were counted to speak of a distribution.
     pub fn is_enough(&self) -> bool {
-        let least = match self.shares.basis {
-            host::Basis::Between(_) => ENOUGH_BETWEEN,
-            host::Basis::SinceStart => ENOUGH_SINCE_START,
-        };
-        self.shares.total() >= least
-    }
-
-    /// The busiest queue's number, its share (0 to 1) and its line. `None` where nothing was counted.
-    pub fn hottest(&self) -> Option<(u32, f64, &Quote)> {
-        let (place, share) = self.shares.largest()?;
-        Some((*self.queues.get(place)?, share, self.quotes.get(place)?))
+        self.shares.total() >= enough(self.shares.basis)
     }
 
     /// Queues that took at least one frame in a hundred of an even share.
@@ -243,18 +241,6 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Interrupts by CPU, all of `interrupts` together. `None` where CPUs are not told apart.
-    pub fn interrupts_by_cpu(&self, interrupts: &[&Interrupt]) -> Option<BTreeMap<u32, u64>> {
-        let mut by_cpu = BTreeMap::new();
-        for interrupt in interrupts {
-            let shares = Shares::of(interrupt.counts.values(), self.snapshot.interval)?;
-            for (cpu, count) in interrupt.counts.keys().zip(shares.counts) {
-                *by_cpu.entry((*cpu)?).or_insert(0) += count;
-            }
-        }
-        (!by_cpu.is_empty()).then_some(by_cpu)
-    }
-
     /// What says that PPPoE comes in by this device: the kernel's sessions, a PPP interface on it, a traffic
     /// sample. `None` where nothing does; that is not to say that there is none.
     pub fn carries_pppoe(&self, interface: &Interface) -> Option<Carries> {
@@ -307,7 +293,7 @@ impl<'a> Case<'a> {
             let devices = self.devices().filter(|device| traffic.is_about(device, self));
             devices.filter_map(|device| Some((device.name.clone(), traffic.on(device, self)?))).collect()
         });
-        mixes.get(&interface.name)
+        mixes.get(&interface.name).filter(|mix| mix.source.frames > 0)
     }
 
     /// The traffic sample itself, for a rule that tries other settings ([`Traffic::with`]).

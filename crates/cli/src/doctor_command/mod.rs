@@ -2,10 +2,10 @@
 
 mod apply;
 mod live;
-mod page;
+pub mod page;
 mod remedies;
 mod source;
-mod text;
+pub mod text;
 
 use crate::explain_command::text::{printable, wrapped};
 use crate::output::{CommandResult, Lacks, Outcome, Output};

@@ -212,7 +212,6 @@ fn stacked(report: &Report) -> Markup {
     let (shown, rest) = first(&report.stacked, ROWS);
     let columns = [
         words("interface"),
-        words("over"),
         figures("MTU"),
         figures("frame with FCS"),
         words("let in all the way"),
@@ -228,8 +227,7 @@ fn stacked(report: &Report) -> Markup {
             _ => html! { (foreign(&lost.join(", "), 300)) },
         };
         vec![
-            html! { bdi.name { (foreign(&row.name, 40)) } },
-            html! { bdi { (foreign(&way_down(row), 300)) } },
+            html! { bdi.name { (foreign(&way_down(row), 300)) } },
             bytes(row.mtu),
             bytes(row.frame_with_fcs),
             html! { (yes_or_no(row.fits())) },

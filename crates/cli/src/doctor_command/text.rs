@@ -41,6 +41,15 @@ pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
     footer(out, report)
 }
 
+/// The verdict and the gravest finding alone.
+pub fn gravest(out: &mut Output, report: &Report) -> io::Result<()> {
+    verdict(out, report)?;
+    match remedies::shown(report).first() {
+        Some((finding, remedies)) => print_finding(out, finding, remedies),
+        None => Ok(()),
+    }
+}
+
 fn verdict(out: &mut Output, report: &Report) -> io::Result<()> {
     let style = match report.verdict {
         Verdict::Healthy => GOOD,
