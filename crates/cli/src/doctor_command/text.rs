@@ -110,9 +110,19 @@ fn print_remedy(out: &mut Output, remedy: Shown<'_>) -> io::Result<()> {
 /// What was read, with the blanks of columns closed up, and where, as far as there is room.
 fn evidence_line(evidence: &Evidence, width: usize) -> String {
     let words: Vec<&str> = evidence.text.split_whitespace().collect();
-    let from = cut(&printable(&evidence.from), width * 2 / 5);
+    let from = place(&printable(&evidence.from), width * 2 / 5);
     let room = width.saturating_sub(from.chars().count() + 3);
     format!("{}   {from}", cut(&printable(&words.join(" ")), room))
+}
+
+/// Command, file and line in at most `width` characters, of which the command loses first.
+fn place(from: &str, width: usize) -> String {
+    match from.rsplit_once(" (") {
+        Some((command, place)) if from.chars().count() > width && place.chars().count() + 10 < width => {
+            format!("{} ({place}", cut(command, width - place.chars().count() - 2))
+        }
+        _ => cut(from, width),
+    }
 }
 
 /// The system's name as its people write it.

@@ -1,0 +1,173 @@
+//! `rxlane doctor` on texts: verdicts and exit codes, JSON, the page, wrong usage.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use tempfile::TempDir;
+
+/// One queue of two takes all; the figures are of pcengines/apu2-documentation issue 190.
+const HOT: &str = "$ ethtool -S enp1s0 | grep rx_queue\n     rx_queue_0_packets: 16630368449\n     rx_queue_0_drops: 0\n     \
+                   rx_queue_1_packets: 0\n     rx_queue_1_drops: 0\n";
+/// Four queues with few flows; the figures are of netdata issue 17015.
+const UNEVEN: &str = "NIC statistics:\n     rx_queue_0_packets: 77805\n     rx_queue_1_packets: 341999\n     \
+                      rx_queue_2_packets: 24064\n     rx_queue_3_packets: 156304\n";
+
+fn rxlane() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_rxlane"))
+}
+
+fn written(directory: &TempDir, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    let path = directory.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn doctor(from: &Path, more: &[&str]) -> Output {
+    rxlane().arg("doctor").arg("--from").arg(from).args(more).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn a_limited_path_is_exit_1_with_evidence() {
+    let directory = TempDir::new().unwrap();
+    let hot = written(&directory, "paste.txt", HOT);
+    let output = doctor(&hot, &[]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.starts_with("Limited at stage queue of enp1s0: "), "{text}");
+    assert!(text.contains("| rx_queue_0_packets: 16630368449   ethtool -S enp1s0"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(!text.contains('\x1b'), "colour in a pipe");
+}
+
+#[test]
+fn what_a_text_does_not_tell_is_unknown_and_exit_0() {
+    let directory = TempDir::new().unwrap();
+    let output = doctor(&written(&directory, "paste.txt", UNEVEN), &[]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stdout(&output).starts_with("Unknown: nothing wrong was seen"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("insufficient-data"));
+}
+
+#[test]
+fn json_has_the_fields_that_scripts_rely_on() {
+    let directory = TempDir::new().unwrap();
+    let output = doctor(&written(&directory, "paste.txt", HOT), &["--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["schema"], "rxlane.doctor/1");
+    assert_eq!(report["verdict"], "limited");
+    assert_eq!(report["interfaces"][0]["name"], "enp1s0");
+    assert_eq!(report["interfaces"][0]["queues"][0]["packets"], 16_630_368_449_u64);
+    let finding = &report["findings"][0];
+    assert_eq!(finding["id"], "one-queue-hot");
+    assert_eq!(finding["severity"], "warning");
+    assert_eq!(finding["interface"], "enp1s0");
+    assert_eq!(finding["evidence"][0]["text"], "rx_queue_0_packets: 16630368449");
+    assert!(finding["evidence"][0]["from"].as_str().unwrap().contains("line 2"));
+    assert!(finding["explanation"].as_str().unwrap().contains("does not prove why"));
+    for remedy in finding["remedies"].as_array().unwrap() {
+        assert!(remedy["os"].is_string() && remedy["commands"].is_array() && remedy["expected"].is_string());
+    }
+}
+
+#[test]
+fn standard_input_and_several_files_are_read() {
+    let output = rxlane().args(["doctor", "--from", "-"]).write_stdin(HOT).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("(standard input, line 2)"), "{}", stdout(&output));
+    let directory = TempDir::new().unwrap();
+    let before = written(&directory, "before.txt", HOT);
+    let after = written(&directory, "after.txt", HOT.replace("16630368449", "16630970000"));
+    let output = rxlane().arg("doctor").arg("--from").args([before, after]).output().unwrap();
+    assert!(stdout(&output).contains("601,551 frames between the samples"), "{}", stdout(&output));
+}
+
+#[test]
+fn the_page_stands_alone_and_escapes_what_it_quotes() {
+    let directory = TempDir::new().unwrap();
+    let hostile = HOT.replace("| grep rx_queue", "| grep '<script>alert(1)</script>'");
+    let output = doctor(&written(&directory, "paste.txt", hostile), &["--html", "-"]);
+    let page = stdout(&output);
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("one-queue-hot"), "{page}");
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
+    assert!(!page.contains("http://") && !page.contains("https://"), "{page}");
+    let file = directory.path().join("page.html");
+    let output = doctor(&written(&directory, "paste.txt", HOT), &["--html", file.to_str().unwrap()]);
+    assert!(stdout(&output).contains("The page is in "));
+    assert!(std::fs::read_to_string(file).unwrap().contains("one-queue-hot"));
+}
+
+#[test]
+fn a_page_does_not_overwrite_what_is_read() {
+    let directory = TempDir::new().unwrap();
+    let paste = written(&directory, "paste.txt", HOT);
+    let output = doctor(&paste, &["--html", paste.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(std::fs::read_to_string(paste).unwrap(), HOT);
+}
+
+#[test]
+fn every_finding_is_explained() {
+    let list = stdout(&rxlane().args(["doctor", "--why"]).output().unwrap());
+    assert_eq!(list.lines().count(), 36, "{list}");
+    for line in list.lines() {
+        let id = line.split_whitespace().next().unwrap();
+        let output = rxlane().args(["doctor", "--why", id]).output().unwrap();
+        let text = stdout(&output);
+        assert_eq!(output.status.code(), Some(0), "{id}");
+        for heading in ["What it means", "How it shows", "How to fix it", "What the fix costs"] {
+            assert!(text.contains(heading), "{id}: {text}");
+        }
+    }
+}
+
+#[test]
+fn wrong_usage_is_exit_2_and_says_what_to_do() {
+    let directory = TempDir::new().unwrap();
+    let prose = written(&directory, "prose.txt", "My router is slow. What should I do?\n");
+    let hot = written(&directory, "hot.txt", HOT);
+    let (prose, hot) = (prose.to_str().unwrap(), hot.to_str().unwrap());
+    let cases: [(&[&str], &str); 8] = [
+        (&["--from", prose], "is the output of a tool that rxlane knows"),
+        (&["--from", "/nonexistent/paste"], "/nonexistent/paste"),
+        (&["eth9", "--from", hot], "it tells of enp1s0"),
+        (&["--why", "queue-hot"], "did you mean one-queue-hot?"),
+        (&["--from", hot, "--apply"], "cannot be used with"),
+        (&["--sample"], "<INTERFACE>"),
+        (&["--from", hot, "--traffic", "/nonexistent/line.pcap"], "/nonexistent/line.pcap"),
+        (&["--seconds", "0"], "not between 0.1 and"),
+    ];
+    for (arguments, words) in cases {
+        let output = rxlane().arg("doctor").args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn undo_without_changes_has_nothing_to_do() {
+    let directory = TempDir::new().unwrap();
+    let journal = directory.path().join("journal");
+    let output = rxlane().args(["doctor", "--undo", "--journal"]).arg(journal).output().unwrap();
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "Nothing to restore.\n"));
+}
+
+#[test]
+fn octets_that_are_no_text_do_no_harm() {
+    let directory = TempDir::new().unwrap();
+    let mut octets = HOT.as_bytes().to_vec();
+    octets.extend([0, 0xff, 0xfe, 0x1b, b'[', b'3', b'1', b'm', 0x80]);
+    octets.extend(std::iter::repeat_n(b'x', 200_000));
+    octets.extend(b"\n$ ethtool -g enp1s0\nRing parameters for \x1b[31menp1s0:\n");
+    let output = doctor(&written(&directory, "paste.txt", octets), &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(!output.stdout.contains(&0x1b));
+}
