@@ -1,9 +1,10 @@
 //! How a device's frames spread over its receive queues: does one queue take nearly all of them?
 
+use crate::case::enough;
 use crate::report::Severity;
 use crate::steering;
 use crate::strain::{Strain, Strained};
-use crate::{Case, ENOUGH_BETWEEN, ENOUGH_SINCE_START, Spread};
+use crate::{Case, Spread, loss};
 use host::{Basis, Interface, Interrupt, Quote, Shares};
 
 /// Share of the frames above which one queue counts as taking them all. Few flows make uneven queues: of ten equal
@@ -90,11 +91,7 @@ fn by_interrupts(case: &Case<'_>, interface: &Interface) -> Heat {
         basis = shares.basis;
     }
     let shares = Shares { counts, basis, wrapped: false };
-    let least = match basis {
-        Basis::Between(_) => ENOUGH_BETWEEN,
-        Basis::SinceStart => ENOUGH_SINCE_START,
-    };
-    if shares.total() < least {
+    if shares.total() < enough(basis) {
         return Heat::TooFew;
     }
     let queues: Vec<u32> = vectors.iter().map(|(queue, _)| *queue).collect();
@@ -200,21 +197,12 @@ impl Heat {
 pub(crate) fn wanted(case: &Case<'_>, interface: &Interface, heat: &Heat) -> Vec<String> {
     let name = steering::name(interface);
     let counters = match case.system() {
-        Some(host::System::FreeBsd) => format!("sysctl dev.{}", freebsd_node(name)),
+        Some(host::System::FreeBsd) => format!("sysctl {}", loss::freebsd_node(name)),
         Some(host::System::NetBsd) => "vmstat -i".to_owned(),
         _ => format!("ethtool -S {name}"),
     };
     match heat {
         Heat::TooFew => vec![format!("{counters}, twice under load")],
         _ => vec![counters],
-    }
-}
-
-/// `igb0` is `dev.igb.0` among the sysctls.
-fn freebsd_node(name: &str) -> String {
-    let driver = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    match name.strip_prefix(driver) {
-        Some(unit) if !unit.is_empty() && !driver.is_empty() => format!("{driver}.{unit}"),
-        _ => name.to_owned(),
     }
 }

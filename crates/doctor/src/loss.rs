@@ -125,6 +125,8 @@ pub(crate) fn percent(share: f64) -> String {
 /// The sysctls under which FreeBSD's drivers count what they lost: `dev.igb.0` of `igb0`.
 pub(crate) fn freebsd_node(name: &str) -> String {
     let driver = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    let unit = name.get(driver.len()..).unwrap_or_default();
-    format!("dev.{driver}.{unit}")
+    match name.strip_prefix(driver) {
+        Some(unit) if !unit.is_empty() => format!("dev.{driver}.{unit}"),
+        _ => format!("dev.{name}"),
+    }
 }

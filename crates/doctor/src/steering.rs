@@ -70,18 +70,7 @@ fn mask(cpus: &[u32]) -> Option<String> {
 
 /// CPU numbers for a sentence: `1-3, 5`.
 pub(crate) fn words(cpus: &[u32]) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for &cpu in cpus {
-        match ranges.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(cpu) => *last = cpu,
-            _ => ranges.push((cpu, cpu)),
-        }
-    }
-    let range = |(first, last): &(u32, u32)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    ranges.iter().map(range).collect::<Vec<_>>().join(", ")
+    CpuSet::new(cpus.iter().copied()).map(|set| set.list().replace(',', ", ")).unwrap_or_default()
 }
 
 /// The interface's name in a command, `IFACE` where the text names none.

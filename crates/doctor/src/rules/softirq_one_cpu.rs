@@ -1,9 +1,10 @@
 //! `softirq-one-cpu`: one CPU does nearly all receive work.
 
+use crate::Case;
+use crate::case::enough;
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain;
-use crate::{Case, ENOUGH_BETWEEN, ENOUGH_SINCE_START};
 use host::{Basis, Counter, Shares, System};
 
 /// The rule.
@@ -66,11 +67,7 @@ fn judge(case: &Case<'_>) -> Judgement {
         let is_one = snapshot.cpu_count() == Some(1);
         return if is_one { Judgement::DoesNotApply } else { Judgement::lacks("cat /proc/softirqs") };
     }
-    let least = match work.shares.basis {
-        Basis::Between(_) => ENOUGH_BETWEEN,
-        Basis::SinceStart => ENOUGH_SINCE_START,
-    };
-    let largest = work.shares.largest().filter(|_| work.shares.total() >= least);
+    let largest = work.shares.largest().filter(|_| work.shares.total() >= enough(work.shares.basis));
     let Some((place, share)) = largest else {
         return Judgement::lacks("cat /proc/softirqs, twice under load");
     };
