@@ -3,6 +3,7 @@
 use crate::Case;
 use crate::report::Severity;
 use crate::rule::{Judge, Judgement, Page, Rule};
+use crate::steering;
 use host::{Counter, Delta, Interface, System};
 
 /// The rule.
@@ -34,7 +35,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     if counters.iter().all(|counter| counter.delta() == Delta::OneSample) {
         return Judgement::lacks(match case.system() {
             Some(System::FreeBsd | System::NetBsd) => "netstat -i -b, twice".to_owned(),
-            Some(System::Linux) | None => format!("ethtool -S {}, twice", interface.name),
+            Some(System::Linux) | None => format!("ethtool -S {}, twice", steering::name(interface)),
         });
     }
     let wrapped: Vec<&&Counter> =

@@ -3,6 +3,7 @@
 use crate::Case;
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
+use crate::steering;
 use host::{Fact, Interface, Observed, Quote, System};
 
 /// The rule.
@@ -32,8 +33,8 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     let link = &interface.link;
     let Some(speed) = &link.speed else {
         return Judgement::lacks(match case.system() {
-            Some(System::FreeBsd | System::NetBsd) => format!("ifconfig {}", interface.name),
-            _ => format!("ethtool {}", interface.name),
+            Some(System::FreeBsd | System::NetBsd) => format!("ifconfig {}", steering::name(interface)),
+            _ => format!("ethtool {}", steering::name(interface)),
         });
     };
     let mut found = Vec::new();
@@ -91,7 +92,7 @@ fn negotiate(interface: &Interface) -> Remedy {
     Remedy {
         os: "linux",
         what: "another cable and port, and negotiation on both ends".to_owned(),
-        commands: vec![format!("ethtool -s {} autoneg on", interface.name)],
+        commands: vec![format!("ethtool -s {} autoneg on", steering::name(interface))],
         expected: "The link comes back at the fastest speed that both ends and the cable can do.".to_owned(),
     }
 }

@@ -39,7 +39,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     let counters = counters(interface);
     if counters.is_empty() {
         return Judgement::lacks(match case.system() {
-            Some(System::FreeBsd) => format!("sysctl {}", freebsd_node(&interface.name)),
+            Some(System::FreeBsd) => format!("sysctl {}", freebsd_node(steering::name(interface))),
             Some(System::NetBsd) => "netstat -i".to_owned(),
             Some(System::Linux) | None => format!("ethtool -S {}", steering::name(interface)),
         });
@@ -159,7 +159,7 @@ fn remedies(case: &Case<'_>, interface: &Interface, finding: Finding) -> Finding
             what: format!(
                 "a longer receive ring: {}.iflib.override_nrxds=2048 in /boot/loader.conf, and a reboot (iflib(4); \
                  drivers outside iflib have their own tunable)",
-                freebsd_node(&interface.name)
+                freebsd_node(steering::name(interface))
             ),
             commands: Vec::new(),
             expected: "Bursts of that length survive; it does not spread the load.".to_owned(),

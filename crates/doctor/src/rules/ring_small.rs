@@ -3,6 +3,7 @@
 use crate::Case;
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
+use crate::steering;
 use host::{Interface, System};
 
 /// The rule.
@@ -30,12 +31,12 @@ const SMALL: u32 = 512;
 const OFFERED: u32 = 1024;
 
 fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
-    let ring = &interface.rings.rx;
+    let (ring, name) = (&interface.rings.rx, steering::name(interface));
     let (Some(current), Some(most)) = (&ring.current, &ring.most) else {
         return match case.system() {
             // FreeBSD and NetBSD size rings by loader tunables, which have no maximum to read.
             Some(System::FreeBsd | System::NetBsd) => Judgement::DoesNotApply,
-            Some(System::Linux) | None => Judgement::lacks(format!("ethtool -g {}", interface.name)),
+            Some(System::Linux) | None => Judgement::lacks(format!("ethtool -g {name}")),
         };
     };
     let entries = *current.get();
@@ -51,7 +52,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         .with(Remedy {
             os: "linux",
             what: "a longer receive ring, if frames are lost at it".to_owned(),
-            commands: vec![format!("ethtool -G {} rx {}", interface.name, OFFERED.min(most.value))],
+            commands: vec![format!("ethtool -G {name} rx {}", OFFERED.min(most.value))],
             expected:
                 "Longer bursts survive; the interface goes down for a moment. It does not spread the load."
                     .to_owned(),
