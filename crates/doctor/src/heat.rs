@@ -5,7 +5,7 @@ use crate::report::Severity;
 use crate::steering;
 use crate::strain::{Strain, Strained};
 use crate::{Case, Spread, loss};
-use host::{Basis, Interface, Interrupt, Quote, Shares};
+use host::{Basis, Delta, Interface, Interrupt, Quote, Shares};
 
 /// Share of the frames above which one queue counts as taking them all. Few flows make uneven queues: of ten equal
 /// flows on two queues nine or more fall on one in two cases of a hundred, and four queues show a busiest share of
@@ -55,9 +55,26 @@ pub(crate) struct Hot {
 /// Whether one queue of the device takes nearly all frames.
 pub(crate) fn of(case: &Case<'_>, interface: &Interface) -> Heat {
     match case.spread(interface).filter(|spread| spread.queues.len() >= 2) {
-        Some(spread) => by_frames(case, &spread),
+        Some(spread) if is_whole(interface, &spread) => by_frames(case, &spread),
+        Some(_) => Heat::Uncounted,
         None => by_interrupts(case, interface),
     }
+}
+
+/// Part of an interface's frames that its queues must have counted to be all of its queues: the two counts may have
+/// begun at different times.
+const WHOLE: f64 = 0.8;
+
+/// Whether the queues that the text shows are all that take frames: a paste may end behind the second of eight.
+fn is_whole(interface: &Interface, spread: &Spread) -> bool {
+    let total = interface.totals.packets.as_ref().and_then(|packets| match spread.shares.basis {
+        Basis::SinceStart => Some(packets.value()),
+        Basis::Between(_) => match packets.delta() {
+            Delta::Counted(frames) => Some(frames),
+            _ => None,
+        },
+    });
+    total.is_none_or(|total| spread.shares.total() as f64 >= WHOLE * total as f64)
 }
 
 fn by_frames(case: &Case<'_>, spread: &Spread) -> Heat {

@@ -28,6 +28,7 @@ mod conclusion;
 mod diagnose;
 mod frame_limit;
 mod heat;
+mod ksoftirqd;
 mod loss;
 mod moderation;
 pub mod page;

@@ -80,12 +80,13 @@ pub(crate) fn name(interface: &Interface) -> &str {
 
 /// RPS over the CPUs that do not serve these queues, for Linux.
 pub(crate) fn rps(case: &Case<'_>, interface: &Interface, queues: &[u32]) -> Remedy {
+    let queues = rps_queues(interface, queues);
     let file = |queue: u32| format!("/sys/class/net/{}/queues/rx-{queue}/rps_cpus", name(interface));
     let mut targets: BTreeSet<u32> = BTreeSet::new();
     let commands: Vec<String> = queues
         .iter()
-        .filter_map(|&queue| {
-            let cpus = others(case, cpu_of_queue(case, interface, queue));
+        .filter_map(|&(queue, taken_by)| {
+            let cpus = others(case, cpu_of_queue(case, interface, taken_by));
             targets.extend(&cpus);
             let mask = mask(&cpus).filter(|_| !cpus.is_empty())?;
             Some(format!("echo {mask} > {}", file(queue)))
@@ -93,7 +94,7 @@ pub(crate) fn rps(case: &Case<'_>, interface: &Interface, queues: &[u32]) -> Rem
         .collect();
     let targets: Vec<u32> = targets.into_iter().collect();
     let what = match queues.first() {
-        Some(&queue) if targets.is_empty() => format!(
+        Some(&(queue, _)) if targets.is_empty() => format!(
             "RPS: hash the inner header in software and deal flows to the other CPUs; the mask of CPUs goes into {}",
             file(queue)
         ),
@@ -104,6 +105,19 @@ pub(crate) fn rps(case: &Case<'_>, interface: &Interface, queues: &[u32]) -> Rem
         ),
     };
     Remedy { os: "linux", what, commands, expected: expected(case, interface) }
+}
+
+/// The queues whose RPS mask decides about frames of these, each with one that takes the frames. tg3 does not note
+/// in a frame which queue it came by, so that the first queue's mask holds for all (`tg3_rx()` in
+/// drivers/net/ethernet/broadcom/tg3.c, `get_rps_cpu()` in net/core/dev.c); its vectors number the receive rings
+/// from 1.
+fn rps_queues(interface: &Interface, queues: &[u32]) -> Vec<(u32, u32)> {
+    match queues.first() {
+        Some(&queue) if interface.driver.as_ref().is_some_and(|driver| driver.value == "tg3") => {
+            vec![(0, queue)]
+        }
+        _ => queues.iter().map(|&queue| (queue, queue)).collect(),
+    }
 }
 
 /// Steering in XDP, in words.

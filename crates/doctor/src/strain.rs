@@ -1,7 +1,7 @@
 //! Whether a CPU is the limit: what a rule's severity hangs on where the load is known.
 
-use crate::Case;
 use crate::report::Severity;
+use crate::{Case, ksoftirqd};
 use host::{Load, Quote};
 
 /// Idle time below which a CPU has nothing left, per cent: a sample of a few seconds smooths a CPU that is full
@@ -42,6 +42,14 @@ pub(crate) struct Strained {
 pub(crate) fn of(case: &Case<'_>, cpu: Option<u32>) -> Strained {
     let known = cpu.and_then(|cpu| Some((cpu, case.snapshot().cpus.load.get(&cpu)?)));
     let Some((cpu, fact)) = known else {
+        let thread = cpu.and_then(|cpu| Some((cpu, ksoftirqd::filling(case, cpu)?)));
+        if let Some((cpu, (process, share))) = thread {
+            return Strained {
+                strain: Strain::Full,
+                sentence: format!(" ksoftirqd/{cpu} takes {share:.0} % of CPU {cpu}: it is the limit now."),
+                quote: Some(process.quote.clone()),
+            };
+        }
         return Strained { strain: Strain::Unknown, sentence: String::new(), quote: None };
     };
     let idle = fact.value.idle;

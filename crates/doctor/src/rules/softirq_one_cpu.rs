@@ -1,10 +1,9 @@
 //! `softirq-one-cpu`: one CPU does nearly all receive work.
 
-use crate::Case;
 use crate::case::enough;
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
-use crate::strain;
+use crate::{Case, ksoftirqd, strain};
 use host::{Basis, Counter, Shares, System};
 
 /// The rule.
@@ -59,6 +58,9 @@ fn judge(case: &Case<'_>) -> Judgement {
     if matches!(case.system(), Some(System::FreeBsd | System::NetBsd)) {
         return Judgement::DoesNotApply;
     }
+    if snapshot.softirqs.is_empty() && snapshot.softnet.is_empty() {
+        return by_thread(case);
+    }
     let Some(work) = work(case) else {
         // Counters that were reset between the samples.
         return Judgement::lacks("cat /proc/softirqs");
@@ -74,6 +76,36 @@ fn judge(case: &Case<'_>) -> Judgement {
     match work.cpus.get(place) {
         Some(&cpu) if share >= NEARLY_ALL => found(case, &work, place, cpu, share),
         _ => Judgement::Clear,
+    }
+}
+
+/// Without counters, the thread that takes over soft interrupts where they are too many says the same, but not that
+/// they are those of reception.
+fn by_thread(case: &Case<'_>) -> Judgement {
+    if case.snapshot().cpu_count() == Some(1) {
+        return Judgement::DoesNotApply;
+    }
+    let Some((cpu, process, share)) = ksoftirqd::only_full(case) else {
+        return Judgement::lacks("cat /proc/softirqs");
+    };
+    let explanation = format!(
+        "ksoftirqd/{cpu} takes {share:.0} % of CPU {cpu}, and no other CPU's thread is as busy: more soft interrupts \
+         come to that CPU than it can serve. Of a machine that forwards they are most likely NET_RX, which \
+         `cat /proc/softirqs` shows."
+    );
+    let finding = RULE.finding(None, Severity::Warning, Some(&process.quote), explanation);
+    finding.with(cause()).possible().into()
+}
+
+fn cause() -> Remedy {
+    Remedy {
+        os: "linux",
+        what: "find the cause at the busy interface: several vectors on one CPU want other affinities, one queue \
+               wants RPS or steering in XDP (cpumap)"
+            .to_owned(),
+        commands: Vec::new(),
+        expected: "Cannot tell before the cause is known: `cat /proc/interrupts` and `ethtool -S IFACE` tell."
+            .to_owned(),
     }
 }
 
@@ -102,17 +134,7 @@ fn found(case: &Case<'_>, work: &Work<'_>, place: usize, cpu: u32, share: f64) -
     if severity == Severity::Info {
         return finding.into();
     }
-    finding
-        .with(Remedy {
-            os: "linux",
-            what: "find the cause at the busy interface: several vectors on one CPU want other affinities, one queue \
-                   wants RPS or steering in XDP (cpumap)"
-                .to_owned(),
-            commands: Vec::new(),
-            expected: "Cannot tell before the cause is known: `cat /proc/interrupts` and `ethtool -S IFACE` tell."
-                .to_owned(),
-        })
-        .into()
+    finding.with(cause()).into()
 }
 
 /// Lines of evidence beside the busy CPU's.

@@ -191,3 +191,20 @@ fn receive_work_that_is_shared_or_too_little() {
     let none = outcome(&report(&one_each("eth0")), "softirq-one-cpu");
     assert_eq!(none, (Outcome::InsufficientData, vec!["cat /proc/softirqs".to_owned()]));
 }
+
+/// tg3 numbers the vectors of its receive rings from 1 and does not note in a frame which one it came by, so the mask
+/// of the first queue holds for all. Counts of eth1 in github.com/strizhechenko/netutils-linux,
+/// tests/server-info-show.tests/2xE2690.1mellanox_1emulex.L2.masterconf.
+#[test]
+fn rps_of_tg3_is_the_first_queues() {
+    let counts: Vec<[u64; 4]> =
+        [1_200_000, 7_230_497, 3, 5, 4].iter().map(|&count| [count, 0, 0, 0]).collect();
+    let names = ["eth1-tx-0", "eth1-rx-1", "eth1-rx-2", "eth1-rx-3", "eth1-rx-4"];
+    let lines: Vec<(u32, &[u64], &str)> =
+        (166..).zip(&counts).zip(names).map(|((vector, counts), name)| (vector, &counts[..], name)).collect();
+    let text = |driver| format!("{}{}", device("eth1", driver, "14e4:165f"), vectors(&lines));
+    let hot = one(&report(&text("tg3")), "one-queue-hot");
+    assert_eq!(commands(&hot, "linux"), ["echo e > /sys/class/net/eth1/queues/rx-0/rps_cpus"]);
+    let other = one(&report(&text("igb")), "one-queue-hot");
+    assert_eq!(commands(&other, "linux"), ["echo e > /sys/class/net/eth1/queues/rx-1/rps_cpus"]);
+}

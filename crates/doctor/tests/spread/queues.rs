@@ -35,6 +35,20 @@ fn uneven_queues_are_no_hot_queue() {
     assert_eq!(outcome(&report(&queues("eth0", &[950_000, 50_000])), "one-queue-hot").0, Outcome::Found);
 }
 
+/// atlantic of github.com/quinn-rs/quinn issue 2202, where the paste ends in the second queue of several.
+#[test]
+fn queues_that_are_cut_off_are_none() {
+    let text = |total: u64| {
+        format!(
+            "$ ethtool -S enp1s0\nNIC statistics:\n     InPackets: {total}\n     Queue[0] InPackets: 4256334\n     \
+             Queue[0] Polls: 20819311\n     Queue[1] InPackets: 170421686\n     Queue[1] InErrors: 1\n"
+        )
+    };
+    let (cut, commands) = outcome(&report(&text(449_822_216)), "one-queue-hot");
+    assert_eq!((cut, commands), (Outcome::InsufficientData, vec!["ethtool -S enp1s0".to_owned()]));
+    assert_eq!(outcome(&report(&text(174_700_000)), "one-queue-hot").0, Outcome::Found);
+}
+
 #[test]
 fn too_few_frames_ask_for_a_sample_under_load() {
     let (few, commands) = outcome(&report(&queues("eth0", &[900, 0])), "one-queue-hot");

@@ -81,3 +81,26 @@ fn rps_to_the_cpu_that_has_the_packets_already() {
     let finding = one(&report(&text), "rps-same-cpu");
     assert_eq!(commands(&finding, "linux"), ["echo 0 > /sys/class/net/eth0/queues/rx-1/rps_cpus"]);
 }
+
+/// top of github.com/raspberrypi/Raspberry-Pi-OS-64bit issue 182; the second thread is written for this test.
+#[test]
+fn a_full_ksoftirqd_alone_hints_at_one_cpu() {
+    let titles = "  PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n";
+    let thread = |pid: u32, cpu: u32, share: f64| {
+        format!(
+            "{pid:>5} root      20   0       0      0      0 R {share:>5.1}   0.0  43:47.43 ksoftirqd/{cpu}\n"
+        )
+    };
+    let finding = one(&report(&format!("{titles}{}", thread(12, 0, 93.2))), "softirq-one-cpu");
+    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible));
+    assert!(quotes(&finding, "ksoftirqd/0") && finding.explanation.contains("93 % of CPU 0"), "{finding:#?}");
+    for others in [thread(12, 0, 60.0), format!("{}{}", thread(12, 0, 95.0), thread(21, 1, 40.0))] {
+        let report = report(&format!("{titles}{others}"));
+        assert_eq!(outcome(&report, "softirq-one-cpu").0, Outcome::InsufficientData, "{others}");
+    }
+    // The vectors say which queue's CPU it is.
+    let text = format!("{}{titles}{}", one_each("eth0"), thread(12, 0, 95.0));
+    let hot = one(&report(&format!("{text}{}", queues("eth0", &[2_000_000, 0, 0, 0]))), "one-queue-hot");
+    assert_eq!(hot.severity, Severity::Critical, "{hot:#?}");
+    assert!(quotes(&hot, "ksoftirqd/0"), "{hot:#?}");
+}
