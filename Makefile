@@ -5,7 +5,7 @@ PREFIX = /usr/local
 DESTDIR =
 # Seconds for which `make fuzz` runs each target.
 FUZZ_SECONDS = 600
-FUZZ_TARGETS = capture_reader dissect encapsulation_text explain host_text ipv6_extensions nic_profile \
+FUZZ_TARGETS = capture_reader dissect doctor encapsulation_text explain host_text ipv6_extensions nic_profile \
 	ppp_control pppoe_tags rss_text
 
 .PHONY: help demo test check fmt clippy doc deny docs fuzz fuzz-quick fresh-user bench bench-peers deps install

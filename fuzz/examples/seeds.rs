@@ -138,6 +138,18 @@ fn texts(corpus: &Corpus, frames: &[Vec<u8>], project: &Path) -> Done {
     Ok(())
 }
 
+/// Whole machines, and single outputs.
+fn machines(corpus: &Corpus, fuzz: &Path) -> Done {
+    for folder in ["seeds/doctor", "seeds/host_text"] {
+        for entry in fs::read_dir(fuzz.join(folder))? {
+            let path = entry?.path();
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            corpus.put("doctor", &stem, &fs::read(&path)?)?;
+        }
+    }
+    Ok(())
+}
+
 /// Outputs of tools, one a file, and all of them one after another.
 fn outputs(corpus: &Corpus, folder: &Path) -> Done {
     let mut all = Vec::new();
@@ -162,5 +174,6 @@ fn main() -> Done {
     captures(&corpus, &frames)?;
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR"));
     outputs(&corpus, &fuzz.join("seeds/host_text"))?;
+    machines(&corpus, fuzz)?;
     texts(&corpus, &frames, &fuzz.join(".."))
 }

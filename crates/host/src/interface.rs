@@ -3,6 +3,17 @@
 use crate::{Counter, Fact, Observed, Quote};
 use std::collections::BTreeMap;
 
+/// Octets of the longest name, an alternative one (`ALTIFNAMSIZ` in include/uapi/linux/if.h, less the final NUL).
+const LONGEST_NAME: usize = 127;
+
+/// Whether a name is a word for every shell and program as it stands. The kernel lets an interface be called
+/// `eth0;reboot` or `-K` (`dev_valid_name()` in net/core/dev.c forbids slashes, colons and blanks).
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&name.len())
+        && !name.starts_with(['-', '.'])
+        && name.bytes().all(|c| c.is_ascii_alphanumeric() || b".-_@%+=,".contains(&c))
+}
+
 /// What an interface is, besides a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -224,6 +235,23 @@ impl Interface {
         match (combined, rx) {
             (None, None) => None,
             (combined, rx) => Some(combined.unwrap_or(0) + rx.unwrap_or(0)).filter(|&n| n > 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_words() {
+        for name in ["eth0", "eth0.35", "6in4-wan", "br-lan", "enp0s31f6np0", "a@b"] {
+            assert!(is_plain_name(name), "{name}");
+        }
+        for name in
+            ["", "eth0;reboot", "$(reboot)", "-K", "..", "a b", "a/b", "x>y", "e'x", "*", "\u{e9}", "a\n"]
+        {
+            assert!(!is_plain_name(name), "{name}");
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The state of a machine, from whatever was read.
 
-use crate::{Cpus, Fact, Interface, Interrupt, LogLine, Netisr, Observed, Process, Quote, Softnet, System};
+use crate::{
+    Cpus, Fact, Interface, Interrupt, LogLine, Netisr, Observed, Process, Quote, Softnet, System, interface,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -84,10 +86,15 @@ impl Snapshot {
         self.interfaces.iter().find(|interface| interface.name == name)
     }
 
-    /// The interface of that name, made where there is none yet. `None` beyond the bound.
+    /// The interface of that name, made where there is none yet. `None` beyond the bound, and for a name that a
+    /// shell would not take for one word: names go into commands that people paste.
     pub fn interface_mut(&mut self, name: &str, seen: &Quote) -> Option<&mut Interface> {
         let place = match self.interfaces.iter().position(|interface| interface.name == name) {
             Some(place) => place,
+            None if !name.is_empty() && !interface::is_plain_name(name) => {
+                self.refuse(name);
+                return None;
+            }
             None if self.interfaces.len() >= Snapshot::INTERFACES => {
                 self.omitted += 1;
                 return None;
@@ -98,6 +105,21 @@ impl Snapshot {
             }
         };
         self.interfaces.get_mut(place)
+    }
+
+    fn refuse(&mut self, name: &str) {
+        let unread = Unread {
+            what: format!("interface {}", name.escape_debug()),
+            why: "a shell would not take its name for a word".to_owned(),
+        };
+        if self.unread.contains(&unread) {
+            return;
+        }
+        if self.unread.len() < Snapshot::LINES {
+            self.unread.push(unread);
+        } else {
+            self.omitted += 1;
+        }
     }
 
     /// The device that `name`'s frames come in by: the interface itself, or its parent's parent and so on.

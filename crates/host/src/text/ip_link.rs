@@ -7,6 +7,7 @@
 
 use super::kept::Kept;
 use super::{Context, Fate, Line, Section, Tool};
+use crate::interface::is_plain_name;
 use crate::{Counter, Fact, Interface, Kind, Observed, Quote, Snapshot, Xdp};
 use std::collections::BTreeMap;
 
@@ -270,7 +271,9 @@ impl Links {
         let has_lower = kind != Kind::Veth;
         if let Some(interface) = snapshot.interface_mut(&self.current, &quote) {
             set_kind(interface, kind, &quote);
-            if let Some((lower, quote)) = lower.filter(|(lower, _)| has_lower && is_here(lower)) {
+            if let Some((lower, quote)) =
+                lower.filter(|(lower, _)| has_lower && is_here(lower) && is_plain_name(lower))
+            {
                 interface.parent = Some(Fact::new(lower, quote));
             }
         }
@@ -340,7 +343,7 @@ impl Links {
             if is_vlan {
                 set_kind(interface, Kind::Vlan { tpid: None, id: None }, quote);
             }
-            if is_vlan || is_device {
+            if (is_vlan || is_device) && is_plain_name(lower) {
                 interface.parent = Some(Fact::new(lower.clone(), quote.clone()));
             }
         }
@@ -517,6 +520,19 @@ mod tests {
                 assert!(interface.totals.overflow.len() <= known.totals.overflow.len());
             }
         }
+    }
+
+    #[test]
+    fn a_name_that_a_shell_would_run_is_no_interface() {
+        let text = "2: eth0;reboot: <BROADCAST,UP,LOWER_UP> mtu 1500\n    link/ether 02:00:00:00:00:02 minmtu 68\n\
+                    3: v@eth0;reboot: <BROADCAST,UP,LOWER_UP> mtu 1500\n    link/ether 02:00:00:00:00:02 minmtu 0\n    \
+                    vlan protocol 802.1Q id 35 <REORDER_HDR>\n4: w@eth0;reboot: <UP> mtu 1500\n";
+        let snapshot = read(text);
+        let names: Vec<&str> = snapshot.interfaces.iter().map(|interface| interface.name.as_str()).collect();
+        assert_eq!(names, ["v", "w"]);
+        assert!(snapshot.interfaces.iter().all(|interface| interface.parent.is_none()));
+        let refused: Vec<&str> = snapshot.unread.iter().map(|unread| unread.what.as_str()).collect();
+        assert_eq!(refused, ["interface eth0;reboot"]);
     }
 
     #[test]
