@@ -10,7 +10,7 @@
 //! `device timeout` of wm, `failed on len %d?` of bge. syslogd: `last message repeated N times`.
 
 use super::command::is_interface;
-use super::{Line, sysctl_machine};
+use super::{Line, note_read, sysctl_machine};
 use crate::{LogLine, LogTopic, Snapshot, System};
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::sync::OnceLock;
@@ -112,6 +112,7 @@ impl KernelLog {
             Origin::Message(interface) => interface,
             Origin::Prose => return,
         };
+        note_read(snapshot, "dmesg", line);
         // syslogd there names the kernel's file.
         if before.contains(" /netbsd: ") {
             sysctl_machine::infer(snapshot, System::NetBsd, &line.quote());
@@ -303,6 +304,14 @@ mod tests {
         let up = |name: &str, times| (LogTopic::LinkUp, Some(name.to_owned()), times);
         assert_eq!(log(&text), [up("igb0", 2), up("igb1", 1)]);
         assert_eq!(read(&text).log[0].quote.line, 1);
+    }
+
+    // Texts that are nothing but a log are read, too.
+    #[test]
+    fn a_log_alone_is_something_that_was_read() {
+        let snapshot = read("[41405.4] qca8k 37000000.mdio-mii:10 lan3: Link is Down\n");
+        assert_eq!(snapshot.read.get("dmesg").map(|quote| quote.line), Some(1));
+        assert!(read("the link down here is slow\n").read.is_empty());
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod ethtool_settings;
 mod freebsd_devices;
 mod freebsd_nics;
 mod ifconfig;
+mod ifconfig_linux;
 mod ip_link;
 mod join;
 mod kept;
@@ -28,6 +29,8 @@ mod kernel_log;
 mod line;
 mod lscpu;
 mod lspci;
+mod mpstat;
+mod nameless;
 mod netstat_i;
 mod netstat_q;
 mod pciconf;
@@ -137,7 +140,9 @@ static TOOLS: &[&Tool] = &[
     &sysctl::TOOL,
     &pciconf::TOOL,
     &ifconfig::TOOL,
+    &ifconfig_linux::TOOL,
     &top::TOOL,
+    &mpstat::TOOL,
     &ps::TOOL,
     &statistics::TOOL,
 ];
@@ -222,6 +227,7 @@ impl Reader {
             .or(uptimes)
             .and_then(|(first, latest)| Duration::try_from_secs_f64(latest - first).ok())
             .filter(|interval| !interval.is_zero());
+        nameless::give(&mut self.snapshot, &mut self.context.kept());
         join::join(&mut self.snapshot, &self.context.kept());
         self.snapshot
     }

@@ -2,7 +2,8 @@
 //!
 //! A line for all CPUs together says nothing about the one that is full and is left out; one CPU's is `%Cpu0  :
 //! 0.0 us, …` (procps 3.3 and later), `Cpu0  :  0.0%us, …` (before), `CPU0:   0% usr …` (BusyBox),
-//! `CPU 0:  0.0% user, …` (FreeBSD, `-P`), `CPU0 states:  0.0% user, …` (NetBSD, `-1`).
+//! `CPU 0:  0.0% user, …` (FreeBSD, `-P`), `CPU0 states:  0.0% user, …` (NetBSD, `-1`). procps prints numbers by the
+//! locale, so that a comma may stand in them: `%Cpu0  : 19,1 us,  0,7 sy, …`.
 
 use super::ps::{Columns, Table};
 use super::{Fate, Line, Section, Tool};
@@ -56,13 +57,23 @@ fn cpu_load(line: &str) -> Option<(u32, Load)> {
     let cpu = head.trim().trim_end_matches("states").trim_end().parse().ok()?;
     let mut load = Load::default();
     let mut kinds = 0;
-    // Values and names in turn: `0.0 us`, `0.0%us`, `0% usr`, `0.0% user`.
-    let words: Vec<&str> = values.split([' ', ',', '%', '\t']).filter(|word| !word.is_empty()).collect();
+    // Values and names in turn: `0.0 us`, `0.0%us`, `0% usr`, `0.0% user`. A comma between digits is the locale's
+    // point.
+    let bytes = values.as_bytes();
+    let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let pointed: String = values
+        .char_indices()
+        .map(
+            |(at, c)| if c == ',' && is_digit(at.checked_sub(1)) && is_digit(Some(at + 1)) { '.' } else { c },
+        )
+        .collect();
+    let words: Vec<&str> = pointed.split([' ', ',', '%', '\t']).filter(|word| !word.is_empty()).collect();
     for pair in words.chunks_exact(2) {
         let [number, name] = pair else { continue };
         let share: f64 = number.parse().ok().filter(|share| (0.0..=100.0).contains(share))?;
         match *name {
-            "us" | "usr" | "user" | "ni" | "nic" | "nice" => load.user += share,
+            // `ut` is the French `us`.
+            "us" | "usr" | "user" | "ut" | "ni" | "nic" | "nice" => load.user += share,
             "sy" | "sys" | "system" => load.system += share,
             "hi" | "irq" | "interrupt" => load.interrupt += share,
             "si" | "sirq" => load.softirq = Some(load.softirq.unwrap_or(0.0) + share),
@@ -103,6 +114,15 @@ mod tests {
         assert_eq!(
             load("Cpu0  :  0.0%us,  0.0%sy,  0.0%ni, 98.0%id,  0.0%wa,  0.0%hi,  2.0%si,  0.0%st"),
             Some((0, hot(0.0, 0.0, 0.0, Some(2.0), 98.0)))
+        );
+        // procps in French, as in github.com/ntop/PF_RING issue 248: a share of 100 touches the comma before it.
+        assert_eq!(
+            load("%Cpu2  :  0,0 ut,  0,0 sy,  0,0 ni,100,0 id,  0,0 wa,  0,0 hi,  0,0 si,  0,0 st"),
+            Some((2, hot(0.0, 0.0, 0.0, Some(0.0), 100.0)))
+        );
+        assert_eq!(
+            load("%Cpu0  : 19,1 us,  0,7 sy,  0,0 ni, 80,2 id,  0,0 wa,  0,0 hi,  0,0 si,  0,0 st"),
+            Some((0, hot(19.1, 0.7, 0.0, Some(0.0), 80.2)))
         );
         // BusyBox 1.36.
         assert_eq!(

@@ -2,8 +2,10 @@
 //!
 //! Drivers name their vectors as they like (`request_irq` in drivers/net/ethernet/*): `eth0-rx-0` (igb, ixgbe),
 //! `eth0-TxRx-0` (igb, bnxt), `i40e-eth0-TxRx-0`, `ice-eth0-TxRx-0`, `eth0-Tx-Rx-0` (ena), `eth0-rxtx-0` (vmxnet3),
-//! `eth0-fp-0` (bnx2x), `eth0-q0` (be2net), `eth0-Rx0` (cxgb4), `eth0-0` (bnx2, sfc), `eth0:rx-0` (stmmac), and
-//! names of the device alone: `mlx5_comp0@pci:0000:01:00.0`, `virtio0-input.0`, `mlx4-1@0000:04:00.0`.
+//! `eth0-fp-0` (bnx2x), `eth0-q0` (be2net), `eth0-Rx0` (cxgb4) and `eth0 (queue 0)` (Chelsio's own cxgb4),
+//! `eth0-0` (bnx2, sfc), `eth0:rx-0` (stmmac), `eth0-tx-0-rx-3` (qlcnic, one transmit ring beside the last receive
+//! ring), and names of the device alone: `mlx5_comp0@pci:0000:01:00.0`, `virtio0-input.0`, `mlx4-1@0000:04:00.0`,
+//! `c080000.ethernet:rxq0` (essedma of ipq40xx).
 
 use super::command::is_interface;
 
@@ -62,6 +64,16 @@ fn single(name: &str) -> VectorName {
         return vector;
     }
     let name = name.split_once('@').map_or(name, |(name, _)| name);
+    if let Some((interface, queue)) = name.strip_suffix(')').and_then(|name| name.split_once(" (queue "))
+        && is_interface(interface)
+        && let Ok(queue) = queue.parse()
+    {
+        return VectorName {
+            interface: Some(interface.to_owned()),
+            queue: Some(queue),
+            receives: Some(true),
+        };
+    }
     if let Some(vector) = of_queue(name) {
         return vector;
     }
@@ -89,6 +101,14 @@ fn of_device(name: &str) -> Option<VectorName> {
         }
         return told(None, None);
     }
+    if let Some((_, ring)) = platform(name) {
+        let queue = |role| ring.strip_prefix(role).and_then(|number: &str| number.parse::<u32>().ok());
+        return match (queue("rxq"), queue("txq")) {
+            (Some(queue), _) => told(Some(queue), Some(true)),
+            (None, Some(queue)) => told(Some(queue), Some(false)),
+            (None, None) => told(None, None),
+        };
+    }
     let (what, _) = name.split_once('@')?;
     if let Some(queue) = what.strip_prefix("mlx5_comp").or_else(|| what.strip_prefix("mana_q")) {
         return told(queue.parse().ok(), Some(true));
@@ -113,6 +133,10 @@ fn of_queue(name: &str) -> Option<VectorName> {
     for (word, receives) in ROLES {
         let Some(rest) = strip_suffix_ignoring_case(bare, word) else { continue };
         let Some(interface) = rest.strip_suffix(['-', ':', '_']) else { continue };
+        let interface = match receives {
+            Some(true) => interface.strip_suffix("-tx-0").unwrap_or(interface),
+            _ => interface,
+        };
         let is_filter = interface.ends_with("-fdir");
         let interface = without_driver(interface.trim_end_matches("-fdir"));
         if !is_interface(interface) || (queue.is_none() && !looks_like_interface(interface)) {
@@ -135,6 +159,12 @@ fn of_queue(name: &str) -> Option<VectorName> {
         queue: Some(queue),
         receives: Some(true),
     })
+}
+
+/// The device and the ring in `c080000.ethernet:rxq0`.
+fn platform(name: &str) -> Option<(&str, &str)> {
+    let (device, ring) = name.split_once(':')?;
+    device.ends_with(".ethernet").then_some((device, ring))
 }
 
 fn strip_suffix_ignoring_case<'a>(text: &'a str, suffix: &str) -> Option<&'a str> {
@@ -171,6 +201,9 @@ pub(super) fn device(name: &str) -> Option<&str> {
     }
     if name.starts_with("virtio") {
         return name.split('-').next();
+    }
+    if let Some((device, _)) = platform(name) {
+        return Some(device);
     }
     // `i40e-0000:02:00.0:misc`
     let address = name.split_once('-').map(|(_, rest)| rest).and_then(|rest| rest.get(..12));
@@ -223,6 +256,12 @@ mod tests {
             ("eth0:rx-0", "eth0", 0, both),
             ("ens5-ntfy-block.3", "ens5", 3, None),
             ("br-lan-rx-1", "br-lan", 1, both),
+            // drivers/net/ethernet/qlogic/qlcnic, as in github.com/strizhechenko/netutils-linux,
+            // tests/server-info-show.tests/2xE5-2687W.2xQLogic.L3_manual.
+            ("eth0-tx-0-rx-3", "eth0", 3, both),
+            ("eth1-rx-2", "eth1", 2, both),
+            // Chelsio's own driver, as in github.com/Irqbalance/irqbalance issue 202.
+            ("enp5s0f4d1 (queue 11)", "enp5s0f4d1", 11, both),
         ] {
             assert_eq!(told(name), (Some(interface.to_owned()), Some(queue), receives), "{name}");
         }
@@ -237,6 +276,11 @@ mod tests {
         assert_eq!(told("virtio0-input.1"), (None, Some(1), Some(true)));
         assert_eq!(told("virtio0-output.0"), (None, Some(0), Some(false)));
         assert_eq!(told("virtio1-input"), (None, None, None));
+        // ipq40xx, as in github.com/openwrt/openwrt issue 16818.
+        assert_eq!(told("c080000.ethernet:rxq2"), (None, Some(2), Some(true)));
+        assert_eq!(told("c080000.ethernet:txq12"), (None, Some(12), Some(false)));
+        assert_eq!(device("c080000.ethernet:rxq2"), Some("c080000.ethernet"));
+        assert_eq!(device("15100000.ethernet"), Some("15100000.ethernet"));
         assert_eq!(device("mlx5_comp3@pci:0000:01:00.0"), Some("0000:01:00.0"));
         assert_eq!(device("mlx4-5@0000:04:00.0"), Some("0000:04:00.0"));
         assert_eq!(device("virtio0-input.0"), Some("virtio0"));

@@ -1,0 +1,167 @@
+//! `mpstat -P ALL` (sysstat): how each CPU spent its time.
+//!
+//! A heading names the columns behind a time (`11:30:49 AM  CPU    %usr   %nice    %sys …`), and the rows have a
+//! time of the same form or `Average:`, so columns count from the end. Several reports follow one another, the
+//! average last; the last one is kept. Old versions write `%user` and an `intr/s` behind `%idle`. Numbers have the
+//! locale's point.
+
+use super::{Fate, Line, Section, Tool};
+use crate::{Fact, Load, Snapshot};
+
+pub(super) static TOOL: Tool = Tool {
+    name: "mpstat",
+    command: |_| false,
+    heading: |line| columns(line).is_some(),
+    open: |_| Box::new(Report::default()),
+};
+
+#[derive(Default)]
+struct Report {
+    columns: Vec<Column>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    User,
+    System,
+    Interrupt,
+    Softirq,
+    Idle,
+    Other,
+}
+
+impl Section for Report {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if let Some(columns) = columns(text) {
+            self.columns = columns;
+            return Fate::Taken;
+        }
+        match row(text, &self.columns) {
+            Some((Some(cpu), load)) => {
+                let is_room =
+                    snapshot.cpus.load.len() < Snapshot::CPUS || snapshot.cpus.load.contains_key(&cpu);
+                if is_room {
+                    snapshot.cpus.load.insert(cpu, Fact::new(load, line.quote()));
+                } else {
+                    snapshot.omitted += 1;
+                }
+                Fate::Taken
+            }
+            // All CPUs together say nothing about the one that is full.
+            Some((None, _)) => Fate::Taken,
+            None if text.is_empty() => Fate::Skipped,
+            None => Fate::Over,
+        }
+    }
+}
+
+/// The columns behind `CPU`.
+fn columns(line: &str) -> Option<Vec<Column>> {
+    if !line.ends_with("%idle") && !line.ends_with("intr/s") {
+        return None;
+    }
+    let mut words = line.split_whitespace();
+    words.by_ref().find(|word| *word == "CPU")?;
+    let columns: Vec<Column> = words
+        .map(|word| match word {
+            "%usr" | "%user" | "%nice" | "%guest" | "%gnice" => Column::User,
+            "%sys" | "%system" => Column::System,
+            "%irq" => Column::Interrupt,
+            "%soft" => Column::Softirq,
+            "%idle" | "%iowait" => Column::Idle,
+            _ => Column::Other,
+        })
+        .collect();
+    let has = |column| columns.contains(&column);
+    (has(Column::User) && has(Column::System) && has(Column::Softirq)).then_some(columns)
+}
+
+/// The CPU of a row, `None` for all together, and its load.
+fn row(line: &str, columns: &[Column]) -> Option<(Option<u32>, Load)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let place = words.len().checked_sub(columns.len() + 1)?;
+    // A time, with AM or PM, or the word for an average.
+    if columns.is_empty() || !(1..=2).contains(&place) {
+        return None;
+    }
+    let cpu = match *words.get(place)? {
+        "all" => None,
+        number => Some(number.parse().ok()?),
+    };
+    let mut load = Load::default();
+    for (word, column) in words.get(place + 1..)?.iter().zip(columns) {
+        let share: f64 = word.replace(',', ".").parse().ok().filter(|share: &f64| *share >= 0.0)?;
+        if *column != Column::Other && share > 100.0 {
+            return None;
+        }
+        match column {
+            Column::User => load.user += share,
+            Column::System => load.system += share,
+            Column::Interrupt => load.interrupt += share,
+            Column::Softirq => load.softirq = Some(load.softirq.unwrap_or(0.0) + share),
+            Column::Idle => load.idle += share,
+            Column::Other => {}
+        }
+    }
+    Some((cpu, load))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::Reader;
+    use crate::{Load, Snapshot};
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    // Headings and CPU 7 as in github.com/LinkedInAttic/naarad issue 188; the last report is written for this test.
+    const REPORTS: &str = "\
+$ mpstat -P ALL 2
+Linux 3.10.0 (host) \t04/11/2014 \t_x86_64_\t(8 CPU)
+
+11:30:49 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest   %idle
+11:30:51 AM  all    6.88    0.00    1.79    0.71    0.00    0.00    0.00    0.00   90.61
+11:30:51 AM    7   58.00    0.00    4.50    0.00    0.00    0.00    0.00    0.00   37.50
+
+Average:     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest   %idle
+Average:     all    1.00    0.00    1.00    1.00    0.00   12.00    0.00    0.00   85.00
+Average:       0    0.00    0.00    1.00    0.50    0.00   97.50    0.00    0.00    1.00
+";
+
+    #[test]
+    fn each_cpu_of_the_last_report() {
+        let load = read(REPORTS).cpus.load;
+        assert_eq!(load.keys().copied().collect::<Vec<u32>>(), [0, 7]);
+        assert_eq!(
+            load[&0].value,
+            Load { user: 0.0, system: 1.0, interrupt: 0.0, softirq: Some(97.5), idle: 1.5 }
+        );
+        assert_eq!(load[&7].value.user, 58.0);
+        assert_eq!(load[&0].quote.line, 10);
+        let european = read(&REPORTS.replace('.', ",")).cpus.load;
+        assert_eq!(european[&0].value, load[&0].value);
+        let old = "09:14:01     CPU   %user   %nice    %sys %iowait    %irq   %soft  %steal   %idle    intr/s\n\
+                   09:14:02       1    0.00    0.00    2.00    0.00    1.00   90.00    0.00    7.00  14210.00\n";
+        assert_eq!(read(old).cpus.load[&1].value.softirq, Some(90.0));
+    }
+
+    #[test]
+    fn other_tables_are_none() {
+        for text in [
+            "11:20:57     CPU    intr/s\n11:21:00       0 395027,00\n",
+            "11:30:49 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest   %idle\n\
+             11:30:51 AM    7  158.00    0.00    4.50    0.00    0.00    0.00    0.00    0.00   37.50\n",
+            "11:30:49 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest   %idle\n\
+             11:30:51 AM    7   58.00    0.00\n",
+        ] {
+            assert!(read(text).cpus.load.is_empty(), "{text}");
+        }
+        for end in 0..REPORTS.len() {
+            read(&REPORTS[..end]);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Output that names no interface, in a text that names one.
+//!
+//! `ethtool -i` and `-S` print no name, and people paste them without the command behind a `Settings for eth0:` or
+//! an `ifconfig eth0` that has it. Where the whole text names one interface, the nameless output is that one's;
+//! where it names several, nobody can tell.
+
+use super::kept::Kept;
+use crate::{Interface, Kind, Snapshot, System};
+use std::collections::BTreeMap;
+
+/// Gives what names no interface to the only one that the text names, if there is such a one.
+pub(super) fn give(snapshot: &mut Snapshot, kept: &mut Kept) {
+    // The tools of the BSDs name the interface in every line.
+    let system = snapshot.system.as_ref().map(|system| system.value);
+    if matches!(system, Some(System::FreeBsd | System::NetBsd)) {
+        return;
+    }
+    let Some(name) = only_name(snapshot) else { return };
+    let Some(place) = snapshot.interfaces.iter().position(|interface| interface.name.is_empty()) else {
+        return;
+    };
+    if !snapshot.interfaces.get(place).is_some_and(|nameless| may_be(nameless, snapshot.interface(&name))) {
+        return;
+    }
+    let nameless = snapshot.interfaces.remove(place);
+    let seen = nameless.seen.clone();
+    if let Some(named) = snapshot.interface_mut(&name, &seen) {
+        complete(named, nameless);
+    }
+    give_entry(&mut kept.devices, &name);
+    give_entry(&mut kept.vendors, &name);
+    give_entry(&mut kept.totals, &name);
+}
+
+/// The only interface that lines name, besides the loopback one.
+fn only_name(snapshot: &Snapshot) -> Option<String> {
+    let by_interrupts = snapshot.interrupts.iter().filter_map(|interrupt| interrupt.interface.as_deref());
+    let mut names = snapshot
+        .interfaces
+        .iter()
+        .map(|interface| interface.name.as_str())
+        .chain(by_interrupts)
+        .filter(|name| !name.is_empty() && !matches!(*name, "lo" | "lo0"));
+    let only = names.next()?;
+    names.all(|name| name == only).then(|| only.to_owned())
+}
+
+/// Whether nothing says that they differ: stacked devices have no driver's statistics, and a driver is one.
+fn may_be(nameless: &Interface, named: Option<&Interface>) -> bool {
+    let Some(named) = named else { return true };
+    let is_device = matches!(named.kind.as_ref().map(|kind| &kind.value), None | Some(Kind::Device));
+    let differs = |one: &Option<crate::Fact<String>>, other: &Option<crate::Fact<String>>| {
+        one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| one.value != other.value)
+    };
+    is_device
+        && !named.name.contains('.')
+        && !differs(&nameless.driver, &named.driver)
+        && !differs(&nameless.bus, &named.bus)
+}
+
+/// Adds what the named one lacks. What both say stays as the line with the name has it.
+fn complete(named: &mut Interface, nameless: Interface) {
+    fill(&mut named.kind, nameless.kind);
+    fill(&mut named.parent, nameless.parent);
+    fill(&mut named.master, nameless.master);
+    fill(&mut named.driver, nameless.driver);
+    fill(&mut named.bus, nameless.bus);
+    fill(&mut named.pci, nameless.pci);
+    fill(&mut named.model, nameless.model);
+    fill(&mut named.mtu, nameless.mtu);
+    fill(&mut named.mtu_most, nameless.mtu_most);
+    fill(&mut named.up, nameless.up);
+    fill(&mut named.link.speed, nameless.link.speed);
+    fill(&mut named.link.full_duplex, nameless.link.full_duplex);
+    fill(&mut named.link.up, nameless.link.up);
+    fill(&mut named.link.supported, nameless.link.supported);
+    fill(&mut named.link.partner, nameless.link.partner);
+    let (mine, other) = (&mut named.channels, nameless.channels);
+    let limited = [
+        (&mut mine.rx, other.rx),
+        (&mut mine.combined, other.combined),
+        (&mut named.rings.rx, nameless.rings.rx),
+    ];
+    for (mine, other) in limited {
+        fill(&mut mine.current, other.current);
+        fill(&mut mine.most, other.most);
+    }
+    add(&mut named.coalesce, nameless.coalesce);
+    fill(&mut named.adaptive_rx, nameless.adaptive_rx);
+    add(&mut named.features, nameless.features);
+    fill(&mut named.reta, nameless.reta);
+    add(&mut named.hash_fields, nameless.hash_fields);
+    for (number, other) in nameless.queues {
+        let mine = named.queues.entry(number).or_default();
+        fill(&mut mine.packets, other.packets);
+        fill(&mut mine.bytes, other.bytes);
+        fill(&mut mine.drops, other.drops);
+        fill(&mut mine.rps, other.rps);
+    }
+    fill(&mut named.totals.packets, nameless.totals.packets);
+    fill(&mut named.totals.bytes, nameless.totals.bytes);
+    add(&mut named.totals.overflow, nameless.totals.overflow);
+    add(&mut named.totals.too_long, nameless.totals.too_long);
+    fill(&mut named.xdp, nameless.xdp);
+    fill(&mut named.virtual_functions, nameless.virtual_functions);
+}
+
+fn fill<T>(mine: &mut Option<T>, other: Option<T>) {
+    if mine.is_none() {
+        *mine = other;
+    }
+}
+
+fn add<T>(mine: &mut BTreeMap<String, T>, others: BTreeMap<String, T>) {
+    for (name, other) in others {
+        mine.entry(name).or_insert(other);
+    }
+}
+
+fn give_entry<T>(entries: &mut BTreeMap<String, T>, name: &str) {
+    if let Some(entry) = entries.remove("") {
+        entries.entry(name.to_owned()).or_insert(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Snapshot;
+    use crate::text::Reader;
+
+    fn read(text: &str) -> Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    fn names(text: &str) -> Vec<String> {
+        read(text).interfaces.into_iter().map(|interface| interface.name).collect()
+    }
+
+    // github.com/newrushbolt/go-ethtool-metrics, testdata/intel/igb/00_int_tp/src: `ethtool`, `ethtool -i` and
+    // `ethtool -S` of one interface behind one another; some of their lines.
+    const OUTPUTS: &str = "Settings for eno99:\n\tSpeed: 1000Mb/s\n\tDuplex: Full\n\tPort: Twisted Pair\n\
+                           driver: igb\nversion: 5.15.0-91-generic\nbus-info: 0000:04:00.0\n\
+                           NIC statistics:\n     rx_packets: 3452345\n     rx_queue_0_packets: 0\n     \
+                           rx_queue_1_packets: 3452345\n     rx_queue_1_bytes: 900\n";
+
+    #[test]
+    fn the_only_interface_gets_what_names_none() {
+        let snapshot = read(OUTPUTS);
+        let [eno99] = &snapshot.interfaces[..] else { panic!("{:?}", snapshot.interfaces) };
+        assert_eq!(eno99.name, "eno99");
+        assert_eq!(eno99.driver.as_ref().map(|driver| driver.value.as_str()), Some("igb"));
+        assert_eq!(eno99.link.speed.as_ref().map(|speed| *speed.get()), Some(1000));
+        let packets = |queue| eno99.queues.get(&queue)?.packets.as_ref().map(|packets| packets.value());
+        assert_eq!((packets(0), packets(1)), (Some(0), Some(3_452_345)));
+        assert_eq!(eno99.totals.packets.as_ref().map(|packets| packets.value()), Some(3_452_345));
+        // Loopback is no other one.
+        let loopback = "lo: flags=73<UP,LOOPBACK,RUNNING>  mtu 65536\n";
+        assert_eq!(names(&format!("{OUTPUTS}{loopback}")), ["eno99", "lo"]);
+    }
+
+    #[test]
+    fn of_several_interfaces_nobody_can_tell() {
+        let other = "Settings for eno2:\n\tSpeed: 100Mb/s\n\tPort: Twisted Pair\n";
+        assert_eq!(names(&format!("{OUTPUTS}{other}")), ["eno99", "", "eno2"]);
+        let vectors = "           CPU0\n 30:   5   PCI-MSI   0-edge      eno2\n";
+        assert_eq!(names(&format!("{OUTPUTS}{vectors}")), ["eno99", "", "eno2"]);
+        let vlan = OUTPUTS.replace("eno99", "eno99.7");
+        assert_eq!(names(&vlan), ["eno99.7", ""]);
+    }
+
+    // Layout of github.com/netdata/netdata issue 988.
+    #[test]
+    fn statistics_behind_an_ifconfig() {
+        let text = "eth0      Link encap:Ethernet  HWaddr 02:00:00:00:00:01\n          \
+                    UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n\nNIC statistics:\n     rx_packets: 9\n     \
+                    rx_missed_errors: 4954\n";
+        assert_eq!(names(text), ["eth0"]);
+        assert!(
+            read(text).interfaces.iter().all(|eth0| eth0.totals.overflow.contains_key("rx_missed_errors"))
+        );
+    }
+
+    #[test]
+    fn drivers_that_differ_are_two_interfaces() {
+        let mut snapshot = read(OUTPUTS);
+        let mut other = snapshot.interfaces.remove(0);
+        other.name.clear();
+        let mut named = other.clone();
+        named.name = "eth0".to_owned();
+        if let Some(driver) = &mut named.driver {
+            driver.value = "tg3".to_owned();
+        }
+        assert!(!super::may_be(&other, Some(&named)));
+        named.driver = None;
+        assert!(super::may_be(&other, Some(&named)));
+    }
+}
