@@ -57,6 +57,35 @@ fn a_slow_link_is_the_cables_or_the_partners() {
     assert_eq!(outcome(&unknown, "link-speed"), Outcome::InsufficientData);
 }
 
+/// ifconfig(8) of FreeBSD 13 and NetBSD 9.
+#[test]
+fn bsd_negotiates_with_ifconfig() {
+    for (first, media, os) in [
+        (
+            "igb0: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1500",
+            "<half-duplex>",
+            "freebsd",
+        ),
+        ("igb0: flags=0x8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> mtu 1500", "half-duplex", "netbsd"),
+    ] {
+        let text = format!("{first}\n\tmedia: Ethernet autoselect (100baseTX {media})\n\tstatus: active\n");
+        let finding = found(&report(&[&text]), "link-speed");
+        let [remedy] = &finding.remedies[..] else { panic!("{finding:#?}") };
+        assert_eq!(
+            (remedy.os, &remedy.commands[..]),
+            (os, &["ifconfig igb0 media autoselect".to_owned()][..])
+        );
+    }
+}
+
+#[test]
+fn an_interface_without_a_name_has_none_in_commands() {
+    let report = report(&["NIC statistics:\n     rx_packets: 4294967290\n     rx_queue_0_packets: 9\n"]);
+    let wanted: Vec<&String> = report.rules.iter().flat_map(|row| &row.lacks).collect();
+    assert!(wanted.iter().any(|command| *command == "ethtool IFACE"), "{wanted:?}");
+    assert!(wanted.iter().all(|command| !command.ends_with(' ') && !command.contains("  ")), "{wanted:?}");
+}
+
 /// FreeBSD 13, netstat(1) -Q.
 fn netstat(threads: u32, policy: &str, bound: &str, drops: u64) -> String {
     format!(

@@ -39,16 +39,21 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     };
     let mut found = Vec::new();
     if let Some(duplex) = link.full_duplex.as_ref().filter(|full| !*full.get()) {
-        found.push(half_duplex(interface, speed, duplex.quote()));
+        found.push(half_duplex(case.system(), interface, speed, duplex.quote()));
     }
     let faster = link.supported.as_ref().filter(|most| most.value > *speed.get());
     if let Some(most) = faster {
-        found.extend(slower(interface, speed, most, link.partner.as_ref()));
+        found.extend(slower(case.system(), interface, speed, most, link.partner.as_ref()));
     }
     if found.is_empty() { Judgement::Clear } else { Judgement::Found(found) }
 }
 
-fn half_duplex(interface: &Interface, speed: &Observed<u32>, quote: &Quote) -> Finding {
+fn half_duplex(
+    system: Option<System>,
+    interface: &Interface,
+    speed: &Observed<u32>,
+    quote: &Quote,
+) -> Finding {
     let explanation = format!(
         "The link of {} runs at {} Mbit/s half duplex: both directions share it, and frames are lost to collisions. \
          Usually one end has a forced speed and the other negotiates.",
@@ -56,10 +61,11 @@ fn half_duplex(interface: &Interface, speed: &Observed<u32>, quote: &Quote) -> F
         speed.get()
     );
     RULE.finding(Some(&interface.name), Severity::Warning, [quote, speed.quote()], explanation)
-        .with(negotiate(interface))
+        .with(negotiate(system, interface))
 }
 
 fn slower(
+    system: Option<System>,
     interface: &Interface,
     speed: &Observed<u32>,
     most: &Fact<u32>,
@@ -85,14 +91,21 @@ fn slower(
     let finding = RULE
         .finding(Some(&interface.name), severity, [speed.quote(), &most.quote], explanation)
         .and(partner.map(|partner| &partner.quote));
-    Some(if severity == Severity::Warning { finding.with(negotiate(interface)) } else { finding })
+    Some(if severity == Severity::Warning { finding.with(negotiate(system, interface)) } else { finding })
 }
 
-fn negotiate(interface: &Interface) -> Remedy {
+fn negotiate(system: Option<System>, interface: &Interface) -> Remedy {
+    let name = steering::name(interface);
+    let (os, command) = match system {
+        Some(system @ (System::FreeBsd | System::NetBsd)) => {
+            (system.name(), format!("ifconfig {name} media autoselect"))
+        }
+        Some(System::Linux) | None => ("linux", format!("ethtool -s {name} autoneg on")),
+    };
     Remedy {
-        os: "linux",
+        os,
         what: "another cable and port, and negotiation on both ends".to_owned(),
-        commands: vec![format!("ethtool -s {} autoneg on", steering::name(interface))],
+        commands: vec![command],
         expected: "The link comes back at the fastest speed that both ends and the cable can do.".to_owned(),
     }
 }

@@ -90,7 +90,7 @@ fn device(case: &Case<'_>, interface: &Interface) -> Judgement {
                 let explanation = format!(
                     "PPPoE comes in by {}, and queue {} takes {:.0} % of all frames. Whether {} can hash PPPoE is not \
                      known; most cannot.",
-                    interface.name,
+                    steering::name(interface),
                     hot.queue,
                     hot.share * 100.0,
                     unhashed::device(case, interface)
@@ -137,7 +137,7 @@ fn proven(case: &Case<'_>, interface: &Interface, carries: &Carries) -> Finding 
     let explanation = format!(
         "PPPoE comes in by {}, and {} cannot hash it: its parser stops at the PPPoE header, so that every frame of \
          every session goes to one queue and one CPU.{seen}{share}{}{already}",
-        interface.name,
+        steering::name(interface),
         unhashed::device(case, interface),
         strained.sentence
     );
