@@ -3,9 +3,10 @@
 use crate::traffic::Traffic;
 use crate::vectors::Machine;
 use explain::Report as Mix;
+use explain::report::Steered;
 use host::{Basis, Counter, Feature, Interface, Interrupt, Kind, Quote, Shares, Snapshot, System};
 use nic::Profile;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 /// Frames since the counters were started below which their distribution says nothing.
@@ -61,6 +62,8 @@ pub struct Case<'a> {
     only: Option<&'a str>,
     profiles: &'a [Profile],
     mixes: OnceCell<BTreeMap<String, Mix>>,
+    /// By interface and number of CPUs; each takes reading the sample once.
+    steered: RefCell<BTreeMap<(String, u16), Option<Steered>>>,
     /// Names by name: no borrows, which would fix the lifetime of the case.
     physical: OnceCell<BTreeMap<String, String>>,
     /// Places in the snapshot's list by interface.
@@ -82,6 +85,7 @@ impl<'a> Case<'a> {
             only,
             profiles: nic::builtin()?,
             mixes: OnceCell::new(),
+            steered: RefCell::default(),
             physical: OnceCell::new(),
             interrupts: OnceCell::new(),
             machine: OnceCell::new(),
@@ -294,6 +298,21 @@ impl<'a> Case<'a> {
             devices.filter_map(|device| Some((device.name.clone(), traffic.on(device, self)?))).collect()
         });
         mixes.get(&interface.name).filter(|mix| mix.source.frames > 0)
+    }
+
+    /// What dealing the sample's flows to so many CPUs would come to; `None` for as many as the sample was taken for.
+    pub fn steered(&self, interface: &Interface, cpus: Option<u16>) -> Option<Steered> {
+        let mix = self.mix(interface)?;
+        let Some(cpus) = cpus.filter(|&cpus| cpus != mix.steered.cpus) else {
+            return Some(mix.steered.clone());
+        };
+        let place = (interface.name.clone(), cpus);
+        if let Some(known) = self.steered.borrow().get(&place) {
+            return known.clone();
+        }
+        let steered = self.traffic?.steered(interface, self, cpus);
+        self.steered.borrow_mut().insert(place, steered.clone());
+        steered
     }
 
     /// The traffic sample itself, for a rule that tries other settings ([`Traffic::with`]).

@@ -104,7 +104,8 @@ pub(crate) fn rps(case: &Case<'_>, interface: &Interface, queues: &[u32]) -> Rem
             words(&targets)
         ),
     };
-    Remedy { os: "linux", what, commands, expected: expected(case, interface) }
+    let dealt_to = u16::try_from(targets.len()).ok().filter(|&cpus| cpus > 0);
+    Remedy { os: "linux", what, commands, expected: expected_over(case, interface, dealt_to) }
 }
 
 /// The queues whose RPS mask decides about frames of these, each with one that takes the frames. tg3 does not note
@@ -184,14 +185,18 @@ pub(crate) fn netisr(case: &Case<'_>, interface: &Interface) -> Option<Remedy> {
     })
 }
 
-/// What dealing by the inner flow would bring.
+/// What dealing by the inner flow to all CPUs would bring.
 pub(crate) fn expected(case: &Case<'_>, interface: &Interface) -> String {
-    let Some(mix) = case.mix(interface) else {
+    expected_over(case, interface, None)
+}
+
+/// The same for so many CPUs.
+fn expected_over(case: &Case<'_>, interface: &Interface, cpus: Option<u16>) -> String {
+    let (Some(mix), Some(steered)) = (case.mix(interface), case.steered(interface, cpus)) else {
         return "Cannot tell without a traffic sample (rxlane doctor --traffic CAPTURE): as many CPUs as there are \
                 busy flows can share the work; one flow stays on one CPU."
             .to_owned();
     };
-    let steered = &mix.steered;
     let share = |most: Option<u64>, all: u64| most.unwrap_or(0) as f64 * 100.0 / all.max(1) as f64;
     let by_cpu: u64 = steered.per_cpu.iter().map(|row| row.frames).sum();
     let after = share(steered.per_cpu.iter().map(|row| row.frames).max(), by_cpu);

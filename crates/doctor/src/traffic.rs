@@ -1,6 +1,7 @@
 //! A sample of traffic, and how a device distributes it.
 
 use crate::Case;
+use explain::report::Steered;
 use explain::{Options, Report as Mix};
 use host::Interface;
 use nic::{Profile, Receiver, Setup};
@@ -34,18 +35,31 @@ impl Traffic {
     /// How the device distributes the sample as it is set up now. `None` where no single profile fits, or its hash
     /// function is none that is computed here.
     pub(crate) fn on(&self, device: &Interface, case: &Case<'_>) -> Option<Mix> {
+        self.over(device, case, self.cpus)
+    }
+
+    /// What dealing its flows to so many CPUs comes to.
+    pub(crate) fn steered(&self, device: &Interface, case: &Case<'_>, cpus: u16) -> Option<Steered> {
+        self.over(device, case, cpus).map(|mix| mix.steered)
+    }
+
+    fn over(&self, device: &Interface, case: &Case<'_>, cpus: u16) -> Option<Mix> {
         let function = device.reta.as_ref().and_then(|reta| reta.get().function.as_deref());
         if function.is_some_and(|function| function != "toeplitz") {
             return None;
         }
         let [profile] = case.profiles(device)[..] else { return None };
-        self.with(profile, &setup(device, case))
+        self.counted(profile, &setup(device, case), cpus)
     }
 
     /// How a device would distribute it under another setup. `None` where the device refuses the setup.
     pub fn with(&self, profile: &Profile, setup: &Setup) -> Option<Mix> {
+        self.counted(profile, setup, self.cpus)
+    }
+
+    fn counted(&self, profile: &Profile, setup: &Setup, cpus: u16) -> Option<Mix> {
         let receiver = Receiver::new(profile.clone(), setup).ok()?;
-        let options = Options { cpus: self.cpus, workers: 1, nic_assumed: false };
+        let options = Options { cpus, workers: 1, nic_assumed: false };
         explain::explain((self.open)(), &receiver, &options).ok()
     }
 }
