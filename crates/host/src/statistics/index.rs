@@ -2,9 +2,8 @@
 //! what is left on both sides is looked up.
 
 use super::Meaning;
+use super::buckets::{Buckets, bucket};
 use super::drivers::{self, Device, Driver, Queue};
-use super::sieve::Sieve;
-use std::cmp::Ordering;
 use std::sync::LazyLock;
 
 /// Octets of the longest name that is looked at; the kernel's are shorter than 32.
@@ -66,7 +65,7 @@ struct Index {
 /// Entries by what stands before and after the number.
 struct Table {
     entries: Vec<Entry>,
-    sieve: Sieve,
+    buckets: Buckets,
 }
 
 static INDEX: LazyLock<Index> = LazyLock::new(|| {
@@ -105,19 +104,17 @@ fn add_queues(numbered: &mut Vec<Entry>, plain: &mut Vec<Entry>, driver: &'stati
 
 impl Table {
     fn of(mut entries: Vec<Entry>) -> Table {
-        entries.sort_by(|a, b| a.key().cmp(&b.key()).then(a.pattern.cmp(&b.pattern)));
-        Table { sieve: Sieve::of(entries.iter().map(Entry::key)), entries }
+        let place = |entry: &Entry| (bucket(entry.before, entry.after), entry.key(), entry.pattern);
+        entries.sort_by_key(place);
+        Table { buckets: Buckets::of(entries.iter().map(Entry::key)), entries }
     }
 
     /// The entries of a name, none where there is none.
     fn get(&self, before: &str, after: &str) -> &[Entry] {
-        if !self.sieve.may_have(before, after) {
-            return &[];
-        }
-        let key = (before, after);
-        let start = self.entries.partition_point(|entry| entry.key().cmp(&key) == Ordering::Less);
-        let rest = self.entries.get(start..).unwrap_or_default();
-        let count = rest.iter().take_while(|entry| entry.key() == key).count();
+        let bucket = self.entries.get(self.buckets.places(before, after)).unwrap_or_default();
+        let is_it = |entry: &Entry| entry.key() == (before, after);
+        let rest = bucket.iter().position(is_it).and_then(|start| bucket.get(start..)).unwrap_or_default();
+        let count = rest.iter().take_while(|entry| is_it(entry)).count();
         rest.get(..count).unwrap_or_default()
     }
 }

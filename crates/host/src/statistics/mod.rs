@@ -9,10 +9,10 @@
 //! The device's own counters are told apart from a queue's, a queue's frames from those that XDP or large
 //! receive offload saw, and a lost frame from an event (an interrupt, a refill that failed and was done again).
 
+mod buckets;
 mod drivers;
 mod index;
 mod proof;
-mod sieve;
 
 pub use drivers::{Device, Driver, Proof, Queue};
 pub(crate) use index::{Found, Match, find};

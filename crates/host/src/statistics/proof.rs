@@ -1,18 +1,19 @@
 //! Which driver printed a set of names, where only one of the drivers in the tables can have.
 
+use super::buckets::{Buckets, bucket};
 use super::drivers::{self, Driver};
-use super::sieve::Sieve;
 use std::sync::LazyLock;
 
 /// The names that prove or disprove a driver.
 struct Names {
+    /// Sorted by bucket.
     sorted: Vec<&'static str>,
-    sieve: Sieve,
+    buckets: Buckets,
 }
 
 impl Names {
     fn place(&self, name: &str) -> Option<usize> {
-        self.sieve.may_have(name, "").then(|| self.sorted.binary_search(&name).ok())?
+        self.buckets.places(name, "").find(|&place| self.sorted.get(place) == Some(&name))
     }
 }
 
@@ -21,9 +22,9 @@ static CLUES: LazyLock<Names> = LazyLock::new(|| {
         .filter_map(|driver| driver.proof)
         .flat_map(|proof| proof.with.iter().chain(proof.without).copied())
         .collect();
-    names.sort_unstable();
+    names.sort_unstable_by_key(|name| (bucket(name, ""), *name));
     names.dedup();
-    Names { sieve: Sieve::of(names.iter().map(|name| (*name, ""))), sorted: names }
+    Names { buckets: Buckets::of(names.iter().map(|name| (*name, ""))), sorted: names }
 });
 
 /// Words of the set of clues.

@@ -1,5 +1,7 @@
 //! Commands at a shell prompt: which tool's output follows, and of which interface.
 
+use super::line::trim;
+
 /// Programs whose output is read, or which show an output that is.
 const PROGRAMS: [&str; 25] = [
     "ethtool",
@@ -32,6 +34,9 @@ const PROGRAMS: [&str; 25] = [
 /// Words before a program that change nothing about its output.
 const PREFIXES: [&str; 4] = ["sudo", "doas", "time", "\\"];
 
+/// First letters of the programs that are known without a prompt, and of the prefixes.
+const BARE: [[u8; 2]; 10] = [*b"et", *b"ca", *b"sy", *b"vm", *b"ne", *b"pc", *b"ls", *b"su", *b"do", *b"ti"];
+
 /// Octets that a prompt may take before its `$` or `#`.
 const LONGEST_PROMPT: usize = 80;
 
@@ -55,24 +60,28 @@ impl<'a> Command<'a> {
     /// program and an option or file. Behind a `$ ` that the line begins with any program is one: its output is
     /// nobody's, and does not belong to the command before. `None` for anything else.
     pub fn at_prompt(line: &'a str) -> Option<Command<'a>> {
-        let candidates = line
-            .bytes()
-            .take(LONGEST_PROMPT)
-            .enumerate()
-            .filter(|&(at, c)| matches!(c, b'$' | b'#' | b'>') || c == b'%' && !is_share(line, at))
-            .filter_map(|(at, _)| line.get(at + 1..)?.strip_prefix(' '));
-        for candidate in candidates {
-            if let Some(command) = Command::parse(candidate) {
-                return Some(command);
+        let head = line.as_bytes().get(..LONGEST_PROMPT).unwrap_or(line.as_bytes());
+        // Looks at every octet, without a branch, so that the compiler does many at once.
+        if head.iter().fold(false, |found, octet| found | is_prompt(*octet)) {
+            let candidates = head
+                .iter()
+                .enumerate()
+                .filter(|&(at, c)| is_prompt(*c) && (*c != b'%' || !is_share(line, at)))
+                .filter_map(|(at, _)| line.get(at + 1..)?.strip_prefix(' '));
+            for candidate in candidates {
+                if let Some(command) = Command::parse(candidate) {
+                    return Some(command);
+                }
             }
         }
         if let Some(command) = line.strip_prefix("$ ").and_then(Command::of_any_program) {
             return Some(command);
         }
         // Typed without a prompt: only what prose would not begin with.
-        let line = line.trim_start();
-        // Most lines of a long text end here: with the first letters of no program and no prefix.
-        if !line.starts_with(['e', 'c', 's', 'v', 'n', 'p', 'l', 'd', 't', '/', '\\']) {
+        let line = trim(line);
+        // Most lines of a long text end here.
+        let may_be_bare = line.as_bytes().first_chunk().is_some_and(|letters| BARE.contains(letters));
+        if !may_be_bare && !line.starts_with(['/', '\\']) {
             return None;
         }
         let command = Command::parse(line)?;
@@ -137,6 +146,11 @@ impl<'a> Command<'a> {
     pub fn is(&self, program: &str, option: &str) -> bool {
         self.program == program && self.option == Some(option)
     }
+}
+
+/// Whether an octet may end a prompt.
+fn is_prompt(octet: u8) -> bool {
+    matches!(octet, b'$' | b'#' | b'>' | b'%')
 }
 
 /// Whether the per cent sign at `at` ends a number, as in the table of `top`, and no prompt.

@@ -69,8 +69,8 @@ struct Header<'a> {
 
 impl<'a> Header<'a> {
     fn parse(line: &'a str) -> Option<Header<'a>> {
-        let (name, rest) = line.split_once(": flags=")?;
-        let (number, rest) = rest.split_once('<')?;
+        let (name, rest) = line.split_once(':')?;
+        let (number, rest) = rest.strip_prefix(" flags=")?.split_once('<')?;
         let (flags, rest) = rest.split_once('>')?;
         let is_flags = is_interface(name) && number.len() <= 10;
         if !is_flags || !number.bytes().all(|c| c.is_ascii_hexdigit() || c == b'x') {

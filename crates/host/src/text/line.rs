@@ -20,7 +20,7 @@ pub(super) struct Line<'a> {
 impl Line<'_> {
     /// Without the blanks around it.
     pub fn trimmed(&self) -> &str {
-        self.text.trim()
+        trim(self.text)
     }
 
     /// As evidence.
@@ -61,9 +61,27 @@ impl Context {
     }
 }
 
+/// [`str::trim`], which decodes characters; nearly every line begins and ends with ASCII.
+pub(super) fn trim(text: &str) -> &str {
+    let ascii = text.trim_ascii();
+    let is_end = |octet: Option<&u8>| octet.is_none_or(u8::is_ascii_graphic);
+    let octets = ascii.as_bytes();
+    if is_end(octets.first()) && is_end(octets.last()) { ascii } else { text.trim() }
+}
+
+/// [`str::trim_start`] in the same way.
+pub(super) fn trim_start(text: &str) -> &str {
+    let ascii = text.trim_ascii_start();
+    if ascii.as_bytes().first().is_none_or(u8::is_ascii_graphic) { ascii } else { text.trim_start() }
+}
+
 /// The line without its end and without the `>` that mail programs put before what they quote.
 pub(super) fn unquoted(text: &str) -> &str {
-    let mut text = text.trim_end_matches(['\n', '\r']);
+    let mut text = text;
+    // One octet after the other: a search for two characters costs more than the rest of a line.
+    while let Some(rest) = text.strip_suffix('\n').or_else(|| text.strip_suffix('\r')) {
+        text = rest;
+    }
     while let Some(rest) = text.strip_prefix('>') {
         text = rest.strip_prefix(' ').unwrap_or(rest);
     }
@@ -80,5 +98,24 @@ mod tests {
         assert_eq!(unquoted("> > driver: igb\n"), "driver: igb");
         assert_eq!(unquoted(">>driver: igb"), "driver: igb");
         assert_eq!(unquoted("\n"), "");
+    }
+
+    #[test]
+    fn blanks_are_those_of_unicode() {
+        for text in [
+            "",
+            " ",
+            "a",
+            "  a b\t",
+            "\u{b}a\u{b}",
+            "\u{a0}a\u{2003}",
+            "\u{1f}a",
+            "é ",
+            " \u{85}",
+            "\u{feff}a ",
+        ] {
+            assert_eq!(trim(text), text.trim(), "{text:?}");
+            assert_eq!(trim_start(text), text.trim_start(), "{text:?}");
+        }
     }
 }

@@ -212,7 +212,10 @@ impl Reader {
                 break Err(error);
             }
             number += 1;
-            self.line(&source, number, &String::from_utf8_lossy(&octets));
+            match std::str::from_utf8(&octets) {
+                Ok(text) => self.line(&source, number, text),
+                Err(_) => self.line(&source, number, &String::from_utf8_lossy(&octets)),
+            }
         };
         self.cut();
         result

@@ -16,7 +16,8 @@ pub(super) static TOOL: Tool = Tool {
 
 /// Name, bus address, and what follows.
 fn selector(line: &str) -> Option<(&str, &str, &str)> {
-    let (name, rest) = line.split_once("@pci")?;
+    let (name, rest) = line.split_once('@')?;
+    let rest = rest.strip_prefix("pci")?;
     let (address, rest) = rest.split_once(char::is_whitespace)?;
     let is_name = !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
     let address = address.strip_suffix(':')?;

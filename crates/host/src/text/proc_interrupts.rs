@@ -5,6 +5,7 @@
 //! CPU. Rows of a `grep` have no heading: their columns are taken for CPUs 0, 1, 2 and so on. Lines that a
 //! terminal broke are put together again where the heading tells how many columns there are.
 
+use super::line::trim_start;
 use super::{Fate, Line, Section, Tool, vector_name};
 use crate::{Counter, Fact, Interrupt, Quote, Snapshot};
 use std::collections::{BTreeMap, HashMap};
@@ -334,7 +335,7 @@ fn counts(text: &str, most: usize) -> (Vec<u64>, &str) {
             break;
         }
         counts.push(count);
-        rest = after.trim_start();
+        rest = trim_start(after);
     }
     (counts, rest.trim())
 }

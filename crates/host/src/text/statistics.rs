@@ -4,6 +4,7 @@
 //! them. Names are understood by [`crate::statistics`]. A counter that appears again opens the next sample, with
 //! or without a heading; a sample's counters are noted together, for some of them are sums.
 
+use super::line::trim;
 use super::{Fate, Line, Section, Tool};
 use crate::statistics::{Clues, Found, Match, Meaning, What, find, is_clue};
 use crate::{Counter, Fact, Interface, Quote, Snapshot};
@@ -23,8 +24,8 @@ const MOST: usize = 8 * Snapshot::QUEUES;
 
 /// A line `name: value`. The name may contain colons.
 fn counter(line: &str) -> Option<(&str, u64)> {
-    let (name, value) = line.trim().rsplit_once(':')?;
-    let (name, value) = (name.trim(), value.trim());
+    let (name, value) = line.rsplit_once(':')?;
+    let (name, value) = (trim(name), trim(value));
     // `parse` would take a sign.
     let is_number = value.bytes().all(|octet| octet.is_ascii_digit());
     (!name.is_empty() && is_number).then(|| value.parse().ok())?.map(|value| (name, value))
@@ -182,13 +183,13 @@ enum Reading {
 impl Reading {
     fn of(found: Match, name: &str, under: Option<u32>) -> Option<Reading> {
         let pattern = found.pattern;
-        let part = Share::Part { unicast: name.contains("ucast") || name.contains("unicast") };
+        let part = || Share::Part { unicast: name.contains("ucast") || name.contains("unicast") };
         let of_queue = |queue: u32, what: What| {
             let (cell, share) = match what {
                 What::Packets => (Cell::Packets, Share::Whole),
-                What::PacketsPart => (Cell::Packets, part),
+                What::PacketsPart => (Cell::Packets, part()),
                 What::Bytes => (Cell::Bytes, Share::Whole),
-                What::BytesPart => (Cell::Bytes, part),
+                What::BytesPart => (Cell::Bytes, part()),
                 What::Drops => (Cell::Drops, Share::Cause),
                 What::DropsByXdp => (Cell::Drops, Share::Minus),
                 What::PacketsWhilePolled => (Cell::Packets, Share::WhilePolled),
@@ -202,7 +203,7 @@ impl Reading {
                 Reading::Cell { queue: None, cell: Cell::Packets, share: Share::Whole, pattern }
             }
             Meaning::TotalPacketsPart => {
-                Reading::Cell { queue: None, cell: Cell::Packets, share: part, pattern }
+                Reading::Cell { queue: None, cell: Cell::Packets, share: part(), pattern }
             }
             Meaning::TotalBytes => {
                 Reading::Cell { queue: None, cell: Cell::Bytes, share: Share::Whole, pattern }
