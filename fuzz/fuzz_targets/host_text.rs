@@ -75,7 +75,7 @@ impl Texts {
         self.fact(&interface.link.supported);
         self.fact(&interface.link.partner);
         let (channels, rings) = (&interface.channels, &interface.rings);
-        for limited in [&channels.rx, &channels.tx, &channels.combined, &rings.rx, &rings.tx] {
+        for limited in [&channels.rx, &channels.combined, &rings.rx] {
             self.limited(limited);
         }
         interface.coalesce.values().for_each(|setting| self.setting(setting));
@@ -125,7 +125,7 @@ impl Texts {
             self.observed(&netisr.bound);
             netisr.protocols.values().for_each(|protocol| self.check(&protocol.quote));
             for stream in netisr.workstreams.values() {
-                [&stream.handled, &stream.queued, &stream.dispatched, &stream.dropped]
+                [&stream.handled, &stream.dropped]
                     .into_iter()
                     .for_each(|counter| self.check(counter.quote()));
             }
