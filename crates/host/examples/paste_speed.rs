@@ -1,4 +1,4 @@
-//! How long the text reader takes for a long paste: `cargo run --release -p rxlane-host --example read_speed`.
+//! How long the text reader takes for a long paste: `cargo run --release -p rxlane-host --example paste_speed`.
 //!
 //! Each kind of text is repeated up to 100 MB and read; the time is for all of it, memory not included. With
 //! a folder, and a number of octets where 100 MB are too many, the texts are written there instead, for
