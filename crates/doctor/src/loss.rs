@@ -78,8 +78,18 @@ impl Loss {
         }
     }
 
-    /// `rx_missed_errors rose by 1200 between the samples, 400 a second, 0.8 % of the frames`.
+    /// `rx_missed_errors rose by 1200 between the samples, 400 a second, 0.8 % of the frames`, to begin a sentence: a
+    /// counter that is told in words has a capital.
     pub fn sentence(&self) -> String {
+        let clause = self.clause();
+        match clause.strip_prefix("the ") {
+            Some(rest) => format!("The {rest}"),
+            None => clause,
+        }
+    }
+
+    /// The same within a sentence.
+    pub fn clause(&self) -> String {
         let mut text = match self.when {
             When::Now => format!("{} rose by {} between the samples", self.name, self.frames),
             When::Before => {
@@ -128,5 +138,26 @@ pub(crate) fn freebsd_node(name: &str) -> String {
     match name.strip_prefix(driver) {
         Some(unit) if !unit.is_empty() => format!("dev.{driver}.{unit}"),
         _ => format!("dev.{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_begins_with_a_capital_and_a_counter_keeps_its_name() {
+        let loss = |name: &str| Loss {
+            name: name.to_owned(),
+            frames: 7,
+            when: When::SinceStart,
+            share: None,
+            quote: Quote::new(&"paste".into(), 1, None, "7"),
+            per_second: None,
+        };
+        let in_words = loss("the drop counter of receive queue 3");
+        assert!(in_words.sentence().starts_with("The drop counter of receive queue 3 counts 7"));
+        assert!(in_words.clause().starts_with("the drop counter"));
+        assert!(loss("rx_missed_errors").sentence().starts_with("rx_missed_errors counts 7"));
     }
 }

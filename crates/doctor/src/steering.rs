@@ -121,28 +121,45 @@ fn rps_queues(interface: &Interface, queues: &[u32]) -> Vec<(u32, u32)> {
     }
 }
 
-/// Steering in XDP, in words.
-pub(crate) fn xdp(case: &Case<'_>, interface: &Interface) -> Remedy {
+/// Steering in XDP, in words. `None` where the driver does not run XDP programs: in generic mode the socket buffer is
+/// made before the program runs, which takes the gain away.
+pub(crate) fn xdp(case: &Case<'_>, interface: &Interface) -> Option<Remedy> {
     let native = match case.agreed(interface, |profile| profile.tri(schema::XDP_NATIVE)) {
         Some(true) => " The driver runs XDP programs itself.",
-        Some(false) => " This driver cannot run XDP programs itself, which takes most of the gain away.",
+        Some(false) => return None,
         None => "",
     };
-    Remedy {
+    Some(Remedy {
         os: "linux",
         what: format!(
             "or steer by the inner header in XDP (cpumap), before the socket buffer is made: the CPU that takes the \
              interrupt then does less than with RPS.{native}"
         ),
         commands: Vec::new(),
-        expected: expected(case, interface),
-    }
+        expected: "Flows are dealt to CPUs as with RPS; what differs is that the first CPU does less for each frame."
+            .to_owned(),
+    })
+}
+
+/// Effective CPUs below which a sample that is dealt by flow is one flow's: 1.3 are reached when the busiest CPU has
+/// 86 % of the frames.
+const ONE_FLOW: f64 = 1.3;
+
+/// Frames of a sample below which their distribution says nothing.
+const ENOUGH: u64 = 1000;
+
+/// Whether dealing the traffic sample by flow leaves it on one CPU all the same. `false` without a sample.
+pub(crate) fn is_undivided(case: &Case<'_>, interface: &Interface) -> bool {
+    case.steered(interface, None).is_some_and(|steered| {
+        let frames: u64 = steered.per_cpu.iter().map(|row| row.frames).sum();
+        steered.cpus > 1 && frames >= ENOUGH && steered.effective_queues < ONE_FLOW
+    })
 }
 
 /// FreeBSD's netisr, as far as it is not set up yet: deferred dispatch at run time, threads bound to all CPUs from
 /// the next start. `net.isr.dispatch` can be set at any time (`CTLFLAG_RWTUN`), `net.isr.maxthreads` and
 /// `net.isr.bindthreads` only by the loader (`CTLFLAG_RDTUN`; sys/net/netisr.c). `None` where all is set.
-pub(crate) fn netisr(case: &Case<'_>, interface: &Interface) -> Option<Remedy> {
+pub(crate) fn netisr(case: &Case<'_>) -> Option<Remedy> {
     let snapshot = case.snapshot();
     let netisr = snapshot.netisr.as_ref();
     let sysctl = |name: &str| snapshot.sysctls.get(name).map(|seen| seen.get().as_str());
@@ -177,13 +194,19 @@ pub(crate) fn netisr(case: &Case<'_>, interface: &Interface) -> Option<Remedy> {
                bindthreads are loader tunables and need a restart)"
             .to_owned(),
         commands,
-        expected: format!(
-            "IP, firewall and forwarding leave the CPU of the queue. A packet without a flow id goes to the CPU of \
-             its interface, so that one PPPoE session may still stay on one CPU, another than the queue's. {}",
-            expected(case, interface)
-        ),
+        expected: NETISR_SPREADS.to_owned(),
     })
 }
+
+/// What deferred dispatch can spread: a packet without a flow id, as of a frame that the device did not hash, is dealt
+/// by its interface (`netisr_select_cpuid()` in sys/net/netisr.c); `options RSS` makes IP compute the hash itself
+/// (`rss_soft_m2cpuid_v4()` in sys/netinet/in_rss.c).
+pub(crate) const NETISR_SPREADS: &str = "IP, firewall and forwarding leave the CPU of the queue, which still takes off \
+                                         the PPPoE header. What spreads by flow are packets that the device hashed. \
+                                         Packets that it did not hash, as all of PPPoE, are dealt by their interface: \
+                                         several sessions with an interface each can go to several CPUs, and one \
+                                         session stays on one CPU, though another than the queue's, unless the kernel \
+                                         was built with `options RSS`.";
 
 /// What dealing by the inner flow to all CPUs would bring.
 pub(crate) fn expected(case: &Case<'_>, interface: &Interface) -> String {

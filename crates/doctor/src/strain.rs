@@ -11,14 +11,17 @@ const FULL: f64 = 10.0;
 /// Idle time above which a CPU is not the limit, per cent.
 const ROOM: f64 = 30.0;
 
-/// Part of its time that a CPU must spend in the kernel for its load to be receive work, per cent.
-const KERNEL: f64 = 40.0;
+/// Part of its time that a full CPU must spend on interrupts, soft ones included, for receive work to be what fills
+/// it, per cent.
+const RECEIVING: f64 = 50.0;
 
 /// How near its limit a CPU is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strain {
-    /// It has no time left, and the kernel takes it.
+    /// It has no time left, and receive work takes most of it.
     Full,
+    /// It has no time left, and other work takes most of it.
+    Elsewhere,
     /// It has plenty of time left.
     Room,
     /// Neither.
@@ -56,6 +59,11 @@ pub(crate) fn of(case: &Case<'_>, cpu: Option<u32>) -> Strained {
     let strain = strain(&fact.value);
     let sentence = match strain {
         Strain::Full => format!(" CPU {cpu} is idle {idle:.0} % of the time: it is the limit now."),
+        Strain::Elsewhere => format!(
+            " CPU {cpu} is idle {idle:.0} % of the time, but no more than {:.0} % of its time is receive work: other \
+             work takes the CPU.",
+            receiving(&fact.value).ceil()
+        ),
         Strain::Room => {
             format!(" CPU {cpu} is still idle {idle:.0} % of the time: at this load it is not the limit.")
         }
@@ -64,21 +72,33 @@ pub(crate) fn of(case: &Case<'_>, cpu: Option<u32>) -> Strained {
     Strained { strain, sentence, quote: Some(fact.quote.clone()) }
 }
 
+/// Time that may be receive work, per cent. Where soft interrupts are not told apart, as on the BSDs, it hides in
+/// system and interrupt time; where they are, system time is the processes' own, and ksoftirqd's counts as softirq
+/// (`irqtime_account_process_tick()` in kernel/sched/cputime.c).
+fn receiving(load: &Load) -> f64 {
+    load.interrupt + load.softirq.unwrap_or(load.system)
+}
+
 fn strain(load: &Load) -> Strain {
-    let kernel = load.system + load.interrupt + load.softirq.unwrap_or(0.0);
     match load.idle {
-        idle if idle < FULL && kernel >= KERNEL => Strain::Full,
+        idle if idle < FULL && receiving(load) >= RECEIVING => Strain::Full,
+        idle if idle < FULL => Strain::Elsewhere,
         idle if idle >= ROOM => Strain::Room,
         _ => Strain::Between,
     }
 }
 
 impl Strained {
+    /// Whether the load says that receive work is not the limit: spreading it would only cost.
+    pub(crate) fn is_no_limit(&self) -> bool {
+        matches!(self.strain, Strain::Room | Strain::Elsewhere)
+    }
+
     /// How grave a bottleneck at this CPU is: `unless` where the load does not tell.
     pub(crate) fn severity(&self, unless: Severity) -> Severity {
         match self.strain {
             Strain::Full => Severity::Critical,
-            Strain::Room => Severity::Info,
+            Strain::Room | Strain::Elsewhere => Severity::Info,
             Strain::Between | Strain::Unknown => unless,
         }
     }
@@ -92,8 +112,14 @@ mod tests {
     fn a_cpu_that_a_user_process_fills_is_no_receive_limit() {
         let load = |user, softirq, idle| Load { user, softirq: Some(softirq), idle, ..Load::default() };
         assert_eq!(strain(&load(0.0, 98.0, 2.0)), Strain::Full);
-        assert_eq!(strain(&load(97.0, 1.0, 2.0)), Strain::Between);
+        assert_eq!(strain(&load(97.0, 1.0, 2.0)), Strain::Elsewhere);
+        assert_eq!(strain(&load(48.0, 49.0, 3.0)), Strain::Elsewhere);
+        assert_eq!(strain(&load(25.0, 68.3, 6.7)), Strain::Full);
         assert_eq!(strain(&load(1.0, 60.0, 39.0)), Strain::Room);
         assert_eq!(strain(&load(1.0, 80.0, 19.0)), Strain::Between);
+        let told_apart = Load { system: 90.0, softirq: Some(8.0), idle: 2.0, ..Load::default() };
+        assert_eq!(strain(&told_apart), Strain::Elsewhere);
+        let together = Load { system: 20.0, interrupt: 75.0, idle: 2.0, ..Load::default() };
+        assert_eq!(strain(&together), Strain::Full);
     }
 }

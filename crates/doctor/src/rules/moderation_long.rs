@@ -92,7 +92,7 @@ fn long(
                 Some(&interface.name),
                 Severity::Warning,
                 quotes,
-                format!("{arithmetic} And frames are lost at the ring: {}.", loss.sentence()),
+                format!("{arithmetic} And frames are lost at the ring: {}.", loss.clause()),
             )
             .and([&loss.quote])
             .possible(),

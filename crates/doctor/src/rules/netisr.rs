@@ -50,18 +50,3 @@ pub(super) fn pppoe(case: &Case<'_>) -> Vec<Quote> {
 fn is_client(process: &Process) -> bool {
     matches!(process.name.as_str(), "mpd5" | "mpd" | "ppp" | "pppoed")
 }
-
-/// What spreading by flow would bring, where a sample tells.
-pub(super) fn expected(case: &Case<'_>) -> String {
-    let steered = case.devices().find_map(|device| Some((device, &case.mix(device)?.steered)));
-    match steered {
-        Some((device, steered)) => format!(
-            "In the traffic sample of {}, dealing flows to {} CPUs uses {:.1} of them evenly; the busiest takes {:.1} \
-             times the mean.",
-            device.name, steered.cpus, steered.effective_queues, steered.max_over_mean
-        ),
-        None => "Cannot tell without a traffic sample (--traffic): as many CPUs as there are busy flows can share the \
-                 work after decapsulation; one flow stays on one CPU."
-            .to_owned(),
-    }
-}

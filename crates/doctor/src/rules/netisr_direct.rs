@@ -1,9 +1,9 @@
 //! `netisr-direct`: FreeBSD works each packet off on the CPU that took it from the ring.
 
 use super::netisr;
-use crate::Case;
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
+use crate::{Case, steering};
 
 /// The rule.
 pub(super) static RULE: Rule = Rule {
@@ -14,12 +14,16 @@ pub(super) static RULE: Rule = Rule {
         means: "With direct dispatch the thread that takes a frame from the ring also carries it through decapsulation, \
                 IP and forwarding. That is the best choice where the card spreads frames over queues. Where it \
                 cannot, as with PPPoE on a card whose hash stops at that header, one CPU does everything. Deferred \
-                dispatch hands the packet to the netisr thread of another CPU, chosen by a hash over its flow.",
+                dispatch hands the packet to the netisr thread of another CPU, chosen by the flow id that the card computed, or \
+                by the interface where there is none.",
         shows: "`netstat -Q` says `Dispatch policy direct`, `sysctl net.isr.dispatch` says `direct`, and under load one \
                 CPU's workstreams handle nearly everything.",
         fix: "`sysctl net.isr.dispatch=deferred`, at run time, together with several bound threads (`netisr-unbound`), \
-              which takes two lines in /boot/loader.conf and a restart. Forwarded IP then spreads by flow; the \
-              PPPoE header itself is still taken off on the first CPU.",
+              which takes two lines in /boot/loader.conf and a restart. Packets that the card \
+              hashed then spread by flow. PPPoE it did not hash: the header is still taken off on the first CPU, and \
+              what was in it is dealt by its interface, so that several sessions can go to several CPUs and one \
+              session stays on one, another than the first. A kernel built with `options RSS` hashes such packets \
+              itself, by flow.",
         costs: "A queue and a wake-up a packet: higher latency and more work in total. A queue that fills drops \
                 packets (`input-queue-shallow`). On a machine that is not limited by one CPU it is a loss.",
     },
@@ -60,12 +64,12 @@ fn judge(case: &Case<'_>) -> Judgement {
     finding
         .with(Remedy {
             os: "freebsd",
-            what: "hand packets to other CPUs by their flow".to_owned(),
+            what: "hand packets to other CPUs, by flow or by interface".to_owned(),
             commands: vec![
                 "sysctl net.isr.dispatch=deferred".to_owned(),
                 "echo 'net.isr.dispatch=deferred' >> /etc/sysctl.conf".to_owned(),
             ],
-            expected: netisr::expected(case),
+            expected: steering::NETISR_SPREADS.to_owned(),
         })
         .into()
 }

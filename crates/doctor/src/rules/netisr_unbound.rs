@@ -1,9 +1,9 @@
 //! `netisr-unbound`: FreeBSD has one netisr thread, or threads that no CPU is theirs.
 
 use super::netisr;
-use crate::Case;
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
+use crate::{Case, steering};
 use host::Quote;
 
 /// The rule.
@@ -57,7 +57,7 @@ fn judge(case: &Case<'_>) -> Judgement {
                 "echo 'net.isr.maxthreads=\"-1\"' >> /boot/loader.conf".to_owned(),
                 "echo 'net.isr.bindthreads=\"1\"' >> /boot/loader.conf".to_owned(),
             ],
-            expected: netisr::expected(case),
+            expected: steering::NETISR_SPREADS.to_owned(),
         })
         .into()
 }

@@ -43,6 +43,15 @@ fn dominant<'a>(case: &'a Case<'_>, interface: &Interface) -> Option<(&'a FlowRo
     (all >= ENOUGH && share >= DOMINANT).then_some((flow, share))
 }
 
+/// Whether software that deals by flow has nothing to deal: one flow has nearly all of the sample's frames, or the few
+/// there are fall on one CPU.
+pub(super) fn is_undivided(case: &Case<'_>, interface: &Interface) -> bool {
+    is_proven(case, interface) || steering::is_undivided(case, interface)
+}
+
+/// What a rule says that offers no spreading for that reason, with a blank before it.
+pub(super) const UNDIVIDED: &str = " The traffic sample's load is one flow: no software divides it.";
+
 /// Whether a traffic sample shows it.
 pub(super) fn is_proven(case: &Case<'_>, interface: &Interface) -> bool {
     dominant(case, interface).is_some()

@@ -1,11 +1,11 @@
 //! `one-queue-hot`: one receive queue takes nearly all frames of a device that has several.
 
-use super::{one_flow, pppoe_unhashed, qinq_unhashed, reta_uneven, udp_two_tuple};
+use super::{one_flow, pppoe_unhashed, qinq_unhashed, reta_uneven, udp_two_tuple, unhashed};
 use crate::heat::{self, Heat, Hot};
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain::{self, Strain};
-use crate::{Case, steering};
+use crate::{Case, loss, steering};
 use explain::grouped;
 use host::{Basis, Interface, System};
 use nic::schema;
@@ -54,10 +54,12 @@ fn found(case: &Case<'_>, interface: &Interface, hot: &Hot) -> Judgement {
     let strained = strain::of(case, cpu);
     let rps = rps(interface, hot.queue).filter(|cpus| cpus.iter().any(|to| Some(*to) != cpu));
     let severity = match (&rps, strained.strain) {
+        // There is no other CPU to spread to.
+        _ if case.snapshot().cpu_count() == Some(1) => Severity::Info,
         (Some(_), Strain::Between | Strain::Unknown) => Severity::Info,
         _ => hot.severity(&strained),
     };
-    let proven = proven(case, interface);
+    let proven = proven(case, interface, hot.queue);
     let why = match &proven[..] {
         [] => open_causes(case, interface),
         known => format!(" The cause is known: {}.", known.join(", ")),
@@ -68,11 +70,14 @@ fn found(case: &Case<'_>, interface: &Interface, hot: &Hot) -> Judgement {
             steering::words(cpus)
         )
     });
+    let is_undivided = is_undivided(case, interface);
+    let undivided = if is_undivided { one_flow::UNDIVIDED } else { "" };
     let explanation =
-        format!("{}.{}{}{already}{why}", symptom(hot), hot.remark(&strained), strained.sentence);
+        format!("{}.{}{}{already}{why}{undivided}", symptom(hot), hot.remark(&strained), strained.sentence);
     let mut finding =
         RULE.finding(Some(&interface.name), severity, &hot.quotes, explanation).and(&strained.quote);
-    finding.remedies = remedies(case, interface, hot, &proven, already.is_empty());
+    let is_dealt = is_undivided || !already.is_empty() || strained.is_no_limit();
+    finding.remedies = remedies(case, interface, hot, &proven, !is_dealt);
     match hot.by_interrupts {
         true => finding.possible().into(),
         false => finding.into(),
@@ -101,11 +106,11 @@ fn rps(interface: &Interface, queue: u32) -> Option<&[u32]> {
 }
 
 /// Ids of the rules that know why.
-fn proven(case: &Case<'_>, interface: &Interface) -> Vec<&'static str> {
+fn proven(case: &Case<'_>, interface: &Interface, hot: u32) -> Vec<&'static str> {
     [
         ("pppoe-unhashed", pppoe_unhashed::is_proven(case, interface)),
         ("qinq-unhashed", qinq_unhashed::is_proven(case, interface)),
-        ("reta-uneven", reta_uneven::only_queue(interface).is_some()),
+        ("reta-uneven", reta_uneven::only_queue(interface) == Some(hot)),
         ("one-flow", one_flow::is_proven(case, interface)),
     ]
     .into_iter()
@@ -113,9 +118,17 @@ fn proven(case: &Case<'_>, interface: &Interface) -> Vec<&'static str> {
     .collect()
 }
 
+/// Whether the sample is one flow's: not one without the PPPoE or the tags that the machine says to carry.
+fn is_undivided(case: &Case<'_>, interface: &Interface) -> bool {
+    let carried = [case.carries_pppoe(interface), case.carries_qinq(interface)];
+    let is_elsewhere = carried.iter().flatten().any(unhashed::is_elsewhere);
+    !is_elsewhere && one_flow::is_undivided(case, interface)
+}
+
 /// Causes that the text leaves possible, with what would tell them apart.
 fn open_causes(case: &Case<'_>, interface: &Interface) -> String {
     let name = steering::name(interface);
+    let is_bsd = matches!(case.system(), Some(System::FreeBsd | System::NetBsd));
     let mut causes = Vec::new();
     if case.agreed(interface, |profile| profile.tri(schema::PPPOE)) != Some(true) {
         causes.push(format!(
@@ -129,12 +142,18 @@ fn open_causes(case: &Case<'_>, interface: &Interface) -> String {
                 .to_owned()
         }
         Some(false) => "one flow (a traffic sample shows it)".to_owned(),
+        None if is_bsd => {
+            "one flow, or UDP between one pair of addresses where ports are not hashed (a traffic \
+                           sample shows both)"
+                .to_owned()
+        }
         None => format!(
             "one flow, or UDP between one pair of addresses where ports are not hashed (`ethtool -n {name} \
              rx-flow-hash udp4`)"
         ),
     });
     match &interface.reta {
+        None if is_bsd => causes.push("an indirection table that names this queue alone".to_owned()),
         None => causes.push(format!("an indirection table that names this queue alone (`ethtool -x {name}`)")),
         Some(_) if reta_uneven::is_blocks(interface) => causes.push(
             "few flows, whose hashes fall into one block of the table (a table in blocks is the driver's healthy \
@@ -147,7 +166,14 @@ fn open_causes(case: &Case<'_>, interface: &Interface) -> String {
         )),
         Some(_) => {}
     }
-    causes.push(format!("RSS switched off, or a filter rule (`ethtool -n {name}`)"));
+    causes.push(match case.system() {
+        Some(System::FreeBsd) => format!(
+            "RSS switched off in the driver (`sysctl {}` shows what it tells of its queues)",
+            loss::freebsd_node(name)
+        ),
+        Some(System::NetBsd) => "RSS switched off in the driver".to_owned(),
+        _ => format!("RSS switched off, or a filter rule (`ethtool -n {name}`)"),
+    });
     format!(" The text does not prove why. Possible: {}.", causes.join("; "))
 }
 
@@ -156,21 +182,21 @@ fn remedies(
     interface: &Interface,
     hot: &Hot,
     proven: &[&str],
-    is_rps_off: bool,
+    is_wanted: bool,
 ) -> Vec<Remedy> {
     let mut remedies = Vec::new();
     let is_linux = matches!(case.system(), Some(System::Linux) | None);
-    // With one flow there is nothing to deal; a table that names one queue is repaired instead.
-    let is_dealt = !proven.iter().any(|id| matches!(*id, "reta-uneven" | "one-flow"));
-    if is_linux && is_dealt && is_rps_off {
+    // A table that names one queue is repaired instead.
+    let is_dealt = is_wanted && !proven.iter().any(|id| matches!(*id, "reta-uneven" | "one-flow"));
+    if is_linux && is_dealt {
         remedies.push(steering::rps(case, interface, &[hot.queue]));
-        remedies.push(steering::xdp(case, interface));
+        remedies.extend(steering::xdp(case, interface));
     }
     if is_linux && proven.is_empty() && reta_uneven::is_blocks(interface) {
         remedies.extend(reta_uneven::restripe(case, interface));
     }
     if is_dealt && matches!(case.system(), Some(System::FreeBsd) | None) {
-        remedies.extend(steering::netisr(case, interface));
+        remedies.extend(steering::netisr(case));
     }
     remedies
 }

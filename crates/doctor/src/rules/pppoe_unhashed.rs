@@ -1,6 +1,6 @@
 //! `pppoe-unhashed`: PPPoE comes in by a device whose hash stops at the PPPoE header.
 
-use super::{netisr, unhashed};
+use super::{netisr, one_flow, unhashed};
 use crate::heat::{self, Heat};
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
@@ -34,12 +34,9 @@ pub(super) static RULE: Rule = Rule {
     judge: Judge::Machine(judge),
 };
 
-/// Part of the sample's frames below which PPPoE is no load.
-const MINOR: f64 = 0.1;
-
 /// Whether PPPoE comes in by the device and its profile says that it is not hashed.
 pub(super) fn is_proven(case: &Case<'_>, interface: &Interface) -> bool {
-    let is_some = |carries: &Carries| carries.share.is_none_or(|share| share >= MINOR);
+    let is_some = |carries: &Carries| !unhashed::is_minor(carries);
     unhashed::is_hashed(case, interface, "pppoe") == Some(false)
         && case.carries_pppoe(interface).as_ref().is_some_and(is_some)
 }
@@ -79,7 +76,7 @@ fn device(case: &Case<'_>, interface: &Interface) -> Judgement {
     if case.queue_count(interface) == Some(1) || is_single(case, interface) {
         return Judgement::DoesNotApply;
     }
-    if carries.share.is_some_and(|share| share < MINOR) {
+    if unhashed::is_minor(&carries) {
         return Judgement::Clear;
     }
     match unhashed::is_hashed(case, interface, "pppoe") {
@@ -89,18 +86,20 @@ fn device(case: &Case<'_>, interface: &Interface) -> Judgement {
             Heat::Hot(hot) => {
                 let explanation = format!(
                     "PPPoE comes in by {}, and queue {} takes {:.0} % of all frames. Whether {} can hash PPPoE is not \
-                     known; most cannot.",
+                     known; most cannot.{}{}",
                     steering::name(interface),
                     hot.queue,
                     hot.share * 100.0,
-                    unhashed::device(case, interface)
+                    unhashed::device(case, interface),
+                    share(&carries),
+                    undivided(case, interface, &carries)
                 );
                 let strained = strain::of(case, steering::cpu_of_queue(case, interface, hot.queue));
                 let mut finding = RULE
                     .finding(Some(&interface.name), hot.severity(&strained), &carries.quotes, explanation)
                     .and(&hot.quotes)
                     .possible();
-                finding.remedies = remedies(case, interface, hot.queue);
+                finding.remedies = remedies(case, interface, hot.queue, &carries);
                 finding.into()
             }
             _ => Judgement::Lacks(unhashed::who(case, interface)),
@@ -123,9 +122,6 @@ fn proven(case: &Case<'_>, interface: &Interface, carries: &Carries) -> Finding 
         (Some(_), _) => Severity::Info,
         (None, _) => heat.unhashed(&strained),
     };
-    let share = carries.share.map_or(String::new(), |share| {
-        format!(" In the traffic sample {:.0} % of the frames are PPPoE.", share * 100.0)
-    });
     let seen = match &heat {
         Heat::Hot(hot) => format!(" Queue {} took {:.1} % of all frames.", hot.queue, hot.share * 100.0),
         Heat::Spread { .. } => {
@@ -136,10 +132,12 @@ fn proven(case: &Case<'_>, interface: &Interface, carries: &Carries) -> Finding 
     let already = spread.as_ref().map_or(String::new(), |(words, _)| format!(" {words}"));
     let explanation = format!(
         "PPPoE comes in by {}, and {} cannot hash it: its parser stops at the PPPoE header, so that every frame of \
-         every session goes to one queue and one CPU.{seen}{share}{}{already}",
+         every session goes to one queue and one CPU.{seen}{}{}{already}{}",
         steering::name(interface),
         unhashed::device(case, interface),
-        strained.sentence
+        share(carries),
+        strained.sentence,
+        undivided(case, interface, carries)
     );
     let mut finding = RULE
         .finding(Some(&interface.name), severity, &carries.quotes, explanation)
@@ -148,10 +146,29 @@ fn proven(case: &Case<'_>, interface: &Interface, carries: &Carries) -> Finding 
         .and(&strained.quote)
         .and(spread.iter().map(|(_, quote)| quote));
     finding.evidence.extend(unhashed::sampled(case, interface, "PPPoE", carries.share));
-    if spread.is_none() && strained.strain != Strain::Room {
-        finding.remedies = remedies(case, interface, queue);
+    if spread.is_none() && !strained.is_no_limit() {
+        finding.remedies = remedies(case, interface, queue, carries);
     }
     finding
+}
+
+/// What the traffic sample says, with a blank before it.
+fn share(carries: &Carries) -> String {
+    match carries.share {
+        Some(share) if share > 0.0 => {
+            format!(" In the traffic sample {:.0} % of the frames are PPPoE.", share * 100.0)
+        }
+        Some(_) => {
+            " The traffic sample holds no PPPoE: perhaps it was taken on another interface, or above PPPoE."
+                .to_owned()
+        }
+        None => String::new(),
+    }
+}
+
+/// Why nothing is offered, where the sample says so, with a blank before it.
+fn undivided(case: &Case<'_>, interface: &Interface, carries: &Carries) -> &'static str {
+    if unhashed::is_undivided(case, interface, carries) { one_flow::UNDIVIDED } else { "" }
 }
 
 /// Whether software spreads the queue's frames already, in words, with the line that says so.
@@ -174,9 +191,12 @@ fn already_spread(case: &Case<'_>, interface: &Interface, queue: u32) -> Option<
 
 /// The machine's own system first. What the others have is the same for every machine, and people choose a system
 /// for a router by it.
-fn remedies(case: &Case<'_>, interface: &Interface, queue: u32) -> Vec<Remedy> {
-    let mut linux = on_linux(case, interface, queue);
-    let freebsd = steering::netisr(case, interface);
+fn remedies(case: &Case<'_>, interface: &Interface, queue: u32, carries: &Carries) -> Vec<Remedy> {
+    if unhashed::is_undivided(case, interface, carries) {
+        return Vec::new();
+    }
+    let mut linux = on_linux(case, interface, queue, carries);
+    let freebsd = steering::netisr(case);
     match case.system() {
         Some(System::FreeBsd) => {
             // Names of interfaces and numbers of queues are Linux's own.
@@ -187,8 +207,8 @@ fn remedies(case: &Case<'_>, interface: &Interface, queue: u32) -> Vec<Remedy> {
     }
 }
 
-fn on_linux(case: &Case<'_>, interface: &Interface, queue: u32) -> Vec<Remedy> {
-    let mut rps = steering::rps(case, interface, &[queue]);
+fn on_linux(case: &Case<'_>, interface: &Interface, queue: u32, carries: &Carries) -> Vec<Remedy> {
+    let mut rps = unhashed::rps(case, interface, queue, carries);
     if case.agreed(interface, |profile| profile.tri(schema::ETHERTYPE_FILTER)) == Some(true) {
         rps.what.push_str("; an EtherType filter for 0x8864 would only move all PPPoE to another queue");
     }
@@ -196,9 +216,9 @@ fn on_linux(case: &Case<'_>, interface: &Interface, queue: u32) -> Vec<Remedy> {
         os: "linux",
         what: format!("or let the device hash PPPoE: {mode}"),
         commands: Vec::new(),
-        expected: steering::expected(case, interface),
+        expected: unhashed::expected(case, interface, carries),
     });
-    [rps, steering::xdp(case, interface)].into_iter().chain(modes).collect()
+    [rps].into_iter().chain(steering::xdp(case, interface)).chain(modes).collect()
 }
 
 /// Processes that carry PPPoE, or may.
@@ -245,7 +265,8 @@ fn unplaced(case: &Case<'_>) -> Judgement {
         .possible();
     if let Some(first) = chosen.first() {
         let queue = heat::of(case, first).hot().map_or(0, |hot| hot.queue);
-        finding.remedies = remedies(case, first, queue);
+        // Whether it carries PPPoE is not known, nor what a sample says of it.
+        finding.remedies = remedies(case, first, queue, &Carries { quotes: Vec::new(), share: None });
     }
     finding.into()
 }
@@ -269,14 +290,15 @@ fn by_netisr(case: &Case<'_>) -> Option<Finding> {
         let shares = Shares::of(chosen.iter().map(|(_, counter)| *counter), snapshot.interval)?;
         let mut by_cpu = BTreeMap::new();
         for ((cpu, _), count) in chosen.iter().zip(shares.counts) {
-            *by_cpu.entry(*cpu).or_insert(0_u64) += count;
+            let sum = by_cpu.entry(*cpu).or_insert(0_u64);
+            *sum = sum.saturating_add(count);
         }
         Some(by_cpu)
     };
     let ether = handled(&|name| name == "ether")?;
     let plain = handled(&|name| matches!(name, "ip" | "ip6" | "arp")).unwrap_or_default();
     let pppoe = handled(&|name| name == "pppoe")?;
-    let total: u64 = pppoe.values().sum();
+    let total = pppoe.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
     let taken: BTreeMap<u32, u64> = ether
         .iter()
         .map(|(cpu, frames)| (*cpu, frames.saturating_sub(plain.get(cpu).copied().unwrap_or(0))))
@@ -287,7 +309,7 @@ fn by_netisr(case: &Case<'_>) -> Option<Finding> {
     if total < crate::ENOUGH_BETWEEN || ether.len() < 2 || !is_close || !is_one {
         return None;
     }
-    let busy = |(_, frames): &(&u32, &u64)| **frames * 100 >= total;
+    let busy = |(_, frames): &(&u32, &u64)| frames.saturating_mul(100) >= total;
     let workers: Vec<u32> = pppoe.iter().filter(busy).map(|(cpu, _)| *cpu).collect();
     let line = |cpu: u32, name: &str| {
         let work = netisr.workstreams.get(&(cpu, name.to_owned()))?;

@@ -1,6 +1,6 @@
 //! `qinq-unhashed`: stacked VLAN tags come in by a device whose parser stops before the IP header behind them.
 
-use super::unhashed;
+use super::{one_flow, unhashed};
 use crate::heat::{self, Heat};
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
@@ -28,12 +28,9 @@ pub(super) static RULE: Rule = Rule {
     judge: Judge::Device(judge),
 };
 
-/// Part of the sample's frames below which double-tagged frames are no load.
-const MINOR: f64 = 0.1;
-
 /// Whether stacked tags come in by the device and its profile says that they are not hashed.
 pub(super) fn is_proven(case: &Case<'_>, interface: &Interface) -> bool {
-    let is_some = |carries: &Carries| carries.share.is_none_or(|share| share >= MINOR);
+    let is_some = |carries: &Carries| !unhashed::is_minor(carries);
     case.carries_qinq(interface).as_ref().is_some_and(is_some) && is_hashed(case, interface) == Some(false)
 }
 
@@ -77,7 +74,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     if case.queue_count(interface) == Some(1) {
         return Judgement::DoesNotApply;
     }
-    if carries.share.is_some_and(|share| share < MINOR) {
+    if unhashed::is_minor(&carries) {
         return Judgement::Clear;
     }
     let heat = heat::of(case, interface);
@@ -108,11 +105,19 @@ fn found(case: &Case<'_>, interface: &Interface, carries: &Carries, heat: &Heat)
     let seen = heat.hot().map_or(String::new(), |hot| {
         format!(" Queue {} took {:.1} % of all frames.", hot.queue, hot.share * 100.0)
     });
-    let share = carries.share.map_or(String::new(), |share| {
-        format!(" In the traffic sample {:.0} % of the frames have two tags or more.", share * 100.0)
-    });
+    let share = match carries.share {
+        Some(share) if share > 0.0 => {
+            format!(" In the traffic sample {:.0} % of the frames have two tags or more.", share * 100.0)
+        }
+        Some(_) => " The traffic sample holds no frames with two tags: perhaps it was taken on another interface, or \
+                    above the tags."
+            .to_owned(),
+        None => String::new(),
+    };
+    let is_undivided = unhashed::is_undivided(case, interface, carries);
+    let undivided = if is_undivided { one_flow::UNDIVIDED } else { "" };
     let explanation = format!(
-        "Frames with two VLAN tags come in by {}, and {cannot}.{seen}{share}{}",
+        "Frames with two VLAN tags come in by {}, and {cannot}.{seen}{share}{}{undivided}",
         interface.name, strained.sentence
     );
     let mut finding = RULE
@@ -121,8 +126,12 @@ fn found(case: &Case<'_>, interface: &Interface, carries: &Carries, heat: &Heat)
         .and(heat.hot().map_or(&[][..], |hot| &hot.quotes))
         .and(&strained.quote);
     finding.evidence.extend(unhashed::sampled(case, interface, "two tags or more", carries.share));
+    if is_undivided {
+        return finding;
+    }
     if matches!(case.system(), Some(System::Linux) | None) && severity != Severity::Info {
-        finding = finding.with(steering::rps(case, interface, &[queue])).with(steering::xdp(case, interface));
+        finding = finding.with(unhashed::rps(case, interface, queue, carries));
+        finding.remedies.extend(steering::xdp(case, interface));
     }
     for stack in stacks(case, interface) {
         for mode in unhashed::modes(case, interface, &stack) {
@@ -130,7 +139,7 @@ fn found(case: &Case<'_>, interface: &Interface, carries: &Carries, heat: &Heat)
                 os: "linux",
                 what: format!("or let the device look behind the tags {stack}: {mode}"),
                 commands: Vec::new(),
-                expected: steering::expected(case, interface),
+                expected: unhashed::expected(case, interface, carries),
             });
         }
     }

@@ -151,7 +151,18 @@ fn remedies(case: &Case<'_>, interface: &Interface, finding: Finding) -> Finding
                         .to_owned(),
             })
             }
-            _ => finding,
+            (Some(_), Some(_)) => finding,
+            _ if is_bsd(case) => finding,
+            _ => finding.with(Remedy {
+                os: "linux",
+                what: format!(
+                    "a longer receive ring: how long it is and may be, the text does not say; paste `ethtool -g {}` \
+                     for a command",
+                    steering::name(interface)
+                ),
+                commands: Vec::new(),
+                expected: "Longer bursts survive; a CPU that is too slow fills any ring.".to_owned(),
+            }),
         };
     match case.system() {
         Some(System::FreeBsd) => finding.with(Remedy {

@@ -5,7 +5,7 @@ use super::{one_flow, pppoe_unhashed, qinq_unhashed, reta_uneven};
 use crate::heat::{self, Heat};
 use crate::report::Severity;
 use crate::rule::{Judge, Judgement, Page, Rule};
-use crate::strain::{self, Strain};
+use crate::strain;
 use crate::{Case, steering};
 use host::{Interface, Observed, Quote, System};
 
@@ -42,7 +42,7 @@ pub(super) struct Need {
 
 /// Whether spreading is missing: `Ok(None)` where the device spreads, `Err` where the text does not tell.
 pub(super) fn need(case: &Case<'_>, interface: &Interface) -> Result<Option<Need>, Vec<String>> {
-    if one_flow::is_proven(case, interface) || reta_uneven::only_queue(interface).is_some() {
+    if one_flow::is_undivided(case, interface) || reta_uneven::only_queue(interface).is_some() {
         return Ok(None);
     }
     if let Queues::One(quotes) = single_queue::queues(case, interface) {
@@ -107,7 +107,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     let Some(&first) = queues.first() else { return Judgement::Clear };
     let strained = strain::of(case, steering::cpu_of_queue(case, interface, first));
     // RPS would only cost.
-    if strained.strain == Strain::Room {
+    if strained.is_no_limit() {
         return Judgement::Clear;
     }
     let explanation = format!(

@@ -1,5 +1,6 @@
 //! `single-queue`: the device has one receive queue.
 
+use super::one_flow;
 use crate::report::{Finding, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain;
@@ -88,9 +89,11 @@ fn found(case: &Case<'_>, interface: &Interface, quotes: &[Quote]) -> Finding {
     let already = dealt.map_or(String::new(), |rps| {
         format!(" RPS deals its frames on to CPUs {}.", steering::words(rps.get()))
     });
+    let is_undivided = one_flow::is_undivided(case, interface);
+    let undivided = if is_undivided { one_flow::UNDIVIDED } else { "" };
     let explanation = format!(
         "{} has one receive queue{on}: RSS has nothing to spread over, and only software can use other \
-         CPUs.{already}{}",
+         CPUs.{already}{}{undivided}",
         steering::name(interface),
         strained.sentence
     );
@@ -98,16 +101,19 @@ fn found(case: &Case<'_>, interface: &Interface, quotes: &[Quote]) -> Finding {
         .finding(Some(&interface.name), strained.severity(Severity::Info), quotes, explanation)
         .and(&strained.quote)
         .and(dealt.map(|rps| rps.quote()));
-    if dealt.is_some() || strained.strain == strain::Strain::Room {
+    if dealt.is_some() || is_undivided || strained.is_no_limit() {
         return finding;
     }
     if matches!(case.system(), Some(System::Linux) | None) {
         let mut rps = steering::rps(case, interface, &[0]);
-        rps.what = format!("if its CPU is the limit, {}", rps.what);
-        finding = finding.with(rps).with(steering::xdp(case, interface));
+        if strained.strain != strain::Strain::Full {
+            rps.what = format!("if its CPU is the limit, {}", rps.what);
+        }
+        finding = finding.with(rps);
+        finding.remedies.extend(steering::xdp(case, interface));
     }
     if matches!(case.system(), Some(System::FreeBsd) | None) {
-        finding.remedies.extend(steering::netisr(case, interface));
+        finding.remedies.extend(steering::netisr(case));
     }
     finding
 }

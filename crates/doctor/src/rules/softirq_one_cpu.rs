@@ -3,7 +3,8 @@
 use crate::case::enough;
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
-use crate::{Case, ksoftirqd, strain};
+use crate::strain::{self, Strain};
+use crate::{Case, ksoftirqd};
 use host::{Basis, Counter, Shares, System};
 
 /// The rule.
@@ -111,17 +112,27 @@ fn cause() -> Remedy {
 
 fn found(case: &Case<'_>, work: &Work<'_>, place: usize, cpu: u32, share: f64) -> Judgement {
     let strained = strain::of(case, Some(cpu));
-    let is_little = is_little(case, work, place, cpu);
-    let severity = strained.severity(if is_little { Severity::Info } else { Severity::Warning });
+    let amount = amount(case, work, place, cpu);
+    let severity =
+        strained.severity(if amount == Amount::Little { Severity::Info } else { Severity::Warning });
     let basis = match work.shares.basis {
         Basis::Between(_) => "between the samples",
         Basis::SinceStart => "since boot",
     };
-    let little = if is_little { " It is so little that one CPU carries it easily." } else { "" };
+    let said = match (amount, strained.strain) {
+        (_, Strain::Full) | (Amount::Much, _) => "",
+        (Amount::Little, _) => " It is so little that one CPU carries it easily.",
+        (Amount::Unknown, _) => {
+            " In which time it did that, the text does not say: two samples under load would."
+        }
+    };
+    let others = match work.cpus.len().saturating_sub(1) {
+        1 => "the other CPU".to_owned(),
+        others => format!("the other {others} CPUs"),
+    };
     let explanation = format!(
-        "CPU {cpu} did {:.0} % of the receive work {basis}, and {} other CPUs the rest.{little}{}",
+        "CPU {cpu} did {:.0} % of the receive work {basis}, and {others} the rest.{said}{}",
         share * 100.0,
-        work.cpus.len() - 1,
         strained.sentence
     );
     let mut quotes =
@@ -134,25 +145,43 @@ fn found(case: &Case<'_>, work: &Work<'_>, place: usize, cpu: u32, share: f64) -
     if severity == Severity::Info {
         return finding.into();
     }
-    finding.with(cause()).into()
+    let finding = finding.with(cause());
+    match (amount, strained.strain) {
+        (Amount::Unknown, Strain::Between | Strain::Unknown) => finding.possible().into(),
+        _ => finding.into(),
+    }
 }
 
 /// Lines of evidence beside the busy CPU's.
 const MOST_QUOTES: usize = 4;
 
-/// Whether the work is so little that one CPU carries it easily. `softnet_stat` counts frames and not softirqs, and
-/// is taken by its rate alone.
-fn is_little(case: &Case<'_>, work: &Work<'_>, place: usize, cpu: u32) -> bool {
+/// Whether the work is a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Amount {
+    /// One CPU carries it easily.
+    Little,
+    /// It may be one.
+    Much,
+    /// There is no measure of the time that it took.
+    Unknown,
+}
+
+/// Receive softirqs, or frames, since boot that are little however short ago that was: ten minutes at [`LITTLE`].
+const TINY: u64 = 600_000;
+
+/// How much work it is. `softnet_stat` counts frames and not softirqs, and is taken by its rate alone.
+fn amount(case: &Case<'_>, work: &Work<'_>, place: usize, cpu: u32) -> Amount {
     let count = work.shares.counts.get(place).copied().unwrap_or(0);
+    let little = |is_little| if is_little { Amount::Little } else { Amount::Much };
     if let Some(rate) = work.shares.per_second(count) {
-        return rate < LITTLE;
+        return little(rate < LITTLE);
     }
     let snapshot = case.snapshot();
     let timer = snapshot.softirqs.get("TIMER").and_then(|by_cpu| by_cpu.get(&cpu)).map(Counter::value);
     match (timer, work.shares.basis) {
-        (Some(timer), Basis::SinceStart) => (count as f64) < LITTLE_TO_TIMER * timer as f64,
-        // Frames without a measure of time.
-        (None, Basis::SinceStart) => true,
-        (_, Basis::Between(_)) => false,
+        (_, Basis::Between(_)) => Amount::Much,
+        (Some(timer), Basis::SinceStart) => little((count as f64) < LITTLE_TO_TIMER * timer as f64),
+        (None, Basis::SinceStart) if count < TINY => Amount::Little,
+        (None, Basis::SinceStart) => Amount::Unknown,
     }
 }

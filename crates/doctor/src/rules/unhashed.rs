@@ -1,7 +1,8 @@
 //! What the rules on frames that a device cannot hash both ask.
 
-use crate::Case;
-use crate::report::Evidence;
+use super::one_flow;
+use crate::report::{Evidence, Remedy};
+use crate::{Carries, Case, steering};
 use explain::grouped;
 use host::Interface;
 use nic::spread::{self, Traffic, Verdict};
@@ -15,6 +16,44 @@ pub(super) fn is_hashed(case: &Case<'_>, interface: &Interface, traffic: &str) -
         Verdict::No(_) => Some(false),
         Verdict::Unknown(_) => None,
     })
+}
+
+/// Part of the sample's frames below which such frames are no load.
+const MINOR: f64 = 0.1;
+
+/// Whether the sample shows that few of the frames are such. A sample without any of what the machine says to carry
+/// was taken elsewhere, and shows nothing.
+pub(super) fn is_minor(carries: &Carries) -> bool {
+    carries.share.is_some_and(|share| share < MINOR) && !is_elsewhere(carries)
+}
+
+/// Whether the sample holds none of the frames that the machine says to carry.
+pub(super) fn is_elsewhere(carries: &Carries) -> bool {
+    carries.share == Some(0.0) && !carries.quotes.is_empty()
+}
+
+/// Whether such frames are one flow's, by a sample that holds them.
+pub(super) fn is_undivided(case: &Case<'_>, interface: &Interface, carries: &Carries) -> bool {
+    !is_elsewhere(carries) && one_flow::is_undivided(case, interface)
+}
+
+/// What dealing such frames by flow would bring, which a sample without them does not tell.
+pub(super) fn expected(case: &Case<'_>, interface: &Interface, carries: &Carries) -> String {
+    if is_elsewhere(carries) {
+        return "Cannot tell from a traffic sample without such frames: as many CPUs as there are busy flows can share \
+                the work; one flow stays on one CPU."
+            .to_owned();
+    }
+    steering::expected(case, interface)
+}
+
+/// RPS for such frames of a queue.
+pub(super) fn rps(case: &Case<'_>, interface: &Interface, queue: u32, carries: &Carries) -> Remedy {
+    let mut rps = steering::rps(case, interface, &[queue]);
+    if is_elsewhere(carries) {
+        rps.expected = expected(case, interface, carries);
+    }
+    rps
 }
 
 /// Modes of the device in which it would, and that an unmodified driver can be told to use, in words.
@@ -62,10 +101,11 @@ pub(super) fn sampled(
     what: &str,
     share: Option<f64>,
 ) -> Option<Evidence> {
+    let share = share.filter(|share| *share > 0.0)?;
     let mix = case.mix(interface)?;
     let frames = grouped(mix.stacks.iter().map(|row| row.frames).sum());
     Some(Evidence {
         from: format!("traffic sample ({})", mix.source.files.join(", ")),
-        text: format!("{what}: {:.0} % of {frames} frames", share? * 100.0),
+        text: format!("{what}: {:.0} % of {frames} frames", share * 100.0),
     })
 }

@@ -110,7 +110,7 @@ fn a_backlog_that_drops() {
         (weight(&finding), finding.interface.as_deref()),
         ((Severity::Critical, Certainty::Certain), None)
     );
-    assert!(finding.explanation.starts_with("the drop counter of CPU 1's backlog rose by 800 between the samples, 400 a second, 3.8 % of the frames"), "{}", finding.explanation);
+    assert!(finding.explanation.starts_with("The drop counter of CPU 1's backlog rose by 800 between the samples, 400 a second, 3.8 % of the frames"), "{}", finding.explanation);
     assert_eq!(commands(&finding, "linux"), ["sysctl -w net.core.netdev_max_backlog=2000"]);
     // Without the present depth there is no command: it might be a smaller one.
     let unknown =

@@ -208,3 +208,47 @@ fn rps_of_tg3_is_the_first_queues() {
     let other = one(&report(&text("igb")), "one-queue-hot");
     assert_eq!(commands(&other, "linux"), ["echo e > /sys/class/net/eth1/queues/rx-1/rps_cpus"]);
 }
+
+/// A compiler fills the CPU that takes the interrupts: soft interrupts have 6 per cent of it.
+#[test]
+fn other_work_that_fills_a_cpu_is_no_receive_limit() {
+    let busy =
+        "$ top -b -n 1\n%Cpu0  : 83.0 us, 11.0 sy,  0.0 ni,  0.0 id,  0.0 wa,  0.0 hi,  6.0 si,  0.0 st\n";
+    let counts = softirqs(TIMER, [3_388_060_179, 60_871_361, 68_145_291, 38_670_323]);
+    let finding = one(&report(&format!("{counts}{busy}")), "softirq-one-cpu");
+    assert_eq!((weight(&finding), finding.remedies.len()), (CALM, 0));
+    assert!(finding.explanation.contains("other work takes the CPU"), "{finding:#?}");
+    assert!(!finding.explanation.contains("the limit now"), "{finding:#?}");
+    let hot = format!("{}{}{busy}", queues("eth0", &[9_000_000, 1, 2, 3]), one_each("eth0"));
+    let hot = one(&report(&hot), "one-queue-hot");
+    assert_eq!((weight(&hot), hot.remedies.len()), (CALM, 0));
+    // A line of a forum's router, where soft interrupts fill the CPU.
+    let full =
+        "$ top -b -n 1\n%Cpu0  : 10.0 us, 15.0 sy,  0.0 ni,  6.7 id,  0.0 wa,  0.0 hi, 68.3 si,  0.0 st\n";
+    let finding = one(&report(&format!("{counts}{full}")), "softirq-one-cpu");
+    assert_eq!(weight(&finding), GRAVE);
+    assert!(finding.explanation.contains("it is the limit now"), "{finding:#?}");
+}
+
+#[test]
+fn without_a_measure_of_time_nothing_is_little() {
+    let text = |counts: &str| {
+        let titles = "                    CPU0       CPU1\n";
+        format!("$ cat /proc/softirqs\n{titles}      NET_RX: {counts}\n")
+    };
+    let many = text("3992123412 12034");
+    let finding = one(&report(&many), "softirq-one-cpu");
+    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible));
+    assert!(finding.explanation.contains("and the other CPU the rest"), "{finding:#?}");
+    assert!(finding.explanation.contains("two samples under load"), "{finding:#?}");
+    assert!(!finding.explanation.contains("easily"), "{finding:#?}");
+    let tiny = one(&report(&text("  48123412     12034").replace("48123412", "481234")), "softirq-one-cpu");
+    assert_eq!(weight(&tiny), CALM);
+    assert!(tiny.explanation.contains("easily"), "{tiny:#?}");
+    for counts in [&many, &text("    481234     12034")] {
+        let full = one(&report(&format!("{counts}{}", load(0, 99.0, 0.0))), "softirq-one-cpu");
+        assert_eq!(weight(&full), GRAVE);
+        assert!(!full.explanation.contains("easily"), "{full:#?}");
+        assert!(full.explanation.contains("the limit now"), "{full:#?}");
+    }
+}

@@ -333,3 +333,35 @@ fn fewer_queues_than_the_device_and_the_cpus_allow() {
         format!("{}{}{cpus}{}", device("eth0", "igb", "8086:1533"), channels("eth0", 4, 2), session("eth0"));
     assert!(one(&report(&unhashed), "queues-below-cpus").remedies.is_empty());
 }
+
+#[test]
+fn a_ring_of_unknown_length_is_asked_for() {
+    let text = |frames: u64, missed: u64| {
+        format!(
+            "$ ethtool -S eth0\nNIC statistics:\n     rx_packets: {frames}\n     rx_missed_errors: {missed}\n"
+        )
+    };
+    let samples = [text(1_000_000, 10), text(2_000_000, 90_010)];
+    let finding = one(&reports(&[&samples[0], &samples[1]], None), "ring-overflow");
+    assert_eq!(weight(&finding), GRAVE);
+    assert!(finding.remedies[0].what.contains("ethtool -g eth0"), "{finding:#?}");
+    assert!(commands(&finding, "linux").is_empty());
+    let ring = "$ ethtool -g eth0\nRing parameters for eth0:\nPre-set maximums:\nRX:\t\t4096\nTX:\t\t4096\n\
+                Current hardware settings:\nRX:\t\t256\nTX:\t\t256\n";
+    let known = format!("{}{ring}", samples[1]);
+    let finding = one(&reports(&[&samples[0], &known], None), "ring-overflow");
+    assert_eq!(commands(&finding, "linux"), ["ethtool -G eth0 rx 1024"]);
+}
+
+#[test]
+fn a_full_cpu_is_no_condition_of_rps() {
+    let text = vectors(&[(41, &[15_573_731, 0, 0, 0], "eth0")]);
+    let unknown = one(&report(&text), "single-queue");
+    assert!(unknown.remedies[0].what.starts_with("if its CPU is the limit"), "{unknown:#?}");
+    let full = one(&report(&format!("{text}{}", load(0, 95.0, 2.0))), "single-queue");
+    assert!(full.remedies[0].what.starts_with("RPS"), "{full:#?}");
+    let sample = format!("{}{text}", device("eth0", "e1000e", "8086:15b8"));
+    let one_flow = one(&reports(&[&sample], Some(scenario("pppoe", 1))), "single-queue");
+    assert!(one_flow.remedies.is_empty(), "{one_flow:#?}");
+    assert!(one_flow.explanation.contains("no software divides it"), "{one_flow:#?}");
+}

@@ -196,3 +196,81 @@ fn two_tags_on_a_device_that_spreads_are_no_finding() {
     let one_tag = report(&format!("{}{}", i210("eth0"), session("eth0")));
     assert_eq!(outcome(&one_tag, "qinq-unhashed").0, Outcome::DoesNotApply);
 }
+
+/// A capture on a PPP interface, or on another port, does not unsay the sessions.
+#[test]
+fn a_sample_without_pppoe_does_not_outweigh_a_session() {
+    let text = format!("{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"));
+    let finding = one(&reports(&[&text], Some(scenario("untagged", 1000))), "pppoe-unhashed");
+    assert_eq!(weight(&finding), LIMITS);
+    assert!(finding.explanation.contains("The traffic sample holds no PPPoE: perhaps"), "{finding:#?}");
+    assert!(quotes(&finding, "00002A00") && !quotes(&finding, "0 % of"), "{finding:#?}");
+    assert_eq!(commands(&finding, "linux"), ["echo e > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
+    for remedy in finding.remedies.iter().filter(|remedy| remedy.os == "linux") {
+        assert!(!remedy.expected.contains("evenly loaded"), "{remedy:#?}");
+    }
+    let tags = format!("{}{}{}", i210("eth0"), stacked("802.1ad"), one_each("eth0"));
+    let finding = one(&reports(&[&tags], Some(scenario("untagged", 1000))), "qinq-unhashed");
+    assert_eq!(weight(&finding), LIMITS);
+    assert!(finding.explanation.contains("holds no frames with two tags"), "{finding:#?}");
+}
+
+#[test]
+fn one_flow_of_pppoe_is_offered_no_spreading() {
+    let text = format!(
+        "{}{}{}{}{}",
+        i210("eth0"),
+        session("eth0"),
+        queues("eth0", &[9_000_000, 1, 2, 3]),
+        one_each("eth0"),
+        mask("eth0", 0, "0")
+    );
+    let report = reports(&[&text], Some(scenario("pppoe", 1)));
+    for id in ["pppoe-unhashed", "one-queue-hot"] {
+        let finding = one(&report, id);
+        assert!(finding.remedies.is_empty(), "{finding:#?}");
+        assert!(finding.explanation.contains("one flow: no software divides it"), "{finding:#?}");
+    }
+    assert_eq!(outcome(&report, "rps-off").0, Outcome::Clear);
+    let many = reports(&[&text], Some(scenario("pppoe", 1000)));
+    assert!(!one(&many, "pppoe-unhashed").remedies.is_empty());
+    assert!(!one(&many, "one-queue-hot").explanation.contains("no software divides"));
+}
+
+/// Steering in XDP repeats no figure of RPS, and is not offered to a driver without XDP.
+#[test]
+fn xdp_is_told_by_what_differs() {
+    let text = format!("{}{}", i210("eth0"), one_each("eth0"));
+    let finding = one(&reports(&[&text], Some(scenario("pppoe", 1000))), "pppoe-unhashed");
+    let xdp = finding.remedies.iter().find(|remedy| remedy.what.contains("XDP")).unwrap();
+    assert!(xdp.expected.contains("does less") && !xdp.expected.contains('%'), "{xdp:#?}");
+    let tg3 = format!("{}{}", device("eth0", "tg3", "14e4:165f"), queues("eth0", &[9_000_000, 1, 2, 3]));
+    let hot = one(&report(&tg3), "one-queue-hot");
+    assert!(!hot.remedies.is_empty());
+    assert!(hot.remedies.iter().all(|remedy| !remedy.what.contains("XDP")), "{hot:#?}");
+}
+
+/// Queue counters as FreeBSD's igb shows them (sys/dev/e1000/if_em.c, iflib's rxq nodes).
+#[test]
+fn on_freebsd_nothing_of_ethtool() {
+    let text = "$ uname -sr\nFreeBSD 14.1-RELEASE\n$ sysctl dev.igb.0\n\
+                dev.igb.0.%desc: Intel(R) I210 Flashless (Copper)\n\
+                dev.igb.0.%pnpinfo: vendor=0x8086 device=0x1533 subvendor=0x17aa subdevice=0x1096 class=0x020000\n\
+                dev.igb.0.queue_rx_0.rx_packets: 9000000\ndev.igb.0.queue_rx_1.rx_packets: 12\n\
+                $ ps aux\nUSER   PID  %CPU %MEM   VSZ   RSS TT  STAT STARTED      TIME COMMAND\n\
+                root   812   1.0  0.1 21000  9000  -  Ss   10:00     0:01.00 /usr/local/sbin/mpd5 -b\n";
+    let report_of = report(text);
+    let hot = one(&report_of, "one-queue-hot");
+    assert!(hot.explanation.contains("sysctl dev.igb.0"), "{hot:#?}");
+    for finding in &report_of.findings {
+        assert!(!finding.explanation.contains("ethtool"), "{finding:#?}");
+    }
+    let netisr = hot.remedies.iter().find(|remedy| remedy.os == "freebsd").unwrap();
+    assert!(netisr.expected.contains("one session stays on one CPU"), "{netisr:#?}");
+    // Nor a figure by flow, which netisr does not reach for one session.
+    let sampled = reports(&[text], Some(scenario("pppoe", 1000)));
+    let freebsd = sampled.findings.iter().flat_map(|finding| &finding.remedies);
+    let freebsd: Vec<_> = freebsd.filter(|remedy| remedy.os == "freebsd").collect();
+    assert!(!freebsd.is_empty());
+    assert!(freebsd.iter().all(|remedy| !remedy.expected.contains("evenly")), "{freebsd:#?}");
+}
