@@ -2,16 +2,19 @@
 //! of the device below an interface, which system it must be.
 
 use super::kept::Kept;
-use super::vector_name;
-use crate::{Fact, Interrupt, Quote, Snapshot, System};
-use std::collections::BTreeMap;
+use super::{ps, vector_name};
+use crate::{Fact, Interface, Interrupt, Kind, Quote, Snapshot, System};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Joins what was read.
 pub(super) fn join(snapshot: &mut Snapshot, kept: &Kept) {
     models(snapshot, kept);
     interrupts(snapshot, kept);
+    on_chip(snapshot);
     named(snapshot);
     totals(snapshot, kept);
+    ps::shares(snapshot, kept);
+    only_cpu(snapshot, kept);
     system(snapshot);
 }
 
@@ -44,6 +47,13 @@ fn totals(snapshot: &mut Snapshot, kept: &Kept) {
     }
 }
 
+/// The load of all CPUs together is that of the only one.
+fn only_cpu(snapshot: &mut Snapshot, kept: &Kept) {
+    if snapshot.cpu_count() == Some(1) && snapshot.cpus.load.is_empty() {
+        snapshot.cpus.load.extend(kept.load.clone().map(|load| (0, load)));
+    }
+}
+
 /// An interrupt whose name has a bus address, a device's name or an interface's plain name belongs to the one
 /// interface of that address or name. Two interfaces on one address (mlx4 has both ports there) leave it open.
 fn interrupts(snapshot: &mut Snapshot, kept: &Kept) {
@@ -66,6 +76,49 @@ fn interrupts(snapshot: &mut Snapshot, kept: &Kept) {
     for interrupt in snapshot.interrupts.iter_mut().filter(|interrupt| interrupt.interface.is_none()) {
         interrupt.interface =
             owner(interrupt, &owners).or_else(|| kept.vectors.get(&interrupt.vector).cloned().flatten());
+    }
+}
+
+/// The vectors of a system on a chip's Ethernet device (`1e100000.ethernet`) belong to the only Ethernet interface
+/// where the text shows one device and one interface, and to the unnamed interface where it shows no interface.
+fn on_chip(snapshot: &mut Snapshot) {
+    let device = |interrupt: &Interrupt| vector_name::platform_device(&interrupt.action, &interrupt.vector);
+    let devices: BTreeSet<String> = snapshot.interrupts.iter().filter_map(device).collect();
+    if devices.len() != 1 {
+        return;
+    }
+    let of_interfaces = snapshot.interfaces.iter().filter(|one| may_be_a_device(one)).map(|one| &one.name);
+    let of_interrupts = snapshot.interrupts.iter().filter_map(|interrupt| interrupt.interface.as_ref());
+    let names: BTreeSet<&String> = of_interfaces.chain(of_interrupts).collect();
+    let only = match (names.len(), names.first()) {
+        (0, _) => String::new(),
+        (1, Some(name)) => String::clone(name),
+        _ => return,
+    };
+    for interrupt in snapshot.interrupts.iter_mut().filter(|interrupt| interrupt.interface.is_none()) {
+        if device(interrupt).is_some() {
+            interrupt.interface = Some(only.clone());
+        }
+    }
+}
+
+/// Whether an interface may stand on an Ethernet device of its own: one that a tool calls a device, or whose name
+/// is an Ethernet interface's or a switch port's (`wan`, `lan1`), unless something stands below it.
+fn may_be_a_device(interface: &Interface) -> bool {
+    if interface.parent.is_some() {
+        return false;
+    }
+    // dsa_port_get_drvinfo: net/dsa/user.c. Wi-Fi drivers call themselves devices, too.
+    let is_port = interface.driver.as_ref().is_some_and(|driver| driver.value == "dsa");
+    let name = interface.name.as_str();
+    let is_wireless =
+        ["wl", "ath", "phy", "ra"].iter().any(|prefix| name.starts_with(prefix)) && !name.contains('.');
+    match interface.kind.as_ref().map(|kind| &kind.value) {
+        Some(Kind::Device) => !is_port && !is_wireless,
+        Some(_) => false,
+        None => {
+            name.is_empty() || vector_name::looks_like_interface(name) && !name.contains('.') || name == "wan"
+        }
     }
 }
 
@@ -125,5 +178,74 @@ mod tests {
         let overflow: Vec<(&str, u64)> =
             totals.overflow.iter().map(|(name, counter)| (name.as_str(), counter.value())).collect();
         assert_eq!(overflow, [("rx_missed_errors", 4)]);
+    }
+
+    fn read(text: &str) -> crate::Snapshot {
+        let mut reader = Reader::new();
+        reader.read("paste", text.as_bytes()).expect("memory");
+        reader.finish()
+    }
+
+    // MT7621, the rows as in github.com/openwrt/mt76 issue 135; `wan@eth0` and so on are written for this test.
+    const MT7621: &str = "           CPU0       CPU1       CPU2       CPU3\n  8:     102413     102392     102390     102381  MIPS GIC Local   1  timer\n \
+                          10:     480327          0          0          0  MIPS GIC  10  1e100000.ethernet\n \
+                          11:     995212          0          0          0  MIPS GIC  11  mt7603e\n";
+    const PORTS: &str = "2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1504 qdisc mq state UP qlen 1000\n\
+                         3: wan@eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP qlen 1000\n\
+                         4: lan1@eth0: <BROADCAST,UP> mtu 1500 qdisc noqueue master br-lan state DOWN qlen 1000\n\
+                         8: br-lan: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP qlen 1000\n\
+                         9: wan.7@wan: <BROADCAST,UP> mtu 1500 qdisc noqueue state UP qlen 1000\n";
+
+    /// The interface of vector 10.
+    fn owner(text: &str) -> Option<String> {
+        let interrupts = read(text).interrupts;
+        interrupts.into_iter().find(|one| one.vector == "10").expect("vector 10").interface
+    }
+
+    #[test]
+    fn the_only_ethernet_device_of_a_chip_is_the_only_interface() {
+        let ports = format!("$ ip link\n{PORTS}");
+        assert_eq!(owner(&format!("{MT7621}{ports}")).as_deref(), Some("eth0"));
+        assert_eq!(owner(&format!("{ports}$ cat /proc/interrupts\n{MT7621}")).as_deref(), Some("eth0"));
+        let snapshot = read(&format!("{MT7621}{ports}"));
+        assert_eq!((snapshot.physical("wan"), snapshot.physical("wan.7")), ("eth0", "eth0"));
+        // The other way into the WAN is a device of its own, whose vectors nothing tells.
+        let second = format!("{MT7621}{ports}10: eth1: <BROADCAST,UP,LOWER_UP> mtu 1500 state UP\n");
+        assert_eq!(owner(&second), None);
+        let two = format!("{MT7621} 12: 5 0 0 0  MIPS GIC  12  1e110000.ethernet\n{ports}");
+        assert_eq!(owner(&two), None);
+        // Linksys WRT1900AC, as in github.com/kaloz/mwlwifi issue 34: two devices, one name.
+        let mvneta = "           CPU0       CPU1\n 10:        111          0  armada_370_xp_irq   8  mvneta\n \
+                      27:     150549          0  armada_370_xp_irq  10  mvneta\n";
+        assert_eq!(owner(&format!("{mvneta}{ports}")), None);
+    }
+
+    #[test]
+    fn a_platform_device_is_known_by_its_name() {
+        let second = "$ ethtool -i eth1\ndriver: igb\nbus-info: 0000:01:00.0\n";
+        for said in [
+            "$ ethtool -i eth0\ndriver: mtk_soc_eth\nversion: 6.6.86\nbus-info: 1e100000.ethernet\n",
+            "$ ip -d link\n2: eth0: <BROADCAST,UP> mtu 1504 qdisc mq state UP\n    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff \
+             promiscuity 0 minmtu 68 maxmtu 2026 parentbus platform parentdev 1e100000.ethernet\n",
+            "$ cat /sys/class/net/eth0/device/uevent\nDRIVER=mtk_soc_eth\nOF_NAME=ethernet\nOF_FULLNAME=/ethernet@1e100000\n",
+        ] {
+            assert_eq!(owner(&format!("{MT7621}{said}{second}")).as_deref(), Some("eth0"), "{said}");
+        }
+        // Both ports of the chip's frame engine.
+        let shared = "$ ethtool -i eth0\ndriver: mtk_soc_eth\nbus-info: 1e100000.ethernet\n\
+                      $ ethtool -i eth1\ndriver: mtk_soc_eth\nbus-info: 1e100000.ethernet\n";
+        assert_eq!(owner(&format!("{MT7621}{shared}")), None);
+    }
+
+    #[test]
+    fn without_any_interface_it_is_the_unnamed_one() {
+        assert_eq!(owner(MT7621).as_deref(), Some(""));
+        let snapshot = read(MT7621);
+        assert_eq!((snapshot.interfaces.len(), snapshot.interrupts_of("").count()), (1, 1));
+        // ipq40xx names its rings, as in github.com/openwrt/openwrt issue 16818.
+        let rings = "           CPU0       CPU1\n 10:  100 0  GICv2 97 Edge  c080000.ethernet:rxq0\n 11:  7 0  GICv2 98 Edge  c080000.ethernet:rxq1\n";
+        let queues: Vec<Option<u32>> = read(rings).interrupts_of("").map(|one| one.queue).collect();
+        assert_eq!(queues, [Some(0), Some(1)]);
+        assert!(read("           CPU0\n  8:  102413  MIPS  1  timer\n").interfaces.is_empty());
     }
 }

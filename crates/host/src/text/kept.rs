@@ -1,7 +1,7 @@
 //! What single lines say that only together with others, which may stand anywhere, make a fact.
 
-use crate::{Quote, Totals};
-use std::collections::BTreeMap;
+use crate::{Fact, Load, Quote, Totals};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What waits for other lines.
 #[derive(Debug, Default)]
@@ -20,6 +20,14 @@ pub(super) struct Kept {
     pub vectors: BTreeMap<String, Option<String>>,
     /// Totals that the kernel counts for an interface, and the tool that they are read from.
     pub totals: BTreeMap<String, (&'static str, Totals)>,
+    /// Places among the snapshot's processes whose share is of all CPUs together.
+    pub of_all_cpus: BTreeSet<usize>,
+    /// The load of all CPUs together, which is that of a CPU where there is one.
+    pub load: Option<Fact<Load>>,
+    /// The driver's statistics of the interface without a name.
+    pub statistics: Option<super::statistics::Seen>,
+    /// Whether output without a name is of one of several interfaces.
+    pub is_of_several: bool,
 }
 
 /// Time of one CPU, in ticks: user and nice, system, interrupt, softirq, idle and I/O wait, stolen.

@@ -347,7 +347,15 @@ fn action(rest: &str) -> &str {
     let Some((chip, after)) = rest.split_once(char::is_whitespace) else {
         return if is_chip(rest) { "" } else { rest };
     };
+    // MIPS calls its controller by two or three words (`mips_gic_irq_controller`, drivers/irqchip/irq-mips-gic.c).
     let after = after.trim_start();
+    let after = match chip {
+        "MIPS" => after.strip_prefix("GIC ").map_or(after, |after| {
+            let after = after.trim_start();
+            after.strip_prefix("Local ").unwrap_or(after).trim_start()
+        }),
+        _ => after,
+    };
     let (number, behind) = after.split_once(char::is_whitespace).unwrap_or((after, ""));
     let digits = number.trim_start_matches(|c: char| c.is_ascii_digit());
     let is_number = digits.len() < number.len() && (digits.is_empty() || digits.starts_with('-'));

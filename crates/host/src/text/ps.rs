@@ -2,17 +2,22 @@
 //! the kernel that receive, and whatever else takes half a CPU.
 //!
 //! Columns are found by their titles: `%CPU` (Linux, BusyBox, ps), `WCPU` (top of FreeBSD and NetBSD), and the
-//! command last. A thread of FreeBSD's kernel is `intr{irq256: igb0:que 0}` with `-H`.
+//! command last. A thread of FreeBSD's kernel is `intr{irq256: igb0:que 0}` with `-H`; `[intr/irq256: igb0:que 0]`
+//! of its ps is the same and gets the same name.
+//!
+//! BusyBox counts per cent of all CPUs together, everything else per cent of one.
 
-use super::{Fate, Line, Section, Tool};
+use super::kept::Kept;
+use super::{Context, Fate, Line, Section, Tool};
 use crate::{Process, Quote, Snapshot};
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 pub(super) static TOOL: Tool = Tool {
     name: "ps",
     command: |command| command.program == "ps",
     heading: |_| false,
-    open: |_| Box::new(Listing::default()),
+    open: |context| Box::new(Listing(Table::new(context))),
 };
 
 /// Commands that carry PPPoE in user space, or decide about its sessions.
@@ -36,6 +41,9 @@ const PPPOE: [&str; 14] = [
 /// Per cent of a CPU from which any process is of interest.
 const BUSY: f64 = 50.0;
 
+/// The same where the share is of all CPUs, before their number is known.
+const BUSY_OF_ALL: f64 = 1.0;
+
 /// Where a table has what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Columns {
@@ -45,6 +53,8 @@ pub(super) struct Columns {
     /// several words.
     percent: usize,
     command: usize,
+    /// Whether the share is of all CPUs together (BusyBox, procps/top.c).
+    is_of_all: bool,
 }
 
 impl Columns {
@@ -57,13 +67,43 @@ impl Columns {
         let place = |names: &[&str]| titles.iter().position(|title| names.contains(title));
         let pid = place(&["PID"])?;
         let cpu = place(&["%CPU", "WCPU", "CPU%"])?;
+        // `VSZ %VSZ`, before 1.18 `VSZ %MEM`, always behind PPID.
+        let is_of_all = place(&["PPID"]).is_some()
+            && titles
+                .array_windows()
+                .any(|[size, share]| *size == "VSZ" && matches!(*share, "%VSZ" | "%MEM"));
         let command = titles.len().checked_sub(1)?;
         let is_last = matches!(titles.last(), Some(&("COMMAND" | "CMD" | "COMM" | "UCOMM")));
         // NetBSD's top ends with NAME COMMAND, of which the first is the thread's.
         let command =
             if titles.get(command.checked_sub(1)?) == Some(&"NAME") { command - 1 } else { command };
         let marked = titles.get(..cpu)?.iter().filter(|title| title.starts_with('%')).count();
-        (is_last && pid < command && cpu < command).then_some(Columns { pid, cpu, percent: marked, command })
+        (is_last && pid < command && cpu < command).then_some(Columns {
+            pid,
+            cpu,
+            percent: marked,
+            command,
+            is_of_all,
+        })
+    }
+
+    /// The columns of a row of BusyBox's top that shows a thread of soft interrupts, for what a `grep` leaves:
+    /// `9 2 root RW 0 0% 0 25% [ksoftirqd/0]`.
+    pub fn of_thread(line: &str) -> Option<Columns> {
+        if !line.ends_with(']') || !line.contains("% [ksoftirqd/") {
+            return None;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_number = |word: Option<&&str>| word.is_some_and(|word| word.parse::<u32>().is_ok());
+        let marked = words.iter().filter(|word| word.ends_with('%')).count();
+        let command = words.len().checked_sub(1)?;
+        (is_number(words.first()) && is_number(words.get(1)) && marked == 2).then_some(Columns {
+            pid: 0,
+            cpu: command.checked_sub(1)?,
+            percent: 1,
+            command,
+            is_of_all: true,
+        })
     }
 
     /// Process id, per cent of a CPU, and command line.
@@ -94,7 +134,18 @@ fn after_words(line: &str, count: usize) -> Option<&str> {
 }
 
 /// The command's name: without folder, arguments and the brackets of kernel threads; FreeBSD's threads whole.
-fn name(command: &str) -> &str {
+fn name(command: &str) -> Cow<'_, str> {
+    // FreeBSD's ps -H, bin/ps/print.c.
+    let whole = command.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(command);
+    for process in ["intr", "kernel"] {
+        if let Some(thread) = whole.strip_prefix(process).and_then(|rest| rest.strip_prefix('/')) {
+            return format!("{process}{{{thread}}}").into();
+        }
+    }
+    first_name(command).into()
+}
+
+fn first_name(command: &str) -> &str {
     let is_thread = |prefix: &str| {
         command.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
@@ -130,33 +181,72 @@ fn is_idle(name: &str) -> bool {
     matches!(name, "idle" | "swapper") || name.starts_with("idle{") || name.starts_with("idle:")
 }
 
+/// Makes shares of all CPUs shares of one, now that their number is known or never will be.
+pub(super) fn shares(snapshot: &mut Snapshot, kept: &Kept) {
+    let count = snapshot.cpu_count();
+    let mut place = 0;
+    snapshot.processes.retain_mut(|process| {
+        let is_of_all = kept.of_all_cpus.contains(&place);
+        place += 1;
+        if !is_of_all {
+            return true;
+        }
+        process.cpu = process.cpu.and_then(|share| of_one(share, count));
+        if process.name.starts_with("ksoftirqd/") {
+            // A rounded share; a thread takes one CPU at most.
+            process.cpu = process.cpu.map(|share| share.min(100.0));
+        }
+        is_wanted(&process.name) || process.cpu.is_some_and(|share| share >= BUSY)
+    });
+}
+
+/// The share of one CPU. More than half of all is at least that much of one, whatever their number.
+fn of_one(share: f64, count: Option<u32>) -> Option<f64> {
+    match count {
+        Some(count) => Some(share * f64::from(count)),
+        None => Some(share).filter(|share| *share == 0.0 || *share > 50.0),
+    }
+}
+
 /// Rows of one table.
-#[derive(Default)]
 pub(super) struct Table {
+    context: Context,
     columns: Option<Columns>,
     /// Places in the snapshot's processes that this table has filled.
     filled: HashSet<usize>,
 }
 
 impl Table {
+    pub fn new(context: &Context) -> Table {
+        Table { context: context.clone(), columns: None, filled: HashSet::new() }
+    }
+
     /// Begins a table under these titles; whether the line is some.
     pub fn titles(&mut self, line: &str) -> bool {
         let Some(columns) = Columns::titled(line) else { return false };
-        *self = Table { columns: Some(columns), filled: HashSet::new() };
+        self.begin(columns);
         true
+    }
+
+    /// Begins a table of these columns.
+    pub fn begin(&mut self, columns: Columns) {
+        self.columns = Some(columns);
+        self.filled.clear();
     }
 
     /// Notes the process of a row; whether the line is one.
     pub fn row(&mut self, line: &str, quote: Quote, snapshot: &mut Snapshot) -> bool {
-        let Some((pid, cpu, command)) = self.columns.as_ref().and_then(|columns| columns.row(line)) else {
-            return false;
-        };
+        let Some(columns) = &self.columns else { return false };
+        let Some((pid, cpu, command)) = columns.row(line) else { return false };
+        let busy = if columns.is_of_all { BUSY_OF_ALL } else { BUSY };
         let name = name(command);
-        if name.is_empty() || is_idle(name) || (cpu < BUSY && !is_wanted(name)) {
+        if name.is_empty() || is_idle(&name) || (cpu < busy && !is_wanted(&name)) {
             return true;
         }
         let processes = &mut snapshot.processes;
-        match processes.iter().position(|one| one.pid == Some(pid) && one.name == name) {
+        let known = processes.iter().position(|one| one.pid == Some(pid) && one.name == name);
+        self.note_share(known.unwrap_or(processes.len()), columns.is_of_all);
+        match known {
             Some(place) => {
                 let is_first = self.filled.insert(place);
                 if let Some(process) = processes.get_mut(place)
@@ -170,14 +260,23 @@ impl Table {
             None if processes.len() >= Snapshot::LINES => snapshot.omitted += 1,
             None => {
                 self.filled.insert(processes.len());
-                processes.push(Process { name: name.to_owned(), pid: Some(pid), cpu: Some(cpu), quote });
+                processes.push(Process { name: name.into_owned(), pid: Some(pid), cpu: Some(cpu), quote });
             }
         }
         true
     }
+
+    /// Remembers what the share of the process at that place is of.
+    fn note_share(&self, place: usize, is_of_all: bool) {
+        let mut kept = self.context.kept();
+        if !is_of_all {
+            kept.of_all_cpus.remove(&place);
+        } else if place < Snapshot::LINES {
+            kept.of_all_cpus.insert(place);
+        }
+    }
 }
 
-#[derive(Default)]
 struct Listing(Table);
 
 impl Section for Listing {
@@ -238,6 +337,8 @@ mod tests {
             ("intr{irq256: igb0:que 0}", "intr{irq256: igb0:que 0}"),
             ("irq256: igb0:que 0", "irq256: igb0:que 0"),
             ("kernel{if_io_tqg_0}", "kernel{if_io_tqg_0}"),
+            ("[intr/irq264: igb0:rxq0]", "intr{irq264: igb0:rxq0}"),
+            ("[kernel/if_io_tqg_0]", "kernel{if_io_tqg_0}"),
             ("pppd call provider {x}", "pppd"),
             ("{pppd}", "pppd"),
             ("intr{irq256: igb0", "intr{irq256: igb0"),

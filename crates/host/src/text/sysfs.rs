@@ -5,6 +5,7 @@
 //! Of an interrupt's affinity, `effective_affinity` (the CPUs that the interrupt controller delivers to, since
 //! Linux 4.13) goes before `smp_affinity` (the CPUs that are allowed): it says where the work is done.
 
+use super::kept::Kept;
 use super::proc_interrupts::bare;
 use super::{Context, Fate, Line, Section, Tool, command, cpu_list};
 use crate::{Fact, Interface, Kind, Observed, Quote, Snapshot};
@@ -171,7 +172,15 @@ impl Files {
                     interface.pci = Some(Fact::new(format!("{vendor:04x}:{device:04x}"), quote));
                 }
             }
-            "device/uevent" => uevent(interface, value, quote),
+            "device/uevent" => {
+                if let Some(device) = platform_device(value) {
+                    let mut kept = self.context.kept();
+                    if kept.devices.len() < Kept::MOST {
+                        kept.devices.insert(name.to_owned(), device);
+                    }
+                }
+                uevent(interface, value, quote);
+            }
             _ => {}
         }
         Fate::Taken
@@ -195,6 +204,13 @@ fn note<T: PartialEq>(slot: &mut Option<Observed<T>>, value: Option<T>, quote: Q
     if let Some(value) = value {
         Observed::note(slot, Fact::new(value, quote));
     }
+}
+
+/// `OF_FULLNAME=/ethernet@1e100000` is the device tree's node of the platform device `1e100000.ethernet`, where no
+/// bus above it moves the address (`of_device_make_bus_id`, drivers/of/platform.c).
+fn platform_device(value: &str) -> Option<String> {
+    let (node, address) = value.strip_prefix("OF_FULLNAME=")?.rsplit('/').next()?.split_once('@')?;
+    Some(format!("{address}.{node}"))
 }
 
 /// `DRIVER=igb`, `PCI_ID=8086:1533`, `PCI_SLOT_NAME=0000:03:00.0`.

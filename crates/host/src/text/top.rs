@@ -1,23 +1,28 @@
 //! `top`: load by CPU, and the processes that matter, of Linux (procps, BusyBox), FreeBSD and NetBSD.
 //!
-//! A line for all CPUs together says nothing about the one that is full and is left out; one CPU's is `%Cpu0  :
+//! A line for all CPUs together (`%Cpu(s):`, `CPU:`) says nothing about the one that is full, unless there is one;
+//! one CPU's is `%Cpu0  :
 //! 0.0 us, …` (procps 3.3 and later), `Cpu0  :  0.0%us, …` (before), `CPU0:   0% usr …` (BusyBox),
 //! `CPU 0:  0.0% user, …` (FreeBSD, `-P`), `CPU0 states:  0.0% user, …` (NetBSD, `-1`). procps prints numbers by the
 //! locale, so that a comma may stand in them: `%Cpu0  : 19,1 us,  0,7 sy, …`.
 
 use super::ps::{Columns, Table};
-use super::{Fate, Line, Section, Tool};
+use super::{Context, Fate, Line, Section, Tool};
 use crate::{Fact, Load, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
     name: "top",
     command: |command| command.program == "top",
-    heading: |line| cpu_load(line).is_some() || Columns::titled(line).is_some(),
-    open: |_| Box::new(Screen::default()),
+    heading: |line| {
+        load_of(line).is_some() || Columns::titled(line).is_some() || Columns::of_thread(line).is_some()
+    },
+    open: |context| {
+        Box::new(Screen { context: context.clone(), table: Table::new(context), has_titles: false })
+    },
 };
 
-#[derive(Default)]
 struct Screen {
+    context: Context,
     table: Table,
     has_titles: bool,
 }
@@ -25,13 +30,26 @@ struct Screen {
 impl Section for Screen {
     fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
         let text = line.trimmed();
-        if let Some((cpu, load)) = cpu_load(text) {
-            note(cpu, Fact::new(load, line.quote()), snapshot);
-            return Fate::Taken;
+        match load_of(text) {
+            Some((Cpu::One(cpu), load)) => {
+                note(cpu, Fact::new(load, line.quote()), snapshot);
+                return Fate::Taken;
+            }
+            Some((Cpu::All, load)) => {
+                self.context.kept().load = Some(Fact::new(load, line.quote()));
+                return Fate::Taken;
+            }
+            None => {}
         }
         if self.table.titles(text) {
             self.has_titles = true;
             return Fate::Taken;
+        }
+        if !self.has_titles
+            && let Some(columns) = Columns::of_thread(text)
+        {
+            self.table.begin(columns);
+            self.has_titles = true;
         }
         if self.has_titles && self.table.row(text, line.quote(), snapshot) {
             return Fate::Taken;
@@ -49,12 +67,22 @@ fn note(cpu: u32, fact: Fact<Load>, snapshot: &mut Snapshot) {
     snapshot.cpus.load.insert(cpu, fact);
 }
 
-/// The CPU and its load, of a line about one CPU.
-fn cpu_load(line: &str) -> Option<(u32, Load)> {
+/// Whom a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cpu {
+    One(u32),
+    All,
+}
+
+/// The CPU, or all together, and the load.
+fn load_of(line: &str) -> Option<(Cpu, Load)> {
     let rest = line.strip_prefix('%').unwrap_or(line);
     let rest = rest.strip_prefix("Cpu").or_else(|| rest.strip_prefix("CPU"))?;
     let (head, values) = rest.split_once(':')?;
-    let cpu = head.trim().trim_end_matches("states").trim_end().parse().ok()?;
+    let cpu = match head.trim().trim_end_matches("states").trim_end() {
+        "" | "(s)" => Cpu::All,
+        number => Cpu::One(number.parse().ok()?),
+    };
     let mut load = Load::default();
     let mut kinds = 0;
     // Values and names in turn: `0.0 us`, `0.0%us`, `0% usr`, `0.0% user`. A comma between digits is the locale's
@@ -99,7 +127,10 @@ mod tests {
     }
 
     fn load(line: &str) -> Option<(u32, Load)> {
-        super::cpu_load(line)
+        match super::load_of(line)? {
+            (super::Cpu::One(cpu), load) => Some((cpu, load)),
+            (super::Cpu::All, _) => None,
+        }
     }
 
     #[test]
@@ -198,6 +229,50 @@ Swap: 12G Total, 12G Free
         let names: Vec<(String, Option<f64>)> =
             read(text).processes.into_iter().map(|one| (one.name, one.cpu)).collect();
         assert_eq!(names, [("pppd".to_owned(), Some(96.0)), ("pppoe".to_owned(), Some(0.0))]);
+    }
+
+    // BusyBox 1.36, procps/top.c, whose shares are of all CPUs; written for this test.
+    const BUSYBOX: &str = "\
+Mem: 103284K used, 411740K free, 1804K shrd, 38620K buff, 18584K cached
+CPU:   0% usr   1% sys   0% nic  73% idle   0% io   0% irq  25% sirq
+Load average: 1.03 0.74 0.35 2/82 29752
+  PID  PPID USER     STAT   VSZ %VSZ %CPU COMMAND
+    9     2 root     RW       0   0%  24% [ksoftirqd/0]
+  812     1 root     S     1200   1%  15% /usr/sbin/pppd nodetach
+  901     1 root     R     1300   1%  13% /usr/sbin/uhttpd -f
+  902     1 root     S     1300   1%   2% /usr/sbin/odhcpd
+";
+
+    #[test]
+    fn shares_of_all_cpus() {
+        let named = |text: &str| -> Vec<(String, Option<f64>)> {
+            read(text).processes.into_iter().map(|one| (one.name, one.cpu)).collect()
+        };
+        let is = |name: &str, share| (name.to_owned(), share);
+        let expected = [is("ksoftirqd/0", Some(96.0)), is("pppd", Some(60.0)), is("uhttpd", Some(52.0))];
+        assert_eq!(named(&format!("{BUSYBOX}$ nproc\n4\n")), expected);
+        assert_eq!(named(&format!("$ nproc\n4\n$ top -bn1\n{BUSYBOX}")), expected);
+        // How much of one CPU, nobody can tell.
+        assert_eq!(named(BUSYBOX), [is("ksoftirqd/0", None), is("pppd", None)]);
+        // What grep leaves; 26 % of four CPUs is rounded.
+        let row = "    9     2 root     RW       0   0%   0  26% [ksoftirqd/0]\n";
+        assert_eq!(named(&format!("{row}$ nproc\n4\n")), [is("ksoftirqd/0", Some(100.0))]);
+        // Per cent of one CPU in procps.
+        let procps = "    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n\
+                      \x20     9 root      20   0       0      0      0 R  31.5   0.0   9:03.11 ksoftirqd/0\n";
+        assert_eq!(named(&format!("$ nproc\n4\n{procps}")), [is("ksoftirqd/0", Some(31.5))]);
+        assert_eq!(
+            named(&format!("$ nproc\n4\n$ top\n{BUSYBOX}$ top\n{procps}")).first(),
+            Some(&is("ksoftirqd/0", Some(31.5)))
+        );
+    }
+
+    #[test]
+    fn all_cpus_together_are_the_only_one() {
+        let load = |count: &str| read(&format!("{BUSYBOX}{count}")).cpus.load;
+        assert!(load("").is_empty() && load("$ nproc\n4\n").is_empty());
+        let only = load("$ nproc\n1\n");
+        assert_eq!((only.len(), only[&0].value.softirq), (1, Some(25.0)));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! `eth0-fp-0` (bnx2x), `eth0-q0` (be2net), `eth0-Rx0` (cxgb4) and `eth0 (queue 0)` (Chelsio's own cxgb4),
 //! `eth0-0` (bnx2, sfc), `eth0:rx-0` (stmmac), `eth0-tx-0-rx-3` (qlcnic, one transmit ring beside the last receive
 //! ring), and names of the device alone: `mlx5_comp0@pci:0000:01:00.0`, `virtio0-input.0`, `mlx4-1@0000:04:00.0`,
-//! `c080000.ethernet:rxq0` (essedma of ipq40xx).
+//! `c080000.ethernet:rxq0` (essedma of ipq40xx), `1e100000.ethernet` (mtk_eth_soc), `xrx200_net_rx`, `mvneta`.
 
 use super::command::is_interface;
 
@@ -109,6 +109,10 @@ fn of_device(name: &str) -> Option<VectorName> {
             (None, None) => told(None, None),
         };
     }
+    // drivers/net/ethernet/lantiq_xrx200.c.
+    if let Some(direction) = name.strip_prefix("xrx200_net_") {
+        return told(None, Some(direction == "rx"));
+    }
     let (what, _) = name.split_once('@')?;
     if let Some(queue) = what.strip_prefix("mlx5_comp").or_else(|| what.strip_prefix("mana_q")) {
         return told(queue.parse().ok(), Some(true));
@@ -164,7 +168,27 @@ fn of_queue(name: &str) -> Option<VectorName> {
 /// The device and the ring in `c080000.ethernet:rxq0`.
 fn platform(name: &str) -> Option<(&str, &str)> {
     let (device, ring) = name.split_once(':')?;
-    device.ends_with(".ethernet").then_some((device, ring))
+    is_platform_address(device).then_some((device, ring))
+}
+
+/// `1e100000.ethernet` (mtk_eth_soc), `19000000.eth` (ag71xx of ath79): a platform device's name as
+/// `of_device_make_bus_id` in drivers/of/platform.c makes it of the address and the device tree's node.
+fn is_platform_address(name: &str) -> bool {
+    let is_hex = |address: &str| !address.is_empty() && address.bytes().all(|c| c.is_ascii_hexdigit());
+    name.split_once('.')
+        .is_some_and(|(address, node)| is_hex(address) && matches!(node, "ethernet" | "eth" | "gmac"))
+}
+
+/// The Ethernet device of a system on a chip in a vector's name that knows no interface. Vectors of one device
+/// share it; `vector` tells apart devices whose vectors have only the driver's name.
+pub(super) fn platform_device(action: &str, vector: &str) -> Option<String> {
+    let name = action.trim();
+    let device = platform(name).map_or(name, |(device, _)| device);
+    match device {
+        "xrx200_net_rx" | "xrx200_net_tx" => Some("xrx200_net".to_owned()),
+        "mvneta" => Some(format!("mvneta {vector}")),
+        device => is_platform_address(device).then(|| device.to_owned()),
+    }
 }
 
 fn strip_suffix_ignoring_case<'a>(text: &'a str, suffix: &str) -> Option<&'a str> {
@@ -182,7 +206,7 @@ fn without_driver(name: &str) -> &str {
 
 /// Whether a word alone is surely an Ethernet interface's name: `eth0`, and the predictable names (`enp4s0`,
 /// `eno1`, `ens3f0`, `em1`, `p2p1`). Other names are recognised once another output names the interface.
-fn looks_like_interface(word: &str) -> bool {
+pub(super) fn looks_like_interface(word: &str) -> bool {
     let numbered = |prefix: &str| {
         word.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
@@ -281,6 +305,22 @@ mod tests {
         assert_eq!(told("c080000.ethernet:txq12"), (None, Some(12), Some(false)));
         assert_eq!(device("c080000.ethernet:rxq2"), Some("c080000.ethernet"));
         assert_eq!(device("15100000.ethernet"), Some("15100000.ethernet"));
+        assert_eq!(told("xrx200_net_rx"), (None, None, Some(true)));
+        assert_eq!(told("xrx200_net_tx"), (None, None, Some(false)));
+        for (name, platform) in [
+            ("1e100000.ethernet", Some("1e100000.ethernet")),
+            ("c080000.ethernet:txq12", Some("c080000.ethernet")),
+            // ath79, as in github.com/openwrt/openwrt pull request 1299.
+            ("19000000.eth", Some("19000000.eth")),
+            ("xrx200_net_tx", Some("xrx200_net")),
+            ("mvneta", Some("mvneta 26")),
+            ("1e000600.gpio-bank0", None),
+            ("my.ethernet", None),
+            (".ethernet", None),
+            ("eth0", None),
+        ] {
+            assert_eq!(platform_device(name, "26").as_deref(), platform, "{name}");
+        }
         assert_eq!(device("mlx5_comp3@pci:0000:01:00.0"), Some("0000:01:00.0"));
         assert_eq!(device("mlx4-5@0000:04:00.0"), Some("0000:04:00.0"));
         assert_eq!(device("virtio0-input.0"), Some("virtio0"));
