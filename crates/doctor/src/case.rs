@@ -61,7 +61,8 @@ pub struct Case<'a> {
     traffic: Option<&'a Traffic>,
     only: Option<&'a str>,
     profiles: &'a [Profile],
-    mixes: OnceCell<BTreeMap<String, Mix>>,
+    /// By interface; and whether the device is known well enough to say which queue a frame lands on.
+    mixes: OnceCell<BTreeMap<String, (Mix, bool)>>,
     /// By interface and number of CPUs; each takes reading the sample once.
     steered: RefCell<BTreeMap<(String, u16), Option<Steered>>>,
     /// Names by name: no borrows, which would fix the lifetime of the case.
@@ -175,6 +176,11 @@ impl<'a> Case<'a> {
             .collect()
     }
 
+    /// Any profile, for what does not depend on the device.
+    pub(crate) fn any_profile(&self) -> Option<&'a Profile> {
+        self.profiles.first()
+    }
+
     /// The profile whose name is a word of the model's text (`I210 Gigabit Network Connection`).
     fn by_model(&self, model: &str) -> Option<&'a Profile> {
         let mut words = model.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
@@ -283,7 +289,7 @@ impl<'a> Case<'a> {
 
     /// Part of the sample's frames whose stack is such; `None` without a sample.
     pub fn share_of(&self, interface: &Interface, is_such: impl Fn(&str) -> bool) -> Option<f64> {
-        let mix = self.mix(interface)?;
+        let mix = self.sampled(interface)?;
         let such: u64 = mix.stacks.iter().filter(|row| is_such(&row.stack)).map(|row| row.frames).sum();
         let all: u64 = mix.stacks.iter().map(|row| row.frames).sum();
         (all > 0).then(|| such as f64 / all as f64)
@@ -292,17 +298,26 @@ impl<'a> Case<'a> {
     /// The traffic sample as this device, set up as the snapshot says, distributes it. `None` without a sample,
     /// where it was taken on another interface, or where no single profile fits.
     pub fn mix(&self, interface: &Interface) -> Option<&Mix> {
+        self.counted(interface).filter(|(_, is_placed)| *is_placed).map(|(mix, _)| mix)
+    }
+
+    /// What the traffic sample of this device is; its queues mean nothing where [`Case::mix`] has none.
+    pub fn sampled(&self, interface: &Interface) -> Option<&Mix> {
+        self.counted(interface).map(|(mix, _)| mix)
+    }
+
+    fn counted(&self, interface: &Interface) -> Option<&(Mix, bool)> {
         let traffic = self.traffic?;
         let mixes = self.mixes.get_or_init(|| {
             let devices = self.devices().filter(|device| traffic.is_about(device, self));
             devices.filter_map(|device| Some((device.name.clone(), traffic.on(device, self)?))).collect()
         });
-        mixes.get(&interface.name).filter(|mix| mix.source.frames > 0)
+        mixes.get(&interface.name).filter(|(mix, _)| mix.source.frames > 0)
     }
 
     /// What dealing the sample's flows to so many CPUs would come to; `None` for as many as the sample was taken for.
     pub fn steered(&self, interface: &Interface, cpus: Option<u16>) -> Option<Steered> {
-        let mix = self.mix(interface)?;
+        let mix = self.sampled(interface)?;
         let Some(cpus) = cpus.filter(|&cpus| cpus != mix.steered.cpus) else {
             return Some(mix.steered.clone());
         };

@@ -1,7 +1,8 @@
 //! The answer in one to three sentences.
 
-use crate::Case;
 use crate::report::{Certainty, Finding, Outcome, RuleRow, Severity, Verdict};
+use crate::{Case, ENOUGH_BETWEEN};
+use host::Delta;
 
 /// The verdict, the gravest finding, and what to do first.
 pub(crate) fn sentences(
@@ -24,7 +25,7 @@ pub(crate) fn sentences(
                 "Perhaps limited at stage {}{}, which this text does not prove: {}",
                 finding.stage,
                 of(finding),
-                finding.explanation
+                first_sentence(&finding.explanation)
             ))
         }
         (Verdict::Healthy, _) => sentences.push(
@@ -37,11 +38,23 @@ pub(crate) fn sentences(
         }
         _ => {
             let lacking = rules.iter().filter(|row| row.outcome == Outcome::InsufficientData).count();
+            let possible = findings.iter().filter(|finding| finding.certainty == Certainty::Possible);
+            let possible: Vec<&str> = possible.map(|finding| finding.id).collect();
+            let seen = if possible.is_empty() {
+                "nothing wrong was seen".to_owned()
+            } else {
+                format!("nothing certain was seen (possible: {})", possible.join(", "))
+            };
             sentences.push(format!(
-                "Unknown: nothing wrong was seen, but {lacking} of {} rules lack the data to tell.",
+                "Unknown: {seen}, but {lacking} of {} rules lack the data to tell.",
                 rules.len()
             ));
         }
+    }
+    if verdict == Verdict::Unknown && is_idle(case) {
+        sentences.push(
+            "Hardly a frame came in between the samples: look again while the line is busy.".to_owned(),
+        );
     }
     let others = findings
         .iter()
@@ -52,6 +65,16 @@ pub(crate) fn sentences(
         sentences.push(format!("Also: {}.", others.join(", ")));
     }
     sentences
+}
+
+/// Whether two samples show that next to nothing was received.
+fn is_idle(case: &Case<'_>) -> bool {
+    let counted = case.devices().filter_map(|device| match device.totals.packets.as_ref()?.delta() {
+        Delta::Counted(counted) | Delta::Wrapped(counted) => Some(counted),
+        Delta::Reset | Delta::OneSample => None,
+    });
+    let counted: Vec<u64> = counted.collect();
+    !counted.is_empty() && counted.iter().fold(0, |sum: u64, &n| sum.saturating_add(n)) < ENOUGH_BETWEEN
 }
 
 fn of(finding: &Finding) -> String {

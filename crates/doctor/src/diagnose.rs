@@ -47,6 +47,7 @@ pub fn diagnose(case: &Case<'_>) -> Report {
         vectors: rows::vectors(case),
         per_cpu: rows::per_cpu(case),
         stacked: stacked::rows(case),
+        traffic: rows::traffic(case),
         findings,
         rules,
         unread: unread(snapshot),

@@ -30,6 +30,8 @@ pub struct Report {
     pub per_cpu: Vec<CpuRow>,
     /// VLAN, QinQ and PPP interfaces: frame sizes and offloads.
     pub stacked: Vec<StackedRow>,
+    /// The traffic sample, by the interface that it counts for.
+    pub traffic: Vec<TrafficRow>,
     /// Findings, the gravest first.
     pub findings: Vec<Finding>,
     /// What became of every rule.
@@ -214,6 +216,34 @@ pub struct CpuRow {
     pub busy: Option<f64>,
     /// In soft interrupts, per cent of the interval.
     pub softirq: Option<f64>,
+}
+
+/// A traffic sample.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrafficRow {
+    /// Interface.
+    pub interface: String,
+    /// Frames.
+    pub frames: u64,
+    /// Octets on the wire.
+    pub bytes: u64,
+    /// Flows, each direction counted.
+    pub flows: u64,
+    /// Encapsulation stacks, the most frequent first.
+    pub stacks: Vec<StackRow>,
+    /// What was wrong with the captures.
+    pub problems: Vec<String>,
+    /// Whether part of a capture could not be read.
+    pub damaged: bool,
+}
+
+/// An encapsulation stack of a traffic sample.
+#[derive(Clone, Debug, Serialize)]
+pub struct StackRow {
+    /// Words joined by slashes.
+    pub stack: String,
+    /// Frames.
+    pub frames: u64,
 }
 
 /// What became of a rule.

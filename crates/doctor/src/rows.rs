@@ -1,7 +1,7 @@
 //! The tables of a report: interfaces with queues, vectors × CPUs, CPUs.
 
 use crate::Case;
-use crate::report::{CpuRow, InterfaceRow, QueueRow, VectorRow};
+use crate::report::{CpuRow, InterfaceRow, QueueRow, StackRow, TrafficRow, VectorRow};
 use host::{Basis, Counter, Delta, Fact, Interface, Interrupt, Observed, Shares};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,6 +60,27 @@ fn latest(seen: &Option<Observed<bool>>) -> Option<bool> {
     seen.as_ref().map(|seen| *seen.get())
 }
 
+/// The traffic sample of each device.
+pub(crate) fn traffic(case: &Case<'_>) -> Vec<TrafficRow> {
+    let rows = case.devices().filter_map(|device| {
+        let mix = case.sampled(device)?;
+        Some(TrafficRow {
+            interface: device.name.clone(),
+            frames: mix.source.frames,
+            bytes: mix.source.wire_bytes,
+            flows: mix.flows.unidirectional,
+            stacks: mix
+                .stacks
+                .iter()
+                .map(|row| StackRow { stack: row.stack.clone(), frames: row.frames })
+                .collect(),
+            problems: mix.source.problems.clone(),
+            damaged: mix.source.damaged,
+        })
+    });
+    rows.collect()
+}
+
 /// Vectors of network interfaces. Those of one interface are compared on one basis.
 pub(crate) fn vectors(case: &Case<'_>) -> Vec<VectorRow> {
     case.devices().flat_map(|device| vectors_of(case, device)).collect()
@@ -73,7 +94,7 @@ fn vectors_of(case: &Case<'_>, device: &Interface) -> Vec<VectorRow> {
     let rows = interrupts.iter().map(|interrupt| {
         let counted: Vec<(Option<u32>, u64)> =
             interrupt.counts.keys().copied().zip(counts.by_ref().take(interrupt.counts.len())).collect();
-        let total = counted.iter().map(|(_, count)| count).sum();
+        let total = counted.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
         VectorRow {
             interface: device.name.clone(),
             vector: interrupt.vector.clone(),

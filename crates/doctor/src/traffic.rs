@@ -32,24 +32,27 @@ impl Traffic {
         self.interface.as_deref().is_none_or(|taken| case.snapshot().physical(taken) == device.name)
     }
 
-    /// How the device distributes the sample as it is set up now. `None` where no single profile fits, or its hash
-    /// function is none that is computed here.
-    pub(crate) fn on(&self, device: &Interface, case: &Case<'_>) -> Option<Mix> {
+    /// How the device distributes the sample as it is set up now; and whether that can be told: where no single profile
+    /// fits, or its hash function is none that is computed here, the queues mean nothing.
+    pub(crate) fn on(&self, device: &Interface, case: &Case<'_>) -> Option<(Mix, bool)> {
         self.over(device, case, self.cpus)
     }
 
     /// What dealing its flows to so many CPUs comes to.
     pub(crate) fn steered(&self, device: &Interface, case: &Case<'_>, cpus: u16) -> Option<Steered> {
-        self.over(device, case, cpus).map(|mix| mix.steered)
+        self.over(device, case, cpus).map(|(mix, _)| mix.steered)
     }
 
-    fn over(&self, device: &Interface, case: &Case<'_>, cpus: u16) -> Option<Mix> {
+    fn over(&self, device: &Interface, case: &Case<'_>, cpus: u16) -> Option<(Mix, bool)> {
         let function = device.reta.as_ref().and_then(|reta| reta.get().function.as_deref());
-        if function.is_some_and(|function| function != "toeplitz") {
-            return None;
+        let is_computed = function.is_none_or(|function| function == "toeplitz");
+        if let ([profile], true) = (&case.profiles(device)[..], is_computed)
+            && let Some(mix) = self.counted(profile, &setup(device, case), cpus)
+        {
+            return Some((mix, true));
         }
-        let [profile] = case.profiles(device)[..] else { return None };
-        self.counted(profile, &setup(device, case), cpus)
+        let mix = self.counted(case.any_profile()?, &Setup::default(), cpus)?;
+        Some((mix, false))
     }
 
     /// How a device would distribute it under another setup. `None` where the device refuses the setup.

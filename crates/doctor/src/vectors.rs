@@ -81,7 +81,9 @@ impl Machine {
         for vectors in case.devices().filter_map(|device| all(case, device)) {
             let (between, since_start): (Vec<_>, Vec<_>) =
                 vectors.iter().partition(|vector| vector.basis != Basis::SinceStart);
-            let sum = |vectors: &[&Vector<'_>]| vectors.iter().map(|vector| vector.total).sum::<u64>();
+            let sum = |vectors: &[&Vector<'_>]| {
+                vectors.iter().map(|vector| vector.total).fold(0, u64::saturating_add)
+            };
             machine.between = machine.between.max(sum(&between));
             machine.since_start = machine.since_start.max(sum(&since_start));
         }
@@ -124,7 +126,7 @@ fn beside<'a>(machine: &Machine, case: &Case<'a>, interface: &Interface) -> Busy
     if vectors.iter().any(|vector| vector.basis != Basis::SinceStart) {
         vectors.retain(|vector| vector.basis != Basis::SinceStart);
     }
-    let total: u64 = vectors.iter().map(|vector| vector.total).sum();
+    let total: u64 = vectors.iter().map(|vector| vector.total).fold(0, u64::saturating_add);
     let is_between = vectors.iter().any(|vector| vector.basis != Basis::SinceStart);
     let most = if is_between { machine.between } else { machine.since_start };
     if (total as f64) < IDLE_DEVICE * most as f64 {

@@ -234,7 +234,7 @@ impl Interface {
         let rx = self.channels.rx.current.as_ref().map(|n| *n.get());
         match (combined, rx) {
             (None, None) => None,
-            (combined, rx) => Some(combined.unwrap_or(0) + rx.unwrap_or(0)).filter(|&n| n > 0),
+            (combined, rx) => Some(combined.unwrap_or(0).saturating_add(rx.unwrap_or(0))).filter(|&n| n > 0),
         }
     }
 }

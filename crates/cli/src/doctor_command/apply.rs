@@ -5,8 +5,8 @@ use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::{anyhow, bail};
 use doctor::Report;
-use doctor::report::{Certainty, Finding, Severity};
-use host::journal::{Applied, Error, Journal};
+use doctor::report::{Certainty, Finding, Remedy, Severity};
+use host::journal::{self, Applied, Error, Journal};
 use host::setting::{Setting, Tree};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -34,6 +34,19 @@ struct Plan {
 pub fn apply(out: &mut Output, report: &Report, ids: &[String], manner: &Manner) -> CommandResult {
     let findings = chosen(report, ids)?;
     let plan = plan(out, &findings)?;
+    let remarks: Vec<&str> = report
+        .findings
+        .iter()
+        .filter(|finding| !findings.contains(finding) && finding.remedies.iter().any(is_applicable))
+        .map(|finding| finding.id)
+        .collect();
+    if ids.is_empty() && !remarks.is_empty() {
+        writeln!(
+            out,
+            "Remarks and possible findings are left alone; to apply one: --apply {}",
+            remarks.join(",")
+        )?;
+    }
     for command in &plan.left {
         writeln!(out, "Not run, for it could not be undone: {}", printable(command))?;
     }
@@ -41,11 +54,12 @@ pub fn apply(out: &mut Output, report: &Report, ids: &[String], manner: &Manner)
         writeln!(out, "Nothing to apply.")?;
         return Ok(Outcome::Success);
     }
+    // Before asking: who may not open the journal may not change anything either.
+    let mut journal = open(manner.journal.as_deref())?;
     if !manner.yes && !confirmed(out, plan.settings.len())? {
         writeln!(out, "Nothing was changed.")?;
         return Ok(Outcome::Success);
     }
-    let mut journal = open(manner.journal.as_deref())?;
     for setting in &plan.settings {
         match journal.apply(setting, BY) {
             Ok(Applied::Already) => writeln!(out, "already so: {setting}")?,
@@ -58,7 +72,10 @@ pub fn apply(out: &mut Output, report: &Report, ids: &[String], manner: &Manner)
             }
         }
     }
-    writeln!(out, "`rxlane doctor --undo` restores the former values.")?;
+    writeln!(
+        out,
+        "These settings last until the next boot; `rxlane doctor --undo` restores the former values."
+    )?;
     Ok(Outcome::Success)
 }
 
@@ -78,6 +95,10 @@ fn chosen<'r>(report: &'r Report, ids: &[String]) -> anyhow::Result<Vec<&'r Find
         if ids.is_empty() { by_itself(finding) } else { ids.iter().any(|id| id == finding.id) }
     };
     Ok(report.findings.iter().filter(is_chosen).collect())
+}
+
+fn is_applicable(remedy: &Remedy) -> bool {
+    remedy.os == "linux" && remedy.commands.iter().any(|command| command.parse::<Setting>().is_ok())
 }
 
 /// Shows what the chosen findings want done.
@@ -106,13 +127,14 @@ fn plan(out: &mut Output, findings: &[&Finding]) -> anyhow::Result<Plan> {
 
 fn confirmed(out: &mut Output, commands: usize) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
-        bail!("there is no terminal to ask on; --yes applies these {commands} commands without asking");
+        let commands = explain::counted(commands as u64, "command");
+        bail!("there is no terminal to ask on; --yes applies {commands} without asking");
     }
-    write!(out, "Run {commands} commands? [y/N] ")?;
+    write!(out, "Run {}? [y/N] ", explain::counted(commands as u64, "command"))?;
     out.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Restores what was changed. Exit 1 where something is not restored.
@@ -121,11 +143,11 @@ pub fn undo(out: &mut Output, force: bool, journal: Option<&Path>) -> CommandRes
         writeln!(out, "Nothing to restore.")?;
         return Ok(Outcome::Success);
     }
-    let mut journal = open(journal)?;
-    for note in journal.notes() {
+    let mut opened = open(journal)?;
+    for note in opened.notes() {
         writeln!(out, "{note}")?;
     }
-    let undone = journal.undo(force).map_err(failed)?;
+    let undone = opened.undo(force).map_err(failed)?;
     if undone.is_empty() {
         writeln!(out, "Nothing to restore.")?;
     }
@@ -134,11 +156,10 @@ pub fn undo(out: &mut Output, force: bool, journal: Option<&Path>) -> CommandRes
     }
     let kept = undone.iter().filter(|one| one.outcome.is_kept()).count();
     if kept > 0 {
-        writeln!(
-            out,
-            "{kept} of {} are not restored; --force overwrites what somebody else changed.",
-            undone.len()
-        )?;
+        writeln!(out, "{kept} of {} are not restored, for the reasons above.", undone.len())?;
+        if !force && undone.iter().any(|one| matches!(one.outcome, journal::Outcome::Foreign { .. })) {
+            writeln!(out, "--force overwrites what somebody else changed.")?;
+        }
         return Ok(Outcome::Negative);
     }
     Ok(Outcome::Success)
@@ -152,6 +173,7 @@ fn open(directory: Option<&Path>) -> anyhow::Result<Journal> {
 /// A failure for want of a privilege or a program is the environment's, exit 3.
 fn failed(error: Error) -> anyhow::Error {
     use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
+    let is_unsafe = matches!(error, Error::Unsafe { .. });
     let (is_busy, error) = (matches!(error, Error::Busy { .. }), anyhow!(error));
     let kind = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     match kind {
@@ -159,7 +181,16 @@ fn failed(error: Error) -> anyhow::Error {
             lacks(format!("{error:#}; changing settings takes root (sudo rxlane doctor …)"))
         }
         Some(NotFound | ReadOnlyFilesystem) => lacks(format!("{error:#}")),
+        _ if is_unsafe && !is_root() => {
+            lacks(format!("{error:#}; changing settings takes root (sudo rxlane doctor …)"))
+        }
         _ if is_busy => lacks(format!("{error:#}")),
         _ => error,
     }
+}
+
+/// Whether this process runs as root: its folder in procfs belongs to its user.
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|folder| folder.uid() == 0)
 }

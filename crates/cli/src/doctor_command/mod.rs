@@ -8,22 +8,26 @@ mod source;
 pub mod text;
 
 use crate::explain_command::text::{printable, wrapped};
-use crate::output::{CommandResult, Lacks, Outcome, Output};
+use crate::output::{CommandResult, Lacks, Outcome, Output, one_line};
 use crate::page_file::PageFile;
 use anyhow::bail;
 use doctor::report::Verdict;
 use doctor::{Case, RULES, Report};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `rxlane doctor`.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    override_usage = "rxlane doctor [INTERFACE] [OPTIONS]",
+    after_help = "Examples:\n  \
     rxlane doctor\n  \
     rxlane doctor enp1s0 --sample --seconds 10\n  \
     rxlane doctor --from paste.txt --traffic line.pcap --html line.html\n  \
     ssh router 'sh -s' < collector.sh | rxlane doctor --from -    (collector.sh: rxlane collect --script)\n  \
-    rxlane doctor --why pppoe-unhashed")]
+    rxlane doctor --why pppoe-unhashed"
+)]
 pub struct DoctorArguments {
     /// Judge this interface, the device below it and what stands on that device [default: all].
     #[arg(value_name = "INTERFACE")]
@@ -45,7 +49,7 @@ pub struct DoctorArguments {
     #[arg(long)]
     json: bool,
     /// Write a page, too; `-` writes it, and only it, to standard output.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
     /// Explain a finding: what it means, how it shows, how to fix it, what that costs. Without an id, list all.
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "",
@@ -110,7 +114,13 @@ impl DoctorArguments {
         }
         self.print(out, &report)?;
         out.flush()?;
-        Ok(if report.verdict == Verdict::Limited { Outcome::Negative } else { Outcome::Success })
+        // The sample is whole as far as the captures are; a script has to learn that they are not.
+        for problem in report.traffic.iter().flat_map(|row| &row.problems).collect::<BTreeSet<_>>() {
+            eprintln!("rxlane: {}", one_line(problem));
+        }
+        let is_damaged = report.traffic.iter().any(|row| row.damaged);
+        let is_negative = report.verdict == Verdict::Limited || is_damaged;
+        Ok(if is_negative { Outcome::Negative } else { Outcome::Success })
     }
 
     fn print(&self, out: &mut Output, report: &Report) -> anyhow::Result<()> {

@@ -75,7 +75,8 @@ fn texts(files: &[PathBuf]) -> anyhow::Result<Snapshot> {
     if snapshot.read.is_empty() {
         bail!(
             "nothing in {} is the output of a tool that rxlane knows; it reads ethtool, ip -d -s link, /proc/interrupts, \
-             vmstat -i, netstat -Q, sysctl, dmesg and others (rxlane collect --script gathers them)",
+             vmstat -i, netstat -Q, sysctl, dmesg and others (rxlane collect --script gathers them); a capture goes to --traffic, and a text has to be \
+             UTF-8",
             files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
         );
     }

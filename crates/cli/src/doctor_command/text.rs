@@ -6,7 +6,8 @@ use crate::output::Output;
 use anstyle::{AnsiColor, Style};
 use doctor::Report;
 use doctor::report::{
-    Certainty, CpuRow, Evidence, Finding, InterfaceRow, Outcome, QueueRow, Severity, VectorRow, Verdict,
+    Certainty, CpuRow, Evidence, Finding, InterfaceRow, Outcome, QueueRow, Severity, UnreadRow, VectorRow,
+    Verdict,
 };
 use doctor::stacked::StackedRow;
 use explain::grouped;
@@ -21,6 +22,10 @@ const GOOD: Style = AnsiColor::Green.on_default().bold();
 
 /// Lines of evidence of a finding; `--json` has all.
 const EVIDENCE: usize = 8;
+/// Lines of evidence of what is merely missing.
+const LITTLE: usize = 3;
+/// Stacks of a traffic sample.
+const STACKS: usize = 3;
 /// Rows of a table that a text can make arbitrarily long.
 const ROWS: usize = 64;
 /// Places that could not be read.
@@ -29,6 +34,7 @@ const UNREAD: usize = 12;
 /// Prints a diagnosis.
 pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
     verdict(out, report)?;
+    traffic(out, report)?;
     for (finding, remedies) in remedies::shown(report) {
         print_finding(out, finding, &remedies)?;
     }
@@ -65,6 +71,26 @@ fn verdict(out: &mut Output, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
+/// What the traffic sample is.
+fn traffic(out: &mut Output, report: &Report) -> io::Result<()> {
+    for row in report.traffic.iter().take(ROWS) {
+        let stacks = row.stacks.iter().take(STACKS).map(|stack| {
+            let share = 100.0 * stack.frames as f64 / row.frames.max(1) as f64;
+            format!("{} {share:.0} %", stack.stack)
+        });
+        let stacks: Vec<String> = stacks.collect();
+        let text = format!(
+            "Traffic sample for {}: {} frames, {} flows; {}",
+            row.interface,
+            grouped(row.frames),
+            grouped(row.flows),
+            stacks.join(", ")
+        );
+        paragraph(out, "", &text)?;
+    }
+    Ok(())
+}
+
 fn print_finding(out: &mut Output, finding: &Finding, remedies: &[Shown<'_>]) -> io::Result<()> {
     let (style, word) = match finding.severity {
         Severity::Critical => (BAD, "critical"),
@@ -81,12 +107,13 @@ fn print_finding(out: &mut Output, finding: &Finding, remedies: &[Shown<'_>]) ->
     let id = out.styled(BOLD, finding.id);
     writeln!(out, "\n{word}  {id}  stage {}{interface}{possible}", finding.stage)?;
     paragraph(out, "  ", &finding.explanation)?;
-    for evidence in finding.evidence.iter().take(EVIDENCE) {
+    let most = if finding.id == "insufficient-data" { LITTLE } else { EVIDENCE };
+    for evidence in finding.evidence.iter().take(most) {
         let line = out.styled(QUIET, evidence_line(evidence, out.width().saturating_sub(4)));
         writeln!(out, "  | {line}")?;
     }
-    if finding.evidence.len() > EVIDENCE {
-        writeln!(out, "  | … and {} more lines (--json has them)", finding.evidence.len() - EVIDENCE)?;
+    if finding.evidence.len() > most {
+        writeln!(out, "  | … and {} more lines (--json has them)", finding.evidence.len() - most)?;
     }
     for remedy in remedies {
         print_remedy(out, *remedy)?;
@@ -162,7 +189,8 @@ fn print_interface(out: &mut Output, report: &Report, interface: &InterfaceRow) 
         (None, []) => {}
         (None, several) => what.push(format!("one of {}", several.join(", "))),
     }
-    let when = if interface.since_start { "since start" } else { "between the samples" };
+    let two_samples = interface.queues.iter().any(|queue| queue.packets.is_some()) && !interface.since_start;
+    let when = if two_samples { "between the samples" } else { "since start" };
     heading(out, &printable(&format!("{name}{}", brackets(&what))))?;
     if !interface.queues.is_empty() {
         queues(out, &interface.queues, when)?;
@@ -329,15 +357,22 @@ fn cpus(out: &mut Output, report: &Report) -> io::Result<()> {
 }
 
 fn unread(out: &mut Output, report: &Report) -> io::Result<()> {
-    if report.unread.is_empty() {
+    // What an interface that is not judged refuses, such as ifb0, is of no interest here.
+    let is_judged = |row: &&UnreadRow| {
+        let mut words = row.what.split_whitespace();
+        words.next() != Some("ethtool")
+            || words.any(|word| report.interfaces.iter().any(|interface| interface.name == word))
+    };
+    let unread: Vec<&UnreadRow> = report.unread.iter().filter(is_judged).collect();
+    if unread.is_empty() {
         return Ok(());
     }
     heading(out, "Not read")?;
-    for row in report.unread.iter().take(UNREAD) {
+    for row in unread.iter().take(UNREAD) {
         let line = cut(&printable(&format!("{}: {}", row.what, row.why)), out.width().saturating_sub(2));
         writeln!(out, "  {line}")?;
     }
-    let rest = report.unread.len().saturating_sub(UNREAD);
+    let rest = unread.len().saturating_sub(UNREAD);
     if rest > 0 { writeln!(out, "  … and {rest} more (--json lists them)") } else { Ok(()) }
 }
 

@@ -147,13 +147,13 @@ fn arithmetic(case: &Case<'_>, stack: &Stack<'_>) -> String {
         .device()
         .and_then(|device| stack.limit(case, stacked::mtu(device), stack.packet()?)?.at_most)
         .map_or(String::new(), |limit| {
-            format!("; the device accepts {limit} ({} with FCS)", limit + stacked::FCS)
+            format!("; the device accepts {limit} ({} with FCS)", limit.saturating_add(stacked::FCS))
         });
     format!(
         "Full frames of {} have {frame} bytes with {tags} {} ({} with FCS){limit}.",
         stack.way(),
         if tags == 1 { "tag" } else { "tags" },
-        frame + stacked::FCS,
+        frame.saturating_add(stacked::FCS),
     )
 }
 
@@ -187,7 +187,7 @@ fn raised(case: &Case<'_>, finding: Finding, interface: &Interface, stack: &Stac
              or an XDP program that drops longer untagged frames (a filter by length after it would take packets that \
              GRO joined for such).",
             stack.top.name,
-            mtu + stacked::ETHERNET,
+            mtu.saturating_add(stacked::ETHERNET),
             interface.name,
             stacked::mtu(stack.top).unwrap_or_default().saturating_sub(mtu.saturating_sub(stacked::USUAL_MTU)),
         ),

@@ -52,7 +52,7 @@ fn freebsd(case: &Case<'_>) -> Judgement {
         .map(|(_, stream)| (stream.dropped.quote(), stream.dropped.value()))
         .collect();
     if !dropping.is_empty() {
-        let drops = dropping.iter().map(|(_, drops)| drops).sum();
+        let drops = dropping.iter().fold(0, |sum: u64, (_, drops)| sum.saturating_add(*drops));
         let quotes = dropping.into_iter().map(|(quote, _)| quote);
         return found(case, "freebsd", drops, None, quotes.collect(), "net.inet.ip.intr_queue_maxlen").into();
     }

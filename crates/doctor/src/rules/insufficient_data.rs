@@ -38,7 +38,13 @@ pub(crate) fn insufficient(case: &Case<'_>, rules: &[RuleRow]) -> Option<Finding
         return None;
     }
     let ids: Vec<&str> = lacking.iter().map(|row| row.id).collect();
-    let mut explanation = format!("These rules could not tell: {}.", ids.join(", "));
+    let mut explanation = if ids.len() <= NAMED {
+        format!("These rules could not tell: {}.", ids.join(", "))
+    } else {
+        format!("{} of {} rules could not tell (--json lists them).", ids.len(), rules.len())
+    };
+    // What was tried and refused need not be asked for.
+    commands.retain(|command| !case.snapshot().unread.iter().any(|unread| unread.what == *command));
     if !commands.is_empty() {
         let named = &commands[..commands.len().min(NAMED)];
         explanation.push_str(&format!(" The output of these would help: {}", named.join("; ")));
@@ -50,7 +56,7 @@ pub(crate) fn insufficient(case: &Case<'_>, rules: &[RuleRow]) -> Option<Finding
         .snapshot()
         .unread
         .iter()
-        .filter(|unread| commands.iter().any(|command| command.contains(&unread.what)))
+        .filter(|unread| lacking.iter().flat_map(|row| &row.lacks).any(|lacks| lacks.contains(&unread.what)))
         .map(|unread| Evidence { from: unread.what.clone(), text: format!("not read: {}", unread.why) });
     let evidence: Vec<Evidence> = refused.chain(read).collect();
     (!evidence.is_empty())

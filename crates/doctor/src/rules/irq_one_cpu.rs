@@ -33,9 +33,12 @@ const MOST_QUOTES: usize = 8;
 
 /// The CPU that serves all busy receive vectors of the device, where there are several and other CPUs.
 pub(super) fn only_cpu(case: &Case<'_>, vectors: &[Vector<'_>]) -> Option<u32> {
-    let total: u64 = vectors.iter().map(|vector| vector.total).sum();
+    let total: u64 = vectors.iter().map(|vector| vector.total).fold(0, u64::saturating_add);
     let of = |cpu: u32| -> u64 {
-        vectors.iter().map(|vector| vector.by_cpu.get(&cpu).copied().unwrap_or(0)).sum()
+        vectors
+            .iter()
+            .map(|vector| vector.by_cpu.get(&cpu).copied().unwrap_or(0))
+            .fold(0, u64::saturating_add)
     };
     let cpus = case.machine().cpus();
     let &busiest = cpus.iter().max_by_key(|cpu| of(**cpu))?;
@@ -75,7 +78,7 @@ const LITTLE: u64 = 1_000_000;
 const LITTLE_RATE: f64 = 500.0;
 
 fn is_little(busy: &[Vector<'_>]) -> bool {
-    let total: u64 = busy.iter().map(|vector| vector.total).sum();
+    let total: u64 = busy.iter().map(|vector| vector.total).fold(0, u64::saturating_add);
     match busy.first().map(|vector| vector.basis) {
         Some(Basis::Between(Some(time))) if !time.is_zero() => {
             (total as f64) < LITTLE_RATE * time.as_secs_f64()

@@ -37,6 +37,10 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
             _ => format!("ethtool {}", steering::name(interface)),
         });
     };
+    // What a link had before it went down, or what the driver shows without one, limits nothing.
+    if link.up.as_ref().is_some_and(|up| !*up.get()) {
+        return Judgement::DoesNotApply;
+    }
     let mut found = Vec::new();
     if let Some(duplex) = link.full_duplex.as_ref().filter(|full| !*full.get()) {
         found.push(half_duplex(case.system(), interface, speed, duplex.quote()));

@@ -113,7 +113,7 @@ fn explanation(stack: &Stack<'_>, mtu: u32, full: &FullPppoe) -> String {
     let way = stack.below.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" on ");
     text.push_str(&format!(
         " 1500 (RFC 4638) takes an MTU of 1508 of {way}, and frames of {frame} bytes ({} with FCS): ",
-        frame + stacked::FCS
+        frame.saturating_add(stacked::FCS)
     ));
     text.push_str(match full.works {
         Some(true) => {
@@ -165,7 +165,7 @@ fn linux(case: &Case<'_>, stack: &Stack<'_>, full: &FullPppoe) -> Remedy {
     let device = stack.device();
     let untagged = device.map_or(String::new(), |device| {
         let name = &device.name;
-        let frame = full.mtu_needed + stacked::ETHERNET;
+        let frame = full.mtu_needed.saturating_add(stacked::ETHERNET);
         if !full.to_raise.contains(name) {
             return String::new();
         }
