@@ -406,6 +406,34 @@ fn a_wrong_call_prints_no_bundle() {
     assert!(text(&help).starts_with("Usage: sh collector.sh [-s SECONDS] [INTERFACE...]"));
 }
 
+#[test]
+fn a_name_is_no_pattern_for_files() {
+    let machine = freebsd();
+    machine.program("ifconfig", &[("-l", "igb0 * [a-z]* lo0")]);
+    let complaint = complaint(&machine.collect(&["em7"]), 2);
+    assert!(complaint.contains("there are: igb0 * [a-z]* lo0"), "{complaint}");
+}
+
+#[test]
+fn zeros_before_the_seconds_make_no_octal_number() {
+    let machine = netbsd();
+    machine.program("sleep", &[("1", ""), ("0.05", "")]);
+    let output = machine.collect(&["-s", "08"]);
+    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(complaints.contains("waiting 8 s"), "{complaints}");
+    assert!(text(&output).contains("# sample 2 at"), "{complaints}");
+}
+
+#[test]
+fn other_names_of_an_interface_are_left_out() {
+    let Some(at) = SCRIPT.find("without_altnames() {") else { panic!("no such function") };
+    let function = SCRIPT.get(at..).and_then(|rest| rest.lines().next()).expect("one line");
+    let link = "2: eth0: <UP> mtu 1500\n    link/ether (mac)\n    altname enx00005e005301\n";
+    let program = format!("{function}\nwithout_altnames <<'END'\n{link}END\n");
+    let output = Command::new("sh").args(["-c", &program]).output().expect("sh");
+    assert_eq!(text(&output), "2: eth0: <UP> mtu 1500\n    link/ether (mac)\n");
+}
+
 /// The shells of Debian, of routers, of BSDs' kin; each runs a file.
 fn shells() -> Vec<Vec<String>> {
     [

@@ -32,12 +32,13 @@ fn values(counters: &BTreeMap<String, Counter>) -> Vec<(&str, u64)> {
 fn a_sum_that_is_cut_off_is_no_second_sample() {
     let full = "NIC statistics:\n     [0]: rx_ucast_packets: 10\n     [0]: rx_mcast_packets: 20\n     \
                 [0]: rx_bcast_packets: 30\n";
-    let interface = unnamed(&format!("{full}NIC statistics:\n     [0]: rx_ucast_packets: 12\n"));
+    let interface =
+        unnamed(&format!("{full}# sample 2 at 3\nNIC statistics:\n     [0]: rx_ucast_packets: 12\n"));
     assert_eq!((counter(&interface, 0).value(), counter(&interface, 0).delta()), (60, Delta::OneSample));
     // The cut one first: its unicast frames are all that it tells, until the whole output stands.
     let cut = "NIC statistics:\n     [0]: rx_ucast_packets: 8\n";
     assert_eq!(packets(&unnamed(cut)), [(0, Some(8))]);
-    let interface = unnamed(&format!("{cut}{full}"));
+    let interface = unnamed(&format!("{cut}# sample 2 at 3\n{full}"));
     assert_eq!((counter(&interface, 0).first(), counter(&interface, 0).delta()), (60, Delta::OneSample));
     // One queue cut off among others.
     let interface = unnamed(&format!("{full}     [1]: rx_ucast_packets: 12\n"));
@@ -49,8 +50,9 @@ fn a_sum_that_is_cut_off_is_no_second_sample() {
 
 #[test]
 fn a_truncated_second_sample_leaves_the_rest_at_one() {
-    let interface =
-        unnamed("rx_queue_0_packets: 10\nrx_queue_1_packets: 20\nrx_queue_0_packets: 11\nrx_queue_1_pack");
+    let interface = unnamed(
+        "rx_queue_0_packets: 10\nrx_queue_1_packets: 20\n# sample 2 at 3\nrx_queue_0_packets: 11\nrx_queue_1_pack",
+    );
     assert_eq!(counter(&interface, 0).delta(), Delta::Counted(1));
     assert_eq!((counter(&interface, 1).value(), counter(&interface, 1).delta()), (20, Delta::OneSample));
 }
@@ -66,6 +68,87 @@ fn counters_belong_to_the_interface_of_the_prompt_and_quote_their_line() {
     let quote = counter(interface, 0).quote();
     assert_eq!((quote.line, &*quote.text), (4, "rx_queue_0_packets: 6"));
     assert_eq!(packets(snapshot.interface("enp1s0").expect("named")), [(0, Some(5))]);
+}
+
+const NIC: &str = "NIC statistics:\n     rx_queue_0_packets: ";
+
+/// First value and difference of the frames of queue 0.
+fn frames(snapshot: &Snapshot, name: &str) -> Option<(u64, Delta)> {
+    let counter = snapshot.interface(name)?.queues.get(&0)?.packets.as_ref()?;
+    Some((counter.first(), counter.delta()))
+}
+
+#[test]
+fn a_name_that_is_none_is_never_the_interface_before() {
+    for asked in [
+        "ethtool -S w\u{e4}n0",
+        "ethtool -S averyverylongname0",
+        "sudo ethtool --statistics eth0+",
+        "ethtool -S eth0:1",
+        "cat /sys/class/net/w\u{e4}n0/mtu",
+        "ip -s link show dev w\u{e4}n0",
+        "ifconfig w\u{e4}n0",
+    ] {
+        let snapshot = read(&format!("$ ethtool -S eth0\n{NIC}5\n$ {asked}\n{NIC}9\n"));
+        assert_eq!(frames(&snapshot, "eth0"), Some((5, Delta::OneSample)), "{asked}");
+        let names: Vec<&str> = snapshot.interfaces.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["eth0"], "{asked}");
+        let is_noted = snapshot.unread.iter().any(|unread| unread.why == "interface name not understood");
+        assert!(is_noted, "{asked}");
+    }
+    let snapshot = read(&format!("$ ethtool -S eth0\n{NIC}5\n$ ethtool -S 6in4-wan\n{NIC}9\n"));
+    assert_eq!(frames(&snapshot, "6in4-wan"), Some((9, Delta::OneSample)));
+    assert_eq!(frames(&snapshot, "eth0"), Some((5, Delta::OneSample)));
+    let fields = "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n";
+    let snapshot = read(&format!("$ ethtool eth0\n$ ethtool -n w\u{e4}n rx-flow-hash udp4\n{fields}"));
+    assert!(snapshot.interfaces.iter().all(|one| one.hash_fields.is_empty()), "{:?}", snapshot.interfaces);
+}
+
+#[test]
+fn outputs_of_a_loop_are_no_samples_of_one_interface() {
+    for asked in [
+        "$ for i in eth0 eth1; do ethtool -S $i; done",
+        "root@router:~# for i in eth0 eth1; do ethtool -S \"$i\"; done",
+        "$ ls /sys/class/net | xargs -n1 ethtool -S",
+        "$ ethtool -S eth0; ethtool -S eth1",
+        "$ ethtool -S $i",
+        "$ ssh router ethtool -S eth0",
+        "$ for i in eth0 eth1\n> do\n> ethtool -S $i\n> done",
+    ] {
+        let snapshot = read(&format!("$ ethtool -g eth9\n{asked}\n{NIC}5\n{NIC}9\n"));
+        assert_eq!(frames(&snapshot, ""), Some((5, Delta::OneSample)), "{asked}");
+        assert_eq!(frames(&snapshot, "eth9"), None, "{asked}");
+        assert!(snapshot.unread.iter().any(|unread| unread.why.contains("a second time")), "{asked}");
+        assert_eq!(snapshot.omitted, 1, "{asked}");
+    }
+    // Nobody sees where the second interface begins.
+    let filtered =
+        "$ for i in eth0 eth1; do ethtool -S $i | grep rx_; done\nrx_packets: 5\nrx_queue_0_packets: 9\n";
+    assert_eq!(read(filtered).interfaces.len(), 0);
+    // What the text names elsewhere may be either.
+    let snapshot =
+        read(&format!("Settings for eth1:\n\tPort: MII\n$ for i in a b; do ethtool -S $i; done\n{NIC}5\n"));
+    assert_eq!(frames(&snapshot, "eth1"), None);
+}
+
+#[test]
+fn a_second_sample_without_a_name_is_announced() {
+    let one = (5, Delta::OneSample);
+    let two = (5, Delta::Counted(4));
+    assert_eq!(frames(&read(&format!("{NIC}5\n{NIC}9\n")), ""), Some(one));
+    assert_eq!(frames(&read("rx_queue_0_packets: 5\nrx_queue_0_packets: 9\n"), ""), Some(one));
+    assert_eq!(frames(&read(&format!("# sample 1 at 1\n{NIC}5\n# sample 2 at 4\n{NIC}9\n")), ""), Some(two));
+    assert_eq!(frames(&read(&format!("$ ./counters\n{NIC}5\n$ ./counters\n{NIC}9\n")), ""), Some(two));
+    assert_eq!(frames(&read(&format!("$ ./counters\n{NIC}5\n$ ./others\n{NIC}9\n")), ""), Some(one));
+    assert_eq!(frames(&read(&format!("$ ethtool -S $i\n{NIC}5\n$ ethtool -S $i\n{NIC}9\n")), ""), Some(one));
+    let mut reader = Reader::new();
+    for value in ["5", "9"] {
+        reader.read("paste", format!("{NIC}{value}\n").as_bytes()).expect("memory");
+    }
+    assert_eq!(frames(&reader.finish(), ""), Some(two));
+    // With a name a repeated output is one.
+    let named = format!("$ ethtool -S eth0; sleep 5; ethtool -S eth0\n{NIC}5\n{NIC}9\n");
+    assert_eq!(frames(&read(&named), "eth0"), Some(two));
 }
 
 #[test]

@@ -8,6 +8,9 @@
 # Licence: MIT OR Apache-2.0.
 
 set -u
+# Lists of names are split into words, and a name may be *: names of files are no part of a list. set +f stands
+# where paths are looked for.
+set -f
 LC_ALL=C
 export LC_ALL
 # Administrators' tools are not on everybody's path. TOP holds default options of top on the BSDs.
@@ -335,15 +338,21 @@ ethernet_devices() { awk '/^[^ \t]/ { kept = /class=0x0200/ } kept'; }
 
 net=/sys/class/net
 
-linux_all() { for path in "$net"/*; do if [ -e "$path/ifindex" ]; then printf '%s\n' "${path##*/}"; fi; done; }
+linux_all() {
+    set +f
+    for path in "$net"/*; do if [ -e "$path/ifindex" ]; then printf '%s\n' "${path##*/}"; fi; done
+    set -f
+}
 
 linux_exists() { [ -e "$net/$1/ifindex" ]; }
 
 # The devices below one: a VLAN's parent, a bridge's ports' own parents, the Ethernet device of a PPPoE session.
 linux_below() {
+    set +f
     for path in "$net/$1"/lower_*; do
         if [ -e "$path" ]; then printf '%s\n' "${path##*/lower_}"; fi
     done
+    set -f
     case $1 in
         ppp*) awk 'NR > 1 { print $3 }' /proc/net/pppoe 2>/dev/null ;;
     esac
@@ -406,10 +415,12 @@ linux_interface() {
     # The vectors of virtio and mlx5 are not named after the interface.
     folder=$(linux_msi_folder "$1")
     if [ -n "$folder" ]; then ask ls "$folder"; fi
+    set +f
     for path in "$net/$1"/queues/rx-*/rps_cpus "$net/$1"/queues/rx-*/rps_flow_cnt \
         "$net/$1"/queues/tx-*/xps_cpus; do
         ask_file "$path"
     done
+    set -f
 }
 
 cpu_facts() {
@@ -447,7 +458,7 @@ cpu_lines() { grep '^cpu'; }
 # differs, and BusyBox ps has no such column. Times in /proc/PID/stat are in hundredths of a second (USER_HZ).
 linux_processes() {
     printf '$ ps -eo pid,pcpu,comm\n'
-    ticks=$(cat /proc/[0-9]*/stat 2>/dev/null | awk -v former="$former_ticks" -v then="$former_uptime" -v now="$1" '
+    ticks=$(set +f; cat /proc/[0-9]*/stat 2>/dev/null | awk -v former="$former_ticks" -v then="$former_uptime" -v now="$1" '
         BEGIN { n = split(former, word, " "); for (i = 1; i < n; i += 2) ticks[word[i]] = word[i + 1] }
         {
             pid = $1
@@ -477,6 +488,9 @@ linux_now() {
     printf '%s\n' "$now"
 }
 
+# Other names of an interface: people choose them, and udev makes them of the MAC address.
+without_altnames() { grep -v '^ *altname '; }
+
 linux_counters() {
     ask cat /proc/uptime
     ask cat /proc/interrupts
@@ -485,7 +499,7 @@ linux_counters() {
     keep cpu_lines cat /proc/stat
     linux_processes "$1"
     # BusyBox ip knows neither option.
-    if ip -d -s link >/dev/null 2>&1; then ask ip -d -s link; else ask ip link; fi
+    if ip -d -s link >/dev/null 2>&1; then keep without_altnames ip -d -s link; else ask ip link; fi
     ask_file /proc/net/dev
     if has ethtool; then
         for interface in $interfaces; do ask ethtool -S "$interface"; done
@@ -685,6 +699,13 @@ case $seconds in
         exit 2
         ;;
 esac
+# To the shell's arithmetic 08 is an octal number that is none.
+while :; do
+    case $seconds in
+        0?*) seconds=${seconds#0} ;;
+        *) break ;;
+    esac
+done
 
 case $(uname -s) in
     Linux) system=linux flavour=linux ;;

@@ -40,6 +40,21 @@ const BARE: [[u8; 2]; 10] = [*b"et", *b"ca", *b"sy", *b"vm", *b"ne", *b"pc", *b"
 /// Octets that a prompt may take before its `$` or `#`.
 const LONGEST_PROMPT: usize = 80;
 
+/// Whose output a command's is, where the output itself names no interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// It asks for no interface.
+    None,
+    /// That of the interface that the command names.
+    Named,
+    /// It names an interface in a way that is no interface's name.
+    NotUnderstood,
+    /// Of one interface, which a variable or another program's arguments name.
+    Unknown,
+    /// Of several interfaces in turn: a loop, or commands for different ones on one line.
+    Several,
+}
+
 /// A command that somebody typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Command<'a> {
@@ -51,6 +66,8 @@ pub(super) struct Command<'a> {
     pub option: Option<&'a str>,
     /// The interface that it names.
     pub interface: Option<&'a str>,
+    /// Whose output it is.
+    pub target: Target,
     /// The first file that it names.
     pub path: Option<&'a str>,
 }
@@ -86,7 +103,11 @@ impl<'a> Command<'a> {
         }
         let command = Command::parse(line)?;
         let is_bare = match command.program {
-            "ethtool" => command.interface.is_some() && command.text.split_whitespace().count() <= 8,
+            "ethtool" => {
+                let most = if command.interface.is_some() { 8 } else { 5 };
+                let is_asked = command.interface.is_some() || command.option.is_some();
+                is_asked && command.target != Target::None && command.text.split_whitespace().count() <= most
+            }
             "cat" => command.path.is_some(),
             "sysctl" | "vmstat" | "netstat" | "pciconf" | "lscpu" => {
                 command.text.split_whitespace().count() <= 4 && !command.text.contains(':')
@@ -103,30 +124,65 @@ impl<'a> Command<'a> {
         }) {
             text = rest.trim_start();
         }
-        let words = || text.split_whitespace().take_while(|word| !matches!(*word, "|" | ">" | ";" | "&&"));
+        if is_loop(text) {
+            let asks = text.split(is_between_words).any(|word| PROGRAMS.contains(&word));
+            let target = Target::Several;
+            return asks.then_some(Command {
+                text,
+                program: "",
+                option: None,
+                interface: None,
+                path: None,
+                target,
+            });
+        }
+        let first = text.find([';', '|', '>']).and_then(|end| text.get(..end)).unwrap_or(text);
+        let words = || first.split_whitespace().take_while(|word| *word != "&&");
         let program = words().next()?;
         let program = program.rsplit('/').next().filter(|name| PROGRAMS.contains(name))?;
         let arguments = || words().skip(1);
         let typed = arguments().find(|word| word.starts_with('-'));
         let path = arguments().find(|word| word.starts_with('/'));
-        let (option, interface) = match program {
+        let option = if program == "ethtool" { arguments().next().and_then(ethtool_option) } else { typed };
+        let asked = match program {
             // `ethtool eth0` and nothing else: "ethtool is good" is prose.
             "ethtool" if typed.is_none() && arguments().count() != 1 => return None,
-            "ethtool" => ethtool(arguments()),
-            "ifconfig" => (typed, arguments().find(|word| is_interface(word))),
-            "cat" | "head" | "tail" | "grep" | "ls" => (typed, path.and_then(interface_of_path)),
-            _ => (typed, None),
+            "ethtool" => arguments().find(|word| !word.starts_with('-')),
+            "ifconfig" => arguments()
+                .find(|word| is_interface(word))
+                .or_else(|| arguments().next().filter(|word| !word.starts_with('-'))),
+            // A name that is one changes nothing: the output has it.
+            "ip" => asked_of_ip(arguments()).filter(|word| !is_name(word)),
+            "cat" | "head" | "tail" | "grep" | "ls" => path.and_then(interface_of_path),
+            _ => None,
         };
-        Some(Command { text, program, option, interface, path })
+        let asked = asked.map(|word| word.trim_matches(['"', '\'']));
+        let interface = asked.filter(|word| is_name(word));
+        let target = match asked {
+            _ if asks_for_another(text, interface) => Target::Several,
+            Some(word) if word.contains(['$', '`']) => Target::Unknown,
+            Some(word) if word.contains(['*', '?', '[', '{']) => Target::Several,
+            Some(_) if interface.is_some() => Target::Named,
+            Some(_) => Target::NotUnderstood,
+            None => Target::None,
+        };
+        let interface = interface.filter(|_| target == Target::Named);
+        Some(Command { text, program, option, interface, path, target })
     }
 
     /// A command whose output nobody reads.
     fn of_any_program(text: &'a str) -> Option<Command<'a>> {
         let text = text.trim();
-        let program = text.split_whitespace().next()?;
+        let program = text.split_whitespace().next()?.trim_end_matches(';');
         let is_program = program.starts_with(|c: char| c.is_ascii_lowercase() || matches!(c, '/' | '.'))
-            && program.bytes().all(|c| c.is_ascii_alphanumeric() || b"/._+-".contains(&c));
-        is_program.then_some(Command { text, program: "", option: None, interface: None, path: None })
+            && program.bytes().all(|c| c.is_ascii_alphanumeric() || b"/._+-=".contains(&c));
+        let asks = text.split(is_between_words).any(|word| word == "ethtool");
+        let target = match asks {
+            _ if is_loop(text) => Target::Several,
+            true => Target::Unknown,
+            false => Target::None,
+        };
+        is_program.then_some(Command { text, program: "", option: None, interface: None, path: None, target })
     }
 
     /// Whether it reads that file, by itself or through `grep`.
@@ -140,6 +196,13 @@ impl<'a> Command<'a> {
         words
             .take_while(|word| !matches!(*word, "|" | ">" | ";" | "&&"))
             .any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
+    }
+
+    /// Whether it may print what is no output of its program's own: several commands in a line, several files.
+    pub fn may_print_more(&self) -> bool {
+        let is_several = self.text.contains([';', '&', '`']) || self.text.contains("$(");
+        let files = || self.text.split_whitespace().filter(|word| word.starts_with('/')).count();
+        is_several || (self.path.is_some() && files() > 1)
     }
 
     /// Whether it is that program with that option.
@@ -159,13 +222,10 @@ fn is_share(line: &str, at: usize) -> bool {
     word.is_some_and(|word| word.parse::<f64>().is_ok())
 }
 
-/// Option in its short form, and interface. `ethtool eth0` has none of the options.
-fn ethtool<'a>(mut words: impl Iterator<Item = &'a str>) -> (Option<&'a str>, Option<&'a str>) {
-    let Some(first) = words.next() else { return (None, None) };
-    if !first.starts_with('-') {
-        return (None, Some(first).filter(|word| is_interface(word)));
-    }
+/// Option in its short form. `ethtool eth0` has none.
+fn ethtool_option(first: &str) -> Option<&str> {
     let short = match first {
+        name if !name.starts_with('-') => return None,
         "--statistics" => "-S",
         "--show-ring" | "--show-rings" => "-g",
         "--show-channels" => "-l",
@@ -176,7 +236,51 @@ fn ethtool<'a>(mut words: impl Iterator<Item = &'a str>) -> (Option<&'a str>, Op
         "--show-nfc" | "--show-ntuple" | "-u" => "-n",
         short => short,
     };
-    (Some(short), words.find(|word| is_interface(word)))
+    Some(short)
+}
+
+/// The interface in `ip -d link show dev eth0` and `ip link show eth0`.
+fn asked_of_ip<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    words.find(|word| matches!(*word, "show" | "list" | "ls" | "dev"))?;
+    words.find(|word| *word != "dev").filter(|word| !word.starts_with('-'))
+}
+
+/// Whether the shell runs something more than once: `for`, `while`, `xargs`.
+fn is_loop(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let is_for = match words.next() {
+        Some("for") => words.next().is_some_and(|word| word.starts_with("((")) || words.next() == Some("in"),
+        Some("while" | "until") => text.contains(';'),
+        _ => false,
+    };
+    is_for
+        || text.split(is_between_words).any(|word| matches!(word, "xargs" | "parallel"))
+        || [";do", "; do"].iter().any(|start| {
+            text.split_once(start).is_some_and(|(_, rest)| rest.starts_with(char::is_whitespace))
+        })
+}
+
+/// Whether a later command of the line, behind `;`, `&&` or `|`, is ethtool for another interface.
+fn asks_for_another(text: &str, interface: Option<&str>) -> bool {
+    let mut commands = text.split([';', '&', '|']).skip(1).map(str::split_whitespace);
+    commands.any(|mut words| {
+        let is_ethtool = words
+            .by_ref()
+            .find(|word| !PREFIXES.contains(word))
+            .is_some_and(|word| word.rsplit('/').next() == Some("ethtool"));
+        is_ethtool && words.find(|word| !word.starts_with('-')) != interface
+    })
+}
+
+/// What stands between the words of a command, its quotes and operators among it.
+fn is_between_words(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '\'' | ';' | '|' | '&' | '(' | ')' | '`' | '/' | '$')
+}
+
+/// Whether a word in a command, where only an interface's name can stand, is one: `6in4-wan` too.
+pub(super) fn is_name(word: &str) -> bool {
+    let letters = word.trim_start_matches(|c: char| c.is_ascii_digit());
+    word.len() < 16 && is_interface(letters)
 }
 
 /// Whether a word can be an interface's name (Linux: 15 characters, no slash or colon; BSDs: fewer).
@@ -189,7 +293,7 @@ pub(super) fn is_interface(word: &str) -> bool {
 /// The interface in `/sys/class/net/eth0/…` and `/proc/net/vlan/eth0.35`.
 fn interface_of_path(path: &str) -> Option<&str> {
     let rest = path.strip_prefix("/sys/class/net/").or_else(|| path.strip_prefix("/proc/net/vlan/"))?;
-    rest.split('/').next().filter(|name| is_interface(name) && *name != "config")
+    rest.split('/').next().filter(|name| !matches!(*name, "" | "config"))
 }
 
 #[cfg(test)]

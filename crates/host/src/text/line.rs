@@ -38,11 +38,23 @@ pub(super) struct Context {
     pub asked_for: Option<String>,
     /// The interface that a command named last, this one or one before.
     pub interface: Option<String>,
+    /// Whether output without a name is of an interface that nobody knows, and of which one of several where
+    /// `is_several`.
+    pub is_unknown: bool,
+    /// Whether the last command that asked for an interface asked for several.
+    pub is_several: bool,
+    /// Prompts before.
+    pub prompts: u64,
+    /// Texts, and samples of bundles, before.
+    pub rounds: u64,
     /// The file that the command reads (`/proc/interrupts`).
     pub path: Option<String>,
     /// What waits for other lines to make a fact with, wherever they stand.
     pub kept: Arc<Mutex<Kept>>,
 }
+
+/// The name of the interface to which goes what is nobody's; no interface has it.
+pub(super) const NOBODY: &str = "\0";
 
 impl Context {
     /// What waits for other lines.

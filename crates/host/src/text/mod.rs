@@ -50,7 +50,7 @@ mod vector_name;
 mod vmstat_i;
 
 use crate::{Fact, Observed, Quote, Snapshot, System, Unread};
-use command::Command;
+use command::{Command, Target};
 use line::{Context, Line};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
@@ -153,14 +153,17 @@ struct Open {
     section: Box<dyn Section>,
     /// Whether the snapshot says that the tool was read.
     is_noted: bool,
+    /// Whether the last command cannot have printed it.
+    is_stray: bool,
 }
 
 impl Open {
     fn new(tool: &'static Tool, context: &Context) -> Open {
-        Open { tool, section: (tool.open)(context), is_noted: false }
+        Open { tool, section: (tool.open)(context), is_noted: false, is_stray: false }
     }
 
     fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let line = &if self.is_stray { Line { command: None, ..*line } } else { *line };
         let fate = self.section.line(line, snapshot);
         if fate == Fate::Taken && !self.is_noted {
             self.is_noted = true;
@@ -180,6 +183,8 @@ pub struct Reader {
     refusal: Option<String>,
     /// Whether a line of the last command's output was read.
     is_answered: bool,
+    /// The tools whose output the last command prints, and no other's; empty where it may print anything.
+    printed: Vec<&'static Tool>,
     /// What the kernel log said.
     log: kernel_log::KernelLog,
     /// When the first and the latest sample were taken, seconds.
@@ -197,7 +202,9 @@ impl Reader {
     pub fn read(&mut self, name: &str, mut text: impl BufRead) -> io::Result<()> {
         let source: Arc<str> = name.into();
         self.log.forget();
-        self.context = Context { kept: Arc::clone(&self.context.kept), ..Context::default() };
+        self.printed.clear();
+        let (kept, rounds) = (Arc::clone(&self.context.kept), self.context.rounds + 1);
+        self.context = Context { kept, rounds, ..Context::default() };
         let mut octets = Vec::new();
         let mut number = 0;
         let result = loop {
@@ -230,6 +237,7 @@ impl Reader {
             .or(uptimes)
             .and_then(|(first, latest)| Duration::try_from_secs_f64(latest - first).ok())
             .filter(|interval| !interval.is_zero());
+        self.snapshot.interfaces.retain(|interface| interface.name != line::NOBODY);
         nameless::give(&mut self.snapshot, &mut self.context.kept());
         join::join(&mut self.snapshot, &self.context.kept());
         self.snapshot
@@ -260,7 +268,8 @@ impl Reader {
         if self.heading(&line) {
             return;
         }
-        self.log.line(&line, &mut self.snapshot);
+        let command = line.command.filter(|_| self.printed.is_empty());
+        self.log.line(&Line { command, ..line }, &mut self.snapshot);
         if !self.is_answered && line.command.is_some() && self.refusal.is_none() {
             self.refusal = refusal::reason(line.trimmed()).map(str::to_owned);
         }
@@ -272,6 +281,7 @@ impl Reader {
         let Some(tool) = TOOLS.iter().find(|tool| (tool.heading)(text)) else { return false };
         self.close();
         let mut open = Open::new(tool, &self.context);
+        open.is_stray = self.cannot_print(tool);
         let fate = open.line(line, &mut self.snapshot);
         if fate == Fate::Over {
             return false;
@@ -279,6 +289,12 @@ impl Reader {
         self.is_answered = true;
         self.open = Some(open);
         true
+    }
+
+    /// Whether the last command prints the output of other tools alone: what people paste behind it without a
+    /// prompt is not its output.
+    fn cannot_print(&self, tool: &'static Tool) -> bool {
+        !self.printed.is_empty() && !self.printed.iter().any(|printed| std::ptr::eq(*printed, tool))
     }
 
     fn command(&mut self, command: &Command<'_>) {
@@ -289,17 +305,39 @@ impl Reader {
             self.close();
         }
         self.context.command = Some(command.text.into());
-        if let Some(interface) = command.interface {
-            self.context.interface = Some(interface.to_owned());
+        self.printed.clear();
+        if !command.may_print_more() {
+            self.printed.extend(TOOLS.iter().filter(|tool| (tool.command)(command)));
         }
+        self.context.prompts += 1;
+        self.ask_for(command);
         self.context.path = command.path.map(str::to_owned);
-        self.context.asked_for = command.interface.map(str::to_owned);
         self.open = same;
         if self.open.as_mut().is_some_and(|open| open.section.resume(&self.context)) {
             return;
         }
         self.close();
         self.open = tool.map(|tool| Open::new(tool, &self.context));
+    }
+
+    /// Notes whose the output of a command is that does not say so itself. It is never that of the interface
+    /// before where the command asks for another one.
+    fn ask_for(&mut self, command: &Command<'_>) {
+        let context = &mut self.context;
+        context.asked_for = None;
+        if command.target == Target::None {
+            return;
+        }
+        context.is_several = command.target == Target::Several;
+        context.is_unknown = matches!(command.target, Target::Several | Target::Unknown);
+        context.interface = match command.target {
+            Target::Unknown => None,
+            _ => Some(command.interface.unwrap_or(line::NOBODY).to_owned()),
+        };
+        context.asked_for = Some(context.interface().to_owned());
+        if command.target == Target::NotUnderstood {
+            unread(&mut self.snapshot, command.text, "interface name not understood");
+        }
     }
 
     fn close(&mut self) {
@@ -350,6 +388,7 @@ impl Reader {
         };
         let first = self.samples.map_or(at, |(first, _)| first);
         self.samples = Some((first, at));
+        self.context.rounds += 1;
         self.close();
         self.refuse();
         true

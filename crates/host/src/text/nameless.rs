@@ -15,6 +15,9 @@ pub(super) fn give(snapshot: &mut Snapshot, kept: &mut Kept) {
     if matches!(system, Some(System::FreeBsd | System::NetBsd)) {
         return;
     }
+    if kept.is_of_several {
+        return;
+    }
     let Some(name) = only_name(snapshot) else { return };
     let Some(place) = snapshot.interfaces.iter().position(|interface| interface.name.is_empty()) else {
         return;

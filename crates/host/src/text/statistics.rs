@@ -2,19 +2,22 @@
 //!
 //! Lines `name: value` under "NIC statistics:" (ethtool 6.1, ethtool.c, `do_gstats`), or alone, since people filter
 //! them. Names are understood by [`crate::statistics`]. A counter that appears again opens the next sample, with
-//! or without a heading; a sample's counters are noted together, for some of them are sums.
+//! or without a heading; a sample's counters are noted together, for some of them are sums. Of an interface without
+//! a name, which may be two interfaces, a second sample is only what a bundle, a prompt or a text of its own says is
+//! one.
 
-use super::line::trim;
+use super::line::{Context, trim};
 use super::{Fate, Line, Section, Tool};
 use crate::statistics::{Clues, Found, Match, Meaning, What, find, is_clue};
 use crate::{Counter, Fact, Interface, Quote, Snapshot};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 pub(super) static TOOL: Tool = Tool {
     name: "ethtool -S",
     command: |command| command.is("ethtool", "-S"),
     heading: |line| line == HEADING || counter(line).is_some_and(|(name, _)| is_known(name)),
-    open: |context| Box::new(Statistics::of(context.interface(), context.asked_for.is_some())),
+    open: |context| Box::new(Statistics::of(context)),
 };
 
 const HEADING: &str = "NIC statistics:";
@@ -43,8 +46,22 @@ fn is_sysctl(name: &str) -> bool {
     ["dev.", "hw.", "net.", "kern.", "vm."].iter().any(|root| name.starts_with(root))
 }
 
+/// What was read of the interface without a name.
+#[derive(Debug)]
+pub(super) struct Seen {
+    round: u64,
+    prompt: u64,
+    command: Option<Arc<str>>,
+    has_heading: bool,
+    cells: BTreeSet<(Option<u32>, Cell)>,
+    names: BTreeSet<String>,
+}
+
 struct Statistics {
     interface: String,
+    context: Context,
+    /// Whether "NIC statistics:" stands above.
+    has_heading: bool,
     /// Whether a prompt or the heading said that these are statistics.
     is_certain: bool,
     /// The receive queue of the heading above.
@@ -56,10 +73,14 @@ struct Statistics {
 }
 
 impl Statistics {
-    fn of(interface: &str, is_certain: bool) -> Statistics {
+    fn of(context: &Context) -> Statistics {
+        // The first of several is kept, without a name.
+        let interface = if context.is_several { "" } else { context.interface() };
         Statistics {
             interface: interface.to_owned(),
-            is_certain,
+            context: context.clone(),
+            has_heading: false,
+            is_certain: context.asked_for.is_some(),
             under: None,
             clues: Clues::default(),
             clue: None,
@@ -77,7 +98,7 @@ impl Section for Statistics {
         }
         if text == HEADING {
             self.end(snapshot);
-            *self = Statistics::of(&self.interface, true);
+            *self = Statistics { is_certain: true, has_heading: true, ..Statistics::of(&self.context) };
             return Fate::Taken;
         }
         let Some((name, value)) = counter(text) else { return Fate::Over };
@@ -99,6 +120,11 @@ impl Section for Statistics {
     fn end(&mut self, snapshot: &mut Snapshot) {
         let sample = std::mem::take(&mut self.sample);
         let Some(seen) = sample.seen.as_ref().or(self.clue.as_ref()) else { return };
+        if self.interface.is_empty() && !self.is_new(&sample) {
+            super::unread(snapshot, TOOL.name, "counters of an interface without a name, a second time");
+            snapshot.omitted += 1;
+            return;
+        }
         let proved = self.clues.driver();
         let Some(interface) = snapshot.interface_mut(&self.interface, seen) else { return };
         let named = interface.driver.as_ref().map(|driver| driver.value.as_str());
@@ -117,6 +143,41 @@ impl Section for Statistics {
 }
 
 impl Statistics {
+    /// Whether counters of the interface without a name may be those of the one that was read before: others, or a
+    /// sample that was announced.
+    fn is_new(&self, sample: &Sample) -> bool {
+        let context = &self.context;
+        // Without headings nobody sees where the output of the next interface begins.
+        if context.is_several && !self.has_heading {
+            return false;
+        }
+        let cells = || sample.cells.keys().copied();
+        let named = [&sample.overflow, &sample.too_long, &sample.unexplained];
+        let names = || named.into_iter().flat_map(BTreeMap::keys).cloned();
+        let mut kept = context.kept();
+        kept.is_of_several |= context.is_several;
+        if let Some(seen) = kept.statistics.as_mut().filter(|seen| !seen.is_over(context)) {
+            let is_again = self.has_heading && seen.has_heading
+                || cells().any(|cell| seen.cells.contains(&cell))
+                || names().any(|name| seen.names.contains(&name));
+            if !is_again {
+                seen.has_heading |= self.has_heading;
+                seen.cells.extend(cells());
+                seen.names.extend(names());
+            }
+            return !is_again;
+        }
+        kept.statistics = Some(Seen {
+            round: context.rounds,
+            prompt: context.prompts,
+            command: context.command.clone(),
+            has_heading: self.has_heading,
+            cells: cells().collect(),
+            names: names().collect(),
+        });
+        true
+    }
+
     /// Takes a counter that means something, or may.
     fn counter(&mut self, found: Found, name: &str, value: u64, line: &Line<'_>, snapshot: &mut Snapshot) {
         let Some(matched) = (match found {
@@ -140,6 +201,17 @@ impl Statistics {
         }
         let kept = self.sample.add(reading, name, value, line.quote());
         snapshot.omitted += u64::from(!kept);
+    }
+}
+
+impl Seen {
+    /// Whether what follows is said to be another sample.
+    fn is_over(&self, context: &Context) -> bool {
+        let is_repeated = !context.is_unknown
+            && self.prompt != context.prompts
+            && self.command.is_some()
+            && self.command == context.command;
+        self.round != context.rounds || is_repeated
     }
 }
 
