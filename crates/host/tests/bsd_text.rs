@@ -261,3 +261,29 @@ fn what_a_command_refused_is_noted() {
         assert_eq!((unread[0].what.as_str(), unread[0].why.as_str()), (command, answer));
     }
 }
+
+/// A thread's name is the vector's number and action in `vmstat -i`, in top and in ps -H.
+#[test]
+fn threads_of_vectors_have_the_vectors_names() {
+    let vectors = "interrupt total rate\nirq264: igb0:rxq0 14731510450 1705\nirq265: igb0:rxq1 405 0\n";
+    let top = "last pid: 24931;  load averages:  1.89,  0.94,  0.81  up 41+06:26:24    00:51:55\n\
+               CPU 0:  0.0% user,  0.0% nice,  1.6% system, 98.0% interrupt,  0.4% idle\n\
+               CPU 1:  0.0% user,  0.0% nice,  0.0% system,  0.0% interrupt,  100% idle\n\n\
+               \x20 PID USERNAME    PRI NICE   SIZE    RES STATE    C   TIME    WCPU COMMAND\n\
+               \x20  12 root        -92    -     0B   816K CPU0     0  99:02  97.11% intr{irq264: igb0:rxq0}\n";
+    let ps = "USER PID %CPU COMMAND\nroot 12 97.1 [intr/irq264: igb0:rxq0]\n";
+    for busy in [top, ps] {
+        let mut reader = Reader::new();
+        reader.read("paste", format!("{vectors}{busy}").as_bytes()).expect("memory");
+        let snapshot = reader.finish();
+        let vector = &snapshot.interrupts[0];
+        let thread = format!("intr{{{}: {}}}", vector.vector, vector.action);
+        let process = snapshot.processes.iter().find(|process| process.name == thread).expect(busy);
+        assert!(process.cpu.is_some_and(|share| share > 97.0));
+        assert_eq!((vector.interface.as_deref(), vector.queue), (Some("igb0"), Some(0)));
+        if busy == top {
+            let load = &snapshot.cpus.load;
+            assert_eq!((load[&0].value.interrupt, load[&1].value.idle), (98.0, 100.0));
+        }
+    }
+}

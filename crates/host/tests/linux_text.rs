@@ -310,3 +310,24 @@ fn lines_in_any_disorder_do_not_panic() {
         assert!(snapshot.interfaces.len() < 100);
     }
 }
+
+/// A line that no prompt stands before is not quoted as output of the command before, which prints no such line.
+#[test]
+fn what_the_command_before_cannot_have_printed_is_not_its_output() {
+    let cpu = "%Cpu3  :  0.0 us,  0.0 sy,  0.0 ni,  2.0 id,  0.0 wa,  0.0 hi, 98.0 si,  0.0 st\n";
+    let command = |prompt: &str| {
+        let text = format!("{prompt}\n2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500\n\n{cpu}{cpu}");
+        let snapshot = read(&text);
+        let eth0 = snapshot.interface("eth0").expect("eth0").seen.command.as_deref().map(str::to_owned);
+        (eth0, snapshot.cpus.load[&3].quote.command.as_deref().map(str::to_owned))
+    };
+    let ip = Some("ip -4 addr".to_owned());
+    assert_eq!(command("root@r:~# ip -4 addr"), (ip, None));
+    // Whatever prints several outputs may have printed this one.
+    for several in ["ip -4 addr; top -bn1", "ip -4 addr && top -bn1", "dmesg"] {
+        let both = (Some(several.to_owned()), Some(several.to_owned()));
+        assert_eq!(command(&format!("root@r:~# {several}")), both, "{several}");
+    }
+    let top = read(&format!("$ top -bn1\n{cpu}"));
+    assert_eq!(top.cpus.load[&3].quote.command.as_deref(), Some("top -bn1"));
+}
