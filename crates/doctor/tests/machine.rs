@@ -217,3 +217,19 @@ fn every_rule_says_when_it_lacks_its_inputs() {
         .collect();
     assert!(silent.is_empty(), "never say that they lack data: {silent:?}");
 }
+
+/// Found by hostile pastes: sums that overflowed, and a search over four thousand million MTUs.
+#[test]
+fn numbers_beyond_all_measure_are_judged_at_once() {
+    let counters = format!(
+        "$ cat /proc/interrupts\n           CPU0       CPU1\n  30: {0} 0  PCI-MSI 1-edge  eth0-rx-0\n  31: {0} 7  PCI-MSI 2-edge  eth0-rx-1\n\
+         $ ethtool -S eth0\n     rx_queue_0_packets: {0}\n     rx_queue_1_packets: {0}\n",
+        u64::MAX
+    );
+    let links = "$ ip -d link\n2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    link/ether 00:00:5e:00:53:01 minmtu 68 maxmtu 9216\n\
+                 3: eth0.7@eth0: <UP,LOWER_UP> mtu 4294967295 qdisc noqueue state UP\n    link/ether 00:00:5e:00:53:01\n    \
+                 vlan protocol 802.1Q id 7 <REORDER_HDR>\n$ ethtool -i eth0\ndriver: e1000e\n";
+    for text in [counters.as_str(), links] {
+        assert!(report(&[text]).findings.iter().all(|finding| !finding.evidence.is_empty()));
+    }
+}

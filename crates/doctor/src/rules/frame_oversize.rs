@@ -157,11 +157,14 @@ fn arithmetic(case: &Case<'_>, stack: &Stack<'_>) -> String {
     )
 }
 
+/// The largest MTU of a Linux Ethernet device (`ETH_MAX_MTU`), which a text may exceed.
+const LARGEST_MTU: u32 = 65_535;
+
 /// The MTU of the device at which a full frame is let in, as far as the profile tells.
 fn sufficient_mtu(case: &Case<'_>, stack: &Stack<'_>) -> Option<u32> {
     let frame = stack.frame()?;
     let now = stacked::mtu(stack.device()?)?;
-    let most = frame.saturating_sub(stacked::ETHERNET);
+    let most = frame.saturating_sub(stacked::ETHERNET).min(LARGEST_MTU);
     (now..=most).find(|&mtu| {
         mtu > now && stack.limit(case, Some(mtu), mtu).and_then(|limit| limit.accepts(frame)) == Some(true)
     })

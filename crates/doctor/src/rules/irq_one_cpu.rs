@@ -116,7 +116,7 @@ fn found(case: &Case<'_>, interface: &Interface, busy: &[Vector<'_>], cpu: u32) 
         return finding.into();
     }
     let share = busy.iter().map(|vector| vector.total).max().unwrap_or(0) as f64
-        / busy.iter().map(|vector| vector.total).sum::<u64>().max(1) as f64;
+        / busy.iter().map(|vector| vector.total).fold(0, u64::saturating_add).max(1) as f64;
     let expected = match busy.len() <= all.len() {
         true => format!(
             "Each vector has a CPU of its own: by these counts the busiest would take {:.0} % of the interrupts instead \

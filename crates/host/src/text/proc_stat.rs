@@ -54,7 +54,7 @@ fn load(first: &Ticks, latest: &Ticks) -> Option<Load> {
     for ((passed, first), latest) in passed.iter_mut().zip(first).zip(latest) {
         *passed = latest.checked_sub(*first)?;
     }
-    let total: u64 = passed.iter().sum();
+    let total = passed.iter().fold(0, |sum: u64, ticks| sum.saturating_add(*ticks));
     if total == 0 {
         return None;
     }
