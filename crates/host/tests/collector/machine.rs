@@ -2,6 +2,7 @@
 
 use rxlane_host::collector;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -45,7 +46,13 @@ impl Machine {
             "#!/bin/sh\ncase \"$*\" in\n{cases}*) echo \"{name}: $*: unknown\" >&2; exit 1;;\nesac\n"
         );
         let path = self.folder.path().join(name);
-        fs::write(&path, text).expect("a program");
+        // Never through the link to a tool of the machine that the test runs on, which root could overwrite.
+        if path.symlink_metadata().is_ok() {
+            fs::remove_file(&path).expect("its place");
+        }
+        let mut file = fs::File::create_new(&path).expect("a program");
+        file.write_all(text.as_bytes()).expect("a program");
+        drop(file);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
     }
 
