@@ -313,8 +313,8 @@ fn a_second_output_is_the_second_sample_with_or_without_headings() {
         let first = lines(case);
         let later: String = first.lines().map(|line| format!("{}\n", hundred_more(line))).collect();
         for text in [
-            format!("NIC statistics:\n{first}NIC statistics:\n{later}"),
-            format!("{first}{later}"),
+            format!("NIC statistics:\n{first}# sample 2 at 3.0\nNIC statistics:\n{later}"),
+            format!("{first}# sample 2 at 3.0\n{later}"),
             format!("$ ethtool -S eth0\n{first}$ ethtool -S eth0\n{later}"),
         ] {
             for queue in read(&text).interfaces.first().expect("one").queues.values() {
