@@ -6,9 +6,9 @@ DESTDIR =
 # Seconds for which `make fuzz` runs each target.
 FUZZ_SECONDS = 600
 FUZZ_TARGETS = capture_reader dissect doctor encapsulation_text explain host_text ipv6_extensions nic_profile \
-	ppp_control pppoe_tags rss_text
+	ppp_control pppoe_tags rss_text steering
 
-.PHONY: help demo test check fmt clippy doc deny docs fuzz fuzz-quick fresh-user bench bench-peers deps install
+.PHONY: help demo test check fmt clippy doc deny docs bpf bpf-check fuzz fuzz-quick fresh-user bench bench-peers deps install lab
 
 help:
 	@echo 'make demo         see rxlane work: a PPPoE sample, explained'
@@ -16,8 +16,10 @@ help:
 	@echo 'make install      install the program, man pages and completions into PREFIX ($(PREFIX))'
 	@echo 'make deps         root, Debian: install what the targets below need besides Rust'
 	@echo 'make check        everything that continuous integration runs'
+	@echo 'make bpf          compile the eBPF programs (their objects are committed beside the source)'
 	@echo 'make docs         write docs/findings from the rules of the doctor'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
+	@echo 'make lab          boot real drivers in a virtual machine and run the experiments (make deps first)'
 	@echo 'make bench        speed of rxlane by itself: reading captures, landing frames'
 	@echo 'make bench-peers  speed beside other software (bench/README.md)'
 
@@ -27,7 +29,7 @@ demo:
 test:
 	$(CARGO) test --workspace --locked
 
-check: fmt clippy test doc deny fuzz-quick fresh-user
+check: fmt clippy test doc deny bpf-check fuzz-quick fresh-user
 
 fmt:
 	$(CARGO) fmt --all --check
@@ -40,6 +42,20 @@ doc:
 
 docs:
 	RXLANE_WRITE_DOCS=1 $(CARGO) test --quiet --locked -p rxlane-doctor --test pages
+
+# The clang that crates/xdp/bpf/build names, since another one gives other octets.
+bpf:
+	crates/xdp/bpf/build
+
+# Whether the committed objects are those of their source. Skipped where that clang is missing, unless RXLANE_REQUIRE
+# names it.
+bpf-check:
+	@for tool in clang-14 llvm-strip-14; do .ci/have $$tool || exit $$(( $$? - 1 )); done; \
+	set -e; folder=$$(mktemp -d); trap 'rm -r "$$folder"' EXIT; \
+	crates/xdp/bpf/build "$$folder"; \
+	for object in "$$folder"/*.o "$$folder"/baseline/*.o; do \
+		cmp "$$object" "crates/xdp/bpf/$${object#"$$folder"/}" || { echo 'make bpf compiles them anew' >&2; exit 1; }; \
+	done
 
 # Skipped where cargo-deny is missing, unless RXLANE_REQUIRE names it.
 deny:
@@ -57,10 +73,16 @@ fuzz:
 	done
 
 fuzz-quick:
-	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=10
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=5
 
 fresh-user:
 	.ci/fresh-user
+
+# Kernels and tools are fetched into target/lab the first time. The experiments run the program of the checkout.
+lab:
+	$(CARGO) build --quiet --locked -p rxlane -p rxlane-lab
+	$(CARGO) run --quiet --locked -p rxlane-lab -- prepare
+	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) $(CARGO) test --locked -p rxlane-lab
 
 bench:
 	$(CARGO) run --release --quiet --locked -p rxlane-capture --example read_speed

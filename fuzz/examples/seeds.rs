@@ -47,6 +47,8 @@ fn dissect(corpus: &Corpus, frames: &[Vec<u8>]) -> Done {
         // Link type, octets missing, octets kept of a second capture; see the target.
         let missing = [0, if frame.len() == 160 { 4 } else { 0 }, 0];
         corpus.put("dissect", &format!("frame-{i}"), &[&[0], &missing[..], frame].concat())?;
+        // Classes that are steered, octets in the first buffer.
+        corpus.put("steering", &format!("frame-{i}"), &[&[0x1f, 0, 40], &frame[..]].concat())?;
         if let (Some(ip), Some(pppoe)) = (frame.get(14..), frame.get(22..)) {
             corpus.put("dissect", &format!("ip-{i}"), &[&[3, 5, 0, 64], ip].concat())?;
             corpus.put("dissect", &format!("pppoe-{i}"), &[&[5, 0, 0, 30], pppoe].concat())?;

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What the programs use of the kernel's interface, so that nothing but clang is needed to compile them.
+ * Numbers are those of the kernel's include/uapi/linux/bpf.h, which never change.
+ */
+#ifndef RXLANE_KERNEL_H
+#define RXLANE_KERNEL_H
+
+#include "types.h"
+
+/* enum bpf_map_type */
+#define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
+#define BPF_MAP_TYPE_CPUMAP 16
+
+/* The context of an XDP program. Its first two words become pointers when they are loaded. */
+struct xdp_md {
+	u32 data;
+	u32 data_end;
+	u32 data_meta;
+	u32 ingress_ifindex;
+	u32 rx_queue_index;
+	u32 egress_ifindex;
+};
+
+enum xdp_action {
+	XDP_ABORTED,
+	XDP_DROP,
+	XDP_PASS,
+	XDP_TX,
+	XDP_REDIRECT,
+};
+
+/* The value of a BPF_MAP_TYPE_CPUMAP as user space writes it. */
+struct bpf_cpumap_val {
+	u32 qsize;
+	u32 prog_fd;
+};
+
+static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
+static long (*const bpf_redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
+/* Linux 5.18 */
+static u64 (*const bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
+/* Linux 5.19 */
+static void *(*const bpf_map_lookup_percpu_elem)(void *map, const void *key, u32 cpu) = (void *)195;
+
+#define SECTION(name) __attribute__((section(name), used))
+
+/* The section ".maps" holds types, which the loader reads from BTF; nothing is ever stored in it. */
+#define MAP(name, map_type, entries, key_type, value_type) \
+	struct { \
+		int (*type)[map_type]; \
+		int (*max_entries)[entries]; \
+		key_type *key; \
+		value_type *value; \
+	} name SECTION(".maps")
+
+/* One load or store, neither torn nor left out nor repeated. */
+#define READ_ONCE(place) (*(const volatile __typeof__(place) *)&(place))
+
+#endif

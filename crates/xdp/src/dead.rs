@@ -1,0 +1,77 @@
+//! Pins of interfaces that are gone, and of processes that were killed in the midst of attaching.
+
+use std::path::PathBuf;
+
+use crate::error::Error;
+use crate::pins::{self, Folder};
+
+/// Pins that steer nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dead {
+    /// The name that the interface had.
+    pub interface: String,
+    /// The inode of its network namespace.
+    pub namespace: u64,
+    /// Why it is dead.
+    pub why: Death,
+    /// The folder of the pins, as seen in the mount namespace that has them.
+    pub folder: PathBuf,
+}
+
+/// Why pins steer nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Death {
+    /// The link has no interface any more: that was removed, or a process was killed right after it had taken the
+    /// program off.
+    Removed,
+    /// There is no link: a process was killed while it attached or detached.
+    Unfinished,
+}
+
+/// Pins that steer nothing, of all network namespaces whose pins are in this BPF file system. Folders that a process
+/// works on at this moment are left out. Empty where there is no BPF file system.
+///
+/// # Errors
+///
+/// [`Error::NotPermitted`], [`Error::Bpffs`], [`Error::System`].
+pub fn dead() -> Result<Vec<Dead>, Error> {
+    let mut found = Vec::new();
+    for folder in pins::folders()? {
+        if death(&folder)?.is_none() {
+            continue;
+        }
+        // Only what nobody works on; it may have come to life before the lock.
+        let Some(locked) = folder.try_lock() else { continue };
+        if let Some(why) = death(&locked.0)? {
+            let folder = locked.0;
+            let path = folder.path();
+            found.push(Dead { interface: folder.interface, namespace: folder.namespace, why, folder: path });
+        }
+    }
+    Ok(found)
+}
+
+/// Removes pins that [`dead`] found, if they are still dead. `false`: they are not, or a process works on them.
+///
+/// # Errors
+///
+/// [`Error::NotPermitted`], [`Error::Remains`], [`Error::System`].
+pub fn clear_dead(dead: &Dead) -> Result<bool, Error> {
+    let Some(folder) = pins::folders()?.into_iter().find(|folder| folder.path() == dead.folder) else {
+        return Ok(false);
+    };
+    let Some(locked) = folder.try_lock() else { return Ok(false) };
+    if death(&locked.0)?.is_none() {
+        return Ok(false);
+    }
+    locked.remove()?;
+    Ok(true)
+}
+
+fn death(folder: &Folder) -> Result<Option<Death>, Error> {
+    Ok(match folder.link()? {
+        None => Some(Death::Unfinished),
+        Some(link) if link.interface == 0 => Some(Death::Removed),
+        Some(_) => None,
+    })
+}

@@ -1,0 +1,297 @@
+//! What can stand in the way of steering, each with the way out.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::interface::{Mode, Program};
+
+/// Why nothing was changed, or what could not be undone.
+///
+/// Unless a variant says otherwise, nothing was left behind: no program on the interface, no pin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no interface of this name in the network namespace of the calling thread.
+    #[error(
+        "there is no interface `{name}` in this network namespace: `ip link` names those that are there, \
+         `ip netns exec NAMESPACE rxlane …` works in another"
+    )]
+    NoInterface {
+        /// The name asked for.
+        name: String,
+    },
+
+    /// Another process attaches to or detaches from the interface at this moment.
+    #[error(
+        "another process is attaching to or detaching from {interface} at this moment: try again when it has finished"
+    )]
+    Locked {
+        /// The interface.
+        interface: String,
+    },
+
+    /// The interface is steered already.
+    #[error(
+        "{interface} is steered already (attached as {attached}): `rxlane steer status {attached}` shows it, \
+         `rxlane steer down {attached}` ends it"
+    )]
+    Attached {
+        /// The interface.
+        interface: String,
+        /// Its name when it was attached, which its pins bear.
+        attached: String,
+    },
+
+    /// Another XDP program is on the interface.
+    #[error("{interface} has an XDP program already: {program}; {}", program.way_out(interface))]
+    Foreign {
+        /// The interface.
+        interface: String,
+        /// What is known of the program.
+        program: Box<Program>,
+    },
+
+    /// The driver has no native XDP.
+    #[error(
+        "the driver of {interface}{} has no native XDP{}: `--mode generic` steers with any driver, but only after the \
+         kernel has built a socket buffer for each frame",
+        Of(driver),
+        Said(said)
+    )]
+    NoNative {
+        /// The interface.
+        interface: String,
+        /// Its driver, where sysfs knows one.
+        driver: Option<String>,
+        /// The kernel's message.
+        said: Option<String>,
+    },
+
+    /// Driver or kernel refuse the program in this mode and with these settings of the interface.
+    #[error(
+        "{interface}{} refuses the program in {mode} mode{} ({source}){}",
+        Of(driver),
+        Said(said),
+        Advice(advice)
+    )]
+    Refused {
+        /// The interface.
+        interface: String,
+        /// The mode.
+        mode: Mode,
+        /// The driver, where sysfs knows one.
+        driver: Option<String>,
+        /// The kernel's message.
+        said: Option<String>,
+        /// What usually causes it, and how to change that.
+        advice: Option<String>,
+        /// Its error number.
+        source: io::Error,
+    },
+
+    /// The process may not do it.
+    #[error(
+        "no permission to {doing}{}: run it as root, or give it CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN",
+        Lacks(missing)
+    )]
+    NotPermitted {
+        /// What was refused.
+        doing: String,
+        /// Capabilities that the process does not have.
+        missing: Vec<&'static str>,
+    },
+
+    /// The kernel charges maps to the limit of locked memory (before Linux 5.11), or forbids them otherwise.
+    #[error(
+        "the kernel refuses memory for maps although the process has the capabilities: its limit of locked memory is \
+         {limit} octets and cannot be raised ({source}); `ulimit -l unlimited` before the command raises it, in a \
+         systemd unit LimitMEMLOCK=infinity"
+    )]
+    LockedMemory {
+        /// `RLIMIT_MEMLOCK` in octets.
+        limit: u64,
+        /// Why it cannot be raised.
+        source: io::Error,
+    },
+
+    /// Capabilities are there and locked memory is unlimited, and `bpf(2)` is refused still.
+    #[error(
+        "the kernel does not let this process {doing} although it has the capabilities: a seccomp filter (containers \
+         have one), a security module or lockdown stands in the way"
+    )]
+    Forbidden {
+        /// What was refused.
+        doing: String,
+    },
+
+    /// The kernel lacks a feature.
+    #[error("this kernel has no {feature}: it takes {needs}")]
+    Kernel {
+        /// What is missing.
+        feature: &'static str,
+        /// Configuration option or version that brings it.
+        needs: &'static str,
+    },
+
+    /// The verifier refused a program.
+    #[error(
+        "the kernel's verifier refused the program `{program}`; please report it with the kernel's version ({kernel}) \
+         and these lines:\n{log}"
+    )]
+    Verifier {
+        /// The program.
+        program: String,
+        /// `uname -r`.
+        kernel: String,
+        /// The last lines of the verifier's log.
+        log: String,
+    },
+
+    /// A CPU that the plan names does not exist.
+    #[error("there is no CPU {cpu}: this machine has {possible}")]
+    NoCpu {
+        /// The CPU.
+        cpu: u32,
+        /// Those that are possible, as the kernel lists them.
+        possible: String,
+    },
+
+    /// A CPU that the plan names is offline.
+    #[error(
+        "CPU {cpu} is offline: leave it out, or bring it up with `echo 1 > /sys/devices/system/cpu/cpu{cpu}/online`"
+    )]
+    CpuOffline {
+        /// The CPU.
+        cpu: u32,
+    },
+
+    /// The plan contradicts itself.
+    #[error("the plan cannot be carried out: {0}")]
+    Plan(String),
+
+    /// There is no bpffs where pins would survive this process, and none could be mounted.
+    #[error("no BPF file system for pins: {problem}; {way_out}")]
+    Bpffs {
+        /// What is wrong.
+        problem: String,
+        /// What to do about it.
+        way_out: String,
+    },
+
+    /// Pins of an attachment whose layout this program does not know.
+    #[error(
+        "{interface} was attached by another version of rxlane (layout {found}, this one has {known}): end it with that \
+         version, or with `rm -r {}`, which detaches it", folder.display()
+    )]
+    OtherVersion {
+        /// The interface.
+        interface: String,
+        /// The version of the layout in the pins.
+        found: u32,
+        /// This program's.
+        known: u32,
+        /// The folder of the pins.
+        folder: PathBuf,
+    },
+
+    /// What is pinned is no complete attachment, and not only the beginning of one.
+    #[error("the pins of {interface} are damaged ({problem}): `rxlane steer down {interface}` removes them")]
+    Damaged {
+        /// The interface.
+        interface: String,
+        /// What is missing or contradictory.
+        problem: String,
+    },
+
+    /// The program is off the interface, but something could not be removed.
+    #[error("{interface} is no longer steered, but {} could not be removed: {source}", what.display())]
+    Remains {
+        /// The interface.
+        interface: String,
+        /// The pin or folder.
+        what: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+
+    /// The kernel refused something that nothing above explains.
+    #[error("cannot {doing}: {source}")]
+    System {
+        /// What was tried.
+        doing: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+
+    /// The object with the programs cannot be read; a defect of this program.
+    #[error(
+        "the object of the program `{program}` cannot be loaded: {problem}; this is a defect, please report it"
+    )]
+    Object {
+        /// The program.
+        program: &'static str,
+        /// What the loader says.
+        problem: String,
+    },
+}
+
+impl Error {
+    /// Whether the environment lacks something: a privilege, a kernel or driver feature, a CPU that is up (exit code
+    /// 3). Otherwise the answer is no (exit code 1).
+    pub fn lacks(&self) -> bool {
+        match self {
+            Error::NoNative { .. }
+            | Error::Refused { .. }
+            | Error::NotPermitted { .. }
+            | Error::LockedMemory { .. }
+            | Error::Forbidden { .. }
+            | Error::Kernel { .. }
+            | Error::Verifier { .. }
+            | Error::NoCpu { .. }
+            | Error::CpuOffline { .. }
+            | Error::Bpffs { .. }
+            | Error::NoInterface { .. } => true,
+            Error::Locked { .. }
+            | Error::Attached { .. }
+            | Error::Foreign { .. }
+            | Error::Plan(_)
+            | Error::OtherVersion { .. }
+            | Error::Damaged { .. }
+            | Error::Remains { .. }
+            | Error::System { .. }
+            | Error::Object { .. } => false,
+        }
+    }
+}
+
+struct Of<'a>(&'a Option<String>);
+
+impl std::fmt::Display for Of<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |driver| write!(f, " ({driver})"))
+    }
+}
+
+struct Said<'a>(&'a Option<String>);
+
+impl std::fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |said| write!(f, ", it says \"{said}\""))
+    }
+}
+
+struct Advice<'a>(&'a Option<String>);
+
+impl std::fmt::Display for Advice<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |advice| write!(f, ": {advice}"))
+    }
+}
+
+struct Lacks<'a>(&'a [&'static str]);
+
+impl std::fmt::Display for Lacks<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " (missing: {})", self.0.join(", ")) }
+    }
+}

@@ -1,0 +1,191 @@
+//! Interfaces of a network namespace, and the XDP program that one has.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::time::SystemTime;
+
+use crate::error::Error;
+use crate::netlink::{self, Link};
+use crate::{foreign, pins};
+
+/// How an XDP program is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// By the driver, before there is a socket buffer.
+    Native,
+    /// By the kernel, for each socket buffer.
+    Generic,
+}
+
+impl Mode {
+    /// The word of command lines and output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Native => "native",
+            Mode::Generic => "generic",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A network interface of the namespace in which the calling thread was when it was looked up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Interface {
+    /// Its name at that time.
+    pub name: String,
+    /// Its index, which stays when it is renamed.
+    pub index: u32,
+    /// The inode of its network namespace, which tells namespaces apart as long as they exist.
+    pub namespace: u64,
+}
+
+impl Interface {
+    /// Looks an interface up in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoInterface`]; [`Error::System`] where procfs is not there.
+    pub fn find(name: &str) -> Result<Interface, Error> {
+        let link = netlink::link_by_name(name).map_err(|source| match source.raw_os_error() {
+            Some(libc::ENODEV) => Error::NoInterface { name: name.to_owned() },
+            _ => Error::System { doing: format!("ask rtnetlink for the interface {name}"), source },
+        })?;
+        Ok(Interface { name: link.name, index: link.index, namespace: namespace()? })
+    }
+
+    /// What the kernel says of it now.
+    pub(crate) fn link(&self) -> Result<Link, Error> {
+        netlink::link_by_index(self.index).map_err(|source| match source.raw_os_error() {
+            Some(libc::ENODEV) => Error::NoInterface { name: self.name.clone() },
+            _ => Error::System { doing: format!("ask rtnetlink for the interface {}", self.name), source },
+        })
+    }
+
+    /// The XDP program on the interface, whoever attached it; `None`: it has none.
+    ///
+    /// Works without privilege; what takes one to know is `None` in the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoInterface`] where it is gone; [`Error::System`] where rtnetlink does not answer.
+    pub fn program(&self) -> Result<Option<Program>, Error> {
+        let Some(xdp) = self.link()?.xdp else { return Ok(None) };
+        let mode = match (xdp.native, xdp.generic) {
+            _ if xdp.several => None,
+            (Some(_), None) => Some(Mode::Native),
+            (None, Some(_)) => Some(Mode::Generic),
+            _ => None,
+        };
+        let mut program = foreign::describe(xdp.any, mode);
+        // What the process may not see of the pins it does not know to be ours.
+        program.ours = pins::attached_with(&xdp).ok().flatten().map(|(folder, _)| folder.interface);
+        Ok(Some(program))
+    }
+
+    /// The driver, as sysfs and ethtool name it; `None` where it has none or cannot be asked.
+    pub fn driver(&self) -> Option<String> {
+        driver(&self.link().ok()?)
+    }
+}
+
+/// The driver of an interface: the kind of a virtual one, or what sysfs says of the device on its bus, which it shows
+/// in every network namespace.
+pub(crate) fn driver(link: &Link) -> Option<String> {
+    if let Some(kind) = &link.kind {
+        return Some(kind.clone());
+    }
+    let (bus, device) = link.device.as_ref()?;
+    let driver = fs::read_link(format!("/sys/bus/{bus}/devices/{device}/driver")).ok()?;
+    Some(driver.file_name()?.to_string_lossy().into_owned())
+}
+
+/// The inode of the network namespace of the calling thread.
+pub(crate) fn namespace() -> Result<u64, Error> {
+    // Threads can be in different ones.
+    const PATH: &str = "/proc/thread-self/ns/net";
+    let system = |source: io::Error| Error::System { doing: format!("look at {PATH}"), source };
+    Ok(fs::metadata(PATH).map_err(system)?.ino())
+}
+
+/// How a program came onto an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AttachedBy {
+    /// A BPF link of this id, which only its owner can detach or replace.
+    Link(u32),
+    /// Netlink, as `ip link set dev IFACE xdp …` does; `ip link set dev IFACE xdp off` takes it off.
+    Netlink,
+}
+
+/// An XDP program on an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The kernel's number of it.
+    pub id: u32,
+    /// How it is run; `None`: by the network card itself, or in several ways at once.
+    pub mode: Option<Mode>,
+    /// Its name, at most 15 octets; `None` where it has none or the process may not ask.
+    pub name: Option<String>,
+    /// The hash of its instructions, as `bpftool prog` prints it.
+    pub tag: Option<[u8; 8]>,
+    /// Who holds it; `None` where the process may not ask.
+    pub attached_by: Option<AttachedBy>,
+    /// When it was loaded.
+    pub loaded: Option<SystemTime>,
+    /// The user who loaded it.
+    pub user: Option<u32>,
+    /// Processes that have it or its link open, as number and name; as far as the process may see them.
+    pub processes: Vec<(u32, String)>,
+    /// The name under which this interface was attached by [`attach`](crate::attach()), where it was.
+    pub ours: Option<String>,
+}
+
+impl Program {
+    /// How to get rid of it.
+    pub(crate) fn way_out(&self, interface: &str) -> String {
+        if let Some(attached) = &self.ours {
+            return format!("`rxlane steer down {attached}` ends it");
+        }
+        match (self.name.as_deref(), self.attached_by) {
+            (Some("xdp_dispatcher"), _) => format!("`xdp-loader unload {interface} --all` takes it off"),
+            (_, Some(AttachedBy::Link(id))) => {
+                format!("end the program that holds its link, or `bpftool link detach id {id}`")
+            }
+            (_, Some(AttachedBy::Netlink)) => format!("`ip link set dev {interface} xdp off` takes it off"),
+            (_, None) => {
+                format!("end the program that attached it, or `ip link set dev {interface} xdp off`")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "`{name}` (id {}", self.id)?,
+            None => write!(f, "one without a name that can be seen (id {}", self.id)?,
+        }
+        if let Some(mode) = self.mode {
+            write!(f, ", {mode}")?;
+        }
+        if self.name.as_deref() == Some("xdp_dispatcher") {
+            f.write_str(", of libxdp and xdp-tools")?;
+        }
+        match self.attached_by {
+            Some(AttachedBy::Link(id)) => write!(f, ", held by link {id}")?,
+            Some(AttachedBy::Netlink) => f.write_str(", attached by netlink")?,
+            None => {}
+        }
+        for (index, (pid, name)) in self.processes.iter().enumerate() {
+            let lead = if index == 0 { ", open in" } else { "," };
+            write!(f, "{lead} {name} ({pid})")?;
+        }
+        f.write_str(")")
+    }
+}

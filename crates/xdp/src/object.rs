@@ -1,0 +1,19 @@
+//! The compiled programs. `make bpf` compiles them from `bpf/`, with BTF.
+
+/// An object file; aligned as readers of ELF want it.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
+static STEER_OCTETS: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/steer.o"));
+static ARRIVE_OCTETS: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/arrive.o"));
+static STEER_NOFRAGS_OCTETS: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/steer_nofrags.o"));
+static ARRIVE_NOFRAGS_OCTETS: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/arrive_nofrags.o"));
+
+/// Program `steer`, section `xdp.frags`: frames in several buffers, buckets that move. Linux 5.19.
+pub static STEER: &[u8] = &STEER_OCTETS.0;
+/// Program `arrive`, section `xdp.frags/cpumap`: goes with [`STEER`].
+pub static ARRIVE: &[u8] = &ARRIVE_OCTETS.0;
+/// Program `steer`, section `xdp`, for older kernels: frames in one buffer, and a bucket keeps its first CPU.
+pub static STEER_NOFRAGS: &[u8] = &STEER_NOFRAGS_OCTETS.0;
+/// Program `arrive`, section `xdp/cpumap`: goes with [`STEER_NOFRAGS`].
+pub static ARRIVE_NOFRAGS: &[u8] = &ARRIVE_NOFRAGS_OCTETS.0;

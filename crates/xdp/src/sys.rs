@@ -1,0 +1,492 @@
+//! bpf(2), as `include/uapi/linux/bpf.h` describes it, and leaving the file system context of other threads.
+//!
+//! Only what aya does not offer or does another way: links (create, ask, detach), pins by path, the kernel's
+//! information about objects, and map elements as octets.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
+
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// `enum bpf_cmd`.
+#[derive(Clone, Copy)]
+#[repr(i32)]
+enum Command {
+    MapCreate = 0,
+    MapLookup = 1,
+    MapUpdate = 2,
+    ProgLoad = 5,
+    ObjPin = 6,
+    ObjGet = 7,
+    ProgGetFdById = 13,
+    InfoByFd = 15,
+    LinkCreate = 28,
+    LinkGetFdById = 30,
+    LinkGetNextId = 31,
+    LinkDetach = 34,
+}
+
+/// `enum bpf_map_type`.
+pub(crate) mod map_type {
+    pub(crate) const ARRAY: u32 = 2;
+    pub(crate) const PERCPU_HASH: u32 = 5;
+    pub(crate) const PERCPU_ARRAY: u32 = 6;
+    pub(crate) const LRU_PERCPU_HASH: u32 = 10;
+    pub(crate) const CPUMAP: u32 = 16;
+    pub(crate) const PERCPU_CGROUP_STORAGE: u32 = 21;
+}
+
+/// `BPF_PROG_TYPE_XDP`.
+const PROG_TYPE_XDP: u32 = 6;
+/// `enum bpf_attach_type`: `BPF_XDP_CPUMAP`.
+pub(crate) const ATTACH_CPUMAP: u32 = 35;
+/// `enum bpf_attach_type`: `BPF_XDP`.
+pub(crate) const ATTACH_XDP: u32 = 37;
+/// `enum bpf_link_type`: `BPF_LINK_TYPE_XDP`.
+const LINK_TYPE_XDP: u32 = 6;
+/// `BPF_F_XDP_HAS_FRAGS`.
+pub(crate) const XDP_HAS_FRAGS: u32 = 1 << 5;
+
+// The beginnings of the members of `union bpf_attr` up to the last field that is used. The kernel takes what is
+// missing behind as zero (`bpf_check_uarg_tail_zero` and the copy in `__sys_bpf`). Every octet is a field: there is no
+// padding.
+
+#[repr(C)]
+#[derive(Default)]
+struct MapCreate {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    map_flags: u32,
+    inner_map_fd: u32,
+    numa_node: u32,
+    name: [u8; 16],
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Element {
+    map_fd: u32,
+    spare: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct ProgLoad {
+    prog_type: u32,
+    instructions: u32,
+    code: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; 16],
+    interface: u32,
+    expected_attach_type: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Object {
+    path: u64,
+    fd: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Id {
+    start: u32,
+    next: u32,
+    flags: u32,
+    spare: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct InfoByFd {
+    fd: u32,
+    length: u32,
+    info: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct LinkCreate {
+    program: u32,
+    target: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct LinkDetach {
+    link: u32,
+    spare: u32,
+}
+
+/// Calls bpf(2).
+///
+/// # Safety
+///
+/// `T` is the beginning of the member of `union bpf_attr` that belongs to the command, without padding, and every
+/// pointer in it is valid for what the kernel reads and writes there.
+unsafe fn bpf<T>(command: Command, attributes: &mut T) -> io::Result<i32> {
+    // SAFETY: the pointer is to a whole T, whose size the kernel gets; the rest is the caller's promise.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command as libc::c_long,
+            &raw mut *attributes,
+            size_of::<T>() as libc::c_long,
+        )
+    };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i32) }
+}
+
+/// As [`bpf`], for commands whose answer is a new file descriptor.
+///
+/// # Safety
+///
+/// As [`bpf`].
+unsafe fn bpf_fd<T>(command: Command, attributes: &mut T) -> io::Result<OwnedFd> {
+    // SAFETY: the caller's promise is the same.
+    let fd = unsafe { bpf(command, attributes) }?;
+    // SAFETY: the kernel has just opened it for this process (with O_CLOEXEC), and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn number(fd: BorrowedFd<'_>) -> u32 {
+    fd.as_raw_fd() as u32
+}
+
+fn pointer(octets: &[u8]) -> u64 {
+    octets.as_ptr() as u64
+}
+
+/// At most 15 octets of a name and a zero.
+fn name_field(name: &str) -> [u8; 16] {
+    let mut field = [0; 16];
+    for (to, from) in field.iter_mut().zip(name.bytes().take(15)) {
+        *to = from;
+    }
+    field
+}
+
+/// The possible CPUs of this machine in ascending order, as the kernel fixed them at boot.
+pub(crate) fn possible_cpus() -> io::Result<&'static [u32]> {
+    static CPUS: OnceLock<Vec<u32>> = OnceLock::new();
+    if let Some(cpus) = CPUS.get() {
+        return Ok(cpus);
+    }
+    let cpus = cpu_list("possible")?;
+    Ok(CPUS.get_or_init(|| cpus))
+}
+
+/// CPUs in `/sys/devices/system/cpu/WHICH` (`possible`, `online`), ascending.
+pub(crate) fn cpu_list(which: &str) -> io::Result<Vec<u32>> {
+    let path = format!("/sys/devices/system/cpu/{which}");
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
+    parse_cpu_list(&text)
+        .ok_or_else(|| io::Error::other(format!("{path} is no list of CPUs: {}", text.trim())))
+}
+
+/// A list as the kernel prints bitmaps (`%*pbl`): `0-3,8`. `None` where it is none, or empty.
+fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
+    /// Largest `CONFIG_NR_CPUS` is 8192; a list beyond this is none of a CPU mask.
+    const MOST: u32 = 1 << 16;
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+        if first > last || last >= MOST || cpus.last().is_some_and(|&before| before >= first) {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
+}
+
+/// A map with keys of four octets.
+#[derive(Debug)]
+pub(crate) struct Map {
+    fd: OwnedFd,
+    /// `enum bpf_map_type`.
+    pub(crate) kind: u32,
+    /// Octets of a value; of one CPU's, where each has its own.
+    pub(crate) value_size: usize,
+    /// Entries it can have.
+    pub(crate) entries: u32,
+    /// Octets that the kernel reads and writes for one element, of all CPUs.
+    octets: usize,
+}
+
+impl Map {
+    /// Makes a map with keys of four octets.
+    pub(crate) fn create(kind: u32, value_size: u32, max_entries: u32, name: &str) -> io::Result<Map> {
+        let mut attributes = MapCreate {
+            map_type: kind,
+            key_size: 4,
+            value_size,
+            max_entries,
+            name: name_field(name),
+            ..MapCreate::default()
+        };
+        // SAFETY: MapCreate is what BPF_MAP_CREATE reads; there is no pointer in it.
+        let fd = unsafe { bpf_fd(Command::MapCreate, &mut attributes) }?;
+        Map::of(fd)
+    }
+
+    /// What a file descriptor of a map stands for. Fails with `EINVAL` where it is none, or a map with other keys.
+    pub(crate) fn of(fd: OwnedFd) -> io::Result<Map> {
+        // struct bpf_map_info: type, id, key_size, value_size, max_entries, map_flags.
+        let info: [u32; 6] = info(fd.as_fd())?;
+        let [kind, _, key_size, value_size, entries, _] = info;
+        if key_size != 4 {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        let value_size = value_size as usize;
+        let per_cpu = matches!(
+            kind,
+            map_type::PERCPU_HASH
+                | map_type::PERCPU_ARRAY
+                | map_type::LRU_PERCPU_HASH
+                | map_type::PERCPU_CGROUP_STORAGE
+        );
+        let octets =
+            if per_cpu { value_size.next_multiple_of(8) * possible_cpus()?.len() } else { value_size };
+        Ok(Map { fd, kind, value_size, entries, octets })
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// The value of a key; of a per-CPU map the values of all possible CPUs, each at a multiple of eight octets.
+    /// `None`: there is no such entry.
+    pub(crate) fn lookup(&self, key: u32) -> io::Result<Option<Vec<u8>>> {
+        let mut value = vec![0_u8; self.octets];
+        let key = key.to_ne_bytes();
+        let mut attributes = Element {
+            map_fd: number(self.fd()),
+            key: pointer(&key),
+            value: value.as_mut_ptr() as u64,
+            ..Element::default()
+        };
+        // SAFETY: the key has the four octets of `of`. The kernel writes `octets`: the value size that it told, or
+        // that rounded up for each possible CPU (`bpf_map_value_size`), of which it printed the list.
+        match unsafe { bpf(Command::MapLookup, &mut attributes) } {
+            Ok(_) => Ok(Some(value)),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sets the value of a key; of a per-CPU map the values of all possible CPUs, as [`Map::lookup`] gives them.
+    pub(crate) fn update(&self, key: u32, value: &[u8]) -> io::Result<()> {
+        if value.len() != self.octets {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        let key = key.to_ne_bytes();
+        let mut attributes = Element {
+            map_fd: number(self.fd()),
+            key: pointer(&key),
+            value: pointer(value),
+            ..Element::default()
+        };
+        // SAFETY: key and value are as long as what the kernel reads, as in `lookup`; it writes to neither.
+        unsafe { bpf(Command::MapUpdate, &mut attributes) }.map(drop)
+    }
+}
+
+/// `struct bpf_insn`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Instruction {
+    code: u8,
+    registers: u8,
+    offset: i16,
+    immediate: i32,
+}
+
+impl Instruction {
+    pub(crate) const fn new(
+        code: u8,
+        destination: u8,
+        source: u8,
+        offset: i16,
+        immediate: i32,
+    ) -> Instruction {
+        // Two bit fields, whose order in the octet is that of the octets in a word.
+        let registers =
+            if cfg!(target_endian = "big") { destination << 4 | source } else { source << 4 | destination };
+        Instruction { code, registers, offset, immediate }
+    }
+}
+
+/// Loads an XDP program of a few instructions, without a log.
+pub(crate) fn load_xdp(code: &[Instruction], flags: u32, expected_attach_type: u32) -> io::Result<OwnedFd> {
+    let license = c"Dual MIT/GPL";
+    let mut attributes = ProgLoad {
+        prog_type: PROG_TYPE_XDP,
+        instructions: code.len() as u32,
+        code: code.as_ptr() as u64,
+        license: license.as_ptr() as u64,
+        flags,
+        name: name_field("rxlane_probe"),
+        expected_attach_type,
+        ..ProgLoad::default()
+    };
+    // SAFETY: ProgLoad is what BPF_PROG_LOAD reads; code and licence live until the call returns, the code as long as
+    // it says, the licence ending in a zero; there is no log to write.
+    unsafe { bpf_fd(Command::ProgLoad, &mut attributes) }
+}
+
+/// Pins an object under a path in a BPF file system.
+pub(crate) fn pin(fd: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
+    let mut attributes = Object { path: path.as_ptr() as u64, fd: number(fd), flags: 0 };
+    // SAFETY: Object is what BPF_OBJ_PIN reads; the path ends in a zero and lives until the call returns.
+    unsafe { bpf(Command::ObjPin, &mut attributes) }.map(drop)
+}
+
+/// Opens what is pinned under a path.
+pub(crate) fn get(path: &CStr) -> io::Result<OwnedFd> {
+    let mut attributes = Object { path: path.as_ptr() as u64, ..Object::default() };
+    // SAFETY: as for `pin`.
+    unsafe { bpf_fd(Command::ObjGet, &mut attributes) }
+}
+
+/// The beginning of the information about an object, as numbers of 32 bits.
+fn info<const N: usize>(fd: BorrowedFd<'_>) -> io::Result<[u32; N]> {
+    let mut words = [0_u32; N];
+    let mut attributes =
+        InfoByFd { fd: number(fd), length: size_of_val(&words) as u32, info: words.as_mut_ptr() as u64 };
+    // SAFETY: the kernel reads and writes at most `length` octets at `info`. It follows pointers in what it reads, for
+    // lists that the caller wants; all are zero.
+    unsafe { bpf(Command::InfoByFd, &mut attributes) }?;
+    Ok(words)
+}
+
+/// What the kernel tells of a loaded program.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgramInfo {
+    pub(crate) id: u32,
+    pub(crate) tag: [u8; 8],
+    /// `CLOCK_BOOTTIME`, nanoseconds.
+    pub(crate) loaded_ns: u64,
+    pub(crate) user: u32,
+    /// Empty where it has none.
+    pub(crate) name: String,
+}
+
+/// What the kernel tells of a loaded program.
+pub(crate) fn program_info(fd: BorrowedFd<'_>) -> io::Result<ProgramInfo> {
+    // struct bpf_prog_info: type 0, id 4, tag 8, lengths 16 and 20, pointers 24 and 32, load_time 40, created_by_uid
+    // 48, nr_map_ids 52, map_ids 56, name 64 to 80.
+    let words: [u32; 20] = info(fd)?;
+    let octets = words.map(u32::to_ne_bytes).concat();
+    let part = |from: usize, to: usize| octets.get(from..to).unwrap_or_default();
+    let name = part(64, 80).split(|&octet| octet == 0).next().unwrap_or_default();
+    Ok(ProgramInfo {
+        id: words[1],
+        tag: part(8, 16).try_into().unwrap_or_default(),
+        loaded_ns: part(40, 48).try_into().map(u64::from_ne_bytes).unwrap_or_default(),
+        user: words[12],
+        name: String::from_utf8_lossy(name).into_owned(),
+    })
+}
+
+/// Opens a loaded program by its number. Takes `CAP_SYS_ADMIN`.
+pub(crate) fn program_by_id(id: u32) -> io::Result<OwnedFd> {
+    let mut attributes = Id { start: id, ..Id::default() };
+    // SAFETY: Id is what BPF_PROG_GET_FD_BY_ID reads.
+    unsafe { bpf_fd(Command::ProgGetFdById, &mut attributes) }
+}
+
+/// What the kernel tells of an XDP link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkInfo {
+    pub(crate) id: u32,
+    pub(crate) program: u32,
+    /// Index of the interface in the namespace where that is now; 0: it is gone, or the link was detached.
+    pub(crate) interface: u32,
+}
+
+/// What the kernel tells of a link; `None`: it is no XDP link.
+pub(crate) fn link_info(fd: BorrowedFd<'_>) -> io::Result<Option<LinkInfo>> {
+    // struct bpf_link_info: type 0, id 4, prog_id 8, then from 16 on what belongs to the type: the interface's index.
+    let [kind, id, program, _, interface, _] = info(fd)?;
+    Ok((kind == LINK_TYPE_XDP).then_some(LinkInfo { id, program, interface }))
+}
+
+/// Attaches a program to an interface of the calling thread's network namespace; `flags` as `XDP_FLAGS_*`. The program
+/// is taken off when the last file descriptor and pin of the link are gone.
+pub(crate) fn link_create(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
+    let mut attributes =
+        LinkCreate { program: number(program), target: interface, attach_type: ATTACH_XDP, flags };
+    // SAFETY: LinkCreate is what BPF_LINK_CREATE reads.
+    unsafe { bpf_fd(Command::LinkCreate, &mut attributes) }
+}
+
+/// Takes the program of a link off its interface, whoever else has the link open.
+pub(crate) fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
+    let mut attributes = LinkDetach { link: number(link), spare: 0 };
+    // SAFETY: LinkDetach is what BPF_LINK_DETACH reads, with four zero octets behind.
+    unsafe { bpf(Command::LinkDetach, &mut attributes) }.map(drop)
+}
+
+/// The number of the link after `id`; `None`: there is none. Takes `CAP_SYS_ADMIN`.
+pub(crate) fn next_link(id: u32) -> io::Result<Option<u32>> {
+    let mut attributes = Id { start: id, ..Id::default() };
+    // SAFETY: Id is what BPF_LINK_GET_NEXT_ID reads, and where it writes `next`.
+    match unsafe { bpf(Command::LinkGetNextId, &mut attributes) } {
+        Ok(_) => Ok(Some(attributes.next)),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens a link by its number. Takes `CAP_SYS_ADMIN`.
+pub(crate) fn link_by_id(id: u32) -> io::Result<OwnedFd> {
+    let mut attributes = Id { start: id, ..Id::default() };
+    // SAFETY: Id is what BPF_LINK_GET_FD_BY_ID reads.
+    unsafe { bpf_fd(Command::LinkGetFdById, &mut attributes) }
+}
+
+/// Gives the calling thread a root, a working directory and a umask of its own, as setns(2) wants it before a thread
+/// enters a mount namespace.
+pub(crate) fn leave_shared_file_system() -> io::Result<()> {
+    // SAFETY: what makes unshare(2) unsafe is CLONE_FILES, after which file descriptors of other threads are none of
+    // this one; it is not asked for.
+    Ok(unsafe { unshare_unsafe(UnshareFlags::FS) }?)
+}
+
+/// A path for the kernel.
+pub(crate) fn c_path(path: &str) -> io::Result<CString> {
+    CString::new(path).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_cpu_list;
+
+    #[test]
+    fn lists_of_cpus_are_read_as_the_kernel_prints_them() {
+        assert_eq!(parse_cpu_list("0\n"), Some(vec![0]));
+        assert_eq!(parse_cpu_list("0-3,8,10-11\n"), Some(vec![0, 1, 2, 3, 8, 10, 11]));
+        for wrong in ["", "\n", "0-", "3-1", "1,1", "a", "0-4294967295", "0,,1"] {
+            assert_eq!(parse_cpu_list(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Layouts and numbers in C, read from the objects' BTF, against those in Rust.
+
+use rxlane_xdp::layout::{Arrivals, Bucket, Counts, Settings};
+use rxlane_xdp::object;
+use std::collections::BTreeMap;
+use std::mem::{offset_of, size_of};
+
+/// A structure: octets, and the offset of each member.
+#[derive(Debug, PartialEq, Eq)]
+struct Structure {
+    size: usize,
+    members: BTreeMap<String, usize>,
+}
+
+fn word(octets: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(octets[at..at + 4].try_into().expect("four octets"))
+}
+
+/// The section of a 64-bit ELF file.
+fn section<'a>(object: &'a [u8], name: &str) -> &'a [u8] {
+    let long = |at: usize| u64::from_ne_bytes(object[at..at + 8].try_into().expect("eight octets")) as usize;
+    let short = |at: usize| usize::from(u16::from_ne_bytes([object[at], object[at + 1]]));
+    let headers = |index: usize| long(0x28) + index * short(0x3a);
+    let names = long(headers(short(0x3e)) + 0x18);
+    let found = (0..short(0x3c)).map(headers).find(|&header| {
+        let start = names + word(object, header) as usize;
+        object[start..].starts_with(name.as_bytes()) && object[start + name.len()] == 0
+    });
+    let header = found.unwrap_or_else(|| panic!("a section {name}"));
+    &object[long(header + 0x18)..][..long(header + 0x20)]
+}
+
+/// The structures of an object by name (Documentation/bpf/btf.rst of the kernel).
+fn structures(object: &[u8]) -> BTreeMap<String, Structure> {
+    let btf = section(object, ".BTF");
+    let header = word(btf, 4) as usize;
+    let [types_at, types_length, strings_at] = [8, 12, 16].map(|at| word(btf, at) as usize);
+    let string = |at: u32| {
+        let rest = &btf[header + strings_at + at as usize..];
+        let end = rest.iter().position(|octet| *octet == 0).expect("an end");
+        String::from_utf8(rest[..end].to_vec()).expect("UTF-8")
+    };
+    let mut structures = BTreeMap::new();
+    let (mut at, end) = (header + types_at, header + types_at + types_length);
+    while at < end {
+        let (name, info, size) = (string(word(btf, at)), word(btf, at + 4), word(btf, at + 8) as usize);
+        let (kind, count) = (info >> 24 & 0x1f, (info & 0xffff) as usize);
+        at += 12;
+        let items = |width: usize| (0..count).map(move |item| at + item * width);
+        at += match kind {
+            // Structure or union: name, type, offset in bits of each member.
+            4 | 5 => {
+                let members =
+                    items(12).map(|at| (string(word(btf, at)), word(btf, at + 8) as usize / 8)).collect();
+                structures.insert(name, Structure { size, members });
+                count * 12
+            }
+            // Integer, variable, declaration tag: a word. Array: three. Section: three for each.
+            1 | 14 | 17 => 4,
+            3 => 12,
+            // Enumeration, prototype: two words for each.
+            6 | 13 => count * 8,
+            15 => count * 12,
+            // Pointer, forward, typedef, volatile, const, restrict, function, float, type tag.
+            2 | 7..=12 | 16 | 18 => 0,
+            _ => panic!("BTF kind {kind}"),
+        };
+    }
+    structures
+}
+
+macro_rules! structure {
+    ($type:ident { $($member:ident),* }) => {
+        Structure {
+            size: size_of::<$type>(),
+            members: [$((stringify!($member).to_owned(), offset_of!($type, $member))),*].into(),
+        }
+    };
+}
+
+#[test]
+fn structures_are_laid_out_alike() {
+    let settings = structure!(Settings { key, classes, symmetric, cpus, spare, hold_ns });
+    let bucket = structure!(Bucket { cpu, spare, lost });
+    let counts = structure!(Counts { reasons, sent, sent_to, held_ns, current });
+    let arrivals = structure!(Arrivals { arrived, strange, astray_ns });
+    let expected = [
+        (
+            object::STEER,
+            vec![("settings", &settings), ("bucket", &bucket), ("counts", &counts), ("arrivals", &arrivals)],
+        ),
+        (object::ARRIVE, vec![("settings", &settings), ("bucket", &bucket), ("arrivals", &arrivals)]),
+        (object::STEER_NOFRAGS, vec![("settings", &settings), ("bucket", &bucket), ("counts", &counts)]),
+        (object::ARRIVE_NOFRAGS, vec![("settings", &settings), ("arrivals", &arrivals)]),
+    ];
+    for (object, expected) in expected {
+        let found = structures(object);
+        for (name, structure) in expected {
+            assert_eq!(found.get(name), Some(structure), "{name}");
+        }
+    }
+}
