@@ -1,0 +1,133 @@
+//! Frames out of an interface, many a system call (sendmmsg(2) on a packet(7) socket).
+
+mod sys;
+
+use rustix::io::Errno;
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use sys::{Messages, SendingFrom};
+
+/// A packet socket that sends out of one interface.
+#[derive(Debug)]
+pub struct Transmit {
+    socket: OwnedFd,
+    interface: String,
+    messages: Messages,
+}
+
+/// Sending failed.
+#[derive(Debug)]
+pub struct TransmitError {
+    /// The interface.
+    pub interface: String,
+    /// Frames of the call that were sent before the one that failed.
+    pub sent: usize,
+    /// Octets of the frame that failed; `None`: no socket could be had.
+    pub octets: Option<usize>,
+    /// What the kernel said: `EMSGSIZE` for a frame beyond the MTU, `ENETDOWN`, `ENODEV`, `EPERM` without
+    /// CAP_NET_RAW.
+    pub cause: io::Error,
+}
+
+impl fmt::Display for TransmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.octets {
+            Some(octets) => {
+                write!(f, "{}: a frame of {octets} octets cannot be sent: {}", self.interface, self.cause)
+            }
+            None => write!(f, "{}: no packet socket: {}", self.interface, self.cause),
+        }
+    }
+}
+
+impl std::error::Error for TransmitError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+impl Transmit {
+    /// Frames that one system call takes at most.
+    pub const BATCH: usize = sys::BATCH;
+
+    /// Opens a socket that sends out of `interface` of the calling thread's network namespace.
+    ///
+    /// # Errors
+    ///
+    /// There is no such interface, or no CAP_NET_RAW.
+    pub fn open(interface: &str) -> Result<Transmit, TransmitError> {
+        let socket = || -> rustix::io::Result<OwnedFd> {
+            let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+            bind(&socket, &SendingFrom(name_to_index(&socket, interface)?))?;
+            Ok(socket)
+        };
+        let failed = |cause: Errno| TransmitError {
+            interface: interface.to_owned(),
+            sent: 0,
+            octets: None,
+            cause: cause.into(),
+        };
+        let socket = socket().map_err(failed)?;
+        Ok(Transmit { socket, interface: interface.to_owned(), messages: Messages::new() })
+    }
+
+    /// Sends all of `frames` (from the destination address on, without FCS), and waits where the interface's queue
+    /// is full.
+    ///
+    /// # Errors
+    ///
+    /// The first frame that the kernel refuses; those before it are sent, it and those behind it are not.
+    pub fn send(&mut self, frames: &[&[u8]]) -> Result<(), TransmitError> {
+        let mut sent = 0;
+        while let Some(rest) = frames.get(sent..).filter(|rest| !rest.is_empty()) {
+            match self.messages.send(&self.socket, rest) {
+                Ok(count) => sent += count,
+                // The queue of the device has no room at this moment (netdevice(7)).
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => std::thread::yield_now(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => {
+                    let octets = rest.first().map(|frame| frame.len());
+                    return Err(TransmitError { interface: self.interface.clone(), sent, octets, cause });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::netns::{Namespace, Veth, probe};
+    use testkit::require;
+
+    #[test]
+    fn batches_go_out_whole_and_a_long_frame_is_named() {
+        let Some(()) = require("netns", probe()) else { return };
+        let namespace = Namespace::new().expect("a namespace");
+        namespace.veth(&Veth::pair("near0", "far0")).expect("a pair");
+        let frame = [0x02_u8; 64];
+        let many: Vec<&[u8]> = vec![&frame; 3 * Transmit::BATCH + 1];
+        let error = namespace.inside(|| {
+            let mut transmit = Transmit::open("near0").expect("a socket");
+            transmit.send(&many).expect("sent");
+            let long = [0_u8; 3000];
+            transmit.send(&[&frame, &long, &frame]).expect_err("beyond the MTU")
+        });
+        assert_eq!((error.sent, error.octets), (1, Some(3000)));
+        assert_eq!(error.cause.raw_os_error(), Some(libc::EMSGSIZE), "{error}");
+        let counter = "/sys/class/net/far0/statistics/rx_packets";
+        let counted = namespace.inside(|| std::fs::read_to_string(counter)).expect("a counter");
+        assert_eq!(counted.trim().parse(), Ok(many.len() + 1));
+    }
+
+    #[test]
+    fn a_missing_interface_is_named() {
+        let Some(()) = require("netns", probe()) else { return };
+        let error = Transmit::open("nothing0").expect_err("no interface");
+        assert!(error.to_string().starts_with("nothing0: no packet socket"), "{error}");
+    }
+}
