@@ -1,7 +1,7 @@
 //! The answer in one to three sentences.
 
 use crate::report::{Certainty, Finding, Outcome, RuleRow, Severity, Verdict};
-use crate::{Case, ENOUGH_BETWEEN};
+use crate::{Case, ENOUGH_BETWEEN, steered};
 use host::Delta;
 
 /// The verdict, the gravest finding, and what to do first.
@@ -28,6 +28,11 @@ pub(crate) fn sentences(
                 first_sentence(&finding.explanation)
             ))
         }
+        (Verdict::Healthy, _) if steered::any(case).is_some() => sentences.push(
+            "Healthy: frames spread over the CPUs, by steering where the queues do not, and none are lost, as far as was \
+             read."
+                .to_owned(),
+        ),
         (Verdict::Healthy, _) => sentences.push(
             "Healthy: frames spread over the receive queues and CPUs, and none are lost, as far as was read."
                 .to_owned(),

@@ -25,6 +25,7 @@
 
 mod case;
 mod conclusion;
+mod dealt;
 mod diagnose;
 mod frame_limit;
 mod heat;
@@ -37,6 +38,7 @@ mod rows;
 pub mod rule;
 pub mod rules;
 pub mod stacked;
+mod steered;
 mod steering;
 mod strain;
 mod traffic;

@@ -157,6 +157,38 @@ pub struct InterfaceRow {
     pub since_start: bool,
     /// Receive queues with what they counted; empty where unknown.
     pub queues: Vec<QueueRow>,
+    /// What rxlane's program hands to other CPUs; absent where nobody looked, or nobody could.
+    pub steering: Option<SteeringRow>,
+}
+
+/// Steering of an interface.
+#[derive(Clone, Debug, Serialize)]
+pub struct SteeringRow {
+    /// `native`, `generic`, or `off`.
+    pub mode: &'static str,
+    /// Encapsulations that are handed on, where known.
+    pub classes: Option<Vec<String>>,
+    /// Part of the frames that is handed on, 0 to 1; absent where too few were counted.
+    pub share: Option<f64>,
+    /// CPUs that frames are handed to.
+    pub cpus: Vec<SteeredCpuRow>,
+    /// Whether counts and drops of `cpus` are since it was attached, not between two samples.
+    pub since_start: bool,
+    /// Whether a living process moves flows from busy to idle CPUs, where known.
+    pub rebalances: Option<bool>,
+}
+
+/// A CPU that frames are handed to.
+#[derive(Clone, Debug, Serialize)]
+pub struct SteeredCpuRow {
+    /// Number.
+    pub cpu: u32,
+    /// Frames; absent where not counted.
+    pub frames: Option<u64>,
+    /// Part of what is handed on, 0 to 1.
+    pub share: Option<f64>,
+    /// Frames lost since the CPU's queue was full.
+    pub drops: Option<u64>,
 }
 
 /// A receive queue.

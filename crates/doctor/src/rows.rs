@@ -1,8 +1,10 @@
 //! The tables of a report: interfaces with queues, vectors × CPUs, CPUs.
 
-use crate::Case;
-use crate::report::{CpuRow, InterfaceRow, QueueRow, StackRow, TrafficRow, VectorRow};
-use host::{Basis, Counter, Delta, Fact, Interface, Interrupt, Observed, Shares};
+use crate::report::{
+    CpuRow, InterfaceRow, QueueRow, StackRow, SteeredCpuRow, SteeringRow, TrafficRow, VectorRow,
+};
+use crate::{Case, steered};
+use host::{Basis, Counter, Delta, Fact, Interface, Interrupt, Observed, Shares, Xdp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Judged devices and what stands on them.
@@ -49,7 +51,38 @@ fn interface_row(case: &Case<'_>, interface: &Interface) -> InterfaceRow {
         physical: (physical != interface.name).then(|| physical.to_owned()),
         since_start: spread.is_some_and(|spread| spread.shares.basis == Basis::SinceStart),
         queues,
+        steering: steering_row(case, interface),
     }
+}
+
+fn steering_row(case: &Case<'_>, interface: &Interface) -> Option<SteeringRow> {
+    let steering = interface.steering.as_ref()?;
+    let mode = match steering.mode.get() {
+        Xdp::Native => "native",
+        Xdp::Generic => "generic",
+        Xdp::Off | Xdp::Offloaded => "off",
+    };
+    let steered = steered::of(case, interface);
+    let by_target = || steering.cpus.iter();
+    let frames = column(case, by_target().filter_map(|(&cpu, target)| Some((cpu, target.frames.as_ref()?))));
+    let drops = column(case, by_target().filter_map(|(&cpu, target)| Some((cpu, target.drops.as_ref()?))));
+    let total = frames.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+    let cpus = by_target().map(|(&cpu, _)| SteeredCpuRow {
+        cpu,
+        frames: frames.get(&cpu).copied(),
+        share: frames.get(&cpu).filter(|_| total > 0).map(|count| *count as f64 / total as f64),
+        drops: drops.get(&cpu).copied(),
+    });
+    let has_two = |counter: &Counter| matches!(counter.delta(), Delta::Counted(_) | Delta::Wrapped(_));
+    let is_sampled = by_target().filter_map(|(_, target)| target.frames.as_ref()).all(has_two);
+    Some(SteeringRow {
+        mode,
+        classes: steering.classes.as_ref().map(|seen| seen.get().clone()),
+        share: steered.and_then(|steered| steered.share()),
+        cpus: cpus.collect(),
+        since_start: !is_sampled || case.snapshot().interval.is_none(),
+        rebalances: latest(&steering.rebalances),
+    })
 }
 
 fn value(fact: &Option<Fact<String>>) -> Option<String> {

@@ -3,8 +3,9 @@
 
 use crate::Case;
 use crate::report::Remedy;
+use crate::rules::netisr;
 use host::setting::CpuSet;
-use host::{Interface, Interrupt, Shares};
+use host::{Interface, Interrupt, Shares, Xdp};
 use nic::schema;
 use std::collections::BTreeSet;
 
@@ -121,9 +122,12 @@ fn rps_queues(interface: &Interface, queues: &[u32]) -> Vec<(u32, u32)> {
     }
 }
 
-/// Steering in XDP, in words. `None` where the driver does not run XDP programs: in generic mode the socket buffer is
+/// Steering in XDP, by this program. `None` where the driver does not run XDP programs: in generic mode the socket buffer is
 /// made before the program runs, which takes the gain away.
 pub(crate) fn xdp(case: &Case<'_>, interface: &Interface) -> Option<Remedy> {
+    if interface.steering.as_ref().is_some_and(|steering| *steering.mode.get() != Xdp::Off) {
+        return None;
+    }
     let native = match case.agreed(interface, |profile| profile.tri(schema::XDP_NATIVE)) {
         Some(true) => " The driver runs XDP programs itself.",
         Some(false) => return None,
@@ -132,12 +136,15 @@ pub(crate) fn xdp(case: &Case<'_>, interface: &Interface) -> Option<Remedy> {
     Some(Remedy {
         os: "linux",
         what: format!(
-            "or steer by the inner header in XDP (cpumap), before the socket buffer is made: the CPU that takes the \
-             interrupt then does less than with RPS.{native}"
+            "or steer by the inner header in XDP, before the socket buffer is made: the CPU that takes the interrupt \
+             then does less than with RPS.{native} The first command says what it would bring here, and changes nothing"
         ),
-        commands: Vec::new(),
-        expected: "Flows are dealt to CPUs as with RPS; what differs is that the first CPU does less for each frame."
-            .to_owned(),
+        commands: ["check", "up"].map(|action| format!("rxlane steer {action} {}", name(interface))).into(),
+        expected: format!(
+            "Flows are dealt to CPUs as with RPS; what differs is that the first CPU does less for each frame. \
+             `rxlane steer down {}` takes it back.",
+            name(interface)
+        ),
     })
 }
 
@@ -161,28 +168,19 @@ pub(crate) fn is_undivided(case: &Case<'_>, interface: &Interface) -> bool {
 /// `net.isr.bindthreads` only by the loader (`CTLFLAG_RDTUN`; sys/net/netisr.c). `None` where all is set.
 pub(crate) fn netisr(case: &Case<'_>) -> Option<Remedy> {
     let snapshot = case.snapshot();
-    let netisr = snapshot.netisr.as_ref();
-    let sysctl = |name: &str| snapshot.sysctls.get(name).map(|seen| seen.get().as_str());
-    let dispatch = netisr
-        .and_then(|netisr| netisr.dispatch.as_ref())
-        .map(|seen| seen.get().as_str())
-        .or_else(|| sysctl("net.isr.dispatch"));
-    let threads = netisr.and_then(|netisr| netisr.threads.as_ref()).map(|seen| *seen.get());
-    let is_bound = netisr
-        .and_then(|netisr| netisr.bound.as_ref())
-        .map(|seen| *seen.get())
-        .or_else(|| sysctl("net.isr.bindthreads").map(|value| value != "0"));
-    let all_cpus = sysctl("net.isr.maxthreads") == Some("-1")
+    let threads = snapshot.netisr.as_ref().and_then(|netisr| netisr.threads.as_ref()).map(|seen| *seen.get());
+    let max_threads = snapshot.sysctls.get("net.isr.maxthreads").map(|seen| seen.get().as_str());
+    let all_cpus = max_threads == Some("-1")
         || matches!((threads, snapshot.cpu_count()), (Some(threads), Some(cpus)) if threads >= cpus);
     let mut commands = Vec::new();
-    if !matches!(dispatch, Some("deferred")) {
+    if !matches!(netisr::dispatch(snapshot), Some(("deferred", _))) {
         commands.push("sysctl net.isr.dispatch=deferred".to_owned());
         commands.push("echo 'net.isr.dispatch=deferred' >> /etc/sysctl.conf".to_owned());
     }
     if !all_cpus {
         commands.push("echo 'net.isr.maxthreads=\"-1\"' >> /boot/loader.conf".to_owned());
     }
-    if is_bound != Some(true) {
+    if !matches!(netisr::bound(snapshot), Some((true, _))) {
         commands.push("echo 'net.isr.bindthreads=\"1\"' >> /boot/loader.conf".to_owned());
     }
     if commands.is_empty() {
@@ -215,7 +213,7 @@ pub(crate) fn expected(case: &Case<'_>, interface: &Interface) -> String {
 
 /// The same for so many CPUs.
 fn expected_over(case: &Case<'_>, interface: &Interface, cpus: Option<u16>) -> String {
-    let (Some(mix), Some(steered)) = (case.mix(interface), case.steered(interface, cpus)) else {
+    let Some(steered) = case.steered(interface, cpus) else {
         return "Cannot tell without a traffic sample (rxlane doctor --traffic CAPTURE): as many CPUs as there are \
                 busy flows can share the work; one flow stays on one CPU."
             .to_owned();
@@ -223,8 +221,10 @@ fn expected_over(case: &Case<'_>, interface: &Interface, cpus: Option<u16>) -> S
     let share = |most: Option<u64>, all: u64| most.unwrap_or(0) as f64 * 100.0 / all.max(1) as f64;
     let by_cpu: u64 = steered.per_cpu.iter().map(|row| row.frames).sum();
     let after = share(steered.per_cpu.iter().map(|row| row.frames).max(), by_cpu);
-    let by_queue: u64 = mix.queues.iter().map(|row| row.frames).sum();
-    let before = share(mix.queues.iter().map(|row| row.frames).max(), by_queue);
+    // Where the device is not known, nor is the queue of a frame.
+    let queues = case.mix(interface).map_or(&[][..], |mix| &mix.queues);
+    let by_queue: u64 = queues.iter().map(|row| row.frames).sum();
+    let before = share(queues.iter().map(|row| row.frames).max(), by_queue);
     let now = if by_queue > 0 {
         format!(" where the busiest queue takes {before:.0} % now")
     } else {

@@ -151,8 +151,9 @@ fn remedy(report: &Report, even: bool) -> Option<String> {
     }
     let mask = (1u128 << u32::from(steered.cpus.min(64))) - 1;
     Some(format!(
-        "Linux can spread them today, though only after the busy CPU has taken them in (RPS): for every receive \
-         queue N, echo {mask:x} > /sys/class/net/IFACE/queues/rx-N/rps_cpus"
+        "Linux can spread them today: before the busy CPU has made packets of them (rxlane steer check IFACE says \
+         whether that works and pays there), or, without a program, after that (RPS): for every receive queue N, \
+         echo {mask:x} > /sys/class/net/IFACE/queues/rx-N/rps_cpus"
     ))
 }
 

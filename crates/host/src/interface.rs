@@ -129,6 +129,55 @@ pub enum Xdp {
     Offloaded,
 }
 
+/// Frames handed to other CPUs by an XDP program through a cpumap, as `rxlane steer status` counts them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steering {
+    /// How the program is attached; [`Xdp::Off`] where none of rxlane's is.
+    pub mode: Observed<Xdp>,
+    /// CPUs that it hands frames to.
+    pub cpus: BTreeMap<u32, SteerTarget>,
+    /// Frames by what the program did with them and why: `steered` were handed on.
+    pub reasons: BTreeMap<String, Counter>,
+    /// Times that flows were given another CPU.
+    pub moves: Option<Counter>,
+    /// Encapsulations that it hands on (`plain`, `vlan`, `qinq`, `pppoe`, `mpls`).
+    pub classes: Option<Observed<Vec<String>>>,
+    /// Whether a living process moves flows from busy to idle CPUs.
+    pub rebalances: Option<Observed<bool>>,
+}
+
+/// A CPU to which an XDP program hands frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SteerTarget {
+    /// Frames.
+    pub frames: Option<Counter>,
+    /// Frames lost on the way, since the CPU's queue was full.
+    pub drops: Option<Counter>,
+    /// The line that named it first.
+    pub seen: Quote,
+}
+
+impl Steering {
+    /// Steering of which nothing but the mode is known.
+    pub fn new(mode: Observed<Xdp>) -> Steering {
+        Steering {
+            mode,
+            cpus: BTreeMap::new(),
+            reasons: BTreeMap::new(),
+            moves: None,
+            classes: None,
+            rebalances: None,
+        }
+    }
+}
+
+impl SteerTarget {
+    /// A CPU of which nothing was counted.
+    pub fn seen(seen: Quote) -> SteerTarget {
+        SteerTarget { frames: None, drops: None, seen }
+    }
+}
+
 /// A negotiated link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
@@ -191,6 +240,8 @@ pub struct Interface {
     pub totals: Totals,
     /// XDP.
     pub xdp: Option<Observed<Xdp>>,
+    /// What rxlane's program hands to other CPUs.
+    pub steering: Option<Steering>,
     /// SR-IOV functions in use.
     pub virtual_functions: Option<Fact<u32>>,
     /// A line that told of the interface first.
@@ -223,6 +274,7 @@ impl Interface {
             queues: BTreeMap::new(),
             totals: Totals::default(),
             xdp: None,
+            steering: None,
             virtual_functions: None,
             seen,
         }

@@ -32,7 +32,9 @@ pub mod statistics;
 pub mod text;
 
 pub use counter::{Basis, Counter, Delta, Shares};
-pub use interface::{Channels, Feature, Interface, Kind, Limited, Link, Queue, Reta, Rings, Totals, Xdp};
+pub use interface::{
+    Channels, Feature, Interface, Kind, Limited, Link, Queue, Reta, Rings, SteerTarget, Steering, Totals, Xdp,
+};
 pub use machine::{
     Cpus, Interrupt, Load, LogLine, LogTopic, Netisr, NetisrProtocol, Process, Softnet, System, Workstream,
 };

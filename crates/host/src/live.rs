@@ -4,6 +4,8 @@
 //!
 //! * What the tools would print is rendered from what the kernel says over netlink, ioctl, procfs and sysfs; no tool
 //!   is run, so none has to be installed. The forms are those of iproute2 6.1, ethtool 6.1, util-linux and procps.
+//! * What eBPF maps hold is not for this crate to read: who calls may answer `rxlane steer status` for the interfaces
+//!   that have an XDP program ([`collect_with`]).
 //! * Nothing is changed. The ioctl is given commands that read, and no other.
 //! * No privilege is needed. What this process may not read, what the kernel does not know, and what vanished in the
 //!   meantime, says so in its place (`# not read: …`), and the rest goes on.
@@ -35,6 +37,7 @@
 
 mod attributes;
 mod bundle;
+mod counters;
 mod cpus;
 mod ethtool;
 mod files;
@@ -46,8 +49,12 @@ mod processes;
 mod queues;
 mod sessions;
 mod sysctls;
+mod xdp_features;
+
+pub use xdp_features::{XdpFeatures, xdp_features};
 
 use bundle::{Bundle, Output, Unread};
+pub use counters::Counters;
 use ethtool::Ethtool;
 use links::{Link, Links};
 use processes::Processes;
@@ -113,6 +120,9 @@ pub enum Error {
     Write(#[source] io::Error),
 }
 
+/// Says what `rxlane steer status NAME --json` would print of an interface, or why it cannot be told, in one line.
+pub type SteerStatus<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
+
 /// Reads this machine and writes a bundle to `out`. Takes as long as the interval and well under a second more.
 ///
 /// # Errors
@@ -124,6 +134,30 @@ pub fn collect(
     out: &mut impl Write,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), Error> {
+    run(options, None, out, progress)
+}
+
+/// [`collect`], with what steers the frames of interfaces that have an XDP program. `steer_status` is asked for each
+/// of them in each sample; the time that it takes comes on top.
+///
+/// # Errors
+///
+/// Those of [`collect`]. What `steer_status` could not tell is written down as not read.
+pub fn collect_with(
+    options: &Options,
+    steer_status: &mut SteerStatus<'_>,
+    out: &mut impl Write,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
+    run(options, Some(steer_status), out, progress)
+}
+
+fn run(
+    options: &Options,
+    mut steer_status: Option<&mut SteerStatus<'_>>,
+    out: &mut impl Write,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
     let mut links = Links::read();
     links.add_sessions(&sessions::interfaces());
     let chosen = Chosen::new(&links, options)?;
@@ -132,7 +166,7 @@ pub fn collect(
 
     progress(Progress::Sample(1));
     let start = Instant::now();
-    let first = Sample::read(&links, &chosen, &mut ethtool);
+    let first = Sample::read(&links, &chosen, &mut ethtool, steer_status.as_deref_mut());
     bundle.sample(1, first.at)?;
     first.write(&mut bundle)?;
     settings(&mut bundle, options, &links, &chosen, &first, &mut ethtool, progress)?;
@@ -143,7 +177,7 @@ pub fn collect(
     }
     wait(start, options.interval, progress);
     progress(Progress::Sample(2));
-    let second = Sample::read(&Links::read(), &chosen, &mut ethtool);
+    let second = Sample::read(&Links::read(), &chosen, &mut ethtool, steer_status);
     bundle.sample(2, second.at)?;
     second.write(&mut bundle)?;
     processes(&mut bundle, second.processes.as_ref(), first.processes.as_ref().ok())?;
@@ -195,7 +229,12 @@ struct Sample {
 }
 
 impl Sample {
-    fn read(links: &Links, chosen: &Chosen, ethtool: &mut Ethtool) -> Sample {
+    fn read(
+        links: &Links,
+        chosen: &Chosen,
+        ethtool: &mut Ethtool,
+        steer_status: Option<&mut SteerStatus<'_>>,
+    ) -> Sample {
         let file = |path: &str| (format!("cat {path}"), files::text(Path::new(path)));
         let now = clock_gettime(ClockId::Monotonic);
         let interrupts = files::text(Path::new("/proc/interrupts"));
@@ -210,6 +249,11 @@ impl Sample {
         };
         outputs.push(("ip -d -s link".to_owned(), listing));
         outputs.extend(chosen.links.iter().map(|link| ethtool.statistics(&link.name)));
+        if let Some(steer_status) = steer_status {
+            // In the order of the first sample, and as they are now.
+            let now = chosen.links.iter().filter(|link| links.has_program(&link.name));
+            outputs.extend(now.map(|link| steered(&link.shown(), steer_status)));
+        }
         let at = now.tv_sec as f64 + now.tv_nsec as f64 / 1e9;
         Sample { at, interrupts, outputs, processes: Processes::read() }
     }
@@ -218,6 +262,11 @@ impl Sample {
         bundle.put("cat /proc/interrupts", &self.interrupts)?;
         put_all(bundle, &self.outputs)
     }
+}
+
+/// What steers an interface's frames.
+fn steered(name: &str, steer_status: &mut SteerStatus<'_>) -> (String, Output) {
+    (format!("rxlane steer status {name} --json"), steer_status(name).map_err(Unread))
 }
 
 fn put_all(bundle: &mut Bundle<'_, impl Write>, outputs: &[(String, Output)]) -> Result<(), Error> {

@@ -53,6 +53,23 @@ fn every_kind_is_changed_and_put_back() {
 }
 
 #[test]
+fn one_command_is_undone_and_another_stays() {
+    let machine = Machine::new();
+    let mut journal = machine.journal();
+    journal.apply(&setting("ethtool -G eth0 rx 4096"), "doctor --apply").expect("changed");
+    journal.apply(&setting("ip link set dev eth0 mtu 1508"), "steer up eth0").expect("changed");
+    assert_eq!(journal.undo_by("steer up eth1", false).expect("nothing").len(), 0);
+    let undone = journal.undo_by("steer up eth0", false).expect("undone");
+    assert!(matches!(&undone[..], [only] if matches!(only.outcome, Outcome::Restored)), "{undone:?}");
+    assert_eq!(machine.read("sys/class/net/eth0/mtu").trim(), "1500");
+    assert_eq!(machine.read("state/ring"), "4096");
+    assert_eq!(journal.entries().len(), 1);
+    journal.undo_by("doctor --apply", false).expect("undone");
+    assert_eq!(machine.read("state/ring"), "256");
+    assert!(!machine.journal_file().exists());
+}
+
+#[test]
 fn channels_bring_the_table_back_that_the_driver_reset() {
     let machine = Machine::new();
     machine.write("state/reta", "0 1 0 1 0 1 0 1");

@@ -15,7 +15,7 @@ mod link_speed;
 mod moderation_long;
 mod moderation_off;
 mod mtu_below_1500;
-mod netisr;
+pub(crate) mod netisr;
 mod netisr_direct;
 mod netisr_unbound;
 mod offload_lost;

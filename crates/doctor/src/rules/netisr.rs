@@ -5,7 +5,7 @@ use crate::Case;
 use host::{Observed, Process, Quote, Snapshot, System};
 
 /// The dispatch policy with its line.
-pub(super) fn dispatch(snapshot: &Snapshot) -> Option<(&str, &Quote)> {
+pub(crate) fn dispatch(snapshot: &Snapshot) -> Option<(&str, &Quote)> {
     let by_netstat = snapshot.netisr.as_ref().and_then(|netisr| netisr.dispatch.as_ref());
     let seen = by_netstat.or_else(|| snapshot.sysctls.get("net.isr.dispatch"))?;
     Some((seen.get().as_str(), seen.quote()))
@@ -21,7 +21,7 @@ pub(super) fn threads(snapshot: &Snapshot) -> Option<(u32, &Quote)> {
 }
 
 /// Whether threads are bound, with the line.
-pub(super) fn bound(snapshot: &Snapshot) -> Option<(bool, &Quote)> {
+pub(crate) fn bound(snapshot: &Snapshot) -> Option<(bool, &Quote)> {
     if let Some(seen) = snapshot.netisr.as_ref().and_then(|netisr| netisr.bound.as_ref()) {
         return Some((*seen.get(), seen.quote()));
     }

@@ -4,8 +4,8 @@ use super::{one_flow, pppoe_unhashed, qinq_unhashed, reta_uneven, udp_two_tuple,
 use crate::heat::{self, Heat, Hot};
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
-use crate::strain::{self, Strain};
-use crate::{Case, loss, steering};
+use crate::strain;
+use crate::{Case, dealt, loss, steering};
 use explain::grouped;
 use host::{Basis, Interface, System};
 use nic::schema;
@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
                 difference of two samples under load. Queues that differ by a factor of two to five are usual with \
                 few flows and no finding.",
         fix: "Remove the cause where it can be removed: hash UDP ports, repair the table. Frames that the device cannot \
-              hash are spread in software: RPS, steering in XDP (cpumap), FreeBSD's netisr.",
+              hash are spread in software: RPS, steering in XDP (`rxlane steer`), FreeBSD's netisr.",
         costs: "Spreading in software costs an interrupt between CPUs and cache misses a batch of frames; a machine \
                 whose CPU still has time loses by it. One flow can never be spread without reordering it.",
     },
@@ -52,32 +52,29 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
 fn found(case: &Case<'_>, interface: &Interface, hot: &Hot) -> Judgement {
     let cpu = steering::cpu_of_queue(case, interface, hot.queue);
     let strained = strain::of(case, cpu);
-    let rps = rps(interface, hot.queue).filter(|cpus| cpus.iter().any(|to| Some(*to) != cpu));
-    let severity = match (&rps, strained.strain) {
+    let dealt = dealt::of(case, interface, hot.queue, None);
+    let severity = match &dealt {
         // There is no other CPU to spread to.
         _ if case.snapshot().cpu_count() == Some(1) => Severity::Info,
-        (Some(_), Strain::Between | Strain::Unknown) => Severity::Info,
-        _ => hot.severity(&strained),
+        Some(dealt) => dealt.severity(&strained, hot.severity(&strained)),
+        None => hot.severity(&strained),
     };
     let proven = proven(case, interface, hot.queue);
     let why = match &proven[..] {
         [] => open_causes(case, interface),
         known => format!(" The cause is known: {}.", known.join(", ")),
     };
-    let already = rps.map_or(String::new(), |cpus| {
-        format!(
-            " RPS deals the frames on to CPUs {}, after this queue's CPU took them.",
-            steering::words(cpus)
-        )
-    });
     let is_undivided = is_undivided(case, interface);
     let undivided = if is_undivided { one_flow::UNDIVIDED } else { "" };
     let explanation =
-        format!("{}.{}{}{already}{why}{undivided}", symptom(hot), hot.remark(&strained), strained.sentence);
+        format!("{}.{}{}{why}{undivided}", symptom(hot), hot.remark(&strained), strained.sentence);
     let mut finding =
         RULE.finding(Some(&interface.name), severity, &hot.quotes, explanation).and(&strained.quote);
-    let is_dealt = is_undivided || !already.is_empty() || strained.is_no_limit();
-    finding.remedies = remedies(case, interface, hot, &proven, !is_dealt);
+    let is_wanted = !is_undivided && dealt.is_none() && !strained.is_no_limit();
+    finding.remedies = remedies(case, interface, hot, &proven, is_wanted);
+    if let Some(dealt) = dealt {
+        finding = dealt.into_finding(finding);
+    }
     match hot.by_interrupts {
         true => finding.possible().into(),
         false => finding.into(),
@@ -97,12 +94,6 @@ fn symptom(hot: &Hot) -> String {
         hot.share * 100.0,
         grouped(hot.total)
     )
-}
-
-/// CPUs that RPS deals the queue's frames to; `None` where it is off or not known.
-fn rps(interface: &Interface, queue: u32) -> Option<&[u32]> {
-    let cpus = interface.queues.get(&queue)?.rps.as_ref()?.get();
-    (!cpus.is_empty()).then_some(cpus.as_slice())
 }
 
 /// Ids of the rules that know why.

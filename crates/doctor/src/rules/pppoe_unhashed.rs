@@ -1,10 +1,11 @@
 //! `pppoe-unhashed`: PPPoE comes in by a device whose hash stops at the PPPoE header.
 
 use super::{netisr, one_flow, unhashed};
+use crate::dealt::{self, Dealt};
 use crate::heat::{self, Heat};
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
-use crate::strain::{self, Strain};
+use crate::strain;
 use crate::{Carries, Case, steering};
 use host::{Counter, Interface, Kind, Quote, Shares, System};
 use nic::schema;
@@ -24,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
                 EtherType 0x8864), a profile that says the parser stops at PPPoE (`rxlane nics NAME`), and one queue's \
                 counter that grows while the others stand still.",
         fix: "Spread in software, by the inner header. Linux: RPS on that queue, with a mask of the other CPUs, or \
-              steering in XDP (cpumap). FreeBSD: `net.isr.dispatch=deferred` at run time, with \
+              steering in XDP (`rxlane steer`). FreeBSD: `net.isr.dispatch=deferred` at run time, with \
               `net.isr.maxthreads=\"-1\"` and `net.isr.bindthreads=\"1\"` in /boot/loader.conf. An EtherType filter \
               (`ethtool -N IFACE flow-type ether proto 0x8864 action N`) only moves all of it to another queue. Some \
               devices learn PPPoE by other firmware (`rxlane nics --can pppoe` lists which).",
@@ -95,17 +96,26 @@ fn device(case: &Case<'_>, interface: &Interface) -> Judgement {
                     undivided(case, interface, &carries)
                 );
                 let strained = strain::of(case, steering::cpu_of_queue(case, interface, hot.queue));
+                let dealt = dealt::of(case, interface, hot.queue, CLASS);
+                let severity = hot.severity(&strained);
+                let severity = dealt.as_ref().map_or(severity, |dealt| dealt.severity(&strained, severity));
                 let mut finding = RULE
-                    .finding(Some(&interface.name), hot.severity(&strained), &carries.quotes, explanation)
+                    .finding(Some(&interface.name), severity, &carries.quotes, explanation)
                     .and(&hot.quotes)
                     .possible();
-                finding.remedies = remedies(case, interface, hot.queue, &carries);
+                match dealt {
+                    Some(dealt) => finding = dealt.into_finding(finding),
+                    None => finding.remedies = remedies(case, interface, hot.queue, &carries),
+                }
                 finding.into()
             }
             _ => Judgement::Lacks(unhashed::who(case, interface)),
         },
     }
 }
+
+/// What steering calls these frames, whatever tags they have.
+const CLASS: Option<&str> = Some("pppoe");
 
 fn is_single(case: &Case<'_>, interface: &Interface) -> bool {
     case.agreed(interface, |profile| profile.text(schema::SELECTION).map(|word| word == "single"))
@@ -116,12 +126,9 @@ fn proven(case: &Case<'_>, interface: &Interface, carries: &Carries) -> Finding 
     let heat = heat::of(case, interface);
     let queue = heat.hot().map_or(0, |hot| hot.queue);
     let strained = strain::of(case, steering::cpu_of_queue(case, interface, queue));
-    let spread = already_spread(case, interface, queue);
-    let severity = match (&spread, strained.strain) {
-        (_, Strain::Full) => Severity::Critical,
-        (Some(_), _) => Severity::Info,
-        (None, _) => heat.unhashed(&strained),
-    };
+    let dealt = dealt::of(case, interface, queue, CLASS).or_else(|| by_threads(case));
+    let severity = heat.unhashed(&strained);
+    let severity = dealt.as_ref().map_or(severity, |dealt| dealt.severity(&strained, severity));
     let seen = match &heat {
         Heat::Hot(hot) => format!(" Queue {} took {:.1} % of all frames.", hot.queue, hot.share * 100.0),
         Heat::Spread { .. } => {
@@ -129,10 +136,9 @@ fn proven(case: &Case<'_>, interface: &Interface, carries: &Carries) -> Finding 
         }
         Heat::TooFew | Heat::Uncounted => String::new(),
     };
-    let already = spread.as_ref().map_or(String::new(), |(words, _)| format!(" {words}"));
     let explanation = format!(
         "PPPoE comes in by {}, and {} cannot hash it: its parser stops at the PPPoE header, so that every frame of \
-         every session goes to one queue and one CPU.{seen}{}{}{already}{}",
+         every session goes to one queue and one CPU.{seen}{}{}{}",
         steering::name(interface),
         unhashed::device(case, interface),
         share(carries),
@@ -143,11 +149,12 @@ fn proven(case: &Case<'_>, interface: &Interface, carries: &Carries) -> Finding 
         .finding(Some(&interface.name), severity, &carries.quotes, explanation)
         .and(&unhashed::identity(interface))
         .and(heat.hot().map_or(&[][..], |hot| &hot.quotes))
-        .and(&strained.quote)
-        .and(spread.iter().map(|(_, quote)| quote));
+        .and(&strained.quote);
     finding.evidence.extend(unhashed::sampled(case, interface, "PPPoE", carries.share));
-    if spread.is_none() && !strained.is_no_limit() {
-        finding.remedies = remedies(case, interface, queue, carries);
+    match dealt {
+        Some(dealt) => return dealt.into_finding(finding),
+        None if strained.is_no_limit() => {}
+        None => finding.remedies = remedies(case, interface, queue, carries),
     }
     finding
 }
@@ -171,22 +178,14 @@ fn undivided(case: &Case<'_>, interface: &Interface, carries: &Carries) -> &'sta
     if unhashed::is_undivided(case, interface, carries) { one_flow::UNDIVIDED } else { "" }
 }
 
-/// Whether software spreads the queue's frames already, in words, with the line that says so.
-fn already_spread(case: &Case<'_>, interface: &Interface, queue: u32) -> Option<(String, Quote)> {
-    let serving = steering::cpu_of_queue(case, interface, queue);
-    let rps = interface.queues.get(&queue).and_then(|queue| queue.rps.as_ref());
-    if let Some(rps) = rps.filter(|rps| rps.get().iter().any(|cpu| Some(*cpu) != serving)) {
-        let words = format!("RPS deals them on to CPUs {}.", steering::words(rps.get()));
-        return Some((words, rps.quote().clone()));
-    }
+/// FreeBSD's netisr, where it hands packets on to other CPUs.
+fn by_threads(case: &Case<'_>) -> Option<Dealt> {
     let snapshot = case.snapshot();
     let (policy, quote) = netisr::dispatch(snapshot)?;
     let threads = netisr::threads(snapshot).map_or(1, |(threads, _)| threads);
     let is_bound = netisr::bound(snapshot).is_some_and(|(bound, _)| bound);
-    (policy == "deferred" && threads > 1 && is_bound).then(|| {
-        let words = format!("netisr hands packets on to {threads} bound threads.");
-        (words, quote.clone())
-    })
+    (policy == "deferred" && threads > 1 && is_bound)
+        .then(|| Dealt::on(format!(" netisr hands packets on to {threads} bound threads."), quote.clone()))
 }
 
 /// The machine's own system first. What the others have is the same for every machine, and people choose a system

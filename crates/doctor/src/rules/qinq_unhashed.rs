@@ -5,7 +5,7 @@ use crate::heat::{self, Heat};
 use crate::report::{Finding, Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain;
-use crate::{Carries, Case, steering};
+use crate::{Carries, Case, dealt, steering};
 use host::{Interface, Kind, System};
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ pub(super) static RULE: Rule = Rule {
                 default queue.",
         shows: "A VLAN device on a VLAN device (`ip -d link`), or a capture with two tags; a profile that says which \
                 tags its parser passes (`rxlane nics NAME`); and one queue's counter that grows.",
-        fix: "Spread in software: RPS on that queue, or steering in XDP (cpumap). Some devices have a double-VLAN mode \
-              (`rxlane nics --can qinq`).",
+        fix: "Spread in software: RPS on that queue, or steering in XDP (`rxlane steer`). Some devices have \
+              a double-VLAN mode (`rxlane nics --can qinq`).",
         costs: "As with any spreading in software: an interrupt between CPUs and cache misses. A double-VLAN mode stops \
                 hashing frames that have fewer tags.",
     },
@@ -91,7 +91,9 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
 fn found(case: &Case<'_>, interface: &Interface, carries: &Carries, heat: &Heat) -> Finding {
     let queue = heat.hot().map_or(0, |hot| hot.queue);
     let strained = strain::of(case, steering::cpu_of_queue(case, interface, queue));
+    let dealt = dealt::of(case, interface, queue, Some("qinq"));
     let severity = heat.unhashed(&strained);
+    let severity = dealt.as_ref().map_or(severity, |dealt| dealt.severity(&strained, severity));
     let cannot = match is_hashed(case, interface) {
         Some(_) => format!(
             "{} cannot hash them: its parser stops before the IP header, so that they all go to one queue",
@@ -126,6 +128,9 @@ fn found(case: &Case<'_>, interface: &Interface, carries: &Carries, heat: &Heat)
         .and(heat.hot().map_or(&[][..], |hot| &hot.quotes))
         .and(&strained.quote);
     finding.evidence.extend(unhashed::sampled(case, interface, "two tags or more", carries.share));
+    if let Some(dealt) = dealt {
+        return dealt.into_finding(finding);
+    }
     if is_undivided {
         return finding;
     }

@@ -2,6 +2,7 @@
 
 use super::single_queue::{self, Queues};
 use super::{one_flow, pppoe_unhashed, qinq_unhashed, reta_uneven};
+use crate::dealt::{self, State};
 use crate::heat::{self, Heat};
 use crate::report::Severity;
 use crate::rule::{Judge, Judgement, Page, Rule};
@@ -21,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
         shows: "`/sys/class/net/IFACE/queues/rx-N/rps_cpus` is 0 on a device with one queue or on a queue that takes \
                 nearly all frames.",
         fix: "Write a mask of the other CPUs into that file, if the CPU of the queue is the limit; or steer in XDP \
-              (cpumap), which is cheaper.",
+              (`rxlane steer`), which is cheaper.",
         costs: "An interrupt between CPUs and cache misses for each batch; latency; and no gain where one CPU is fast \
                 enough.",
     },
@@ -97,6 +98,16 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         Ok(None) => return Judgement::Clear,
         Err(commands) => return Judgement::Lacks(commands),
     };
+    let first = need.queues.first().copied().unwrap_or(0);
+    let dealt = dealt::of(case, interface, first, None);
+    match dealt.as_ref().map(|dealt| dealt.state) {
+        // Steering does what RPS would, or RPS is on.
+        Some(State::Deals) => return Judgement::Clear,
+        Some(State::Unread) => {
+            return Judgement::lacks(format!("rxlane steer status {} (as root)", steering::name(interface)));
+        }
+        Some(State::Leaves) | None => {}
+    }
     let masks = masks(interface, &need.queues);
     if masks.is_empty() {
         return Judgement::Lacks(need.queues.iter().map(|queue| file(interface, *queue)).collect());
@@ -122,5 +133,8 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         .finding(Some(&interface.name), need.severity, quotes, explanation)
         .and(&need.quotes)
         .and(&strained.quote);
-    finding.with(steering::rps(case, interface, &queues)).into()
+    match dealt {
+        Some(dealt) => dealt.into_finding(finding).into(),
+        None => finding.with(steering::rps(case, interface, &queues)).into(),
+    }
 }

@@ -3,6 +3,7 @@
 use super::rps_off;
 use crate::report::Severity;
 use crate::rule::{Judge, Judgement, Page, Rule};
+use crate::steered::{self, Hands};
 use crate::strain;
 use crate::{Case, steering};
 use host::{Interface, Observed, System};
@@ -48,7 +49,8 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         return if is_unknown { Judgement::lacks("cat /proc/interrupts") } else { Judgement::Clear };
     };
     let strained = strain::of(case, Some(cpu));
-    let need = rps_off::need(case, interface).ok().flatten();
+    let is_steered = steered::of(case, interface).is_some_and(|steered| steered.hands(None) == Hands::On);
+    let need = rps_off::need(case, interface).ok().flatten().filter(|_| !is_steered);
     let unless = need.as_ref().map_or(Severity::Info, |need| need.severity);
     let explanation = format!(
         "RPS of queue {queue} of {} names CPU {cpu} alone, which also serves the queue's interrupt: it spreads nothing \

@@ -4,7 +4,7 @@ use super::one_flow;
 use crate::report::{Finding, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain;
-use crate::{Case, steering};
+use crate::{Case, dealt, steering};
 use host::{Interface, Quote, System};
 use nic::schema;
 
@@ -19,8 +19,8 @@ pub(super) static RULE: Rule = Rule {
                 much filtering, or a slow CPU.",
         shows: "One interrupt vector for the interface in `/proc/interrupts` or `vmstat -i`, `ethtool -l` with one \
                 queue at most, or a profile that says so.",
-        fix: "If that CPU is the limit: RPS over the other CPUs, or steering in XDP (cpumap); on FreeBSD netisr. If it is \
-              not: nothing.",
+        fix: "If that CPU is the limit: RPS over the other CPUs, or steering in XDP (`rxlane steer`); on FreeBSD netisr. \
+              If it is not: nothing.",
         costs: "RPS costs an interrupt between CPUs and cache misses; without need it makes the machine slower.",
     },
     judge: Judge::Device(judge),
@@ -84,24 +84,22 @@ fn found(case: &Case<'_>, interface: &Interface, quotes: &[Quote]) -> Finding {
     let cpu = steering::cpu_of_queue(case, interface, 0);
     let strained = strain::of(case, cpu);
     let on = cpu.map_or(String::new(), |cpu| format!(", served by CPU {cpu}"));
-    let rps = interface.queues.get(&0).and_then(|queue| queue.rps.as_ref());
-    let dealt = rps.filter(|rps| rps.get().iter().any(|to| Some(*to) != cpu));
-    let already = dealt.map_or(String::new(), |rps| {
-        format!(" RPS deals its frames on to CPUs {}.", steering::words(rps.get()))
-    });
+    let dealt = dealt::of(case, interface, 0, None);
+    let severity = strained.severity(Severity::Info);
+    let severity = dealt.as_ref().map_or(severity, |dealt| dealt.severity(&strained, severity));
     let is_undivided = one_flow::is_undivided(case, interface);
     let undivided = if is_undivided { one_flow::UNDIVIDED } else { "" };
     let explanation = format!(
         "{} has one receive queue{on}: RSS has nothing to spread over, and only software can use other \
-         CPUs.{already}{}{undivided}",
+         CPUs.{}{undivided}",
         steering::name(interface),
         strained.sentence
     );
-    let mut finding = RULE
-        .finding(Some(&interface.name), strained.severity(Severity::Info), quotes, explanation)
-        .and(&strained.quote)
-        .and(dealt.map(|rps| rps.quote()));
-    if dealt.is_some() || is_undivided || strained.is_no_limit() {
+    let mut finding = RULE.finding(Some(&interface.name), severity, quotes, explanation).and(&strained.quote);
+    if let Some(dealt) = dealt {
+        return dealt.into_finding(finding);
+    }
+    if is_undivided || strained.is_no_limit() {
         return finding;
     }
     if matches!(case.system(), Some(System::Linux) | None) {

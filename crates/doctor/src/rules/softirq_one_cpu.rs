@@ -3,6 +3,7 @@
 use crate::case::enough;
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
+use crate::steered::{self, Steered};
 use crate::strain::{self, Strain};
 use crate::{Case, ksoftirqd};
 use host::{Basis, Counter, Shares, System};
@@ -15,7 +16,9 @@ pub(super) static RULE: Rule = Rule {
         title: "One CPU does nearly all receive work",
         means: "Receive work runs in the softirq NET_RX, on the CPU that took the interrupt or to which RPS handed the \
                 packets. If one CPU has nearly all of it, nothing spreads the work: neither queues, nor interrupts, \
-                nor RPS. This is a symptom; the rules on queues and interrupts say why.",
+                nor RPS. This is a symptom; the rules on queues and interrupts say why. Where frames are steered in XDP, \
+                the softirq is what the driver does, the rest runs in a thread on another CPU, and the frames in \
+                `/proc/net/softnet_stat` say which.",
         shows: "`/proc/softirqs`: the line NET_RX grows in one column. `/proc/net/softnet_stat`: the first column of one \
                 line.",
         fix: "Look at the interface that is busy: `/proc/interrupts` says whether it has several vectors on one CPU \
@@ -41,17 +44,22 @@ struct Work<'a> {
     cpus: Vec<u32>,
     counters: Vec<&'a Counter>,
     shares: Shares,
+    /// Whether softirqs were counted, not frames.
+    by_softirqs: bool,
 }
 
-fn work<'a>(case: &Case<'a>) -> Option<Work<'a>> {
+/// Steering hands frames to threads, whose work is no softirq and does count in `softnet_stat`
+/// (`cpu_map_kthread_run()` in kernel/bpf/cpumap.c, `__netif_receive_skb_core()` in net/core/dev.c).
+fn work<'a>(case: &Case<'a>, is_steered: bool) -> Option<Work<'a>> {
     let snapshot = case.snapshot();
-    let counted: Vec<(u32, &Counter)> = match snapshot.softirqs.get("NET_RX") {
+    let softirqs = snapshot.softirqs.get("NET_RX").filter(|_| !is_steered || snapshot.softnet.len() < 2);
+    let counted: Vec<(u32, &Counter)> = match softirqs {
         Some(by_cpu) => by_cpu.iter().map(|(cpu, counter)| (*cpu, counter)).collect(),
         None => snapshot.softnet.iter().map(|(cpu, row)| (*cpu, &row.processed)).collect(),
     };
     let (cpus, counters): (Vec<u32>, Vec<&Counter>) = counted.into_iter().unzip();
     let shares = Shares::of(counters.iter().copied(), snapshot.interval)?;
-    Some(Work { cpus, counters, shares })
+    Some(Work { cpus, counters, shares, by_softirqs: softirqs.is_some() })
 }
 
 fn judge(case: &Case<'_>) -> Judgement {
@@ -62,7 +70,8 @@ fn judge(case: &Case<'_>) -> Judgement {
     if snapshot.softirqs.is_empty() && snapshot.softnet.is_empty() {
         return by_thread(case);
     }
-    let Some(work) = work(case) else {
+    let steered = steered::any(case);
+    let Some(work) = work(case, steered.is_some()) else {
         // Counters that were reset between the samples.
         return Judgement::lacks("cat /proc/softirqs");
     };
@@ -75,7 +84,7 @@ fn judge(case: &Case<'_>) -> Judgement {
         return Judgement::lacks("cat /proc/softirqs, twice under load");
     };
     match work.cpus.get(place) {
-        Some(&cpu) if share >= NEARLY_ALL => found(case, &work, place, cpu, share),
+        Some(&cpu) if share >= NEARLY_ALL => found(case, &work, place, cpu, share, steered.as_ref()),
         _ => Judgement::Clear,
     }
 }
@@ -102,7 +111,7 @@ fn cause() -> Remedy {
     Remedy {
         os: "linux",
         what: "find the cause at the busy interface: several vectors on one CPU want other affinities, one queue \
-               wants RPS or steering in XDP (cpumap)"
+               wants RPS or steering in XDP (`rxlane steer`)"
             .to_owned(),
         commands: Vec::new(),
         expected: "Cannot tell before the cause is known: `cat /proc/interrupts` and `ethtool -S IFACE` tell."
@@ -110,11 +119,19 @@ fn cause() -> Remedy {
     }
 }
 
-fn found(case: &Case<'_>, work: &Work<'_>, place: usize, cpu: u32, share: f64) -> Judgement {
+fn found(
+    case: &Case<'_>,
+    work: &Work<'_>,
+    place: usize,
+    cpu: u32,
+    share: f64,
+    steered: Option<&Steered<'_>>,
+) -> Judgement {
     let strained = strain::of(case, Some(cpu));
     let amount = amount(case, work, place, cpu);
-    let severity =
-        strained.severity(if amount == Amount::Little { Severity::Info } else { Severity::Warning });
+    let is_dealt = steered.is_some_and(|steered| steered.lopsided().is_none());
+    let unless = if amount == Amount::Little || is_dealt { Severity::Info } else { Severity::Warning };
+    let severity = strained.severity(unless);
     let basis = match work.shares.basis {
         Basis::Between(_) => "between the samples",
         Basis::SinceStart => "since boot",
@@ -130,8 +147,15 @@ fn found(case: &Case<'_>, work: &Work<'_>, place: usize, cpu: u32, share: f64) -
         1 => "the other CPU".to_owned(),
         others => format!("the other {others} CPUs"),
     };
+    let uncounted = match work.by_softirqs {
+        true => " What their CPUs do is no softirq and not in these counts.",
+        false => "",
+    };
+    let dealt = steered.map_or(String::new(), |steered| {
+        format!(" Software spreads frames already: {}.{uncounted}", steered.clause())
+    });
     let explanation = format!(
-        "CPU {cpu} did {:.0} % of the receive work {basis}, and {others} the rest.{said}{}",
+        "CPU {cpu} did {:.0} % of the receive work {basis}, and {others} the rest.{said}{}{dealt}",
         share * 100.0,
         strained.sentence
     );
@@ -141,8 +165,9 @@ fn found(case: &Case<'_>, work: &Work<'_>, place: usize, cpu: u32, share: f64) -
     let finding = RULE
         .finding(None, severity, first, explanation)
         .and(quotes.take(work.cpus.len().min(MOST_QUOTES)))
-        .and(&strained.quote);
-    if severity == Severity::Info {
+        .and(&strained.quote)
+        .and(&steered.map(Steered::quotes).unwrap_or_default());
+    if severity == Severity::Info || is_dealt {
         return finding.into();
     }
     let finding = finding.with(cause());

@@ -45,6 +45,9 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
     let Some((first, strip, strip_line)) = stripped else { return Judgement::Clear };
     let vlans = tagged.iter().flat_map(|stack| stack.quotes()).take(2).collect::<Vec<Quote>>();
     match interface.xdp.as_ref().map(|xdp| (*xdp.get(), xdp.quote())) {
+        Some((Xdp::Native, line)) if is_steered(interface) => {
+            steered(interface, first, [line, strip_line], &vlans).into()
+        }
         Some((Xdp::Native | Xdp::Generic | Xdp::Offloaded, line)) => {
             let explanation = format!(
                 "An XDP program is attached and the device strips tags: the program sees frames of {} without the \
@@ -60,15 +63,45 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         Some((Xdp::Off, _)) | None if wants_steering(case, &tagged) => {
             let explanation = format!(
                 "{} brings encapsulated traffic in tagged frames, which the device does not spread. Steering it with an \
-                 XDP cpumap would be a way, and needs the tags that the device strips now. Nothing has to be changed \
-                 until then.",
-                first.top.name
+                 XDP cpumap would be a way, and needs the tags that the device strips now: `rxlane steer up {} \
+                 --disable-rxvlan` has them left in. Nothing has to be changed until then.",
+                first.top.name,
+                steering::name(interface)
             );
             let finding = RULE.finding(Some(&interface.name), Severity::Info, [strip_line], explanation);
             finding.and(&vlans).into()
         }
         _ => Judgement::Clear,
     }
+}
+
+/// Whether rxlane's own program is attached in the driver.
+fn is_steered(interface: &Interface) -> bool {
+    interface.steering.as_ref().is_some_and(|steering| *steering.mode.get() == Xdp::Native)
+}
+
+/// rxlane's program with stripped tags. A frame that goes through a cpumap is made into a socket buffer from its octets
+/// alone, without the tag that the device put beside it (`__xdp_build_skb_from_frame()` in net/core/xdp.c).
+fn steered(interface: &Interface, first: &Stack<'_>, lines: [&Quote; 2], vlans: &[Quote]) -> Finding {
+    let mode = interface.steering.as_ref().map(|steering| steering.mode.quote());
+    let explanation = format!(
+        "rxlane steers this device's frames, and the device strips tags: a frame of {} that is handed to another CPU \
+         arrives there without its outer tag, at the wrong interface.",
+        first.top.name
+    );
+    let finding = RULE.finding(Some(&interface.name), Severity::Warning, lines, explanation);
+    let name = steering::name(interface);
+    finding.and(mode).and(vlans).possible().with(Remedy {
+        os: "linux",
+        what: "steering attached again with the tags left in the frame".to_owned(),
+        commands: vec![
+            format!("rxlane steer down {name}"),
+            format!("rxlane steer up {name} --disable-rxvlan"),
+        ],
+        expected: "The program sees all tags; the kernel takes them off in software after it. `rxlane steer down` has the \
+                   device strip them again."
+            .to_owned(),
+    })
 }
 
 /// A kind of tag that devices strip: ethtool's name of the feature, and what `ethtool -K` calls it.

@@ -51,11 +51,30 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         ),
         None => (Severity::Info, "Whether the driver can run it natively is not known.".to_owned()),
     };
+    let ours = interface.steering.as_ref().filter(|steering| *steering.mode.get() == Xdp::Generic);
+    let steers = match ours {
+        Some(_) => " It is rxlane's steering, which then saves that CPU no more than RPS would.",
+        None => "",
+    };
     let finding = RULE
-        .finding(Some(&interface.name), severity, [xdp.quote()], format!("{generic} {rest}"))
-        .and(interface.driver.as_ref().map(|driver| &driver.quote));
+        .finding(Some(&interface.name), severity, [xdp.quote()], format!("{generic} {rest}{steers}"))
+        .and(interface.driver.as_ref().map(|driver| &driver.quote))
+        .and(ours.map(|steering| steering.mode.quote()));
     if native != Some(true) {
         return finding.into();
+    }
+    if ours.is_some() {
+        let name = steering::name(interface);
+        let remedy = Remedy {
+            os: "linux",
+            what: "steering attached natively, which is what `rxlane steer up` does unless generic mode is asked for"
+                .to_owned(),
+            commands: vec![format!("rxlane steer down {name}"), format!("rxlane steer up {name}")],
+            expected: "The cost of a socket buffer a frame leaves the receiving CPU. Where the driver refuses, the second \
+                       command says why."
+                .to_owned(),
+        };
+        return finding.with(remedy).into();
     }
     finding
         .with(Remedy {

@@ -3,53 +3,14 @@
 //! up except where a test names its source.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../findings/mod.rs"]
+mod findings;
 mod loss;
 mod moderation;
 
-use rxlane_doctor::report::{Certainty, Finding, Outcome, Severity};
-use rxlane_doctor::{Case, Report, diagnose};
+use findings::{commands, one, outcome, quotes, report, weight};
+use rxlane_doctor::report::{Certainty, Outcome, Severity};
 use std::fmt::Write;
-
-fn report(text: &str) -> Report {
-    let mut reader = host::text::Reader::new();
-    reader.read("paste", text.as_bytes()).expect("memory");
-    let snapshot = reader.finish();
-    diagnose(&Case::new(&snapshot, None, None).expect("profiles"))
-}
-
-/// The finding of that id, which there is once.
-fn one(report: &Report, id: &str) -> Finding {
-    let mut findings = report.findings.iter().filter(|finding| finding.id == id);
-    let finding = findings.next().unwrap_or_else(|| panic!("{id}: {:#?}", report.rules)).clone();
-    assert!(findings.next().is_none(), "{id} twice");
-    finding
-}
-
-/// What became of a rule, and what it lacks.
-fn outcome(report: &Report, id: &str) -> (Outcome, Vec<String>) {
-    let row = report.rules.iter().find(|row| row.id == id).expect(id);
-    (row.outcome, row.lacks.clone())
-}
-
-fn weight(finding: &Finding) -> (Severity, Certainty) {
-    (finding.severity, finding.certainty)
-}
-
-/// The commands of a finding for an operating system. Those for Linux are ones that `--apply` understands.
-fn commands(finding: &Finding, os: &str) -> Vec<String> {
-    let remedies = finding.remedies.iter().filter(|remedy| remedy.os == os);
-    let commands: Vec<String> = remedies.flat_map(|remedy| remedy.commands.clone()).collect();
-    for command in commands.iter().filter(|_| os == "linux") {
-        let setting: host::setting::Setting =
-            command.parse().unwrap_or_else(|error| panic!("{command}: {error}"));
-        assert_eq!(setting.to_string(), *command);
-    }
-    commands
-}
-
-fn quotes(finding: &Finding, part: &str) -> bool {
-    finding.evidence.iter().any(|evidence| evidence.text.contains(part))
-}
 
 fn driver(name: &str, driver: &str) -> String {
     format!(

@@ -3,20 +3,20 @@
 //! FreeBSD's `netstat -Q` and `pciconf -lv`; their values are made up except where a test names its source.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../findings/mod.rs"]
+mod findings;
 mod interrupts;
 mod queues;
 mod software;
+mod steered;
 mod unhashed;
 
 use capture::{Capture, LinkType, Resolution, Writer};
+use findings::{commands, one, outcome, quotes, report, weight};
 use rxlane_doctor::report::{Certainty, Finding, Outcome, Severity};
 use rxlane_doctor::{Case, Report, Traffic, diagnose};
 use std::fmt::Write;
 use std::io::Cursor;
-
-fn report(text: &str) -> Report {
-    reports(&[text], None)
-}
 
 /// Several texts are samples of one machine; `sample` is a capture in pcap form.
 fn reports(texts: &[&str], sample: Option<Vec<u8>>) -> Report {
@@ -51,39 +51,6 @@ fn scenario(name: &str, flows: u32) -> Vec<u8> {
 
 fn found<'a>(report: &'a Report, id: &str) -> Vec<&'a Finding> {
     report.findings.iter().filter(|finding| finding.id == id).collect()
-}
-
-/// The finding of that id, which there is once.
-fn one(report: &Report, id: &str) -> Finding {
-    match found(report, id)[..] {
-        [finding] => finding.clone(),
-        [] => panic!("no {id}: {:?}", outcome(report, id)),
-        _ => panic!("{id} twice"),
-    }
-}
-
-fn outcome(report: &Report, id: &str) -> (Outcome, Vec<String>) {
-    let row = report.rules.iter().find(|row| row.id == id).expect(id);
-    (row.outcome, row.lacks.clone())
-}
-
-fn weight(finding: &Finding) -> (Severity, Certainty) {
-    (finding.severity, finding.certainty)
-}
-
-/// Commands of the remedies for a system; those for Linux are all such as `rxlane doctor --apply` can run.
-fn commands(finding: &Finding, os: &str) -> Vec<String> {
-    let of_system = finding.remedies.iter().filter(|remedy| remedy.os == os);
-    let commands: Vec<String> = of_system.flat_map(|remedy| remedy.commands.clone()).collect();
-    for command in commands.iter().filter(|_| os == "linux") {
-        let setting: Result<host::setting::Setting, _> = command.parse();
-        assert!(setting.is_ok(), "{command}: {setting:?}");
-    }
-    commands
-}
-
-fn quotes(finding: &Finding, part: &str) -> bool {
-    finding.evidence.iter().any(|evidence| evidence.text.contains(part))
 }
 
 const CALM: (Severity, Certainty) = (Severity::Info, Certainty::Certain);

@@ -104,3 +104,14 @@ fn a_full_ksoftirqd_alone_hints_at_one_cpu() {
     assert_eq!(hot.severity, Severity::Critical, "{hot:#?}");
     assert!(quotes(&hot, "ksoftirqd/0"), "{hot:#?}");
 }
+
+#[test]
+fn a_sample_says_what_steering_gives_where_the_device_is_unknown() {
+    let text = format!("{}{}", single(), mask("eth0", 0, "0"));
+    let expected =
+        |report: &Report| one(report, "rps-off").remedies.iter().map(|remedy| remedy.expected.clone()).next();
+    assert!(expected(&report(&text)).is_some_and(|words| words.starts_with("Cannot tell")));
+    let words = expected(&reports(&[&text], Some(scenario("pppoe", 1000)))).expect("a remedy");
+    assert!(words.starts_with("In the traffic sample"), "{words}");
+    assert!(!words.contains("busiest queue takes"), "no device, no queues: {words}");
+}

@@ -51,7 +51,7 @@ fn rps_that_spreads_already_leaves_nothing_to_do() {
     let text = format!("{}{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"), mask("eth0", 0, "e"));
     let finding = one(&report(&text), "pppoe-unhashed");
     assert_eq!((weight(&finding), finding.remedies.len()), (CALM, 0));
-    assert!(finding.explanation.contains("RPS deals them on to CPUs 1-3"), "{finding:#?}");
+    assert!(finding.explanation.contains("RPS deals the frames on to CPUs 1-3"), "{finding:#?}");
 }
 
 #[test]
@@ -244,6 +244,7 @@ fn xdp_is_told_by_what_differs() {
     let finding = one(&reports(&[&text], Some(scenario("pppoe", 1000))), "pppoe-unhashed");
     let xdp = finding.remedies.iter().find(|remedy| remedy.what.contains("XDP")).unwrap();
     assert!(xdp.expected.contains("does less") && !xdp.expected.contains('%'), "{xdp:#?}");
+    assert_eq!(xdp.commands, ["rxlane steer check eth0", "rxlane steer up eth0"]);
     let tg3 = format!("{}{}", device("eth0", "tg3", "14e4:165f"), queues("eth0", &[9_000_000, 1, 2, 3]));
     let hot = one(&report(&tg3), "one-queue-hot");
     assert!(!hot.remedies.is_empty());

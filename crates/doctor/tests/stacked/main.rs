@@ -3,60 +3,20 @@
 //! values are made up.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../findings/mod.rs"]
+mod findings;
 mod frame_size;
 mod offloads;
 mod xdp;
 
+use findings::{commands, one, outcome, quotes, report, weight};
+use rxlane_doctor::Report;
 use rxlane_doctor::report::{Certainty, Finding, Outcome, Severity};
-use rxlane_doctor::{Case, Report, diagnose};
 use std::fmt::Write;
-
-/// The report on a text.
-fn report(text: &str) -> Report {
-    let mut reader = host::text::Reader::new();
-    reader.read("paste", text.as_bytes()).expect("memory");
-    let snapshot = reader.finish();
-    diagnose(&Case::new(&snapshot, None, None).expect("profiles"))
-}
 
 /// The findings of that id.
 fn found(report: &Report, id: &str) -> Vec<Finding> {
     report.findings.iter().filter(|finding| finding.id == id).cloned().collect()
-}
-
-/// The finding of that id, which there is once.
-fn one(report: &Report, id: &str) -> Finding {
-    let findings = found(report, id);
-    assert_eq!(findings.len(), 1, "{id}: {findings:#?}");
-    findings.into_iter().next().unwrap()
-}
-
-/// What became of a rule, and what it lacks.
-fn outcome(report: &Report, id: &str) -> (Outcome, Vec<String>) {
-    let row = report.rules.iter().find(|row| row.id == id).expect(id);
-    (row.outcome, row.lacks.clone())
-}
-
-/// Severity and certainty.
-fn weight(finding: &Finding) -> (Severity, Certainty) {
-    (finding.severity, finding.certainty)
-}
-
-/// The commands of a finding for an operating system. Those for Linux are ones that `--apply` understands.
-fn commands(finding: &Finding, os: &str) -> Vec<String> {
-    let remedies = finding.remedies.iter().filter(|remedy| remedy.os == os);
-    let commands: Vec<String> = remedies.flat_map(|remedy| remedy.commands.clone()).collect();
-    for command in commands.iter().filter(|_| os == "linux") {
-        let setting: host::setting::Setting =
-            command.parse().unwrap_or_else(|error| panic!("{command}: {error}"));
-        assert_eq!(setting.to_string(), *command);
-    }
-    commands
-}
-
-/// Whether a line of the evidence contains that.
-fn quotes(finding: &Finding, part: &str) -> bool {
-    finding.evidence.iter().any(|evidence| evidence.text.contains(part))
 }
 
 /// An interface in `ip -d link`.

@@ -33,6 +33,29 @@ fn a_program_that_does_not_see_the_tags() {
 }
 
 #[test]
+fn rxlane_s_own_program_without_the_tags() {
+    let status = |mode: &str| {
+        format!(
+            "{{\"schema\":\"rxlane.steer/1\",\"interface\":\"eth0\",\"mode\":\"{mode}\",\"cpus\":[],\"reasons\":[]}}\n"
+        )
+    };
+    let text = with_program(&tagged(Q35), "xdp") + &features("eth0", &STRIPS);
+    let finding = one(&report(&(text.clone() + &status("native"))), "tags-hidden");
+    assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible));
+    assert!(
+        finding.explanation.contains("rxlane steers") && quotes(&finding, "\"mode\": \"native\""),
+        "{finding:#?}"
+    );
+    let last = finding.remedies[0].commands.last().map(String::as_str);
+    assert_eq!(last, Some("rxlane steer up eth0 --disable-rxvlan"));
+    // Another's program, and one after which the tag is still beside the frame.
+    for mode in ["off", "generic"] {
+        let finding = one(&report(&(text.clone() + &status(mode))), "tags-hidden");
+        assert_eq!(commands(&finding, "linux"), ["ethtool -K eth0 rxvlan off"], "{mode}");
+    }
+}
+
+#[test]
 fn stripping_without_a_program() {
     let plain = tagged(Q35) + &features("eth0", &STRIPS);
     assert_eq!(outcome(&report(&plain), "tags-hidden").0, Outcome::Clear);

@@ -88,7 +88,20 @@ impl Journal {
     /// cannot be written; what was put back before is back. A setting that cannot be put back is no error but an
     /// [`Outcome`], and the others are put back all the same.
     pub fn undo(&mut self, force: bool) -> Result<Vec<Undone>, Error> {
-        let entries: Vec<Entry> = self.entries.iter().rev().cloned().collect();
+        self.undo_where(force, |_| true)
+    }
+
+    /// As [`Journal::undo`], of those entries alone that were made by the command `by`, as [`Journal::apply`] was told.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::undo`].
+    pub fn undo_by(&mut self, by: &str, force: bool) -> Result<Vec<Undone>, Error> {
+        self.undo_where(force, |entry| entry.by == by)
+    }
+
+    fn undo_where(&mut self, force: bool, wanted: impl Fn(&Entry) -> bool) -> Result<Vec<Undone>, Error> {
+        let entries: Vec<Entry> = self.entries.iter().rev().filter(|entry| wanted(entry)).cloned().collect();
         let is_ours = |entry: &Entry| entry.namespace == self.namespace;
         if let Some(newest) = entries.first().filter(|_| !entries.iter().any(is_ours)) {
             return Err(Error::Namespace { theirs: newest.namespace, ours: self.namespace });

@@ -77,6 +77,13 @@ impl Link {
         }
     }
 
+    /// Whether an XDP program is attached.
+    fn has_program(&self) -> bool {
+        let xdp = self.attributes().nest(nl::IFLA_XDP as u32);
+        let attached = xdp.and_then(|xdp| xdp.u8(nl::IFLA_XDP_ATTACHED as u32));
+        attached.is_some_and(|mode| mode != 0)
+    }
+
     fn attributes(&self) -> Attributes<'_> {
         Attributes::new(&self.attributes)
     }
@@ -117,6 +124,11 @@ impl Links {
         }
     }
 
+    /// Whether the interface of that name has an XDP program; `false` where nothing but names is known.
+    pub(super) fn has_program(&self, name: &[u8]) -> bool {
+        self.links.iter().any(|link| link.name == name && link.has_program())
+    }
+
     /// Adds the Ethernet interfaces that PPPoE sessions use: every PPP interface stands on them, since the kernel
     /// does not tell which session carries which.
     pub(super) fn add_sessions(&mut self, below: &[Vec<u8>]) {
@@ -129,6 +141,23 @@ impl Links {
         for upper in ppp {
             self.stands_on.extend(below.iter().map(|lower| (upper.clone(), lower.clone())));
         }
+    }
+
+    /// Reads one interface again, by its name.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says: there is none of that name any more.
+    pub(super) fn refresh(&mut self, name: &[u8]) -> Result<(), Unread> {
+        let mut netlink = Netlink::open(NETLINK_ROUTE)?;
+        let named = attribute(nl::IFLA_IFNAME as u32, &[name, b"\0"].concat());
+        let read = netlink.get(GET_LINK, &[vec![0; HEADER], named].concat())?;
+        let read = link(&read).ok_or_else(|| Unread("the kernel's answer is too short".to_owned()))?;
+        match self.links.iter_mut().find(|link| link.name == name) {
+            Some(known) => *known = read,
+            None => self.links.push(read),
+        }
+        Ok(())
     }
 
     /// The interfaces of these names, those they stand on, and those that stand on them, at any distance.

@@ -1,6 +1,6 @@
 //! Requests over netlink: one message or a dump, with the kernel's own words where it refuses.
 
-use super::attributes::{Attributes, until_zero};
+use super::attributes::{Attributes, attribute, until_zero};
 use super::bundle::{Unread, printable, reason};
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE,
@@ -70,6 +70,21 @@ impl Netlink {
         answers.into_iter().next().ok_or_else(|| {
             io::Error::new(io::ErrorKind::UnexpectedEof, "the kernel answered without data").into()
         })
+    }
+
+    /// The message type of a family of generic netlink, on a socket of `NETLINK_GENERIC`; `name` ends in a zero.
+    /// `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY`, `CTRL_ATTR_FAMILY_ID`, `CTRL_ATTR_FAMILY_NAME`
+    /// (`include/uapi/linux/genetlink.h`).
+    pub(super) fn family(&mut self, name: &[u8]) -> Result<u16, Refusal> {
+        const CONTROL: u16 = 0x10;
+        const GET_FAMILY: u8 = 3;
+        const FAMILY_ID: u32 = 1;
+        const FAMILY_NAME: u32 = 2;
+        let request = [vec![GET_FAMILY, 1, 0, 0], attribute(FAMILY_NAME, name)].concat();
+        let answer = self.get(CONTROL, &request)?;
+        // Behind the generic header: command, version, two reserved.
+        let family = Attributes::new(answer.get(4..).unwrap_or_default()).u16(FAMILY_ID);
+        Ok(family.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))?)
     }
 
     /// All objects of a table, each as its payload. A dump that the kernel marks as interrupted is taken again.
@@ -180,7 +195,6 @@ fn explanation(kind: u16, flags: u16, payload: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::attributes::attribute;
     use super::*;
 
     fn message(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use super::line::trim;
 
 /// Programs whose output is read, or which show an output that is.
-const PROGRAMS: [&str; 25] = [
+const PROGRAMS: [&str; 26] = [
     "ethtool",
     "ip",
     "cat",
@@ -29,6 +29,7 @@ const PROGRAMS: [&str; 25] = [
     "pppoectl",
     "lsmod",
     "modinfo",
+    "rxlane",
 ];
 
 /// Words before a program that change nothing about its output.
@@ -147,6 +148,8 @@ impl<'a> Command<'a> {
         let asked = match program {
             // `ethtool eth0` and nothing else: "ethtool is good" is prose.
             "ethtool" if typed.is_none() && arguments().count() != 1 => return None,
+            // A bundle's first line is "# rxlane bundle 1".
+            "rxlane" if !is_steer_status(arguments()) => return None,
             "ethtool" => arguments().find(|word| !word.starts_with('-')),
             "ifconfig" => arguments()
                 .find(|word| is_interface(word))
@@ -243,6 +246,11 @@ fn ethtool_option(first: &str) -> Option<&str> {
 fn asked_of_ip<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     words.find(|word| matches!(*word, "show" | "list" | "ls" | "dev"))?;
     words.find(|word| *word != "dev").filter(|word| !word.starts_with('-'))
+}
+
+/// Whether the words behind `rxlane` ask for the state of steering.
+fn is_steer_status<'a>(words: impl Iterator<Item = &'a str>) -> bool {
+    words.filter(|word| !word.starts_with('-')).take(2).eq(["steer", "status"])
 }
 
 /// Whether the shell runs something more than once: `for`, `while`, `xargs`.

@@ -41,6 +41,7 @@ mod proc_stat;
 mod ps;
 mod refusal;
 mod statistics;
+mod steer_status;
 mod sysctl;
 mod sysctl_machine;
 mod sysfs;
@@ -144,6 +145,7 @@ static TOOLS: &[&Tool] = &[
     &top::TOOL,
     &mpstat::TOOL,
     &ps::TOOL,
+    &steer_status::TOOL,
     &statistics::TOOL,
 ];
 

@@ -22,7 +22,7 @@ const ENDS: [&str; 16] = [
 ];
 
 /// Whole lines, or beginnings, that say it without an error of the system.
-const BEGINNINGS: [&str; 8] = [
+const BEGINNINGS: [&str; 9] = [
     "no stats available",
     "no features available",
     "no channel parameters available",
@@ -32,6 +32,7 @@ const BEGINNINGS: [&str; 8] = [
     "sysctl: unknown oid ",
     // NetBSD: "second level name isr in net.isr is invalid".
     "sysctl: second level name ",
+    "rxlane: ",
 ];
 
 /// Characters of a line that can be an error; a longer one is prose.

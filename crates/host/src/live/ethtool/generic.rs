@@ -7,14 +7,7 @@ use crate::live::attributes::{Attributes, attribute, nest};
 use crate::live::bundle::printable;
 use crate::live::netlink::{Netlink, Refusal};
 use netlink_sys::protocols::NETLINK_GENERIC;
-use std::io;
 
-/// `GENL_ID_CTRL`, `CTRL_CMD_GETFAMILY`, `CTRL_ATTR_FAMILY_ID`, `CTRL_ATTR_FAMILY_NAME`
-/// (`include/uapi/linux/genetlink.h`).
-const CONTROL: u16 = 0x10;
-const GET_FAMILY: u8 = 3;
-const FAMILY_ID: u32 = 1;
-const FAMILY_NAME: u32 = 2;
 /// Octets of a generic netlink header: command, version, two reserved.
 const HEADER: usize = 4;
 /// `ETHTOOL_A_HEADER_DEV_NAME`; the header is attribute 1 of every request.
@@ -50,11 +43,8 @@ impl Generic {
     /// Finds the family.
     pub(crate) fn open() -> Result<Generic, Refusal> {
         let mut netlink = Netlink::open(NETLINK_GENERIC)?;
-        let request = [vec![GET_FAMILY, 1, 0, 0], attribute(FAMILY_NAME, b"ethtool\0")].concat();
-        let answer = netlink.get(CONTROL, &request)?;
-        let family = Attributes::new(answer.get(HEADER..).unwrap_or_default()).u16(FAMILY_ID);
-        let missing = || io::Error::from_raw_os_error(libc::ENOENT);
-        Ok(Generic { netlink, family: family.ok_or_else(missing)? })
+        let family = netlink.family(b"ethtool\0")?;
+        Ok(Generic { netlink, family })
     }
 
     /// What the kernel says of the interface `name`: attributes behind the generic header.

@@ -1,0 +1,269 @@
+//! Frames that rxlane's program hands to other CPUs already: what is said then, and what is not offered again. The
+//! object is what `rxlane steer status --json` prints (schema `rxlane.steer/1`).
+
+use super::*;
+use serde_json::{Value, json};
+
+/// The object: frames and drops by CPU, frames by reason.
+fn status(mode: &str, cpus: &[(u32, u64, u64)], reasons: &[(&str, u64)]) -> Value {
+    let cpus: Vec<Value> = cpus
+        .iter()
+        .map(|(cpu, frames, drops)| json!({"cpu": cpu, "frames": frames, "drops": drops}))
+        .collect();
+    let reasons: Vec<Value> =
+        reasons.iter().map(|(reason, frames)| json!({"reason": reason, "frames": frames})).collect();
+    json!({
+        "schema": "rxlane.steer/1", "interface": "eth0", "mode": mode, "complete": true, "remarks": [],
+        "classes": ["qinq", "pppoe"], "cpus": cpus, "reasons": reasons, "buckets": [], "moves": 0, "keeper": null
+    })
+}
+
+fn shown(status: &Value) -> String {
+    format!("$ rxlane steer status eth0 --json\n{}\n", serde_json::to_string_pretty(status).unwrap())
+}
+
+/// Two million frames, nearly all handed to CPUs 1 to 3.
+fn steered() -> Value {
+    status(
+        "native",
+        &[(1, 640_000, 0), (2, 650_000, 0), (3, 660_000, 0)],
+        &[("steered", 1_950_000), ("class-left", 49_000), ("ppp-control", 1_000)],
+    )
+}
+
+/// PPPoE on a device that cannot hash it, all on queue 0, whose CPU is 0.
+fn pppoe() -> String {
+    let hot = queues("eth0", &[2_000_000, 0, 0, 0]);
+    format!(
+        "{}{}{}{hot}{}",
+        device("eth0", "igb", "8086:1533"),
+        session("eth0"),
+        one_each("eth0"),
+        mask("eth0", 0, "0")
+    )
+}
+
+/// Two stacked VLANs there in its place.
+fn qinq() -> String {
+    let link = "$ ip -d link\n2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1508 xdp qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
+        link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n\
+        3: eth0.100@eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000\n    \
+        link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535\n    \
+        vlan protocol 802.1ad id 100 <REORDER_HDR>\n\
+        4: eth0.100.7@eth0.100: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000\n    \
+        link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535\n    \
+        vlan protocol 802.1Q id 7 <REORDER_HDR>\n";
+    format!("{}{link}{}", device("eth0", "igb", "8086:1533"), one_each("eth0"))
+        + &queues("eth0", &[2_000_000, 0, 0, 0])
+}
+
+/// Commands of all remedies, rxlane's own among them.
+fn all_commands(finding: &Finding) -> Vec<&str> {
+    finding.remedies.iter().flat_map(|remedy| remedy.commands.iter().map(String::as_str)).collect()
+}
+
+fn offers(report: &Report, command: &str) -> bool {
+    report.findings.iter().flat_map(all_commands).any(|offered| offered.contains(command))
+}
+
+#[test]
+fn what_is_steered_is_no_limit_and_is_not_offered_again() {
+    let before = report(&pppoe());
+    assert!(offers(&before, "rxlane steer up") && offers(&before, "rps_cpus"));
+    let after = report(&(pppoe() + &shown(&steered())));
+    for id in ["pppoe-unhashed", "one-queue-hot"] {
+        assert_eq!(weight(&one(&before, id)), LIMITS, "{id}");
+        let finding = one(&after, id);
+        assert_eq!(weight(&finding), CALM, "{finding:#?}");
+        assert!(finding.explanation.contains("rxlane steers 98 % of the frames to CPUs 1-3"), "{finding:#?}");
+        assert!(
+            quotes(&finding, r#""mode": "native""#) && quotes(&finding, r#""frames": 1950000"#),
+            "{finding:#?}"
+        );
+        assert!(finding.remedies.is_empty(), "{finding:#?}");
+    }
+    assert_eq!(outcome(&before, "rps-off").0, Outcome::Found);
+    assert_eq!(outcome(&after, "rps-off").0, Outcome::Clear);
+    assert!(!offers(&after, "rxlane steer") && !offers(&after, "rps_cpus"), "{:#?}", after.findings);
+    assert_eq!(
+        after.interfaces[0].steering.as_ref().map(|row| (row.mode, row.cpus.len())),
+        Some(("native", 3))
+    );
+    let qinq = report(&(qinq() + &shown(&steered())));
+    let finding = one(&qinq, "qinq-unhashed");
+    assert_eq!((weight(&finding), finding.remedies.len()), (CALM, 0), "{finding:#?}");
+    assert!(finding.explanation.contains("rxlane steers 98 %"), "{finding:#?}");
+}
+
+#[test]
+fn a_machine_that_steers_is_healthy() {
+    let softnet = |processed: [u32; 4]| {
+        let rows = (0..4).zip(processed).map(|(cpu, frames)| {
+            let none = "00000000 ".repeat(10);
+            format!("{frames:08x} {none}00000000 {cpu:08x}\n")
+        });
+        format!("$ cat /proc/net/softnet_stat\n{}", rows.collect::<String>())
+    };
+    let softirqs = "$ cat /proc/softirqs\n                    CPU0       CPU1       CPU2       CPU3\n      \
+                    NET_RX:    2000000        100        100        100\n       TIMER:       9000       9000       9000       9000\n";
+    let text = pppoe() + softirqs + &softnet([100, 650_000, 640_000, 660_000]);
+    let before = one(&report(&text), "softirq-one-cpu");
+    assert_ne!(before.severity, Severity::Info, "{before:#?}");
+    let after = report(&(text + &shown(&steered())));
+    // The frames say on which CPUs they were taken up, where the softirq is the driver's alone.
+    assert_eq!(outcome(&after, "softirq-one-cpu").0, Outcome::Clear, "{:#?}", after.findings);
+    assert_eq!(after.verdict, rxlane_doctor::report::Verdict::Healthy, "{:#?}", after.findings);
+    assert!(after.conclusion[0].contains("by steering"), "{:?}", after.conclusion);
+    let without = report(&(pppoe() + softirqs + &shown(&steered())));
+    let finding = one(&without, "softirq-one-cpu");
+    assert_eq!((weight(&finding), finding.remedies.len()), (CALM, 0), "{finding:#?}");
+    assert!(finding.explanation.contains("no softirq"), "{finding:#?}");
+}
+
+#[test]
+fn between_two_samples_what_was_before_does_not_count() {
+    let cpus = |each: u64| [(1, each, 0), (2, each, 0), (3, each, 0)];
+    // Before the class was selected everything was left.
+    let first = status("native", &cpus(0), &[("steered", 0), ("class-left", 9_000_000)]);
+    let second = status("native", &cpus(1_000), &[("steered", 3_000), ("class-left", 9_000_100)]);
+    let text = |status: &Value| format!("{}{}", pppoe(), shown(status));
+    let finding = one(&reports(&[&text(&first), &text(&second)], None), "one-queue-hot");
+    assert_eq!(weight(&finding), CALM, "{finding:#?}");
+    assert!(finding.explanation.contains("97 % of the frames") && finding.explanation.contains("between"));
+    let finding = one(&report(&text(&second)), "one-queue-hot");
+    assert_eq!(weight(&finding), LIMITS, "{finding:#?}");
+}
+
+#[test]
+fn off_is_as_if_nobody_had_looked() {
+    let off =
+        json!({"schema": "rxlane.steer/1", "interface": "eth0", "mode": "off", "cpus": [], "reasons": []});
+    let report = report(&(pppoe() + &shown(&off)));
+    assert_eq!(weight(&one(&report, "pppoe-unhashed")), LIMITS);
+    assert!(offers(&report, "rxlane steer up"), "{:#?}", report.findings);
+    assert_eq!(report.interfaces[0].steering.as_ref().map(|row| row.mode), Some("off"));
+}
+
+#[test]
+fn in_generic_mode_it_deals_and_the_mode_is_the_finding() {
+    let link = "$ ip -d link\n2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 xdpgeneric qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
+                link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n";
+    let mut status = steered();
+    status["mode"] = "generic".into();
+    let report = report(&(pppoe() + link + &shown(&status)));
+    let finding = one(&report, "pppoe-unhashed");
+    assert_eq!((weight(&finding), finding.remedies.len()), (CALM, 0), "{finding:#?}");
+    assert!(finding.explanation.contains("`xdp-generic-only`"), "{finding:#?}");
+    let generic = one(&report, "xdp-generic-only");
+    assert_eq!(all_commands(&generic), ["rxlane steer down eth0", "rxlane steer up eth0"], "{generic:#?}");
+    assert!(quotes(&generic, r#""mode": "generic""#) && quotes(&generic, "xdpgeneric"));
+}
+
+#[test]
+fn a_cpu_that_drops_or_takes_everything_is_looked_at() {
+    let mut status =
+        status("native", &[(1, 1_900_000, 40_000), (2, 5_000, 0), (3, 5_000, 0)], &[("steered", 1_950_000)]);
+    let report_on = |status: &Value| report(&(pppoe() + &shown(status)));
+    let finding = one(&report_on(&status), "one-queue-hot");
+    assert!(finding.explanation.contains("CPU 1 takes 99 % of those"), "{finding:#?}");
+    assert_eq!(
+        all_commands(&finding),
+        ["rxlane steer status eth0", "rxlane steer down eth0", "rxlane steer up eth0 --rebalance"]
+    );
+    let drops = one(&report_on(&status), "backlog-drop");
+    assert_eq!((weight(&drops), drops.interface.as_deref()), (LIMITS, Some("eth0")), "{drops:#?}");
+    assert!(
+        drops.explanation.contains("from eth0 to CPU 1 counts 40000") && quotes(&drops, "40000"),
+        "{drops:#?}"
+    );
+    assert_eq!(all_commands(&drops), ["rxlane steer status eth0"]);
+    assert_eq!(report_on(&status).verdict, rxlane_doctor::report::Verdict::Limited);
+    // Who rebalances already has one flow, or is at it.
+    status["keeper"] = json!({"pid": 7, "alive": true, "foreground": false, "rebalance": true});
+    let finding = one(&report_on(&status), "one-queue-hot");
+    assert_eq!(all_commands(&finding), ["rxlane steer status eth0"], "{finding:#?}");
+}
+
+#[test]
+fn a_full_cpu_is_a_limit_all_the_same() {
+    let full = pppoe() + &load(0, 96.0, 2.0);
+    let finding = one(&report(&(full.clone() + &shown(&steered()))), "one-queue-hot");
+    assert_eq!((weight(&finding), finding.remedies.len()), (GRAVE, 0), "{finding:#?}");
+    assert!(finding.explanation.contains("the driver's own work"), "{finding:#?}");
+    let with_zero = status("native", &[(0, 900_000, 0), (1, 900_000, 0)], &[("steered", 1_800_000)]);
+    let finding = one(&report(&(full + &shown(&with_zero))), "pppoe-unhashed");
+    assert_eq!(
+        all_commands(&finding),
+        ["rxlane steer down eth0", "rxlane steer up eth0 --cpus 1"],
+        "{finding:#?}"
+    );
+    // A target's work is system time.
+    let target =
+        "$ top -b -n 1\n%Cpu1  :  0.5 us, 95.0 sy,  0.0 ni,  2.0 id,  0.0 wa,  0.0 hi,  2.5 si,  0.0 st\n";
+    let uneven = status("native", &[(1, 1_500_000, 0), (2, 300_000, 0)], &[("steered", 1_800_000)]);
+    let finding = one(&report(&(pppoe() + target + &shown(&uneven))), "one-queue-hot");
+    assert_eq!(weight(&finding), LIMITS, "{finding:#?}");
+    assert!(
+        quotes(&finding, "95.0 sy") && finding.explanation.contains("CPU 1, which takes most"),
+        "{finding:#?}"
+    );
+}
+
+#[test]
+fn steering_that_leaves_the_frames_is_looked_at_before_more_is_added() {
+    let left =
+        status("native", &[(1, 10_000, 0), (2, 10_000, 0)], &[("steered", 20_000), ("truncated", 1_900_000)]);
+    let finding = one(&report(&(pppoe() + &shown(&left))), "pppoe-unhashed");
+    assert_eq!(weight(&finding), LIMITS, "{finding:#?}");
+    assert!(finding.explanation.contains("99 % are counted as truncated"), "{finding:#?}");
+    assert!(quotes(&finding, r#""reason": "truncated""#), "{finding:#?}");
+    assert_eq!(all_commands(&finding), ["rxlane steer status eth0", "rxlane steer check eth0"]);
+    let mut other = steered();
+    other["classes"] = json!(["plain"]);
+    let finding = one(&report(&(pppoe() + &shown(&other))), "pppoe-unhashed");
+    assert!(finding.explanation.contains("other classes of frames (plain)"), "{finding:#?}");
+    assert_eq!(all_commands(&finding), ["rxlane steer down eth0", "rxlane steer up eth0"]);
+}
+
+#[test]
+fn a_program_that_could_not_be_asked_leaves_it_open() {
+    let link = "$ ip -d link\n2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 xdp qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
+                link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n";
+    let refused = "$ rxlane steer status eth0 --json\n# not read: it takes root to read\n";
+    let report_of = |more: &str| report(&format!("{}{link}{more}", pppoe()));
+    for id in ["pppoe-unhashed", "one-queue-hot"] {
+        let finding = one(&report_of(refused), id);
+        assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible), "{finding:#?}");
+        assert!(finding.explanation.contains("it takes root to read"), "{finding:#?}");
+        assert_eq!(all_commands(&finding), ["rxlane steer status eth0"]);
+        // Where nobody asked, a program is any program.
+        assert_eq!(weight(&one(&report_of(""), id)), LIMITS);
+    }
+    assert_eq!(outcome(&report_of(refused), "rps-off").0, Outcome::InsufficientData);
+}
+
+#[test]
+fn rps_after_steering_is_named() {
+    let text = pppoe().replace("rps_cpus\n0\n", "rps_cpus\ne\n") + &shown(&steered());
+    let finding = one(&report(&text), "pppoe-unhashed");
+    assert!(
+        finding.explanation.contains("RPS of queue 0 deals them a second time, to CPUs 1-3"),
+        "{finding:#?}"
+    );
+}
+
+#[test]
+fn absurd_numbers_do_not_panic() {
+    let most = u64::MAX;
+    for mode in ["native", "generic", "off"] {
+        let status = status(
+            mode,
+            &[(0, most, most), (1, most, most), (4095, 0, most)],
+            &[("steered", most), ("class-left", most), ("not-ip", most)],
+        );
+        report(&(pppoe() + &shown(&status)));
+        let zeros = self::status(mode, &[(0, 0, 0)], &[("steered", 0)]);
+        reports(&[&(pppoe() + &shown(&status)), &(pppoe() + &shown(&zeros))], None);
+        reports(&[&(pppoe() + &shown(&zeros)), &(pppoe() + &shown(&status))], None);
+    }
+}
