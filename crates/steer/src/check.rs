@@ -1,0 +1,391 @@
+//! What `up` would do on an interface, whether it could, and whether it is worth it.
+
+use crate::classes::{self, Choice, ClassRow};
+use crate::facts::{self, Asked, Fact, Level, Tagged};
+use crate::look::{Look, Sampled};
+use crate::plan::{self, LeftOut, Plan, PlanError, Request};
+use crate::receiving;
+use crate::recommend::{self, Answer, Costs, Evidence, Hot, Recommendation};
+use crate::weights::Receiving;
+use doctor::Case;
+use host::live::XdpFeatures;
+use host::{Interface, Kind};
+use nic::schema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use xdp::Program;
+
+/// What is asked for, as on the command line of `up`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// The interface.
+    pub interface: String,
+    /// Target CPUs; `None`: choose.
+    pub cpus: Option<Vec<u32>>,
+    /// Generic mode.
+    pub generic: bool,
+    /// Which classes.
+    pub choice: Choice,
+    /// Whether tag stripping may be turned off.
+    pub disable_rxvlan: bool,
+}
+
+/// What is known besides the look.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// CPUs that are online.
+    pub online: Vec<u32>,
+    /// What the kernel says of the driver's XDP.
+    pub features: Option<XdpFeatures>,
+    /// The XDP program on the interface.
+    pub program: Option<Program>,
+    /// Whether the machine forwards; otherwise frames are delivered to its own sockets.
+    pub forwards: bool,
+}
+
+/// The answer of `steer check`, schema `rxlane.steer-check/1`: fields are added, never renamed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Check {
+    /// Always [`Check::SCHEMA`].
+    pub schema: &'static str,
+    /// The interface.
+    pub interface: String,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// The driver.
+    pub driver: Option<String>,
+    /// The profile of the device.
+    pub profile: Option<String>,
+    /// Whether nothing stops steering as asked.
+    pub possible: bool,
+    /// Whether it is steered by rxlane now.
+    pub steered: bool,
+    /// One fact after the other, those that stop steering first.
+    pub facts: Vec<Fact>,
+    /// Receive queues.
+    pub queues: Vec<QueueRow>,
+    /// Classes of frames.
+    pub classes: Vec<ClassRow>,
+    /// CPUs that receive.
+    pub receiving: Vec<ReceivingRow>,
+    /// CPUs that `up` would steer to; empty where the CPUs asked for cannot be had.
+    pub targets: Vec<TargetRow>,
+    /// CPUs that it would leave out, and why.
+    pub left_out: Vec<LeftOutRow>,
+    /// The traffic that was looked at; `None` without a sample.
+    pub sample: Option<SampleRow>,
+    /// Why there is no sample, or that it is incomplete.
+    pub remarks: Vec<String>,
+    /// What to do.
+    pub recommendation: Recommendation,
+}
+
+impl Check {
+    /// Name and version of the schema.
+    pub const SCHEMA: &str = "rxlane.steer-check/1";
+
+    /// The facts that stop steering.
+    pub fn stops(&self) -> impl Iterator<Item = &Fact> {
+        self.facts.iter().filter(|fact| fact.level == Level::Stops)
+    }
+
+    /// Whether what stops it is the machine's: its kernel, or its driver.
+    pub fn lacks(&self) -> bool {
+        self.stops().next().is_some() && self.stops().all(|fact| matches!(fact.about, "kernel" | "driver"))
+    }
+
+    /// Whether steering is possible as asked and nothing speaks against it.
+    pub fn is_yes(&self) -> bool {
+        self.possible && matches!(self.recommendation.answer, Answer::Steer | Answer::Unknown)
+    }
+}
+
+/// A receive queue.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QueueRow {
+    /// Its number.
+    pub queue: u32,
+    /// Frames that it took; `None`: not counted.
+    pub frames: Option<u64>,
+    /// The same for a second; `None` where they are counted since the counters were started.
+    pub per_second: Option<f64>,
+    /// Its vector as `/proc/interrupts` names it.
+    pub vector: Option<String>,
+    /// The CPUs of the vector: those that took its interrupts during the look, else those that it may go to.
+    pub cpus: Vec<u32>,
+}
+
+/// A CPU that receives.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ReceivingRow {
+    /// Its number.
+    pub cpu: u32,
+    /// Its part of the frames, 0 to 1.
+    pub share: f64,
+    /// Idle time during the look, per cent.
+    pub idle: Option<f64>,
+    /// Time spent on interrupts, soft ones included, per cent.
+    pub receiving: Option<f64>,
+}
+
+/// A CPU that would be steered to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TargetRow {
+    /// Its number.
+    pub cpu: u32,
+    /// Its part of the steered frames, 0 to 1.
+    pub share: f64,
+    /// Its buckets.
+    pub buckets: usize,
+}
+
+/// A CPU that would be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOutRow {
+    /// Its number.
+    pub cpu: u32,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// A traffic sample.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SampleRow {
+    /// Frames.
+    pub frames: u64,
+    /// Seconds.
+    pub seconds: f64,
+    /// Flows, each direction counted.
+    pub flows: u64,
+    /// How many evenly used CPUs they are worth when dealt by the inner flow.
+    pub worth: f64,
+}
+
+/// The answer, and what `up` needs to go on.
+pub struct Checked {
+    /// The answer.
+    pub check: Check,
+    /// CPUs and buckets, or why there are none.
+    pub plan: Result<Plan, PlanError>,
+    /// The bits of the selected classes.
+    pub classes: u32,
+    /// What strips tags on the device now, as `ethtool -K` calls it.
+    pub stripping: Vec<&'static str>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A profile that comes with the program does not load; a test rules that out.
+    #[error(transparent)]
+    Profile(#[from] nic::ProfileError),
+    /// The look did not show the interface.
+    #[error("the kernel told nothing of {0}")]
+    Untold(String),
+}
+
+/// Sampled frames below which the number of their flows says nothing.
+const ENOUGH: u64 = 1000;
+
+/// Puts everything together.
+///
+/// # Errors
+///
+/// [`Error`].
+pub fn check(wish: &Wish, look: &Look, known: &Known) -> Result<Checked, Error> {
+    let case = Case::new(&look.snapshot, look.traffic.as_ref(), Some(&wish.interface))?;
+    let interface =
+        look.snapshot.interface(&wish.interface).ok_or_else(|| Error::Untold(wish.interface.clone()))?;
+    let classes = classes::classes(&case, interface, &wish.choice);
+    let asked = Asked {
+        generic: wish.generic,
+        disable_rxvlan: wish.disable_rxvlan,
+        features: known.features,
+        program: known.program.as_ref(),
+        tagged: tagged(&case, interface, look, &wish.choice),
+    };
+    let facts = facts::facts(&case, interface, &asked);
+    let receiving = receiving::receiving(&case, interface);
+    let plan = plan::plan(&Request {
+        cpus: wish.cpus.as_deref(),
+        online: &known.online,
+        nodes: &look.snapshot.cpus.nodes,
+        receiving: &receiving,
+        work: Costs::of(known.forwards).steer,
+        even: false,
+    });
+    let sample = sample(&case, interface, look);
+    let evidence =
+        evidence(&case, interface, known, &classes, &receiving, plan.as_ref().ok(), sample, &asked);
+    let stripping = facts::stripping(interface);
+    let check = Check {
+        schema: Check::SCHEMA,
+        interface: wish.interface.clone(),
+        kernel: look.snapshot.kernel.as_ref().map(|kernel| kernel.value.clone()),
+        driver: interface.driver.as_ref().map(|driver| driver.value.clone()),
+        profile: match case.profiles(interface)[..] {
+            [only] => Some(only.name()),
+            _ => None,
+        },
+        possible: plan.is_ok() && facts.iter().all(|fact| fact.level != Level::Stops),
+        steered: known.program.as_ref().is_some_and(|program| program.ours.is_some()),
+        queues: queues(&case, interface),
+        receiving: receiving.iter().map(|one| receiving_row(&case, one)).collect(),
+        targets: plan.iter().flat_map(targets).collect(),
+        left_out: plan.iter().flat_map(|plan| &plan.left_out).map(left_out).collect(),
+        sample,
+        remarks: remarks(look, plan.as_ref().err()),
+        recommendation: recommend::recommend(&evidence),
+        classes,
+        facts,
+    };
+    let classes = classes::bits(&check.classes);
+    let stripping = stripping.into_iter().filter(|(_, fixed)| !fixed).map(|(name, _)| name).collect();
+    Ok(Checked { check, plan, classes, stripping })
+}
+
+/// What says that tagged frames come in.
+fn tagged(case: &Case<'_>, interface: &Interface, look: &Look, choice: &Choice) -> Tagged {
+    let is_vlan =
+        |other: &Interface| matches!(other.kind.as_ref().map(|kind| &kind.value), Some(Kind::Vlan { .. }));
+    let mut others = look.snapshot.interfaces.iter().filter(|other| other.name != interface.name);
+    if others.any(|other| is_vlan(other) && case.physical(&other.name) == interface.name) {
+        return Tagged::Devices;
+    }
+    let seen = matches!(&look.sampled, Sampled::Taken(sample) if sample.tags > 0)
+        || case
+            .share_of(interface, |stack| stack.split('/').any(|word| word == "vlan"))
+            .is_some_and(|part| part > 0.0);
+    let named = matches!(choice, Choice::Named(named)
+        if named.iter().any(|class| matches!(class, xdp::layout::Class::Vlan | xdp::layout::Class::Qinq)));
+    if seen || named { Tagged::Seen } else { Tagged::Unseen }
+}
+
+fn sample(case: &Case<'_>, interface: &Interface, look: &Look) -> Option<SampleRow> {
+    let Sampled::Taken(taken) = &look.sampled else { return None };
+    let mix = case.sampled(interface);
+    Some(SampleRow {
+        frames: taken.frames,
+        seconds: taken.elapsed.as_secs_f64(),
+        flows: mix.map_or(0, |mix| mix.flows.unidirectional),
+        worth: mix.map_or(0.0, |mix| mix.steered.effective_queues),
+    })
+}
+
+#[allow(clippy::too_many_arguments, reason = "each is one thing that the look found")]
+fn evidence(
+    case: &Case<'_>,
+    interface: &Interface,
+    known: &Known,
+    classes: &[ClassRow],
+    receiving: &[Receiving],
+    plan: Option<&Plan>,
+    sample: Option<SampleRow>,
+    asked: &Asked<'_>,
+) -> Evidence {
+    let shares: Vec<f64> = classes.iter().filter(|row| row.selected).filter_map(|row| row.share).collect();
+    let hot = receiving.first().map(|most| Hot {
+        cpu: most.cpu,
+        share: most.share,
+        load: case.snapshot().cpus.load.get(&most.cpu).map(|load| load.value),
+    });
+    Evidence {
+        online: known.online.clone(),
+        targets: plan.iter().flat_map(|plan| &plan.weights).map(|weight| weight.cpu).collect(),
+        receiving: receiving.to_vec(),
+        hot,
+        frames: receiving::frames(interface, case),
+        steerable: (!shares.is_empty()).then(|| shares.iter().sum()),
+        worth: sample.filter(|sample| sample.frames >= ENOUGH).map(|sample| sample.worth),
+        selected: classes.iter().any(|row| row.selected),
+        native: asked
+            .features
+            .map(|features| features.is_native() && features.redirects())
+            .or_else(|| case.agreed(interface, |profile| profile.tri(schema::XDP_NATIVE))),
+        rps: !facts::rps_queues(interface).is_empty(),
+        costs: Costs::of(known.forwards),
+    }
+}
+
+fn queues(case: &Case<'_>, interface: &Interface) -> Vec<QueueRow> {
+    let spread = case.spread(interface);
+    let vectors = case.receive_interrupts(interface);
+    let mut rows: BTreeMap<u32, QueueRow> = BTreeMap::new();
+    let named = vectors.iter().filter_map(|vector| vector.queue);
+    let all = interface.queues.keys().copied().chain(named);
+    for queue in all.filter(|&queue| case.queue_count(interface).is_none_or(|count| queue < count)) {
+        let vector = vectors.iter().find(|vector| vector.queue == Some(queue)).or(match &vectors[..] {
+            [only] if only.queue.is_none() => Some(only),
+            _ => None,
+        });
+        let counted = spread.as_ref().and_then(|spread| {
+            let place = spread.queues.iter().position(|number| *number == queue)?;
+            let frames = *spread.shares.counts.get(place)?;
+            Some((frames, spread.shares.per_second(frames)))
+        });
+        rows.insert(
+            queue,
+            QueueRow {
+                queue,
+                frames: counted.map(|(frames, _)| frames),
+                per_second: counted.and_then(|(_, rate)| rate),
+                vector: vector.map(|vector| vector.vector.clone()),
+                cpus: vector.map(|vector| cpus_of(case, vector)).unwrap_or_default(),
+            },
+        );
+    }
+    rows.into_values().collect()
+}
+
+fn cpus_of(case: &Case<'_>, vector: &host::Interrupt) -> Vec<u32> {
+    let counts = host::Shares::of(vector.counts.values(), case.snapshot().interval);
+    let took = counts.filter(|shares| matches!(shares.basis, host::Basis::Between(_))).map(|shares| {
+        let counted = vector.counts.keys().zip(shares.counts);
+        counted.filter(|(_, count)| *count > 0).filter_map(|(cpu, _)| *cpu).collect::<Vec<u32>>()
+    });
+    took.filter(|cpus| !cpus.is_empty())
+        .or_else(|| Some(vector.affinity.as_ref()?.get().clone()))
+        .unwrap_or_default()
+}
+
+fn receiving_row(case: &Case<'_>, one: &Receiving) -> ReceivingRow {
+    let load = case.snapshot().cpus.load.get(&one.cpu).map(|load| load.value);
+    ReceivingRow {
+        cpu: one.cpu,
+        share: one.share,
+        idle: load.map(|load| load.idle),
+        receiving: load.and_then(|load| Some(load.interrupt + load.softirq?)),
+    }
+}
+
+/// The targets of a plan with their buckets.
+pub fn targets(plan: &Plan) -> impl Iterator<Item = TargetRow> {
+    plan.weights.iter().map(|weight| TargetRow {
+        cpu: weight.cpu,
+        share: weight.share,
+        buckets: plan.buckets.iter().filter(|cpu| **cpu == weight.cpu).count(),
+    })
+}
+
+fn left_out(&(cpu, why): &(u32, LeftOut)) -> LeftOutRow {
+    LeftOutRow { cpu, why: why.reason() }
+}
+
+fn remarks(look: &Look, plan: Option<&PlanError>) -> Vec<String> {
+    let mut remarks: Vec<String> = plan.iter().map(|error| error.to_string()).collect();
+    match &look.sampled {
+        Sampled::Unasked => {}
+        Sampled::NotPermitted => remarks.push(
+            "the traffic was not sampled, which takes root: which classes come in, and how many flows, is not known"
+                .to_owned(),
+        ),
+        Sampled::Failed(why) => remarks.push(format!("the traffic was not sampled: {why}")),
+        Sampled::Taken(sample) => {
+            if sample.dropped > 0 {
+                let dropped = explain::grouped(sample.dropped);
+                remarks.push(format!("the sample lacks {dropped} frames that came too fast for it"));
+            }
+        }
+    }
+    remarks
+}

@@ -1,0 +1,185 @@
+//! Why `up`, `down`, `status` or `check` did not do what was asked.
+
+use crate::facts::Fact;
+use crate::{check, look, plan, record};
+use host::{journal, setting};
+use std::io;
+
+/// Why not.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no such interface.
+    #[error("there is no interface `{name}` in this network namespace; {}", suggest(near, known))]
+    NoInterface {
+        /// The name.
+        name: String,
+        /// Names that look like it.
+        near: Vec<String>,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// What is there is not where frames come in.
+    #[error("{0}")]
+    Place(String),
+    /// Something stops steering as asked: one or more facts of a check.
+    #[error("{}", sentences(.0))]
+    Stopped(Vec<Fact>),
+    /// There is nothing to steer.
+    #[error(
+        "{interface} spreads every class of frames over its queues by itself, so there is nothing to steer; `--all` or \
+         `--classes` steers all the same, and `rxlane steer check {interface}` says what is known"
+    )]
+    NothingSelected {
+        /// The interface.
+        interface: String,
+    },
+    /// A CPU that does not exist.
+    #[error("there is no CPU {cpu}: this machine has {present}")]
+    NoCpu {
+        /// Its number.
+        cpu: u32,
+        /// Those that there are.
+        present: String,
+    },
+    /// No CPU list.
+    #[error("CPUs: {0}")]
+    Cpus(#[from] setting::ParseError),
+    /// The targets cannot be had.
+    #[error(transparent)]
+    Plan(#[from] plan::PlanError),
+    /// The programs cannot be put on the interface or taken off.
+    #[error(transparent)]
+    Programs(#[from] xdp::Error),
+    /// A setting cannot be changed or put back.
+    #[error("{}", with_causes(.0))]
+    Setting(#[from] journal::Error),
+    /// Another process is at work, or a record cannot be written.
+    #[error(transparent)]
+    Record(#[from] record::Error),
+    /// The machine could not be read.
+    #[error(transparent)]
+    Look(look::Error),
+    /// What was read cannot be judged.
+    #[error(transparent)]
+    Check(#[from] check::Error),
+    /// The process that should stay did not start.
+    #[error("the process that was to stay with {interface} did not start: {why}; nothing was left behind")]
+    Keeper {
+        /// The interface.
+        interface: String,
+        /// What it said.
+        why: String,
+    },
+    /// The process that stays cannot go on.
+    #[error("{0}")]
+    Kept(String),
+    /// There are no random numbers for the key of the hash.
+    #[error("the kernel gives no random numbers for the key of the hash: {0}")]
+    Random(String),
+}
+
+/// What a failure means for the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The answer is no: exit 1.
+    No,
+    /// Wrong usage or input: exit 2.
+    Usage,
+    /// The environment lacks something: exit 3.
+    Lacks,
+}
+
+impl Error {
+    /// What it means for the exit code.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::NoInterface { .. } | Error::Place(_) | Error::NoCpu { .. } | Error::Cpus(_) => Kind::Usage,
+            Error::Plan(plan::PlanError::Offline { .. })
+            | Error::Keeper { .. }
+            | Error::Kept(_)
+            | Error::Random(_) => Kind::Lacks,
+            Error::Plan(_) => Kind::Usage,
+            Error::Stopped(facts) if facts.iter().all(|fact| matches!(fact.about, "kernel" | "driver")) => {
+                Kind::Lacks
+            }
+            Error::Stopped(_) | Error::NothingSelected { .. } => Kind::No,
+            Error::Programs(xdp::Error::NoInterface { .. }) => Kind::Usage,
+            Error::Programs(error) if error.lacks() => Kind::Lacks,
+            Error::Programs(_) => Kind::No,
+            Error::Record(record::Error::Busy { .. } | record::Error::Kept { .. }) => Kind::No,
+            Error::Setting(_) | Error::Record(_) | Error::Look(_) | Error::Check(_) => Kind::Lacks,
+        }
+    }
+}
+
+impl From<look::Error> for Error {
+    fn from(error: look::Error) -> Error {
+        match error {
+            look::Error::Machine(host::live::Error::UnknownInterface { name, known }) => unknown(name, known),
+            other => Error::Look(other),
+        }
+    }
+}
+
+/// An interface that is not there, with the names that look like it.
+pub fn unknown(name: String, known: Vec<String>) -> Error {
+    let mut near: Vec<(f64, &String)> = known
+        .iter()
+        .map(|other| (strsim::jaro_winkler(&name, other), other))
+        .filter(|(score, _)| *score > 0.75)
+        .collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let near = near.into_iter().take(3).map(|(_, other)| other.clone()).collect();
+    Error::NoInterface { name, near, known }
+}
+
+fn suggest(near: &[String], known: &[String]) -> String {
+    match (near, known) {
+        ([], []) => "there is none at all".to_owned(),
+        ([], known) => format!("there are {}", known.join(", ")),
+        (near, _) => format!("near it are {}", near.join(", ")),
+    }
+}
+
+fn sentences(facts: &[Fact]) -> String {
+    facts.iter().map(|fact| fact.text.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+/// An error with its causes, which it does not tell itself.
+fn with_causes(error: &journal::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        text.push_str(&format!(": {next}"));
+        cause = next.source();
+    }
+    let denied = |error: &(dyn std::error::Error + 'static)| {
+        error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    };
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        if denied(next) {
+            text.push_str("; changing settings takes root");
+        }
+        cause = next.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_interface_is_told_those_near_it() {
+        let known = ["lo", "enp1s0f0", "enp1s0f1", "br0"].map(str::to_owned).to_vec();
+        let near = unknown("enp1sof0".to_owned(), known.clone());
+        assert!(near.to_string().ends_with("near it are enp1s0f0, enp1s0f1"), "{near}");
+        assert_eq!(near.kind(), Kind::Usage);
+        let far = unknown("xyz".to_owned(), known).to_string();
+        assert!(far.ends_with("there are lo, enp1s0f0, enp1s0f1, br0"), "{far}");
+        let none = unknown("xyz".to_owned(), Vec::new()).to_string();
+        assert!(none.ends_with("there is none at all"), "{none}");
+    }
+}

@@ -1,0 +1,130 @@
+//! How busy CPUs are, and which are online: `/proc/stat` and `/sys/devices/system/cpu/online`.
+
+use crate::rebalance::Condition;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The kernel counts the time of CPUs in ticks of 1 to 10 ms: shorter times say nothing.
+const SPAN: Duration = Duration::from_millis(900);
+
+/// Idle and whole time of each CPU.
+type Times = BTreeMap<u32, (u64, u64)>;
+
+/// Looks at the CPUs of a machine.
+#[derive(Debug)]
+pub struct Cpus {
+    root: PathBuf,
+    /// When it was looked last, and the times then.
+    before: Option<(Instant, Times)>,
+    known: BTreeMap<u32, Condition>,
+}
+
+impl Cpus {
+    /// Those of this machine.
+    pub fn of_this_machine() -> Cpus {
+        Cpus::below("/")
+    }
+
+    /// Those of the machine whose `proc` and `sys` lie in this folder.
+    pub fn below(root: impl Into<PathBuf>) -> Cpus {
+        Cpus { root: root.into(), before: None, known: BTreeMap::new() }
+    }
+
+    /// The condition of each CPU; empty where the kernel says nothing. Taken anew when 900 ms have passed.
+    pub fn conditions(&mut self) -> BTreeMap<u32, Condition> {
+        let is_due = self.before.as_ref().is_none_or(|(at, _)| at.elapsed() >= SPAN);
+        if is_due {
+            self.look();
+        }
+        self.known.clone()
+    }
+
+    fn look(&mut self) {
+        let stat = fs::read_to_string(self.root.join("proc/stat")).unwrap_or_default();
+        let online = fs::read_to_string(self.root.join("sys/devices/system/cpu/online"));
+        let online = online.ok().and_then(|list| numbers(list.trim()));
+        let times: Times = stat.lines().filter_map(times).collect();
+        let empty = BTreeMap::new();
+        let before = self.before.as_ref().map_or(&empty, |(_, times)| times);
+        let busy = |cpu: u32| {
+            let ((idle, all), (idle_before, all_before)) = (times.get(&cpu)?, before.get(&cpu)?);
+            let passed = all.checked_sub(*all_before).filter(|passed| *passed > 0)?;
+            // iowait may go backwards (proc_stat(5)).
+            let idle = idle.saturating_sub(*idle_before).min(passed);
+            Some(1.0 - idle as f64 / passed as f64)
+        };
+        // /proc/stat has the CPUs that are online.
+        let mut known: BTreeMap<u32, Condition> =
+            times.keys().map(|&cpu| (cpu, Condition { online: true, busy: busy(cpu) })).collect();
+        if let Some(online) = online {
+            let gone = before.keys().chain(self.known.keys()).filter(|cpu| !online.contains(cpu));
+            known.extend(gone.map(|&cpu| (cpu, Condition { online: false, busy: None })));
+        }
+        self.known = known;
+        self.before = Some((Instant::now(), times));
+    }
+}
+
+/// `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`: idle and whole time. Guest time is in user
+/// time already.
+fn times(line: &str) -> Option<(u32, (u64, u64))> {
+    let mut words = line.split_ascii_whitespace();
+    let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
+    let times: Vec<u64> = words.take(8).map_while(|word| word.parse().ok()).collect();
+    let idle = times.get(3)?.saturating_add(times.get(4).copied().unwrap_or(0));
+    Some((cpu, (idle, times.iter().fold(0, |sum: u64, time| sum.saturating_add(*time)))))
+}
+
+/// `0-2,5`.
+fn numbers(list: &str) -> Option<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        numbers.extend((first..=last).take(65_536));
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_is_what_is_neither_idle_nor_waiting_for_a_disk() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            fs::write(path, text).expect("written");
+        };
+        write("proc/stat", "cpu  1 2 3\ncpu0 10 0 10 100 0 0 0 0 0 0\ncpu1 0 0 0 50 0 0 0 0 0 0\nintr 5\n");
+        write("sys/devices/system/cpu/online", "0-1\n");
+        let mut cpus = Cpus::below(folder.path());
+        let unknown = Condition { online: true, busy: None };
+        assert_eq!(cpus.conditions(), BTreeMap::from([(0, unknown), (1, unknown)]));
+        write("proc/stat", "cpu0 20 0 20 140 20 0 20 0 9 9\n");
+        write("sys/devices/system/cpu/online", "0\n");
+        // Too soon.
+        assert_eq!(cpus.conditions(), BTreeMap::from([(0, unknown), (1, unknown)]));
+        cpus.look();
+        let busy = Condition { online: true, busy: Some(0.4) };
+        let offline = Condition { online: false, busy: None };
+        assert_eq!(cpus.conditions(), BTreeMap::from([(0, busy), (1, offline)]));
+        cpus.look();
+        assert_eq!(cpus.conditions().get(&1), Some(&offline), "it stays offline");
+    }
+
+    #[test]
+    fn a_machine_that_says_nothing_is_unknown() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(Cpus::below(folder.path()).conditions().is_empty());
+        for list in ["", "x", "1-", "3,,4"] {
+            assert_eq!(numbers(list), None, "{list}");
+        }
+        assert_eq!(numbers("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(times("cpu0 1 2"), None);
+    }
+}

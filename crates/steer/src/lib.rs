@@ -1,0 +1,42 @@
+//! Steering on a machine: what to steer where, attached, watched, balanced, and taken back.
+//!
+//! # Contract
+//!
+//! * [`check`] looks and changes nothing; what is not known is unknown. [`up`] resolves everything before it
+//!   changes anything, notes each setting in the journal before it changes it, and takes all back where it fails.
+//! * An attachment lives in the kernel and outlasts every process. [`keeper`] makes it better and is not needed.
+//! * [`down`] takes everything back from what is pinned and noted, whichever process was killed at whichever moment,
+//!   and also where the interface is gone.
+//! * What decides is free of the machine and tested without one: [`recommend`], [`plan`],
+//!   [`weights`], [`rebalance`].
+//!
+//! # Reading on
+//!
+//! `check.rs` puts the questions of `facts.rs`, `classes.rs` and `receiving.rs` together; `up.rs` is what follows from
+//! them; `rebalance.rs` says when a bucket moves, `docs/steering/` why.
+//!
+//! # Deliberately not here
+//!
+//! The programs and how they are loaded: crate `xdp`. How anything looks: the command.
+
+#![forbid(unsafe_code)]
+
+pub mod background;
+pub mod check;
+pub mod classes;
+pub mod down;
+pub mod drivers;
+pub mod error;
+pub mod facts;
+pub mod keeper;
+pub mod look;
+pub mod metrics;
+pub mod notify;
+pub mod plan;
+pub mod rebalance;
+pub mod receiving;
+pub mod recommend;
+pub mod record;
+pub mod status;
+pub mod up;
+pub mod weights;

@@ -1,0 +1,421 @@
+//! Whether steering is worth it: an answer with its reasons, from a look at the machine under its load.
+//!
+//! The baseline is not "off" but RPS, which costs nothing to try. Steering is recommended where it leaves the busiest
+//! CPU with clearly less work than RPS would ([`WORTH`]); "nothing to do" where no CPU is the limit, where the device
+//! spreads the traffic already, or where one flow is most of it, which nothing can spread.
+
+use crate::weights::{self, Receiving, Work};
+use host::Load;
+use serde::Serialize;
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// Steer.
+    Steer,
+    /// RPS is enough.
+    Rps,
+    /// Leave it as it is.
+    Nothing,
+    /// The look does not tell.
+    Unknown,
+}
+
+impl Answer {
+    /// The answer as a person reads it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Answer::Steer => "steer",
+            Answer::Rps => "RPS is enough",
+            Answer::Nothing => "nothing to do",
+            Answer::Unknown => "unknown",
+        }
+    }
+}
+
+/// An answer with its reasons, the deciding one first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recommendation {
+    /// The answer.
+    pub answer: Answer,
+    /// Sentences.
+    pub reasons: Vec<String>,
+    /// What the busiest CPU would have to do; `None` where the CPUs that receive are not known.
+    pub predicted: Option<Prediction>,
+}
+
+/// Work of the busiest CPU for an average frame, as part of what it is with neither RPS nor steering.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// With RPS; `None` where no measurement says how much of the stack's work RPS leaves behind.
+    pub rps: Option<f64>,
+    /// With steering.
+    pub steer: f64,
+}
+
+/// What work for a frame costs where, in one unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// All of it, on the one CPU that receives, with neither RPS nor steering.
+    pub now: f64,
+    /// With steering: more in all than `now`, for the handing over and a second poll.
+    pub steer: Work,
+    /// With RPS; `None`: not measured.
+    pub rps: Option<Work>,
+}
+
+impl Costs {
+    /// A frame that is forwarded: instructions for one of PPPoE TCP with 1,400 octets, counted with Linux 6.12 and `igb`
+    /// on an emulated 82576 with four CPUs (`lab/`).
+    pub const FORWARDED: Costs =
+        Costs { now: 5009.0, steer: Work::DEFAULT, rps: Some(Work { stays: 1999.0, moves: 4297.0 }) };
+
+    /// A frame that is delivered to a socket of this machine: the same for 16 TCP connections.
+    pub const DELIVERED: Costs = Costs {
+        now: 6791.0,
+        steer: Work { stays: 896.0, moves: 6320.0 },
+        rps: Some(Work { stays: 3209.0, moves: 8136.0 }),
+    };
+
+    /// Those of a machine that forwards, or does not.
+    pub const fn of(forwards: bool) -> Costs {
+        if forwards { Costs::FORWARDED } else { Costs::DELIVERED }
+    }
+}
+
+/// The CPU that receives most, and its load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hot {
+    /// Its number.
+    pub cpu: u32,
+    /// Its part of the received frames, 0 to 1.
+    pub share: f64,
+    /// How it spent its time; `None`: unknown.
+    pub load: Option<Load>,
+}
+
+/// What the look found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// CPUs online.
+    pub online: Vec<u32>,
+    /// CPUs that would be steered to.
+    pub targets: Vec<u32>,
+    /// CPUs that receive, with their parts of the frames; empty: unknown.
+    pub receiving: Vec<Receiving>,
+    /// The CPU that receives most.
+    pub hot: Option<Hot>,
+    /// Frames that came in during the look; `None`: not counted.
+    pub frames: Option<u64>,
+    /// Part of the sampled IP frames whose class would be steered; `None`: no sample.
+    pub steerable: Option<f64>,
+    /// How many evenly used CPUs the flows of the sample are worth when dealt; `None`: no sample, or a small one.
+    pub worth: Option<f64>,
+    /// Whether a class is selected at all.
+    pub selected: bool,
+    /// Whether the driver runs programs itself; `None`: unknown.
+    pub native: Option<bool>,
+    /// Whether RPS deals frames on.
+    pub rps: bool,
+    /// What work costs.
+    pub costs: Costs,
+}
+
+/// How much less work on the busiest CPU than with RPS makes steering worth it. Measurements of the same thing differ
+/// by less.
+pub const WORTH: f64 = 1.3;
+/// Frames during a look below which its distribution says nothing.
+const ENOUGH: u64 = 1000;
+/// Idle time above which a CPU is not the limit, per cent.
+const ROOM: f64 = 30.0;
+/// Part of its time that a CPU without idle time must receive for receiving to be what fills it, per cent.
+const RECEIVING: f64 = 50.0;
+/// Evenly used CPUs below which the flows are one flow.
+const ONE_FLOW: f64 = 1.3;
+/// Part of the frames below which steering them changes little.
+const LITTLE: f64 = 0.1;
+
+/// The answer.
+pub fn recommend(evidence: &Evidence) -> Recommendation {
+    let predicted = predict(evidence);
+    let (answer, reasons) = no_use(evidence)
+        .map(|reason| (Answer::Nothing, vec![reason]))
+        .or_else(|| unknown(evidence).map(|reason| (Answer::Unknown, vec![reason])))
+        .unwrap_or_else(|| worth(evidence, predicted));
+    Recommendation { answer, reasons, predicted }
+}
+
+/// Why nothing is to be done, if so.
+fn no_use(evidence: &Evidence) -> Option<String> {
+    if evidence.online.len() < 2 {
+        return Some("there is one CPU, so there is none to spread to".to_owned());
+    }
+    if !evidence.selected {
+        return Some("the device spreads every class of frames over its queues by itself".to_owned());
+    }
+    if let Some(part) = evidence.steerable
+        && part < LITTLE
+        && is_enough(evidence)
+    {
+        return Some(format!("of the sampled frames {:.0} % are of the selected classes", part * 100.0));
+    }
+    if let Some(Hot { cpu, load: Some(load), .. }) = evidence.hot
+        && is_enough(evidence)
+    {
+        if load.idle >= ROOM {
+            return Some(format!(
+                "CPU {cpu}, which receives most, is idle {:.0} % of the time: it is not the limit",
+                load.idle
+            ));
+        }
+        let received = receiving(&load);
+        if received < RECEIVING && load.idle < 10.0 {
+            return Some(format!(
+                "CPU {cpu}, which receives most, is full, but receives only {received:.0} % of its time: other work \
+                 fills it"
+            ));
+        }
+    }
+    if let Some(worth) = evidence.worth
+        && worth < ONE_FLOW
+        && is_enough(evidence)
+    {
+        return Some(
+            "nearly all frames are of one flow: nothing can spread one flow without reordering it".to_owned(),
+        );
+    }
+    None
+}
+
+fn receiving(load: &Load) -> f64 {
+    load.interrupt + load.softirq.unwrap_or(load.system)
+}
+
+fn is_enough(evidence: &Evidence) -> bool {
+    evidence.frames.is_some_and(|frames| frames >= ENOUGH)
+}
+
+/// Why the look does not tell, if so.
+fn unknown(evidence: &Evidence) -> Option<String> {
+    match evidence.frames {
+        Some(frames) if frames < ENOUGH => Some(format!(
+            "{} came in during the look: look again under load",
+            explain::counted(frames, "frame")
+        )),
+        None => Some("frames by queue and CPU could not be counted".to_owned()),
+        Some(_) if evidence.hot.is_none() => Some("which CPU receives is not known".to_owned()),
+        Some(_) => None,
+    }
+}
+
+/// Steering or RPS.
+fn worth(evidence: &Evidence, predicted: Option<Prediction>) -> (Answer, Vec<String>) {
+    let mut reasons = Vec::new();
+    if let Some(Hot { cpu, share, load }) = evidence.hot {
+        let idle = load.map_or(String::new(), |load| format!(" and is idle {:.0} % of the time", load.idle));
+        reasons.push(format!("CPU {cpu} receives {:.0} % of the frames{idle}", share * 100.0));
+    }
+    let part = |part: f64| format!("{:.0} %", part * 100.0);
+    if evidence.native == Some(false) {
+        reasons.insert(
+            0,
+            "the driver has no native XDP, and generic mode builds the socket buffer first, as RPS does"
+                .to_owned(),
+        );
+        return (Answer::Rps, reasons);
+    }
+    match predicted {
+        Some(Prediction { rps: Some(rps), steer }) if rps < steer * WORTH => {
+            reasons.insert(
+                0,
+                format!(
+                    "with {} RPS leaves the busiest CPU {} of the work of now, steering {}: too little to choose between",
+                    explain::counted(evidence.online.len() as u64, "CPU"),
+                    part(rps),
+                    part(steer)
+                ),
+            );
+            (Answer::Rps, reasons)
+        }
+        Some(Prediction { rps, steer }) => {
+            let beside = rps.map_or(String::new(), |rps| format!(", RPS {}", part(rps)));
+            reasons.push(format!(
+                "steering leaves the busiest CPU about {} of the work of now{beside}",
+                part(steer)
+            ));
+            (Answer::Steer, reasons)
+        }
+        None => (Answer::Steer, reasons),
+    }
+}
+
+/// What the busiest CPU would have to do. A CPU that receives the share a of the frames and works on the share w of
+/// them does a·D + w·S for an average frame, with what stays for D and what moves for S. Steering chooses the shares w
+/// ([`weights::weigh`]); RPS has a mask, which is taken for all CPUs or for those that do not receive, whichever is
+/// better.
+fn predict(evidence: &Evidence) -> Option<Prediction> {
+    let Costs { now, steer, rps } = evidence.costs;
+    let receives = |cpu: u32| received(evidence, cpu);
+    let most = evidence.receiving.iter().map(|receiving| receiving.share).fold(0.0, f64::max);
+    let now = most * now;
+    if now <= 0.0 || evidence.targets.is_empty() {
+        return None;
+    }
+    let dealt = weights::weigh(steer, &evidence.targets, &evidence.receiving);
+    let dealt = |cpu: u32| dealt.iter().find(|weight| weight.cpu == cpu).map_or(0.0, |weight| weight.share);
+    let with_rps = rps.map(|rps| {
+        let over = |mask: &[u32]| {
+            let each = 1.0 / mask.len().max(1) as f64;
+            busiest(evidence, rps, |cpu| if mask.contains(&cpu) { each } else { 0.0 })
+        };
+        let others: Vec<u32> = evidence.online.iter().copied().filter(|&cpu| receives(cpu) == 0.0).collect();
+        let among_all = over(&evidence.online);
+        if others.is_empty() { among_all } else { among_all.min(over(&others)) }
+    });
+    Some(Prediction { rps: with_rps.map(|rps| rps / now), steer: busiest(evidence, steer, dealt) / now })
+}
+
+/// Part of the frames that a CPU receives.
+fn received(evidence: &Evidence, cpu: u32) -> f64 {
+    let of_cpu = evidence.receiving.iter().filter(|receiving| receiving.cpu == cpu);
+    of_cpu.map(|receiving| receiving.share).sum()
+}
+
+/// Work of the busiest CPU for an average frame, with such shares of what moves.
+fn busiest(evidence: &Evidence, work: Work, share: impl Fn(u32) -> f64) -> f64 {
+    let receiving = evidence.receiving.iter().map(|receiving| receiving.cpu);
+    let all = evidence.online.iter().copied().chain(evidence.targets.iter().copied()).chain(receiving);
+    all.map(|cpu| received(evidence, cpu) * work.stays + share(cpu) * work.moves).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy(softirq: f64, idle: f64) -> Option<Load> {
+        Some(Load { softirq: Some(softirq), idle, user: 100.0 - softirq - idle, ..Load::default() })
+    }
+
+    fn evidence() -> Evidence {
+        Evidence {
+            online: vec![0, 1, 2, 3],
+            targets: vec![1, 2, 3],
+            receiving: vec![Receiving { cpu: 0, share: 1.0 }],
+            hot: Some(Hot { cpu: 0, share: 1.0, load: busy(97.0, 3.0) }),
+            frames: Some(100_000),
+            steerable: Some(1.0),
+            worth: Some(3.9),
+            selected: true,
+            native: Some(true),
+            rps: false,
+            costs: Costs {
+                now: 4.0,
+                steer: Work { stays: 1.0, moves: 3.0 },
+                rps: Some(Work { stays: 2.0, moves: 2.0 }),
+            },
+        }
+    }
+
+    fn answer(change: impl FnOnce(&mut Evidence)) -> (Answer, String) {
+        let mut evidence = evidence();
+        change(&mut evidence);
+        let found = recommend(&evidence);
+        (found.answer, found.reasons.first().cloned().unwrap_or_default())
+    }
+
+    #[test]
+    fn a_full_cpu_among_four_is_steered_away_from() {
+        let found = recommend(&evidence());
+        assert_eq!(found.answer, Answer::Steer);
+        // Now 4; RPS max(2, 2/3); steering max(1, 3/3).
+        assert_eq!(found.predicted, Some(Prediction { rps: Some(0.5), steer: 0.25 }));
+    }
+
+    #[test]
+    fn where_rps_is_about_as_good_it_is_enough() {
+        // Two CPUs: steering (1 + 3)/2, RPS max(2, 2).
+        let (found, reason) = answer(|evidence| {
+            evidence.online = vec![0, 1];
+            evidence.targets = vec![0, 1];
+        });
+        assert_eq!(found, Answer::Rps);
+        assert!(
+            reason.contains("2 CPUs RPS leaves the busiest CPU 50 %") && reason.contains("50 %:"),
+            "{reason}"
+        );
+        let (found, reason) = answer(|evidence| evidence.native = Some(false));
+        assert!(found == Answer::Rps && reason.contains("no native XDP"), "{reason}");
+    }
+
+    #[test]
+    fn what_was_measured_is_predicted() {
+        let mut evidence = evidence();
+        evidence.costs = Costs::FORWARDED;
+        let predicted = |evidence: &Evidence| predict(evidence).expect("a prediction");
+        // CPU 0 left out: 2,101 of 5,009 instructions were counted on the busiest.
+        let left_out = predicted(&evidence);
+        assert!((left_out.steer - 2101.0 / 5009.0).abs() < 0.02, "{left_out:?}");
+        // RPS to the others: 1,999.
+        assert!(left_out.rps.is_some_and(|rps| (rps - 1999.0 / 5009.0).abs() < 0.02), "{left_out:?}");
+        // With more CPUs the part that RPS leaves behind is the limit, and steering is worth it.
+        let forwards = evidence.clone();
+        let with = |cpus: u32| {
+            let mut evidence = forwards.clone();
+            evidence.online = (0..cpus).collect();
+            evidence.targets = evidence.online.clone();
+            recommend(&evidence).answer
+        };
+        assert_eq!((with(2), with(4), with(8)), (Answer::Rps, Answer::Rps, Answer::Steer));
+        // Delivery moves more, and RPS leaves more behind.
+        evidence.costs = Costs::DELIVERED;
+        assert_eq!(recommend(&evidence).answer, Answer::Steer);
+    }
+
+    #[test]
+    fn nothing_is_to_be_done_where_nothing_is_gained() {
+        let nothing = |change: fn(&mut Evidence), word: &str| {
+            let (found, reason) = answer(change);
+            assert!(found == Answer::Nothing && reason.contains(word), "{found:?} {reason}");
+        };
+        nothing(|evidence| evidence.online = vec![0], "one CPU");
+        nothing(|evidence| evidence.selected = false, "every class");
+        nothing(|evidence| evidence.steerable = Some(0.02), "2 %");
+        nothing(|evidence| evidence.worth = Some(1.0), "one flow");
+        nothing(
+            |evidence| evidence.hot = Some(Hot { cpu: 2, share: 1.0, load: busy(50.0, 50.0) }),
+            "CPU 2, which receives most, is idle 50 %",
+        );
+        nothing(
+            |evidence| evidence.hot = Some(Hot { cpu: 2, share: 1.0, load: busy(5.0, 1.0) }),
+            "other work",
+        );
+    }
+
+    #[test]
+    fn a_look_without_load_tells_nothing() {
+        for frames in [None, Some(12)] {
+            let (found, _) = answer(|evidence| evidence.frames = frames);
+            assert_eq!(found, Answer::Unknown);
+        }
+        assert_eq!(answer(|evidence| evidence.hot = None).0, Answer::Unknown);
+        // A few frames of one flow are no proof that there is one.
+        let (found, reason) = answer(|evidence| {
+            evidence.frames = Some(12);
+            evidence.worth = Some(1.0);
+        });
+        assert!(found == Answer::Unknown && reason.starts_with("12 frames"), "{reason}");
+    }
+
+    #[test]
+    fn without_a_measurement_of_rps_nothing_is_claimed_of_it() {
+        let mut evidence = evidence();
+        evidence.costs.rps = None;
+        let found = recommend(&evidence);
+        assert_eq!(
+            (found.answer, found.predicted.and_then(|predicted| predicted.rps)),
+            (Answer::Steer, None)
+        );
+        assert!(found.reasons.iter().all(|reason| !reason.contains("RPS")), "{:?}", found.reasons);
+    }
+}

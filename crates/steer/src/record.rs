@@ -1,0 +1,306 @@
+//! What pins cannot tell: which process stays with an attachment; and that one `up` or `down` works at a time.
+//!
+//! # Contract
+//!
+//! * Files lie in the folder of the journal ([`Records::DIRECTORY`], mode 0700), which the next boot empties, as it
+//!   empties the BPF file system.
+//! * A keeper holds a lock (flock(2)) on its record as long as it lives, so a record without one is that of a process
+//!   that died, whatever its number means now.
+//! * `steer.lock` is held while something is attached or taken back.
+
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The folder of the records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Records {
+    folder: PathBuf,
+}
+
+/// A process that stays with an attachment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keeper {
+    /// Its number.
+    pub pid: u32,
+    /// Whether it is `up --foreground` itself, which takes steering away when it ends.
+    pub foreground: bool,
+    /// Whether it rebalances.
+    pub rebalance: bool,
+    /// Where it serves metrics.
+    pub metrics: Option<String>,
+    /// Buckets that it moved so far.
+    #[serde(default)]
+    pub moves: u64,
+    /// How things stand, in its own words; `None`: it says nothing.
+    #[serde(default)]
+    pub state: Option<String>,
+}
+
+/// A record and whether its process lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The record.
+    pub keeper: Keeper,
+    /// Whether the process lives.
+    pub alive: bool,
+}
+
+/// Why records cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or the folder cannot be made, read, written or removed.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Somebody else works at this moment.
+    #[error("another rxlane is attaching or taking back steering at this moment ({} is locked): try again", path.display())]
+    Busy {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// There is a keeper already.
+    #[error("process {pid} keeps {interface} already")]
+    Kept {
+        /// Its number.
+        pid: u32,
+        /// The interface.
+        interface: String,
+    },
+}
+
+/// The lock on `steer.lock`, until dropped.
+#[derive(Debug)]
+pub struct Working {
+    _file: File,
+}
+
+/// The lock on a keeper's own record; the record goes with it.
+#[derive(Debug)]
+pub struct Keeping {
+    file: File,
+    path: PathBuf,
+}
+
+/// How long an `up` or `down` waits for another one, which may have a slow driver to wait for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Readings of a record that is being written.
+const ATTEMPTS: u32 = 5;
+/// Octets of a record that are read.
+const LONGEST: u64 = 4096;
+
+impl Records {
+    /// The folder of a machine; that of the journal.
+    pub const DIRECTORY: &str = host::journal::Journal::DIRECTORY;
+
+    /// Records in `folder`, which is made when something is written.
+    pub fn new(folder: impl Into<PathBuf>) -> Records {
+        Records { folder: folder.into() }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Waits for its turn to attach or take back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`] after a minute; [`Error::File`].
+    pub fn work(&self) -> Result<Working, Error> {
+        let path = self.folder.join("steer.lock");
+        let file = self.open(&path)?;
+        let begin = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Working { _file: file }),
+                Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => {
+                    thread::sleep(Duration::from_millis(50));
+                }
+                Err(TryLockError::WouldBlock) => return Err(Error::Busy { path }),
+                Err(TryLockError::Error(source)) => return Err(Error::File { what: "lock", path, source }),
+            }
+        }
+    }
+
+    /// Notes that this process keeps the attachment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Kept`]: another one does; [`Error::File`].
+    pub fn keep(&self, namespace: u64, interface: &str, keeper: &Keeper) -> Result<Keeping, Error> {
+        let path = self.path(namespace, interface);
+        let file = self.open(&path)?;
+        let begin = Instant::now();
+        let mut lock = file.try_lock();
+        // Who reads a record holds it for a moment.
+        while matches!(lock, Err(TryLockError::WouldBlock)) && begin.elapsed() < Duration::from_millis(200) {
+            thread::sleep(Duration::from_millis(5));
+            lock = file.try_lock();
+        }
+        match lock {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let pid = self.kept(namespace, interface)?.map_or(0, |kept| kept.keeper.pid);
+                return Err(Error::Kept { pid, interface: interface.to_owned() });
+            }
+            Err(TryLockError::Error(source)) => return Err(Error::File { what: "lock", path, source }),
+        }
+        let mut keeping = Keeping { file, path };
+        keeping.write(keeper)?;
+        Ok(keeping)
+    }
+
+    /// The keeper of an attachment, alive or dead.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`]; of the kind [`PermissionDenied`](io::ErrorKind::PermissionDenied) without root.
+    pub fn kept(&self, namespace: u64, interface: &str) -> Result<Option<Kept>, Error> {
+        let path = self.path(namespace, interface);
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::File { what: "read", path, source }),
+        };
+        let alive = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        for _ in 0..ATTEMPTS {
+            let mut text = String::new();
+            let read = file.rewind().and_then(|()| (&file).take(LONGEST).read_to_string(&mut text));
+            read.map_err(|source| Error::File { what: "read", path: path.clone(), source })?;
+            if let Ok(keeper) = serde_json::from_str(&text) {
+                return Ok(Some(Kept { keeper, alive }));
+            }
+            // It may be writing; or it was killed before it had written a word.
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(None)
+    }
+
+    /// Removes the record of a keeper that is dead.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`].
+    pub fn forget(&self, namespace: u64, interface: &str) -> Result<(), Error> {
+        let path = self.path(namespace, interface);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(Error::File { what: "remove", path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn path(&self, namespace: u64, interface: &str) -> PathBuf {
+        self.folder.join(format!("keeper-{namespace}-{interface}"))
+    }
+
+    fn open(&self, path: &Path) -> Result<File, Error> {
+        match DirBuilder::new().mode(0o700).create(&self.folder) {
+            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Error::File { what: "make", path: self.folder.clone(), source });
+            }
+            _ => {}
+        }
+        let open =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        open.map_err(|source| Error::File { what: "open", path: path.to_owned(), source })
+    }
+}
+
+impl Keeping {
+    /// Writes down how things stand now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`].
+    pub fn write(&mut self, keeper: &Keeper) -> Result<(), Error> {
+        let text = serde_json::to_string(keeper).unwrap_or_default();
+        let written = self
+            .file
+            .set_len(0)
+            .and_then(|()| self.file.rewind())
+            .and_then(|()| self.file.write_all(text.as_bytes()));
+        written.map_err(|source| Error::File { what: "write", path: self.path.clone(), source })
+    }
+}
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        // What stays is a record without a lock: that of a dead keeper, which `down` removes.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keeper(pid: u32) -> Keeper {
+        let metrics = Some("127.0.0.1:9100".to_owned());
+        Keeper { pid, foreground: false, rebalance: true, metrics, moves: 0, state: None }
+    }
+
+    #[test]
+    fn a_keeper_lives_as_long_as_its_lock() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = Records::new(folder.path().join("rxlane"));
+        assert_eq!(records.kept(7, "wan0").expect("none"), None);
+        let mut keeping = records.keep(7, "wan0", &keeper(42)).expect("kept");
+        let kept = records.kept(7, "wan0").expect("read").expect("there");
+        assert_eq!(kept, Kept { keeper: keeper(42), alive: true });
+        keeping.write(&Keeper { moves: 3, ..keeper(42) }).expect("written");
+        assert_eq!(records.kept(7, "wan0").expect("read").map(|kept| kept.keeper.moves), Some(3));
+        let second = records.keep(7, "wan0", &keeper(43)).expect_err("one at a time");
+        assert_eq!(second.to_string(), "process 42 keeps wan0 already");
+        assert_eq!(records.kept(8, "wan0").expect("read"), None);
+        drop(keeping);
+        assert_eq!(records.kept(7, "wan0").expect("read"), None);
+    }
+
+    #[test]
+    fn the_record_of_a_killed_keeper_says_that_it_is_dead() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = Records::new(folder.path());
+        let keeping = records.keep(7, "wan0", &keeper(42)).expect("kept");
+        // A killed process drops nothing; its lock goes with its files.
+        let copy = folder.path().join("copy");
+        fs::copy(folder.path().join("keeper-7-wan0"), &copy).expect("a copy");
+        drop(keeping);
+        fs::rename(copy, folder.path().join("keeper-7-wan0")).expect("back");
+        assert!(records.kept(7, "wan0").expect("read").is_some_and(|kept| !kept.alive));
+        records.forget(7, "wan0").expect("removed");
+        records.forget(7, "wan0").expect("nothing left to remove");
+        assert_eq!(records.kept(7, "wan0").expect("read"), None);
+    }
+
+    #[test]
+    fn one_works_at_a_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = Records::new(folder.path());
+        let working = records.work().expect("free");
+        let (sender, receiver) = std::sync::mpsc::channel();
+        thread::scope(|scope| {
+            let records = records.clone();
+            scope.spawn(move || {
+                let _second = records.work().expect("after the first");
+                sender.send(()).expect("heard");
+            });
+            assert!(receiver.recv_timeout(Duration::from_millis(300)).is_err());
+            drop(working);
+            receiver.recv_timeout(Duration::from_secs(5)).expect("its turn");
+        });
+    }
+}

@@ -1,0 +1,405 @@
+//! How an attachment stands: mode, counters and rates, drops, buckets, and the process that stays with it.
+
+use crate::classes;
+use crate::error::Error;
+use crate::record::{self, Keeper, Kept, Records};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use xdp::layout::{Bucket, Reason};
+use xdp::{Attachment, Counters, Interface, Program, Target};
+
+/// The answer of `steer status`, schema `rxlane.steer/1`: fields are added, never renamed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Status {
+    /// Always [`Status::SCHEMA`].
+    pub schema: &'static str,
+    /// The interface.
+    pub interface: String,
+    /// `native`, `generic`, or `off`: rxlane does not steer it.
+    pub mode: &'static str,
+    /// Whether all could be read; where not, `remarks` says what not and why.
+    pub complete: bool,
+    /// What is worth saying.
+    pub remarks: Vec<String>,
+    /// When it was attached, seconds since 1970-01-01 UTC.
+    pub since: Option<u64>,
+    /// Classes that are steered.
+    pub classes: Vec<&'static str>,
+    /// Whether both directions of a flow go to one CPU.
+    pub symmetric: bool,
+    /// Whether the program takes frames of several buffers.
+    pub frags: Option<bool>,
+    /// Frames that the queue to each CPU holds; `None` where it is off or not to be read.
+    pub queue_size: Option<u32>,
+    /// Seconds over which rates were taken; 0: none were.
+    pub interval: f64,
+    /// CPUs that frames are steered to.
+    pub cpus: Vec<CpuRow>,
+    /// CPUs that receive.
+    pub receiving: Vec<ReceiverRow>,
+    /// Frames by what became of them.
+    pub reasons: Vec<ReasonRow>,
+    /// The buckets, by number.
+    pub buckets: Vec<BucketRow>,
+    /// Buckets that were moved since it was attached.
+    pub moves: u64,
+    /// The process that stays with it; `None`: none has to.
+    pub keeper: Option<KeeperRow>,
+    /// Programs: name and number.
+    pub programs: Vec<ProgramRow>,
+}
+
+/// A CPU that frames are steered to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CpuRow {
+    /// Its number.
+    pub cpu: u32,
+    /// Frames that came out of its queue.
+    pub frames: u64,
+    /// Frames that were sent to it and did not arrive, since its queue was full.
+    pub drops: u64,
+    /// Frames a second; `None` without an interval.
+    pub per_second: Option<f64>,
+    /// Drops a second; `None` without an interval.
+    pub drops_per_second: Option<f64>,
+    /// Buckets that it should have.
+    pub buckets: usize,
+}
+
+/// A CPU that receives.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ReceiverRow {
+    /// Its number.
+    pub cpu: u32,
+    /// Frames that it received.
+    pub frames: u64,
+    /// Of these, frames that it sent on.
+    pub steered: u64,
+    /// Frames a second; `None` without an interval.
+    pub per_second: Option<f64>,
+}
+
+/// What became of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ReasonRow {
+    /// Its word.
+    pub reason: &'static str,
+    /// Frames.
+    pub frames: u64,
+    /// Frames a second; `None` without an interval.
+    pub per_second: Option<f64>,
+}
+
+/// A bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BucketRow {
+    /// Its number.
+    pub bucket: usize,
+    /// The CPU that it should have.
+    pub cpu: u32,
+    /// Frames that were sent.
+    pub frames: u64,
+    /// Frames of it that are known to be lost.
+    pub lost: u64,
+    /// Whether a CPU that receives still sends it elsewhere.
+    pub waiting: bool,
+}
+
+/// The process that stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeeperRow {
+    /// Its number.
+    pub pid: u32,
+    /// Whether it lives. A dead one means: nothing is rebalanced and no metrics are served; steering goes on.
+    pub alive: bool,
+    /// Whether it is `up --foreground`.
+    pub foreground: bool,
+    /// Whether it rebalances.
+    pub rebalance: bool,
+    /// Where it serves metrics.
+    pub metrics: Option<String>,
+    /// How things stand, in its own words.
+    pub state: Option<String>,
+}
+
+/// A loaded program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProgramRow {
+    /// Its name.
+    pub name: String,
+    /// The kernel's number of it.
+    pub id: u32,
+    /// The hash of its instructions, as `bpftool prog` prints it.
+    pub tag: String,
+}
+
+impl Status {
+    /// Name and version of the schema.
+    pub const SCHEMA: &str = "rxlane.steer/1";
+
+    fn off(interface: &str) -> Status {
+        Status {
+            schema: Status::SCHEMA,
+            interface: interface.to_owned(),
+            mode: "off",
+            complete: true,
+            ..Status::default()
+        }
+    }
+}
+
+/// Between two readings without an interval: frames that were on their way have arrived by then.
+const SETTLED: Duration = Duration::from_millis(50);
+
+/// How the interface stands, with rates over `interval`; without any where that is zero.
+///
+/// # Errors
+///
+/// [`Error::NoInterface`]; [`Error::Programs`] where the pins are damaged, or of another version. Want of privilege is
+/// no error: then [`Status::complete`] is false.
+pub fn status(name: &str, interval: Duration, records: &Records) -> Result<Status, Error> {
+    let interface = Interface::find(name).map_err(|error| match error {
+        xdp::Error::NoInterface { name } => crate::error::unknown(name, crate::up::interfaces()),
+        other => other.into(),
+    })?;
+    match Attachment::open(&interface) {
+        Ok(Some(attachment)) => attached(&attachment, interval, records),
+        Ok(None) => {
+            let mut status = Status::off(name);
+            if let Some(program) = interface.program()? {
+                status.remarks.push(format!("another XDP program is attached: {program}"));
+            }
+            Ok(status)
+        }
+        Err(xdp::Error::NotPermitted { .. }) => from_outside(&interface),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// The interfaces of this network namespace that rxlane steers, and pins that steer nothing.
+///
+/// # Errors
+///
+/// [`Error::Programs`] where interfaces cannot be asked.
+pub fn all(interval: Duration, records: &Records) -> Result<Vec<Status>, Error> {
+    let mut found = Vec::new();
+    for name in crate::up::interfaces() {
+        let Ok(interface) = Interface::find(&name) else { continue };
+        let program = interface.program();
+        if matches!(&program, Ok(Some(program)) if program.ours.is_some() || program.name.is_none()) {
+            found.push(status(&name, interval, records)?);
+        }
+    }
+    Ok(found)
+}
+
+/// What any process may know.
+fn from_outside(interface: &Interface) -> Result<Status, Error> {
+    let mut status = Status::off(&interface.name);
+    let Some(program) = interface.program()? else { return Ok(status) };
+    status.complete = false;
+    let Program { mode, id, ours, .. } = &program;
+    let mode = mode.map_or("an unknown", xdp::Mode::name);
+    status.remarks.push(match ours {
+        Some(_) => "counters, classes and CPUs take root to read (sudo rxlane steer status)".to_owned(),
+        None => format!(
+            "XDP program {id} is attached in {mode} mode; whether it is rxlane's takes root to read (sudo rxlane steer \
+             status)"
+        ),
+    });
+    if ours.is_some() {
+        status.mode = program.mode.map_or("off", xdp::Mode::name);
+    }
+    Ok(status)
+}
+
+fn attached(attachment: &Attachment, interval: Duration, records: &Records) -> Result<Status, Error> {
+    let first = attachment.counts()?;
+    thread::sleep(if interval.is_zero() { SETTLED } else { interval });
+    let second = attachment.counts()?;
+    let seconds = second.taken_ns.saturating_sub(first.taken_ns) as f64 / 1e9;
+    let between =
+        Between { first: &first, second: &second, seconds: (!interval.is_zero()).then_some(seconds) };
+    let interface = attachment.interface();
+    let queues = attachment.cpus()?;
+    let buckets = attachment.buckets()?;
+    let (keeper, unreadable) = keeper(interface.namespace, attachment.attached_as(), records);
+    let mut status = Status {
+        mode: attachment.mode()?.name(),
+        since: attachment.since().duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs()),
+        classes: classes::of_bits(attachment.settings().classes),
+        symmetric: attachment.settings().symmetric != 0,
+        frags: Some(attachment.frags()),
+        queue_size: queues.first().map(|(_, size)| *size),
+        interval: between.seconds.unwrap_or(0.0),
+        cpus: between.targets(&queues, &buckets[..]),
+        receiving: between.receivers(),
+        reasons: between.reasons(),
+        buckets: between.buckets(&buckets[..]),
+        moves: keeper.as_ref().map_or(0, |kept| kept.keeper.moves),
+        keeper: keeper.map(row),
+        programs: attachment.programs().iter().map(program).collect(),
+        ..Status::off(&interface.name)
+    };
+    status.remarks.extend(unreadable);
+    remarks(&mut status, attachment);
+    Ok(status)
+}
+
+fn remarks(status: &mut Status, attachment: &Attachment) {
+    if attachment.attached_as() != status.interface {
+        status.remarks.push(format!("it was called {} when it was attached", attachment.attached_as()));
+    }
+    if let Some(keeper) = status.keeper.as_ref().filter(|keeper| !keeper.alive) {
+        let what = match (keeper.rebalance, keeper.metrics.is_some()) {
+            (true, true) => "nothing is rebalanced and no metrics are served",
+            (true, false) => "nothing is rebalanced",
+            (false, true) => "no metrics are served",
+            (false, false) => "nothing takes steering away when the service stops",
+        };
+        let name = attachment.attached_as();
+        status.remarks.push(format!(
+            "process {} that stayed with it is dead: {what}; steering goes on (`rxlane steer down {name}`, then `up` again)",
+            keeper.pid
+        ));
+    }
+    if status.frags == Some(false) {
+        status.remarks.push(
+            "the kernel knows no XDP programs for frames of several buffers: the program without them is in use, which \
+             has not been tested on such a kernel"
+                .to_owned(),
+        );
+    }
+    let online = crate::up::cpus("online");
+    for row in
+        status.cpus.iter().filter(|row| row.buckets > 0 && !online.is_empty() && !online.contains(&row.cpu))
+    {
+        status.remarks.push(format!("CPU {} is offline: frames sent to it wait or are dropped", row.cpu));
+    }
+}
+
+fn keeper(namespace: u64, interface: &str, records: &Records) -> (Option<Kept>, Option<String>) {
+    match records.kept(namespace, interface) {
+        Ok(kept) => (kept, None),
+        Err(record::Error::File { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            (None, Some("whether a process stays with it takes root to read".to_owned()))
+        }
+        Err(other) => (None, Some(other.to_string())),
+    }
+}
+
+fn row(Kept { keeper, alive }: Kept) -> KeeperRow {
+    let Keeper { pid, foreground, rebalance, metrics, state, .. } = keeper;
+    KeeperRow { pid, alive, foreground, rebalance, metrics, state }
+}
+
+fn program(loaded: &xdp::Loaded) -> ProgramRow {
+    let tag = loaded.tag.iter().map(|octet| format!("{octet:02x}")).collect();
+    ProgramRow { name: loaded.name.clone(), id: loaded.id, tag }
+}
+
+/// Two readings.
+struct Between<'a> {
+    first: &'a Counters,
+    second: &'a Counters,
+    /// Between them; `None`: rates are not asked for.
+    seconds: Option<f64>,
+}
+
+impl Between<'_> {
+    fn rate(&self, first: u64, second: u64) -> Option<f64> {
+        self.seconds
+            .filter(|seconds| *seconds > 0.0)
+            .map(|seconds| second.wrapping_sub(first) as f64 / seconds)
+    }
+
+    fn targets(&self, queues: &[(u32, u32)], buckets: &[Bucket]) -> Vec<CpuRow> {
+        let by_cpu = |counters: &'_ Counters| -> BTreeMap<u32, (u64, u64)> {
+            let of = |target: &Target| (target.cpu, (target.sent, target.arrivals()));
+            counters.targets.iter().map(of).collect()
+        };
+        let (first, second) = (by_cpu(self.first), by_cpu(self.second));
+        let mut rows: BTreeMap<u32, CpuRow> = BTreeMap::new();
+        for cpu in queues.iter().map(|(cpu, _)| *cpu).chain(second.keys().copied()) {
+            let (sent_before, arrived_before) = first.get(&cpu).copied().unwrap_or_default();
+            let (sent, arrived) = second.get(&cpu).copied().unwrap_or_default();
+            let is_target = queues.iter().any(|(target, _)| *target == cpu);
+            if !is_target && sent == 0 && arrived == 0 {
+                continue;
+            }
+            // What was sent before the first reading and has not arrived by the second will not arrive any more.
+            let drops = sent_before.saturating_sub(arrived);
+            rows.insert(
+                cpu,
+                CpuRow {
+                    cpu,
+                    frames: arrived,
+                    drops,
+                    per_second: self.rate(arrived_before, arrived),
+                    drops_per_second: self.lost_rate(sent_before, arrived_before, sent, arrived),
+                    buckets: buckets.iter().filter(|bucket| bucket.cpu == cpu).count(),
+                },
+            );
+        }
+        rows.into_values().collect()
+    }
+
+    /// Drops a second: what is missing now beyond what was missing then. Frames on their way at either reading blur it
+    /// by as many as a queue holds.
+    fn lost_rate(&self, sent_before: u64, arrived_before: u64, sent: u64, arrived: u64) -> Option<f64> {
+        let missing_before = sent_before.saturating_sub(arrived_before);
+        self.rate(missing_before.min(sent.saturating_sub(arrived)), sent.saturating_sub(arrived))
+    }
+
+    fn receivers(&self) -> Vec<ReceiverRow> {
+        let rows = self.second.receivers.iter().filter_map(|receiver| {
+            let sum = |reasons: &[u64]| reasons.iter().copied().fold(0, u64::wrapping_add);
+            let frames = sum(&receiver.reasons);
+            let before = self.first.receivers.iter().find(|before| before.cpu == receiver.cpu);
+            (frames > 0).then(|| ReceiverRow {
+                cpu: receiver.cpu,
+                frames,
+                steered: receiver.reasons.get(Reason::Steered as usize).copied().unwrap_or_default(),
+                per_second: self.rate(before.map_or(0, |before| sum(&before.reasons)), frames),
+            })
+        });
+        rows.collect()
+    }
+
+    fn reasons(&self) -> Vec<ReasonRow> {
+        let row = |reason: Reason| ReasonRow {
+            reason: reason.name(),
+            frames: self.second.reason(reason),
+            per_second: self.rate(self.first.reason(reason), self.second.reason(reason)),
+        };
+        Reason::ALL.into_iter().map(row).collect()
+    }
+
+    fn buckets(&self, buckets: &[Bucket]) -> Vec<BucketRow> {
+        let row = |(number, bucket): (usize, &Bucket)| BucketRow {
+            bucket: number,
+            cpu: bucket.cpu,
+            frames: self.second.sent.get(number).copied().unwrap_or_default(),
+            lost: bucket.lost,
+            waiting: self.second.receivers.iter().any(|receiver| {
+                receiver.sent.get(number).is_some_and(|sent| *sent > 0)
+                    && receiver.current.get(number).is_some_and(|cpu| *cpu != bucket.cpu)
+            }),
+        };
+        buckets.iter().enumerate().map(row).collect()
+    }
+}
+
+/// How long ago, for a sentence: `5 s`, `3 min`, `2 h`, `4 d`.
+pub fn age(since: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    match now.saturating_sub(since) {
+        seconds @ 0..=119 => format!("{seconds} s"),
+        seconds @ 120..=7199 => format!("{} min", seconds / 60),
+        seconds @ 7200..=172_799 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}

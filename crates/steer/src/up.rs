@@ -1,0 +1,268 @@
+//! Putting steering on an interface: everything is resolved first, shown if asked, and only then done.
+
+use crate::check::{self, Check, Checked, Known, Wish};
+use crate::error::Error;
+use crate::look::{self, Look};
+use crate::plan;
+use crate::record::{self, Records, Working};
+use host::journal::{Applied, Journal};
+use host::live::{self, Progress};
+use host::setting::{CpuSet, InterfaceName, Setting, Tree};
+use rand_core::{OsRng, TryRngCore};
+use std::fs;
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+use xdp::layout::{KEY_WORDS, Settings};
+use xdp::{Attachment, Interface, Mode};
+
+/// What is asked for besides the [`Wish`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manner {
+    /// Frames that the queue to each CPU holds, 1 to [`plan::QUEUE_SIZE_MAX`].
+    pub queue_size: u32,
+    /// Whether both directions of a flow go to one CPU.
+    pub symmetric: bool,
+}
+
+/// What will be done.
+pub struct Resolved {
+    /// The check it rests on.
+    pub check: Check,
+    /// The settings that are changed before, in this order.
+    pub settings: Vec<Setting>,
+    /// Interface, mode, programs' settings, buckets and CPUs.
+    pub plan: xdp::Plan,
+}
+
+/// What was done.
+#[derive(Debug)]
+pub struct Done {
+    /// The attachment.
+    pub attachment: Attachment,
+    /// How the program is run, from what the kernel says.
+    pub mode: Mode,
+    /// The settings that were changed, each with what puts it back.
+    pub changed: Vec<(String, String)>,
+}
+
+/// The name under which the settings of an interface stand in the journal.
+pub fn by(interface: &str) -> String {
+    format!("steer up {interface}")
+}
+
+/// What there is to know before anything is decided: which CPUs are online, what the kernel says of the driver, and
+/// what is attached.
+///
+/// # Errors
+///
+/// [`Error::NoInterface`].
+pub fn known(interface: &InterfaceName) -> Result<(Interface, Known), Error> {
+    let found = Interface::find(interface.as_str()).map_err(|error| match error {
+        xdp::Error::NoInterface { name } => crate::error::unknown(name, interfaces()),
+        other => other.into(),
+    })?;
+    let program = found.program()?;
+    let features = live::xdp_features(interface);
+    Ok((found, Known { online: cpus("online"), features, program, forwards: forwards() }))
+}
+
+/// Whether this network namespace forwards packets of either protocol.
+fn forwards() -> bool {
+    ["ipv4/ip_forward", "ipv6/conf/all/forwarding"].into_iter().any(|name| {
+        fs::read_to_string(format!("/proc/sys/net/{name}")).is_ok_and(|value| value.trim() != "0")
+    })
+}
+
+/// The interfaces of this network namespace, by name.
+pub fn interfaces() -> Vec<String> {
+    let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let names = table.lines().skip(2).filter_map(|line| line.split_once(':'));
+    let mut names: Vec<String> = names.map(|(name, _)| name.trim().to_owned()).collect();
+    names.sort();
+    names
+}
+
+/// CPUs that are `online`, `present` or `possible` (Documentation/admin-guide/cputopology.rst); none where sysfs does
+/// not tell.
+pub fn cpus(which: &str) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/sys/devices/system/cpu/{which}")).unwrap_or_default();
+    CpuSet::parse_list(list.trim()).map(|set| set.iter().collect()).unwrap_or_default()
+}
+
+/// Reads a list of CPUs and sees that each exists.
+///
+/// # Errors
+///
+/// [`Error::Cpus`], [`Error::NoCpu`].
+pub fn parse_cpus(list: &str) -> Result<Vec<u32>, Error> {
+    let named = CpuSet::parse_list(list)?;
+    let present = cpus("present");
+    match named.iter().find(|cpu| !present.is_empty() && !present.contains(cpu)) {
+        Some(cpu) => Err(Error::NoCpu { cpu, present: crate::facts::list(&present) }),
+        None => Ok(named.iter().collect()),
+    }
+}
+
+/// Looks at the interface for `interval` and decides everything. Changes nothing and takes no privilege, though with
+/// it the traffic is sampled, too.
+///
+/// # Errors
+///
+/// [`Error`]; [`Error::Programs`] where it is steered already.
+pub fn resolve(
+    wish: &Wish,
+    manner: &Manner,
+    interval: Duration,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Resolved, Error> {
+    let name: InterfaceName = wish.interface.parse()?;
+    let (interface, known) = known(&name)?;
+    not_yet(&interface, &known)?;
+    let look = look::look(&name, interval, progress)?;
+    resolve_from(wish, manner, interface, &look, &known)
+}
+
+fn not_yet(interface: &Interface, known: &Known) -> Result<(), Error> {
+    match known.program.as_ref().and_then(|program| program.ours.clone()) {
+        Some(attached) => Err(xdp::Error::Attached { interface: interface.name.clone(), attached }.into()),
+        None => Ok(()),
+    }
+}
+
+fn resolve_from(
+    wish: &Wish,
+    manner: &Manner,
+    interface: Interface,
+    look: &Look,
+    known: &Known,
+) -> Result<Resolved, Error> {
+    let Checked { check, plan, classes, stripping } = check::check(wish, look, known)?;
+    if let Some(place) = check.stops().find(|fact| fact.about == "place") {
+        return Err(Error::Place(place.text.clone()));
+    }
+    if let (Some(program), true) = (&known.program, check.stops().any(|fact| fact.about == "program")) {
+        let program = Box::new(program.clone());
+        return Err(xdp::Error::Foreign { interface: interface.name, program }.into());
+    }
+    let stops: Vec<_> = check.stops().cloned().collect();
+    if !stops.is_empty() {
+        return Err(Error::Stopped(stops));
+    }
+    let plan = plan?;
+    if classes == 0 {
+        return Err(Error::NothingSelected { interface: interface.name });
+    }
+    let settings = match wish.disable_rxvlan {
+        true => {
+            stripping.into_iter().map(|set| unstripped(&wish.interface, set)).collect::<Result<_, _>>()?
+        }
+        false => Vec::new(),
+    };
+    let plan = xdp::Plan {
+        interface,
+        mode: if wish.generic { Mode::Generic } else { Mode::Native },
+        settings: Settings {
+            key: key()?,
+            classes,
+            symmetric: manner.symmetric.into(),
+            cpus: 0,
+            spare: 0,
+            hold_ns: u64::try_from(plan::HOLD.as_nanos()).unwrap_or(u64::MAX),
+        },
+        buckets: plan.buckets,
+        cpus: plan.weights.iter().map(|weight| (weight.cpu, manner.queue_size)).collect(),
+    };
+    Ok(Resolved { check, settings, plan })
+}
+
+fn unstripped(interface: &str, set: &str) -> Result<Setting, Error> {
+    Ok(format!("ethtool -K {interface} {set} off").parse()?)
+}
+
+fn key() -> Result<[u32; KEY_WORDS], Error> {
+    let mut key = [0; KEY_WORDS];
+    for word in &mut key {
+        *word = OsRng.try_next_u32().map_err(|error| Error::Random(error.to_string()))?;
+    }
+    Ok(key)
+}
+
+/// Does what was resolved: settings first, each noted in the journal before it is changed, then the programs. What
+/// fails takes everything back. Returns with the turn still held, so that a keeper can be started before a `down`
+/// gets its own.
+///
+/// # Errors
+///
+/// [`Error`]; nothing was left behind.
+pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Error> {
+    if !resolved.settings.is_empty() {
+        // What cannot be loaded shall not change a setting first.
+        xdp::check(&resolved.plan)?;
+    }
+    let working = match records.work() {
+        Err(record::Error::File { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            // The loader knows best which privileges are missing.
+            xdp::check(&resolved.plan)?;
+            records.work()?
+        }
+        other => other?,
+    };
+    let interface = &resolved.plan.interface;
+    if let Some(there) = Attachment::open(interface)? {
+        let attached = there.attached_as().to_owned();
+        return Err(xdp::Error::Attached { interface: interface.name.clone(), attached }.into());
+    }
+    let changed = change(&resolved.settings, &interface.name, records)?;
+    let attached = xdp::attach(&resolved.plan).map_err(Error::from).and_then(|attachment| {
+        let mode = attachment.mode()?;
+        Ok(Done { attachment, mode, changed: changed.clone() })
+    });
+    match attached {
+        Ok(done) => Ok((done, working)),
+        Err(error) => {
+            if !changed.is_empty() {
+                put_back(&interface.name, records)?;
+            }
+            Err(error)
+        }
+    }
+}
+
+fn change(settings: &[Setting], interface: &str, records: &Records) -> Result<Vec<(String, String)>, Error> {
+    let mut changed = Vec::new();
+    if settings.is_empty() {
+        return Ok(changed);
+    }
+    let mut journal = journal(records)?;
+    for setting in settings {
+        match journal.apply(setting, &by(interface)) {
+            Ok(Applied::Already) => {}
+            Ok(Applied::Changed { former, .. }) => changed.push((setting.command(), former.to_string())),
+            Err(error) => {
+                journal.undo_by(&by(interface), false)?;
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(changed)
+}
+
+fn put_back(interface: &str, records: &Records) -> Result<(), Error> {
+    journal(records)?.undo_by(&by(interface), false)?;
+    Ok(())
+}
+
+/// The journal, when another rxlane has finished with it.
+pub(crate) fn journal(records: &Records) -> Result<Journal, Error> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let begin = Instant::now();
+    loop {
+        match Journal::open(records.folder(), &Tree::live()) {
+            Err(host::journal::Error::Busy { .. }) if begin.elapsed() < PATIENCE => {
+                thread::sleep(Duration::from_millis(50));
+            }
+            opened => return Ok(opened?),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What `check` says of machines, from the texts of their tools.
+
+use host::text::Reader;
+use rxlane_steer::check::{Check, Checked, Known, Wish, check};
+use rxlane_steer::classes::Choice;
+use rxlane_steer::facts::Level;
+use rxlane_steer::look::{Look, Sampled};
+use rxlane_steer::recommend::Answer;
+
+/// An i350 with four queues, all frames on queue 0, whose CPU has no time left; two readings a second apart.
+fn router(driver: &str, pci: &str, mtu: u32, rxvlan: &str, more: &str) -> String {
+    let softirq = [(0, 97), (1, 0), (2, 0), (3, 0)];
+    let interrupts = |factor: u64| {
+        let line = |queue: usize| {
+            let counts: Vec<String> = (0..4)
+                .map(|cpu| (if cpu == queue && queue == 0 { 9000 * factor } else { 1 }).to_string())
+                .collect();
+            format!(
+                " {}: {} PCI-MSIX-0000:02:00.0 {queue}-edge eth0-TxRx-{queue}",
+                128 + queue,
+                counts.join(" ")
+            )
+        };
+        let lines: Vec<String> = (0..4).map(line).collect();
+        format!("$ cat /proc/interrupts\n     CPU0 CPU1 CPU2 CPU3\n{}\n", lines.join("\n"))
+    };
+    let stat = |seconds: u64| {
+        let line = |(cpu, busy): (u64, u64)| {
+            let (busy, idle) = (busy * seconds, (100 - busy) * seconds);
+            format!("cpu{cpu} 0 0 0 {idle} 0 0 {busy} 0 0 0")
+        };
+        let lines: Vec<String> = softirq.into_iter().map(line).collect();
+        format!("$ cat /proc/stat\n{}\n", lines.join("\n"))
+    };
+    let counters = |frames: u64| {
+        let queues: Vec<String> = (0..4)
+            .map(|queue| format!("     rx_queue_{queue}_packets: {}", if queue == 0 { frames } else { 3 }))
+            .collect();
+        format!("$ ethtool -S eth0\nNIC statistics:\n     rx_packets: {frames}\n{}\n", queues.join("\n"))
+    };
+    format!(
+        "# rxlane bundle 1\n# system: linux\n# sample 1 at 100.0\n{}{}{}$ uname -sr\nLinux 6.12.9\n$ nproc\n4\n\
+         $ ip -d -s link\n2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu {mtu} qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
+         link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n{more}\
+         $ ethtool -i eth0\ndriver: {driver}\nbus-info: 0000:02:00.0\n\
+         $ lspci -nn\n02:00.0 Ethernet controller [0200]: Some Corporation Device [{pci}]\n\
+         $ ethtool -l eth0\nChannel parameters for eth0:\nPre-set maximums:\nCombined:\t4\nCurrent hardware settings:\nCombined:\t4\n\
+         $ ethtool -k eth0\nFeatures for eth0:\nrx-vlan-offload: {rxvlan}\nlarge-receive-offload: off [fixed]\n\
+         # sample 2 at 101.0\n{}{}{}# end\n",
+        interrupts(1),
+        stat(1),
+        counters(100_000),
+        interrupts(2),
+        stat(2),
+        counters(200_000)
+    )
+}
+
+fn look(text: &str) -> Look {
+    let mut reader = Reader::new();
+    reader.read("text", text.as_bytes()).expect("a text");
+    Look { snapshot: reader.finish(), traffic: None, sampled: Sampled::NotPermitted }
+}
+
+fn wish(interface: &str) -> Wish {
+    Wish {
+        interface: interface.to_owned(),
+        cpus: None,
+        generic: false,
+        choice: Choice::Unspread,
+        disable_rxvlan: false,
+    }
+}
+
+fn checked(text: &str, wish: &Wish) -> Checked {
+    let known = Known { online: vec![0, 1, 2, 3], forwards: true, ..Known::default() };
+    check(wish, &look(text), &known).expect("an answer")
+}
+
+fn fact(check: &Check, about: &str) -> (Level, String) {
+    let fact = check
+        .facts
+        .iter()
+        .find(|fact| fact.about == about)
+        .unwrap_or_else(|| panic!("{about}: {:?}", check.facts));
+    (fact.level, fact.text.clone())
+}
+
+const VLAN: &str = "3: eth0.35@eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default\n    \
+     link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0\n    vlan protocol 802.1Q id 35 <REORDER_HDR>\n";
+
+#[test]
+fn a_hot_queue_of_an_i350_is_explained() {
+    let Checked { check, plan, classes, stripping } =
+        checked(&router("igb", "8086:1521", 1500, "off", ""), &wish("eth0"));
+    assert!(check.possible, "{:?}", check.facts);
+    assert_eq!((check.driver.as_deref(), check.profile.as_deref()), (Some("igb"), Some("i350")));
+    let (level, text) = fact(&check, "driver");
+    assert!(level == Level::Good && text.contains("igb runs XDP programs itself"), "{text}");
+    let (level, text) = fact(&check, "attaching");
+    assert!(level == Level::Note && text.contains("closes and opens"), "{text}");
+    assert_eq!(fact(&check, "gro").0, Level::Note);
+    let selected: Vec<&str> = check.classes.iter().filter(|row| row.selected).map(|row| row.class).collect();
+    assert_eq!(selected, ["qinq", "pppoe", "mpls"]);
+    assert_eq!(classes, 0b11100);
+    assert!(stripping.is_empty());
+    assert_eq!((check.receiving[0].cpu, check.receiving[0].idle), (0, Some(3.0)));
+    assert!(check.receiving[0].share > 0.99);
+    let plan = plan.expect("a plan");
+    assert!(plan.weights.iter().all(|weight| weight.cpu != 0 || weight.share < 0.25), "{:?}", plan.weights);
+    assert_eq!(check.queues[0].cpus, [0]);
+    // Four CPUs: what steering gains over RPS is what was measured, and too little.
+    assert_eq!(check.recommendation.answer, Answer::Rps, "{:?}", check.recommendation);
+    let eight = Known { online: (0..8).collect(), forwards: true, ..Known::default() };
+    let text = router("igb", "8086:1521", 1500, "off", "");
+    let check = rxlane_steer::check::check(&wish("eth0"), &look(&text), &eight).expect("an answer").check;
+    assert_eq!(check.recommendation.answer, Answer::Steer, "{:?}", check.recommendation);
+}
+
+#[test]
+fn tags_that_would_be_lost_stop_it_unless_they_are_kept() {
+    let text = router("igb", "8086:1521", 1500, "on", VLAN);
+    let refused = checked(&text, &wish("eth0"));
+    let (level, said) = fact(&refused.check, "tags");
+    assert!(level == Level::Stops && said.contains("--disable-rxvlan"), "{said}");
+    assert!(!refused.check.possible && !refused.check.lacks());
+    let agreed = checked(&text, &Wish { disable_rxvlan: true, ..wish("eth0") });
+    assert!(agreed.check.possible, "{:?}", agreed.check.facts);
+    assert_eq!(agreed.stripping, ["rxvlan"]);
+    // Without anything tagged there is nothing to lose, and it is said.
+    let untagged = checked(&router("igb", "8086:1521", 1500, "on", ""), &wish("eth0"));
+    let (level, said) = fact(&untagged.check, "tags");
+    assert!(
+        untagged.check.possible && level == Level::Note && said.contains("no tagged frame was seen"),
+        "{said}"
+    );
+}
+
+#[test]
+fn drivers_that_cannot_are_told_with_the_way_out() {
+    let check = checked(&router("e1000e", "8086:10d3", 1500, "off", ""), &wish("eth0")).check;
+    let (level, said) = fact(&check, "driver");
+    assert!(level == Level::Stops && said.contains("--mode generic"), "{said}");
+    assert!(check.lacks() && !check.is_yes());
+    let generic =
+        checked(&router("e1000e", "8086:10d3", 1500, "off", ""), &Wish { generic: true, ..wish("eth0") })
+            .check;
+    assert!(generic.possible, "{:?}", generic.facts);
+    let jumbo = checked(&router("igc", "8086:15f3", 1508, "off", ""), &wish("eth0")).check;
+    let (level, said) = fact(&jumbo, "mtu");
+    assert!(level == Level::Stops && said.contains("up to MTU 1500, and this is 1508"), "{said}");
+    let unknown = checked(&router("fancy", "ffff:0001", 1500, "off", ""), &wish("eth0")).check;
+    assert_eq!(fact(&unknown, "driver").0, Level::Unknown);
+    assert_eq!(fact(&unknown, "attaching").0, Level::Unknown);
+    assert!(unknown.possible);
+}
+
+#[test]
+fn what_stands_on_a_device_is_steered_there() {
+    let text = router("igb", "8086:1521", 1500, "off", VLAN);
+    let check = checked(&text, &wish("eth0.35")).check;
+    let (level, said) = fact(&check, "place");
+    assert!(level == Level::Stops && said.contains("a VLAN device on eth0: steer eth0 instead"), "{said}");
+}
+
+#[test]
+fn an_old_kernel_is_told() {
+    let text = router("igb", "8086:1521", 1500, "off", "").replace("Linux 6.12.9", "Linux 5.4.0");
+    let check = checked(&text, &wish("eth0")).check;
+    let (level, said) = fact(&check, "kernel");
+    assert!(level == Level::Stops && said.contains("5.4.0 is too old") && check.lacks(), "{said}");
+}
