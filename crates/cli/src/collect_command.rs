@@ -107,8 +107,10 @@ impl CollectArguments {
         };
         let bar = bar();
         let mut bundle = Vec::new();
-        let collected =
-            host::live::collect(&options, &mut bundle, &mut |progress| bar.set_message(told(&progress)));
+        let mut steer_status = crate::doctor_command::live::steer_status;
+        let collected = host::live::collect_with(&options, &mut steer_status, &mut bundle, &mut |progress| {
+            bar.set_message(told(&progress));
+        });
         bar.finish_and_clear();
         collected?;
         Ok(redacted(&String::from_utf8_lossy(&bundle), self.with_hash_key))

@@ -1,4 +1,6 @@
-//! `rxlane demo`: the product in a minute on any machine, without privileges.
+//! `rxlane demo`: the product in a minute on any machine, with what privileges there are.
+
+mod steering;
 
 use crate::doctor_command;
 use crate::explain_command::{self, text};
@@ -81,7 +83,9 @@ impl DemoArguments {
         let diagnosis = diagnosed(&pppoe)?;
         doctor_command::text::gravest(out, &diagnosis)?;
 
-        text::heading(out, "6. All of it as pages")?;
+        steering::show(out, 6)?;
+
+        text::heading(out, "7. All of it but the steering as pages")?;
         for (name, page) in [
             ("pppoe.html", explain_command::page(&report)),
             ("doctor.html", doctor_command::page::render(&diagnosis)),
@@ -89,7 +93,7 @@ impl DemoArguments {
             let page = written(directory, name, &page)?;
             writeln!(out, "  {}", fs::canonicalize(&page).unwrap_or(page).display())?;
         }
-        writeln!(out, "\nNow yours: rxlane doctor")?;
+        writeln!(out, "\nNow yours: rxlane doctor, then rxlane steer check IFACE")?;
         writeln!(out, "or: tcpdump -Q in -i IFACE -c 100000 -s 256 -w - | rxlane explain - --nic NAME")?;
         writeln!(out, "rxlane nics lists the network cards it knows.")?;
         Ok(Outcome::Success)

@@ -91,5 +91,6 @@ fn write_pages(command: &Command, version: &str, directory: &Path) -> anyhow::Re
     let file = directory.join(format!("{name}.1"));
     let text = page::render(command, version)?;
     std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-    command.get_subcommands().try_for_each(|below| write_pages(below, version, directory))
+    let mut shown = command.get_subcommands().filter(|below| !below.is_hide_set());
+    shown.try_for_each(|below| write_pages(below, version, directory))
 }

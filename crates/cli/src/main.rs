@@ -17,6 +17,8 @@ mod page;
 mod page_file;
 mod rss_arguments;
 mod rss_command;
+mod steer_command;
+mod top_command;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use output::{CommandResult, Output};
@@ -53,6 +55,10 @@ enum Command {
     Nics(nics::NicsArguments),
     /// Compute and check receive-side scaling by hand.
     Rss(rss_command::RssArguments),
+    /// Steer inner flows over CPUs by XDP.
+    Steer(steer_command::SteerArguments),
+    /// Watch an interface live: queues, vectors, CPUs, drops by stage, traffic classes, steering.
+    Top(top_command::TopArguments),
 }
 
 impl Command {
@@ -67,6 +73,8 @@ impl Command {
             Command::Man(arguments) => arguments.run(out, Cli::command()),
             Command::Nics(arguments) => arguments.run(out),
             Command::Rss(arguments) => arguments.run(out),
+            Command::Steer(arguments) => arguments.run(out),
+            Command::Top(arguments) => arguments.run(out),
         }
     }
 }

@@ -27,6 +27,16 @@ fn demo_shows_queue_0_and_writes_captures_and_page() {
     assert!(!section(4).contains("100.0 %"), "{text}");
     assert!(section(5).contains("Limited at stage parse"), "{text}");
     assert!(text.contains("echo e > /sys/class/net/enp1s0/queues/rx-0/rps_cpus"), "{text}");
+    if testkit::require("netns", testkit::netns::probe()).is_some() {
+        assert!(section(6).contains("A line and a router"), "{text}");
+        assert!(
+            text.contains("wan0 is steered in native mode") && text.contains("wan0 is no longer steered"),
+            "{text}"
+        );
+        assert!(text.contains("Both namespaces are gone again"), "{text}");
+    } else {
+        assert!(section(6).contains("Left out: "), "{text}");
+    }
     for file in ["pppoe.pcap", "untagged.pcap", "pppoe.html", "doctor.html"] {
         let size = std::fs::metadata(directory.path().join("rxlane-demo").join(file)).unwrap().len();
         assert!(size > 10_000, "{file}: {size} bytes");

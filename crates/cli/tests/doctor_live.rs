@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::netns::{Namespace, Veth, probe};
-use testkit::{program, require};
+use testkit::{Missing, program, require};
 use traffic::Scenario;
 
 /// What is judged, and the end that sends to it.
@@ -266,4 +266,96 @@ fn without_privilege_it_says_what_it_could_not_read_and_goes_on() {
     assert_eq!(report["interfaces"][0]["name"], WAN);
     let denied = as_nobody(&["doctor", WAN, "--sample", "--seconds", "1"]);
     assert_eq!(denied.status.code(), Some(3), "{}", String::from_utf8_lossy(&denied.stderr));
+}
+
+/// Whether the kernel lets this process load what steers.
+fn bpf() -> Result<(), Missing> {
+    match xdp::kernel().cpumap_programs {
+        Some(true) => Ok(()),
+        Some(false) => Err(Missing("this kernel has no cpumap programs (Linux 5.9 has)".to_owned())),
+        None => Err(Missing("loading BPF programs takes root".to_owned())),
+    }
+}
+
+/// Steering that is taken back whatever happens.
+struct Steered<'a> {
+    namespace: &'a Namespace,
+    journal: &'a str,
+}
+
+impl<'a> Steered<'a> {
+    fn up(namespace: &'a Namespace, journal: &'a str) -> Steered<'a> {
+        let output = run(namespace, &["steer", "up", WAN, "--seconds", "0", "--journal", journal]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        Steered { namespace, journal }
+    }
+}
+
+impl Drop for Steered<'_> {
+    fn drop(&mut self) {
+        run(self.namespace, &["steer", "down", WAN, "--journal", self.journal]);
+    }
+}
+
+/// Commands that all findings offer together.
+fn offered(report: &Value) -> Vec<&str> {
+    let findings = report["findings"].as_array().expect("findings");
+    let remedies = findings.iter().flat_map(|finding| finding["remedies"].as_array().expect("remedies"));
+    let commands = remedies.flat_map(|remedy| remedy["commands"].as_array().expect("commands"));
+    commands.map(|command| command.as_str().expect("text")).collect()
+}
+
+#[test]
+fn what_is_steered_is_seen_and_not_offered_again() {
+    if require("bpf", bpf()).is_none() {
+        return;
+    }
+    let Some(namespace) = namespace() else { return };
+    let frames = frames("pppoe");
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = journal(&folder);
+    let journal = journal.to_str().expect("UTF-8");
+    namespace.run("ethtool", &["-L", FAR, "tx", "1"]).expect("one queue");
+    let is_up = |command: &&str| *command == format!("rxlane steer up {WAN}");
+    let is_rps = |command: &&str| command.contains("rps_cpus");
+    let before = diagnosed(&namespace, &frames, &[]);
+    assert!(finding(&before, "rps-off").is_some() && offered(&before).iter().any(is_rps), "{before:#}");
+    assert!(before["interfaces"][0]["steering"].is_null());
+
+    let steered = Steered::up(&namespace, journal);
+    let report = diagnosed(&namespace, &frames, &[]);
+    let row = &report["interfaces"][0]["steering"];
+    assert_eq!(
+        (row["mode"].as_str(), row["since_start"].as_bool()),
+        (Some("native"), Some(false)),
+        "{report:#}"
+    );
+    assert!(row["share"].as_f64().is_some_and(|share| share > 0.8), "{row:#}");
+    let hot = finding(&report, "one-queue-hot").unwrap_or_else(|| panic!("{report:#}"));
+    assert!(hot["explanation"].as_str().is_some_and(|text| text.contains("rxlane steers ")), "{hot:#}");
+    assert_eq!(outcome(&report, "rps-off"), "clear");
+    assert!(!offered(&report).iter().any(|command| is_up(command) || is_rps(command)), "{report:#}");
+
+    // The bundle says the same elsewhere.
+    let collected = under_load(&namespace, &frames, || run(&namespace, &["collect", WAN, "--seconds", "0"]));
+    let bundle = folder.path().join("bundle.txt");
+    std::fs::write(&bundle, &collected.stdout).expect("a bundle");
+    let bundle = bundle.to_str().expect("UTF-8");
+    let text = String::from_utf8_lossy(&collected.stdout);
+    assert!(
+        text.contains(&format!("$ rxlane steer status {WAN} --json\n{{\"schema\":\"rxlane.steer/1\"")),
+        "{text}"
+    );
+    let read = run(&namespace, &["doctor", "--from", bundle, "--json"]);
+    let read: Value = serde_json::from_slice(&read.stdout).expect("JSON");
+    assert_eq!(read["interfaces"][0]["steering"]["mode"], "native", "{read:#}");
+    let read = run(&namespace, &["doctor", "--from", bundle]);
+    assert!(String::from_utf8_lossy(&read.stdout).contains("Steering: native mode, "));
+
+    drop(steered);
+    let after = diagnosed(&namespace, &frames, &[]);
+    assert!(
+        finding(&after, "rps-off").is_some() && after["interfaces"][0]["steering"].is_null(),
+        "{after:#}"
+    );
 }

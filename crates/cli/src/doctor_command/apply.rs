@@ -147,7 +147,8 @@ pub fn undo(out: &mut Output, force: bool, journal: Option<&Path>) -> CommandRes
     for note in opened.notes() {
         writeln!(out, "{note}")?;
     }
-    let undone = opened.undo(force).map_err(failed)?;
+    // What steering needs is its own: `rxlane steer down` restores it.
+    let undone = opened.undo_by(BY, force).map_err(failed)?;
     if undone.is_empty() {
         writeln!(out, "Nothing to restore.")?;
     }

@@ -1,6 +1,7 @@
 //! This machine as the doctor's material.
 
 use super::{DoctorArguments, lacks};
+use crate::output::one_line;
 use anyhow::Context;
 use host::Snapshot;
 use host::live::{self, Options, Progress};
@@ -9,6 +10,7 @@ use host::text::Reader;
 use std::io::IsTerminal;
 use std::thread;
 use std::time::Duration;
+use steer::record::Records;
 
 /// What findings call the text of a live machine.
 const NAME: &str = "this machine";
@@ -40,7 +42,7 @@ fn snapshot(arguments: &DoctorArguments) -> anyhow::Result<Snapshot> {
     };
     let mut bundle = Vec::new();
     let mut bar = std::io::stderr().is_terminal().then(indicatif::ProgressBar::new_spinner);
-    live::collect(&options, &mut bundle, &mut |progress| {
+    live::collect_with(&options, &mut steer_status, &mut bundle, &mut |progress| {
         if let Some(bar) = &mut bar {
             show(bar, &progress);
         }
@@ -51,6 +53,21 @@ fn snapshot(arguments: &DoctorArguments) -> anyhow::Result<Snapshot> {
     let mut reader = Reader::new();
     reader.read(NAME, bundle.as_slice()).context("what this machine told")?;
     Ok(reader.finish())
+}
+
+/// Octets of a line that a reader of bundles takes for sure.
+const LINE: usize = 32 * 1024;
+
+/// What `rxlane steer status NAME --json` prints: on one line, over many where it would be a long one.
+pub fn steer_status(name: &str) -> Result<String, String> {
+    let records = Records::new(Records::DIRECTORY);
+    let status = steer::status::status(name, Duration::ZERO, &records)
+        .map_err(|error| one_line(&error.to_string()))?;
+    let line = serde_json::to_string(&status).map_err(|error| error.to_string())?;
+    if line.len() <= LINE {
+        return Ok(line);
+    }
+    serde_json::to_string_pretty(&status).map_err(|error| error.to_string())
 }
 
 fn show(bar: &indicatif::ProgressBar, progress: &Progress) {

@@ -1,7 +1,7 @@
 //! `rxlane doctor`: what is wrong with this machine's receive path, or with the one that a text came from.
 
 mod apply;
-mod live;
+pub mod live;
 pub mod page;
 mod remedies;
 mod source;

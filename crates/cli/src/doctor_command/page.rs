@@ -1,7 +1,7 @@
 //! The page that `rxlane doctor --html FILE` writes: verdict, findings, queues × CPUs.
 
 use super::remedies::{self, Shown};
-use super::text::{system, way_down, yes_or_no};
+use super::text::{steering, system, way_down, yes_or_no};
 use crate::page::format::{count, duration, foreign};
 use crate::page::table::{figures, first, inline_bar, table, words};
 use crate::page::{self, prose};
@@ -124,7 +124,7 @@ fn interface_section(report: &Report, interface: &InterfaceRow) -> Markup {
     let vectors: Vec<&VectorRow> =
         report.vectors.iter().filter(|vector| vector.interface == interface.name).collect();
     html! {
-        @if !interface.queues.is_empty() || !vectors.is_empty() {
+        @if !interface.queues.is_empty() || !vectors.is_empty() || interface.steering.is_some() {
             section {
                 h2 { bdi { @if interface.name.is_empty() { "Unnamed interface" } @else { (foreign(&interface.name, 80)) } } }
                 p.intro {
@@ -139,6 +139,7 @@ fn interface_section(report: &Report, interface: &InterfaceRow) -> Markup {
                          else { "Frames between the samples." })
                     }
                 }
+                @if let Some(row) = &interface.steering { p { (steering(row)) } }
                 (queues(interface))
                 (matrix(&vectors))
             }

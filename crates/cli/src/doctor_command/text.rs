@@ -6,8 +6,8 @@ use crate::output::Output;
 use anstyle::{AnsiColor, Style};
 use doctor::Report;
 use doctor::report::{
-    Certainty, CpuRow, Evidence, Finding, InterfaceRow, Outcome, QueueRow, Severity, UnreadRow, VectorRow,
-    Verdict,
+    Certainty, CpuRow, Evidence, Finding, InterfaceRow, Outcome, QueueRow, Severity, SteeringRow, UnreadRow,
+    VectorRow, Verdict,
 };
 use doctor::stacked::StackedRow;
 use explain::grouped;
@@ -179,7 +179,7 @@ fn cut(text: &str, width: usize) -> String {
 fn print_interface(out: &mut Output, report: &Report, interface: &InterfaceRow) -> io::Result<()> {
     let vectors: Vec<&VectorRow> =
         report.vectors.iter().filter(|vector| vector.interface == interface.name).collect();
-    if interface.queues.is_empty() && vectors.is_empty() {
+    if interface.queues.is_empty() && vectors.is_empty() && interface.steering.is_none() {
         return Ok(());
     }
     let name = if interface.name.is_empty() { "unnamed interface" } else { interface.name.as_str() };
@@ -192,10 +192,42 @@ fn print_interface(out: &mut Output, report: &Report, interface: &InterfaceRow) 
     let two_samples = interface.queues.iter().any(|queue| queue.packets.is_some()) && !interface.since_start;
     let when = if two_samples { "between the samples" } else { "since start" };
     heading(out, &printable(&format!("{name}{}", brackets(&what))))?;
+    if let Some(row) = &interface.steering {
+        paragraph(out, "  ", &steering(row))?;
+    }
     if !interface.queues.is_empty() {
         queues(out, &interface.queues, when)?;
     }
     matrix(out, &vectors)
+}
+
+/// `Steering: native mode, 97 % of the frames to 3 CPUs; the busiest, CPU 2, takes 35 %; none dropped between the samples.`
+pub fn steering(row: &SteeringRow) -> String {
+    if row.mode == "off" {
+        return "Steering: off.".to_owned();
+    }
+    let mut text = format!("Steering: {} mode, ", row.mode);
+    if let Some(share) = row.share {
+        text += &format!("{:.0} % of the frames ", 100.0 * share);
+    }
+    text += &match &row.cpus[..] {
+        [] => "to CPUs that were not read".to_owned(),
+        [only] => format!("to CPU {}", only.cpu),
+        several => format!("to {} CPUs", several.len()),
+    };
+    let busiest = row.cpus.iter().max_by_key(|cpu| cpu.frames);
+    if let Some((busiest, share)) =
+        busiest.and_then(|busiest| Some((busiest, busiest.share?))).filter(|_| row.cpus.len() > 1)
+    {
+        text += &format!("; the busiest, CPU {}, takes {:.0} %", busiest.cpu, 100.0 * share);
+    }
+    if row.cpus.iter().any(|cpu| cpu.drops.is_some()) {
+        let drops = row.cpus.iter().filter_map(|cpu| cpu.drops).fold(0, u64::saturating_add);
+        let drops = if drops == 0 { "none".to_owned() } else { grouped(drops) };
+        let when = if row.since_start { "since it was attached" } else { "between the samples" };
+        text += &format!("; {drops} dropped {when}");
+    }
+    text + "."
 }
 
 fn brackets(words: &[String]) -> String {

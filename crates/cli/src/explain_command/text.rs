@@ -233,7 +233,8 @@ fn bar_width(out: &Output) -> usize {
     out.width().saturating_sub(52).clamp(10, 40)
 }
 
-fn bars(
+/// A bar for each number with its frames; `largest` fills it, the share is that of `whole`.
+pub fn bars(
     out: &mut Output,
     name: &str,
     rows: &[(u16, u64, String)],

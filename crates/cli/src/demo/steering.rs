@@ -1,0 +1,168 @@
+//! The part of the demo that takes root: PPPoE frames that keep one CPU busy, steered over all, in two network
+//! namespaces.
+
+use crate::explain_command::text;
+use crate::output::Output;
+use anyhow::{Context, bail};
+use bench::{LINE, Load, ROUTER, Scene, Sent, softnet};
+use serde_json::Value;
+use std::io::Write;
+use std::process::Command;
+use std::time::Duration;
+use traffic::Scenario;
+
+const QUEUES: u16 = 4;
+/// The pair's MTU: a PPPoE header more than 1500.
+const MTU: u16 = 1508;
+const FLOWS: u32 = 2000;
+const FRAMES: u64 = 60_000;
+const SEED: u64 = 1;
+/// Frames a second, which any CPU takes.
+const RATE: u64 = 60_000;
+
+/// Shows it, and says which part was left out and why.
+pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
+    text::heading(out, &format!("{number}. Steering, on two namespaces of this machine"))?;
+    let left_out = |out: &mut Output, why: &str| -> anyhow::Result<()> {
+        for line in text::wrapped(&format!("Left out: {why}."), out.width().saturating_sub(2)) {
+            writeln!(out, "  {line}")?;
+        }
+        Ok(())
+    };
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if cpus < 2 {
+        return left_out(out, "this machine has one CPU, and steering takes two");
+    }
+    let scene = match Scene::new(QUEUES, MTU) {
+        Ok(scene) => scene,
+        Err(bench::SceneError::NotRoot) => {
+            return left_out(out, "making network namespaces takes root (sudo rxlane demo)");
+        }
+        Err(error) => return left_out(out, &error.to_string()),
+    };
+    writeln!(
+        out,
+        "  A line and a router, joined by a veth pair with {QUEUES} queues; nothing else on this machine is touched."
+    )?;
+    match steered(out, &scene) {
+        // What this kernel or machine lacks is told, and the rest of the demo goes on.
+        Err(error) if !error.is::<std::io::Error>() => {
+            left_out(out, &crate::output::one_line(&format!("{error:#}")))
+        }
+        result => result,
+    }?;
+    drop(scene);
+    writeln!(out, "\n  Both namespaces are gone again.")?;
+    Ok(())
+}
+
+/// The same frames without steering and with it.
+fn steered(out: &mut Output, scene: &Scene) -> anyhow::Result<()> {
+    let line = Line { frames: frames()?, cpu: first_cpu()? };
+    let before = softnet::read()?;
+    let sent = line.play(scene)?;
+    let taken = softnet::read()?.since(&before);
+    writeln!(
+        out,
+        "\n  {} PPPoE frames of {FLOWS} flows in {:.1} s, without steering (/proc/net/softnet_stat):",
+        explain::grouped(sent.frames),
+        sent.time.as_secs_f64()
+    )?;
+    bars(out, &taken)?;
+
+    command(out, scene, "up")?;
+    line.play(scene)?;
+    let status = rxlane(scene, &["steer", "status", ROUTER, "--json"])?;
+    let status: Value = serde_json::from_str(&status)?;
+    writeln!(out, "\n  The same frames again, steered (rxlane steer status {ROUTER}):")?;
+    bars(out, &arrived(&status["cpus"])?)?;
+    let stayed = stayed(&status["reasons"])?;
+    writeln!(
+        out,
+        "  {} control frames stayed with the CPU on which they arrived.",
+        explain::grouped(stayed)
+    )?;
+    command(out, scene, "down")
+}
+
+/// Shows a command of the user's and what it says.
+fn command(out: &mut Output, scene: &Scene, action: &str) -> anyhow::Result<()> {
+    let said = rxlane(scene, &["steer", action, ROUTER])?;
+    writeln!(out, "\n  $ rxlane steer {action} {ROUTER}")?;
+    said.lines().try_for_each(|line| writeln!(out, "    {line}"))?;
+    Ok(())
+}
+
+/// The subscriber's line.
+struct Line {
+    frames: Vec<Vec<u8>>,
+    cpu: u16,
+}
+
+impl Line {
+    /// Sends everything from one CPU, on which a veth pair receives, too.
+    fn play(&self, scene: &Scene) -> anyhow::Result<Sent> {
+        let load = Load {
+            interface: LINE,
+            frames: &self.frames,
+            count: FRAMES,
+            rate: Some(RATE),
+            cpu: Some(self.cpu),
+        };
+        let sent = scene.on_line(|| bench::send(&load))??;
+        // Those on their way to other CPUs.
+        std::thread::sleep(Duration::from_millis(100));
+        Ok(sent)
+    }
+}
+
+fn frames() -> anyhow::Result<Vec<Vec<u8>>> {
+    let mut traffic = Scenario::named("pppoe")?.with_flows(FLOWS).generate(SEED)?;
+    Ok((0..FRAMES / 4).map(|_| traffic.next_frame().octets.to_vec()).collect())
+}
+
+/// The first CPU that this process may use.
+fn first_cpu() -> anyhow::Result<u16> {
+    let status = std::fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+    let first = list.trim().split(['-', ',']).next().unwrap_or_default();
+    first.parse().with_context(|| format!("/proc/self/status: Cpus_allowed_list is {list:?}"))
+}
+
+/// Runs this program on the router and gives its output.
+fn rxlane(scene: &Scene, arguments: &[&str]) -> anyhow::Result<String> {
+    let program = std::env::current_exe().context("this program's own file")?;
+    let mut command: Command = scene.on_router(program);
+    let output = command.args(arguments).env("NO_COLOR", "1").env("COLUMNS", "90").output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("rxlane {}: {}", arguments.join(" "), said.trim().trim_start_matches("rxlane: "));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Frames that came out of the queue of each CPU.
+fn arrived(cpus: &Value) -> anyhow::Result<Vec<(u32, u64)>> {
+    let row = |row: &Value| Ok((u32::try_from(number(&row["cpu"])?)?, number(&row["frames"])?));
+    cpus.as_array().context("no CPUs in the status")?.iter().map(row).collect()
+}
+
+/// Frames that were not steered.
+fn stayed(reasons: &Value) -> anyhow::Result<u64> {
+    let others = reasons.as_array().context("no reasons in the status")?.iter();
+    others.filter(|row| row["reason"] != "steered").map(|row| number(&row["frames"])).sum()
+}
+
+fn number(value: &Value) -> anyhow::Result<u64> {
+    value.as_u64().context("no number in the status")
+}
+
+fn bars(out: &mut Output, taken: &[(u32, u64)]) -> anyhow::Result<()> {
+    let rows: Vec<_> = taken
+        .iter()
+        .map(|&(cpu, frames)| (u16::try_from(cpu).unwrap_or(u16::MAX), frames, String::new()))
+        .collect();
+    let whole = taken.iter().map(|(_, frames)| frames).sum();
+    text::bars(out, "CPU", &rows, FRAMES, whole)?;
+    Ok(())
+}

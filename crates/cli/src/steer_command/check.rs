@@ -1,0 +1,252 @@
+//! `rxlane steer check`.
+
+use super::{
+    BAD, BOLD, GOOD, POOR, QUIET, WishArguments, failed, item, paragraph, percent, rate, seconds,
+    with_progress,
+};
+use crate::explain_command::text::{heading, printable};
+use crate::output::{CommandResult, Lacks, Outcome, Output};
+use explain::grouped;
+use std::io::{self, Write};
+use std::time::Duration;
+use steer::check::{Check, Known, Wish};
+use steer::classes::ClassRow;
+use steer::error::Error;
+use steer::facts::Level;
+use steer::recommend::Answer;
+use steer::{check, look, up};
+
+/// Arguments of `rxlane steer check`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 steering is possible and nothing speaks against it, 1 it would not help or cannot be done as asked, \
+3 the kernel or the driver lacks something.\n\n\
+Examples:\n  \
+rxlane steer check enp1s0\n  \
+rxlane steer check enp1s0 --seconds 10 --json")]
+pub struct CheckArguments {
+    #[command(flatten)]
+    wish: WishArguments,
+    /// Time to look at counters and traffic, seconds.
+    #[arg(long, value_name = "N", default_value = "3", value_parser = seconds)]
+    seconds: Duration,
+    /// Print JSON (schema rxlane.steer-check/1).
+    #[arg(long)]
+    json: bool,
+}
+
+/// Rows of lists that a machine can make long.
+const ROWS: usize = 32;
+
+impl CheckArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let checked = self
+            .wish
+            .wish()
+            .and_then(|wish| Ok((with_progress(|progress| look(&wish, self.seconds, progress))?, wish)));
+        let (check, wish) = match checked {
+            Ok(checked) => checked,
+            Err(error) => return failed(error),
+        };
+        if self.json {
+            serde_json::to_writer_pretty(&mut *out, &check)?;
+            writeln!(out)?;
+        } else {
+            print(out, &check, &wish)?;
+        }
+        if check.lacks() {
+            out.flush()?;
+            let stops: Vec<&str> = check.stops().map(|fact| fact.text.as_str()).collect();
+            return Err(Lacks(stops.join("; ")).into());
+        }
+        Ok(if check.is_yes() { Outcome::Success } else { Outcome::Negative })
+    }
+}
+
+fn look(
+    wish: &Wish,
+    interval: Duration,
+    progress: &mut dyn FnMut(host::live::Progress),
+) -> Result<Check, Error> {
+    let name = wish.interface.parse()?;
+    let (_, known): (_, Known) = up::known(&name)?;
+    let look = look::look(&name, interval, progress)?;
+    Ok(check::check(wish, &look, &known)?.check)
+}
+
+fn print(out: &mut Output, check: &Check, wish: &Wish) -> io::Result<()> {
+    verdict(out, check)?;
+    facts(out, check)?;
+    queues(out, check)?;
+    classes(out, &check.classes)?;
+    targets(out, check)?;
+    for remark in &check.remarks {
+        writeln!(out)?;
+        paragraph(out, "", &printable(remark))?;
+    }
+    if check.possible && check.recommendation.answer != Answer::Nothing && !check.steered {
+        writeln!(out)?;
+        let command = format!("rxlane steer up {} --dry-run", wish.interface);
+        let command = out.styled(BOLD, printable(&command));
+        writeln!(out, "{command} shows exactly what would be done.")?;
+    }
+    Ok(())
+}
+
+/// The recommendation, which is what was asked.
+fn verdict(out: &mut Output, check: &Check) -> io::Result<()> {
+    let device: Vec<String> = [
+        check.driver.as_ref().map(|driver| format!("driver {driver}")),
+        check.profile.as_ref().map(|profile| format!("profile {profile}")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let device = if device.is_empty() { String::new() } else { format!(" ({})", device.join("; ")) };
+    let name = format!("{}{}", printable(&check.interface), printable(&device));
+    if let Some(place) = check.stops().find(|fact| fact.about == "place") {
+        let cannot = out.styled(BAD, "not here");
+        writeln!(out, "{name}: {cannot}")?;
+        return paragraph(out, "  ", &printable(&place.text));
+    }
+    let style = match check.recommendation.answer {
+        Answer::Steer => GOOD,
+        Answer::Rps | Answer::Unknown => POOR,
+        Answer::Nothing => BOLD,
+    };
+    let answer = out.styled(style, check.recommendation.answer.words());
+    writeln!(out, "{name}: {answer}")?;
+    for reason in &check.recommendation.reasons {
+        paragraph(out, "  ", &printable(reason))?;
+    }
+    if check.steered {
+        return paragraph(out, "  ", "it is steered already; what is said here is of that state");
+    }
+    let stops: Vec<&str> = check.stops().map(|fact| fact.about).collect();
+    if !stops.is_empty() {
+        let text = format!("As asked steering is not possible here: see {} below.", stops.join(", "));
+        let text = out.styled(BAD, text);
+        writeln!(out, "{text}")?;
+    }
+    Ok(())
+}
+
+fn facts(out: &mut Output, check: &Check) -> io::Result<()> {
+    heading(out, "What there is")?;
+    for fact in &check.facts {
+        let word = match fact.level {
+            Level::Good => out.styled(GOOD, "ok"),
+            Level::Note => out.styled(POOR, "note"),
+            Level::Stops => out.styled(BAD, "no"),
+            Level::Unknown => out.styled(POOR, "?"),
+        };
+        let plain = match fact.level {
+            Level::Good => 2,
+            Level::Note => 4,
+            Level::Stops => 2,
+            Level::Unknown => 1,
+        };
+        let room = out.width().saturating_sub(2 + 12 + 6);
+        for (place, line) in
+            crate::explain_command::text::wrapped(&printable(&fact.text), room).iter().enumerate()
+        {
+            if place == 0 {
+                writeln!(out, "  {:12}{word}{:pad$}{line}", fact.about, "", pad = 6 - plain)?;
+            } else {
+                writeln!(out, "  {:18}{line}", "")?;
+            }
+        }
+        if let Some(from) = &fact.from {
+            let from = out.styled(QUIET, printable(from));
+            writeln!(out, "  {:18}{from}", "")?;
+        }
+    }
+    Ok(())
+}
+
+fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
+    if check.queues.is_empty() {
+        return Ok(());
+    }
+    heading(out, "Receive queues")?;
+    let since = check.queues.iter().any(|row| row.frames.is_some() && row.per_second.is_none());
+    let when = if since { "since start" } else { "" };
+    let line = out.styled(QUIET, format!("  queue          frames          rate  vector  CPU   {when}"));
+    writeln!(out, "{}", line.trim_end())?;
+    for row in check.queues.iter().take(ROWS) {
+        let line = format!(
+            "  {:<5} {:>15} {:>13}  {:<6}  {}",
+            row.queue,
+            row.frames.map_or("?".to_owned(), grouped),
+            rate(row.per_second),
+            row.vector.as_deref().unwrap_or("-"),
+            if row.cpus.is_empty() { "-".to_owned() } else { steer::facts::list(&row.cpus) }
+        );
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    if check.queues.len() > ROWS {
+        writeln!(out, "  … and {} more (--json lists them)", check.queues.len() - ROWS)?;
+    }
+    for row in check.receiving.iter().take(ROWS) {
+        let load = match (row.receiving, row.idle) {
+            (Some(receiving), Some(idle)) => format!(", {receiving:.0} % of its time; idle {idle:.0} %"),
+            (None, Some(idle)) => format!("; idle {idle:.0} %"),
+            _ => String::new(),
+        };
+        writeln!(out, "  CPU {} receives {} of the frames{load}", row.cpu, percent(Some(row.share)))?;
+    }
+    if let Some(sample) = check.sample.filter(|sample| sample.frames > 0) {
+        let text = format!(
+            "sample of {:.1} s: {}, {}; dealt by inner flow worth {:.1} evenly used CPUs",
+            sample.seconds,
+            explain::counted(sample.frames, "frame"),
+            explain::counted(sample.flows, "flow"),
+            sample.worth
+        );
+        paragraph(out, "  ", &text)?;
+    }
+    Ok(())
+}
+
+/// The classes, and what becomes of them.
+pub fn classes(out: &mut Output, rows: &[ClassRow]) -> io::Result<()> {
+    heading(out, "Classes of frames")?;
+    let line = out.styled(QUIET, "  class   steered   traffic   spread by the device");
+    writeln!(out, "{line}")?;
+    for row in rows {
+        let spread = match row.spread {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "?",
+        };
+        let steered = format!("{:7}", if row.selected { "yes" } else { "-" });
+        let steered = if row.selected { out.styled(GOOD, steered) } else { steered };
+        let text = printable(&format!("{spread:<4}{}", row.why));
+        let room = out.width().saturating_sub(30);
+        for (place, line) in crate::explain_command::text::wrapped(&text, room).iter().enumerate() {
+            if place == 0 {
+                writeln!(out, "  {:6}  {steered}   {:>7}   {line}", row.class, percent(row.share))?;
+            } else {
+                writeln!(out, "  {:28}    {line}", "")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn targets(out: &mut Output, check: &Check) -> io::Result<()> {
+    if check.targets.is_empty() {
+        return Ok(());
+    }
+    heading(out, "CPUs to steer to")?;
+    let one = |row: &steer::check::TargetRow| {
+        format!("CPU {} {} ({} buckets)", row.cpu, percent(Some(row.share)), row.buckets)
+    };
+    let targets: Vec<String> = check.targets.iter().take(ROWS).map(one).collect();
+    paragraph(out, "  ", &targets.join(", "))?;
+    for row in check.left_out.iter().take(ROWS) {
+        item(out, &format!("not CPU {}", row.cpu), row.why)?;
+    }
+    Ok(())
+}

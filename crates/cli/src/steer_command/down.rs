@@ -1,0 +1,79 @@
+//! `rxlane steer down`.
+
+use super::{StateArguments, failed, item};
+use crate::explain_command::text::printable;
+use crate::output::{CommandResult, Outcome, Output};
+use std::io::{self, Write};
+use steer::down::Down;
+
+/// Arguments of `rxlane steer down`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 nothing is steered or changed any more, 1 a setting is not restored, 3 it takes root.\n\n\
+Works also after `up` or the process that stays was killed, and where the interface is gone.")]
+pub struct DownArguments {
+    /// Interface.
+    #[arg(value_name = "INTERFACE")]
+    interface: String,
+    /// Print JSON (schema rxlane.steer-down/1).
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+impl DownArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let down = match steer::down::down(&self.interface, &self.state.records()) {
+            Ok(down) => down,
+            Err(error) => return failed(error),
+        };
+        if self.json {
+            let mut value = serde_json::to_value(&down)?;
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("schema".to_owned(), "rxlane.steer-down/1".into());
+            }
+            serde_json::to_writer_pretty(&mut *out, &value)?;
+            writeln!(out)?;
+        } else {
+            print(out, &down)?;
+        }
+        Ok(if down.kept > 0 { Outcome::Negative } else { Outcome::Success })
+    }
+}
+
+/// What was taken back.
+pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
+    let name = printable(&down.interface);
+    if down.is_nothing() {
+        return writeln!(out, "{name} is not steered; there is nothing to take back.");
+    }
+    writeln!(out, "{name} is no longer steered.")?;
+    if let Some(frames) = down.frames {
+        let unseen = match down.unseen {
+            Some(0) | None => String::new(),
+            Some(unseen) => {
+                format!(", {} of them dropped where a CPU's queue was full", explain::grouped(unseen))
+            }
+        };
+        item(out, "steered", &format!("{}{unseen}", explain::counted(frames, "frame")))?;
+    }
+    for why in &down.leftovers {
+        item(out, "leftovers", &format!("removed: {why}"))?;
+    }
+    if let Some(pid) = down.ended {
+        item(out, "process", &format!("{pid}, which stayed with it, has ended"))?;
+    }
+    for setting in &down.settings {
+        item(out, "restored", &printable(setting))?;
+    }
+    if down.kept > 0 {
+        writeln!(
+            out,
+            "{} not restored, for the reasons above.",
+            explain::counted(down.kept as u64, "setting")
+        )?;
+    }
+    Ok(())
+}

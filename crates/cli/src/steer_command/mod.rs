@@ -1,0 +1,204 @@
+//! `rxlane steer`: inner flows over CPUs by XDP: check, up, status, down.
+
+mod check;
+mod down;
+mod status;
+mod stay;
+mod up;
+
+use crate::output::{CommandResult, Lacks, Outcome, Output, one_line};
+use anstyle::{AnsiColor, Style};
+use anyhow::anyhow;
+use host::live::Progress;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+use steer::classes::Choice;
+use steer::error::{Error, Kind};
+use steer::record::Records;
+use xdp::layout::Class;
+
+const BOLD: Style = Style::new().bold();
+const QUIET: Style = Style::new().dimmed();
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const POOR: Style = AnsiColor::Yellow.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// Arguments of `rxlane steer`.
+#[derive(clap::Args)]
+pub struct SteerArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Say what steering would do on an interface, whether it can, and whether it is worth it.
+    Check(check::CheckArguments),
+    /// Steer the inner flows of an interface over CPUs.
+    Up(Box<up::UpArguments>),
+    /// Show how steering stands: mode, CPUs, rates, drops, buckets.
+    Status(status::StatusArguments),
+    /// Take steering away and restore every setting that was changed for it.
+    Down(down::DownArguments),
+    /// Stay with an interface that is steered.
+    #[command(hide = true)]
+    Keep(stay::KeepArguments),
+}
+
+impl SteerArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        if !cfg!(target_os = "linux") {
+            return Err(Lacks("steering is XDP, which Linux alone has".to_owned()).into());
+        }
+        match self.command {
+            Command::Check(arguments) => arguments.run(out),
+            Command::Up(arguments) => arguments.run(out),
+            Command::Status(arguments) => arguments.run(out),
+            Command::Down(arguments) => arguments.run(out),
+            Command::Keep(arguments) => arguments.run(),
+        }
+    }
+}
+
+/// Which frames go where: what `up` and `check` are asked alike.
+#[derive(clap::Args)]
+struct WishArguments {
+    /// Interface on which the frames come in: a network card, or an end of a veth pair.
+    #[arg(value_name = "INTERFACE")]
+    interface: String,
+    /// CPUs to steer to, as a list such as 1-3,6 [default: those online near the device, less what receiving takes].
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<String>,
+    /// Who runs the program: the driver, before there is a socket buffer, or (generic) the kernel, after that.
+    #[arg(long, value_enum, default_value_t = Mode::Native)]
+    mode: Mode,
+    /// Steer every class of frames, also those that the device spreads by itself.
+    #[arg(long, conflicts_with = "classes")]
+    all: bool,
+    /// Steer these classes: plain, vlan, qinq, pppoe, mpls [default: those that the device does not spread].
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = class)]
+    classes: Option<Vec<Class>>,
+    /// Let the device leave VLAN tags in frames, which a program would not see otherwise; `down` restores it.
+    #[arg(long)]
+    disable_rxvlan: bool,
+}
+
+/// Who runs the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Mode {
+    Native,
+    Generic,
+}
+
+fn class(word: &str) -> Result<Class, String> {
+    Class::ALL
+        .into_iter()
+        .find(|class| class.name() == word)
+        .ok_or_else(|| format!("`{word}` is no class; there are {}", Class::ALL.map(Class::name).join(", ")))
+}
+
+impl WishArguments {
+    fn wish(&self) -> Result<steer::check::Wish, Error> {
+        Ok(steer::check::Wish {
+            interface: self.interface.clone(),
+            cpus: self.cpus.as_deref().map(steer::up::parse_cpus).transpose()?,
+            generic: self.mode == Mode::Generic,
+            choice: match (&self.classes, self.all) {
+                (Some(named), _) => Choice::Named(named.clone()),
+                (None, true) => Choice::All,
+                (None, false) => Choice::Unspread,
+            },
+            disable_rxvlan: self.disable_rxvlan,
+        })
+    }
+}
+
+/// Where what changes is noted.
+#[derive(clap::Args)]
+struct StateArguments {
+    /// Folder of the journal of changes.
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    journal: Option<PathBuf>,
+}
+
+impl StateArguments {
+    fn records(&self) -> Records {
+        Records::new(self.journal.clone().unwrap_or_else(|| Records::DIRECTORY.into()))
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    const LONGEST: f64 = 3600.0;
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+    if !(0.0..=LONGEST).contains(&seconds) {
+        return Err(format!("{text} is not between 0 and {LONGEST} seconds"));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// The end of a command that failed: its exit code, and its sentence on standard error.
+fn failed(error: Error) -> CommandResult {
+    match error.kind() {
+        Kind::Usage => Err(anyhow!("{error}")),
+        Kind::Lacks => Err(Lacks(error.to_string()).into()),
+        Kind::No => {
+            let _ = writeln!(io::stderr(), "rxlane: {}", one_line(&error.to_string()));
+            Ok(Outcome::Negative)
+        }
+    }
+}
+
+/// Shows on a terminal how far a look has come.
+fn with_progress<T>(work: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
+    let bar = io::stderr().is_terminal().then(indicatif::ProgressBar::new_spinner);
+    let result = work(&mut |progress| {
+        let Some(bar) = &bar else { return };
+        match progress {
+            Progress::Waiting { left } => {
+                bar.set_message(format!("looking at the traffic, {:.0} s left", left.as_secs_f64().ceil()));
+            }
+            _ => bar.set_message("reading the machine"),
+        }
+        bar.tick();
+    });
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    result
+}
+
+/// `1,234/s`.
+fn rate(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| format!("{}/s", explain::grouped(value.round() as u64)))
+}
+
+/// `37 %`; a question mark is unknown.
+fn percent(share: Option<f64>) -> String {
+    share.map_or("?".to_owned(), |share| format!("{:.0} %", share * 100.0))
+}
+
+/// A line of a name and a text that is broken behind it.
+fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
+    const NAME: usize = 12;
+    let room = out.width().saturating_sub(NAME + 2);
+    for (place, line) in crate::explain_command::text::wrapped(text, room).into_iter().enumerate() {
+        let name = if place == 0 { name } else { "" };
+        writeln!(out, "  {name:NAME$}{line}")?;
+    }
+    Ok(())
+}
+
+/// A paragraph as wide as there is room.
+fn paragraph(out: &mut Output, indent: &str, text: &str) -> io::Result<()> {
+    for line in crate::explain_command::text::wrapped(text, out.width().saturating_sub(indent.len())) {
+        writeln!(out, "{indent}{line}")?;
+    }
+    Ok(())
+}
+
+/// `CPU 1`, `CPUs 1-3`.
+fn cpus(cpus: &[u32]) -> String {
+    format!("CPU{} {}", if cpus.len() == 1 { "" } else { "s" }, steer::facts::list(cpus))
+}

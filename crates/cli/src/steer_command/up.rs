@@ -1,0 +1,254 @@
+//! `rxlane steer up`.
+
+use super::{
+    BOLD, GOOD, POOR, StateArguments, WishArguments, check, cpus, failed, item, paragraph, percent, seconds,
+    stay, with_progress,
+};
+use crate::explain_command::text::{heading, printable};
+use crate::output::{CommandResult, Outcome, Output};
+use explain::grouped;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+use steer::classes;
+use steer::facts::{Fact, Level};
+use steer::plan::{QUEUE_SIZE, QUEUE_SIZE_MAX};
+use steer::up::{Done, Manner, Resolved, resolve, up};
+use xdp::{Attachment, Mode};
+
+/// Arguments of `rxlane steer up`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Steering stays when the command has ended; `rxlane steer down INTERFACE` takes it away and restores every setting. \
+With --rebalance or --metrics a process stays in the background, with --foreground this one does.\n\n\
+Exit codes: 0 steered, 1 steered already, or not possible as asked, 2 wrong usage, 3 the kernel, the driver or a \
+privilege is missing. Nothing is left behind unless it is 0.\n\n\
+Examples:\n  \
+rxlane steer up enp1s0 --dry-run\n  \
+rxlane steer up enp1s0 --cpus 1-3 --disable-rxvlan --rebalance\n  \
+rxlane steer up enp1s0 --foreground --metrics 127.0.0.1:9144")]
+pub struct UpArguments {
+    #[command(flatten)]
+    wish: WishArguments,
+    /// Frames that the queue in front of each CPU holds.
+    #[arg(long, value_name = "N", default_value_t = QUEUE_SIZE,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(QUEUE_SIZE_MAX)))]
+    queue_size: u32,
+    /// Move buckets of flows from busy to idle CPUs while it runs.
+    #[arg(long)]
+    rebalance: bool,
+    /// Send both directions of a flow to one CPU.
+    #[arg(long)]
+    symmetric: bool,
+    /// Stay, and take steering away at the end (SIGTERM, SIGINT) or when the interface is gone.
+    #[arg(long)]
+    foreground: bool,
+    /// Serve metrics in the form of Prometheus at this address; a port alone is one of 127.0.0.1.
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    metrics: Option<SocketAddr>,
+    /// Show exactly what would be done, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Time to look at counters and traffic before, seconds; 0 for not at all.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds)]
+    seconds: Duration,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port: Result<u16, _> = text.trim_start_matches(':').parse();
+    if let Ok(port) = port {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    text.parse()
+        .map_err(|_| format!("`{text}` is no address with a port, such as 127.0.0.1:9144 or [::1]:9144"))
+}
+
+impl UpArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let manner = Manner { queue_size: self.queue_size, symmetric: self.symmetric };
+        let resolved = self
+            .wish
+            .wish()
+            .and_then(|wish| with_progress(|progress| resolve(&wish, &manner, self.seconds, progress)));
+        let resolved = match resolved {
+            Ok(resolved) => resolved,
+            Err(error) => return failed(error),
+        };
+        if self.dry_run {
+            self.print_plan(out, &resolved)?;
+            return Ok(Outcome::Success);
+        }
+        let records = self.state.records();
+        let (done, working) = match up(&resolved, &records) {
+            Ok(done) => done,
+            Err(error) => return failed(error),
+        };
+        let task = stay::Task { rebalance: self.rebalance, metrics: self.metrics };
+        if self.foreground {
+            drop(working);
+            let Done { attachment, mode, changed } = done;
+            let ready = |out: &mut Output, attachment: &Attachment| {
+                self.print_done(out, &resolved, (attachment, mode, &changed), None)
+            };
+            return stay::in_foreground(out, attachment, &task, &records, ready);
+        }
+        let keeper = match task
+            .is_needed()
+            .then(|| stay::in_background(&done.attachment, &task, &records))
+            .transpose()
+        {
+            Ok(keeper) => keeper,
+            Err(error) => {
+                drop(working);
+                let interface = done.attachment.interface().name.clone();
+                drop(done);
+                if let Err(worse) = steer::down::down(&interface, &records) {
+                    return failed(worse);
+                }
+                return failed(error);
+            }
+        };
+        drop(working);
+        self.print_done(out, &resolved, (&done.attachment, done.mode, &done.changed), keeper)?;
+        Ok(Outcome::Success)
+    }
+
+    /// What would be done.
+    fn print_plan(&self, out: &mut Output, resolved: &Resolved) -> io::Result<()> {
+        let (check, plan) = (&resolved.check, &resolved.plan);
+        let name = printable(&plan.interface.name);
+        let title = out.styled(BOLD, format!("{name} would be steered; nothing is changed now."));
+        writeln!(out, "{title}")?;
+        item(out, "mode", plan.mode.name())?;
+        for fact in check.facts.iter().filter(|fact| fact.about == "attaching" || fact.level != Level::Good) {
+            fact_line(out, fact)?;
+        }
+        item(out, "classes", &classes::of_bits(plan.settings.classes).join(", "))?;
+        let queue = format!("{} frames in front of each CPU", grouped(self.queue_size.into()));
+        item(out, "queue", &queue)?;
+        let flows = match self.symmetric {
+            true => "both directions of a flow to one CPU",
+            false => "each direction of a flow by itself",
+        };
+        item(out, "flows", flows)?;
+        match resolved.settings.is_empty() {
+            true => item(out, "settings", "none is changed")?,
+            false => {
+                for setting in &resolved.settings {
+                    item(
+                        out,
+                        "settings",
+                        &printable(&format!("{setting} (`rxlane steer down {name}` restores it)")),
+                    )?;
+                }
+            }
+        }
+        item(out, "process", &self.process())?;
+        check::classes(out, &check.classes)?;
+        heading(out, "CPUs")?;
+        for row in &check.targets {
+            writeln!(
+                out,
+                "  CPU {:<5} {:>5}  {:>3} buckets",
+                row.cpu,
+                percent(Some(row.share)),
+                row.buckets
+            )?;
+        }
+        for row in &check.left_out {
+            writeln!(out, "  CPU {:<5}     -  {}", row.cpu, row.why)?;
+        }
+        if check.receiving.is_empty() && self.wish.cpus.is_none() {
+            let text =
+                "Which CPUs receive was not to be seen, so none is spared: look under load, or name --cpus.";
+            paragraph(out, "  ", text)?;
+        }
+        for remark in &check.remarks {
+            writeln!(out)?;
+            paragraph(out, "", &printable(remark))?;
+        }
+        Ok(())
+    }
+
+    /// What the process that stays does besides; empty where it merely stays.
+    fn tasks(&self) -> String {
+        let metrics = self.metrics.map(|address| format!("serves metrics at http://{address}/metrics"));
+        let tasks: Vec<String> =
+            self.rebalance.then(|| "rebalances".to_owned()).into_iter().chain(metrics).collect();
+        tasks.join(" and ")
+    }
+
+    fn process(&self) -> String {
+        match (self.foreground, self.tasks()) {
+            (true, tasks) if tasks.is_empty() => "this one stays until it is ended".to_owned(),
+            (true, tasks) => format!("this one stays until it is ended; it {tasks}"),
+            (false, tasks) if tasks.is_empty() => "none has to stay".to_owned(),
+            (false, tasks) => format!("one stays in the background; it {tasks}"),
+        }
+    }
+
+    /// What was done.
+    fn print_done(
+        &self,
+        out: &mut Output,
+        resolved: &Resolved,
+        (attachment, mode, changed): (&Attachment, Mode, &[(String, String)]),
+        keeper: Option<u32>,
+    ) -> io::Result<()> {
+        let (check, plan) = (&resolved.check, &resolved.plan);
+        let name = printable(&plan.interface.name);
+        let title = out.styled(GOOD, format!("{name} is steered in {} mode.", mode));
+        writeln!(out, "{title}")?;
+        item(out, "classes", &classes::of_bits(plan.settings.classes).join(", "))?;
+        let targets: Vec<u32> = check.targets.iter().map(|row| row.cpu).collect();
+        let spared: Vec<u32> = check.left_out.iter().map(|row| row.cpu).collect();
+        let spared = match (&spared[..], check.left_out.first()) {
+            ([_, ..], Some(first)) => format!("; not {} ({})", cpus(&spared), first.why),
+            _ => String::new(),
+        };
+        item(out, "to", &format!("{}{spared}", cpus(&targets)))?;
+        if !attachment.frags() {
+            let text = "the kernel knows no XDP programs for frames of several buffers; the program without them is in \
+                        use, which has not been tested on such a kernel";
+            item(out, "frags", text)?;
+        }
+        for fact in &check.facts {
+            if fact.about == "attaching" || matches!(fact.level, Level::Note) && fact.about != "driver" {
+                fact_line(out, fact)?;
+            }
+        }
+        for (command, former) in changed {
+            item(out, "changed", &printable(&format!("{command} (before: {former})")))?;
+        }
+        match keeper {
+            Some(pid) => {
+                item(out, "process", &format!("{pid} stays in the background; it {}", self.tasks()))?
+            }
+            None if self.foreground => item(out, "process", &self.process())?,
+            None => {}
+        }
+        if check.receiving.is_empty() && self.wish.cpus.is_none() {
+            let text = "which CPUs receive was not to be seen, so none is spared (--rebalance learns it; --cpus names them)";
+            item(out, "shares", text)?;
+        }
+        for remark in &check.remarks {
+            item(out, "remark", &printable(remark))?;
+        }
+        item(out, "look", &format!("rxlane steer status {name}"))?;
+        item(out, "undo", &format!("rxlane steer down {name}"))
+    }
+}
+
+fn fact_line(out: &mut Output, fact: &Fact) -> io::Result<()> {
+    let text = printable(&fact.text);
+    match fact.level {
+        Level::Unknown => {
+            let mark = out.styled(POOR, "?");
+            item(out, fact.about, &format!("{mark} {text}"))
+        }
+        _ => item(out, fact.about, &text),
+    }
+}

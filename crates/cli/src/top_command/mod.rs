@@ -1,0 +1,144 @@
+//! `rxlane top`: the receive path of an interface, live.
+//!
+//! Threads of [`gather`] sample the machine and its traffic; [`model`] makes rows of two samples; [`view`] draws them
+//! on a terminal that [`screen`] holds, [`plain`] writes them elsewhere.
+
+mod app;
+mod columns;
+mod figures;
+#[cfg(test)]
+mod fixture;
+mod gather;
+mod model;
+mod plain;
+mod screen;
+mod steering;
+mod table;
+mod traffic;
+mod view;
+
+use crate::output::{CommandResult, Lacks, Outcome, Output};
+use app::{App, LONGEST, SHORTEST};
+use gather::{Event, Gatherer};
+use model::Model;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+use steer::record::Records;
+use traffic::Sampling;
+
+/// Arguments of `rxlane top`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    rxlane top wan0\n  \
+    sudo rxlane top wan0 --interval 2      (root: traffic classes, too)\n  \
+    rxlane top wan0 --once                 one table after one interval\n  \
+    rxlane top wan0 --json | head -n 3     one line of JSON an interval\n\n\
+    Keys: 1 to 7 or Tab for the views, s to sort, r to reverse, space to pause, + and - for the interval, ? for help, \
+    q to end. Where standard output is no terminal, tables are printed.")]
+pub struct TopArguments {
+    /// The interface; of a VLAN or PPP interface the queues are those of the device below.
+    #[arg(value_name = "INTERFACE")]
+    interface: String,
+    /// Time between two samples, seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    interval: Duration,
+    /// Print one table, after one interval, and end.
+    #[arg(long)]
+    once: bool,
+    /// Print JSON (schema rxlane.top/1), one line an interval; with --once one document.
+    #[arg(long)]
+    json: bool,
+    /// Do not sample the traffic (at most 1000 frames a second, in four looks of at most 25 ms; takes root).
+    #[arg(long)]
+    no_sample: bool,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+    if !(SHORTEST.as_secs_f64()..=LONGEST.as_secs_f64()).contains(&seconds) {
+        let (shortest, longest) = (SHORTEST.as_secs_f64(), LONGEST.as_secs_f64());
+        return Err(format!("{text} is not between {shortest} and {longest} seconds"));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+impl TopArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        if !cfg!(target_os = "linux") {
+            return Err(Lacks("a live machine can be read on Linux only".to_owned()).into());
+        }
+        let is_screen = !self.once && !self.json && io::stdout().is_terminal();
+        if is_screen {
+            check_terminal()?;
+        }
+        let sampling = if self.no_sample { Sampling::Off } else { Sampling::Pending };
+        // Without a screen every line rests on a whole interval.
+        let first = (!is_screen).then_some(self.interval);
+        let records = Records::new(Records::DIRECTORY);
+        let gatherer = Gatherer::start(&self.interface, self.interval, first, !self.no_sample, records)?;
+        let result = if is_screen {
+            screen::show(&self.interface, App::new(self.interval), &gatherer, sampling)
+        } else {
+            self.print(out, &gatherer, sampling)
+        };
+        result.map_err(|error| self.ended(error))?;
+        Ok(Outcome::Success)
+    }
+
+    /// One table after the other, or one line of JSON.
+    fn print(&self, out: &mut Output, gatherer: &Gatherer, mut sampling: Sampling) -> anyhow::Result<()> {
+        let mut is_first = true;
+        loop {
+            let material = match gatherer.events.recv()? {
+                Event::Traffic(taken) => {
+                    sampling = taken;
+                    continue;
+                }
+                Event::Machine(material) => material,
+                Event::Ended(error) => return Err(error),
+            };
+            let model = Model::new(&material, &sampling);
+            if self.json && self.once {
+                serde_json::to_writer_pretty(&mut *out, &model).map_err(io::Error::from)?;
+                writeln!(out)?;
+            } else if self.json {
+                // As the error of the pipe that it may be, not as one of JSON.
+                serde_json::to_writer(&mut *out, &model).map_err(io::Error::from)?;
+                writeln!(out)?;
+            } else {
+                if !is_first {
+                    writeln!(out)?;
+                }
+                plain::print(out, &model)?;
+            }
+            out.flush()?;
+            is_first = false;
+            if self.once {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The interface was there when it all began: that it went is nothing that was typed wrong.
+    fn ended(&self, error: anyhow::Error) -> anyhow::Error {
+        if gather::is_gone(&error) {
+            return Lacks(format!("{} is gone: {error:#}", self.interface)).into();
+        }
+        error
+    }
+}
+
+/// A screen takes a terminal that can be drawn on and read from.
+fn check_terminal() -> anyhow::Result<()> {
+    let way_out = "tables are printed with --once, or into a pipe (rxlane top INTERFACE | cat)";
+    if !io::stdin().is_terminal() {
+        return Err(Lacks(format!("standard input is no terminal, so no key would arrive; {way_out}")).into());
+    }
+    match std::env::var("TERM").as_deref() {
+        Ok("dumb") | Err(_) => {
+            Err(Lacks(format!("the terminal cannot be drawn on (TERM is dumb or not set); {way_out}")).into())
+        }
+        Ok(_) => Ok(()),
+    }
+}

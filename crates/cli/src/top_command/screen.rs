@@ -1,0 +1,216 @@
+//! The terminal: taken, drawn on, and given back whatever happens.
+
+use super::app::{Action, App};
+use super::gather::{Event, Gatherer};
+use super::model::{Material, Model};
+use super::traffic::Sampling;
+use super::view::{self, Screen, Theme};
+use anyhow::Context;
+use crossterm::cursor::{Hide, Show};
+use crossterm::event::{self, Event as TerminalEvent, KeyEventKind};
+use crossterm::execute;
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use rustix::process::Signal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io::{self, Stdout, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::TryRecvError;
+use std::time::Duration;
+
+/// How long a key or a sample waits to be seen at most.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Whether the terminal is ours: the panic hook gives back only what was taken.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Takes the terminal: raw mode, its other screen, no cursor.
+fn take() -> io::Result<()> {
+    enable_raw_mode()?;
+    IS_TAKEN.store(true, Ordering::SeqCst);
+    execute!(stdout(), EnterAlternateScreen, Hide)
+}
+
+/// Gives the terminal back as it was, once.
+fn give_back() {
+    if IS_TAKEN.swap(false, Ordering::SeqCst) {
+        // On a terminal that is gone there is nothing left to restore.
+        let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
+}
+
+/// The terminal while it is ours.
+struct Taken {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Taken {
+    fn new() -> anyhow::Result<Taken> {
+        let former = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            former(panic);
+        }));
+        // From here on a failure gives back what was taken until then.
+        let taken = take().and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
+        match taken {
+            Ok(terminal) => Ok(Taken { terminal }),
+            Err(error) => {
+                give_back();
+                Err(error).context("cannot take the terminal")
+            }
+        }
+    }
+
+    /// Stops this job as Ctrl-Z does elsewhere, and takes the terminal again when it goes on.
+    fn suspend(&mut self) -> anyhow::Result<()> {
+        give_back();
+        rustix::process::kill_current_process_group(Signal::TSTP).context("cannot stop")?;
+        take().context("cannot take the terminal again")?;
+        self.terminal.clear().context("cannot draw")
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Signals that end the program, noted here and obeyed when the terminal is restored.
+struct Ending {
+    signal: Arc<AtomicUsize>,
+}
+
+impl Ending {
+    const SIGNALS: [i32; 3] = [SIGTERM, SIGINT, SIGHUP];
+
+    fn watch() -> anyhow::Result<Ending> {
+        let signal = Arc::new(AtomicUsize::new(0));
+        for number in Ending::SIGNALS {
+            let value = usize::try_from(number).unwrap_or(0);
+            signal_hook::flag::register_usize(number, Arc::clone(&signal), value)
+                .context("cannot watch for signals")?;
+        }
+        Ok(Ending { signal })
+    }
+
+    fn signal(&self) -> Option<i32> {
+        i32::try_from(self.signal.load(Ordering::SeqCst)).ok().filter(|&signal| signal > 0)
+    }
+}
+
+/// What is shown at the moment.
+struct State {
+    interface: String,
+    app: App,
+    theme: Theme,
+    material: Option<Box<Material>>,
+    sampling: Sampling,
+    model: Option<Model>,
+}
+
+impl State {
+    /// Takes what the threads have told. `true`: there is something new.
+    ///
+    /// # Errors
+    ///
+    /// A thread has ended.
+    fn receive(&mut self, gatherer: &Gatherer) -> anyhow::Result<bool> {
+        let mut has_news = false;
+        loop {
+            match gatherer.events.try_recv() {
+                // What was on its way when the screen was told to stand still.
+                Ok(Event::Machine(_) | Event::Traffic(_)) if self.app.is_paused => {}
+                Ok(Event::Machine(material)) => {
+                    self.material = Some(material);
+                    has_news = true;
+                }
+                Ok(Event::Traffic(sampling)) => {
+                    self.sampling = sampling;
+                    has_news = true;
+                }
+                Ok(Event::Ended(error)) => return Err(error),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => anyhow::bail!("the threads that sample have ended"),
+            }
+        }
+        if has_news {
+            self.model = self.material.as_ref().map(|material| Model::new(material, &self.sampling));
+        }
+        Ok(has_news)
+    }
+
+    fn draw(&self, taken: &mut Taken) -> anyhow::Result<()> {
+        // Another thread has failed and its panic gave the terminal back: its last word is on the way.
+        if !IS_TAKEN.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let screen = Screen {
+            app: &self.app,
+            model: self.model.as_ref(),
+            interface: &self.interface,
+            sampling: &self.sampling,
+            theme: self.theme,
+        };
+        taken.terminal.draw(|frame| view::draw(frame, &screen)).context("cannot draw")?;
+        Ok(())
+    }
+}
+
+/// Shows the interface until somebody ends it.
+///
+/// # Errors
+///
+/// The interface is gone, or the terminal is.
+pub fn show(interface: &str, app: App, gatherer: &Gatherer, sampling: Sampling) -> anyhow::Result<()> {
+    let theme = Theme { has_colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) };
+    let ending = Ending::watch()?;
+    let mut taken = Taken::new()?;
+    let interface = interface.to_owned();
+    let mut state = State { interface, app, theme, material: None, sampling, model: None };
+    let result = rounds(&mut state, &mut taken, gatherer, &ending);
+    drop(taken);
+    if let Some(signal) = ending.signal() {
+        // Whoever waits for this process learns that the signal ended it.
+        signal_hook::low_level::emulate_default_handler(signal).context("cannot end by the signal")?;
+    }
+    result
+}
+
+fn rounds(state: &mut State, taken: &mut Taken, gatherer: &Gatherer, ending: &Ending) -> anyhow::Result<()> {
+    state.draw(taken)?;
+    while ending.signal().is_none() {
+        let mut is_stale = state.receive(gatherer)?;
+        if event::poll(TICK).context("cannot read the terminal")? {
+            match event::read().context("cannot read the terminal")? {
+                TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => match state.app.key(key) {
+                    Action::Quit => return Ok(()),
+                    Action::Suspend => {
+                        taken.suspend()?;
+                        is_stale = true;
+                    }
+                    Action::Interval(interval) => {
+                        gatherer.set_interval(interval);
+                        is_stale = true;
+                    }
+                    Action::Pause(is_paused) => {
+                        gatherer.pause(is_paused);
+                        is_stale = true;
+                    }
+                    Action::Redraw => is_stale = true,
+                    Action::None => {}
+                },
+                TerminalEvent::Resize(..) => is_stale = true,
+                _ => {}
+            }
+        }
+        if is_stale {
+            state.draw(taken)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! What kinds of traffic a sample of frames holds.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use wire::dissect::{Dissection, Link, dissect};
+use wire::{Stack, Word};
+
+/// Samples that are counted together: the classes of one short look jump about.
+const WINDOWS: usize = 40;
+/// Stacks of which frames are counted one by one; more are counted together.
+const MOST_STACKS: usize = 256;
+
+/// How a frame is encapsulated: what decides whether a network card finds the flow in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// IP without a tag.
+    Plain,
+    /// IP behind one VLAN tag.
+    Vlan,
+    /// IP behind two or more tags.
+    Qinq,
+    /// A PPPoE session, whatever tags stand before it.
+    Pppoe,
+    /// MPLS, whatever tags stand before it.
+    Mpls,
+    /// No IP: ARP, PPPoE discovery, LLC, and what nobody could read.
+    Other,
+}
+
+impl Class {
+    /// Every class, in the order in which they are shown.
+    pub const ALL: [Class; 6] =
+        [Class::Plain, Class::Vlan, Class::Qinq, Class::Pppoe, Class::Mpls, Class::Other];
+
+    /// The word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Plain => "plain",
+            Class::Vlan => "vlan",
+            Class::Qinq => "qinq",
+            Class::Pppoe => "pppoe",
+            Class::Mpls => "mpls",
+            Class::Other => "other",
+        }
+    }
+
+    /// What is in it, in a few words.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Class::Plain => "IP, no tag",
+            Class::Vlan => "IP, one VLAN tag",
+            Class::Qinq => "IP, two tags or more",
+            Class::Pppoe => "PPPoE session, any tags",
+            Class::Mpls => "MPLS, any tags",
+            Class::Other => "ARP, discovery, unread",
+        }
+    }
+
+    /// The class of a frame.
+    pub fn of(dissection: &Dissection) -> Class {
+        let stack = dissection.stack();
+        if stack.contains(Word::Pppoe) {
+            return Class::Pppoe;
+        }
+        if stack.contains(Word::Mpls) {
+            return Class::Mpls;
+        }
+        match (dissection.shape().has_flow(), stack.tags()) {
+            (false, _) => Class::Other,
+            (true, 0) => Class::Plain,
+            (true, 1) => Class::Vlan,
+            (true, _) => Class::Qinq,
+        }
+    }
+}
+
+/// The frames of one look, or of several.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Frames.
+    pub frames: u64,
+    /// Frames by class.
+    pub classes: BTreeMap<Class, u64>,
+    /// Frames by stack; of more stacks than are counted, under the empty one.
+    pub stacks: BTreeMap<Stack, u64>,
+    /// Frames that are several TCP segments merged.
+    pub merged: u64,
+    /// Frames that came too fast to be looked at.
+    pub missed: u64,
+    /// How long was looked.
+    pub looked: Duration,
+}
+
+impl Tally {
+    /// Counts a frame: its first octets, and its length on the wire.
+    pub fn frame(&mut self, octets: &[u8], length: usize) {
+        let dissection = dissect(Link::Ethernet, octets, length);
+        self.frames += 1;
+        *self.classes.entry(Class::of(&dissection)).or_default() += 1;
+        let stack = dissection.stack();
+        let has_room = self.stacks.len() < MOST_STACKS || self.stacks.contains_key(&stack);
+        *self.stacks.entry(if has_room { stack } else { Stack::EMPTY }).or_default() += 1;
+    }
+
+    /// Frames of a class over all frames; `None` where there is no frame.
+    pub fn share(&self, class: Class) -> Option<f64> {
+        let frames = self.classes.get(&class).copied().unwrap_or(0);
+        (self.frames > 0).then(|| frames as f64 / self.frames as f64)
+    }
+
+    fn add(&mut self, other: &Tally) {
+        self.frames = self.frames.saturating_add(other.frames);
+        self.merged = self.merged.saturating_add(other.merged);
+        self.missed = self.missed.saturating_add(other.missed);
+        self.looked = self.looked.saturating_add(other.looked);
+        for (class, frames) in &other.classes {
+            *self.classes.entry(*class).or_default() += frames;
+        }
+        for (stack, frames) in &other.stacks {
+            *self.stacks.entry(*stack).or_default() += frames;
+        }
+    }
+}
+
+/// The last looks.
+#[derive(Clone, Debug, Default)]
+pub struct Windows(VecDeque<Tally>);
+
+impl Windows {
+    /// Takes a look in, and the oldest out.
+    pub fn push(&mut self, tally: Tally) {
+        if self.0.len() == WINDOWS {
+            self.0.pop_front();
+        }
+        self.0.push_back(tally);
+    }
+
+    /// All of them together.
+    pub fn sum(&self) -> Tally {
+        let mut sum = Tally::default();
+        self.0.iter().for_each(|tally| sum.add(tally));
+        sum
+    }
+}
+
+/// What is known of the kinds of traffic.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Sampling {
+    /// Nobody has looked yet.
+    #[default]
+    Pending,
+    /// Nobody wants to look (`--no-sample`).
+    Off,
+    /// It cannot be looked at, and why.
+    Refused(String),
+    /// The last looks.
+    Taken(Tally),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use traffic::Scenario;
+
+    fn tally(scenario: &str) -> Tally {
+        let scenario = Scenario::named(scenario).expect("a scenario").with_flows(10);
+        let mut generator = scenario.generate(1).expect("a generator");
+        let mut tally = Tally::default();
+        for _ in 0..200 {
+            let frame = generator.next_frame();
+            tally.frame(frame.octets, frame.octets.len());
+        }
+        tally
+    }
+
+    #[test]
+    fn frames_are_told_apart_by_encapsulation() {
+        for (scenario, class) in [("vlan", Class::Vlan), ("qinq", Class::Qinq), ("pppoe", Class::Pppoe)] {
+            let tally = tally(scenario);
+            assert_eq!(tally.frames, 200);
+            assert!(tally.share(class).expect("frames") > 0.5, "{scenario}: {tally:?}");
+        }
+        let mut arp = Tally::default();
+        arp.frame(&[[0xff_u8; 12].as_slice(), &[0x08, 0x06], &[0; 28]].concat(), 60);
+        arp.frame(&[1, 2, 3], 3);
+        assert_eq!(arp.classes, [(Class::Other, 2)].into());
+        assert_eq!(Tally::default().share(Class::Plain), None);
+    }
+
+    #[test]
+    fn only_the_last_looks_count() {
+        let mut windows = Windows::default();
+        for frames in 1..=WINDOWS as u64 + 2 {
+            windows.push(Tally { frames, ..Tally::default() });
+        }
+        assert_eq!(windows.sum().frames, (3..=WINDOWS as u64 + 2).sum::<u64>());
+    }
+}

@@ -1,0 +1,157 @@
+//! The first view: queues beside CPUs, stages beside traffic classes.
+
+use super::{Page, Screen, part, unknown};
+use crate::top_command::columns::{CLASSES, CPUS, QUEUES, STAGES};
+use crate::top_command::figures;
+use crate::top_command::model::{CpuRow, Model, QueueRow, StageRow, SteeringRows};
+use crate::top_command::table::{Column, Order, ordered};
+use crate::top_command::traffic::Sampling;
+use ratatui::text::{Line, Span};
+
+/// Between the two halves.
+const GAP: usize = 2;
+/// Lines of the lower half: a heading, six traffic classes, what was sampled, steering.
+const LOWER: usize = 9;
+/// The same where there is room for every stage.
+const TALL_LOWER: usize = 11;
+/// Lines from which there is.
+const TALL: usize = 26;
+/// Columns of a half from which it has room for words, too.
+const WIDE: usize = 60;
+
+/// The view's lines.
+pub fn lines(screen: &Screen<'_>, model: &Model, width: usize, height: usize) -> Vec<Line<'static>> {
+    let left = (width - GAP) / 2;
+    let right = width - GAP - left;
+    let lower = if height < TALL { LOWER } else { TALL_LOWER };
+    let upper = height.saturating_sub(lower + 1);
+    let rows = upper.saturating_sub(1).max(1);
+    let queues = half(screen, &model.queues, QUEUES, 1, left, rows);
+    let cpus = half(screen, &model.cpus, CPUS, 2, right, rows);
+    let mut lines = beside(queues, cpus, left, upper);
+    lines.push(Line::raw(""));
+    lines.extend(beside(stages(screen, model, left, lower), traffic(screen, model, right), left, lower));
+    lines.extend(remarks(screen, model, height.saturating_sub(lines.len())));
+    lines
+}
+
+/// What else is hot than the first line says, where there is room.
+fn remarks(screen: &Screen<'_>, model: &Model, most: usize) -> Vec<Line<'static>> {
+    let others = model.remarks.iter().skip(1).take(most);
+    others.map(|remark| Line::styled(format!(" ! {}", remark.text), screen.theme.heat(remark.heat))).collect()
+}
+
+/// A table in half the width. Where not all rows fit, the busiest are shown, which the last line says.
+fn half<R>(
+    screen: &Screen<'_>,
+    rows: &[R],
+    columns: &'static [Column<R>],
+    busiest: usize,
+    width: usize,
+    most: usize,
+) -> Vec<Line<'static>>
+where
+    R: Clone + Numbered,
+{
+    let mut page = Page::new(width, &screen.theme);
+    let by_number = Order { column: 0, is_descending: false };
+    if rows.len() <= most {
+        page.table(rows, columns, Some(by_number), 0, most);
+        return page.lines;
+    }
+    let by_rate = Order { column: busiest, is_descending: true };
+    let shown = most.saturating_sub(1);
+    let mut kept: Vec<R> = ordered(rows, columns, by_rate).into_iter().take(shown).cloned().collect();
+    kept.sort_by_key(Numbered::number);
+    page.table(&kept, columns, Some(by_number), 0, shown);
+    page.text(format!("the busiest {shown} of {}", rows.len()));
+    page.lines
+}
+
+trait Numbered {
+    fn number(&self) -> u32;
+}
+
+impl Numbered for QueueRow {
+    fn number(&self) -> u32 {
+        self.queue
+    }
+}
+
+impl Numbered for CpuRow {
+    fn number(&self) -> u32 {
+        self.cpu
+    }
+}
+
+fn stages(screen: &Screen<'_>, model: &Model, width: usize, most: usize) -> Vec<Line<'static>> {
+    let mut page = Page::new(width, &screen.theme);
+    // A narrow half has no room for where a number comes from, nor a short one for stages that have none.
+    let is_wide = width >= WIDE;
+    let columns = if is_wide { STAGES } else { STAGES.split_last().map_or(STAGES, |(_, rest)| rest) };
+    let is_shown = |row: &&StageRow| most > LOWER || row.frames_per_second.or(row.drops_per_second).is_some();
+    let rows: Vec<StageRow> = model.stages.iter().filter(is_shown).cloned().collect();
+    page.table(&rows, columns, None, 0, most - 1);
+    page.lines
+}
+
+fn traffic(screen: &Screen<'_>, model: &Model, width: usize) -> Vec<Line<'static>> {
+    let mut page = Page::new(width, &screen.theme);
+    let columns = if width < WIDE { CLASSES.split_last().map_or(CLASSES, |(_, rest)| rest) } else { CLASSES };
+    page.table(&model.traffic.classes, columns, None, 0, model.traffic.classes.len());
+    page.text(sampled(screen.sampling));
+    page.text(steering(&model.steering));
+    page.lines
+}
+
+/// What the shares of classes rest on.
+pub fn sampled(sampling: &Sampling) -> String {
+    match sampling {
+        Sampling::Pending => "sample: not yet".to_owned(),
+        Sampling::Off => "sample: off (--no-sample)".to_owned(),
+        Sampling::Refused(_) => "sample: none, see the note below".to_owned(),
+        Sampling::Taken(tally) => {
+            let looked = tally.looked.as_secs_f64();
+            format!("sample: {} frames in {:.1} s, after GRO", figures::count(Some(tally.frames)), looked)
+        }
+    }
+}
+
+/// Steering in a line.
+pub fn steering(rows: &SteeringRows) -> String {
+    let Some(mode) = rows.mode else { return "steering: unknown".to_owned() };
+    match rows.steered_per_second {
+        Some(rate) => format!(
+            "steering: {}, {} frames/s to {} CPUs, {} drops/s",
+            mode.name(),
+            figures::rate(Some(rate)),
+            rows.cpus.len(),
+            unknown(rows.drops_per_second.map(|drops| figures::rate(Some(drops)))),
+        ),
+        None => format!("steering: {}", mode.name()),
+    }
+}
+
+/// Two halves, `left` wide the first, `most` lines at most.
+fn beside(
+    one: Vec<Line<'static>>,
+    other: Vec<Line<'static>>,
+    left: usize,
+    most: usize,
+) -> Vec<Line<'static>> {
+    let count = one.len().max(other.len()).min(most);
+    let (mut one, mut other) = (one.into_iter(), other.into_iter());
+    let line = |_| {
+        let mut line = one.next().unwrap_or_default();
+        let used = line.width();
+        line.spans.push(Span::raw(" ".repeat((left + GAP).saturating_sub(used))));
+        line.spans.extend(other.next().unwrap_or_default().spans);
+        line
+    };
+    (0..count).map(line).collect()
+}
+
+/// What of many rows is shown, as the pages say it.
+pub fn range(from: usize, most: usize, all: usize) -> String {
+    part(from, most.min(all.saturating_sub(from)), all)
+}

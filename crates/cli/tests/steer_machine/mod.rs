@@ -1,0 +1,259 @@
+//! A namespace with a pair of interfaces of several queues, and the program on one of them.
+
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use testkit::netns::{Namespace, Veth, probe};
+use testkit::{Missing, program, require};
+use traffic::Scenario;
+
+/// The end that receives.
+pub const WAN: &str = "wan0";
+/// The end that sends.
+const FAR: &str = "far0";
+
+/// The namespace, with the folder of its journal. Whatever is steered in it goes with it.
+pub struct Machine {
+    namespace: Namespace,
+    folder: tempfile::TempDir,
+    journal: String,
+    cpus: String,
+}
+
+/// Exit code; -1 for a signal.
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+/// All that it said.
+pub fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn binary() -> PathBuf {
+    assert_cmd::cargo::cargo_bin("rxlane")
+}
+
+/// Whether the kernel lets this process load programs.
+fn bpf() -> Result<(), Missing> {
+    match xdp::kernel() {
+        xdp::Kernel { cpumap_programs: Some(true), .. } => Ok(()),
+        xdp::Kernel { cpumap_programs: None, .. } => {
+            Err(Missing("loading BPF programs takes root".to_owned()))
+        }
+        _ => Err(Missing("this kernel has no cpumap programs (Linux 5.9 has)".to_owned())),
+    }
+}
+
+impl Machine {
+    /// `None` where it cannot be made.
+    pub fn new() -> Option<Machine> {
+        require("ethtool", program("ethtool"))?;
+        require("netns", probe())?;
+        require("bpf", bpf())?;
+        let namespace = Namespace::new().expect("a namespace");
+        namespace.veth(&Veth { queues: 4, mtu: 1600, ..Veth::pair(WAN, FAR) }).expect("a pair");
+        let folder = tempfile::tempdir().expect("a folder");
+        let journal = folder.path().join("journal").to_str().expect("UTF-8").to_owned();
+        let online = fs::read_to_string("/sys/devices/system/cpu/online").expect("CPUs").trim().to_owned();
+        Some(Machine { namespace, folder, journal, cpus: online })
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn journal(&self) -> &str {
+        &self.journal
+    }
+
+    /// All CPUs, as a list.
+    pub fn cpus(&self) -> &str {
+        &self.cpus
+    }
+
+    /// `rxlane steer …` inside, not yet started.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.namespace.command(binary());
+        command.arg("steer").args(arguments).stdin(Stdio::null()).env("COLUMNS", "80");
+        if arguments.first() != Some(&"check") {
+            command.args(["--journal", &self.journal]);
+        }
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("it starts")
+    }
+
+    /// Another command of rxlane.
+    pub fn rxlane(&self, arguments: &[&str]) -> Output {
+        self.namespace.command(binary()).args(arguments).stdin(Stdio::null()).output().expect("it starts")
+    }
+
+    /// As a user without privilege.
+    pub fn as_nobody(&self, arguments: &[&str]) -> Output {
+        // The build folder may be closed to others.
+        let copy = self.folder.path().join("rxlane");
+        fs::copy(binary(), &copy).expect("a copy");
+        for path in [self.folder.path(), &copy] {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("open to others");
+        }
+        let mut command = self.namespace.command("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy).arg("steer");
+        command.args(arguments).stdin(Stdio::null()).env("COLUMNS", "80");
+        if arguments.first() != Some(&"check") {
+            command.args(["--journal", &self.journal]);
+        }
+        command.output().expect("it starts")
+    }
+
+    pub fn status(&self, more: &[&str]) -> Value {
+        let output = self.run(&[&["status", WAN, "--json"], more].concat());
+        assert_eq!(code(&output), 0, "{}", said(&output));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    pub fn wait_until_steered(&self) {
+        let until = Instant::now() + Duration::from_secs(60);
+        while self.status(&["--interval", "0"])["keeper"].is_null() {
+            assert!(Instant::now() < until, "not steered within a minute");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    pub fn ip(&self, arguments: &[&str]) -> String {
+        self.namespace.run("ip", arguments).expect("ip")
+    }
+
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.namespace.inside(work)
+    }
+
+    fn frames(scenario: &str) -> Vec<Vec<u8>> {
+        let scenario = Scenario::named(scenario).expect("a scenario").with_flows(400);
+        let mut traffic = scenario.generate(7).expect("a generator");
+        (0..2000).map(|_| traffic.next_frame().octets.to_vec()).collect()
+    }
+
+    /// Sends 2,000 frames, in pieces that no queue drops, and waits until they are there.
+    pub fn send(&self, scenario: &str) -> u64 {
+        let frames = Machine::frames(scenario);
+        for piece in frames.chunks(100) {
+            self.namespace.send(FAR, piece).expect("sent");
+        }
+        thread::sleep(Duration::from_millis(200));
+        frames.len() as u64
+    }
+
+    /// Sends while `work` runs; at most a minute.
+    pub fn under_load<T>(&self, scenario: &str, work: impl FnOnce() -> T) -> T {
+        let frames = Machine::frames(scenario);
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let until = Instant::now() + Duration::from_secs(60);
+                while !done.load(Ordering::Relaxed) && Instant::now() < until {
+                    self.namespace.send(FAR, &frames).expect("sent");
+                    thread::sleep(Duration::from_millis(20));
+                }
+            });
+            let result = work();
+            done.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+
+    /// Attaches a program of somebody else, by netlink: two instructions that pass the frame.
+    pub fn attach_foreign(&self) -> Option<()> {
+        const SOURCE: &str = "__attribute__((section(\"xdp\"), used)) int pass(void *frame) { return 2; }\n\
+                              char granted[] __attribute__((section(\"license\"), used)) = \"GPL\";\n";
+        let clang = require("clang", program("clang-14"))?;
+        let (source, object) = (self.folder.path().join("pass.c"), self.folder.path().join("pass.o"));
+        fs::write(&source, SOURCE).expect("a source");
+        let compiled =
+            Command::new(clang).args(["-O2", "-target", "bpf", "-c", "-o"]).args([&object, &source]).status();
+        assert!(compiled.expect("clang").success());
+        let object = object.to_str().expect("UTF-8");
+        self.ip(&["link", "set", "dev", WAN, "xdp", "obj", object, "sec", "xdp"]);
+        Some(())
+    }
+
+    /// What of the interface `up` could change.
+    pub fn state(&self) -> String {
+        format!("{}{}", self.state_of(WAN), self.features())
+    }
+
+    /// Flags, MTU and XDP of an interface.
+    pub fn state_of(&self, interface: &str) -> String {
+        self.ip(&["-d", "-o", "link", "show", "dev", interface])
+    }
+
+    pub fn features(&self) -> String {
+        self.namespace.run("ethtool", &["-k", WAN]).expect("features")
+    }
+
+    /// No pins, no notes, no process; those that were told to end have a moment for it.
+    pub fn assert_nothing_left(&self) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !self.left().is_empty() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(self.left(), Vec::<String>::new());
+    }
+
+    /// Pins of this namespace, and files beside the locks.
+    fn left(&self) -> Vec<String> {
+        let namespace = fs::metadata(self.namespace.path()).expect("a namespace").ino();
+        let pins = Path::new("/sys/fs/bpf/rxlane/steer").join(namespace.to_string());
+        let names = |folder: &Path| -> Vec<String> {
+            let entries = fs::read_dir(folder).into_iter().flatten();
+            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
+        };
+        let of_interfaces = names(&pins).into_iter().flat_map(|name| names(&pins.join(name)));
+        let notes = names(Path::new(&self.journal));
+        let notes = notes.into_iter().filter(|name| !["lock", "steer.lock"].contains(&name.as_str()));
+        of_interfaces.chain(notes).collect()
+    }
+
+    /// The command, with an `ethtool` that changes a feature and then does not come back; a group of its own.
+    pub fn with_hanging_ethtool(&self, arguments: &[&str]) -> Command {
+        let ethtool = program("ethtool").expect("asked before");
+        let script = format!(
+            "#!/bin/sh\n'{0}' \"$@\"\nstatus=$?\n[ \"$1\" = -K ] && exec sleep 30\nexit $status\n",
+            ethtool.display()
+        );
+        let path = self.folder.path().join("ethtool");
+        fs::write(&path, script).expect("a script");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+        let search =
+            format!("{}:{}", self.folder.path().display(), std::env::var("PATH").unwrap_or_default());
+        let mut command = self.command(arguments);
+        command.env("PATH", search).process_group(0);
+        command
+    }
+
+    /// Ends a process and those that it waits for.
+    pub fn kill_group(&self, child: &Child) {
+        let group = format!("-{}", child.id());
+        assert!(Command::new("kill").args(["-9", "--", &group]).status().expect("kill").success());
+    }
+
+    pub fn signal(&self, child: &Child, signal: &str) {
+        let status = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
+        assert!(status.expect("kill").success());
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // A process that stays would keep the namespace; pins outlive it.
+        let _ = self.command(&["down", WAN]).output();
+    }
+}

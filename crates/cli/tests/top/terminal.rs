@@ -1,0 +1,156 @@
+//! A pseudo-terminal with a program on it, and the screen that a person would see.
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest that anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the program wrote: as a screen, and as it came.
+struct Shown {
+    screen: vt100::Parser,
+    octets: Vec<u8>,
+}
+
+/// A terminal and the program on it, which is ended with this.
+pub struct Terminal {
+    child: Child,
+    master: File,
+    /// Kept open, so that what was written last can still be read, and the modes asked for.
+    slave: File,
+    shown: Arc<Mutex<Shown>>,
+}
+
+fn size(columns: u16, rows: u16) -> Winsize {
+    Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
+}
+
+fn least_one(number: u16) -> NonZero<u16> {
+    NonZero::new(number).unwrap_or(NonZero::<u16>::MIN)
+}
+
+impl Terminal {
+    /// Starts `command` on a terminal of that size.
+    pub fn run(mut command: Command, columns: u16, rows: u16) -> Terminal {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).expect("a pseudo-terminal");
+        grantpt(&master).expect("granted");
+        unlockpt(&master).expect("unlocked");
+        let name = ptsname(&master, Vec::new()).expect("its name");
+        let name = std::path::Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+        let slave = File::options().read(true).write(true).open(name).expect("its other end");
+        tcsetwinsize(&master, size(columns, rows)).expect("its size");
+        let end = || slave.try_clone().expect("a descriptor");
+        let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
+        let master = File::from(master);
+        let parser = vt100::Parser::new(least_one(rows), least_one(columns), 0);
+        let shown = Arc::new(Mutex::new(Shown { screen: parser, octets: Vec::new() }));
+        let (mut from, to) = (master.try_clone().expect("a descriptor"), Arc::clone(&shown));
+        thread::spawn(move || {
+            let mut octets = [0; 4096];
+            while let Ok(count @ 1..) = from.read(&mut octets) {
+                let mut to = to.lock().expect("no panic");
+                to.screen.process(&octets[..count]);
+                to.octets.extend(&octets[..count]);
+            }
+        });
+        Terminal { child, master, slave, shown }
+    }
+
+    /// The text on the screen.
+    pub fn screen(&self) -> String {
+        self.shown.lock().expect("no panic").screen.screen().contents()
+    }
+
+    /// Waits until `text` is on the screen.
+    pub fn wait_for(&self, text: &str) {
+        let begin = Instant::now();
+        while !self.screen().contains(text) {
+            assert!(begin.elapsed() < PATIENCE, "no `{text}` on\n{}", self.screen());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Types.
+    pub fn type_keys(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).expect("typed");
+    }
+
+    /// Another size, which the kernel tells the program.
+    pub fn resize(&self, columns: u16, rows: u16) {
+        self.shown
+            .lock()
+            .expect("no panic")
+            .screen
+            .screen_mut()
+            .set_size(least_one(rows), least_one(columns));
+        tcsetwinsize(&self.master, size(columns, rows)).expect("its size");
+    }
+
+    /// Sends a signal to the program.
+    pub fn send(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("sent");
+    }
+
+    /// Waits for the end of the program.
+    pub fn end(&mut self) -> ExitStatus {
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                // What it wrote last is on its way.
+                thread::sleep(Duration::from_millis(100));
+                return status;
+            }
+            assert!(begin.elapsed() < PATIENCE, "it goes on:\n{}", self.screen());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn is_line_wise(&self) -> bool {
+        let modes = tcgetattr(&self.slave).expect("modes").local_modes;
+        modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+    }
+
+    /// Whether the program has the other screen and takes keys one by one.
+    pub fn is_taken(&self) -> bool {
+        let shown = self.shown.lock().expect("no panic");
+        shown.screen.screen().alternate_screen() && !self.is_line_wise()
+    }
+
+    /// Whether the terminal is as it was.
+    pub fn is_restored(&self) -> bool {
+        let shown = self.shown.lock().expect("no panic");
+        let screen = shown.screen.screen();
+        !screen.alternate_screen() && !screen.hide_cursor() && self.is_line_wise()
+    }
+
+    /// Whether any colour was set: SGR 30 to 37, 38, 90 to 97 (ECMA-48, ISO 8613-6).
+    pub fn has_colours(&self) -> bool {
+        let octets = self.shown.lock().expect("no panic").octets.clone();
+        let text = String::from_utf8_lossy(&octets).into_owned();
+        text.split("\x1b[").skip(1).any(|sequence| {
+            let end = sequence.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(0);
+            let parameters = sequence.get(..end).unwrap_or_default();
+            sequence.get(end..).is_some_and(|rest| rest.starts_with('m'))
+                && parameters.split(';').next().is_some_and(|first| {
+                    first.parse().is_ok_and(|first: u32| matches!(first, 30..=38 | 90..=97))
+                })
+        })
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
