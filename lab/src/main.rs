@@ -1,0 +1,91 @@
+//! The program of the lab: on the machine it prepares and tries, in the guest it is the agent.
+
+mod server;
+
+use anyhow::{Context, Result, bail};
+use rxlane_lab::session::Session;
+use rxlane_lab::{Lab, Model, Nic, Series, Spec, agent, packages::Cache};
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+use wire::emit::Encapsulation;
+
+const USAGE: &str = "usage: rxlane-lab prepare                        fetch kernels and tools
+       rxlane-lab run [6.1|6.12] [igb|e1000e] COMMAND…  boot a guest with two adapters, wan and lan, run a command in it
+       rxlane-lab agent                          in a guest: execute what the harness asks
+       rxlane-lab session IFACE ID MAC           in a guest: a PPPoE session without negotiation, until killed";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["version"] => say(env!("CARGO_PKG_VERSION")).map(|()| ExitCode::SUCCESS),
+        ["prepare"] => prepare(),
+        ["agent"] => server::serve().map(|()| ExitCode::SUCCESS),
+        ["session", interface, number, peer] => session(interface, number, peer),
+        ["run", words @ ..] if !words.is_empty() => run(words),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("rxlane-lab: {error:#}");
+        ExitCode::from(3)
+    })
+}
+
+fn say(line: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).context("standard output")
+}
+
+fn lab() -> Result<Lab> {
+    Lab::prepare().map_err(|missing| anyhow::anyhow!("{missing}"))
+}
+
+fn prepare() -> Result<ExitCode> {
+    lab()?;
+    let cache = Cache::place();
+    for series in Series::ALL {
+        let kernel = cache.kernel(series).context("kernel")?;
+        say(&format!("Linux {series}: {}", kernel.release))?;
+    }
+    say(&format!("in {}", cache.root().display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn session(interface: &str, number: &str, peer: &str) -> Result<ExitCode> {
+    let encapsulation: Encapsulation = format!("pppoe:{number}@{peer}").parse()?;
+    let pppoe = encapsulation.pppoe().and_then(|pppoe| pppoe.session.zip(pppoe.peer));
+    let (number, peer) = pppoe.context("session id and MAC address")?;
+    let session = Session::new(interface, number, peer)?;
+    say(&session.interface())?;
+    loop {
+        std::thread::park();
+    }
+}
+
+fn run(mut words: &[&str]) -> Result<ExitCode> {
+    let (mut kernel, mut model) = (Series::V6_12, Model::Igb);
+    while let [first, rest @ ..] = words {
+        match *first {
+            "6.1" => kernel = Series::V6_1,
+            "6.12" => kernel = Series::V6_12,
+            "igb" => model = Model::Igb,
+            "e1000e" => model = Model::E1000e,
+            _ => break,
+        }
+        words = rest;
+    }
+    if words.is_empty() {
+        bail!("no command; {USAGE}");
+    }
+    let nics = vec![Nic::new("wan", model), Nic::new("lan", model)];
+    let guest = lab()?.boot(&Spec { nics, ..Spec::new(kernel) })?;
+    eprintln!("QEMU is process {}", guest.pid());
+    let output = guest.run_with(words, &[], agent::TIMEOUT.max(Duration::from_secs(600)))?;
+    std::io::stdout().write_all(&output.stdout)?;
+    std::io::stderr().write_all(&output.stderr)?;
+    Ok(ExitCode::from(u8::try_from(output.status).unwrap_or(1)))
+}

@@ -1,0 +1,242 @@
+//! Debian packages, unpacked into a folder and installed nowhere: kernels, and tools that the guest has and the machine
+//! may lack.
+
+use anyhow::{Context, Result, bail, ensure};
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Environment variable: the folder of the cache.
+pub const CACHE: &str = "RXLANE_LAB_CACHE";
+
+/// What the guest's root has besides the machine's own files.
+const TOOLS: [&str; 10] = [
+    "bpftool",
+    "busybox-static",
+    "iperf3",
+    "kmod",
+    "libiperf0",
+    "libkmod2",
+    "libpcap0.8",
+    "libsctp1",
+    "ppp",
+    "pppoe",
+];
+
+/// A line of Debian kernels for amd64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Series {
+    /// That of Debian 12.
+    V6_1,
+    /// That of Debian 12's backports.
+    V6_12,
+}
+
+impl Series {
+    /// All of them, oldest first.
+    pub const ALL: [Series; 2] = [Series::V6_1, Series::V6_12];
+
+    /// As in `6.12`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Series::V6_1 => "6.1",
+            Series::V6_12 => "6.12",
+        }
+    }
+}
+
+impl fmt::Display for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An unpacked kernel package.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// As `uname -r` says it.
+    pub release: String,
+    /// The image that boots.
+    pub image: PathBuf,
+    /// The root of the package; the modules are below `usr/lib/modules`.
+    pub root: PathBuf,
+}
+
+/// The folder in which everything is kept.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+impl Cache {
+    /// The folder named by `RXLANE_LAB_CACHE`, else `target/lab` of the workspace. Nothing is made yet.
+    pub fn place() -> Cache {
+        let root = std::env::var_os(CACHE)
+            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/lab"), PathBuf::from);
+        Cache { root }
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The root of the unpacked tools, where they are there.
+    pub fn tools(&self) -> Option<PathBuf> {
+        let root = self.root.canonicalize().ok()?.join("tools");
+        root.is_dir().then_some(root)
+    }
+
+    /// The kernel, where it is there.
+    pub fn kernel(&self, series: Series) -> Option<Kernel> {
+        let root = self.root.canonicalize().ok()?.join(format!("linux-{series}"));
+        let modules = fs::read_dir(root.join("usr/lib/modules")).ok()?;
+        let release = modules.flatten().find_map(|entry| entry.file_name().into_string().ok())?;
+        let image = root.join(format!("boot/vmlinuz-{release}"));
+        image.is_file().then_some(Kernel { release, image, root })
+    }
+
+    /// Fetches and unpacks whatever is missing. Processes that do so at once wait for each other.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written, apt knows no such package, a download or `tar` fails.
+    pub fn fill(&self) -> Result<()> {
+        fs::create_dir_all(&self.root).with_context(|| format!("{}", self.root.display()))?;
+        let lock = File::create(self.root.join("lock")).context("lock of the cache")?;
+        lock.lock().context("lock of the cache")?;
+        if self.tools().is_none() {
+            self.unpack("tools", &TOOLS.map(str::to_owned), |_| Ok(()))?;
+        }
+        for series in Series::ALL {
+            if self.kernel(series).is_none() {
+                let shown = output(Command::new("apt-cache").args(["show", "linux-image-amd64"]))?;
+                let package = kernel_package(&shown, series).with_context(|| {
+                    format!(
+                        "apt knows no kernel {series} (make deps, as root, adds Debian's backports and reads its lists)"
+                    )
+                })?;
+                self.unpack(&format!("linux-{series}"), &[package], |root| self.index_modules(root))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Packages into one folder, which appears under its name when it is complete.
+    fn unpack(&self, name: &str, packages: &[String], complete: impl Fn(&Path) -> Result<()>) -> Result<()> {
+        let partial = self.root.join(format!("{name}.partial"));
+        let downloads = self.root.join(format!("{name}.packages"));
+        for folder in [&partial, &downloads] {
+            if folder.exists() {
+                fs::remove_dir_all(folder).with_context(|| format!("{}", folder.display()))?;
+            }
+            fs::create_dir(folder).with_context(|| format!("{}", folder.display()))?;
+        }
+        output(Command::new("apt-get").args(["-q", "download"]).args(packages).current_dir(&downloads))?;
+        // A root is laid over the machine's, where these are links (merged /usr).
+        for folder in ["bin", "sbin", "lib"] {
+            fs::create_dir_all(partial.join("usr").join(folder))?;
+            std::os::unix::fs::symlink(format!("usr/{folder}"), partial.join(folder))?;
+        }
+        for entry in fs::read_dir(&downloads)? {
+            extract(&entry?.path(), &partial)?;
+        }
+        complete(&partial)?;
+        fs::rename(&partial, self.root.join(name)).with_context(|| name.to_owned())?;
+        fs::remove_dir_all(&downloads).with_context(|| format!("{}", downloads.display()))
+    }
+
+    /// Writes `modules.dep` and its like, which Debian makes at installation.
+    fn index_modules(&self, root: &Path) -> Result<()> {
+        let tools = self.tools().context("the tools are unpacked first")?;
+        let modules = root.join("usr/lib/modules");
+        let release =
+            fs::read_dir(&modules)?.next().context("no modules in the kernel package")??.file_name();
+        output(
+            Command::new(tools.join("usr/bin/kmod"))
+                .arg0("depmod")
+                .env("LD_LIBRARY_PATH", tools.join("usr/lib/x86_64-linux-gnu"))
+                .arg("-b")
+                .arg(root)
+                .arg(release),
+        )?;
+        Ok(())
+    }
+}
+
+/// `dpkg -x` replaces links to folders by folders, so tar does it.
+fn extract(package: &Path, root: &Path) -> Result<()> {
+    let mut archive = Command::new("dpkg-deb")
+        .arg("--fsys-tarfile")
+        .arg(package)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("dpkg-deb")?;
+    let stream = archive.stdout.take().context("output of dpkg-deb")?;
+    let unpacked = Command::new("tar")
+        .args(["-x", "--keep-directory-symlink", "--no-same-owner", "-C"])
+        .arg(root)
+        .stdin(stream)
+        .status()
+        .context("tar")?;
+    let read = archive.wait().context("dpkg-deb")?;
+    ensure!(unpacked.success() && read.success(), "{}: cannot be unpacked", package.display());
+    Ok(())
+}
+
+/// `NAME=VERSION` of the newest kernel of the series, from what `apt-cache show linux-image-amd64` says of the
+/// package that depends on it.
+fn kernel_package(shown: &str, series: Series) -> Option<String> {
+    let prefix = format!("linux-image-{series}.");
+    let depends = shown.lines().filter_map(|line| line.strip_prefix("Depends: "));
+    let first = depends.filter_map(|line| line.split(',').next()).find(|one| one.starts_with(&prefix))?;
+    let (name, version) = first.split_once(" (= ")?;
+    Some(format!("{}={}", name.trim(), version.trim_end().strip_suffix(')')?))
+}
+
+/// What a program printed.
+///
+/// # Errors
+///
+/// It cannot be run, or fails; the message has the end of what it said.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let name = Path::new(command.get_program()).file_name().unwrap_or(OsStr::new("?")).to_owned();
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("{}", name.display()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{}: {}: {}", name.display(), output.status, said.trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHOWN: &str = "Package: linux-image-amd64\nVersion: 6.12.95-1~bpo12+1\n\
+        Depends: linux-image-6.12.95+deb12-amd64 (= 6.12.95-1~bpo12+1)\n\nPackage: linux-image-amd64\n\
+        Depends: linux-image-6.1.0-56-amd64 (= 6.1.192-2)\n\nDepends: linux-image-6.1.0-50-amd64 (= 6.1.176-1)\n";
+
+    #[test]
+    fn the_newest_kernel_of_a_series_is_named_with_its_version() {
+        assert_eq!(
+            kernel_package(SHOWN, Series::V6_1).as_deref(),
+            Some("linux-image-6.1.0-56-amd64=6.1.192-2")
+        );
+        assert_eq!(
+            kernel_package(SHOWN, Series::V6_12).as_deref(),
+            Some("linux-image-6.12.95+deb12-amd64=6.12.95-1~bpo12+1")
+        );
+    }
+
+    #[test]
+    fn a_series_that_apt_does_not_know_has_no_package() {
+        let only_new = SHOWN.split("\n\n").next().expect("the first");
+        assert_eq!(kernel_package(only_new, Series::V6_1), None);
+        assert_eq!(kernel_package("", Series::V6_12), None);
+        assert_eq!(kernel_package("Depends: linux-image-6.1.0-56-amd64\n", Series::V6_1), None);
+    }
+}
