@@ -311,6 +311,5 @@ fn list_json(out: &mut Output) -> io::Result<()> {
     };
     let scenarios: Vec<_> = NAMED.iter().map(scenario).collect();
     let list = serde_json::json!({"schema": "rxlane.gen-list/1", "scenarios": scenarios});
-    serde_json::to_writer_pretty(&mut *out, &list)?;
-    writeln!(out)
+    out.json(&list)
 }

@@ -45,9 +45,7 @@ impl NicsArguments {
             return can(out, &profiles, traffic, self.json);
         }
         match profiles.as_ref() {
-            all if self.json => {
-                print_json(out, &json!({"schema": "rxlane.nics/1", "nics": profiles_json(all)}))?
-            }
+            all if self.json => out.json(&json!({"schema": "rxlane.nics/1", "nics": profiles_json(all)}))?,
             all if self.names.is_empty() => list(out, all)?,
             [one] => show(out, one)?,
             several => side_by_side::print(out, several)?,
@@ -59,11 +57,6 @@ impl NicsArguments {
 const HEAD: Style = Style::new().bold();
 const QUIET: Style = Style::new().dimmed();
 const UNKNOWN: &str = "?";
-
-fn print_json(out: &mut Output, value: &Json) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)
-}
 
 /// A claim's value as a cell; `?` where unknown.
 fn cell(profile: &Profile, key: Key) -> String {
@@ -312,8 +305,7 @@ fn can(out: &mut Output, profiles: &[Profile], traffic: &Traffic, json: bool) ->
     answers.sort_by_key(|answer| WORDS.iter().position(|word| *word == shown(answer)));
     if json {
         let list: Vec<Json> = answers.iter().map(answer_json).collect();
-        print_json(
-            out,
+        out.json(
             &json!({"schema": "rxlane.nics/1", "can": {"traffic": traffic.to_string(), "answers": list}}),
         )?;
     } else {

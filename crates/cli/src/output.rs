@@ -4,6 +4,7 @@
 //! A reader that closes the pipe early (`rxlane … | head`) has what it wanted: exit 0.
 
 use anstyle::Style;
+use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
@@ -45,8 +46,13 @@ pub fn exit_code(result: CommandResult) -> ExitCode {
     }
     let lacks = error.chain().any(|cause| cause.is::<Lacks>()) || io_errors(&error).any(lacks_something);
     let code = if lacks { 3 } else { 2 };
-    let _ = writeln!(io::stderr(), "rxlane: {}", one_line(&format!("{error:#}")));
+    complain(&format!("{error:#}"));
     ExitCode::from(code)
+}
+
+/// One line on standard error. Nobody may be reading there either, which is nothing to end for.
+pub fn complain(message: &str) {
+    let _ = writeln!(io::stderr(), "rxlane: {}", one_line(message));
 }
 
 fn io_errors(error: &anyhow::Error) -> impl Iterator<Item = &io::Error> {
@@ -105,6 +111,26 @@ impl Output {
     /// `text` in `style` where colour is wanted, plain elsewhere.
     pub fn styled(&self, style: Style, text: impl fmt::Display) -> String {
         if self.colour { format!("{style}{text}{style:#}") } else { text.to_string() }
+    }
+
+    /// Writes `value` as JSON, indented, and a line feed.
+    ///
+    /// # Errors
+    ///
+    /// Those of standard output as they are, and not as errors of JSON: a closed pipe has to be known for one.
+    pub fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *self, value).map_err(io::Error::from)?;
+        writeln!(self)
+    }
+
+    /// The same on a line of its own, for readers that take one document after the other.
+    ///
+    /// # Errors
+    ///
+    /// As [`Output::json`].
+    pub fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut *self, value).map_err(io::Error::from)?;
+        writeln!(self)
     }
 
     /// Writes out what is buffered. Errors: whatever standard output says, a closed pipe among it.

@@ -106,3 +106,85 @@ fn help_names_every_option_in_words() {
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{command}:\n{help}");
     }
 }
+
+/// Commands whose output is longer than any buffer, or ends in a document.
+fn long_outputs(capture: &str) -> Vec<Vec<&str>> {
+    vec![
+        vec!["explain", capture],
+        vec!["explain", capture, "--json"],
+        vec!["explain", capture, "--html", "-"],
+        vec!["nics"],
+        vec!["nics", "--json"],
+        vec!["nics", "--can", "vlan", "--json"],
+        vec!["collect", "--script"],
+        vec!["collect", "--seconds", "0.1"],
+        vec!["doctor", "--seconds", "0.1"],
+        vec!["doctor", "--seconds", "0.1", "--json"],
+        vec!["doctor", "--seconds", "0.1", "--html", "-"],
+        vec!["gen", "--list", "--json"],
+        vec!["gen", "--scenario", "pppoe", "-o", "-"],
+        vec!["rss", "table", "equal", "4", "--json"],
+        vec!["rss", "key", "symmetric", "--json"],
+        vec!["steer", "status", "--json"],
+        vec!["steer", "check", "lo", "--seconds", "0", "--json"],
+        vec!["top", "lo", "--once", "--interval", "0.2", "--json"],
+        vec!["completions", "bash"],
+        vec!["--help"],
+    ]
+}
+
+fn capture(directory: &TempDir) -> String {
+    let path = directory.path().join("line.pcap").to_str().unwrap().to_owned();
+    stdout(rxlane().args(["gen", "--scenario", "pppoe", "--frames", "2000", "-o", &path]));
+    path
+}
+
+#[test]
+fn a_reader_that_closes_the_pipe_hears_no_complaint() {
+    let directory = TempDir::new().unwrap();
+    for arguments in long_outputs(&capture(&directory)) {
+        // Nobody reads: the first write finds the pipe closed.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("rxlane"));
+        let output = command.args(&arguments).stdout(writer).stderr(std::process::Stdio::piped());
+        let output = output.spawn().unwrap().wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), said.as_ref()), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_what_the_machine_lacks() {
+    let directory = TempDir::new().unwrap();
+    let capture = capture(&directory);
+    // clap prints help by itself.
+    for arguments in long_outputs(&capture).iter().filter(|arguments| arguments[0] != "--help") {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("rxlane"));
+        let output = command.args(arguments).stdout(full).stderr(std::process::Stdio::piped());
+        let output = output.spawn().unwrap().wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {said}");
+        assert!(said.contains("standard output: No space left"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn complaints_that_nobody_reads_change_no_exit_code() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("rxlane"));
+    let status = command.args(["explain", "no-such-file.pcap"]).stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+    // A damaged capture is told on standard error, too, and is exit 1.
+    let directory = TempDir::new().unwrap();
+    let path = capture(&directory);
+    let octets = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &octets[..octets.len() - 7]).unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("rxlane"));
+    let status = command.args(["explain", &path]).stdout(std::process::Stdio::null()).stderr(writer).status();
+    assert_eq!(status.unwrap().code(), Some(1));
+}

@@ -1,7 +1,7 @@
 //! This machine as the doctor's material.
 
 use super::{DoctorArguments, lacks};
-use crate::output::one_line;
+use crate::output::{complain, one_line};
 use anyhow::Context;
 use host::Snapshot;
 use host::live::{self, Options, Progress};
@@ -94,13 +94,13 @@ fn take_sample(name: &str, duration: Duration) -> anyhow::Result<Vec<u8>> {
         }
     })?;
     if taken.dropped > 0 {
-        eprintln!("rxlane: the sample of {name} lacks {} frames that came too fast for it", taken.dropped);
+        complain(&format!("the sample of {name} lacks {} frames that came too fast for it", taken.dropped));
     }
     if taken.merged > 0 {
-        eprintln!(
-            "rxlane: {} frames of the sample of {name} are several that the kernel had merged (GRO)",
+        complain(&format!(
+            "{} frames of the sample of {name} are several that the kernel had merged (GRO)",
             taken.merged
-        );
+        ));
     }
     Ok(pcap)
 }

@@ -8,7 +8,7 @@ mod source;
 pub mod text;
 
 use crate::explain_command::text::{printable, wrapped};
-use crate::output::{CommandResult, Lacks, Outcome, Output, one_line};
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::page_file::PageFile;
 use anyhow::bail;
 use doctor::report::Verdict;
@@ -116,7 +116,7 @@ impl DoctorArguments {
         out.flush()?;
         // The sample is whole as far as the captures are; a script has to learn that they are not.
         for problem in report.traffic.iter().flat_map(|row| &row.problems).collect::<BTreeSet<_>>() {
-            eprintln!("rxlane: {}", one_line(problem));
+            complain(problem);
         }
         let is_damaged = report.traffic.iter().any(|row| row.damaged);
         let is_negative = report.verdict == Verdict::Limited || is_damaged;
@@ -127,8 +127,7 @@ impl DoctorArguments {
         if self.html.as_deref() == Some(Path::new("-")) {
             out.write_all(page::render(report).as_bytes())?;
         } else if self.json {
-            serde_json::to_writer_pretty(&mut *out, report)?;
-            writeln!(out)?;
+            out.json(report)?;
         } else {
             text::print(out, report)?;
             if let Some(path) = &self.html {

@@ -5,7 +5,7 @@ pub mod text;
 
 pub use page::render as page;
 
-use crate::output::{CommandResult, Outcome, Output, one_line};
+use crate::output::{CommandResult, Outcome, Output, complain};
 use crate::page_file::PageFile;
 use crate::rss_arguments;
 use anyhow::bail;
@@ -92,8 +92,7 @@ impl ExplainArguments {
         if to_stdout {
             out.write_all(page(&report).as_bytes())?;
         } else if self.json {
-            serde_json::to_writer_pretty(&mut *out, &report)?;
-            writeln!(out)?;
+            out.json(&report)?;
         } else {
             text::print(out, &report)?;
             if let Some(path) = &self.html {
@@ -103,7 +102,7 @@ impl ExplainArguments {
         out.flush()?;
         // The report is whole as far as the files are; a script has to learn that they are not.
         for problem in &report.source.problems {
-            eprintln!("rxlane: {}", one_line(problem));
+            complain(problem);
         }
         Ok(if report.source.damaged { Outcome::Negative } else { Outcome::Success })
     }

@@ -1,6 +1,6 @@
 //! `rxlane rss hash`.
 
-use super::{frame, hex, key_name, print_json};
+use super::{frame, hex, key_name};
 use crate::output::{CommandResult, Outcome, Output};
 use crate::rss_arguments::{self, Reta};
 use anstyle::Style;
@@ -197,7 +197,7 @@ impl HashArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         let worked_out = self.work_out()?;
         match self.json {
-            true => print_json(out, &worked_out.json(self.proto))?,
+            true => out.json(&worked_out.json(self.proto))?,
             false => worked_out.print(out, self.proto)?,
         }
         Ok(Outcome::Success)

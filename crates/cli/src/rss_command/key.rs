@@ -1,6 +1,6 @@
 //! `rxlane rss key`.
 
-use super::{key_name, print_json};
+use super::key_name;
 use crate::output::{CommandResult, Outcome, Output};
 use crate::rss_arguments;
 use anyhow::bail;
@@ -52,7 +52,7 @@ impl KeyArguments {
                 "input_bits": covered * 8,
                 "symmetric": {"ipv4": symmetry.ipv4, "ipv6": symmetry.ipv6},
             });
-            print_json(out, &value)?;
+            out.json(&value)?;
             return Ok(Outcome::Success);
         }
         writeln!(out, "{key}")?;

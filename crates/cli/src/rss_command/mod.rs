@@ -8,7 +8,6 @@ mod table;
 use crate::output::{CommandResult, Output};
 use rss::{HashKey, IndirectionTable};
 use serde_json::{Value, json};
-use std::io::{self, Write};
 
 /// Arguments of `rxlane rss`.
 #[derive(clap::Args)]
@@ -62,11 +61,6 @@ fn imbalance(table: &IndirectionTable, queues: usize) -> Imbalance {
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     let max = shares.iter().copied().fold(0.0, f64::max);
     Imbalance { max_over_mean: max * queues as f64, effective_queues: 1.0 / squares }
-}
-
-fn print_json(out: &mut Output, value: &Value) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)
 }
 
 fn hex(number: u32) -> Value {

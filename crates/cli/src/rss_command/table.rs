@@ -1,6 +1,6 @@
 //! `rxlane rss table`.
 
-use super::{imbalance, print_json};
+use super::imbalance;
 use crate::output::{CommandResult, Outcome, Output};
 use crate::rss_arguments::read_table;
 use anstyle::Style;
@@ -91,7 +91,7 @@ impl TableArguments {
                     "effective_queues": measure.effective_queues,
                 },
             });
-            print_json(out, &value)?;
+            out.json(&value)?;
             return Ok(Outcome::Success);
         }
         out.write_all(PrintedTable::print(&interface, rings, &table).as_bytes())?;

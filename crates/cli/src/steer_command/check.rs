@@ -50,8 +50,7 @@ impl CheckArguments {
             Err(error) => return failed(error),
         };
         if self.json {
-            serde_json::to_writer_pretty(&mut *out, &check)?;
-            writeln!(out)?;
+            out.json(&check)?;
         } else {
             print(out, &check, &wish)?;
         }

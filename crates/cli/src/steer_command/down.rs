@@ -34,8 +34,7 @@ impl DownArguments {
             if let Some(fields) = value.as_object_mut() {
                 fields.insert("schema".to_owned(), "rxlane.steer-down/1".into());
             }
-            serde_json::to_writer_pretty(&mut *out, &value)?;
-            writeln!(out)?;
+            out.json(&value)?;
         } else {
             print(out, &down)?;
         }

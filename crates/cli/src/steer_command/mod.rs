@@ -6,7 +6,7 @@ mod status;
 mod stay;
 mod up;
 
-use crate::output::{CommandResult, Lacks, Outcome, Output, one_line};
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anstyle::{AnsiColor, Style};
 use anyhow::anyhow;
 use host::live::Progress;
@@ -144,7 +144,7 @@ fn failed(error: Error) -> CommandResult {
         Kind::Usage => Err(anyhow!("{error}")),
         Kind::Lacks => Err(Lacks(error.to_string()).into()),
         Kind::No => {
-            let _ = writeln!(io::stderr(), "rxlane: {}", one_line(&error.to_string()));
+            complain(&error.to_string());
             Ok(Outcome::Negative)
         }
     }

@@ -50,8 +50,7 @@ impl StatusArguments {
             Err(error) => return failed(error),
         };
         if self.json {
-            serde_json::to_writer_pretty(&mut *out, &status)?;
-            writeln!(out)?;
+            out.json(&status)?;
         } else {
             print(out, &status)?;
         }
@@ -61,8 +60,7 @@ impl StatusArguments {
     fn print_all(&self, out: &mut Output, all: &[Status]) -> CommandResult {
         if self.json {
             let value = serde_json::json!({ "schema": "rxlane.steer-list/1", "interfaces": all });
-            serde_json::to_writer_pretty(&mut *out, &value)?;
-            writeln!(out)?;
+            out.json(&value)?;
             return Ok(Outcome::Success);
         }
         for (place, status) in all.iter().enumerate() {

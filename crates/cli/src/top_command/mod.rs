@@ -100,12 +100,9 @@ impl TopArguments {
             };
             let model = Model::new(&material, &sampling);
             if self.json && self.once {
-                serde_json::to_writer_pretty(&mut *out, &model).map_err(io::Error::from)?;
-                writeln!(out)?;
+                out.json(&model)?;
             } else if self.json {
-                // As the error of the pipe that it may be, not as one of JSON.
-                serde_json::to_writer(&mut *out, &model).map_err(io::Error::from)?;
-                writeln!(out)?;
+                out.json_line(&model)?;
             } else {
                 if !is_first {
                     writeln!(out)?;
