@@ -4,16 +4,19 @@ use super::{Page, Screen, part, unknown};
 use crate::top_command::columns::{CLASSES, CPUS, QUEUES, STAGES};
 use crate::top_command::figures;
 use crate::top_command::model::{CpuRow, Model, QueueRow, StageRow, SteeringRows};
+use crate::top_command::steering::Mode;
 use crate::top_command::table::{Column, Order, ordered};
 use crate::top_command::traffic::Sampling;
 use ratatui::text::{Line, Span};
 
 /// Between the two halves.
 const GAP: usize = 2;
-/// Lines of the lower half: a heading, six traffic classes, what was sampled, steering.
-const LOWER: usize = 9;
+/// Lines of the lower half: a heading, six traffic classes, what was sampled.
+const LOWER: usize = 8;
 /// The same where there is room for every stage.
 const TALL_LOWER: usize = 11;
+/// The line below it, about steering: half a screen of 80 columns has no room for mode, CPUs and drops.
+const STEERING: usize = 1;
 /// Lines from which there is.
 const TALL: usize = 26;
 /// Columns of a half from which it has room for words, too.
@@ -24,13 +27,16 @@ pub fn lines(screen: &Screen<'_>, model: &Model, width: usize, height: usize) ->
     let left = (width - GAP) / 2;
     let right = width - GAP - left;
     let lower = if height < TALL { LOWER } else { TALL_LOWER };
-    let upper = height.saturating_sub(lower + 1);
+    let upper = height.saturating_sub(lower + STEERING + 1);
     let rows = upper.saturating_sub(1).max(1);
     let queues = half(screen, &model.queues, QUEUES, 1, left, rows);
     let cpus = half(screen, &model.cpus, CPUS, 2, right, rows);
     let mut lines = beside(queues, cpus, left, upper);
     lines.push(Line::raw(""));
     lines.extend(beside(stages(screen, model, left, lower), traffic(screen, model, right), left, lower));
+    let mut below = Page::new(width, &screen.theme);
+    below.text(steering(&model.steering));
+    lines.extend(below.lines);
     lines.extend(remarks(screen, model, height.saturating_sub(lines.len())));
     lines
 }
@@ -100,7 +106,6 @@ fn traffic(screen: &Screen<'_>, model: &Model, width: usize) -> Vec<Line<'static
     let columns = if width < WIDE { CLASSES.split_last().map_or(CLASSES, |(_, rest)| rest) } else { CLASSES };
     page.table(&model.traffic.classes, columns, None, 0, model.traffic.classes.len());
     page.text(sampled(screen.sampling));
-    page.text(steering(&model.steering));
     page.lines
 }
 
@@ -117,18 +122,33 @@ pub fn sampled(sampling: &Sampling) -> String {
     }
 }
 
-/// Steering in a line.
+/// Steering in a line of 80 columns: what matters most comes first.
 pub fn steering(rows: &SteeringRows) -> String {
     let Some(mode) = rows.mode else { return "steering: unknown".to_owned() };
-    match rows.steered_per_second {
-        Some(rate) => format!(
-            "steering: {}, {} frames/s to {} CPUs, {} drops/s",
-            mode.name(),
-            figures::rate(Some(rate)),
-            rows.cpus.len(),
-            unknown(rows.drops_per_second.map(|drops| figures::rate(Some(drops)))),
-        ),
-        None => format!("steering: {}", mode.name()),
+    if mode == Mode::Off {
+        return "steering: off".to_owned();
+    }
+    let rate = |rate: Option<f64>| unknown(rate.map(|rate| figures::rate(Some(rate))));
+    let lost = rows.cpus.iter().map(|row| row.drops).fold(0, u64::saturating_add);
+    format!(
+        "steering: {} to {}, {} frames/s, {} drops/s ({} since it is up)",
+        mode.name(),
+        cpus(rows),
+        rate(rows.steered_per_second),
+        rate(rows.drops_per_second),
+        figures::count(Some(lost)),
+    )
+}
+
+/// `CPUs 1-3,6`; how many where the list is long.
+fn cpus(rows: &SteeringRows) -> String {
+    /// Characters of a list for which the line has room.
+    const LONGEST: usize = 16;
+    let numbers: Vec<u32> = rows.cpus.iter().map(|row| row.cpu).collect();
+    match (&numbers[..], figures::cpu_list(&numbers)) {
+        ([one], _) => format!("CPU {one}"),
+        (_, list) if list.len() <= LONGEST => format!("CPUs {list}"),
+        (many, _) => format!("{} CPUs", many.len()),
     }
 }
 
