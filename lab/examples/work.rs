@@ -54,7 +54,8 @@ impl Mode {
     }
 }
 
-/// What stays on the receiving CPU and what moves, for the weighted mode of the least program.
+/// What stays on the receiving CPU and what moves, for the weighted mode of the least program, which queues to its own
+/// CPU as to any other.
 const STAYS: f64 = 790.0;
 const MOVES: f64 = 6150.0;
 
@@ -76,6 +77,8 @@ fn all_modes(cpus: usize) -> Vec<Mode> {
         Mode::Least(0),
         Mode::Steer(format!("0-{}", cpus - 1)),
         Mode::Steer(format!("1-{}", cpus - 1)),
+        // Nothing moves: what a frame costs that is its own CPU's.
+        Mode::Steer("0".to_owned()),
     ]
 }
 

@@ -350,16 +350,18 @@ mod tests {
                 let arrived = |bucket: usize| if self.buckets[bucket].cpu == cpu { frames } else { 0 };
                 Box::new(std::array::from_fn(arrived))
             };
-            let target = |cpu| Target { cpu, sent: of(cpu).iter().sum(), arrived: of(cpu), strange: 0 };
-            let sent: Box<[u64; BUCKETS]> = Box::new([frames; BUCKETS]);
+            let target =
+                |cpu| Target { cpu, sent: of(cpu).iter().sum(), arrived: of(cpu), strange: 0, kept: 0 };
+            let (sent, kept) = (Box::new([frames; BUCKETS]), Box::new([0; BUCKETS]));
             let current = Box::new(std::array::from_fn(|bucket| self.buckets[bucket].cpu));
             Ok(Counters {
                 taken_ns: time.as_nanos() as u64,
                 reasons: Default::default(),
                 sent: sent.clone(),
                 arrived: sent.clone(),
+                kept: kept.clone(),
                 targets: vec![target(0), target(1)],
-                receivers: vec![Receiver { cpu: 9, reasons: Default::default(), sent, current }],
+                receivers: vec![Receiver { cpu: 9, reasons: Default::default(), sent, kept, current }],
             })
         }
 

@@ -47,14 +47,18 @@ pub fn text(page: &Page<'_>) -> String {
     }
 
     let targets = &page.counters.targets;
-    out.family("rxlane_steer_cpu_sent_frames_total", "counter", "Frames sent to the CPU.");
+    out.family("rxlane_steer_cpu_queued_frames_total", "counter", "Frames queued to the CPU.");
     targets
         .iter()
-        .for_each(|target| out.of_cpu("rxlane_steer_cpu_sent_frames_total", target.cpu, target.sent));
-    out.family("rxlane_steer_cpu_frames_total", "counter", "Frames that came out of the queue of the CPU.");
+        .for_each(|target| out.of_cpu("rxlane_steer_cpu_queued_frames_total", target.cpu, target.sent));
+    out.family(
+        "rxlane_steer_cpu_frames_total",
+        "counter",
+        "Frames that the CPU works on: out of its queue, or received on it.",
+    );
     targets
         .iter()
-        .for_each(|target| out.of_cpu("rxlane_steer_cpu_frames_total", target.cpu, target.arrivals()));
+        .for_each(|target| out.of_cpu("rxlane_steer_cpu_frames_total", target.cpu, target.frames()));
     out.family(
         "rxlane_steer_cpu_dropped_frames_total",
         "counter",
@@ -119,12 +123,13 @@ mod tests {
     fn a_page_has_every_family_once_and_escaped_labels() {
         let mut arrived = Box::new([0; BUCKETS]);
         arrived[7] = 90;
-        let target = Target { cpu: 3, sent: 100, arrived, strange: 0 };
+        let target = Target { cpu: 3, sent: 100, arrived, strange: 0, kept: 7 };
         let mut counters = Counters {
             taken_ns: 0,
             reasons: Default::default(),
             sent: Box::new([0; BUCKETS]),
             arrived: Box::new([0; BUCKETS]),
+            kept: Box::new([0; BUCKETS]),
             targets: vec![target],
             receivers: Vec::new(),
         };
@@ -145,8 +150,8 @@ mod tests {
             format!("rxlane_steer_info{{{interface},mode=\"native\"}} 1"),
             format!("rxlane_steer_frames_total{{{interface},reason=\"steered\"}} 100"),
             format!("rxlane_steer_frames_total{{{interface},reason=\"pppoe-discovery\"}} 0"),
-            format!("rxlane_steer_cpu_sent_frames_total{{{interface},cpu=\"3\"}} 100"),
-            format!("rxlane_steer_cpu_frames_total{{{interface},cpu=\"3\"}} 90"),
+            format!("rxlane_steer_cpu_queued_frames_total{{{interface},cpu=\"3\"}} 100"),
+            format!("rxlane_steer_cpu_frames_total{{{interface},cpu=\"3\"}} 97"),
             format!("rxlane_steer_cpu_dropped_frames_total{{{interface},cpu=\"3\"}} 8"),
             format!("rxlane_steer_cpu_buckets{{{interface},cpu=\"3\"}} 256"),
             format!("rxlane_steer_bucket_moves_total{{{interface}}} 5"),

@@ -17,7 +17,8 @@ pub const QUEUE_SIZE_MAX: u32 = 16_384;
 
 /// How long a frame may take from its counting on the CPU it was sent to until nothing of its flow can overtake it.
 ///
-/// Longer than a slice of the scheduler (about 3 ms), in which the thread that delivers may be held up between both.
+/// Longer than a slice of the scheduler (about 3 ms), in which the thread that delivers may be held up between both,
+/// and than the stack holds back what it may still coalesce (`gro_flush_timeout`, microseconds where it is set).
 /// The longer, the fewer buckets are ever quiet enough to move.
 pub const HOLD: Duration = Duration::from_millis(4);
 
@@ -214,7 +215,7 @@ mod tests {
         receiving: &'a [Receiving],
         nodes: &'a BTreeMap<u32, Vec<u32>>,
     ) -> Request<'a> {
-        let work = Work { stays: 1.0, moves: 9.0 };
+        let work = Work { stays: 1.0, moves: 9.0, own: 10.0 };
         Request { cpus: None, online, nodes, receiving, work, even: false }
     }
 
@@ -257,7 +258,7 @@ mod tests {
     fn a_receiving_cpu_is_left_out_unless_shares_are_to_be_equal() {
         let (nodes, receiving) = (UNKNOWN, [Receiving { cpu: 2, share: 1.0 }]);
         let mut request = request(&[0, 1, 2], &receiving, &nodes);
-        request.work = Work { stays: 1.0, moves: 1.0 };
+        request.work = Work { stays: 1.0, moves: 1.0, own: 2.0 };
         let weighed = plan(&request).expect("a plan");
         assert_eq!(weighed.left_out, [(2, LeftOut::Receives)]);
         assert_eq!(counts(&weighed), BTreeMap::from([(0, 128), (1, 128)]));

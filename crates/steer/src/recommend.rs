@@ -68,20 +68,24 @@ pub struct Costs {
 impl Costs {
     /// A frame that is forwarded: instructions for one of PPPoE TCP with 1,400 octets, counted with Linux 6.12 and `igb`
     /// on an emulated 82576 with four CPUs (`lab/`).
-    pub const FORWARDED: Costs =
-        Costs { now: 5009.0, steer: Work::DEFAULT, rps: Some(Work { stays: 1999.0, moves: 4297.0 }) };
+    pub const FORWARDED: Costs = Costs { now: 5009.0, steer: Work::DEFAULT, rps: Some(rps(1999.0, 4297.0)) };
 
     /// A frame that is delivered to a socket of this machine: the same for 16 TCP connections.
     pub const DELIVERED: Costs = Costs {
         now: 6791.0,
-        steer: Work { stays: 896.0, moves: 6320.0 },
-        rps: Some(Work { stays: 3209.0, moves: 8136.0 }),
+        steer: Work { stays: 896.0, moves: 6320.0, own: 7000.0 },
+        rps: Some(rps(3209.0, 8136.0)),
     };
 
     /// Those of a machine that forwards, or does not.
     pub const fn of(forwards: bool) -> Costs {
         if forwards { Costs::FORWARDED } else { Costs::DELIVERED }
     }
+}
+
+/// RPS puts a frame into the backlog of its CPU also where that is the one it is on.
+const fn rps(stays: f64, moves: f64) -> Work {
+    Work { stays, moves, own: stays + moves }
 }
 
 /// The CPU that receives most, and its load.
@@ -250,10 +254,8 @@ fn worth(evidence: &Evidence, predicted: Option<Prediction>) -> (Answer, Vec<Str
     }
 }
 
-/// What the busiest CPU would have to do. A CPU that receives the share a of the frames and works on the share w of
-/// them does a·D + w·S for an average frame, with what stays for D and what moves for S. Steering chooses the shares w
-/// ([`weights::weigh`]); RPS has a mask, which is taken for all CPUs or for those that do not receive, whichever is
-/// better.
+/// What the busiest CPU would have to do ([`Work::spent`]). Steering chooses the shares ([`weights::weigh`]); RPS has a
+/// mask, which is taken for all CPUs or for those that do not receive, whichever is better.
 fn predict(evidence: &Evidence) -> Option<Prediction> {
     let Costs { now, steer, rps } = evidence.costs;
     let receives = |cpu: u32| received(evidence, cpu);
@@ -278,15 +280,14 @@ fn predict(evidence: &Evidence) -> Option<Prediction> {
 
 /// Part of the frames that a CPU receives.
 fn received(evidence: &Evidence, cpu: u32) -> f64 {
-    let of_cpu = evidence.receiving.iter().filter(|receiving| receiving.cpu == cpu);
-    of_cpu.map(|receiving| receiving.share).sum()
+    weights::received(cpu, &evidence.receiving)
 }
 
 /// Work of the busiest CPU for an average frame, with such shares of what moves.
 fn busiest(evidence: &Evidence, work: Work, share: impl Fn(u32) -> f64) -> f64 {
     let receiving = evidence.receiving.iter().map(|receiving| receiving.cpu);
     let all = evidence.online.iter().copied().chain(evidence.targets.iter().copied()).chain(receiving);
-    all.map(|cpu| received(evidence, cpu) * work.stays + share(cpu) * work.moves).fold(0.0, f64::max)
+    all.map(|cpu| work.spent(received(evidence, cpu), share(cpu))).fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -311,8 +312,8 @@ mod tests {
             rps: false,
             costs: Costs {
                 now: 4.0,
-                steer: Work { stays: 1.0, moves: 3.0 },
-                rps: Some(Work { stays: 2.0, moves: 2.0 }),
+                steer: Work { stays: 1.0, moves: 3.0, own: 4.0 },
+                rps: Some(super::rps(2.0, 2.0)),
             },
         }
     }
@@ -366,7 +367,7 @@ mod tests {
             evidence.targets = evidence.online.clone();
             recommend(&evidence).answer
         };
-        assert_eq!((with(2), with(4), with(8)), (Answer::Rps, Answer::Rps, Answer::Steer));
+        assert_eq!((with(2), with(4), with(8)), (Answer::Steer, Answer::Rps, Answer::Steer));
         // Delivery moves more, and RPS leaves more behind.
         evidence.costs = Costs::DELIVERED;
         assert_eq!(recommend(&evidence).answer, Answer::Steer);

@@ -2,7 +2,8 @@
 
 use crate::classes;
 use crate::error::Error;
-use crate::record::{self, Keeper, Kept, Records};
+use crate::named::{self, Named};
+use crate::record::{self, Keeper, Kept, Place, Records};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
@@ -32,7 +33,8 @@ pub struct Status {
     pub symmetric: bool,
     /// Whether the program takes frames of several buffers.
     pub frags: Option<bool>,
-    /// Frames that the queue to each CPU holds; `None` where it is off or not to be read.
+    /// Frames that the queue to each CPU holds, the shortest where they differ, which then `remarks` says; `None` where it
+    /// is off or not to be read.
     pub queue_size: Option<u32>,
     /// Seconds over which rates were taken; 0: none were.
     pub interval: f64,
@@ -161,14 +163,13 @@ const SETTLED: Duration = Duration::from_millis(50);
 /// [`Error::NoInterface`]; [`Error::Programs`] where the pins are damaged, or of another version. Want of privilege is
 /// no error: then [`Status::complete`] is false.
 pub fn status(name: &str, interval: Duration, records: &Records) -> Result<Status, Error> {
-    let interface = Interface::find(name).map_err(|error| match error {
-        xdp::Error::NoInterface { name } => crate::error::unknown(name, crate::up::interfaces()),
-        other => other.into(),
-    })?;
+    let Named { interface, renamed } = named::named(name)?;
+    let Some(interface) = interface else { return Err(named::nowhere(name, records)) };
     match Attachment::open(&interface) {
         Ok(Some(attachment)) => attached(&attachment, interval, records),
         Ok(None) => {
             let mut status = Status::off(name);
+            status.remarks.extend(renamed.iter().map(|other| named::remark(name, other)));
             if let Some(program) = interface.program()? {
                 status.remarks.push(format!("another XDP program is attached: {program}"));
             }
@@ -226,14 +227,14 @@ fn attached(attachment: &Attachment, interval: Duration, records: &Records) -> R
     let interface = attachment.interface();
     let queues = attachment.cpus()?;
     let buckets = attachment.buckets()?;
-    let (keeper, unreadable) = keeper(interface.namespace, attachment.attached_as(), records);
+    let (keeper, unreadable) = keeper(&Place::of(attachment), records);
     let mut status = Status {
         mode: attachment.mode()?.name(),
         since: attachment.since().duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs()),
         classes: classes::of_bits(attachment.settings().classes),
         symmetric: attachment.settings().symmetric != 0,
         frags: Some(attachment.frags()),
-        queue_size: queues.first().map(|(_, size)| *size),
+        queue_size: queues.iter().map(|(_, size)| *size).min(),
         interval: between.seconds.unwrap_or(0.0),
         cpus: between.targets(&queues, &buckets[..]),
         receiving: between.receivers(),
@@ -245,6 +246,7 @@ fn attached(attachment: &Attachment, interval: Duration, records: &Records) -> R
         ..Status::off(&interface.name)
     };
     status.remarks.extend(unreadable);
+    status.remarks.extend(uneven_queues(&queues));
     remarks(&mut status, attachment);
     Ok(status)
 }
@@ -281,8 +283,25 @@ fn remarks(status: &mut Status, attachment: &Attachment) {
     }
 }
 
-fn keeper(namespace: u64, interface: &str, records: &Records) -> (Option<Kept>, Option<String>) {
-    match records.kept(namespace, interface) {
+/// `up` makes all queues alike, so others are somebody else's work.
+fn uneven_queues(queues: &[(u32, u32)]) -> Option<String> {
+    let mut by_size: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for &(cpu, size) in queues {
+        by_size.entry(size).or_default().push(cpu);
+    }
+    if by_size.len() < 2 {
+        return None;
+    }
+    let one = |(size, cpus): (&u32, &Vec<u32>)| {
+        let plural = if cpus.len() == 1 { "" } else { "s" };
+        format!("{size} frames for CPU{plural} {}", crate::facts::list(cpus))
+    };
+    let sizes: Vec<String> = by_size.iter().map(one).collect();
+    Some(format!("somebody changed the queues since `up`, which makes all alike: {}", sizes.join(", ")))
+}
+
+fn keeper(place: &Place, records: &Records) -> (Option<Kept>, Option<String>) {
+    match records.kept(place) {
         Ok(kept) => (kept, None),
         Err(record::Error::File { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
             (None, Some("whether a process stays with it takes root to read".to_owned()))
@@ -317,17 +336,19 @@ impl Between<'_> {
     }
 
     fn targets(&self, queues: &[(u32, u32)], buckets: &[Bucket]) -> Vec<CpuRow> {
-        let by_cpu = |counters: &'_ Counters| -> BTreeMap<u32, (u64, u64)> {
-            let of = |target: &Target| (target.cpu, (target.sent, target.arrivals()));
+        let by_cpu = |counters: &'_ Counters| -> BTreeMap<u32, (u64, u64, u64)> {
+            let of = |target: &Target| (target.cpu, (target.sent, target.arrivals(), target.kept));
             counters.targets.iter().map(of).collect()
         };
         let (first, second) = (by_cpu(self.first), by_cpu(self.second));
         let mut rows: BTreeMap<u32, CpuRow> = BTreeMap::new();
         for cpu in queues.iter().map(|(cpu, _)| *cpu).chain(second.keys().copied()) {
-            let (sent_before, arrived_before) = first.get(&cpu).copied().unwrap_or_default();
-            let (sent, arrived) = second.get(&cpu).copied().unwrap_or_default();
+            let (sent_before, arrived_before, kept_before) = first.get(&cpu).copied().unwrap_or_default();
+            let (sent, arrived, kept) = second.get(&cpu).copied().unwrap_or_default();
             let is_target = queues.iter().any(|(target, _)| *target == cpu);
-            if !is_target && sent == 0 && arrived == 0 {
+            let (frames_before, frames) =
+                (arrived_before.wrapping_add(kept_before), arrived.wrapping_add(kept));
+            if !is_target && sent == 0 && frames == 0 {
                 continue;
             }
             // What was sent before the first reading and has not arrived by the second will not arrive any more.
@@ -336,9 +357,9 @@ impl Between<'_> {
                 cpu,
                 CpuRow {
                     cpu,
-                    frames: arrived,
+                    frames,
                     drops,
-                    per_second: self.rate(arrived_before, arrived),
+                    per_second: self.rate(frames_before, frames),
                     drops_per_second: self.lost_rate(sent_before, arrived_before, sent, arrived),
                     buckets: buckets.iter().filter(|bucket| bucket.cpu == cpu).count(),
                 },
@@ -382,10 +403,10 @@ impl Between<'_> {
         let row = |(number, bucket): (usize, &Bucket)| BucketRow {
             bucket: number,
             cpu: bucket.cpu,
-            frames: self.second.sent.get(number).copied().unwrap_or_default(),
+            frames: self.second.frames(number),
             lost: bucket.lost,
             waiting: self.second.receivers.iter().any(|receiver| {
-                receiver.sent.get(number).is_some_and(|sent| *sent > 0)
+                receiver.frames(number) > 0
                     && receiver.current.get(number).is_some_and(|cpu| *cpu != bucket.cpu)
             }),
         };
@@ -401,5 +422,18 @@ pub fn age(since: u64) -> String {
         seconds @ 120..=7199 => format!("{} min", seconds / 60),
         seconds @ 7200..=172_799 => format!("{} h", seconds / 3600),
         seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_that_somebody_changed_are_told_with_their_cpus() {
+        assert_eq!(uneven_queues(&[]), None);
+        assert_eq!(uneven_queues(&[(0, 512), (1, 512)]), None);
+        let told = uneven_queues(&[(0, 2048), (1, 512), (2, 2048), (3, 2048)]).expect("they differ");
+        assert!(told.ends_with(": 512 frames for CPU 1, 2048 frames for CPUs 0,2-3"), "{told}");
     }
 }

@@ -31,6 +31,7 @@ impl Bench {
             sent: 0,
             arrived: Box::new([0; BUCKETS]),
             strange: 0,
+            kept: 0,
         };
         let current: Box<[u32; BUCKETS]> = Box::new(std::array::from_fn(&cpu_of));
         let counters = Counters {
@@ -38,11 +39,13 @@ impl Bench {
             reasons: Default::default(),
             sent: Box::new([0; BUCKETS]),
             arrived: Box::new([0; BUCKETS]),
+            kept: Box::new([0; BUCKETS]),
             targets: weights.iter().map(target).collect(),
             receivers: vec![Receiver {
                 cpu: WIRE,
                 reasons: Default::default(),
                 sent: Box::new([0; BUCKETS]),
+                kept: Box::new([0; BUCKETS]),
                 current: current.clone(),
             }],
         };
@@ -53,10 +56,20 @@ impl Bench {
         Bench { reading, balancer: Balancer::new(setup) }
     }
 
-    /// Frames that were sent, of which so many arrived.
+    /// Frames that were sent, of which so many arrived; all where they stay on the CPU that receives them.
     fn send(&mut self, bucket: usize, sent: u64, arrived: u64) {
         let counters = &mut self.reading.counters;
         let cpu = counters.receivers[0].current[bucket];
+        if cpu == counters.receivers[0].cpu {
+            counters.kept[bucket] += sent;
+            counters.receivers[0].kept[bucket] += sent;
+            counters
+                .targets
+                .iter_mut()
+                .filter(|target| target.cpu == cpu)
+                .for_each(|target| target.kept += sent);
+            return;
+        }
         counters.sent[bucket] += sent;
         counters.receivers[0].sent[bucket] += sent;
         counters.arrived[bucket] += arrived;
@@ -128,6 +141,19 @@ fn a_second_of_imbalance_moves_nothing_and_more_of_it_does() {
     for _ in 0..20 {
         let (moves, _) = bench.seconds(1, heavy);
         assert!(moves.len() <= most, "{} moves in a second", moves.len());
+    }
+}
+
+#[test]
+fn what_stays_on_the_cpu_that_receives_it_is_load_like_any_other() {
+    for heavy in 0..4 {
+        let mut bench = Bench::new(4);
+        bench.reading.counters.receivers[0].cpu = 0;
+        let (moves, last) = bench.seconds(30, |bucket| if bucket as u32 % 4 == heavy { 300 } else { 50 });
+        assert!(moves.len() > 10 && last.state == State::Even, "{heavy}: {last:?}");
+        let to_it = moves.iter().filter(|(_, to, _)| *to == 0).count();
+        assert_eq!(to_it > 3, heavy != 0, "{heavy}: {moves:?}");
+        assert!(last.lost.is_empty());
     }
 }
 

@@ -243,7 +243,7 @@ fn move_all_the_time(attachment: &Attachment, time: Duration, queue_size: u32) -
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let bucket = (random >> 33) as usize % BUCKETS;
             let wanted = reading.buckets[bucket];
-            let senders = reading.counters.receivers.iter().filter(|receiver| receiver.sent[bucket] > 0);
+            let senders = reading.counters.receivers.iter().filter(|receiver| receiver.frames(bucket) > 0);
             if senders.clone().count() > 0
                 && senders.clone().all(|sender| sender.current[bucket] == wanted.cpu)
             {

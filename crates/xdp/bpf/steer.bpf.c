@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * Runs where a frame is received: chooses a CPU by the inner flow and queues the frame there, or leaves it to the stack
- * where it is. Never changes or drops a frame.
+ * where it is; that, too, where the CPU is the one it is on, to which a queue and the thread behind it would only add
+ * work. Never changes or drops a frame.
  *
  * Compiled twice: with RXLANE_FRAGS for frames in several buffers (Linux 5.18) and buckets that move (Linux 5.19).
  */
@@ -59,6 +60,18 @@ INLINE int is_fresh(u32 cpu, u32 number, u64 now)
 	const struct arrivals *arrivals = bpf_map_lookup_percpu_elem(&ARRIVALS, ONLY_ENTRY, cpu);
 
 	return arrivals && READ_ONCE(arrivals->astray_ns[number]) + SETTINGS.hold_ns > now;
+}
+
+/*
+ * A bucket that waits for its move gets another frame on the CPU that receives it. The stack may hold that back for a
+ * moment, to coalesce it with the next.
+ */
+static __attribute__((noinline)) void stamp_kept(u32 number)
+{
+	struct arrivals *arrivals = bpf_map_lookup_elem(&ARRIVALS, ONLY_ENTRY);
+
+	if (arrivals)
+		arrivals->astray_ns[number & (BUCKET_COUNT - 1)] = bpf_ktime_get_ns();
 }
 
 /* The CPU for the next frame of a bucket that should have another CPU, or waits for one. */
@@ -124,6 +137,15 @@ int steer(struct xdp_md *ctx)
 	cpu = counts->current[number];
 	if (RARE(cpu != READ_ONCE(bucket->cpu)))
 		cpu = settle(counts, bucket, number);
+	if (cpu == counts->own_cpu) {
+#ifdef RXLANE_FRAGS
+		if (RARE(counts->current[number] & HOLDING))
+			stamp_kept(number);
+#endif
+		counts->kept[number]++;
+		reason = REASON_STEERED;
+		goto left;
+	}
 	cpu &= CPU_COUNT - 1;
 	/* Before the frame can arrive, so that no more ever arrive than were sent. */
 	counts->sent[number]++;

@@ -47,7 +47,9 @@ fn main() {
         Program::load(MINIMAL_COUNTED, "minimal", None, 1),
         Program::load(object::STEER, "steer", &settings, 1),
         Program::load(object::STEER_NOFRAGS, "steer", &settings, 1),
+        Program::load(object::STEER, "steer", &settings, 1),
     ];
+    programs[5].receive_on(0);
     let tcp4 = |under: Packet| under.ipv4(TCP).tcp().payload(16).frame();
     let tcp6 = |under: Packet| under.ipv6(TCP).tcp().payload(16).frame();
     let (q, ad_q) = (|| eth().tag(0x8100, 35), || eth().tag(0x88a8, 100).tag(0x8100, 200));
@@ -78,6 +80,7 @@ fn main() {
         steered("MPLS, IPv4", tcp4(eth().mpls(16, true))),
         steered("MPLS, IPv6", tcp6(eth().mpls(16, true))),
         Candidate { program: 4, ..steered("without frags: tag, PPPoE, IPv4", known.clone()) },
+        Candidate { program: 5, action: PASS, ..steered("on its CPU: tag, PPPoE, IPv4", known.clone()) },
         steered("rare: IPv4 options", q().pppoe().ipv4_options(TCP, 1).tcp().payload(16).frame()),
         steered("rare: hop-by-hop options", q().pppoe().ipv6(0).extension(TCP, 1).tcp().payload(16).frame()),
         Candidate { action: PASS, ..steered("left: LCP", eth().pppoe().ppp(0xc021).payload(8).frame()) },

@@ -1,6 +1,7 @@
 //! Putting the programs on an interface.
 
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::about::{About, SIZE};
@@ -232,11 +233,18 @@ fn fill(plan: &Plan, programs: &Programs, maps: &Maps) -> Result<(), Error> {
 fn counts_at_start(plan: &Plan, maps: &Maps) -> io::Result<Vec<u8>> {
     let mut one = vec![0; stride(&maps.counts)];
     let current: Vec<u8> = plan.buckets.iter().flat_map(|cpu| cpu.to_ne_bytes()).collect();
-    let offset = std::mem::offset_of!(Counts, current);
-    if let Some(place) = one.get_mut(offset..offset + current.len()) {
-        place.copy_from_slice(&current);
+    let put = |value: &mut [u8], offset: usize, octets: &[u8]| {
+        if let Some(place) = value.get_mut(offset..offset + octets.len()) {
+            place.copy_from_slice(octets);
+        }
+    };
+    put(&mut one, offset_of!(Counts, current), &current);
+    let mut all = Vec::new();
+    for cpu in sys::possible_cpus()? {
+        put(&mut one, offset_of!(Counts, own_cpu), &cpu.to_ne_bytes());
+        all.extend_from_slice(&one);
     }
-    Ok(one.repeat(sys::possible_cpus()?.len()))
+    Ok(all)
 }
 
 /// A bucket as it is in memory.

@@ -20,11 +20,13 @@ pub struct Counters {
     pub taken_ns: u64,
     /// Frames by [`Reason`], summed over the receiving CPUs; in the order of [`Reason::ALL`].
     pub reasons: [u64; Reason::ALL.len()],
-    /// Frames sent by bucket, summed over the receiving CPUs.
+    /// Frames queued by bucket, summed over the receiving CPUs.
     pub sent: Box<[u64; BUCKETS]>,
-    /// Frames that arrived by bucket, summed over the working CPUs.
+    /// Frames that came out of queues by bucket, summed over the working CPUs.
     pub arrived: Box<[u64; BUCKETS]>,
-    /// One entry for each target CPU of the attachment, and for each other CPU that was ever sent or saw a frame.
+    /// Frames that their own CPU received, by bucket: in neither of the two.
+    pub kept: Box<[u64; BUCKETS]>,
+    /// One entry for each target CPU of the attachment, and for each other CPU that was ever given a frame.
     pub targets: Vec<Target>,
     /// One entry for each possible CPU of the machine, those that received nothing included.
     pub receivers: Vec<Receiver>,
@@ -35,18 +37,25 @@ pub struct Counters {
 pub struct Target {
     /// The CPU.
     pub cpu: u32,
-    /// Frames sent to it.
+    /// Frames queued to it.
     pub sent: u64,
     /// Frames that came out of its queue, by bucket.
     pub arrived: Box<[u64; BUCKETS]>,
     /// Frames that came out of its queue and whose bucket could not be found again (a defect, if there is one).
     pub strange: u64,
+    /// Frames that it received itself and that stayed there.
+    pub kept: u64,
 }
 
 impl Target {
     /// All frames that came out of its queue.
     pub fn arrivals(&self) -> u64 {
         self.arrived.iter().copied().fold(self.strange, u64::wrapping_add)
+    }
+
+    /// All frames that it works on.
+    pub fn frames(&self) -> u64 {
+        self.arrivals().wrapping_add(self.kept)
     }
 }
 
@@ -57,8 +66,10 @@ pub struct Receiver {
     pub cpu: u32,
     /// Frames by [`Reason`], in the order of [`Reason::ALL`].
     pub reasons: [u64; Reason::ALL.len()],
-    /// Frames it sent, by bucket.
+    /// Frames it queued, by bucket.
     pub sent: Box<[u64; BUCKETS]>,
+    /// Frames it kept, by bucket.
+    pub kept: Box<[u64; BUCKETS]>,
     /// Where it sends each bucket at this time.
     pub current: Box<[u32; BUCKETS]>,
 }
@@ -68,6 +79,23 @@ impl Counters {
     pub fn reason(&self, reason: Reason) -> u64 {
         self.reasons.get(reason as usize).copied().unwrap_or_default()
     }
+
+    /// Frames of a bucket that were given to a CPU, by a queue or not; 0 where there is no such bucket.
+    pub fn frames(&self, bucket: usize) -> u64 {
+        frames(&self.sent, &self.kept, bucket)
+    }
+}
+
+impl Receiver {
+    /// Frames of a bucket that it received; 0 where there is no such bucket.
+    pub fn frames(&self, bucket: usize) -> u64 {
+        frames(&self.sent, &self.kept, bucket)
+    }
+}
+
+fn frames(sent: &[u64; BUCKETS], kept: &[u64; BUCKETS], bucket: usize) -> u64 {
+    let of = |counts: &[u64; BUCKETS]| counts.get(bucket).copied().unwrap_or_default();
+    of(sent).wrapping_add(of(kept))
 }
 
 /// Reads all counters. `targets` are the CPUs that get an entry in any case.
@@ -91,8 +119,9 @@ pub(crate) fn read(maps: &Maps, targets: &[u32]) -> io::Result<Counters> {
     let targets: Vec<Target> = cpus
         .iter()
         .zip(arrivals.chunks_exact(stride(&maps.arrivals)))
-        .map(|(&cpu, value)| target(cpu, value, sent_to(cpu)))
-        .filter(|found| targets.contains(&found.cpu) || found.sent != 0 || found.arrivals() != 0)
+        .zip(&receivers)
+        .map(|((&cpu, value), (receiver, _))| target(cpu, value, sent_to(cpu), receiver))
+        .filter(|found| targets.contains(&found.cpu) || found.sent != 0 || found.frames() != 0)
         .collect();
     let receivers: Vec<Receiver> = receivers.into_iter().map(|(receiver, _)| receiver).collect();
     Ok(Counters {
@@ -100,6 +129,7 @@ pub(crate) fn read(maps: &Maps, targets: &[u32]) -> io::Result<Counters> {
         reasons: sum(receivers.iter().map(|receiver| &receiver.reasons)),
         sent: Box::new(sum(receivers.iter().map(|receiver| &*receiver.sent))),
         arrived: Box::new(sum(targets.iter().map(|target| &*target.arrived))),
+        kept: Box::new(sum(receivers.iter().map(|receiver| &*receiver.kept))),
         targets,
         receivers,
     })
@@ -117,14 +147,17 @@ fn receiver(cpu: u32, value: &[u8]) -> Receiver {
         cpu,
         reasons: array(words(value, offset_of!(Counts, reasons), Reason::ALL.len())),
         sent: Box::new(array(words(value, offset_of!(Counts, sent), BUCKETS))),
+        kept: Box::new(array(words(value, offset_of!(Counts, kept), BUCKETS))),
         current: Box::new(array(current)),
     }
 }
 
-fn target(cpu: u32, value: &[u8], sent: u64) -> Target {
+/// `receiver` is the same CPU.
+fn target(cpu: u32, value: &[u8], sent: u64, receiver: &Receiver) -> Target {
     let arrived = Box::new(array(words(value, offset_of!(Arrivals, arrived), BUCKETS)));
     let strange = words(value, offset_of!(Arrivals, strange), 1).first().copied().unwrap_or_default();
-    Target { cpu, sent, arrived, strange }
+    let kept = receiver.kept.iter().copied().fold(0, u64::wrapping_add);
+    Target { cpu, sent, arrived, strange, kept }
 }
 
 /// So many words of 64 bits from an offset on; fewer where the value ends.

@@ -48,7 +48,7 @@ impl Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Reason {
-    /// Queued to the CPU of its bucket.
+    /// Given to the CPU of its bucket: queued to it, or, received on that very CPU, left to the stack there.
     Steered = 0,
     /// Its class was not selected; no more of it was read than what tells the class.
     ClassLeft = 1,
@@ -158,9 +158,16 @@ pub struct Counts {
     /// While a bucket waits for its move: when this CPU first saw that it should, in nanoseconds of the monotonic
     /// clock; else 0.
     pub held_ns: [u64; BUCKETS],
+    /// Frames whose CPU is this one, by bucket: neither queued nor counted as arrived.
+    pub kept: [u64; BUCKETS],
     /// The CPU to which this CPU sends the bucket, with [`HOLDING`] while it waits for its move; set from `BUCKETS`
     /// before the program is attached.
     pub current: [u32; BUCKETS],
+    /// The CPU whose entry this is, set before the program is attached: its own frames need no queue. A number that no
+    /// CPU has queues all.
+    pub own_cpu: u32,
+    /// 0.
+    pub spare: u32,
 }
 
 /// The one entry of the per-CPU array `ARRIVALS`, of the CPU that works.
@@ -171,7 +178,7 @@ pub struct Arrivals {
     pub arrived: [u64; BUCKETS],
     /// Frames whose bucket could not be found again; nothing but a defect makes one.
     pub strange: u64,
-    /// When a frame last arrived here whose bucket should have another CPU, in nanoseconds of the monotonic clock.
+    /// When a frame last arrived or was kept here whose bucket should have another CPU, in nanoseconds of the monotonic clock.
     pub astray_ns: [u64; BUCKETS],
 }
 

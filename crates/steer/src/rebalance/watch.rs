@@ -56,8 +56,11 @@ pub struct Balancer {
 #[derive(Debug)]
 struct Judged {
     at: Duration,
-    sent: Box<[u64; BUCKETS]>,
-    /// Sent to and come out of each CPU.
+    /// Of each bucket.
+    frames: Box<[u64; BUCKETS]>,
+    /// That each CPU worked on.
+    worked: BTreeMap<u32, u64>,
+    /// Queued to and come out of the queue of each CPU.
     cpus: BTreeMap<u32, (u64, u64)>,
 }
 
@@ -66,7 +69,7 @@ struct Judged {
 struct Waiting {
     from: u32,
     since: Duration,
-    /// What each receiving CPU had sent of it.
+    /// What each receiving CPU had received of it.
     sent: BTreeMap<u32, u64>,
     /// Frames were missing in the reading before.
     is_missing: bool,
@@ -165,7 +168,7 @@ impl Balancer {
         }
         let is_first = self.state == State::Unknown;
         for (bucket, rate) in self.rates.iter_mut().enumerate() {
-            let frames = now.sent[bucket].wrapping_sub(before.sent[bucket]);
+            let frames = now.frames[bucket].wrapping_sub(before.frames[bucket]);
             let fresh = frames as f64 / passed.as_secs_f64();
             self.fresh_rates[bucket] = fresh;
             *rate = if is_first { fresh } else { *rate * MEMORY + fresh * (1.0 - MEMORY) };
@@ -244,7 +247,7 @@ impl Balancer {
 
     fn order(&mut self, reading: &Reading, moves: &[Move]) {
         for moved in moves {
-            let of = |receiver: &Receiver| (receiver.cpu, receiver.sent[moved.bucket]);
+            let of = |receiver: &Receiver| (receiver.cpu, receiver.frames(moved.bucket));
             let sent = reading.counters.receivers.iter().map(of).collect();
             let since = reading.at();
             let waiting = Waiting { from: moved.from, since, sent, is_missing: false, is_overdue: false };
@@ -306,13 +309,13 @@ impl Balancer {
         burdens
     }
 
-    /// Frames a second that came out of the queue of each CPU since the last decision.
+    /// Frames a second that each CPU worked on since the last decision.
     fn worked(&self, reading: &Reading) -> BTreeMap<u32, f64> {
         let Some(before) = &self.judged else { return BTreeMap::new() };
         let passed = reading.at().saturating_sub(before.at).as_secs_f64();
         let rate = |target: &Target| {
-            let (_, out) = before.cpus.get(&target.cpu)?;
-            Some((target.cpu, target.arrivals().wrapping_sub(*out) as f64 / passed))
+            let frames = before.worked.get(&target.cpu)?;
+            Some((target.cpu, target.frames().wrapping_sub(*frames) as f64 / passed))
         };
         reading.counters.targets.iter().filter_map(rate).collect()
     }
@@ -339,7 +342,7 @@ impl Balancer {
 /// would remember the first order as unfinished, and finish a later one too early.
 fn is_left_behind(reading: &Reading, bucket: usize, cpu: u32) -> bool {
     let wanted = reading.buckets[bucket].cpu;
-    let mut senders = reading.counters.receivers.iter().filter(|receiver| receiver.sent[bucket] > 0);
+    let mut senders = reading.counters.receivers.iter().filter(|receiver| receiver.frames(bucket) > 0);
     senders.any(|receiver| receiver.current[bucket] != wanted && receiver.current[bucket] == cpu)
 }
 
@@ -348,7 +351,7 @@ impl Waiting {
         let wanted = reading.buckets[bucket].cpu;
         let waited = reading.at().saturating_sub(self.since);
         let sends = |receiver: &&Receiver| {
-            receiver.sent[bucket] != self.sent.get(&receiver.cpu).copied().unwrap_or(0)
+            receiver.frames(bucket) != self.sent.get(&receiver.cpu).copied().unwrap_or(0)
         };
         let active: Vec<_> = reading.counters.receivers.iter().filter(sends).collect();
         let made = active.iter().filter(|receiver| receiver.current[bucket] == wanted).count();
@@ -368,7 +371,8 @@ impl Judged {
         let counted = |target: &Target| (target.cpu, (target.sent, target.arrivals()));
         Judged {
             at: reading.at(),
-            sent: reading.counters.sent.clone(),
+            frames: Box::new(std::array::from_fn(|bucket| reading.counters.frames(bucket))),
+            worked: reading.counters.targets.iter().map(|target| (target.cpu, target.frames())).collect(),
             cpus: reading.counters.targets.iter().map(counted).collect(),
         }
     }

@@ -238,11 +238,13 @@ impl Machine {
             sent: self.receiving.iter().map(|receiving| receiving.sent_to[cpu]).sum(),
             arrived: Box::new(self.copied[cpu]),
             strange: 0,
+            kept: 0,
         };
         let receiver = |(number, receiving): (usize, &Receiving)| Receiver {
             cpu: (100 + number) as u32,
             reasons: Default::default(),
             sent: Box::new(receiving.sent),
+            kept: Box::new([0; BUCKETS]),
             current: Box::new(receiving.current),
         };
         let counters = Counters {
@@ -250,6 +252,7 @@ impl Machine {
             reasons: Default::default(),
             sent: sum(&|bucket| self.receiving.iter().map(|receiving| receiving.sent[bucket]).sum()),
             arrived: sum(&|bucket| self.copied.iter().map(|copied| copied[bucket]).sum()),
+            kept: sum(&|_| 0),
             targets: (0..self.shape.targets).map(target).collect(),
             receivers: self.receiving.iter().enumerate().map(receiver).collect(),
         };

@@ -88,7 +88,7 @@ impl Agreement {
             let action = program.action(frame);
             let expected = if decision.bucket().is_some() { REDIRECT } else { PASS };
             assert_eq!(action, expected, "{decision:?}, {:?}, {frame:02x?}", lane.settings);
-            count(&mut lane.expected, &decision);
+            count(&mut lane.expected, &decision, REDIRECT);
             lane.batch.push((frame.to_vec(), decision));
             self.in_kernel += 1;
             if lane.batch.len() == BATCH {
@@ -119,7 +119,7 @@ impl Lane {
             for (frame, decision) in &self.batch {
                 let mut sums = program.sums();
                 program.run(frame);
-                count(&mut sums, decision);
+                count(&mut sums, decision, REDIRECT);
                 assert_eq!(program.sums(), sums, "{decision:?}, {:?}, {frame:02x?}", self.settings);
             }
             panic!("counters differ, and do not when each frame is run again");

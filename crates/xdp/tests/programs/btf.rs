@@ -82,7 +82,7 @@ macro_rules! structure {
 fn structures_are_laid_out_alike() {
     let settings = structure!(Settings { key, classes, symmetric, cpus, spare, hold_ns });
     let bucket = structure!(Bucket { cpu, spare, lost });
-    let counts = structure!(Counts { reasons, sent, sent_to, held_ns, current });
+    let counts = structure!(Counts { reasons, sent, sent_to, held_ns, kept, current, own_cpu, spare });
     let arrivals = structure!(Arrivals { arrived, strange, astray_ns });
     let expected = [
         (

@@ -1,4 +1,4 @@
-//! Frames of captures: the folder that `RXLANE_CAPTURES` names.
+//! Frames of captures: the project's own, and the folder that `RXLANE_CAPTURES` names.
 
 use crate::agreement::Agreement;
 use crate::settings;
@@ -6,7 +6,7 @@ use capture::{Capture, LinkType};
 use rxlane_xdp::layout::Settings;
 use rxlane_xdp::reference::decide;
 use std::path::Path;
-use testkit::{captures, require};
+use testkit::captures;
 use wire::{Fragment, Link, dissect};
 
 /// Calls `seen` with the octets of every Ethernet frame and its length on the wire.
@@ -21,9 +21,8 @@ pub fn frames(path: &Path, mut seen: impl FnMut(&[u8], usize)) {
 
 #[test]
 fn every_captured_frame_has_one_decision() {
-    let Some(folder) = require("captures", captures::folder()) else { return };
     let mut agreement = Agreement::new();
-    for sample in captures::below(&folder).expect("captures") {
+    for sample in captures::corpus() {
         frames(&sample.capture, |octets, length| {
             agreement.check(octets, 0);
             agreement.check(octets, 1);

@@ -51,35 +51,44 @@ fn the_programs_do_as_the_fixtures_say() {
         for symmetric in [0, 1] {
             let settings = Settings { symmetric, ..settings() };
             let mut program = Program::load(object, "steer", &settings, 1);
+            let mut own = Program::load(object, "steer", &settings, 1);
+            own.receive_on(0);
             for Fixture { name, frame, .. } in fixture::all() {
                 // The kernel runs no shorter frame, without frags none beyond a page, and none beyond 64 KiB.
                 let longest = if first_buffer == usize::MAX { FIRST_BUFFER } else { 1 << 16 };
                 if (LEAST..=longest).contains(&frame.len()) {
                     let first = &frame[..frame.len().min(first_buffer)];
-                    runs(&mut program, name, &frame, &decide_in_buffers(first, frame.len(), &settings));
+                    let decision = decide_in_buffers(first, frame.len(), &settings);
+                    runs(&mut program, name, &frame, &decision, REDIRECT);
+                    runs(&mut own, name, &frame, &decision, PASS);
                 }
             }
         }
     }
 }
 
-/// Runs the program on a frame and compares action, octets and every counter.
-fn runs(program: &mut Program, name: &str, frame: &[u8], expected: &Decision) {
+/// Runs the program on a frame and compares action (`given`: that of a frame that is given to a CPU), octets and every
+/// counter.
+fn runs(program: &mut Program, name: &str, frame: &[u8], expected: &Decision, given: u32) {
     let before = program.sums();
     let (action, out) = program.run(frame);
     assert_eq!(out, frame, "{name}");
-    assert_eq!(action, if expected.bucket().is_some() { REDIRECT } else { PASS }, "{name}: {expected:?}");
+    assert_eq!(action, if expected.bucket().is_some() { given } else { PASS }, "{name}: {expected:?}");
     let mut sums = before;
-    count(&mut sums, expected);
+    count(&mut sums, expected, given);
     assert_eq!(program.sums(), sums, "{name}: {expected:?}");
 }
 
-/// Counts a frame as the program does, with one target CPU.
-pub fn count(sums: &mut Sums, decision: &Decision) {
+/// Counts a frame as the program does, with one target CPU; `given` as for [`runs`].
+pub fn count(sums: &mut Sums, decision: &Decision, given: u32) {
     sums.reasons[decision.reason as usize] += 1;
-    if let Some(bucket) = decision.bucket() {
-        sums.sent[usize::from(bucket)] += 1;
-        sums.sent_to[0] += 1;
+    match decision.bucket() {
+        Some(bucket) if given == PASS => sums.kept[usize::from(bucket)] += 1,
+        Some(bucket) => {
+            sums.sent[usize::from(bucket)] += 1;
+            sums.sent_to[0] += 1;
+        }
+        None => {}
     }
 }
 
@@ -104,7 +113,7 @@ fn classes_that_are_not_selected_stay() {
             }
             let decision = decide(&frame, &settings);
             assert_eq!(decision.reason == Reason::ClassLeft, found == class, "{name} without {class:?}");
-            runs(&mut program, name, &frame, &decision);
+            runs(&mut program, name, &frame, &decision, REDIRECT);
         }
     }
 }

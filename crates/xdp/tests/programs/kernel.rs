@@ -49,11 +49,17 @@ pub struct Sums {
     pub reasons: Vec<u64>,
     pub sent: Vec<u64>,
     pub sent_to: Vec<u64>,
+    pub kept: Vec<u64>,
 }
 
 impl Sums {
     pub fn none() -> Sums {
-        Sums { reasons: vec![0; REASONS], sent: vec![0; BUCKETS], sent_to: vec![0; CPUS] }
+        Sums {
+            reasons: vec![0; REASONS],
+            sent: vec![0; BUCKETS],
+            sent_to: vec![0; CPUS],
+            kept: vec![0; BUCKETS],
+        }
     }
 }
 
@@ -115,9 +121,23 @@ impl Program {
                 let at = offset_of!(Counts, current) + 4 * bucket;
                 value[at..at + 4].copy_from_slice(&cpu.to_ne_bytes());
             }
+            // So that every frame is queued, wherever a test runs.
+            let at = offset_of!(Counts, own_cpu);
+            value[at..at + 4].copy_from_slice(&u32::MAX.to_ne_bytes());
         }
         counts.set(0, values.try_into()?, 0)?;
         Ok(())
+    }
+
+    /// What is received on any CPU takes it for this one.
+    pub fn receive_on(&mut self, cpu: u32) {
+        let map = self.ebpf.map_mut(map::COUNTS).expect("COUNTS");
+        let mut counts: PerCpuArray<_, [u8; size_of::<Counts>()]> =
+            PerCpuArray::try_from(map).expect("per CPU");
+        let mut values = counts.get(&0, 0).expect("an entry").to_vec();
+        let at = offset_of!(Counts, own_cpu);
+        values.iter_mut().for_each(|value| value[at..at + 4].copy_from_slice(&cpu.to_ne_bytes()));
+        counts.set(0, values.try_into().expect("values"), 0).expect("set");
     }
 
     /// The CPU that the bucket should have.
@@ -182,6 +202,7 @@ impl Program {
             add(&mut sums.reasons, &value[offset_of!(Counts, reasons)..]);
             add(&mut sums.sent, &value[offset_of!(Counts, sent)..]);
             add(&mut sums.sent_to, &value[offset_of!(Counts, sent_to)..]);
+            add(&mut sums.kept, &value[offset_of!(Counts, kept)..]);
         }
         sums
     }

@@ -26,11 +26,15 @@ fn two_cpus() -> Result<(), Missing> {
 /// Stays on one CPU, as the frames of a receive queue do: gives its number.
 fn stay() -> u32 {
     let allowed = sched_getaffinity(None).expect("affinity");
-    let cpu = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).expect("a CPU");
+    let cpu = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).expect("a CPU") as u32;
+    stay_on(cpu);
+    cpu
+}
+
+fn stay_on(cpu: u32) {
     let mut only = CpuSet::new();
-    only.set(cpu);
+    only.set(cpu as usize);
     sched_setaffinity(None, &only).expect("affinity");
-    cpu as u32
 }
 
 struct Moving {
@@ -81,6 +85,17 @@ impl Moving {
         put(offset_of!(Arrivals, arrived), frames);
         put(offset_of!(Arrivals, astray_ns), astray_ns);
         arrivals.set(0, values.try_into().expect("values"), 0).expect("set");
+    }
+
+    /// Receives a frame and says whether it stays on this CPU.
+    fn keeps(&mut self) -> bool {
+        let before = self.program.sums();
+        let action = self.program.run(&self.frame).0;
+        let after = self.program.sums();
+        let kept = after.kept[self.bucket] - before.kept[self.bucket];
+        assert_eq!(after.sent == before.sent, action == PASS);
+        assert_eq!(kept == 1, action == PASS);
+        action == PASS
     }
 
     fn held(&self) -> u64 {
@@ -168,6 +183,30 @@ fn a_bucket_that_is_wanted_where_it_is_again_has_no_hold_left() {
     moving.arrived(4, 0);
     moving.program.want(moving.bucket, new);
     assert_eq!(moving.send(), old, "the hold starts anew");
+}
+
+#[test]
+fn a_bucket_leaves_the_cpu_that_receives_it_a_hold_after_its_last_frame() {
+    let Some(mut moving) = moving() else { return };
+    let (old, new) = (moving.old, moving.new);
+    stay_on(old);
+    moving.program.receive_on(old);
+    assert_eq!((moving.keeps(), moving.program.astray(moving.bucket)), (true, 0), "it is where it should be");
+    moving.program.want(moving.bucket, new);
+    assert_eq!((moving.keeps(), moving.held() > 0), (true, true), "the hold begins");
+    let stamp = moving.program.astray(moving.bucket);
+    assert!(moving.keeps() && moving.program.astray(moving.bucket) >= stamp && stamp > 0);
+    thread::sleep(2 * HOLD);
+    // Nothing is on its way, but the stack may still have what it got, to coalesce it.
+    moving.arrived(2, now() + HOLD.as_nanos() as u64);
+    assert!(moving.keeps());
+    thread::sleep(2 * HOLD);
+    assert_eq!((moving.send(), moving.held()), (new, 0));
+    moving.program.want(moving.bucket, old);
+    assert_eq!(moving.send(), new, "and back, with a hold of its own");
+    moving.arrived(4, 0);
+    thread::sleep(2 * HOLD);
+    assert!(moving.keeps());
 }
 
 #[test]

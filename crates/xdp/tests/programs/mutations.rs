@@ -1,4 +1,4 @@
-//! Frames that were changed at random, seeded: fixtures, generated traffic, and captures where there are any.
+//! Frames that were changed at random, seeded: fixtures, generated traffic, and captures.
 //!
 //! `RXLANE_FUZZ_FRAMES` says how many (200,000), `RXLANE_FUZZ_SEED` from which seed.
 
@@ -64,16 +64,14 @@ fn pool() -> Vec<Vec<u8>> {
         let mut traffic = scenario.generate(7).expect("traffic");
         pool.extend((0..40).map(|_| traffic.next_frame().octets.to_vec()));
     }
-    if let Ok(folder) = testkit::captures::folder() {
-        for sample in testkit::captures::below(&folder).expect("captures") {
-            let mut kept = 0;
-            captures::frames(&sample.capture, |octets, _| {
-                if kept < 20 && octets.len() <= 400 {
-                    pool.push(octets.to_vec());
-                    kept += 1;
-                }
-            });
-        }
+    for sample in testkit::captures::corpus() {
+        let mut kept = 0;
+        captures::frames(&sample.capture, |octets, _| {
+            if kept < 20 && octets.len() <= 400 {
+                pool.push(octets.to_vec());
+                kept += 1;
+            }
+        });
     }
     pool
 }
