@@ -24,7 +24,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use output::{CommandResult, Output};
 use std::process::ExitCode;
 
-/// Finds out where PPPoE, VLAN and QinQ traffic lands on a multi-queue router, and why.
+/// Finds out why PPPoE, VLAN and QinQ traffic is slow on a multi-queue router, fixes it, and proves it.
 #[derive(Parser)]
 #[command(name = "rxlane", version, max_term_width = 100, after_help = EXIT_CODES)]
 struct Cli {
