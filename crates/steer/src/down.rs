@@ -3,8 +3,9 @@
 //! Works whatever became of the process that attached, at whatever moment it was killed, and also where the interface
 //! is gone: then its pins are removed, and its settings went with it.
 
-use crate::error::{self, Error};
-use crate::record::{Kept, Records};
+use crate::error::Error;
+use crate::named::{self, Named};
+use crate::record::{Kept, Place, Records};
 use crate::up;
 use host::journal::Outcome;
 use rustix::process::{Pid, Signal, kill_process};
@@ -36,6 +37,8 @@ pub struct Down {
     pub settings: Vec<String>,
     /// Settings that are not back.
     pub kept: usize,
+    /// What else is worth saying.
+    pub remarks: Vec<String>,
 }
 
 impl Down {
@@ -52,49 +55,71 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Takes everything back.
 ///
+/// The name may be the present one or that under which it was attached.
+///
 /// # Errors
 ///
 /// [`Error`]; [`Error::NoInterface`] where there is neither such an interface nor anything left of one.
 pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     let dead = dead(name);
-    let interface = match Interface::find(name) {
-        Ok(interface) => Some(interface),
-        // An error of reading pins tells more than that there is no interface.
-        Err(xdp::Error::NoInterface { .. })
-            if dead.as_ref().is_ok_and(Vec::is_empty) && !is_noted(name, records) =>
-        {
-            return Err(error::unknown(name.to_owned(), up::interfaces()));
-        }
-        Err(xdp::Error::NoInterface { .. }) => None,
-        Err(other) => return Err(other.into()),
-    };
+    let Named { interface, renamed } = named::named(name)?;
+    // An error of reading pins tells more than that there is no interface.
+    if interface.is_none() && dead.as_ref().is_ok_and(Vec::is_empty) && !is_noted(name, records) {
+        return Err(named::nowhere(name, records));
+    }
     let mut down = Down { interface: name.to_owned(), ..Down::default() };
-    if let Some(interface) = &interface
-        && let Ok(Some(attachment)) = Attachment::open(interface)
-    {
-        attachment.attached_as().clone_into(&mut down.interface);
+    down.remarks = renamed.iter().map(|other| named::remark(name, other)).collect();
+    let mut places: Vec<Place> = dead.unwrap_or_default().iter().map(Place::of_dead).collect();
+    match interface.as_ref().map(Attachment::open) {
+        Some(Ok(Some(attachment))) => {
+            attachment.attached_as().clone_into(&mut down.interface);
+            places.push(Place::of(&attachment));
+        }
+        // What stays with a renamed one is not to be ended.
+        _ if !renamed.is_empty() => {}
+        _ => places.extend(named::here().map(|here| Place::new(here, name))),
     }
     // Before its turn is taken: a process in the foreground takes steering away by itself, and wants its own.
-    let namespace = namespace(interface.as_ref(), dead.as_deref().unwrap_or_default());
-    if let Some(namespace) = namespace {
-        down.ended = end(namespace, &down.interface, records)?;
+    for place in &places {
+        down.ended = end(place, records)?.or(down.ended);
     }
-    take_back(interface.as_ref(), down, records)
+    take_back(interface.as_ref(), &places, down, records)
 }
 
-/// As [`down`], for the process that keeps the attachment itself.
+/// Ends what stays with an interface of this name that is gone, before another one of this name is attached.
+pub(crate) fn retire(interface: &Interface, records: &Records) -> Result<(), Error> {
+    for dead in dead(&interface.name)? {
+        end(&Place::of_dead(&dead), records)?;
+    }
+    Ok(())
+}
+
+/// As [`down`], for the process that keeps the attachment itself. Works wherever the interface is by now.
 ///
 /// # Errors
 ///
 /// [`Error`].
-pub fn down_own(interface: &Interface, attached_as: &str, records: &Records) -> Result<Down, Error> {
-    let down = Down { interface: attached_as.to_owned(), ..Down::default() };
+pub fn down_own(attachment: Attachment, records: &Records) -> Result<Down, Error> {
+    let interface = attachment.interface();
+    let mut down = Down { interface: attachment.attached_as().to_owned(), ..Down::default() };
+    let places = [Place::of(&attachment)];
     // Another interface may have the name by now; the index is ours.
-    let present = Interface::find(&interface.name).ok().filter(|present| present.index == interface.index);
-    take_back(present.as_ref(), down, records)
+    let name = present_name(interface);
+    let present = name.and_then(|name| Interface::find(&name).ok()).filter(|it| it.index == interface.index);
+    if present.is_none() && dead(&down.interface)?.is_empty() {
+        // It is in another network namespace: the link is held here, and leads there.
+        let detached = attachment.detach(QUIET)?;
+        count(&mut down, &detached);
+    }
+    take_back(present.as_ref(), &places, down, records)
 }
 
-fn take_back(interface: Option<&Interface>, mut down: Down, records: &Records) -> Result<Down, Error> {
+fn take_back(
+    interface: Option<&Interface>,
+    places: &[Place],
+    mut down: Down,
+    records: &Records,
+) -> Result<Down, Error> {
     let _working = match records.work() {
         Ok(working) => Some(working),
         // Without root nothing can be attached from here either; the loader says what is missing.
@@ -116,16 +141,62 @@ fn take_back(interface: Option<&Interface>, mut down: Down, records: &Records) -
             });
         }
     }
-    if records.folder().join("journal").exists() {
-        for one in up::journal(records)?.undo_by(&up::by(&down.interface), false)? {
-            down.kept += usize::from(one.outcome.is_kept());
+    for place in places {
+        records.forget_plan(place)?;
+    }
+    restore(&mut down, places, records)?;
+    Ok(down)
+}
+
+/// Puts settings back.
+fn restore(down: &mut Down, places: &[Place], records: &Records) -> Result<(), Error> {
+    if !records.folder().join("journal").exists() {
+        return Ok(());
+    }
+    let mut journal = up::journal(records)?;
+    let (by, here) = (up::by(&down.interface), named::here());
+    let theirs: Vec<_> = journal.entries().iter().filter(|entry| entry.by == by).collect();
+    let is_here = theirs.iter().any(|entry| here.is_none_or(|here| entry.namespace == here));
+    // Interfaces of this name in other namespaces are others, unless this one came from there.
+    let came_with = |entry: &&&host::journal::Entry| {
+        Some(entry.namespace) != here && places.iter().any(|place| place.namespace == entry.namespace)
+    };
+    for entry in theirs.iter().filter(came_with) {
+        down.kept += 1;
+        let text = format!(
+            "left alone, since the interface was in another network namespace then: {}",
+            entry.former
+        );
+        down.settings.push(text);
+    }
+    if !is_here {
+        return Ok(());
+    }
+    for one in journal.undo_by(&by, false)? {
+        if matches!(one.outcome, Outcome::OtherNamespace) {
+            continue;
+        }
+        down.kept += usize::from(one.outcome.is_kept());
+        match &one.outcome {
             // Of an interface that is gone there is nothing to tell.
-            if !matches!(one.outcome, Outcome::Gone) {
-                down.settings.push(one.to_string());
+            Outcome::Gone => {}
+            Outcome::Renamed { to } => {
+                let former = one.entry.former.to_string().replace(&down.interface, to.as_str());
+                let text =
+                    format!("left alone, since the interface is now called {to}; this restores it: {former}");
+                down.settings.push(text);
             }
+            _ => down.settings.push(one.to_string()),
         }
     }
-    Ok(down)
+    Ok(())
+}
+
+/// The present name of an interface, by its index.
+fn present_name(interface: &Interface) -> Option<String> {
+    up::interfaces()
+        .into_iter()
+        .find(|name| Interface::find(name).is_ok_and(|found| found.index == interface.index))
 }
 
 fn detach(interface: &Interface, down: &mut Down) -> Result<(), Error> {
@@ -134,9 +205,7 @@ fn detach(interface: &Interface, down: &mut Down) -> Result<(), Error> {
             attachment.attached_as().clone_into(&mut down.interface);
             down.mode = attachment.mode().ok().map(xdp::Mode::name);
             let detached = attachment.detach(QUIET)?;
-            down.frames = Some(detached.counters.reason(Reason::Steered));
-            down.unseen = Some(detached.unseen);
-            down.steered = true;
+            count(down, &detached);
         }
         Ok(None) => down.steered = Attachment::remove(interface)?,
         // What cannot be read can be removed all the same.
@@ -148,9 +217,15 @@ fn detach(interface: &Interface, down: &mut Down) -> Result<(), Error> {
     Ok(())
 }
 
+fn count(down: &mut Down, detached: &xdp::Detached) {
+    down.frames = Some(detached.counters.reason(Reason::Steered));
+    down.unseen = Some(detached.unseen);
+    down.steered = true;
+}
+
 /// Dead pins of that name in this network namespace.
 fn dead(name: &str) -> Result<Vec<xdp::Dead>, Error> {
-    let here = Interface::find("lo").map(|lo| lo.namespace).ok();
+    let here = named::here();
     let all = xdp::dead()?;
     Ok(all
         .into_iter()
@@ -158,25 +233,23 @@ fn dead(name: &str) -> Result<Vec<xdp::Dead>, Error> {
         .collect())
 }
 
-/// Whether a setting of an interface of that name is noted, or a process that stays with it.
+/// Whether a setting of an interface of that name in this network namespace is noted.
 fn is_noted(name: &str, records: &Records) -> bool {
     if !records.folder().join("journal").exists() {
         return false;
     }
-    up::journal(records).is_ok_and(|journal| journal.entries().iter().any(|entry| entry.by == up::by(name)))
-}
-
-fn namespace(interface: Option<&Interface>, dead: &[xdp::Dead]) -> Option<u64> {
-    let of_dead = || dead.first().map(|dead| dead.namespace);
-    interface
-        .map(|interface| interface.namespace)
-        .or_else(of_dead)
-        .or_else(|| Some(Interface::find("lo").ok()?.namespace))
+    let (by, here) = (up::by(name), named::here());
+    up::journal(records).is_ok_and(|journal| {
+        journal
+            .entries()
+            .iter()
+            .any(|entry| entry.by == by && here.is_none_or(|here| entry.namespace == here))
+    })
 }
 
 /// Ends the process that stays, and waits until it has.
-fn end(namespace: u64, interface: &str, records: &Records) -> Result<Option<u32>, Error> {
-    let kept = match records.kept(namespace, interface) {
+fn end(place: &Place, records: &Records) -> Result<Option<u32>, Error> {
+    let kept = match records.kept(place) {
         Ok(kept) => kept,
         Err(crate::record::Error::File { source, .. })
             if source.kind() == io::ErrorKind::PermissionDenied =>
@@ -193,14 +266,14 @@ fn end(namespace: u64, interface: &str, records: &Records) -> Result<Option<u32>
             let _ = kill_process(pid, signal);
             let begin = Instant::now();
             while begin.elapsed() < PATIENCE {
-                if !records.kept(namespace, interface)?.is_some_and(|kept| kept.alive) {
-                    records.forget(namespace, interface)?;
+                if !records.kept(place)?.is_some_and(|kept| kept.alive) {
+                    records.forget(place)?;
                     return Ok(Some(keeper.pid));
                 }
                 thread::sleep(Duration::from_millis(20));
             }
         }
     }
-    records.forget(namespace, interface)?;
+    records.forget(place)?;
     Ok(alive.then_some(keeper.pid))
 }

@@ -19,6 +19,15 @@ pub enum Error {
         /// Those that there are.
         known: Vec<String>,
     },
+    /// An interface was steered here and is not here any more, though not removed.
+    #[error(
+        "{interface} was steered in this network namespace and has left it: `rxlane steer down` with its present name, in \
+         the namespace where it is now (`ip netns exec NAMESPACE …`), takes steering away"
+    )]
+    Elsewhere {
+        /// Its name when it was attached.
+        interface: String,
+    },
     /// What is there is not where frames come in.
     #[error("{0}")]
     Place(String),
@@ -103,7 +112,7 @@ impl Error {
             Error::Stopped(facts) if facts.iter().all(|fact| matches!(fact.about, "kernel" | "driver")) => {
                 Kind::Lacks
             }
-            Error::Stopped(_) | Error::NothingSelected { .. } => Kind::No,
+            Error::Stopped(_) | Error::NothingSelected { .. } | Error::Elsewhere { .. } => Kind::No,
             Error::Programs(xdp::Error::NoInterface { .. }) => Kind::Usage,
             Error::Programs(error) if error.lacks() => Kind::Lacks,
             Error::Programs(_) => Kind::No,

@@ -31,6 +31,7 @@ pub mod facts;
 pub mod keeper;
 pub mod look;
 pub mod metrics;
+pub mod named;
 pub mod notify;
 pub mod plan;
 pub mod rebalance;

@@ -1,4 +1,5 @@
-//! What pins cannot tell: which process stays with an attachment; and that one `up` or `down` works at a time.
+//! What pins cannot tell: which process stays with an attachment, and which shares its CPUs should have; and that one
+//! `up` or `down` works at a time.
 //!
 //! # Contract
 //!
@@ -6,6 +7,10 @@
 //!   empties the BPF file system.
 //! * A keeper holds a lock (flock(2)) on its record as long as it lives, so a record without one is that of a process
 //!   that died, whatever its number means now.
+//! * What `up` planned is written once it is attached, and names the program: another attachment under the same name
+//!   does not take it for its own. An attachment without such a note works all the same.
+//! * Records bear the name of the pins ([`Place`]), which stays when the interface is renamed or goes to another
+//!   network namespace.
 //! * `steer.lock` is held while something is attached or taken back.
 
 use serde::{Deserialize, Serialize};
@@ -15,11 +20,57 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
+use xdp::{Attachment, Dead};
 
 /// The folder of the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records {
     folder: PathBuf,
+}
+
+/// Where the pins of an attachment are, under which its records are filed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The network namespace in which it was attached.
+    pub namespace: u64,
+    /// The interface as it was called then. A space and the index follow where a renamed one had that name before.
+    pub name: String,
+}
+
+impl Place {
+    /// That of an interface of this name in this namespace.
+    pub fn new(namespace: u64, interface: &str) -> Place {
+        Place { namespace, name: interface.to_owned() }
+    }
+
+    /// That of an attachment.
+    pub fn of(attachment: &Attachment) -> Place {
+        let interface = attachment.interface();
+        Place::of_folder(&attachment.folder())
+            .unwrap_or_else(|| Place::new(interface.namespace, attachment.attached_as()))
+    }
+
+    /// That of pins which steer nothing.
+    pub fn of_dead(dead: &Dead) -> Place {
+        Place::of_folder(&dead.folder).unwrap_or_else(|| Place::new(dead.namespace, &dead.interface))
+    }
+
+    /// `…/NAMESPACE/INTERFACE`, with colons for the dots of the name.
+    fn of_folder(folder: &Path) -> Option<Place> {
+        let name = folder.file_name()?.to_str()?.replace(':', ".");
+        let namespace = folder.parent()?.file_name()?.to_str()?.parse().ok()?;
+        Some(Place { namespace, name })
+    }
+}
+
+/// What `up` planned and the pins do not say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Planned {
+    /// The kernel's number of the program on the interface.
+    pub program: u32,
+    /// The target CPUs, and the part of the steered frames that each should have.
+    pub shares: Vec<(u32, f64)>,
 }
 
 /// A process that stays with an attachment.
@@ -139,8 +190,8 @@ impl Records {
     /// # Errors
     ///
     /// [`Error::Kept`]: another one does; [`Error::File`].
-    pub fn keep(&self, namespace: u64, interface: &str, keeper: &Keeper) -> Result<Keeping, Error> {
-        let path = self.path(namespace, interface);
+    pub fn keep(&self, place: &Place, keeper: &Keeper) -> Result<Keeping, Error> {
+        let path = self.path("keeper", place);
         let file = self.open(&path)?;
         let begin = Instant::now();
         let mut lock = file.try_lock();
@@ -152,8 +203,8 @@ impl Records {
         match lock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let pid = self.kept(namespace, interface)?.map_or(0, |kept| kept.keeper.pid);
-                return Err(Error::Kept { pid, interface: interface.to_owned() });
+                let pid = self.kept(place)?.map_or(0, |kept| kept.keeper.pid);
+                return Err(Error::Kept { pid, interface: place.name.clone() });
             }
             Err(TryLockError::Error(source)) => return Err(Error::File { what: "lock", path, source }),
         }
@@ -167,8 +218,8 @@ impl Records {
     /// # Errors
     ///
     /// [`Error::File`]; of the kind [`PermissionDenied`](io::ErrorKind::PermissionDenied) without root.
-    pub fn kept(&self, namespace: u64, interface: &str) -> Result<Option<Kept>, Error> {
-        let path = self.path(namespace, interface);
+    pub fn kept(&self, place: &Place) -> Result<Option<Kept>, Error> {
+        let path = self.path("keeper", place);
         let mut file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -188,23 +239,54 @@ impl Records {
         Ok(None)
     }
 
+    /// Notes what `up` planned.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`].
+    pub fn plan(&self, place: &Place, planned: &Planned) -> Result<(), Error> {
+        let path = self.path("plan", place);
+        let mut file = self.open(&path)?;
+        let text = serde_json::to_string(planned).unwrap_or_default();
+        // Who is killed in between leaves what cannot be read, which is as good as nothing.
+        let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
+        written.map_err(|source| Error::File { what: "write", path, source })
+    }
+
+    /// What `up` planned; `None` where nothing is noted, or nothing that can be read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`]; of the kind [`PermissionDenied`](io::ErrorKind::PermissionDenied) without root.
+    pub fn planned(&self, place: &Place) -> Result<Option<Planned>, Error> {
+        let path = self.path("plan", place);
+        match fs::read(&path) {
+            Ok(text) => Ok(serde_json::from_slice(&text).ok()),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(Error::File { what: "read", path, source }),
+        }
+    }
+
     /// Removes the record of a keeper that is dead.
     ///
     /// # Errors
     ///
     /// [`Error::File`].
-    pub fn forget(&self, namespace: u64, interface: &str) -> Result<(), Error> {
-        let path = self.path(namespace, interface);
-        match fs::remove_file(&path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(Error::File { what: "remove", path, source })
-            }
-            _ => Ok(()),
-        }
+    pub fn forget(&self, place: &Place) -> Result<(), Error> {
+        remove(self.path("keeper", place))
     }
 
-    fn path(&self, namespace: u64, interface: &str) -> PathBuf {
-        self.folder.join(format!("keeper-{namespace}-{interface}"))
+    /// Removes what `up` planned.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`].
+    pub fn forget_plan(&self, place: &Place) -> Result<(), Error> {
+        remove(self.path("plan", place))
+    }
+
+    fn path(&self, what: &str, Place { namespace, name }: &Place) -> PathBuf {
+        self.folder.join(format!("{what}-{namespace}-{name}"))
     }
 
     fn open(&self, path: &Path) -> Result<File, Error> {
@@ -217,6 +299,15 @@ impl Records {
         let open =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
         open.map_err(|source| Error::File { what: "open", path: path.to_owned(), source })
+    }
+}
+
+fn remove(path: PathBuf) -> Result<(), Error> {
+    match fs::remove_file(&path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(Error::File { what: "remove", path, source })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -248,6 +339,10 @@ impl Drop for Keeping {
 mod tests {
     use super::*;
 
+    fn wan0() -> Place {
+        Place::new(7, "wan0")
+    }
+
     fn keeper(pid: u32) -> Keeper {
         let metrics = Some("127.0.0.1:9100".to_owned());
         Keeper { pid, foreground: false, rebalance: true, metrics, moves: 0, state: None }
@@ -257,33 +352,33 @@ mod tests {
     fn a_keeper_lives_as_long_as_its_lock() {
         let folder = tempfile::tempdir().expect("a folder");
         let records = Records::new(folder.path().join("rxlane"));
-        assert_eq!(records.kept(7, "wan0").expect("none"), None);
-        let mut keeping = records.keep(7, "wan0", &keeper(42)).expect("kept");
-        let kept = records.kept(7, "wan0").expect("read").expect("there");
+        assert_eq!(records.kept(&wan0()).expect("none"), None);
+        let mut keeping = records.keep(&wan0(), &keeper(42)).expect("kept");
+        let kept = records.kept(&wan0()).expect("read").expect("there");
         assert_eq!(kept, Kept { keeper: keeper(42), alive: true });
         keeping.write(&Keeper { moves: 3, ..keeper(42) }).expect("written");
-        assert_eq!(records.kept(7, "wan0").expect("read").map(|kept| kept.keeper.moves), Some(3));
-        let second = records.keep(7, "wan0", &keeper(43)).expect_err("one at a time");
+        assert_eq!(records.kept(&wan0()).expect("read").map(|kept| kept.keeper.moves), Some(3));
+        let second = records.keep(&wan0(), &keeper(43)).expect_err("one at a time");
         assert_eq!(second.to_string(), "process 42 keeps wan0 already");
-        assert_eq!(records.kept(8, "wan0").expect("read"), None);
+        assert_eq!(records.kept(&Place::new(8, "wan0")).expect("read"), None);
         drop(keeping);
-        assert_eq!(records.kept(7, "wan0").expect("read"), None);
+        assert_eq!(records.kept(&wan0()).expect("read"), None);
     }
 
     #[test]
     fn the_record_of_a_killed_keeper_says_that_it_is_dead() {
         let folder = tempfile::tempdir().expect("a folder");
         let records = Records::new(folder.path());
-        let keeping = records.keep(7, "wan0", &keeper(42)).expect("kept");
+        let keeping = records.keep(&wan0(), &keeper(42)).expect("kept");
         // A killed process drops nothing; its lock goes with its files.
         let copy = folder.path().join("copy");
         fs::copy(folder.path().join("keeper-7-wan0"), &copy).expect("a copy");
         drop(keeping);
         fs::rename(copy, folder.path().join("keeper-7-wan0")).expect("back");
-        assert!(records.kept(7, "wan0").expect("read").is_some_and(|kept| !kept.alive));
-        records.forget(7, "wan0").expect("removed");
-        records.forget(7, "wan0").expect("nothing left to remove");
-        assert_eq!(records.kept(7, "wan0").expect("read"), None);
+        assert!(records.kept(&wan0()).expect("read").is_some_and(|kept| !kept.alive));
+        records.forget(&wan0()).expect("removed");
+        records.forget(&wan0()).expect("nothing left to remove");
+        assert_eq!(records.kept(&wan0()).expect("read"), None);
     }
 
     #[test]
@@ -302,5 +397,37 @@ mod tests {
             drop(working);
             receiver.recv_timeout(Duration::from_secs(5)).expect("its turn");
         });
+    }
+
+    #[test]
+    fn what_was_planned_is_told_until_it_is_taken_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = Records::new(folder.path().join("rxlane"));
+        assert_eq!(records.planned(&wan0()).expect("none"), None);
+        let planned = Planned { program: 17, shares: vec![(0, 0.125), (3, 0.875)] };
+        records.plan(&wan0(), &planned).expect("written");
+        records.plan(&wan0(), &planned).expect("written again");
+        assert_eq!(records.planned(&wan0()).expect("read"), Some(planned));
+        // A keeper comes and goes without it.
+        drop(records.keep(&wan0(), &keeper(42)).expect("kept"));
+        assert!(records.planned(&wan0()).expect("read").is_some());
+        let path = folder.path().join("rxlane/plan-7-wan0");
+        for (text, known) in [("", false), ("{\"program\":", false), ("{\"program\":17,\"later\":[]}", true)]
+        {
+            fs::write(&path, text).expect("written");
+            assert_eq!(records.planned(&wan0()).expect("read").is_some(), known, "{text}");
+        }
+        records.forget_plan(&wan0()).expect("removed");
+        records.forget_plan(&wan0()).expect("nothing left to remove");
+        assert_eq!(records.planned(&wan0()).expect("read"), None);
+    }
+
+    #[test]
+    fn records_bear_the_names_of_pins() {
+        let place = |folder: &str| Place::of_folder(Path::new(folder));
+        let steer = "/sys/fs/bpf/rxlane/steer/4026531840";
+        assert_eq!(place(&format!("{steer}/wan0")), Some(Place::new(4_026_531_840, "wan0")));
+        assert_eq!(place(&format!("{steer}/eth0:35 9")), Some(Place::new(4_026_531_840, "eth0.35 9")));
+        assert_eq!(place("/sys/fs/bpf/rxlane/steer"), None);
     }
 }

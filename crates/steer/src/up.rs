@@ -1,10 +1,12 @@
 //! Putting steering on an interface: everything is resolved first, shown if asked, and only then done.
 
 use crate::check::{self, Check, Checked, Known, Wish};
-use crate::error::Error;
+use crate::down;
+use crate::error::{Error, Kind};
 use crate::look::{self, Look};
+use crate::named;
 use crate::plan;
-use crate::record::{self, Records, Working};
+use crate::record::{self, Place, Planned, Records, Working};
 use host::journal::{Applied, Journal};
 use host::live::{self, Progress};
 use host::setting::{CpuSet, InterfaceName, Setting, Tree};
@@ -59,7 +61,10 @@ pub fn by(interface: &str) -> String {
 /// [`Error::NoInterface`].
 pub fn known(interface: &InterfaceName) -> Result<(Interface, Known), Error> {
     let found = Interface::find(interface.as_str()).map_err(|error| match error {
-        xdp::Error::NoInterface { name } => crate::error::unknown(name, interfaces()),
+        xdp::Error::NoInterface { name } => match named::named(&name).map(|named| named.interface) {
+            Ok(Some(renamed)) => xdp::Error::Attached { interface: renamed.name, attached: name }.into(),
+            _ => crate::error::unknown(name, interfaces()),
+        },
         other => other.into(),
     })?;
     let program = found.program()?;
@@ -200,6 +205,12 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
         // What cannot be loaded shall not change a setting first.
         xdp::check(&resolved.plan)?;
     }
+    // Before the turn is taken, which a process that takes steering away at its end wants as well.
+    match down::retire(&resolved.plan.interface, records) {
+        // The loader knows best which privileges are missing.
+        Err(error) if error.kind() == Kind::Lacks => xdp::check(&resolved.plan)?,
+        other => other?,
+    }
     let working = match records.work() {
         Err(record::Error::File { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
             // The loader knows best which privileges are missing.
@@ -215,8 +226,16 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
     }
     let changed = change(&resolved.settings, &interface.name, records)?;
     let attached = xdp::attach(&resolved.plan).map_err(Error::from).and_then(|attachment| {
-        let mode = attachment.mode()?;
-        Ok(Done { attachment, mode, changed: changed.clone() })
+        let noted = note(&attachment, resolved, records).and_then(|()| Ok(attachment.mode()?));
+        match noted {
+            Ok(mode) => Ok(Done { attachment, mode, changed: changed.clone() }),
+            Err(error) => {
+                // Of two errors the first says more than that of cleaning up behind it.
+                let _ = records.forget_plan(&Place::of(&attachment));
+                let _ = Attachment::remove(interface);
+                Err(error)
+            }
+        }
     });
     match attached {
         Ok(done) => Ok((done, working)),
@@ -227,6 +246,14 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
             Err(error)
         }
     }
+}
+
+/// Notes what a keeper that starts later would not find in the pins.
+fn note(attachment: &Attachment, resolved: &Resolved, records: &Records) -> Result<(), Error> {
+    let [steer, _] = attachment.programs();
+    let shares = resolved.check.targets.iter().map(|row| (row.cpu, row.share)).collect();
+    let planned = Planned { program: steer.id, shares };
+    Ok(records.plan(&Place::of(attachment), &planned)?)
 }
 
 fn change(settings: &[Setting], interface: &str, records: &Records) -> Result<Vec<(String, String)>, Error> {

@@ -46,7 +46,8 @@ impl DownArguments {
 pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
     let name = printable(&down.interface);
     if down.is_nothing() {
-        return writeln!(out, "{name} is not steered; there is nothing to take back.");
+        writeln!(out, "{name} is not steered; there is nothing to take back.")?;
+        return remarks(out, down);
     }
     writeln!(out, "{name} is no longer steered.")?;
     if let Some(frames) = down.frames {
@@ -67,6 +68,7 @@ pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
     for setting in &down.settings {
         item(out, "restored", &printable(setting))?;
     }
+    remarks(out, down)?;
     if down.kept > 0 {
         writeln!(
             out,
@@ -75,4 +77,8 @@ pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+fn remarks(out: &mut Output, down: &Down) -> io::Result<()> {
+    down.remarks.iter().try_for_each(|remark| item(out, "remark", &printable(remark)))
 }

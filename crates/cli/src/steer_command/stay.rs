@@ -2,6 +2,7 @@
 
 use super::{StateArguments, down, failed};
 use crate::output::{CommandResult, Outcome, Output};
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::{self, Command};
@@ -12,9 +13,10 @@ use steer::keeper::{self, Cpus, Keeping, Stop};
 use steer::metrics::Server;
 use steer::notify::{Told, notify};
 use steer::plan::QUEUE_SIZE;
-use steer::rebalance::{Limits, Setup};
-use steer::record::{Keeper, Records};
+use steer::rebalance::{Limits, Move, Setup};
+use steer::record::{Keeper, Place, Planned, Records};
 use steer::weights::Weight;
+use xdp::layout::BUCKETS;
 use xdp::{Attachment, Interface};
 
 /// What the process does while it stays.
@@ -78,7 +80,9 @@ impl KeepArguments {
             Err(error) => return failed(error),
         };
         let task = Task { rebalance: self.rebalance, metrics: self.metrics };
-        match stay(attachment, &task, &self.state.records(), false, |_| background::ready()) {
+        let (_, stayed) =
+            stay(attachment, &task, &self.state.records(), false, |_| background::ready(), &mut |_| ());
+        match stayed {
             Ok(()) => Ok(Outcome::Success),
             Err(error) => failed(error),
         }
@@ -93,32 +97,56 @@ pub fn in_foreground(
     records: &Records,
     ready: impl FnOnce(&mut Output, &Attachment) -> io::Result<()>,
 ) -> CommandResult {
-    let (interface, attached_as) = (attachment.interface().clone(), attachment.attached_as().to_owned());
-    let stayed = stay(attachment, task, records, true, |attachment| {
-        ready(out, attachment)?;
-        out.flush()?;
-        let told = Told::Ready(format!("{} is steered", interface.name));
-        notify(&told)
-    });
+    let out = RefCell::new(out);
+    let ready = |attachment: &Attachment| {
+        let mut out = out.borrow_mut();
+        unread(ready(&mut out, attachment).and_then(|()| out.flush()))?;
+        notify(&Told::Ready(format!("{} is steered", attachment.interface().name)))
+    };
+    let mut moved = |moved: &Move| {
+        let mut out = out.borrow_mut();
+        // What cannot be printed is no reason to end.
+        let _ = writeln!(out, "{moved}").and_then(|()| out.flush());
+    };
+    let (attachment, stayed) = stay(attachment, task, records, true, ready, &mut moved);
+    let out = out.into_inner();
     // The service manager may be gone.
     let _ = notify(&Told::Stopping);
-    let taken = steer::down::down_own(&interface, &attached_as, records);
+    let taken = steer::down::down_own(attachment, records);
     match (stayed, taken) {
         (Err(error), _) | (Ok(()), Err(error)) => failed(error),
         (Ok(()), Ok(taken)) => {
-            down::print(out, &taken)?;
+            unread(down::print(out, &taken).and_then(|()| out.flush()))?;
             Ok(if taken.kept > 0 { Outcome::Negative } else { Outcome::Success })
         }
     }
 }
 
-/// Stays until a signal ends it, the interface is gone, or somebody takes steering away.
+/// That nobody reads what it prints is no reason to end for a process that stays.
+fn unread(printed: io::Result<()>) -> io::Result<()> {
+    printed.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+}
+
+/// Stays until a signal ends it, the interface is gone, or somebody takes steering away. Gives the attachment back.
 fn stay(
     mut attachment: Attachment,
     task: &Task,
     records: &Records,
     foreground: bool,
     ready: impl FnOnce(&Attachment) -> io::Result<()>,
+    moved: &mut dyn FnMut(&Move),
+) -> (Attachment, Result<(), Error>) {
+    let stayed = stay_with(&mut attachment, task, records, foreground, ready, moved);
+    (attachment, stayed)
+}
+
+fn stay_with(
+    attachment: &mut Attachment,
+    task: &Task,
+    records: &Records,
+    foreground: bool,
+    ready: impl FnOnce(&Attachment) -> io::Result<()>,
+    moved: &mut dyn FnMut(&Move),
 ) -> Result<(), Error> {
     let interface = attachment.interface().clone();
     let failed = |why: String| Error::Keeper { interface: interface.name.clone(), why };
@@ -135,12 +163,15 @@ fn stay(
         state: None,
     };
     let stop = Stop::by_signals().map_err(|error| failed(error.to_string()))?;
-    let mut keeping = records.keep(interface.namespace, attachment.attached_as(), &note)?;
-    let setup = setup(&attachment, task)?;
-    ready(&attachment).map_err(|error| failed(error.to_string()))?;
+    let place = Place::of(attachment);
+    let mut keeping = records.keep(&place, &note)?;
+    let planned = records.planned(&place)?;
+    let setup = setup(attachment, planned, task)?;
+    ready(attachment).map_err(|error| failed(error.to_string()))?;
     let cpus = Cpus::of_this_machine();
     let keep = Keeping { interface: attachment.attached_as().to_owned(), setup, metrics, cpus };
-    let ended = keeper::keep(&mut attachment, keep, &stop, &mut |progress| {
+    let ended = keeper::keep(attachment, keep, &stop, &mut |progress| {
+        progress.moved.iter().for_each(&mut *moved);
         note.moves = progress.moves;
         note.state = Some(progress.state.clone());
         // How things stand is not worth ending for.
@@ -149,18 +180,54 @@ fn stay(
     ended.map(|_| ()).map_err(|error| Error::Kept(error.to_string()))
 }
 
-/// The targets with the shares that they were given: those of their buckets.
-fn setup(attachment: &Attachment, task: &Task) -> Result<Setup, Error> {
+fn setup(attachment: &Attachment, planned: Option<Planned>, task: &Task) -> Result<Setup, Error> {
     let (queues, buckets) = (attachment.cpus()?, attachment.buckets()?);
-    let share = |cpu: u32| {
-        let of_cpu = buckets.iter().filter(|bucket| bucket.cpu == cpu).count();
-        of_cpu as f64 / buckets.len() as f64
-    };
+    let [steer, _] = attachment.programs();
+    let planned = planned.filter(|planned| planned.program == steer.id);
     Ok(Setup {
-        weights: queues.iter().map(|&(cpu, _)| Weight { cpu, share: share(cpu) }).collect(),
-        queue_size: queues.first().map_or(QUEUE_SIZE, |(_, size)| *size),
+        weights: weights(&queues, &buckets.map(|bucket| bucket.cpu), planned.as_ref()),
+        // The longest bounds how many frames may be on their way.
+        queue_size: queues.iter().map(|(_, size)| *size).max().unwrap_or(QUEUE_SIZE),
         hold: Duration::from_nanos(attachment.settings().hold_ns),
         may_move: task.rebalance,
         limits: Limits::DEFAULT,
     })
+}
+
+/// The targets with the shares that they should have: those that were planned, else those of their buckets, which are
+/// the same until buckets have moved.
+fn weights(queues: &[(u32, u32)], buckets: &[u32; BUCKETS], planned: Option<&Planned>) -> Vec<Weight> {
+    let of_buckets = |cpu: u32| {
+        let of_cpu = buckets.iter().filter(|bucket| **bucket == cpu).count();
+        of_cpu as f64 / BUCKETS as f64
+    };
+    let weight = |&(cpu, _): &(u32, u32)| {
+        let share = match planned {
+            // A target that somebody added later has nothing to get.
+            Some(planned) => {
+                planned.shares.iter().find(|(of, _)| *of == cpu).map_or(0.0, |(_, share)| *share)
+            }
+            None => of_buckets(cpu),
+        };
+        Weight { cpu, share }
+    };
+    queues.iter().map(weight).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_those_that_were_planned_wherever_buckets_are_by_now() {
+        let queues = [(0, 512), (1, 512), (2, 512)];
+        let moved = std::array::from_fn(|bucket| if bucket < 64 { 1 } else { 2 });
+        let shares = |planned| {
+            let weights = weights(&queues, &moved, planned);
+            weights.iter().map(|weight| (weight.cpu, weight.share)).collect::<Vec<_>>()
+        };
+        let planned = Planned { program: 7, shares: vec![(0, 0.1), (1, 0.9)] };
+        assert_eq!(shares(Some(&planned)), [(0, 0.1), (1, 0.9), (2, 0.0)]);
+        assert_eq!(shares(None), [(0, 0.0), (1, 0.25), (2, 0.75)]);
+    }
 }

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::{Missing, program, require};
-use traffic::Scenario;
+use traffic::{Popularity, Scenario};
 
 /// The end that receives.
 pub const WAN: &str = "wan0";
@@ -120,6 +120,20 @@ impl Machine {
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
+    /// Without rates.
+    pub fn status_of(&self, interface: &str) -> Value {
+        let output = self.run(&["status", interface, "--json", "--interval", "0"]);
+        assert_eq!(code(&output), 0, "{}", said(&output));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// `rxlane steer …` in another namespace, with the same journal.
+    pub fn run_in(&self, namespace: &Namespace, arguments: &[&str]) -> Output {
+        let mut command = namespace.command(binary());
+        command.arg("steer").args(arguments).args(["--journal", &self.journal]).stdin(Stdio::null());
+        command.output().expect("it starts")
+    }
+
     pub fn wait_until_steered(&self) {
         let until = Instant::now() + Duration::from_secs(60);
         while self.status(&["--interval", "0"])["keeper"].is_null() {
@@ -137,7 +151,9 @@ impl Machine {
     }
 
     fn frames(scenario: &str) -> Vec<Vec<u8>> {
-        let scenario = Scenario::named(scenario).expect("a scenario").with_flows(400);
+        let mut scenario = Scenario::named(scenario).expect("a scenario").with_flows(400);
+        // One heavy flow would make any share possible: the key of the hash is another each time.
+        scenario.popularity = Popularity::RoundRobin;
         let mut traffic = scenario.generate(7).expect("a generator");
         (0..2000).map(|_| traffic.next_frame().octets.to_vec()).collect()
     }

@@ -1,0 +1,67 @@
+//! Which interface a name means: the one that bears it, else one that bore it when it was attached.
+//!
+//! Programs belong to an interface's index; pins and records bear the name of the moment. People use either.
+
+use crate::error::Error;
+use crate::record::{Place, Records};
+use xdp::Interface;
+
+/// What a name leads to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// The interface of this name, else the one that was attached under it and has another name now.
+    pub interface: Option<Interface>,
+    /// Names of the other interfaces here that were attached under it.
+    pub renamed: Vec<String>,
+}
+
+/// Looks in the network namespace of the calling thread.
+///
+/// # Errors
+///
+/// rtnetlink or procfs do not answer.
+pub fn named(name: &str) -> Result<Named, Error> {
+    let bearer = match Interface::find(name) {
+        Ok(interface) => Some(interface),
+        Err(xdp::Error::NoInterface { .. }) => None,
+        Err(other) => return Err(other.into()),
+    };
+    let mut others: Vec<Interface> = attached_as(name).filter(|other| other.name != name).collect();
+    let interface = match bearer {
+        None if !others.is_empty() => Some(others.remove(0)),
+        bearer => bearer,
+    };
+    Ok(Named { interface, renamed: others.into_iter().map(|other| other.name).collect() })
+}
+
+/// The interfaces here that were attached under the name.
+fn attached_as(name: &str) -> impl Iterator<Item = Interface> {
+    let here = crate::up::interfaces().into_iter().filter_map(|here| Interface::find(&here).ok());
+    here.filter(move |interface| {
+        let program = interface.program().ok().flatten();
+        program.is_some_and(|program| program.ours.as_deref() == Some(name))
+    })
+}
+
+/// Why a name leads nowhere: there was such an interface, which is in another network namespace now, or there is none.
+pub fn nowhere(name: &str, records: &Records) -> Error {
+    let left = here().is_some_and(|namespace| {
+        records.planned(&Place::new(namespace, name)).is_ok_and(|planned| planned.is_some())
+    });
+    match left {
+        true => Error::Elsewhere { interface: name.to_owned() },
+        false => crate::error::unknown(name.to_owned(), crate::up::interfaces()),
+    }
+}
+
+/// The network namespace of the calling thread.
+pub fn here() -> Option<u64> {
+    Interface::find("lo").map(|lo| lo.namespace).ok()
+}
+
+/// What is worth saying of an interface whose name another one was attached under.
+pub fn remark(name: &str, renamed: &str) -> String {
+    format!(
+        "{renamed}, which is steered, was called {name} when it was attached (`rxlane steer down {renamed}`)"
+    )
+}
