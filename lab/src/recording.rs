@@ -3,8 +3,17 @@
 //! Frames are recorded between the adapters, where nothing has offloads: tags stand in the frame, checksums are
 //! complete, segments have the size that the wire has. Every frame is there once, answers behind what they answer. Times
 //! are those at which the harness passed a frame on; they say order and rough distance, not a network's timing.
+//!
+//! An adapter fills a short frame up to 60 octets (IEEE 802.3 section 4.2.3.3; `igb` switches that on with TCTL.PSP) and
+//! appends the FCS. The emulated one does neither: the cable fills frames up, and there is no FCS.
 
+mod exchange;
+mod lines;
+mod peers;
+pub mod shape;
+pub mod stage;
 pub mod summary;
+mod tshark;
 
 use crate::guest::Guest;
 use crate::port::Port;
@@ -20,12 +29,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// How often the far ends of both adapters are looked at.
 const POLL: Duration = Duration::from_micros(500);
 
+/// The shortest frame, octets without FCS, however many tags it has.
+pub const SHORTEST: usize = 60;
+
 /// A frame that passed the cable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// When, nanoseconds since 1970-01-01 UTC.
     pub time: i64,
-    /// From the destination address on, without FCS.
+    /// From the destination address on with padding, without FCS.
     pub octets: Vec<u8>,
 }
 
@@ -80,10 +92,11 @@ impl Cable<'_> {
         let [one, other] = self.ends;
         while !self.shared.ended.load(Ordering::Relaxed) {
             for (from, to) in [(one, other), (other, one)] {
-                let frames = from.collect();
+                let mut frames = from.collect();
                 if frames.is_empty() {
                     continue;
                 }
+                frames.iter_mut().for_each(fill_up);
                 // Recorded before it is passed on, so that an answer stands behind it.
                 let time = now()?;
                 self.frames().extend(frames.iter().map(|octets| Frame { time, octets: octets.clone() }));
@@ -120,6 +133,12 @@ impl Cable<'_> {
             }
         }
         Ok(())
+    }
+}
+
+fn fill_up(frame: &mut Vec<u8>) {
+    if frame.len() < SHORTEST {
+        frame.resize(SHORTEST, 0);
     }
 }
 

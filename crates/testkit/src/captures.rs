@@ -1,16 +1,16 @@
-//! Corpora of captures with an independent dissector's summary beside each.
+//! The corpus of captures that tests run over: the project's own, which are always there, and those of a folder that
+//! the environment variable `RXLANE_CAPTURES` names, an independent dissector's summary beside each.
 //!
-//! The environment variable `RXLANE_CAPTURES` names a folder. Below it, at any depth, `NAME` (ending in
-//! `.pcap`, `.pcapng` or `.cap`, plain or with `.gz` or `.zst` behind) is a capture and
-//! `NAME.expected.json` its summary.
+//! Below a folder, at any depth, `NAME` (ending in `.pcap`, `.pcapng` or `.cap`, plain or with `.gz` or `.zst`
+//! behind) is a capture and `NAME.expected.json` its summary.
 
-use crate::Missing;
+use crate::{Missing, require};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Environment variable: the folder.
+/// Environment variable: the folder of further captures.
 pub const CAPTURES: &str = "RXLANE_CAPTURES";
 
 /// A capture with its summary.
@@ -22,16 +22,38 @@ pub struct Sample {
     pub expected: Option<PathBuf>,
 }
 
+/// The folder of the project's own captures (`captures/README.md` says what they hold).
+pub fn own() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures")
+}
+
 /// The folder that `RXLANE_CAPTURES` names.
 ///
 /// # Errors
 ///
 /// The variable is not set. (One that names no folder is no reason to skip a test: [`below`] fails.)
 pub fn folder() -> Result<PathBuf, Missing> {
-    std::env::var_os(CAPTURES)
-        .filter(|folder| !folder.is_empty())
-        .map(PathBuf::from)
-        .ok_or_else(|| Missing(format!("{CAPTURES} is not set to a folder of captures")))
+    std::env::var_os(CAPTURES).filter(|folder| !folder.is_empty()).map(PathBuf::from).ok_or_else(|| {
+        Missing(format!("{CAPTURES} is not set to a folder of captures beside the project's own"))
+    })
+}
+
+/// The project's own captures and those below the folder that `RXLANE_CAPTURES` names. Where it names none, a line on
+/// standard error says what is skipped.
+///
+/// # Panics
+///
+/// There are no own captures, a folder cannot be read, or `RXLANE_CAPTURES` is not set while `RXLANE_REQUIRE` names
+/// `captures`.
+#[track_caller]
+pub fn corpus() -> Vec<Sample> {
+    let read = |folder: &Path| below(folder).unwrap_or_else(|error| panic!("{error}"));
+    let mut samples = read(&own());
+    assert!(!samples.is_empty(), "no captures below {}", own().display());
+    if let Some(folder) = require("captures", folder()) {
+        samples.extend(read(&folder));
+    }
+    samples
 }
 
 /// All captures below `folder`, sorted by path.
@@ -96,6 +118,14 @@ mod tests {
                 ("one.pcap".to_owned(), true)
             ]
         );
+    }
+
+    #[test]
+    fn own_captures_are_always_there_with_their_summaries() {
+        let corpus = corpus();
+        let own: Vec<&Sample> = corpus.iter().filter(|sample| sample.capture.starts_with(own())).collect();
+        assert!(own.len() > 10, "{own:?}");
+        assert!(own.iter().all(|sample| sample.expected.is_some()), "{own:?}");
     }
 
     #[test]

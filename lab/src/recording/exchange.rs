@@ -1,11 +1,11 @@
 //! What the two stations say to each other, by tools that every Debian has.
 
+use crate::Guest;
 use anyhow::Result;
-use rxlane_lab::Guest;
 
 /// An exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Traffic {
+pub(super) enum Traffic {
     /// In a session: pings and HTTP over both versions of IP, UDP, and a pause in which LCP echoes come.
     Everyday,
     /// In a session: little.
@@ -36,11 +36,14 @@ const FETCH: &str = "use IO::Socket::IP; my $s = IO::Socket::IP->new(PeerHost =>
     $n > 6000 or die \"$n octets\";";
 
 /// Servers at the far end.
-pub(crate) fn set_up(guest: &Guest) -> Result<()> {
+pub(super) fn set_up(guest: &Guest) -> Result<()> {
     guest.write("/tmp/echo.pl", ECHO.as_bytes())?;
     guest.write("/tmp/ask.pl", ASK.as_bytes())?;
     guest.write("/tmp/fetch.pl", FETCH.as_bytes())?;
     guest.write("/srv/rxlane/file", &vec![b'.'; 6000])?;
+    // A probe for a lost tail goes out after two round trips, which a busy machine makes last longer than the first one.
+    let probes = "echo 0 >/proc/sys/net/ipv4/tcp_early_retrans";
+    guest.sh(&format!("{probes}; ip netns exec far sh -c '{probes}'"))?;
     guest.start(&["ip", "netns", "exec", "far", "perl", "/tmp/echo.pl"], "/tmp/echo")?;
     guest
         .start(&["ip", "netns", "exec", "far", "busybox", "httpd", "-f", "-h", "/srv/rxlane"], "/tmp/http")?;
@@ -59,19 +62,21 @@ fn ask(address: &str, octets: u32, datagrams: u32, options: &str) -> String {
     format!("perl /tmp/ask.pl {address} {octets} {datagrams} {options}\n")
 }
 
-fn ping(address: &str, octets: u32, echoes: u32) -> String {
+/// By way of an interface, since the far end of every session has the same IPv4 address.
+fn ping(interface: &str, address: &str, octets: u32, echoes: u32) -> String {
     let program = if address.contains(':') { "ping6" } else { "ping" };
-    format!("busybox {program} -q -w 20 -c {echoes} -s {octets} {address}\n")
+    format!("busybox {program} -I {interface} -q -w 20 -c {echoes} -s {octets} {address}\n")
 }
 
 impl Traffic {
     /// In the session of interface `pppUNIT`, where there is one.
-    pub(crate) fn exchange(self, guest: &Guest, unit: u32) -> Result<()> {
+    pub(super) fn exchange(self, guest: &Guest, unit: u32) -> Result<()> {
         let (four, six) = ("198.51.100.1", format!("2001:db8:{unit}::1"));
+        let session = format!("ppp{unit}");
         let script = match self {
             Traffic::Everyday => [
-                ping(four, 56, 2),
-                ping(&six, 56, 2),
+                ping(&session, four, 56, 2),
+                ping(&session, &six, 56, 2),
                 http(four),
                 http(&six),
                 ask(four, 200, 2, ""),
@@ -79,12 +84,15 @@ impl Traffic {
                 "sleep 2\n".to_owned(),
             ]
             .concat(),
-            Traffic::Brief => [ping(four, 56, 1), ask(&six, 100, 1, "")].concat(),
-            Traffic::Fragments => {
-                [ping(four, 3000, 1), ping(&six, 3000, 1), ask(four, 3000, 2, ""), ask(&six, 3000, 2, "")]
-                    .concat()
-            }
-            Traffic::Extensions => extensions(&six),
+            Traffic::Brief => [ping(&session, four, 56, 1), ask(&six, 100, 1, "")].concat(),
+            Traffic::Fragments => [
+                ping(&session, four, 3000, 1),
+                ping(&session, &six, 3000, 1),
+                ask(four, 3000, 2, ""),
+                ask(&six, 3000, 2, ""),
+            ]
+            .concat(),
+            Traffic::Extensions => extensions(&session, &six),
             Traffic::Plain => [
                 http("192.0.2.1"),
                 http("2001:db8:7::1"),
@@ -99,7 +107,7 @@ impl Traffic {
     }
 }
 
-fn extensions(six: &str) -> String {
+fn extensions(session: &str, six: &str) -> String {
     // PadN options only (RFC 8200 section 4.2): every receiver skips them. The kernel fills in the next header.
     let (hop_by_hop, destination) = ("54:0000010400000000", "59:0000010400000000");
     let mut script = [
@@ -129,7 +137,7 @@ fn extensions(six: &str) -> String {
             ));
         }
     }
-    script.push_str(&ping(six, 56, 1));
+    script.push_str(&ping(session, six, 56, 1));
     script.push_str(&ask(six, 100, 1, ""));
     script.push_str("for n in '' '-n far'; do ip $n xfrm policy flush; ip $n xfrm state flush; done\n");
     script

@@ -1,16 +1,16 @@
 //! The lines between the two stations: the adapter itself, or VLAN devices of the kernel on it.
 
+use crate::Guest;
 use anyhow::Result;
-use rxlane_lab::Guest;
 
 /// The subscriber's adapter.
-pub(crate) const NEAR: &str = "near";
+pub(super) const NEAR: &str = "near";
 /// The provider's adapter, in a network namespace of the same name.
-pub(crate) const FAR: &str = "far";
+pub(super) const FAR: &str = "far";
 
 /// What a frame has around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(super) enum Line {
     Untagged,
     /// 0x8100/35.
     Vlan,
@@ -44,29 +44,32 @@ impl Line {
     }
 
     /// The subscriber's device.
-    pub(crate) fn near(self) -> String {
+    pub(super) fn near(self) -> String {
         format!("{NEAR}{}", self.suffix())
     }
 
     /// The provider's device, in its namespace.
-    pub(crate) fn far(self) -> String {
+    pub(super) fn far(self) -> String {
         format!("{FAR}{}", self.suffix())
     }
 
-    /// Gives both ends addresses; the IPv4 ones find each other by ARP, the IPv6 ones by neighbour discovery.
-    pub(crate) fn address(self, guest: &Guest) -> Result<()> {
+    /// Gives both ends addresses; the IPv4 ones find each other by ARP, the IPv6 ones by neighbour discovery. Nobody
+    /// looks for routers.
+    pub(super) fn address(self, guest: &Guest) -> Result<()> {
         let (near, far) = (self.near(), self.far());
         guest
             .sh(&format!(
-                "echo 0 >/proc/sys/net/ipv6/conf/{near}/disable_ipv6; \
+                "echo 0 >/proc/sys/net/ipv6/conf/{near}/router_solicitations\n\
+                 echo 0 >/proc/sys/net/ipv6/conf/{near}/disable_ipv6; \
                  ip addr add 192.0.2.2/24 dev {near}; ip addr add 2001:db8:7::2/64 dev {near} nodad\n\
-                 ip netns exec far sh -ec 'echo 0 >/proc/sys/net/ipv6/conf/{far}/disable_ipv6; \
+                 ip netns exec far sh -ec 'echo 0 >/proc/sys/net/ipv6/conf/{far}/router_solicitations\n\
+                 echo 0 >/proc/sys/net/ipv6/conf/{far}/disable_ipv6; \
                  ip addr add 192.0.2.1/24 dev {far}; ip addr add 2001:db8:7::1/64 dev {far} nodad'"
             ))
             .map(drop)
     }
 
-    pub(crate) fn unaddress(self, guest: &Guest) -> Result<()> {
+    pub(super) fn unaddress(self, guest: &Guest) -> Result<()> {
         let (near, far) = (self.near(), self.far());
         guest
             .sh(&format!(
@@ -79,7 +82,7 @@ impl Line {
 }
 
 /// Both adapters with all devices on them. No IPv6 on any, so that nothing speaks where PPPoE does.
-pub(crate) fn set_up(guest: &Guest) -> Result<()> {
+pub(super) fn set_up(guest: &Guest) -> Result<()> {
     guest.sh("modprobe 8021q; ip netns add far; ip link set far netns far; ip -n far link set lo up")?;
     for (base, within) in [(NEAR, ""), (FAR, "ip netns exec far ")] {
         let mut script = String::new();
@@ -102,7 +105,7 @@ pub(crate) fn set_up(guest: &Guest) -> Result<()> {
 }
 
 /// Both adapters have room for so many octets behind the Ethernet header.
-pub(crate) fn resize(guest: &Guest, octets: u32) -> Result<()> {
+pub(super) fn resize(guest: &Guest, octets: u32) -> Result<()> {
     guest.sh(&format!("ip link set near mtu {octets}; ip -n far link set far mtu {octets}"))?;
     // The driver sets the adapter up anew.
     std::thread::sleep(std::time::Duration::from_secs(1));

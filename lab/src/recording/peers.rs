@@ -1,12 +1,12 @@
 //! Provider and subscriber: `pppoe-server`, which serves in user mode, and `pppd` with the kernel's PPPoE.
 
-use crate::lines::Line;
+use super::lines::Line;
+use crate::Guest;
 use anyhow::{Context, Result};
-use rxlane_lab::Guest;
 
 /// How the subscriber proves who he is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Login {
+pub(super) enum Login {
     Pap,
     Chap,
 }
@@ -25,22 +25,47 @@ const TERM: i32 = 15;
 const OPTIONS: &str = "/etc/ppp/rxlane-server";
 
 /// Secrets, and nothing of the machine's own configuration.
-pub(crate) fn set_up(guest: &Guest) -> Result<()> {
+pub(super) fn set_up(guest: &Guest) -> Result<()> {
     guest.sh("modprobe -a pppoe ppp_async; [ -c /dev/ppp ] || mknod /dev/ppp c 108 0; rm -rf /etc/ppp")?;
     guest.write("/etc/ppp/options", b"")?;
     guest.write("/etc/ppp/pap-secrets", b"subscriber * secret *\n")?;
     guest.write("/etc/ppp/chap-secrets", b"subscriber provider secret *\n")
 }
 
-/// The provider's end.
-pub(crate) struct Server<'a> {
+/// A program in the guest that ends with this, so that one whose exchange failed does not speak in the next.
+struct Program<'a> {
     guest: &'a Guest,
-    pid: u32,
+    pid: Option<u32>,
 }
+
+impl<'a> Program<'a> {
+    fn start(guest: &'a Guest, command: &[&str], output: &str) -> Result<Program<'a>> {
+        Ok(Program { guest, pid: Some(guest.start(command, output)?) })
+    }
+
+    /// Asks it to end and waits until it has.
+    fn end(&mut self) -> Result<()> {
+        match self.pid.take() {
+            Some(pid) => self.guest.signal(pid, TERM, true).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Program<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            eprintln!("lab: {error:#}");
+        }
+    }
+}
+
+/// The provider's end.
+pub(super) struct Server<'a>(Program<'a>);
 
 impl<'a> Server<'a> {
     /// Serves on the lines; the first subscriber gets 198.51.100.10.
-    pub(crate) fn start(guest: &'a Guest, lines: &[Line], login: Login) -> Result<Server<'a>> {
+    pub(super) fn start(guest: &'a Guest, lines: &[Line], login: Login) -> Result<Server<'a>> {
         let options = format!(
             "{}\nname provider\nlcp-echo-interval 2\nlcp-echo-failure 5\nms-dns 198.51.100.53\n\
              ms-dns 198.51.100.54\nnodefaultroute\nnoproxyarp\n+ipv6\nipv6 ::1,::2\n",
@@ -56,25 +81,23 @@ impl<'a> Server<'a> {
         for device in &far {
             command.extend(["-I", device]);
         }
-        let pid = guest.start(&command, "/tmp/server")?;
-        Ok(Server { guest, pid })
+        Program::start(guest, &command, "/tmp/server").map(Server)
     }
 
-    pub(crate) fn stop(self) -> Result<()> {
-        self.guest.signal(self.pid, TERM, true)?;
-        Ok(())
+    pub(super) fn stop(mut self) -> Result<()> {
+        self.0.end()
     }
 }
 
 /// The subscriber's end: interface `pppUNIT`.
-pub(crate) struct Subscriber<'a> {
+pub(super) struct Subscriber<'a> {
     guest: &'a Guest,
     unit: u32,
-    pid: u32,
+    program: Program<'a>,
 }
 
 impl<'a> Subscriber<'a> {
-    pub(crate) fn start(guest: &'a Guest, line: Line, unit: u32, password: &str) -> Result<Subscriber<'a>> {
+    pub(super) fn start(guest: &'a Guest, line: Line, unit: u32, password: &str) -> Result<Subscriber<'a>> {
         let near = line.near();
         let (number, log) = (unit.to_string(), log(unit));
         let mtu = guest.sh(&format!("cat /sys/class/net/{near}/mtu"))?;
@@ -87,12 +110,11 @@ impl<'a> Subscriber<'a> {
             &["lcp-echo-interval", "2", "lcp-echo-failure", "5"],
         ]
         .concat();
-        let pid = guest.start(&command, &log)?;
-        Ok(Subscriber { guest, unit, pid })
+        Ok(Subscriber { guest, unit, program: Program::start(guest, &command, &log)? })
     }
 
     /// Waits until both ends have addresses of both versions, and adds global ones for IPv6.
-    pub(crate) fn await_addresses(&self) -> Result<()> {
+    pub(super) fn await_addresses(&self) -> Result<()> {
         let unit = self.unit;
         let ready = format!(
             "until ip -4 addr show dev ppp{unit} | grep -q peer && \
@@ -107,24 +129,19 @@ impl<'a> Subscriber<'a> {
     }
 
     /// Waits until the provider has refused it, which ends the program.
-    pub(crate) fn await_refusal(&self) -> Result<()> {
+    pub(super) fn await_refusal(&mut self) -> Result<()> {
         let log = log(self.unit);
         self.guest
             .sh(&format!(
                 "timeout 50 sh -c 'until grep -q \"authentication failed\" {log}; do sleep 0.1; done'"
             ))
             .with_context(|| self.log())?;
-        let pid = self.pid;
-        self.guest
-            .sh(&format!("timeout 50 sh -c 'while grep -q ^State:.[^Z] /proc/{pid}/status 2>/dev/null; do sleep 0.1; done'"))
-            .with_context(|| self.log())
-            .map(drop)
+        self.program.end()
     }
 
     /// LCP ends the link, PADT the session.
-    pub(crate) fn hang_up(&self) -> Result<()> {
-        self.guest.signal(self.pid, TERM, true)?;
-        Ok(())
+    pub(super) fn hang_up(mut self) -> Result<()> {
+        self.program.end()
     }
 
     fn log(&self) -> String {
