@@ -53,6 +53,7 @@ fn an_interface_that_is_not_there_is_told_with_those_near_it() {
     }
     let hostile = rxlane(&["steer", "check", "eth0;reboot x"]);
     assert_eq!(hostile.status.code(), Some(2), "{}", stderr(&hostile));
+    assert!(stderr(&hostile).starts_with("rxlane: \"eth0;reboot x\" is no name"), "{}", stderr(&hostile));
 }
 
 #[test]

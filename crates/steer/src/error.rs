@@ -53,7 +53,10 @@ pub enum Error {
     },
     /// No CPU list.
     #[error("CPUs: {0}")]
-    Cpus(#[from] setting::ParseError),
+    Cpus(setting::ParseError),
+    /// No name of an interface, or no setting of one.
+    #[error("{0}")]
+    Name(#[from] setting::ParseError),
     /// The targets cannot be had.
     #[error(transparent)]
     Plan(#[from] plan::PlanError),
@@ -103,7 +106,11 @@ impl Error {
     /// What it means for the exit code.
     pub fn kind(&self) -> Kind {
         match self {
-            Error::NoInterface { .. } | Error::Place(_) | Error::NoCpu { .. } | Error::Cpus(_) => Kind::Usage,
+            Error::NoInterface { .. }
+            | Error::Place(_)
+            | Error::NoCpu { .. }
+            | Error::Cpus(_)
+            | Error::Name(_) => Kind::Usage,
             Error::Plan(plan::PlanError::Offline { .. })
             | Error::Keeper { .. }
             | Error::Kept(_)

@@ -101,7 +101,7 @@ pub fn cpus(which: &str) -> Vec<u32> {
 ///
 /// [`Error::Cpus`], [`Error::NoCpu`].
 pub fn parse_cpus(list: &str) -> Result<Vec<u32>, Error> {
-    let named = CpuSet::parse_list(list)?;
+    let named = CpuSet::parse_list(list).map_err(Error::Cpus)?;
     let present = cpus("present");
     match named.iter().find(|cpu| !present.is_empty() && !present.contains(cpu)) {
         Some(cpu) => Err(Error::NoCpu { cpu, present: crate::facts::list(&present) }),

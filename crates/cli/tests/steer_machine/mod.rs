@@ -134,6 +134,14 @@ impl Machine {
         command.output().expect("it starts")
     }
 
+    /// `rxlane steer …` inside, started by another program.
+    pub fn run_by(&self, starter: &[&str], arguments: &[&str]) -> Output {
+        let (first, rest) = starter.split_first().expect("a program");
+        let mut command = self.namespace.command(first);
+        command.args(rest).arg(binary()).arg("steer").args(arguments).args(["--journal", &self.journal]);
+        command.stdin(Stdio::null()).output().expect("it starts")
+    }
+
     pub fn wait_until_steered(&self) {
         let until = Instant::now() + Duration::from_secs(60);
         while self.status(&["--interval", "0"])["keeper"].is_null() {

@@ -1,0 +1,105 @@
+//! What stands in the way: a sentence with the way out, an exit code, and nothing left behind.
+
+use crate::steer_machine::{Machine, WAN, code, said};
+use std::path::Path;
+use testkit::{program, require};
+use xdp::{Attachment, Interface};
+
+const UP: [&str; 4] = ["up", WAN, "--seconds", "0"];
+
+#[test]
+fn a_missing_capability_is_named() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(()) = require("setpriv", program("setpriv").map(|_| ())) else { return };
+    let before = machine.state();
+    // CAP_SYS_ADMIN stands for two of them.
+    for (without, named) in [
+        ("-net_admin", "missing: CAP_NET_ADMIN"),
+        ("-bpf,-sys_admin", "missing: CAP_BPF"),
+        ("-perfmon,-sys_admin", "missing: CAP_PERFMON"),
+    ] {
+        let up = machine.run_by(&["setpriv", "--bounding-set", without, "--inh-caps", without], &UP);
+        assert_eq!(code(&up), 3, "{without}: {}", said(&up));
+        assert!(
+            said(&up).contains(named) && said(&up).contains("run it as root"),
+            "{without}: {}",
+            said(&up)
+        );
+        assert_eq!(said(&up).lines().count(), 1, "{without}: {}", said(&up));
+        assert_eq!(machine.state(), before, "{without}");
+        machine.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_limit_of_locked_memory_is_raised_or_does_not_count() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(()) = require("prlimit", program("prlimit").map(|_| ())) else { return };
+    let up = machine.run_by(&["prlimit", "--memlock=0:0"], &UP);
+    assert_eq!(code(&up), 0, "{}", said(&up));
+    assert_eq!(code(&machine.run(&["down", WAN])), 0);
+    machine.assert_nothing_left();
+}
+
+#[test]
+fn a_program_that_another_process_holds_by_a_link_is_left_to_it() {
+    let Some(machine) = Machine::new() else { return };
+    let up = machine.run(&UP);
+    assert_eq!(code(&up), 0, "{}", said(&up));
+    // Held by this process alone, and without pins, it is nobody's that rxlane knows.
+    let held = machine.inside(|| {
+        let interface = Interface::find(WAN).expect("the interface");
+        Attachment::open(&interface).expect("its pins").expect("steered")
+    });
+    let folder = machine.inside(|| held.folder());
+    remove(&folder);
+    let before = machine.state();
+    let again = machine.run(&UP);
+    assert_eq!(code(&again), 1, "{}", said(&again));
+    let text = said(&again);
+    assert!(text.contains("has an XDP program already") && text.contains("held by link"), "{text}");
+    assert!(
+        text.contains(&format!("({})", std::process::id())) && text.contains("bpftool link detach id"),
+        "{text}"
+    );
+    let check = machine.run(&["check", WAN, "--seconds", "0"]);
+    assert_eq!(code(&check), 1, "{}", said(&check));
+    let status = machine.status_of(WAN);
+    assert_eq!(status["mode"], "off");
+    assert!(
+        status["remarks"].to_string().contains("another XDP program is attached"),
+        "{}",
+        status["remarks"]
+    );
+    let down = machine.run(&["down", WAN]);
+    assert_eq!(code(&down), 0, "{}", said(&down));
+    assert_eq!(machine.state(), before);
+    // It goes with who holds it, and then the interface is free.
+    drop(held);
+    let up = machine.run(&UP);
+    assert_eq!(code(&up), 0, "{}", said(&up));
+    assert_eq!(code(&machine.run(&["down", WAN])), 0);
+    machine.assert_nothing_left();
+}
+
+/// Pins have no contents, and their folder no folders.
+fn remove(folder: &Path) {
+    for entry in std::fs::read_dir(folder).expect("the pins") {
+        std::fs::remove_file(entry.expect("a pin").path()).expect("removed");
+    }
+    std::fs::remove_dir(folder).expect("removed");
+}
+
+#[test]
+fn records_that_cannot_be_written_leave_no_program_behind() {
+    let Some(machine) = Machine::new() else { return };
+    let before = machine.state();
+    // A file where the folder should be.
+    std::fs::write(machine.journal(), "").expect("a file");
+    let up = machine.run(&UP);
+    assert_eq!(code(&up), 3, "{}", said(&up));
+    assert!(said(&up).contains("journal") && said(&up).contains("Not a directory"), "{}", said(&up));
+    assert_eq!(machine.state(), before);
+    std::fs::remove_file(machine.journal()).expect("removed");
+    machine.assert_nothing_left();
+}
