@@ -1,9 +1,9 @@
 //! Writes a small corpus for every fuzz target, so that ten seconds of fuzzing start from valid input:
 //! `cargo run --example seeds -- DIRECTORY`.
 //!
-//! The octets come from the project's own generator and data files; the same version writes the same files.
+//! The octets come from the project's own generator, captures and data files; the same version writes the same files.
 
-use rxlane_capture::{LinkType, Resolution, Writer};
+use rxlane_capture::{Capture, LinkType, Resolution, Writer};
 use rxlane_traffic::{NAMED, Scenario};
 use std::error::Error;
 use std::fs;
@@ -38,6 +38,24 @@ fn frames() -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
         scenario.fragments_per_million = 200_000;
         let mut traffic = scenario.generate(1)?;
         frames.extend((0..24).map(|_| traffic.next_frame().octets.iter().copied().take(160).collect()));
+    }
+    Ok(frames)
+}
+
+/// Every third frame of the project's own captures, cut as those of the scenarios are.
+fn recorded(folder: &Path) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
+    let mut paths =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, std::io::Error>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "pcap"));
+    paths.sort();
+    let mut frames = Vec::new();
+    for path in paths {
+        let mut capture = Capture::open(&path)?;
+        let mut of_capture = Vec::new();
+        while let Some(frame) = capture.next_frame() {
+            of_capture.push(frame.data.iter().copied().take(160).collect());
+        }
+        frames.extend(of_capture.into_iter().step_by(3));
     }
     Ok(frames)
 }
@@ -170,11 +188,11 @@ fn outputs(corpus: &Corpus, folder: &Path) -> Done {
 fn main() -> Done {
     let folder = std::env::args_os().nth(1).ok_or("usage: seeds DIRECTORY")?;
     let corpus = Corpus(folder.into());
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR"));
     let frames = frames()?;
-    dissect(&corpus, &frames)?;
+    dissect(&corpus, &[frames.as_slice(), &recorded(&fuzz.join("../captures"))?].concat())?;
     headers(&corpus)?;
     captures(&corpus, &frames)?;
-    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR"));
     outputs(&corpus, &fuzz.join("seeds/host_text"))?;
     machines(&corpus, fuzz)?;
     texts(&corpus, &frames, &fuzz.join(".."))

@@ -1,0 +1,125 @@
+//! What `rxlane explain --json` says of a capture beside what an independent dissector does (`NAME.expected.json`), in
+//! the words of the former.
+
+use assert_cmd::Command;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// tshark's name of a protocol as a stack word. `None` for what is no word of its own: PPP, and IPv6
+/// extension headers but for AH.
+fn word(name: &str) -> Option<&str> {
+    Some(match name {
+        "ppp" => return None,
+        name if name.starts_with("ipv6.") => return None,
+        "ieee8021ad" => "vlan",
+        "pppoes" => "pppoe",
+        "pppoed" => "pppoe-discovery",
+        "ip" => "ipv4",
+        "eth" | "vlan" | "mpls" | "llc" | "arp" | "ipv6" | "tcp" | "udp" | "sctp" | "icmp" | "icmpv6"
+        | "igmp" | "gre" | "esp" | "ah" | "lcp" | "pap" | "chap" | "ipcp" | "ipv6cp" | "ccp" => name,
+        _ => "other",
+    })
+}
+
+fn stack(theirs: &str) -> String {
+    let mut words: Vec<&str> = theirs.split(':').filter_map(word).collect();
+    // What LLC carries is its own business: spanning tree, CDP.
+    if words.ends_with(&["llc", "other"]) {
+        words.pop();
+    }
+    words.join("/")
+}
+
+/// `key` of every item mapped to its `frames`.
+fn frames_by(items: &Value, key: &str) -> Value {
+    let rows = items.as_array().expect("a list");
+    rows.iter().map(|row| (row[key].as_str().expect("a name").to_owned(), row["frames"].clone())).collect()
+}
+
+/// The object with its names translated; equal names are added up.
+fn renamed(object: &Value, name: impl Fn(&str) -> String) -> Value {
+    let mut out = Map::new();
+    for (key, frames) in object.as_object().expect("an object") {
+        let sum = out.entry(name(key)).or_insert(json!(0));
+        *sum = json!(sum.as_u64().unwrap_or(0) + frames.as_u64().expect("a count"));
+    }
+    Value::Object(out)
+}
+
+fn code(theirs: &str) -> String {
+    match theirs {
+        "0x00" => "session",
+        "0x07" => "pado",
+        "0x09" => "padi",
+        "0x19" => "padr",
+        "0x65" => "pads",
+        "0xa7" => "padt",
+        other => other,
+    }
+    .to_owned()
+}
+
+fn extension(theirs: &str) -> String {
+    match theirs {
+        "ipv6.hopopts" => "hop-by-hop",
+        "ipv6.routing" => "routing",
+        "ipv6.fraghdr" => "fragment",
+        "ipv6.dstopts" => "destination-options",
+        "ah" => "authentication",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// Quantity, ours, theirs.
+pub fn quantities(ours: &Value, theirs: &Value) -> Vec<(&'static str, Value, Value)> {
+    let count = |object: &Value, key: &str| object[key].as_u64().unwrap_or(0);
+    let fragments = &ours["fragments"];
+    vec![
+        ("frames", ours["source"]["frames"].clone(), theirs["frames"].clone()),
+        ("stacks", frames_by(&ours["stacks"], "stack"), renamed(&theirs["stacks_to_l4"], stack)),
+        ("tags", frames_by(&ours["tags"], "tags"), theirs["vlan_tag_stacks"].clone()),
+        ("PPPoE codes", ours["pppoe"]["codes"].clone(), renamed(&theirs["pppoe_codes"], code)),
+        ("PPPoE sessions", ours["pppoe"]["sessions"].clone(), theirs["pppoe_distinct_sessions"].clone()),
+        ("PPP protocols", ours["pppoe"]["ppp"].clone(), theirs["ppp_protocols"].clone()),
+        (
+            "flows, unidirectional",
+            ours["flows"]["unidirectional"].clone(),
+            theirs["distinct_5tuples_unidirectional"].clone(),
+        ),
+        (
+            "flows, bidirectional",
+            ours["flows"]["bidirectional"].clone(),
+            theirs["distinct_5tuples_bidirectional"].clone(),
+        ),
+        (
+            "first fragments",
+            json!(count(fragments, "ipv4_first") + count(fragments, "ipv6_first")),
+            json!(count(&theirs["fragments"], "first")),
+        ),
+        (
+            "later fragments",
+            json!(count(fragments, "ipv4_later") + count(fragments, "ipv6_later")),
+            json!(count(&theirs["fragments"], "non_first")),
+        ),
+        (
+            "extension headers",
+            ours["extension_headers"].clone(),
+            renamed(&theirs["ipv6_ext_headers"], extension),
+        ),
+    ]
+}
+
+/// What `rxlane explain --json` says of the capture.
+pub fn explain(capture: &Path) -> Value {
+    let output =
+        Command::cargo_bin("rxlane").unwrap().arg("explain").arg(capture).arg("--json").output().unwrap();
+    assert!(output.status.success(), "{}: {}", capture.display(), String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What the independent dissector says, from its file.
+pub fn summary(expected: &Path) -> Value {
+    let text = std::fs::read(expected).unwrap_or_else(|error| panic!("{}: {error}", expected.display()));
+    serde_json::from_slice(&text).unwrap()
+}
