@@ -247,11 +247,11 @@ fn attached(attachment: &Attachment, interval: Duration, records: &Records) -> R
     };
     status.remarks.extend(unreadable);
     status.remarks.extend(uneven_queues(&queues));
-    remarks(&mut status, attachment);
+    remarks(&mut status, attachment, &displaced(&between.queued()));
     Ok(status)
 }
 
-fn remarks(status: &mut Status, attachment: &Attachment) {
+fn remarks(status: &mut Status, attachment: &Attachment, displaced: &[u32]) {
     if attachment.attached_as() != status.interface {
         status.remarks.push(format!("it was called {} when it was attached", attachment.attached_as()));
     }
@@ -279,7 +279,18 @@ fn remarks(status: &mut Status, attachment: &Attachment) {
     for row in
         status.cpus.iter().filter(|row| row.buckets > 0 && !online.is_empty() && !online.contains(&row.cpu))
     {
-        status.remarks.push(format!("CPU {} is offline: frames sent to it wait or are dropped", row.cpu));
+        status.remarks.push(format!(
+            "CPU {} is offline: the kernel delivers on another what is steered to it (a process with --rebalance moves its \
+             buckets away)",
+            row.cpu
+        ));
+    }
+    for cpu in displaced.iter().filter(|cpu| online.contains(cpu)) {
+        let name = attachment.attached_as();
+        status.remarks.push(format!(
+            "CPU {cpu} was offline since `up`, and the kernel still delivers on another what is steered to it: \
+             `rxlane steer down {name}` and `up` bind its queue to it again"
+        ));
     }
 }
 
@@ -320,6 +331,44 @@ fn program(loaded: &xdp::Loaded) -> ProgramRow {
     ProgramRow { name: loaded.name.clone(), id: loaded.id, tag }
 }
 
+/// What was queued to a CPU.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    cpu: u32,
+    /// Frames that must have arrived by now.
+    due: u64,
+    /// Frames that were sent until now.
+    sent: u64,
+    /// Frames that came out of a queue there.
+    arrived: u64,
+}
+
+/// Frames that have not arrived, by the CPU that they were sent to.
+///
+/// Where a CPU goes offline, the kernel moves the thread that empties its queue to another, and leaves it there. What came
+/// out on a CPU beyond what was sent to it is therefore missing from others only in appearance.
+fn missing(queued: &[Queued]) -> BTreeMap<u32, u64> {
+    let mut missing: BTreeMap<u32, u64> =
+        queued.iter().map(|it| (it.cpu, it.due.saturating_sub(it.arrived))).collect();
+    let mut elsewhere: u64 =
+        queued.iter().map(|it| it.arrived.saturating_sub(it.sent)).fold(0, u64::saturating_add);
+    while let Some(most) = missing.values_mut().max().filter(|most| **most > 0 && elsewhere > 0) {
+        let there = elsewhere.min(*most);
+        *most -= there;
+        elsewhere -= there;
+    }
+    missing
+}
+
+/// CPUs whose queue is emptied by another.
+fn displaced(queued: &[Queued]) -> Vec<u32> {
+    let missing = missing(queued);
+    let is_displaced = |it: &&Queued| {
+        missing.get(&it.cpu).is_some_and(|missing| it.due.saturating_sub(it.arrived) > *missing)
+    };
+    queued.iter().filter(is_displaced).map(|it| it.cpu).collect()
+}
+
 /// Two readings.
 struct Between<'a> {
     first: &'a Counters,
@@ -335,15 +384,36 @@ impl Between<'_> {
             .map(|seconds| second.wrapping_sub(first) as f64 / seconds)
     }
 
+    /// What was sent before the first reading and has not arrived by the second will not arrive any more.
+    fn queued(&self) -> Vec<Queued> {
+        let due =
+            |cpu: u32| self.first.targets.iter().find(|then| then.cpu == cpu).map_or(0, |then| then.sent);
+        let of = |target: &Target| {
+            let Target { cpu, sent, .. } = *target;
+            Queued { cpu, due: due(cpu), sent, arrived: target.arrivals() }
+        };
+        self.second.targets.iter().map(of).collect()
+    }
+
     fn targets(&self, queues: &[(u32, u32)], buckets: &[Bucket]) -> Vec<CpuRow> {
         let by_cpu = |counters: &'_ Counters| -> BTreeMap<u32, (u64, u64, u64)> {
             let of = |target: &Target| (target.cpu, (target.sent, target.arrivals(), target.kept));
             counters.targets.iter().map(of).collect()
         };
         let (first, second) = (by_cpu(self.first), by_cpu(self.second));
+        let now = self.queued();
+        let drops = missing(&now);
+        let before: Vec<Queued> = first
+            .iter()
+            .map(|(&cpu, &(sent, arrived, _))| Queued { cpu, due: sent, sent, arrived })
+            .collect();
+        let before = missing(&before);
+        let all: Vec<Queued> = now.iter().map(|queued| Queued { due: queued.sent, ..*queued }).collect();
+        let all = missing(&all);
+        let of = |missing: &BTreeMap<u32, u64>, cpu: u32| missing.get(&cpu).copied().unwrap_or_default();
         let mut rows: BTreeMap<u32, CpuRow> = BTreeMap::new();
         for cpu in queues.iter().map(|(cpu, _)| *cpu).chain(second.keys().copied()) {
-            let (sent_before, arrived_before, kept_before) = first.get(&cpu).copied().unwrap_or_default();
+            let (_, arrived_before, kept_before) = first.get(&cpu).copied().unwrap_or_default();
             let (sent, arrived, kept) = second.get(&cpu).copied().unwrap_or_default();
             let is_target = queues.iter().any(|(target, _)| *target == cpu);
             let (frames_before, frames) =
@@ -351,28 +421,21 @@ impl Between<'_> {
             if !is_target && sent == 0 && frames == 0 {
                 continue;
             }
-            // What was sent before the first reading and has not arrived by the second will not arrive any more.
-            let drops = sent_before.saturating_sub(arrived);
+            // Frames on their way at either reading blur the rate by as many as a queue holds.
+            let (former, latest) = (of(&before, cpu), of(&all, cpu));
             rows.insert(
                 cpu,
                 CpuRow {
                     cpu,
                     frames,
-                    drops,
+                    drops: of(&drops, cpu),
                     per_second: self.rate(frames_before, frames),
-                    drops_per_second: self.lost_rate(sent_before, arrived_before, sent, arrived),
+                    drops_per_second: self.rate(former.min(latest), latest),
                     buckets: buckets.iter().filter(|bucket| bucket.cpu == cpu).count(),
                 },
             );
         }
         rows.into_values().collect()
-    }
-
-    /// Drops a second: what is missing now beyond what was missing then. Frames on their way at either reading blur it
-    /// by as many as a queue holds.
-    fn lost_rate(&self, sent_before: u64, arrived_before: u64, sent: u64, arrived: u64) -> Option<f64> {
-        let missing_before = sent_before.saturating_sub(arrived_before);
-        self.rate(missing_before.min(sent.saturating_sub(arrived)), sent.saturating_sub(arrived))
     }
 
     fn receivers(&self) -> Vec<ReceiverRow> {
@@ -428,6 +491,20 @@ pub fn age(since: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_another_cpu_delivered_is_not_missing() {
+        let queued = |cpu, due, sent, arrived| Queued { cpu, due, sent, arrived };
+        let of = |queued: &[Queued]| missing(queued).into_values().collect::<Vec<_>>();
+        // On their way, or dropped: who was due and did not come.
+        assert_eq!(of(&[queued(0, 100, 120, 110), queued(1, 100, 120, 90)]), [0, 10]);
+        // CPU 3 is offline, and its thread is on CPU 0.
+        assert_eq!(of(&[queued(0, 100, 100, 630), queued(3, 530, 530, 0)]), [0, 0]);
+        assert_eq!(
+            of(&[queued(0, 100, 100, 600), queued(1, 50, 50, 40), queued(3, 530, 530, 0)]),
+            [0, 10, 30]
+        );
+    }
 
     #[test]
     fn queues_that_somebody_changed_are_told_with_their_cpus() {

@@ -5,6 +5,7 @@
 // What was counted, for whoever asks with --nocapture.
 #![allow(clippy::print_stdout)]
 
+mod offline;
 mod receive;
 mod steer;
 

@@ -15,7 +15,7 @@ const ALL: u64 = FLOWS as u64;
 const PPPOE: [&str; 3] = ["pppoe:1", "q:35,pppoe:1", "ad:100,q:200,pppoe:1"];
 
 /// The checkout's own program, which the guest sees where it is.
-fn rxlane() -> Option<String> {
+pub fn rxlane() -> Option<String> {
     let own = std::env::current_exe().expect("path of the test");
     let found =
         own.ancestors().skip(1).take(2).map(|folder| folder.join("rxlane")).find(|file| file.is_file());
@@ -24,35 +24,35 @@ fn rxlane() -> Option<String> {
 }
 
 /// Runs `rxlane steer` with the words.
-fn steer(guest: &Guest, rxlane: &str, words: &str) -> Output {
+pub fn steer(guest: &Guest, rxlane: &str, words: &str) -> Output {
     let argv: Vec<&str> = [rxlane, "steer"].into_iter().chain(words.split(' ')).collect();
     guest.run(&argv).expect("it runs")
 }
 
 /// The same, and it has to succeed.
-fn steered(guest: &Guest, rxlane: &str, words: &str) -> String {
+pub fn steered(guest: &Guest, rxlane: &str, words: &str) -> String {
     let output = steer(guest, rxlane, words);
     assert_eq!(output.status, 0, "steer {words}: {}{}", output.text(), output.errors());
     output.text()
 }
 
 /// Puts steering on `wan`, and its vectors where they were: attaching sets the adapter up anew.
-fn up(guest: &Guest, rxlane: &str, more: &str) {
+pub fn up(guest: &Guest, rxlane: &str, more: &str) {
     steered(guest, rxlane, &format!("up wan --cpus 0-3 --seconds 0 {more}"));
     guest.await_carrier("wan").expect("a carrier");
     vectors(guest, "wan").expect("vectors");
 }
 
-fn status(guest: &Guest, rxlane: &str, interface: &str) -> Value {
+pub fn status(guest: &Guest, rxlane: &str, interface: &str) -> Value {
     let text = steered(guest, rxlane, &format!("status {interface} --json"));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn sum(rows: &Value, field: &str) -> u64 {
+pub fn sum(rows: &Value, field: &str) -> u64 {
     rows.as_array().expect("rows").iter().map(|row| row[field].as_u64().expect("a number")).sum()
 }
 
-fn reason(status: &Value, word: &str) -> u64 {
+pub fn reason(status: &Value, word: &str) -> u64 {
     let rows = status["reasons"].as_array().expect("rows");
     let row =
         rows.iter().find(|row| row["reason"] == word).unwrap_or_else(|| panic!("no {word} in {status}"));
