@@ -191,11 +191,12 @@ fn machine(model: &Model) -> String {
         let plural = if model.queues.len() == 1 { "" } else { "s" };
         words.push(format!("{} queue{plural}", model.queues.len()));
     }
-    words.extend(model.mtu.map(|mtu| format!("MTU {mtu}")));
     words.push(match model.steering.mode {
         Some(mode) => format!("steering {}", mode.name()),
         None => "steering unknown".to_owned(),
     });
+    // Last: of a line that is too long the end is cut.
+    words.extend(model.mtu.map(|mtu| format!("MTU {mtu}")));
     words.join("  ")
 }
 
