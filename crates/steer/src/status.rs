@@ -421,8 +421,14 @@ impl Between<'_> {
             if !is_target && sent == 0 && frames == 0 {
                 continue;
             }
-            // Frames on their way at either reading blur the rate by as many as a queue holds.
-            let (former, latest) = (of(&before, cpu), of(&all, cpu));
+            // Frames on their way at either reading blur the rate by as many as a queue holds; where nothing is lost for
+            // certain and no more is missing than that, nothing is taken for lost.
+            let (former, mut latest) = (of(&before, cpu), of(&all, cpu));
+            let queue =
+                queues.iter().find(|(target, _)| *target == cpu).map_or(0, |(_, size)| u64::from(*size));
+            if of(&drops, cpu) == 0 && latest <= queue {
+                latest = 0;
+            }
             rows.insert(
                 cpu,
                 CpuRow {
