@@ -92,7 +92,7 @@ fn wrong_usage_is_exit_2() {
 fn the_help_says_what_exit_codes_mean() {
     let help = stdout(rxlane().arg("--help"));
     assert!(
-        help.starts_with("Finds out where PPPoE, VLAN and QinQ traffic lands on a multi-queue router"),
+        help.starts_with("Finds out why PPPoE, VLAN and QinQ traffic is slow on a multi-queue router,"),
         "{help}"
     );
     assert!(help.contains("Exit codes of every command: 0 success, 1 the answer is no"), "{help}");
