@@ -262,6 +262,31 @@ fn frames_are_lost_when_the_queue_has_handed_out_all_that_it_can_have_had() {
 }
 
 #[test]
+fn nothing_is_lost_for_certain_once_a_thread_may_work_elsewhere() {
+    // CPU 1 was offline for a moment, and CPU 0 has emptied its queue ever since.
+    let offline = BTreeMap::from([(1, Condition { online: false, busy: None })]);
+    let lost = after_a_drop(|bench| {
+        bench.reading.conditions = offline.clone();
+        assert_eq!(of_bucket_0(bench.after(TICK)), None);
+        bench.reading.conditions.clear();
+        (0..20).find_map(|_| {
+            bench.send(2, 100, 100);
+            of_bucket_0(bench.after(TICK))
+        })
+    });
+    assert_eq!(lost, None);
+    // Nobody saw that, but CPU 0 counts more than was sent to it.
+    let lost = after_a_drop(|bench| {
+        bench.reading.counters.targets[0].arrived[1] += 11;
+        (0..20).find_map(|_| {
+            bench.send(2, 100, 100);
+            of_bucket_0(bench.after(TICK))
+        })
+    });
+    assert_eq!(lost, None);
+}
+
+#[test]
 fn frames_are_not_lost_while_the_queue_may_hold_them() {
     // Ten are missing, and nine come out behind them, but none of them in time to prove anything.
     let lost = after_a_drop(|bench| {

@@ -16,6 +16,9 @@
 //!    too high.
 //!
 //! The kernel copies counters while they count, so each step takes a reading that began after the one before ended.
+//! While every queue is emptied on its own CPU, that is. Once a target was offline nothing is counted as lost any more, and
+//! a bucket of which something was lost keeps its CPU.
+//!
 //! Where nothing was sent to a CPU and nothing came out for [`STILL`], its queue is taken for empty; that is the only
 //! step that trusts a clock. If frames nevertheless come out later, more has arrived than was not lost, and the number
 //! is corrected.
@@ -85,11 +88,13 @@ pub(super) struct Horizons {
     proofs: BTreeMap<u32, Proof>,
     /// Frames found lost, by the CPU they were sent to.
     dropped: BTreeMap<u32, u64>,
+    /// A queue may be emptied by another CPU than its own, so that what a CPU counts says nothing of its own queue.
+    is_mixed: bool,
 }
 
 impl Horizons {
     pub(super) fn new(queue_size: u32) -> Horizons {
-        Horizons { queue_size, proofs: BTreeMap::new(), dropped: BTreeMap::new() }
+        Horizons { queue_size, proofs: BTreeMap::new(), dropped: BTreeMap::new(), is_mixed: false }
     }
 
     /// Frames found lost so far, by the CPU they were sent to; of a bucket that is moving, by the one it should have.
@@ -142,6 +147,11 @@ impl Horizons {
     }
 
     fn advance(&mut self, reading: &Reading) {
+        self.is_mixed |= is_mixed(reading);
+        if self.is_mixed {
+            self.proofs.clear();
+            return;
+        }
         let mark = Rc::new(Mark::of(reading));
         for target in &reading.counters.targets {
             let (out, sent) = (target.arrivals(), target.sent);
@@ -163,6 +173,14 @@ impl Horizons {
             }
         }
     }
+}
+
+/// When a CPU goes offline, the kernel moves the thread of its queue to another one, where it stays for good. That one
+/// then counts more than was sent to it, sooner or later.
+fn is_mixed(reading: &Reading) -> bool {
+    let is_offline = |cpu: u32| reading.conditions.get(&cpu).is_some_and(|condition| !condition.online);
+    let targets = &reading.counters.targets;
+    targets.iter().any(|target| is_offline(target.cpu) || target.arrivals() > target.sent)
 }
 
 impl Proof {
