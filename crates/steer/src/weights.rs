@@ -26,7 +26,7 @@ pub struct Work {
 impl Work {
     /// What weights are computed with where nobody says otherwise: instructions for a PPPoE frame with 1,400 octets of
     /// TCP that is forwarded, by `igb` on Linux 6.12 in the lab (`docs/measurements/steering.md`).
-    pub const DEFAULT: Work = Work { stays: 870.0, moves: 6300.0, own: 5350.0 };
+    pub const DEFAULT: Work = Work { stays: 980.0, moves: 6600.0, own: 5300.0 };
 
     fn is_usable(self) -> bool {
         let all = [self.stays, self.moves, self.own];
