@@ -35,14 +35,15 @@ enum reason {
 };
 
 struct counts {
+	/* Beside what every frame counts. */
+	u32 own_cpu;
+	u32 spare;
 	u64 reasons[REASON_COUNT];
 	u64 sent[BUCKET_COUNT];
 	u64 sent_to[CPU_COUNT];
 	u64 held_ns[BUCKET_COUNT];
 	u64 kept[BUCKET_COUNT];
 	u32 current[BUCKET_COUNT];
-	u32 own_cpu;
-	u32 spare;
 };
 
 struct arrivals {

@@ -149,6 +149,11 @@ pub const HOLDING: u32 = 1 << 31;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counts {
+    /// The CPU whose entry this is, set before the program is attached: its own frames need no queue. A number that no
+    /// CPU has queues all.
+    pub own_cpu: u32,
+    /// 0.
+    pub spare: u32,
     /// Frames by [`Reason`].
     pub reasons: [u64; REASONS],
     /// Frames queued, by bucket.
@@ -163,11 +168,6 @@ pub struct Counts {
     /// The CPU to which this CPU sends the bucket, with [`HOLDING`] while it waits for its move; set from `BUCKETS`
     /// before the program is attached.
     pub current: [u32; BUCKETS],
-    /// The CPU whose entry this is, set before the program is attached: its own frames need no queue. A number that no
-    /// CPU has queues all.
-    pub own_cpu: u32,
-    /// 0.
-    pub spare: u32,
 }
 
 /// The one entry of the per-CPU array `ARRIVALS`, of the CPU that works.
