@@ -93,6 +93,9 @@ bench-peers:
 deps:
 	.ci/deps
 
+# As root, who may have no Rust toolchain, installs what the user has built.
 install:
-	$(CARGO) build --release --quiet --locked -p rxlane
-	.ci/install '$(DESTDIR)$(PREFIX)'
+	@if command -v $(CARGO) >/dev/null; then $(CARGO) build --release --quiet --locked -p rxlane; \
+	elif [ ! -x "$${CARGO_TARGET_DIR:-target}/release/rxlane" ]; then \
+		echo 'make install: build it first, as the user who has the Rust toolchain: cargo build --release -p rxlane' >&2; exit 1; fi
+	DESTDIR='$(DESTDIR)' .ci/install '$(DESTDIR)$(PREFIX)'

@@ -17,6 +17,18 @@ pub fn key(text: &str) -> Result<HashKey, KeyError> {
     }
 }
 
+/// A hash key of a device that spreads. Errors: as [`key`], and where all its octets are zero, under which every hash is
+/// 0; `/proc/sys/net/core/netdev_rss_key` shows that until a driver has taken its key from there.
+pub fn key_in_use(text: &str) -> Result<HashKey, String> {
+    let key = key(text).map_err(|error| error.to_string())?;
+    if key.octets().iter().all(|octet| *octet == 0) {
+        return Err("all octets of the key are zero: it is in use nowhere (no driver has taken one yet); leave --key out, \
+                    or take the key that ethtool -x shows"
+            .to_owned());
+    }
+    Ok(key)
+}
+
 /// An indirection table as it is written on a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reta {

@@ -188,3 +188,15 @@ fn complaints_that_nobody_reads_change_no_exit_code() {
     let status = command.args(["explain", &path]).stdout(std::process::Stdio::null()).stderr(writer).status();
     assert_eq!(status.unwrap().code(), Some(1));
 }
+
+#[test]
+fn a_key_of_zeros_is_no_key() {
+    let zeros = ["00"; 40].join(":");
+    let output =
+        rxlane().args(["explain", "-", "--nic", "i210", "--key", &zeros]).write_stdin("").output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && error.contains("all octets of the key are zero"), "{error}");
+    // By hand it may be computed with.
+    let by_hand = "rss hash --src 10.0.0.1 --sport 1 --dst 10.0.0.2 --dport 2 --key";
+    assert!(stdout(rxlane().args(by_hand.split(' ')).arg(&zeros)).contains("0x00000000"));
+}

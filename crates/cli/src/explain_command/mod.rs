@@ -41,7 +41,7 @@ pub struct ExplainArguments {
     queues: Option<u16>,
     /// Hash key as `ethtool -x` prints it, `microsoft` or `symmetric` [default: that of a --reta file, or
     /// Microsoft's verification key].
-    #[arg(long, value_name = "KEY", value_parser = rss_arguments::key)]
+    #[arg(long, value_name = "KEY", value_parser = rss_arguments::key_in_use)]
     key: Option<rss::HashKey>,
     /// Indirection table: `equal:N`, `weight:W0,W1,…`, queues of all entries separated by commas, or a file
     /// with the output of `ethtool -x` [default: as the driver fills it].
