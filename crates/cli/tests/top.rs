@@ -223,6 +223,34 @@ fn signals_and_control_c_give_the_terminal_back() {
 }
 
 #[test]
+fn a_terminal_that_is_gone_ends_it() {
+    let Some(namespace) = namespace() else { return };
+    let Some(_) = require("setsid", program("setsid")) else { return };
+    // Without a controlling terminal the kernel sends no signal.
+    for arguments in [&["--ctty", binary(), "top", WAN][..], &[binary(), "top", WAN]] {
+        let mut command = namespace.command("setsid");
+        command.args(arguments).env("TERM", "xterm");
+        let mut terminal = Terminal::run(command, 80, 24);
+        terminal.wait_for("frames/s");
+        terminal.close();
+        assert_eq!(terminal.end().signal(), Some(Signal::HUP.as_raw()), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_signal_amid_a_key_gives_the_terminal_back() {
+    let Some(namespace) = namespace() else { return };
+    let Some(mut terminal) = on_terminal(&namespace, &[WAN], &[]) else { return };
+    terminal.wait_for("frames/s");
+    // The first half of a key, whose rest never comes: crossterm waits for it.
+    terminal.type_keys("\x1b[");
+    thread::sleep(Duration::from_millis(300));
+    terminal.send(Signal::TERM);
+    assert_eq!(terminal.end().signal(), Some(Signal::TERM.as_raw()));
+    assert!(terminal.is_restored());
+}
+
+#[test]
 fn colours_are_used_unless_they_are_not_wanted() {
     let Some(namespace) = namespace() else { return };
     for (environment, is_coloured) in [(&[][..], true), (&[("NO_COLOR", "1")][..], false)] {

@@ -14,14 +14,17 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::io::{self, Stdout, stdout};
+use std::io::{self, IsTerminal, Stdout, stdin, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::TryRecvError;
+use std::sync::mpsc::{TryRecvError, channel};
+use std::thread;
 use std::time::Duration;
 
 /// How long a key or a sample waits to be seen at most.
 const TICK: Duration = Duration::from_millis(50);
+/// How long the thread that draws has after a signal to give the terminal back and end.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Whether the terminal is ours: the panic hook gives back only what was taken.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -36,9 +39,9 @@ fn take() -> io::Result<()> {
 /// Gives the terminal back as it was, once.
 fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
-        // On a terminal that is gone there is nothing left to restore.
-        let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+        // On a terminal that is gone there is nothing left to restore. Modes first: what is written may have to wait.
         let _ = disable_raw_mode();
+        let _ = execute!(stdout(), Show, LeaveAlternateScreen);
     }
 }
 
@@ -80,7 +83,13 @@ impl Drop for Taken {
     }
 }
 
+/// Whether the terminal is gone: the kernel then refuses every question about it, whether or not it sent a signal.
+fn is_gone() -> bool {
+    !stdin().is_terminal()
+}
+
 /// Signals that end the program, noted here and obeyed when the terminal is restored.
+#[derive(Clone)]
 struct Ending {
     signal: Arc<AtomicUsize>,
 }
@@ -100,6 +109,37 @@ impl Ending {
 
     fn signal(&self) -> Option<i32> {
         i32::try_from(self.signal.load(Ordering::SeqCst)).ok().filter(|&signal| signal > 0)
+    }
+
+    /// Ends the process where the thread that draws cannot: crossterm reads a terminal that is gone again and again
+    /// without ever returning, waits for the rest of a key that came in part, and writing may wait for ever.
+    fn guard(&self) {
+        let ending = self.clone();
+        thread::spawn(move || {
+            loop {
+                if is_gone() {
+                    end_by(SIGHUP);
+                }
+                if let Some(signal) = ending.signal() {
+                    thread::sleep(GRACE);
+                    let (restored_in, restored) = channel();
+                    thread::spawn(move || {
+                        give_back();
+                        let _ = restored_in.send(());
+                    });
+                    let _ = restored.recv_timeout(GRACE);
+                    end_by(signal);
+                }
+                thread::sleep(TICK);
+            }
+        });
+    }
+}
+
+/// Ends the process as `signal` does where nobody watches for it.
+fn end_by(signal: i32) {
+    if signal_hook::low_level::emulate_default_handler(signal).is_err() {
+        signal_hook::low_level::exit(128 + signal);
     }
 }
 
@@ -170,13 +210,18 @@ pub fn show(interface: &str, app: App, gatherer: &Gatherer, sampling: Sampling) 
     let theme = Theme { has_colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) };
     let ending = Ending::watch()?;
     let mut taken = Taken::new()?;
+    ending.guard();
     let interface = interface.to_owned();
     let mut state = State { interface, app, theme, material: None, sampling, model: None };
     let result = rounds(&mut state, &mut taken, gatherer, &ending);
+    if is_gone() {
+        // That it cannot be drawn on any more is nothing to tell, and nobody would read it.
+        end_by(SIGHUP);
+    }
     drop(taken);
     if let Some(signal) = ending.signal() {
         // Whoever waits for this process learns that the signal ended it.
-        signal_hook::low_level::emulate_default_handler(signal).context("cannot end by the signal")?;
+        end_by(signal);
     }
     result
 }

@@ -8,8 +8,9 @@ use std::io::{Read, Write};
 use std::num::NonZero;
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Longest that anything is waited for.
@@ -24,10 +25,14 @@ struct Shown {
 /// A terminal and the program on it, which is ended with this.
 pub struct Terminal {
     child: Child,
-    master: File,
+    /// `None`: closed, as when a window is.
+    master: Option<File>,
     /// Kept open, so that what was written last can still be read, and the modes asked for.
     slave: File,
     shown: Arc<Mutex<Shown>>,
+    /// Reads what the program writes, until this is set and something more comes.
+    reader: Option<JoinHandle<()>>,
+    is_closing: Arc<AtomicBool>,
 }
 
 fn size(columns: u16, rows: u16) -> Winsize {
@@ -55,15 +60,32 @@ impl Terminal {
         let parser = vt100::Parser::new(least_one(rows), least_one(columns), 0);
         let shown = Arc::new(Mutex::new(Shown { screen: parser, octets: Vec::new() }));
         let (mut from, to) = (master.try_clone().expect("a descriptor"), Arc::clone(&shown));
-        thread::spawn(move || {
+        let is_closing = Arc::new(AtomicBool::new(false));
+        let is_last = Arc::clone(&is_closing);
+        let reader = thread::spawn(move || {
             let mut octets = [0; 4096];
             while let Ok(count @ 1..) = from.read(&mut octets) {
                 let mut to = to.lock().expect("no panic");
                 to.screen.process(&octets[..count]);
                 to.octets.extend(&octets[..count]);
+                if is_last.load(Ordering::SeqCst) {
+                    break;
+                }
             }
         });
-        Terminal { child, master, slave, shown }
+        Terminal { child, master: Some(master), slave, shown, reader: Some(reader), is_closing }
+    }
+
+    /// Closes the terminal while the program runs; a key makes it write once more, so that nobody reads on.
+    pub fn close(&mut self) {
+        self.is_closing.store(true, Ordering::SeqCst);
+        self.type_keys("?");
+        self.reader.take().expect("not closed yet").join().expect("no panic");
+        self.master = None;
+    }
+
+    fn master(&self) -> &File {
+        self.master.as_ref().expect("not closed")
     }
 
     /// The text on the screen.
@@ -82,7 +104,7 @@ impl Terminal {
 
     /// Types.
     pub fn type_keys(&mut self, keys: &str) {
-        self.master.write_all(keys.as_bytes()).expect("typed");
+        self.master().write_all(keys.as_bytes()).expect("typed");
     }
 
     /// Another size, which the kernel tells the program.
@@ -93,7 +115,7 @@ impl Terminal {
             .screen
             .screen_mut()
             .set_size(least_one(rows), least_one(columns));
-        tcsetwinsize(&self.master, size(columns, rows)).expect("its size");
+        tcsetwinsize(self.master(), size(columns, rows)).expect("its size");
     }
 
     /// Sends a signal to the program.
