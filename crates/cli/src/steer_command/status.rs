@@ -119,7 +119,8 @@ fn process(out: &mut Output, status: &Status) -> io::Result<()> {
     }
     let alive = if keeper.alive { "" } else { "dead; " };
     item(out, "process", &printable(&format!("{} {alive}{}", keeper.pid, tasks.join(", "))))?;
-    match keeper.state.as_deref().filter(|_| keeper.alive) {
+    // One that only serves metrics judges the balance as well, and moves nothing by it.
+    match keeper.state.as_deref().filter(|_| keeper.alive && keeper.rebalance) {
         Some(state) => item(out, "balance", &printable(state)),
         None => Ok(()),
     }
