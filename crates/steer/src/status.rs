@@ -10,7 +10,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use xdp::layout::{Bucket, Reason};
-use xdp::{Attachment, Counters, Interface, Program, Target};
+use xdp::{Attachment, Counters, Interface, Program, Receiver, Target};
 
 /// The answer of `steer status`, schema `rxlane.steer/1`: fields are added, never renamed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -61,7 +61,8 @@ pub struct CpuRow {
     pub cpu: u32,
     /// Frames that came out of its queue.
     pub frames: u64,
-    /// Frames that were sent to it and did not arrive, since its queue was full.
+    /// Frames that were sent to it and did not arrive, since its queue was full: at least so many. While frames come, those
+    /// that may be on their way are not among them; when none come, it is exact.
     pub drops: u64,
     /// Frames a second; `None` without an interval.
     pub per_second: Option<f64>,
@@ -156,6 +157,18 @@ impl Status {
 /// Between two readings without an interval: frames that were on their way have arrived by then.
 const SETTLED: Duration = Duration::from_millis(50);
 
+/// Readings of a moment, and the time between two of them: frames come in bursts, and the fewest are on their way between.
+const LOOKS: usize = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
+/// Frames that the thread of a CPU has taken out of its queue and not counted yet (`CPUMAP_BATCH` in
+/// `kernel/bpf/cpumap.c`), twice.
+const BATCH: u64 = 2 * 8;
+
+/// Frames for a CPU that a receiving CPU keeps back until it queues them together (`CPU_MAP_BULK_SIZE`), and one that it
+/// has counted a moment before.
+const BULK: u64 = 8 + 1;
+
 /// How the interface stands, with rates over `interval`; without any where that is zero.
 ///
 /// # Errors
@@ -218,12 +231,12 @@ fn from_outside(interface: &Interface) -> Result<Status, Error> {
 }
 
 fn attached(attachment: &Attachment, interval: Duration, records: &Records) -> Result<Status, Error> {
-    let first = attachment.counts()?;
+    let before = moment(attachment)?;
     thread::sleep(if interval.is_zero() { SETTLED } else { interval });
-    let second = attachment.counts()?;
+    let now = moment(attachment)?;
+    let ([.., first], [.., second]) = (&before, &now);
     let seconds = second.taken_ns.saturating_sub(first.taken_ns) as f64 / 1e9;
-    let between =
-        Between { first: &first, second: &second, seconds: (!interval.is_zero()).then_some(seconds) };
+    let between = Between { first, second, seconds: (!interval.is_zero()).then_some(seconds) };
     let interface = attachment.interface();
     let queues = attachment.cpus()?;
     let buckets = attachment.buckets()?;
@@ -236,7 +249,7 @@ fn attached(attachment: &Attachment, interval: Duration, records: &Records) -> R
         frags: Some(attachment.frags()),
         queue_size: queues.iter().map(|(_, size)| *size).min(),
         interval: between.seconds.unwrap_or(0.0),
-        cpus: between.targets(&queues, &buckets[..]),
+        cpus: between.targets(&queues, &buckets[..], [&fewest_missing(&before), &fewest_missing(&now)]),
         receiving: between.receivers(),
         reasons: between.reasons(),
         buckets: between.buckets(&buckets[..]),
@@ -249,6 +262,15 @@ fn attached(attachment: &Attachment, interval: Duration, records: &Records) -> R
     status.remarks.extend(uneven_queues(&queues));
     remarks(&mut status, attachment, &displaced(&between.queued()));
     Ok(status)
+}
+
+/// Readings at one moment.
+fn moment(attachment: &Attachment) -> Result<[Counters; LOOKS], Error> {
+    let next = || {
+        thread::sleep(BETWEEN_LOOKS);
+        attachment.counts()
+    };
+    Ok([attachment.counts()?, next()?, next()?, next()?])
 }
 
 fn remarks(status: &mut Status, attachment: &Attachment, displaced: &[u32]) {
@@ -360,6 +382,69 @@ fn missing(queued: &[Queued]) -> BTreeMap<u32, u64> {
     missing
 }
 
+/// What was sent by one reading, and what of it had arrived by the next.
+fn queued(due: &Counters, now: &Counters) -> Vec<Queued> {
+    let due = |cpu: u32| due.targets.iter().find(|then| then.cpu == cpu).map_or(0, |then| then.sent);
+    let of = |target: &Target| {
+        let Target { cpu, sent, .. } = *target;
+        Queued { cpu, due: due(cpu), sent, arrived: target.arrivals() }
+    };
+    now.targets.iter().map(of).collect()
+}
+
+/// The fewest frames that had not arrived at a moment, by CPU. A reading reads arrivals first, so what it read as sent is
+/// compared with the next one's arrivals: else frames that came meanwhile would seem to be missing.
+fn fewest_missing(looks: &[Counters]) -> BTreeMap<u32, u64> {
+    let mut fewest: BTreeMap<u32, u64> = BTreeMap::new();
+    for look in looks.windows(2) {
+        if let [due, now] = look {
+            for (cpu, missing) in missing(&queued(due, now)) {
+                fewest.entry(cpu).and_modify(|fewest| *fewest = missing.min(*fewest)).or_insert(missing);
+            }
+        }
+    }
+    fewest
+}
+
+/// Frames of a CPU that were dropped for certain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Drops {
+    /// In all.
+    total: u64,
+    /// Of these, between two moments.
+    grown: u64,
+}
+
+impl Drops {
+    /// From what was missing at two moments, what of the first one's frames has still not arrived by the second, and how
+    /// many frames can be on their way at once.
+    fn of([before, now]: [u64; 2], settled: u64, on_the_way: u64) -> Drops {
+        let certain = |missing: u64| missing.saturating_sub(on_the_way);
+        Drops {
+            total: settled.max(certain(before)).max(certain(now)),
+            grown: certain(now).saturating_sub(certain(before)),
+        }
+    }
+}
+
+/// Adds what a process that rebalances has found lost beyond that, as far as it is missing. It counts by bucket: the CPU
+/// is the one that the bucket has now, unless nothing is missing there.
+fn add_proven(drops: &mut BTreeMap<u32, Drops>, missing: &BTreeMap<u32, u64>, buckets: &[Bucket]) {
+    let all = buckets.iter().map(|bucket| bucket.lost).fold(0, u64::saturating_add);
+    let known = drops.values().map(|drops| drops.total).fold(0, u64::saturating_add);
+    let mut left = all.saturating_sub(known);
+    for is_own in [true, false] {
+        for (cpu, drops) in drops.iter_mut() {
+            let own = buckets.iter().filter(|bucket| bucket.cpu == *cpu).map(|bucket| bucket.lost);
+            let most = if is_own { own.fold(0, u64::saturating_add) } else { u64::MAX };
+            let room = missing.get(cpu).copied().unwrap_or_default().min(most).saturating_sub(drops.total);
+            let more = room.min(left);
+            drops.total += more;
+            left -= more;
+        }
+    }
+}
+
 /// CPUs whose queue is emptied by another.
 fn displaced(queued: &[Queued]) -> Vec<u32> {
     let missing = missing(queued);
@@ -386,57 +471,58 @@ impl Between<'_> {
 
     /// What was sent before the first reading and has not arrived by the second will not arrive any more.
     fn queued(&self) -> Vec<Queued> {
-        let due =
-            |cpu: u32| self.first.targets.iter().find(|then| then.cpu == cpu).map_or(0, |then| then.sent);
-        let of = |target: &Target| {
-            let Target { cpu, sent, .. } = *target;
-            Queued { cpu, due: due(cpu), sent, arrived: target.arrivals() }
-        };
-        self.second.targets.iter().map(of).collect()
+        queued(self.first, self.second)
     }
 
-    fn targets(&self, queues: &[(u32, u32)], buckets: &[Bucket]) -> Vec<CpuRow> {
-        let by_cpu = |counters: &'_ Counters| -> BTreeMap<u32, (u64, u64, u64)> {
-            let of = |target: &Target| (target.cpu, (target.sent, target.arrivals(), target.kept));
-            counters.targets.iter().map(of).collect()
+    /// What was dropped at the queue to each CPU, from what was missing around the two readings.
+    fn drops(
+        &self,
+        queues: &[(u32, u32)],
+        buckets: &[Bucket],
+        [before, now]: [&BTreeMap<u32, u64>; 2],
+    ) -> BTreeMap<u32, Drops> {
+        let sends = |receiver: &&Receiver| receiver.sent.iter().any(|sent| *sent > 0);
+        let senders = self.second.receivers.iter().filter(sends).count() as u64;
+        let settled = missing(&self.queued());
+        let of = |missing: &BTreeMap<u32, u64>, cpu: u32| missing.get(&cpu).copied().unwrap_or_default();
+        let drops = |(&cpu, &now): (&u32, &u64)| {
+            let queue = queues.iter().find(|(target, _)| *target == cpu).map_or(0, |(_, size)| *size);
+            let on_the_way = u64::from(queue) + BATCH + BULK * senders;
+            (cpu, Drops::of([of(before, cpu), now], of(&settled, cpu), on_the_way))
+        };
+        let mut drops = now.iter().map(drops).collect();
+        add_proven(&mut drops, now, buckets);
+        drops
+    }
+
+    fn targets(
+        &self,
+        queues: &[(u32, u32)],
+        buckets: &[Bucket],
+        missing: [&BTreeMap<u32, u64>; 2],
+    ) -> Vec<CpuRow> {
+        let by_cpu = |counters: &'_ Counters| -> BTreeMap<u32, (u64, u64)> {
+            counters.targets.iter().map(|target| (target.cpu, (target.sent, target.frames()))).collect()
         };
         let (first, second) = (by_cpu(self.first), by_cpu(self.second));
-        let now = self.queued();
-        let drops = missing(&now);
-        let before: Vec<Queued> = first
-            .iter()
-            .map(|(&cpu, &(sent, arrived, _))| Queued { cpu, due: sent, sent, arrived })
-            .collect();
-        let before = missing(&before);
-        let all: Vec<Queued> = now.iter().map(|queued| Queued { due: queued.sent, ..*queued }).collect();
-        let all = missing(&all);
-        let of = |missing: &BTreeMap<u32, u64>, cpu: u32| missing.get(&cpu).copied().unwrap_or_default();
+        let drops = self.drops(queues, buckets, missing);
         let mut rows: BTreeMap<u32, CpuRow> = BTreeMap::new();
         for cpu in queues.iter().map(|(cpu, _)| *cpu).chain(second.keys().copied()) {
-            let (_, arrived_before, kept_before) = first.get(&cpu).copied().unwrap_or_default();
-            let (sent, arrived, kept) = second.get(&cpu).copied().unwrap_or_default();
+            let (_, frames_before) = first.get(&cpu).copied().unwrap_or_default();
+            let (sent, frames) = second.get(&cpu).copied().unwrap_or_default();
             let is_target = queues.iter().any(|(target, _)| *target == cpu);
-            let (frames_before, frames) =
-                (arrived_before.wrapping_add(kept_before), arrived.wrapping_add(kept));
             if !is_target && sent == 0 && frames == 0 {
                 continue;
             }
-            // Frames on their way at either reading blur the rate by as many as a queue holds; where nothing is lost for
-            // certain and no more is missing than that, nothing is taken for lost.
-            let (former, mut latest) = (of(&before, cpu), of(&all, cpu));
-            let queue =
-                queues.iter().find(|(target, _)| *target == cpu).map_or(0, |(_, size)| u64::from(*size));
-            if of(&drops, cpu) == 0 && latest <= queue {
-                latest = 0;
-            }
+            let Drops { total, grown } = drops.get(&cpu).copied().unwrap_or_default();
             rows.insert(
                 cpu,
                 CpuRow {
                     cpu,
                     frames,
-                    drops: of(&drops, cpu),
+                    drops: total,
                     per_second: self.rate(frames_before, frames),
-                    drops_per_second: self.rate(former.min(latest), latest),
+                    drops_per_second: self.rate(0, grown),
                     buckets: buckets.iter().filter(|bucket| bucket.cpu == cpu).count(),
                 },
             );
@@ -510,6 +596,47 @@ mod tests {
             of(&[queued(0, 100, 100, 600), queued(1, 50, 50, 40), queued(3, 530, 530, 0)]),
             [0, 10, 30]
         );
+    }
+
+    #[test]
+    fn drops_and_their_rate_agree_whatever_the_interval() {
+        // Queues of 16 frames and two CPUs that receive.
+        let on_the_way = 16 + BATCH + 2 * BULK;
+        assert_eq!(on_the_way, 50);
+        let drops = |missing, settled| {
+            let Drops { total, grown } = Drops::of(missing, settled, on_the_way);
+            (total, grown)
+        };
+        // 33,047 frames a second are dropped; what arrived in the second hides all of them from `settled`.
+        assert_eq!(drops([20, 33_067], 0), (33_017, 33_017));
+        // The next call, over five seconds, begins where that one ended.
+        assert_eq!(drops([33_067, 198_302], 0), (198_252, 165_235));
+        // Some are dropped while the rest arrives: 9,085 until the first reading, 6,374 until the second.
+        assert_eq!(drops([9_085, 15_459], 40), (15_409, 6_374));
+        // Nothing comes any more: all of them, and none a second.
+        assert_eq!(drops([15_459, 15_459], 15_459), (15_459, 0));
+        assert_eq!(drops([50, 50], 50), (50, 0));
+        // What may all be on its way is not taken for lost, however it changes.
+        assert_eq!(drops([0, 50], 0), (0, 0));
+        // A queue that was full and has been emptied since.
+        assert_eq!(drops([1_050, 1_010], 990), (1_000, 0));
+    }
+
+    #[test]
+    fn what_was_found_lost_by_bucket_counts_as_far_as_it_is_missing() {
+        let bucket = |cpu, lost| Bucket { cpu, spare: 0, lost };
+        let of = |totals: [u64; 2], missing: [u64; 2], buckets: &[Bucket]| {
+            let by_cpu = |cpu: u32, total: u64| (cpu, Drops { total, grown: 0 });
+            let mut drops = BTreeMap::from([by_cpu(0, totals[0]), by_cpu(1, totals[1])]);
+            add_proven(&mut drops, &BTreeMap::from([(0, missing[0]), (1, missing[1])]), buckets);
+            drops.into_values().map(|drops| drops.total).collect::<Vec<_>>()
+        };
+        assert_eq!(of([0, 0], [30, 40], &[bucket(1, 12), bucket(1, 8), bucket(0, 0)]), [0, 20]);
+        // More is known already.
+        assert_eq!(of([0, 300], [30, 340], &[bucket(1, 200)]), [0, 300]);
+        // Lost on the way to CPU 1, before the bucket moved to CPU 0.
+        assert_eq!(of([0, 0], [5, 40], &[bucket(0, 20)]), [5, 15]);
+        assert_eq!(of([0, 0], [0, 7], &[bucket(0, 20)]), [0, 7]);
     }
 
     #[test]
