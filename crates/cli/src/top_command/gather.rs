@@ -252,7 +252,10 @@ impl Machine {
         let mut former = self.count(1)?;
         thread::sleep(first);
         loop {
-            let latest = self.count(2)?;
+            let mut latest = self.count(2)?;
+            if let (Ok(latest), Ok(former)) = (&mut latest.steering, &former.steering) {
+                latest.keep_certain(former);
+            }
             if events.send(Event::Machine(Box::new(self.material(&former, &latest)?))).is_err() {
                 return Ok(());
             }

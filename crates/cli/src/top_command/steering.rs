@@ -80,6 +80,24 @@ pub fn read(device: &str, records: &Records) -> Result<Status, String> {
     })
 }
 
+impl Status {
+    /// Drops that a former reading was certain of are certain still: a reading tells at least how many there were, and may
+    /// be less certain than the one before.
+    pub fn keep_certain(&mut self, former: &Status) {
+        let is_less =
+            |(reason, frames): (&String, &u64)| self.reasons.get(reason).is_none_or(|now| now < frames);
+        // Attached anew, it counts anew.
+        if former.reasons.iter().any(is_less) {
+            return;
+        }
+        for (cpu, counts) in &mut self.cpus {
+            if let Some(before) = former.cpus.get(cpu) {
+                counts.drops = counts.drops.max(before.drops);
+            }
+        }
+    }
+}
+
 /// Two readings and the time between them, as far as there are any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readings {
@@ -97,5 +115,29 @@ impl Readings {
         let latest = counter(self.latest.as_ref().ok()?)?;
         let grown = latest.checked_sub(counter(self.former.as_ref()?)?)?;
         (!self.between.is_zero()).then(|| grown as f64 / self.between.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certain_drops_stay_until_it_is_attached_anew() {
+        let status = |steered: u64, drops: u64| Status {
+            mode: Mode::Native,
+            cpus: [(1, CpuCounts { frames: steered - drops, drops })].into(),
+            reasons: [("steered".to_owned(), steered)].into(),
+            buckets: Vec::new(),
+            moves: 0,
+            remarks: Vec::new(),
+        };
+        let kept = |mut latest: Status, former: &Status| {
+            latest.keep_certain(former);
+            latest.cpus[&1].drops
+        };
+        assert_eq!(kept(status(2000, 450), &status(1000, 500)), 500);
+        assert_eq!(kept(status(2000, 700), &status(1000, 500)), 700);
+        assert_eq!(kept(status(900, 0), &status(1000, 500)), 0);
     }
 }

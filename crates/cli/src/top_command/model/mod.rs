@@ -92,7 +92,7 @@ pub struct Totals {
     pub frames_per_second: Option<f64>,
     /// Received octets a second.
     pub bytes_per_second: Option<f64>,
-    /// Frames lost at the ring and refused as too long, a second.
+    /// Frames lost at the ring, refused as too long, and lost on the way to the CPU that they were steered to, a second.
     pub drops_per_second: Option<f64>,
     /// Interrupts of the device a second.
     pub interrupts_per_second: Option<f64>,
@@ -153,9 +153,8 @@ impl Model {
             frames_per_second: own.and_then(|own| per_second(own.totals.packets.as_ref(), interval)),
             bytes_per_second: own.and_then(|own| per_second(own.totals.bytes.as_ref(), interval)),
             drops_per_second: own.and_then(|own| {
-                sum([stages::lost(own, interval), largest(stages::too_long(own, interval))]
-                    .into_iter()
-                    .filter(Option::is_some))
+                let of_device = [stages::lost(own, interval), largest(stages::too_long(own, interval))];
+                sum(of_device.into_iter().chain([steering.drops_per_second]).filter(Option::is_some))
             }),
             interrupts_per_second: sum(vectors.iter().map(|row| row.interrupts_per_second)),
         };
