@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::about::{About, SIZE};
 use crate::attachment::Attachment;
+use crate::bpffs;
 use crate::error::Error;
 use crate::interface::{Interface, Mode, driver, namespace};
 use crate::kernel::kernel;
@@ -88,6 +89,7 @@ fn possible(plan: &Plan) -> Result<bool, Error> {
     let link = plan.interface.link()?;
     cpus_are_up(plan)?;
     bpf_can_be_used()?;
+    bpffs::can_be_used()?;
     if link.xdp.is_some() {
         return Err(occupied(&plan.interface)?);
     }

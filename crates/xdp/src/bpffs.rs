@@ -3,9 +3,10 @@
 //! It is the one on `/sys/fs/bpf`, in the mount namespace that outlives the command. `ip netns exec` and many services
 //! run in a mount namespace of their own, often with a `/sys` of their own, and what is mounted there goes with the
 //! last process in it. So the file system is opened, and where there is none mounted, in the namespace of process 1;
-//! where this process may not look at that (inside a container whose process 1 belongs to somebody else), in the
-//! namespace of its oldest ancestor that it may look at. A directory opened there is used through its file descriptor,
-//! and nothing else of this process moves.
+//! where this process may not look at that (without CAP_SYS_PTRACE), and neither is in the same nor has the same file
+//! system, in the namespace of its oldest ancestor that is in another one and that it may look at. Where it may look at
+//! none, it is refused: pins in its own would vanish with it. A directory opened there is used through its file
+//! descriptor, and nothing else of this process moves.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -14,7 +15,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::thread;
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstatfs, open};
+use rustix::fs::{
+    FlockOperation, Mode, OFlags, StatVfsMountFlags, flock, fstat, fstatfs, fstatvfs, major, minor, open,
+};
 use rustix::mount::{MountFlags, mount};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -42,6 +45,22 @@ pub(crate) fn find_or_mount() -> Result<OwnedFd, Error> {
         Some(root) => Ok(root),
         None => mount_here(),
     })
+}
+
+/// Makes sure, changing nothing, that pins can be made where they outlive this process.
+pub(crate) fn can_be_used() -> Result<(), Error> {
+    let Some(root) = find()? else { return Ok(()) };
+    let flags = fstatvfs(&root).map_err(|error| unreadable(error.into()))?.f_flag;
+    if flags.contains(StatVfsMountFlags::RDONLY) {
+        return Err(Error::Bpffs {
+            problem: format!("the one on {MOUNT_POINT} is mounted read-only"),
+            way_out: format!(
+                "`mount -o remount,rw {MOUNT_POINT}` as root makes it writable; in a systemd unit, \
+                 ProtectKernelTunables=no"
+            ),
+        });
+    }
+    Ok(())
 }
 
 /// A path that leads to a name in an open directory, whatever mount namespace that is in.
@@ -101,7 +120,10 @@ fn mount_here() -> Result<OwnedFd, Error> {
 
 /// Runs `work` in the mount namespace that outlives this process.
 fn lasting<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
-    let Some(namespace) = other_namespace() else { return work() };
+    let (namespace, pid) = match place()? {
+        Place::Here => return work(),
+        Place::There { namespace, of } => (namespace, of),
+    };
     let entering = || -> io::Result<()> {
         sys::leave_shared_file_system()?;
         Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount))?)
@@ -109,38 +131,68 @@ fn lasting<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T,
     thread::scope(|scope| {
         let thread = thread::Builder::new().spawn_scoped(scope, || match entering() {
             Ok(()) => work(),
-            // In a namespace that gets what is mounted outside, the file system can be the same.
-            Err(_) if is_from_outside() => work(),
-            Err(error) => Err(stuck(&error)),
+            Err(_) if has_that_of(pid) => work(),
+            Err(error) => Err(stuck(&format!("enter that of process {pid} ({error})"))),
         });
         let thread = thread.map_err(|source| Error::System { doing: "start a thread".to_owned(), source })?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-fn stuck(error: &io::Error) -> Error {
+fn stuck(refused: &str) -> Error {
+    let missing = permission::missing();
+    if !missing.is_empty() {
+        let doing =
+            format!("see what is pinned on {MOUNT_POINT}, outside the mount namespace of this process");
+        return Error::NotPermitted { doing, missing };
+    }
+    let missing = match &permission::missing_to_move()[..] {
+        [] => String::new(),
+        some => format!(" (missing: {})", some.join(", ")),
+    };
     Error::Bpffs {
         problem: format!(
-            "this process is in a mount namespace of its own, with which pins would vanish, and may not enter that of \
-             process 1 ({error})"
+            "this process is in a mount namespace of its own, with which pins would vanish, and may not \
+             {refused}{missing}"
         ),
         way_out: format!(
-            "give it CAP_SYS_ADMIN and CAP_SYS_CHROOT, or run it outside (`nsenter --mount=/proc/1/ns/mnt`), where \
-             {MOUNT_POINT} is a BPF file system"
+            "give it CAP_SYS_PTRACE, CAP_SYS_ADMIN and CAP_SYS_CHROOT, or run it outside (`nsenter \
+             --mount=/proc/1/ns/mnt`), where {MOUNT_POINT} is a BPF file system"
         ),
     }
 }
 
-/// The mount namespace that outlives this process; `None`: the calling thread is in it, or no other can be seen.
-fn other_namespace() -> Option<File> {
+/// Where pins outlive this process.
+enum Place {
+    /// In the mount namespace of the calling thread.
+    Here,
+    /// In that of another process.
+    There { namespace: File, of: u32 },
+}
+
+/// The mount namespace that outlives this process.
+fn place() -> Result<Place, Error> {
     let identity = |file: &File| file.metadata().ok().map(|found| (found.dev(), found.ino()));
-    let own = File::open("/proc/thread-self/ns/mnt").ok()?;
-    let mut candidates = vec![1];
-    candidates.extend(ancestors().into_iter().rev());
+    let Ok(own) = File::open("/proc/thread-self/ns/mnt") else { return Ok(Place::Here) };
+    let place = |namespace: File, of: u32| match identity(&namespace) == identity(&own) {
+        true => Place::Here,
+        false => Place::There { namespace, of },
+    };
+    let refused = match File::open("/proc/1/ns/mnt") {
+        Ok(namespace) => return Ok(place(namespace, 1)),
+        Err(refused) => refused,
+    };
+    // Without CAP_SYS_PTRACE only what has no more capabilities than this process is looked at that way.
+    if is_in_that_of(1) || has_that_of(1) {
+        return Ok(Place::Here);
+    }
     // The first thread of this process, where the calling one went elsewhere.
-    candidates.push(std::process::id());
-    let found = candidates.into_iter().find_map(|pid| File::open(format!("/proc/{pid}/ns/mnt")).ok())?;
-    (identity(&found)? != identity(&own)?).then_some(found)
+    let others = ancestors().into_iter().rev().chain([std::process::id()]);
+    let mut places =
+        others.filter_map(|pid| Some(place(File::open(format!("/proc/{pid}/ns/mnt")).ok()?, pid)));
+    // An ancestor in the same namespace as this process may end with it.
+    let other = places.find(|place| matches!(place, Place::There { .. }));
+    other.ok_or_else(|| stuck(&format!("look at that of process 1 ({refused})")))
 }
 
 /// Numbers of the parent, its parent, and so on.
@@ -162,16 +214,63 @@ fn parent_of(pid: u32) -> Option<u32> {
     text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Whether the BPF file system of the calling thread's mount namespace came from, or is shared with, another one: its
-/// line in mountinfo has a `shared:` or `master:` tag (proc_pid_mountinfo(5)).
-fn is_from_outside() -> bool {
-    let Ok(text) = fs::read_to_string("/proc/thread-self/mountinfo") else { return false };
-    text.lines().any(|line| {
-        let Some((mount, file_system)) = line.split_once(" - ") else { return false };
-        let fields: Vec<&str> = mount.split(' ').collect();
-        let tags = fields.get(6..).unwrap_or_default();
-        file_system.starts_with("bpf ")
-            && fields.get(4) == Some(&MOUNT_POINT)
-            && tags.iter().any(|tag| tag.starts_with("shared:") || tag.starts_with("master:"))
-    })
+/// Whether the calling thread is in the mount namespace of a process: the numbers of mounts are unique on the machine
+/// (proc_pid_mountinfo(5)), and who may read them need not be allowed to look at the namespace.
+fn is_in_that_of(pid: u32) -> bool {
+    let (own, other) = (Mounted::of("thread-self"), Mounted::of(&pid.to_string()));
+    own.iter().any(|mounted| other.iter().any(|theirs| theirs.number == mounted.number))
+}
+
+/// Whether the BPF file system of the calling thread's mount namespace is that of a process, in a namespace copied from
+/// or shared with its own. What is mounted here is looked at itself: another mount may hide one that mountinfo lists.
+fn has_that_of(pid: u32) -> bool {
+    let Some(device) = look().ok().flatten().and_then(|root| fstat(&root).ok()).map(|found| found.st_dev)
+    else {
+        return false;
+    };
+    let device = format!("{}:{}", major(device), minor(device));
+    Mounted::of(&pid.to_string()).iter().any(|theirs| theirs.on == MOUNT_POINT && theirs.device == device)
+}
+
+/// A line of `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
+#[derive(Debug, PartialEq, Eq)]
+struct Mounted {
+    number: String,
+    /// Numbers of the file system's device: of two BPF file systems they differ.
+    device: String,
+    /// Where.
+    on: String,
+}
+
+impl Mounted {
+    /// Nothing where it cannot be read.
+    fn of(process: &str) -> Vec<Mounted> {
+        let text = fs::read_to_string(format!("/proc/{process}/mountinfo")).unwrap_or_default();
+        text.lines().filter_map(Mounted::read).collect()
+    }
+
+    fn read(line: &str) -> Option<Mounted> {
+        let mut fields = line.split(' ').map(str::to_owned);
+        let (number, _parent, device) = (fields.next()?, fields.next()?, fields.next()?);
+        let (_root, on) = (fields.next()?, fields.next()?);
+        Some(Mounted { number, device, on })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_mountinfo_is_read() {
+        let line = "42 27 0:35 / /sys/fs/bpf rw,nosuid shared:9 master:3 - bpf bpf rw,mode=700";
+        let read = Mounted::read(line).expect("a mount");
+        assert_eq!([&*read.number, &read.device, &read.on], ["42", "0:35", MOUNT_POINT]);
+        assert_eq!(Mounted::read("42 27 0:35 /"), None);
+    }
+
+    #[test]
+    fn a_process_is_in_its_own_mount_namespace() {
+        assert!(is_in_that_of(std::process::id()));
+    }
 }

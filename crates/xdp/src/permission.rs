@@ -45,6 +45,13 @@ pub(crate) fn sees_all() -> bool {
     missing().is_empty() && has(SYS_ADMIN)
 }
 
+/// Capabilities that the calling thread lacks to go to the mount namespace of another process: to look at it
+/// (ptrace(2)), and to enter it (setns(2)).
+pub(crate) fn missing_to_move() -> Vec<&'static str> {
+    let needed = [(19, "CAP_SYS_PTRACE"), (SYS_ADMIN, "CAP_SYS_ADMIN"), (18, "CAP_SYS_CHROOT")];
+    needed.into_iter().filter(|&(number, _)| !has(number)).map(|(_, name)| name).collect()
+}
+
 fn has(capability: u32) -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.bits() & (1 << capability) != 0)
 }

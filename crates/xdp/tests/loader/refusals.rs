@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use rxlane_xdp::layout::Class;
-use rxlane_xdp::{Error, Interface, Mode, Plan, attach, check};
+use rxlane_xdp::{Attachment, Error, Interface, Mode, Plan, attach, check};
 use testkit::{program, require};
 
 use crate::child::{answer, arguments, deny, work};
@@ -146,7 +146,73 @@ fn a_mount_namespace_that_cannot_be_left_is_said() {
     // What is left suffices for everything but the way to the pins.
     let said = without(&machine, &["--bounding-set=-all,+bpf,+net_admin,+perfmon", "--inh-caps=-all"]);
     let Some(said) = said else { return };
-    assert!(said.starts_with("lacks=true ") && said.contains("(missing: CAP_SYS_ADMIN)"), "{said}");
+    assert!(said.starts_with("lacks=true no BPF file system for pins: "), "{said}");
+    assert!(said.contains("(missing: ") && said.contains("CAP_SYS_ADMIN, CAP_SYS_CHROOT)"), "{said}");
+    machine.assert_clean(WAN);
+}
+
+/// `ip netns exec` gives a mount namespace of its own, with which pins would go; without CAP_SYS_PTRACE that of process 1
+/// is not to be found.
+#[test]
+fn a_mount_namespace_that_cannot_be_found_is_said() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
+    let work_without_ptrace = |work_to_do: &str| {
+        let mut command = machine.namespace.command(&setpriv);
+        command.arg("--bounding-set=-sys_ptrace").args(arguments());
+        answer(work(&mut command, work_to_do))
+    };
+    let assert_refused = |said: &str| {
+        assert!(said.starts_with("lacks=true no BPF file system for pins: "), "{said}");
+        assert!(
+            said.contains("(missing: CAP_SYS_PTRACE)") && said.contains("give it CAP_SYS_PTRACE"),
+            "{said}"
+        );
+    };
+    assert_refused(&work_without_ptrace("attach"));
+    machine.assert_clean(WAN);
+    // What is attached is not taken for something that is not.
+    let attachment = machine.attached();
+    for work_to_do in ["open", "remove"] {
+        assert_refused(&work_without_ptrace(work_to_do));
+    }
+    assert!(machine.open().is_some_and(|found| found.programs()[0].id == attachment.programs()[0].id));
+}
+
+/// Without CAP_SYS_PTRACE, too, it is to be seen whether pins last: in the mount namespace of process 1, and in a copy of
+/// it, which has the same BPF file system.
+#[test]
+fn a_mount_namespace_with_the_lasting_file_system_needs_not_be_left() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(unshare) = require("unshare", program("unshare")) else { return };
+    // There is a BPF file system from here on.
+    drop(machine.attached());
+    let remove = || machine.namespace.inside(|| Attachment::remove(&find(WAN)));
+    assert!(remove().expect("removed"));
+    let network = format!("--net=/run/netns/{}", machine.namespace.name());
+    for before in [&["env"][..], &["env", unshare.to_str().expect("UTF-8"), "--mount"]] {
+        let mut command = Command::new(before[0]);
+        command.args(&before[1..]).args(["nsenter", &network, "setpriv", "--bounding-set=-sys_ptrace"]);
+        let said = answer(work(command.args(arguments()), "attach"));
+        assert!(said.starts_with("ok /sys/fs/bpf/rxlane/steer/"), "{said}");
+        assert!(machine.open().is_some(), "{before:?}");
+        assert!(remove().expect("removed"));
+    }
+}
+
+#[test]
+fn a_read_only_bpf_file_system_is_said_to_be_one() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(unshare) = require("unshare", program("unshare")) else { return };
+    drop(machine.attached());
+    machine.namespace.inside(|| Attachment::remove(&find(WAN))).expect("removed");
+    // Process 1 there is the shell, so that its mounts are those that last.
+    let mut command = Command::new(unshare);
+    command.args(["--mount", "--pid", "--fork", "--mount-proc", "sh", "-c"]);
+    command.arg("mount -o remount,bind,ro /sys/fs/bpf && ip netns exec \"$0\" \"$@\"; exit $?");
+    let said = answer(work(command.arg(machine.namespace.name()).args(arguments()), "attach"));
+    assert!(said.starts_with("lacks=true no BPF file system for pins: "), "{said}");
+    assert!(said.contains("read-only") && said.contains("remount,rw"), "{said}");
     machine.assert_clean(WAN);
 }
 
@@ -227,10 +293,7 @@ fn without_privilege_an_attachment_is_not_overlooked() {
         let mut command = machine.namespace.command(&setpriv);
         command.args(["--bounding-set=-all", "--inh-caps=-all"]).args(arguments());
         let said = answer(work(&mut command, work_to_do));
-        assert!(
-            said.starts_with("lacks=true no permission to see whose the XDP program of wan0 is"),
-            "{said}"
-        );
+        assert!(said.starts_with("lacks=true no permission to see what is pinned on /sys/fs/bpf"), "{said}");
     }
     assert!(machine.open().is_some());
 }
