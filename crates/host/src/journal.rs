@@ -16,7 +16,7 @@
 //! # Form
 //!
 //! `journal` in [`Journal::DIRECTORY`] (mode 0700), one JSON object a line: `journal` (the version), `intent`,
-//! `done`, `dropped` (nothing was changed in the end) and `undone`. Settings stand there as commands, so that a person
+//! `done`, `moved` (to another network namespace), `dropped` (nothing was changed in the end) and `undone`. Settings stand there as commands, so that a person
 //! who has the file and no rxlane can put things back.
 //!
 //! # Deliberately not here
@@ -29,10 +29,10 @@ mod record;
 mod undo;
 
 pub use error::Error;
-pub use record::Entry;
+pub use record::{Entry, Moved};
 pub use undo::{Outcome, Undone};
 
-use crate::setting::{Error as SettingError, Former, Present, Setting, Tree};
+use crate::setting::{Error as SettingError, Former, InterfaceName, Present, Setting, Tree};
 use place::{Log, Place};
 use record::Record;
 use std::fmt;
@@ -173,6 +173,7 @@ impl Journal {
             index: setting.interface().and_then(|interface| self.tree.interface_index(interface)),
             setting: setting.clone(),
             former: former.clone(),
+            moved: None,
             state: record::State::Intended,
         };
         self.log.append(&self.place, &Record::Intent(entry.clone()))?;
@@ -180,6 +181,46 @@ impl Journal {
         let number = entry.number;
         self.entries.push(entry);
         Ok(number)
+    }
+
+    /// Notes that the interface of an entry is in another network namespace, so that it is not taken for one that is
+    /// gone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`].
+    pub fn note_moved(&mut self, number: u64, to: Moved) -> Result<(), Error> {
+        let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) else { return Ok(()) };
+        if entry.moved.as_ref() != Some(&to) {
+            entry.moved = Some(to.clone());
+            self.log.append(&self.place, &Record::Moved { number, to })?;
+        }
+        Ok(())
+    }
+
+    /// Strikes an entry of another network namespace if the interface, called `name` in this one, has its former value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`]; [`Error::Setting`]: the value cannot be read.
+    pub fn settle(&mut self, number: u64, name: &InterfaceName) -> Result<bool, Error> {
+        let Some(entry) = self.entries.iter().find(|entry| entry.number == number) else { return Ok(true) };
+        let is_back = entry.is_back_on(name, &self.tree)?;
+        if is_back {
+            self.strike(&Record::Undone { number }, number)?;
+            self.remove_when_empty()?;
+        }
+        Ok(is_back)
+    }
+
+    /// Strikes an entry whose interface is gone for good.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`].
+    pub fn forget(&mut self, number: u64) -> Result<(), Error> {
+        self.strike(&Record::Dropped { number }, number)?;
+        self.remove_when_empty()
     }
 
     /// After a change that failed: it may have had a part of its effect (a feature that is now wished for and cannot

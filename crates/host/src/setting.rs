@@ -201,6 +201,25 @@ impl Setting {
         }
     }
 
+    /// The same setting of an interface of another name; itself where it is of none.
+    pub fn of(&self, name: &InterfaceName) -> Setting {
+        let mut setting = self.clone();
+        match &mut setting {
+            Setting::HashFields { interface, .. }
+            | Setting::RetaEqual { interface, .. }
+            | Setting::RetaWeights { interface, .. }
+            | Setting::RetaDefault { interface }
+            | Setting::Channels { interface, .. }
+            | Setting::Ring { interface, .. }
+            | Setting::Coalesce { interface, .. }
+            | Setting::Feature { interface, .. }
+            | Setting::Mtu { interface, .. }
+            | Setting::Rps { interface, .. } => interface.clone_from(name),
+            Setting::IrqAffinity { .. } | Setting::Sysctl { .. } => {}
+        }
+        setting
+    }
+
     /// The setting that makes a RETA as it is, for a device with so many receive rings. `None` where no `ethtool -X`
     /// command does: it writes queues in turn, or in blocks of ascending queues.
     pub fn reta(interface: &InterfaceName, rings: u32, table: &IndirectionTable) -> Option<Setting> {

@@ -32,9 +32,9 @@ impl Place {
         }
         check(directory)?;
         let path = directory.join("lock");
-        let open =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let mut lock = open.map_err(Error::file("open", &path))?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut lock = regular(options, &path).map_err(Error::file("open", &path))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Error::Busy { pid: holder(&mut lock), path }),
@@ -88,6 +88,15 @@ fn check(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Opens a regular file and nothing else: a FIFO or a device could keep its reader for ever.
+fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
 fn holder(lock: &mut File) -> Option<u32> {
     let mut pid = String::new();
     lock.take(32).read_to_string(&mut pid).ok()?;
@@ -120,7 +129,7 @@ impl Log {
     /// Opens the file and cuts off a half-written last line.
     pub(super) fn open(place: &Place) -> Result<(Log, Content), Error> {
         let path = place.journal();
-        let mut file = match OpenOptions::new().read(true).append(true).open(&path) {
+        let mut file = match regular(OpenOptions::new().read(true).append(true), &path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok((Log(None), Content::default()));
@@ -210,6 +219,11 @@ fn read(path: &Path, octets: &[u8]) -> Result<Content, Error> {
             Record::Done { number, after } => {
                 if let Some(entry) = content.entries.iter_mut().find(|entry| entry.number == number) {
                     entry.state = record::State::Done(after);
+                }
+            }
+            Record::Moved { number, to } => {
+                if let Some(entry) = content.entries.iter_mut().find(|entry| entry.number == number) {
+                    entry.moved = Some(to);
                 }
             }
             Record::Dropped { number } | Record::Undone { number } => {

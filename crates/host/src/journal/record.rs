@@ -21,6 +21,13 @@ pub(super) enum Record {
         /// What puts the new value back.
         after: Option<Former>,
     },
+    /// Its interface is in another network namespace.
+    Moved {
+        /// Number of the intent.
+        number: u64,
+        /// Where.
+        to: Moved,
+    },
     /// Nothing was changed in the end, or what was is gone by itself.
     Dropped {
         /// Number of the intent.
@@ -48,6 +55,17 @@ pub(super) enum State {
     Done(Option<Former>),
 }
 
+/// Where an interface went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// The inode of its network namespace; `None`: not known.
+    pub namespace: Option<u64>,
+    /// The interface's number there.
+    pub index: u32,
+    /// Its name there; `None`: not known.
+    pub name: Option<String>,
+}
+
 /// A setting that was changed, or was about to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
@@ -69,6 +87,9 @@ pub struct Entry {
     pub setting: Setting,
     /// What puts the value back that was there before.
     pub former: Former,
+    /// Where the interface went, if somebody noted it ([`Journal::note_moved`](super::Journal::note_moved)).
+    #[serde(skip)]
+    pub moved: Option<Moved>,
     /// How far it came.
     #[serde(skip)]
     pub(super) state: State,

@@ -2,7 +2,7 @@
 
 use super::record::{Entry, Record, State};
 use super::{Error, Journal};
-use crate::setting::{self, InterfaceName, Present};
+use crate::setting::{self, InterfaceName, Present, Tree};
 use std::fmt;
 use std::io;
 
@@ -25,6 +25,8 @@ pub enum Outcome {
         /// The name.
         to: InterfaceName,
     },
+    /// The interface went to another network namespace: the entry stays.
+    Moved,
     /// The change was made in another network namespace: the entry stays.
     OtherNamespace,
     /// It could not be read or put back: the entry stays.
@@ -38,6 +40,7 @@ impl Outcome {
             Outcome::Restored | Outcome::AlreadyBack | Outcome::Gone => false,
             Outcome::Foreign { .. }
             | Outcome::Renamed { .. }
+            | Outcome::Moved
             | Outcome::OtherNamespace
             | Outcome::Failed(_) => true,
         }
@@ -69,6 +72,9 @@ impl fmt::Display for Undone {
             Outcome::Renamed { to } => {
                 write!(f, "left alone, since the interface is now called {to}: {former}")
             }
+            Outcome::Moved => {
+                write!(f, "left alone, since the interface went to another network namespace: {former}")
+            }
             Outcome::OtherNamespace => write!(f, "left alone, in another network namespace: {former}"),
             Outcome::Failed(error) => {
                 write!(f, "not put back: {former}: {error}")?;
@@ -98,6 +104,15 @@ impl Journal {
     /// As [`Journal::undo`].
     pub fn undo_by(&mut self, by: &str, force: bool) -> Result<Vec<Undone>, Error> {
         self.undo_where(force, |entry| entry.by == by)
+    }
+
+    /// As [`Journal::undo`], of the entries with these numbers alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::undo`].
+    pub fn undo_these(&mut self, numbers: &[u64], force: bool) -> Result<Vec<Undone>, Error> {
+        self.undo_where(force, |entry| numbers.contains(&entry.number))
     }
 
     fn undo_where(&mut self, force: bool, wanted: impl Fn(&Entry) -> bool) -> Result<Vec<Undone>, Error> {
@@ -154,10 +169,22 @@ impl Journal {
             Some(present) if present == index => None,
             // Another interface has the name, or none.
             _ => Some(match self.tree.interface_with(index) {
+                Some(to) if entry.is_back_on(&to, &self.tree).is_ok_and(|is_back| is_back) => {
+                    Outcome::AlreadyBack
+                }
                 Some(to) => Outcome::Renamed { to },
+                None if entry.moved.is_some() => Outcome::Moved,
                 None => Outcome::Gone,
             }),
         }
+    }
+}
+
+impl Entry {
+    /// Whether the value of its interface, which is called `name` now, is what it was.
+    pub(super) fn is_back_on(&self, name: &InterfaceName, tree: &Tree) -> Result<bool, setting::Error> {
+        let present = self.setting.of(name).read(tree)?;
+        Ok(present.former == Some(self.former.of(name)))
     }
 }
 

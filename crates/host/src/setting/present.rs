@@ -22,6 +22,11 @@ impl Former {
         &self.0
     }
 
+    /// The same value of an interface of another name.
+    pub fn of(&self, name: &InterfaceName) -> Former {
+        Former(self.0.iter().map(|setting| setting.of(name)).collect())
+    }
+
     /// Puts the value back: every one of its settings that is not back already, in order.
     ///
     /// # Errors
