@@ -1,8 +1,9 @@
-//! Pins of interfaces that are gone, and of processes that were killed in the midst of attaching.
+//! Pins of interfaces that are gone or in another network namespace, and of processes that were killed in the midst of attaching.
 
 use std::path::PathBuf;
 
 use crate::error::Error;
+use crate::netlink;
 use crate::pins::{self, Folder};
 
 /// Pins that steer nothing.
@@ -49,6 +50,20 @@ pub fn dead() -> Result<Vec<Dead>, Error> {
         }
     }
     Ok(found)
+}
+
+/// The index, where it is now, of an interface that was attached under that name in the namespace and has left it; `None`:
+/// there is none, or it takes privileges to know.
+pub fn away(name: &str, namespace: u64) -> Option<u32> {
+    let folders = pins::folders().ok()?;
+    folders.iter().filter(|folder| folder.interface == name && folder.namespace == namespace).find_map(
+        |folder| {
+            let link = folder.link().ok()?.filter(|link| link.interface != 0)?;
+            let here = netlink::link_by_index(link.interface).ok().and_then(|here| here.xdp);
+            let is_here = here.is_some_and(|xdp| xdp.has(link.program));
+            (!is_here).then_some(link.interface)
+        },
+    )
 }
 
 /// Removes pins that [`dead`] found, if they are still dead. `false`: they are not, or a process works on them.

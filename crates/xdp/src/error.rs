@@ -32,8 +32,8 @@ pub enum Error {
 
     /// The interface is steered already.
     #[error(
-        "{interface} is steered already (attached as {attached}): `rxlane steer status {attached}` shows it, \
-         `rxlane steer down {attached}` ends it"
+        "{interface} is steered already (attached as {attached}): `rxlane steer status {interface}` shows it, \
+         `rxlane steer down {interface}` ends it"
     )]
     Attached {
         /// The interface.

@@ -56,7 +56,7 @@ mod sys;
 pub use attach::{LONGEST_QUEUE, Plan, attach, check};
 pub use attachment::{Attachment, Detached, Loaded};
 pub use counters::{Counters, Receiver, Target};
-pub use dead::{Dead, Death, clear_dead, dead};
+pub use dead::{Dead, Death, away, clear_dead, dead};
 pub use error::Error;
 pub use interface::{AttachedBy, Interface, Mode, Program};
 pub use kernel::{Kernel, kernel};
