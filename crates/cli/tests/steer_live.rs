@@ -4,6 +4,8 @@
 mod keeper;
 #[path = "steer_live/names.rs"]
 mod names;
+#[path = "steer_live/records.rs"]
+mod records;
 #[path = "steer_live/refused.rs"]
 mod refused;
 mod steer_machine;

@@ -1,16 +1,18 @@
 //! Taking steering away: the process that stays, the programs, and every setting that `up` changed.
 //!
 //! Works whatever became of the process that attached, at whatever moment it was killed, and also where the interface
-//! is gone: then its pins are removed, and its settings went with it.
+//! is gone: then its pins are removed, and its settings went with it. What records say may be wrong or unreadable:
+//! steering is taken away all the same, and what could not be read or undone is told.
+
+mod restore;
 
 use crate::error::Error;
 use crate::named::{self, Named};
-use crate::record::{Kept, Place, Records};
-use crate::up;
-use host::journal::Outcome;
+use crate::record::{self, Kept, Place, Records, Working};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use std::io;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 use xdp::layout::Reason;
@@ -21,6 +23,8 @@ use xdp::{Attachment, Interface};
 pub struct Down {
     /// The interface, as it was called when it was attached.
     pub interface: String,
+    /// Its present name, where that is another.
+    pub present: Option<String>,
     /// Whether programs were on it.
     pub steered: bool,
     /// How the program was run; `None` where that was not to be found out any more.
@@ -33,10 +37,14 @@ pub struct Down {
     pub leftovers: Vec<&'static str>,
     /// The process that stayed with it, and that was ended.
     pub ended: Option<u32>,
-    /// The commands that put settings back, and what became of those that were left.
+    /// Settings that are back: the commands that put them back.
     pub settings: Vec<String>,
+    /// Why others are not back, and what restores them.
+    pub left: Vec<String>,
     /// Settings that are not back.
     pub kept: usize,
+    /// What could not be read, ended or removed, and what to do.
+    pub failures: Vec<String>,
     /// What else is worth saying.
     pub remarks: Vec<String>,
 }
@@ -44,7 +52,23 @@ pub struct Down {
 impl Down {
     /// Whether there was anything.
     pub fn is_nothing(&self) -> bool {
-        !self.steered && self.leftovers.is_empty() && self.ended.is_none() && self.settings.is_empty()
+        !self.steered
+            && self.leftovers.is_empty()
+            && self.ended.is_none()
+            && self.settings.is_empty()
+            && self.left.is_empty()
+            && self.failures.is_empty()
+    }
+
+    /// Whether all is as it was before.
+    pub fn is_whole(&self) -> bool {
+        self.kept == 0 && self.failures.is_empty()
+    }
+
+    fn failure(&mut self, what: String) {
+        if !self.failures.contains(&what) {
+            self.failures.push(what);
+        }
     }
 }
 
@@ -52,6 +76,38 @@ impl Down {
 const QUIET: Duration = Duration::from_secs(1);
 /// Time for a process to end by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a process may have come to stay while the turn was waited for.
+const ROUNDS: u32 = 5;
+
+/// Where there may be something to take back.
+struct Found {
+    interface: Option<Interface>,
+    renamed: Vec<String>,
+    places: Vec<Place>,
+    attached_as: Option<String>,
+    /// Whether pins of that name are dead.
+    has_dead: bool,
+}
+
+fn find(name: &str) -> Result<Found, Error> {
+    let dead = dead(name).unwrap_or_default();
+    let Named { interface, renamed } = named::named(name)?;
+    let mut places: Vec<Place> = dead.iter().map(Place::of_dead).collect();
+    let mut attached_as = None;
+    match interface.as_ref().map(Attachment::open) {
+        Some(Ok(Some(attachment))) => {
+            attached_as = Some(attachment.attached_as().to_owned());
+            places.push(Place::of(&attachment));
+        }
+        // What stays with a renamed one, or one that went away, is not to be ended.
+        _ if !renamed.is_empty() => {}
+        _ => {
+            let here = named::here().filter(|here| xdp::away(name, *here).is_none());
+            places.extend(here.map(|here| Place::new(here, name)));
+        }
+    }
+    Ok(Found { interface, renamed, places, attached_as, has_dead: !dead.is_empty() })
+}
 
 /// Takes everything back.
 ///
@@ -61,35 +117,69 @@ const PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// [`Error`]; [`Error::NoInterface`] where there is neither such an interface nor anything left of one.
 pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
-    let dead = dead(name);
-    let Named { interface, renamed } = named::named(name)?;
-    // An error of reading pins tells more than that there is no interface.
-    if interface.is_none() && dead.as_ref().is_ok_and(Vec::is_empty) && !is_noted(name, records) {
-        return Err(named::nowhere(name, records));
-    }
-    let mut down = Down { interface: name.to_owned(), ..Down::default() };
-    down.remarks = renamed.iter().map(|other| named::remark(name, other)).collect();
-    let mut places: Vec<Place> = dead.unwrap_or_default().iter().map(Place::of_dead).collect();
-    match interface.as_ref().map(Attachment::open) {
-        Some(Ok(Some(attachment))) => {
-            attachment.attached_as().clone_into(&mut down.interface);
-            places.push(Place::of(&attachment));
+    let mut found = find(name)?;
+    if found.interface.is_none() && !found.has_dead {
+        let is_away = named::here().is_some_and(|here| xdp::away(name, here).is_some());
+        if is_away || !restore::is_noted(name, records) {
+            return Err(named::nowhere(name, records));
         }
-        // What stays with a renamed one is not to be ended.
-        _ if !renamed.is_empty() => {}
-        _ => places.extend(named::here().map(|here| Place::new(here, name))),
     }
-    // Before its turn is taken: a process in the foreground takes steering away by itself, and wants its own.
-    for place in &places {
-        down.ended = end(place, records)?.or(down.ended);
+    let mut down = Down::default();
+    let mut rounds = 0..ROUNDS;
+    let working = loop {
+        // Without the turn: a process in the foreground takes steering away by itself, and wants its own.
+        for place in &found.places {
+            end(place, records, &mut down);
+        }
+        let working = work(records, &mut down)?;
+        // Whoever had the turn until now may have attached, and left a process that stays.
+        found = find(name)?;
+        if rounds.next().is_none() || !found.places.iter().any(|place| is_kept(place, records)) {
+            break working;
+        }
+        drop(working);
+    };
+    for place in &found.places {
+        end(place, records, &mut down);
     }
-    take_back(interface.as_ref(), &places, down, records)
+    down.interface = found.attached_as.unwrap_or_else(|| name.to_owned());
+    let present = found.interface.as_ref().map(|interface| interface.name.clone());
+    down.present = present.filter(|present| *present != down.interface);
+    down.remarks.extend(found.renamed.iter().map(|other| named::remark(name, other)));
+    take_back(working.as_ref(), found.interface.as_ref(), &found.places, down, records)
+}
+
+fn is_kept(place: &Place, records: &Records) -> bool {
+    records.kept(place).is_ok_and(|kept| kept.is_some_and(|kept| kept.alive))
+}
+
+/// Waits for the turn; `None` where the lock cannot be used.
+fn work(records: &Records, down: &mut Down) -> Result<Option<Working>, Error> {
+    match records.work() {
+        Ok(working) => Ok(Some(working)),
+        Err(busy @ record::Error::Busy { .. }) => Err(busy.into()),
+        // Without root nothing can be attached from here either; the loader says what is missing.
+        Err(error) if is_denied(&error) => Ok(None),
+        Err(other) => {
+            down.failure(by_hand(&other));
+            Ok(None)
+        }
+    }
+}
+
+fn is_denied(error: &record::Error) -> bool {
+    matches!(error, record::Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+}
+
+fn by_hand(error: &record::Error) -> String {
+    format!("{error}; remove it by hand")
 }
 
 /// Ends what stays with an interface of this name that is gone, before another one of this name is attached.
 pub(crate) fn retire(interface: &Interface, records: &Records) -> Result<(), Error> {
     for dead in dead(&interface.name)? {
-        end(&Place::of_dead(&dead), records)?;
+        // A record that cannot be used is told when the next keeper wants it.
+        end(&Place::of_dead(&dead), records, &mut Down::default());
     }
     Ok(())
 }
@@ -104,32 +194,32 @@ pub fn down_own(attachment: Attachment, records: &Records) -> Result<Down, Error
     let mut down = Down { interface: attachment.attached_as().to_owned(), ..Down::default() };
     let places = [Place::of(&attachment)];
     // Another interface may have the name by now; the index is ours.
-    let name = present_name(interface);
-    let present = name.and_then(|name| Interface::find(&name).ok()).filter(|it| it.index == interface.index);
+    let present = named::name_of(interface.index).and_then(|name| Interface::find(&name).ok());
+    let working = work(records, &mut down)?;
+    let away = restore::away(&down.interface);
     if present.is_none() && dead(&down.interface)?.is_empty() {
         // It is in another network namespace: the link is held here, and leads there.
         let detached = attachment.detach(QUIET)?;
         count(&mut down, &detached);
     }
-    take_back(present.as_ref(), &places, down, records)
+    down.present =
+        present.as_ref().map(|present| present.name.clone()).filter(|name| *name != down.interface);
+    if let (None, Some(index)) = (&present, away)
+        && let Err(error) = restore::note_away(&down.interface, index, records)
+    {
+        down.failure(error.to_string());
+    }
+    take_back(working.as_ref(), present.as_ref(), &places, down, records)
 }
 
+/// The turn is held, where it can be had.
 fn take_back(
+    _working: Option<&Working>,
     interface: Option<&Interface>,
     places: &[Place],
     mut down: Down,
     records: &Records,
 ) -> Result<Down, Error> {
-    let _working = match records.work() {
-        Ok(working) => Some(working),
-        // Without root nothing can be attached from here either; the loader says what is missing.
-        Err(crate::record::Error::File { source, .. })
-            if source.kind() == io::ErrorKind::PermissionDenied =>
-        {
-            None
-        }
-        Err(other) => return Err(other.into()),
-    };
     if let Some(interface) = interface {
         detach(interface, &mut down)?;
     }
@@ -142,61 +232,18 @@ fn take_back(
         }
     }
     for place in places {
-        records.forget_plan(place)?;
+        outlast(place, records, &mut down);
+        match records.forget_plan(place) {
+            Err(error) if !is_denied(&error) => down.failure(by_hand(&error)),
+            _ => {}
+        }
     }
-    restore(&mut down, places, records)?;
+    if let Err(error) = restore::restore(&mut down, interface, places, records) {
+        down.failure(format!(
+            "whether a setting was changed could not be read, or it is not restored: {error}"
+        ));
+    }
     Ok(down)
-}
-
-/// Puts settings back.
-fn restore(down: &mut Down, places: &[Place], records: &Records) -> Result<(), Error> {
-    if !records.folder().join("journal").exists() {
-        return Ok(());
-    }
-    let mut journal = up::journal(records)?;
-    let (by, here) = (up::by(&down.interface), named::here());
-    let theirs: Vec<_> = journal.entries().iter().filter(|entry| entry.by == by).collect();
-    let is_here = theirs.iter().any(|entry| here.is_none_or(|here| entry.namespace == here));
-    // Interfaces of this name in other namespaces are others, unless this one came from there.
-    let came_with = |entry: &&&host::journal::Entry| {
-        Some(entry.namespace) != here && places.iter().any(|place| place.namespace == entry.namespace)
-    };
-    for entry in theirs.iter().filter(came_with) {
-        down.kept += 1;
-        let text = format!(
-            "left alone, since the interface was in another network namespace then: {}",
-            entry.former
-        );
-        down.settings.push(text);
-    }
-    if !is_here {
-        return Ok(());
-    }
-    for one in journal.undo_by(&by, false)? {
-        if matches!(one.outcome, Outcome::OtherNamespace) {
-            continue;
-        }
-        down.kept += usize::from(one.outcome.is_kept());
-        match &one.outcome {
-            // Of an interface that is gone there is nothing to tell.
-            Outcome::Gone => {}
-            Outcome::Renamed { to } => {
-                let former = one.entry.former.to_string().replace(&down.interface, to.as_str());
-                let text =
-                    format!("left alone, since the interface is now called {to}; this restores it: {former}");
-                down.settings.push(text);
-            }
-            _ => down.settings.push(one.to_string()),
-        }
-    }
-    Ok(())
-}
-
-/// The present name of an interface, by its index.
-fn present_name(interface: &Interface) -> Option<String> {
-    up::interfaces()
-        .into_iter()
-        .find(|name| Interface::find(name).is_ok_and(|found| found.index == interface.index))
 }
 
 fn detach(interface: &Interface, down: &mut Down) -> Result<(), Error> {
@@ -233,47 +280,62 @@ fn dead(name: &str) -> Result<Vec<xdp::Dead>, Error> {
         .collect())
 }
 
-/// Whether a setting of an interface of that name in this network namespace is noted.
-fn is_noted(name: &str, records: &Records) -> bool {
-    if !records.folder().join("journal").exists() {
-        return false;
-    }
-    let (by, here) = (up::by(name), named::here());
-    up::journal(records).is_ok_and(|journal| {
-        journal
-            .entries()
-            .iter()
-            .any(|entry| entry.by == by && here.is_none_or(|here| entry.namespace == here))
-    })
-}
-
 /// Ends the process that stays, and waits until it has.
-fn end(place: &Place, records: &Records) -> Result<Option<u32>, Error> {
+fn end(place: &Place, records: &Records, down: &mut Down) {
     let kept = match records.kept(place) {
-        Ok(kept) => kept,
-        Err(crate::record::Error::File { source, .. })
-            if source.kind() == io::ErrorKind::PermissionDenied =>
-        {
-            None
-        }
-        Err(other) => return Err(other.into()),
+        Ok(Some(kept)) => kept,
+        // A process that holds an unreadable record ends when the program is off; see `outlast`.
+        Ok(None) | Err(record::Error::Broken { .. }) => return,
+        Err(error) if is_denied(&error) => return,
+        Err(other) => return down.failure(by_hand(&other)),
     };
-    let Some(Kept { keeper, alive }) = kept else { return Ok(None) };
+    let Kept { keeper, alive } = kept;
     let pid = i32::try_from(keeper.pid).ok().and_then(Pid::from_raw);
     if let (true, Some(pid)) = (alive, pid) {
-        for signal in [Signal::TERM, Signal::KILL] {
+        down.ended = Some(keeper.pid);
+        'signals: for signal in [Signal::TERM, Signal::KILL] {
             // It may end in this moment, which is what is wanted.
             let _ = kill_process(pid, signal);
             let begin = Instant::now();
             while begin.elapsed() < PATIENCE {
-                if !records.kept(place)?.is_some_and(|kept| kept.alive) {
-                    records.forget(place)?;
-                    return Ok(Some(keeper.pid));
+                if !is_kept(place, records) {
+                    break 'signals;
                 }
                 thread::sleep(Duration::from_millis(20));
             }
         }
     }
-    records.forget(place)?;
-    Ok(alive.then_some(keeper.pid))
+    match records.forget(place) {
+        Err(error) if !is_denied(&error) => down.failure(by_hand(&error)),
+        _ => {}
+    }
+}
+
+/// Removes a record that cannot be read, once no process holds it: who stayed with the attachment ends by itself when the
+/// program is off.
+fn outlast(place: &Place, records: &Records, down: &mut Down) {
+    let broken = || -> Option<(PathBuf, bool)> {
+        match records.kept(place) {
+            Err(record::Error::Broken { path, held }) => Some((path, held)),
+            _ => None,
+        }
+    };
+    let begin = Instant::now();
+    while broken().is_some_and(|(_, held)| held) && begin.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(100));
+    }
+    match broken() {
+        None => {}
+        Some((path, true)) => down.failure(format!(
+            "a process stays that {} should name and does not: `fuser {}` finds it",
+            path.display(),
+            path.display()
+        )),
+        Some((path, false)) => match records.forget(place) {
+            Ok(()) => down
+                .remarks
+                .push(format!("removed {}, which was no record of a process that stays", path.display())),
+            Err(error) => down.failure(by_hand(&error)),
+        },
+    }
 }

@@ -28,6 +28,14 @@ pub enum Error {
         /// Its name when it was attached.
         interface: String,
     },
+    /// An interface was removed while it was steered.
+    #[error(
+        "{interface} was removed while it was steered: `rxlane steer down {interface}` clears what is left of that"
+    )]
+    Removed {
+        /// Its name when it was attached.
+        interface: String,
+    },
     /// What is there is not where frames come in.
     #[error("{0}")]
     Place(String),
@@ -119,7 +127,10 @@ impl Error {
             Error::Stopped(facts) if facts.iter().all(|fact| matches!(fact.about, "kernel" | "driver")) => {
                 Kind::Lacks
             }
-            Error::Stopped(_) | Error::NothingSelected { .. } | Error::Elsewhere { .. } => Kind::No,
+            Error::Stopped(_)
+            | Error::NothingSelected { .. }
+            | Error::Elsewhere { .. }
+            | Error::Removed { .. } => Kind::No,
             Error::Programs(xdp::Error::NoInterface { .. }) => Kind::Usage,
             Error::Programs(error) if error.lacks() => Kind::Lacks,
             Error::Programs(_) => Kind::No,

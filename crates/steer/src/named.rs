@@ -43,20 +43,34 @@ fn attached_as(name: &str) -> impl Iterator<Item = Interface> {
     })
 }
 
-/// Why a name leads nowhere: there was such an interface, which is in another network namespace now, or there is none.
+/// Why a name leads nowhere: there was such an interface, which is in another network namespace now or gone, or there is
+/// none.
 pub fn nowhere(name: &str, records: &Records) -> Error {
-    let left = here().is_some_and(|namespace| {
-        records.planned(&Place::new(namespace, name)).is_ok_and(|planned| planned.is_some())
-    });
-    match left {
-        true => Error::Elsewhere { interface: name.to_owned() },
-        false => crate::error::unknown(name.to_owned(), crate::up::interfaces()),
+    let interface = name.to_owned();
+    let Some(namespace) = here() else { return crate::error::unknown(interface, crate::up::interfaces()) };
+    if xdp::away(name, namespace).is_some() {
+        return Error::Elsewhere { interface };
+    }
+    let dead = xdp::dead().unwrap_or_default();
+    if dead.iter().any(|dead| dead.interface == name && dead.namespace == namespace) {
+        return Error::Removed { interface };
+    }
+    match records.planned(&Place::new(namespace, name)) {
+        Ok(Some(_)) => Error::Elsewhere { interface },
+        _ => crate::error::unknown(interface, crate::up::interfaces()),
     }
 }
 
 /// The network namespace of the calling thread.
 pub fn here() -> Option<u64> {
     Interface::find("lo").map(|lo| lo.namespace).ok()
+}
+
+/// The present name here of the interface with an index.
+pub(crate) fn name_of(index: u32) -> Option<String> {
+    crate::up::interfaces()
+        .into_iter()
+        .find(|name| Interface::find(name).is_ok_and(|found| found.index == index))
 }
 
 /// What is worth saying of an interface whose name another one was attached under.

@@ -13,10 +13,11 @@
 //!   network namespace.
 //! * `steer.lock` is held while something is attached or taken back.
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -120,6 +121,14 @@ pub enum Error {
         /// The lock.
         path: PathBuf,
     },
+    /// The record of a keeper says nothing that can be read.
+    #[error("{} is no record of a process that stays", path.display())]
+    Broken {
+        /// The record.
+        path: PathBuf,
+        /// Whether a process holds it.
+        held: bool,
+    },
     /// There is a keeper already.
     #[error("process {pid} keeps {interface} already")]
     Kept {
@@ -148,7 +157,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Readings of a record that is being written.
 const ATTEMPTS: u32 = 5;
 /// Octets of a record that are read.
-const LONGEST: u64 = 4096;
+const LONGEST: u64 = 1 << 20;
 
 impl Records {
     /// The folder of a machine; that of the journal.
@@ -217,26 +226,24 @@ impl Records {
     ///
     /// # Errors
     ///
-    /// [`Error::File`]; of the kind [`PermissionDenied`](io::ErrorKind::PermissionDenied) without root.
+    /// [`Error::Broken`]; [`Error::File`], of the kind [`PermissionDenied`](io::ErrorKind::PermissionDenied) without
+    /// root.
     pub fn kept(&self, place: &Place) -> Result<Option<Kept>, Error> {
         let path = self.path("keeper", place);
-        let mut file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(Error::File { what: "read", path, source }),
-        };
+        let Some(mut file) = existing(&path)? else { return Ok(None) };
         let alive = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        let mut is_empty = true;
         for _ in 0..ATTEMPTS {
-            let mut text = String::new();
-            let read = file.rewind().and_then(|()| (&file).take(LONGEST).read_to_string(&mut text));
-            read.map_err(|source| Error::File { what: "read", path: path.clone(), source })?;
-            if let Ok(keeper) = serde_json::from_str(&text) {
+            let text = file.rewind().and_then(|()| octets(&file));
+            let text = text.map_err(|source| Error::File { what: "read", path: path.clone(), source })?;
+            if let Ok(keeper) = serde_json::from_slice(&text) {
                 return Ok(Some(Kept { keeper, alive }));
             }
+            is_empty = text.is_empty();
             // It may be writing; or it was killed before it had written a word.
             thread::sleep(Duration::from_millis(5));
         }
-        Ok(None)
+        if is_empty { Ok(None) } else { Err(Error::Broken { path, held: alive }) }
     }
 
     /// Notes what `up` planned.
@@ -260,11 +267,9 @@ impl Records {
     /// [`Error::File`]; of the kind [`PermissionDenied`](io::ErrorKind::PermissionDenied) without root.
     pub fn planned(&self, place: &Place) -> Result<Option<Planned>, Error> {
         let path = self.path("plan", place);
-        match fs::read(&path) {
-            Ok(text) => Ok(serde_json::from_slice(&text).ok()),
-            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::File { what: "read", path, source }),
-        }
+        let Some(file) = existing(&path)? else { return Ok(None) };
+        let text = octets(&file).map_err(|source| Error::File { what: "read", path, source })?;
+        Ok(serde_json::from_slice(&text).ok())
     }
 
     /// Removes the record of a keeper that is dead.
@@ -296,14 +301,44 @@ impl Records {
             }
             _ => {}
         }
-        let open =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-        open.map_err(|source| Error::File { what: "open", path: path.to_owned(), source })
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        regular(options, path).map_err(|source| Error::File { what: "open", path: path.to_owned(), source })
     }
 }
 
+/// Opens a record; `None`: there is none.
+fn existing(path: &Path) -> Result<Option<File>, Error> {
+    match regular(OpenOptions::new().read(true), path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::File { what: "read", path: path.to_owned(), source }),
+    }
+}
+
+/// Opens a regular file and nothing else: a FIFO or a device could keep its reader for ever.
+fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
+/// What is in a record, up to a bound.
+fn octets(file: &File) -> io::Result<Vec<u8>> {
+    let mut octets = Vec::new();
+    file.take(LONGEST).read_to_end(&mut octets)?;
+    Ok(octets)
+}
+
 fn remove(path: PathBuf) -> Result<(), Error> {
-    match fs::remove_file(&path) {
+    let is_record = |metadata: fs::Metadata| match metadata.is_file() {
+        true => fs::remove_file(&path),
+        false => Err(io::Error::other("it is no regular file")),
+    };
+    match fs::symlink_metadata(&path).and_then(is_record) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(Error::File { what: "remove", path, source })
         }
@@ -330,8 +365,12 @@ impl Keeping {
 
 impl Drop for Keeping {
     fn drop(&mut self) {
-        // What stays is a record without a lock: that of a dead keeper, which `down` removes.
-        let _ = fs::remove_file(&self.path);
+        let inode = |metadata: io::Result<fs::Metadata>| metadata.map(|metadata| metadata.ino()).ok();
+        // Another keeper's may have its place, where somebody removed this one.
+        if inode(self.file.metadata()) == inode(fs::symlink_metadata(&self.path)) {
+            // What stays is a record without a lock: that of a dead keeper, which `down` removes.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -379,6 +418,40 @@ mod tests {
         records.forget(&wan0()).expect("removed");
         records.forget(&wan0()).expect("nothing left to remove");
         assert_eq!(records.kept(&wan0()).expect("read"), None);
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = Records::new(folder.path());
+        let path = folder.path().join("keeper-7-wan0");
+        for text in [&b"{\"pid\":12"[..], b"\xff\xfe\n\x00", &[b'7'; 30_000]] {
+            fs::write(&path, text).expect("written");
+            let error = records.kept(&wan0()).expect_err("no record");
+            assert!(matches!(error, Error::Broken { held: false, .. }), "{error}");
+            records.forget(&wan0()).expect("removed");
+        }
+        let plan = folder.path().join("plan-7-wan0");
+        for path in [&path, &plan] {
+            let made = std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo");
+            assert!(made.success());
+        }
+        assert!(records.kept(&wan0()).expect_err("a FIFO").to_string().ends_with("it is no regular file"));
+        assert!(records.keep(&wan0(), &keeper(42)).is_err());
+        assert!(records.planned(&wan0()).is_err());
+        assert!(records.plan(&wan0(), &Planned::default()).is_err());
+        assert!(records.forget(&wan0()).is_err() && path.exists());
+    }
+
+    #[test]
+    fn a_keeper_leaves_the_record_of_the_next_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = Records::new(folder.path());
+        let first = records.keep(&wan0(), &keeper(42)).expect("kept");
+        records.forget(&wan0()).expect("removed");
+        let _second = records.keep(&wan0(), &keeper(43)).expect("kept");
+        drop(first);
+        assert_eq!(records.kept(&wan0()).expect("read").map(|kept| kept.keeper.pid), Some(43));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use steer::down::Down;
 /// Arguments of `rxlane steer down`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 nothing is steered or changed any more, 1 a setting is not restored, 3 it takes root.\n\n\
+Exit codes: 0 nothing is steered or changed any more, 1 something is not restored or could not be\nread (it says what), 3 it takes root.\n\n\
 Works also after `up` or the process that stays was killed, and where the interface is gone.")]
 pub struct DownArguments {
     /// Interface.
@@ -38,13 +38,16 @@ impl DownArguments {
         } else {
             print(out, &down)?;
         }
-        Ok(if down.kept > 0 { Outcome::Negative } else { Outcome::Success })
+        Ok(if down.is_whole() { Outcome::Success } else { Outcome::Negative })
     }
 }
 
 /// What was taken back.
 pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
-    let name = printable(&down.interface);
+    let name = match &down.present {
+        Some(present) => format!("{} (attached as {})", printable(present), printable(&down.interface)),
+        None => printable(&down.interface),
+    };
     if down.is_nothing() {
         writeln!(out, "{name} is not steered; there is nothing to take back.")?;
         return remarks(out, down);
@@ -67,6 +70,12 @@ pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
     }
     for setting in &down.settings {
         item(out, "restored", &printable(setting))?;
+    }
+    for left in &down.left {
+        item(out, "left", &printable(left))?;
+    }
+    for failure in &down.failures {
+        item(out, "failed", &printable(failure))?;
     }
     remarks(out, down)?;
     if down.kept > 0 {

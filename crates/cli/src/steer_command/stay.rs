@@ -117,7 +117,7 @@ pub fn in_foreground(
         (Err(error), _) | (Ok(()), Err(error)) => failed(error),
         (Ok(()), Ok(taken)) => {
             unread(down::print(out, &taken).and_then(|()| out.flush()))?;
-            Ok(if taken.kept > 0 { Outcome::Negative } else { Outcome::Success })
+            Ok(if taken.is_whole() { Outcome::Success } else { Outcome::Negative })
         }
     }
 }

@@ -161,3 +161,95 @@ fn what_stays_in_the_foreground_takes_steering_off_an_interface_that_leaves() {
     assert!(!shown.contains("xdp"), "{shown}");
     machine.assert_nothing_left();
 }
+
+fn in_one_line(output: &std::process::Output) -> String {
+    said(output).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_setting_of_an_interface_that_went_away_is_told_until_it_is_restored() {
+    let Some(machine) = Machine::new() else { return };
+    let there = Namespace::new().expect("a namespace");
+    up(&machine, &["--disable-rxvlan"]);
+    machine.ip(&["link", "set", WAN, "netns", there.path().to_str().expect("UTF-8")]);
+    let left = machine.run(&["down", WAN]);
+    assert_eq!(code(&left), 1, "{}", said(&left));
+    assert!(in_one_line(&left).contains("has left it"), "{}", said(&left));
+    for _ in 0..2 {
+        let down = machine.run_in(&there, &["down", WAN]);
+        assert_eq!(code(&down), 1, "{}", said(&down));
+        assert!(in_one_line(&down).contains("ethtool -K wan0 rxvlan on"), "{}", said(&down));
+        let former = machine.run(&["down", WAN]);
+        assert_eq!(code(&former), 1, "{}", said(&former));
+        assert!(in_one_line(&former).contains("ethtool -K wan0 rxvlan on"), "{}", said(&former));
+    }
+    there.run("ethtool", &["-K", WAN, "rxvlan", "on"]).expect("restored");
+    let down = machine.run_in(&there, &["down", WAN]);
+    assert_eq!(code(&down), 0, "{}", said(&down));
+    assert!(in_one_line(&down).contains("already back"), "{}", said(&down));
+    machine.assert_nothing_left();
+    assert_eq!(code(&machine.run(&["down", WAN])), 2);
+}
+
+#[test]
+fn a_setting_is_told_by_what_stays_in_the_foreground_when_the_interface_leaves() {
+    let Some(machine) = Machine::new() else { return };
+    let there = Namespace::new().expect("a namespace");
+    let mut command = machine.command(&["up", WAN, "--seconds", "0", "--foreground", "--disable-rxvlan"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    machine.wait_until_steered();
+    machine.ip(&["link", "set", WAN, "netns", there.path().to_str().expect("UTF-8")]);
+    let ended = child.wait_with_output().expect("an end");
+    assert_eq!(code(&ended), 1, "{}", said(&ended));
+    assert!(in_one_line(&ended).contains("ethtool -K wan0 rxvlan on"), "{}", said(&ended));
+    let down = machine.run_in(&there, &["down", WAN]);
+    assert_eq!(code(&down), 1, "{}", said(&down));
+    there.run("ethtool", &["-K", WAN, "rxvlan", "on"]).expect("restored");
+    let down = machine.run_in(&there, &["down", WAN]);
+    assert_eq!(code(&down), 0, "{}", said(&down));
+    machine.assert_nothing_left();
+}
+
+#[test]
+fn what_was_changed_on_a_renamed_interface_is_not_asked_of_the_one_that_has_its_name() {
+    let Some(machine) = Machine::new() else { return };
+    up(&machine, &["--disable-rxvlan"]);
+    rename(&machine, WAN, LATER);
+    replace(&machine);
+    let again = machine.run(&["up", LATER, "--seconds", "0"]);
+    assert!(in_one_line(&again).contains("`rxlane steer down wan9` ends it"), "{}", said(&again));
+    up(&machine, &[]);
+    let down = machine.run(&["down", LATER]);
+    assert_eq!(code(&down), 1, "{}", said(&down));
+    assert!(
+        in_one_line(&down).starts_with("wan9 (attached as wan0) is no longer steered."),
+        "{}",
+        said(&down)
+    );
+    assert_eq!(machine.status_of(WAN)["mode"], "native");
+    let other = machine.run(&["down", WAN]);
+    assert_eq!(code(&other), 0, "{}", said(&other));
+    let still = machine.run(&["down", LATER]);
+    assert_eq!(code(&still), 1, "{}", said(&still));
+    assert!(in_one_line(&still).contains("ethtool -K wan9 rxvlan on"), "{}", said(&still));
+    machine.inside(|| {
+        let restored = std::process::Command::new("ethtool").args(["-K", LATER, "rxvlan", "on"]).status();
+        assert!(restored.expect("ethtool").success());
+    });
+    let down = machine.run(&["down", LATER]);
+    assert_eq!(code(&down), 0, "{}", said(&down));
+    assert!(in_one_line(&down).contains("already back"), "{}", said(&down));
+    machine.assert_nothing_left();
+}
+
+#[test]
+fn status_knows_an_interface_that_was_removed_from_one_that_left() {
+    let Some(machine) = Machine::new() else { return };
+    up(&machine, &["--rebalance"]);
+    machine.ip(&["link", "del", WAN]);
+    let status = machine.run(&["status", WAN, "--interval", "0"]);
+    assert_eq!(code(&status), 1, "{}", said(&status));
+    assert!(in_one_line(&status).contains("was removed while it was steered"), "{}", said(&status));
+    assert_eq!(code(&machine.run(&["down", WAN])), 0);
+    machine.assert_nothing_left();
+}
