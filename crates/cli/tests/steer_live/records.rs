@@ -7,8 +7,11 @@ use std::process::Command;
 use steer::record::{Place, Records};
 use xdp::{Attachment, Interface};
 
+/// Puts something in the place of a record.
+type Break = fn(&PathBuf);
+
 /// What a record is replaced by.
-const BROKEN: [(&str, fn(&PathBuf)); 4] = [
+const BROKEN: [(&str, Break); 4] = [
     ("octets", |path| fs::write(path, b"\xff\xfe\n\x00{\n".repeat(5000)).expect("written")),
     ("half of it", |path| fs::write(path, b"{\"pid\":12").expect("written")),
     ("a folder", |path| fs::create_dir(path).expect("made")),
@@ -27,7 +30,7 @@ fn remove(path: &PathBuf) {
 }
 
 /// Replaces a record of a steered interface and takes steering away: its exit code and what it said, in one line.
-fn down_with(machine: &Machine, up: &[&str], record: &str, broken: fn(&PathBuf)) -> (i32, String, PathBuf) {
+fn down_with(machine: &Machine, up: &[&str], record: &str, broken: Break) -> (i32, String, PathBuf) {
     let up = machine.run(&[&["up", WAN, "--seconds", "0"], up].concat());
     assert_eq!(code(&up), 0, "{}", said(&up));
     let Place { namespace, name } = place(machine);
@@ -62,7 +65,7 @@ fn down_takes_steering_away_whatever_the_record_of_a_process_is() {
 #[test]
 fn a_process_whose_record_is_overwritten_ends_with_steering() {
     let Some(machine) = Machine::new() else { return };
-    let garbage: fn(&PathBuf) = |path| fs::write(path, b"\xff\xfe").expect("written");
+    let garbage: Break = |path| fs::write(path, b"\xff\xfe").expect("written");
     let up = machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]);
     assert_eq!(code(&up), 0, "{}", said(&up));
     let Place { namespace, name } = place(&machine);
