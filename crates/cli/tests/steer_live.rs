@@ -1,5 +1,7 @@
 //! `rxlane steer` on veth pairs in network namespaces of its own: up, status, down, and what can come between.
 
+#[path = "steer_live/interrupted.rs"]
+mod interrupted;
 #[path = "steer_live/keeper.rs"]
 mod keeper;
 #[path = "steer_live/names.rs"]

@@ -1,7 +1,7 @@
 //! The process that stays: `up --foreground`, and the one that `up --rebalance` and `up --metrics` start.
 
 use super::{StateArguments, down, failed};
-use crate::output::{CommandResult, Outcome, Output};
+use crate::output::{CommandResult, Lacks, Outcome, Output};
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -18,6 +18,9 @@ use steer::record::{Keeper, Place, Planned, Records};
 use steer::weights::Weight;
 use xdp::layout::BUCKETS;
 use xdp::{Attachment, Interface};
+
+/// What a terminal that is gone answers (errno(3)).
+const EIO: i32 = 5;
 
 /// What the process does while it stays.
 #[derive(Clone, Copy, Debug)]
@@ -80,10 +83,17 @@ impl KeepArguments {
             Err(error) => return failed(error),
         };
         let task = Task { rebalance: self.rebalance, metrics: self.metrics };
-        let (_, stayed) =
-            stay(attachment, &task, &self.state.records(), false, |_| background::ready(), &mut |_| ());
+        let stop = match Stop::by_signals() {
+            Ok(stop) => stop,
+            Err(error) => return Err(Lacks(error.to_string()).into()),
+        };
+        let manner = Manner { foreground: false, stop };
+        let ready = |_: &Attachment| background::ready();
+        let (_, stayed) = stay(attachment, &task, &self.state.records(), manner, ready, &mut |_| ());
         match stayed {
             Ok(()) => Ok(Outcome::Success),
+            // Who started this process says that it did not start.
+            Err(Error::Keeper { why, .. }) => Err(Lacks(why).into()),
             Err(error) => failed(error),
         }
     }
@@ -95,6 +105,7 @@ pub fn in_foreground(
     attachment: Attachment,
     task: &Task,
     records: &Records,
+    stop: Stop,
     ready: impl FnOnce(&mut Output, &Attachment) -> io::Result<()>,
 ) -> CommandResult {
     let out = RefCell::new(out);
@@ -108,7 +119,8 @@ pub fn in_foreground(
         // What cannot be printed is no reason to end.
         let _ = writeln!(out, "{moved}").and_then(|()| out.flush());
     };
-    let (attachment, stayed) = stay(attachment, task, records, true, ready, &mut moved);
+    let manner = Manner { foreground: true, stop };
+    let (attachment, stayed) = stay(attachment, task, records, manner, ready, &mut moved);
     let out = out.into_inner();
     // The service manager may be gone.
     let _ = notify(&Told::Stopping);
@@ -122,9 +134,20 @@ pub fn in_foreground(
     }
 }
 
-/// That nobody reads what it prints is no reason to end for a process that stays.
+/// That nobody reads what it prints is no reason to end for a process that stays, nor to fail for one that ends with its
+/// terminal (EIO).
 fn unread(printed: io::Result<()>) -> io::Result<()> {
-    printed.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+    printed.or_else(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ if error.raw_os_error() == Some(EIO) => Ok(()),
+        _ => Err(error),
+    })
+}
+
+/// How it stays.
+struct Manner {
+    foreground: bool,
+    stop: Stop,
 }
 
 /// Stays until a signal ends it, the interface is gone, or somebody takes steering away. Gives the attachment back.
@@ -132,11 +155,11 @@ fn stay(
     mut attachment: Attachment,
     task: &Task,
     records: &Records,
-    foreground: bool,
+    manner: Manner,
     ready: impl FnOnce(&Attachment) -> io::Result<()>,
     moved: &mut dyn FnMut(&Move),
 ) -> (Attachment, Result<(), Error>) {
-    let stayed = stay_with(&mut attachment, task, records, foreground, ready, moved);
+    let stayed = stay_with(&mut attachment, task, records, manner, ready, moved);
     (attachment, stayed)
 }
 
@@ -144,14 +167,19 @@ fn stay_with(
     attachment: &mut Attachment,
     task: &Task,
     records: &Records,
-    foreground: bool,
+    Manner { foreground, stop }: Manner,
     ready: impl FnOnce(&Attachment) -> io::Result<()>,
     moved: &mut dyn FnMut(&Move),
 ) -> Result<(), Error> {
     let interface = attachment.interface().clone();
     let failed = |why: String| Error::Keeper { interface: interface.name.clone(), why };
     let metrics = match task.metrics {
-        Some(address) => Some(Server::bind(address).map_err(|error| failed(format!("{address}: {error}")))?),
+        Some(address) => Some(Server::bind(address).map_err(|error| {
+            failed(format!(
+                "metrics cannot be served at {address} ({error}); --metrics takes an address of this network namespace \
+                 and a port that is free"
+            ))
+        })?),
         None => None,
     };
     let mut note = Keeper {
@@ -162,7 +190,6 @@ fn stay_with(
         moves: 0,
         state: None,
     };
-    let stop = Stop::by_signals().map_err(|error| failed(error.to_string()))?;
     let place = Place::of(attachment);
     let mut keeping = records.keep(&place, &note)?;
     let planned = records.planned(&place)?;

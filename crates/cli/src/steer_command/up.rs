@@ -1,18 +1,22 @@
 //! `rxlane steer up`.
 
+use super::interrupted::Interrupted;
 use super::{
     BOLD, GOOD, POOR, StateArguments, WishArguments, check, cpus, failed, item, paragraph, percent, seconds,
     stay, with_progress,
 };
 use crate::explain_command::text::{heading, printable};
-use crate::output::{CommandResult, Outcome, Output};
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use explain::grouped;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 use steer::classes;
+use steer::down::Down;
+use steer::error::Error;
 use steer::facts::{Fact, Level};
 use steer::plan::{QUEUE_SIZE, QUEUE_SIZE_MAX};
+use steer::record::Records;
 use steer::up::{Done, Manner, Resolved, resolve, up};
 use xdp::{Attachment, Mode};
 
@@ -40,7 +44,7 @@ pub struct UpArguments {
     /// Send both directions of a flow to one CPU.
     #[arg(long)]
     symmetric: bool,
-    /// Stay, and take steering away at the end (SIGTERM, SIGINT) or when the interface is gone.
+    /// Stay, and take steering away at the end (SIGTERM, SIGINT, SIGHUP) or when the interface is gone.
     #[arg(long)]
     foreground: bool,
     /// Serve metrics in the form of Prometheus at this address; a port alone is one of 127.0.0.1.
@@ -58,11 +62,16 @@ pub struct UpArguments {
 
 fn address(text: &str) -> Result<SocketAddr, String> {
     let port: Result<u16, _> = text.trim_start_matches(':').parse();
-    if let Ok(port) = port {
-        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    let address = match port {
+        Ok(port) => SocketAddr::from(([127, 0, 0, 1], port)),
+        Err(_) => text.parse().map_err(|_| {
+            format!("`{text}` is no address with a port, such as 127.0.0.1:9144 or [::1]:9144")
+        })?,
+    };
+    match address.port() {
+        0 => Err("port 0 is none: name one from 1 to 65535, such as 9144".to_owned()),
+        _ => Ok(address),
     }
-    text.parse()
-        .map_err(|_| format!("`{text}` is no address with a port, such as 127.0.0.1:9144 or [::1]:9144"))
 }
 
 impl UpArguments {
@@ -82,10 +91,17 @@ impl UpArguments {
             return Ok(Outcome::Success);
         }
         let records = self.state.records();
+        // From here on the machine is changed, and a signal that ended this process would leave it so.
+        let (interrupted, stop) = Interrupted::noted()
+            .map_err(|error| Lacks(format!("signals cannot be waited for ({error}); nothing was changed")))?;
         let (done, working) = match up(&resolved, &records) {
             Ok(done) => done,
             Err(error) => return failed(error),
         };
+        if let Some(signal) = interrupted.by() {
+            drop(working);
+            return taken_back(out, done.attachment, &records, signal);
+        }
         let task = stay::Task { rebalance: self.rebalance, metrics: self.metrics };
         if self.foreground {
             drop(working);
@@ -93,7 +109,7 @@ impl UpArguments {
             let ready = |out: &mut Output, attachment: &Attachment| {
                 self.print_done(out, &resolved, (attachment, mode, &changed), None)
             };
-            return stay::in_foreground(out, attachment, &task, &records, ready);
+            return stay::in_foreground(out, attachment, &task, &records, stop, ready);
         }
         let keeper = match task
             .is_needed()
@@ -103,17 +119,36 @@ impl UpArguments {
             Ok(keeper) => keeper,
             Err(error) => {
                 drop(working);
-                let interface = done.attachment.interface().name.clone();
-                drop(done);
-                if let Err(worse) = steer::down::down(&interface, &records) {
+                if let Some(signal) = interrupted.by() {
+                    return taken_back(out, done.attachment, &records, signal);
+                }
+                if let Err(worse) = down(done.attachment, &records) {
                     return failed(worse);
                 }
                 return failed(error);
             }
         };
         drop(working);
-        self.print_done(out, &resolved, (&done.attachment, done.mode, &done.changed), keeper)?;
-        Ok(Outcome::Success)
+        if let Some(signal) = interrupted.by() {
+            return taken_back(out, done.attachment, &records, signal);
+        }
+        let printed = self
+            .print_done(out, &resolved, (&done.attachment, done.mode, &done.changed), keeper)
+            .and_then(|()| out.flush());
+        match printed {
+            // Who reads no further has not asked for an end.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                if let Err(worse) = down(done.attachment, &records) {
+                    return failed(worse);
+                }
+                return Err(error.into());
+            }
+            other => other?,
+        }
+        match interrupted.by() {
+            Some(signal) => taken_back(out, done.attachment, &records, signal),
+            None => Ok(Outcome::Success),
+        }
     }
 
     /// What would be done.
@@ -240,6 +275,34 @@ impl UpArguments {
         item(out, "look", &format!("rxlane steer status {name}"))?;
         item(out, "undo", &format!("rxlane steer down {name}"))
     }
+}
+
+/// Takes everything back, a process that stays in the background included.
+fn down(attachment: Attachment, records: &Records) -> Result<Down, Error> {
+    let interface = attachment.interface().name.clone();
+    drop(attachment);
+    steer::down::down(&interface, records)
+}
+
+/// The end of a command that a signal wanted to end.
+fn taken_back(
+    out: &mut Output,
+    attachment: Attachment,
+    records: &Records,
+    signal: &'static str,
+) -> CommandResult {
+    let name = printable(&attachment.interface().name);
+    let taken = match down(attachment, records) {
+        Ok(taken) => taken,
+        Err(error) => return failed(error),
+    };
+    if taken.is_whole() {
+        complain(&format!("interrupted by {signal}: {name} is not steered, and everything is as it was"));
+    } else {
+        super::down::print(out, &taken)?;
+        complain(&format!("interrupted by {signal}: {name} is not steered, but not everything is as it was"));
+    }
+    Ok(Outcome::Negative)
 }
 
 fn fact_line(out: &mut Output, fact: &Fact) -> io::Result<()> {

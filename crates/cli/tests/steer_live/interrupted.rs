@@ -1,0 +1,52 @@
+//! A signal, or an output that takes nothing, in the midst of `up`: everything is taken back.
+
+use crate::steer_machine::{Machine, WAN, code, said};
+use std::fs::File;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Whatever the moment, `up` was interrupted and nothing is left, or it had ended before.
+#[test]
+fn a_signal_in_the_midst_of_up_leaves_nothing() {
+    let Some(machine) = Machine::new() else { return };
+    let before = machine.state();
+    for (signal, wait) in [("INT", 0), ("TERM", 10), ("HUP", 30), ("TERM", 60)] {
+        let arguments = ["up", WAN, "--seconds", "0", "--foreground", "--disable-rxvlan"];
+        let child = machine.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.expect("it starts");
+        let until = Instant::now() + Duration::from_secs(60);
+        // The first change, after which nothing may stay.
+        while !machine.features().contains("rx-vlan-offload: off") {
+            assert!(child.try_wait().expect("a status").is_none() && Instant::now() < until, "no change");
+        }
+        thread::sleep(Duration::from_millis(wait));
+        machine.signal(&child, signal);
+        let ended = child.wait_with_output().expect("an end");
+        let said = said(&ended);
+        match ended.status.code() {
+            Some(0) => assert!(said.contains("no longer steered"), "{signal}: {said}"),
+            Some(1) => assert!(said.contains("interrupted by SIG"), "{signal}: {said}"),
+            _ => panic!("{signal}: {ended:?}"),
+        }
+        assert_eq!(machine.state(), before, "{signal} after {wait} ms");
+        machine.assert_nothing_left();
+    }
+}
+
+#[test]
+fn what_cannot_be_told_is_not_done() {
+    let Some(machine) = Machine::new() else { return };
+    let before = machine.state();
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+    let up = machine
+        .command(&["up", WAN, "--seconds", "0", "--disable-rxvlan", "--rebalance"])
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .spawn()
+        .and_then(|child| child.wait_with_output())
+        .expect("it starts");
+    assert_eq!(code(&up), 3, "{}", said(&up));
+    assert_eq!(machine.state(), before);
+    machine.assert_nothing_left();
+}
