@@ -94,9 +94,9 @@ impl Check {
         self.stops().next().is_some() && self.stops().all(|fact| matches!(fact.about, "kernel" | "driver"))
     }
 
-    /// Whether steering is possible as asked and nothing speaks against it.
+    /// Whether steering is possible as asked and worth it.
     pub fn is_yes(&self) -> bool {
-        self.possible && matches!(self.recommendation.answer, Answer::Steer | Answer::Unknown)
+        self.possible && self.recommendation.answer == Answer::Steer
     }
 }
 

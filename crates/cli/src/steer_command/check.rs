@@ -19,7 +19,7 @@ use steer::{check, look, up};
 /// Arguments of `rxlane steer check`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 steering is possible and nothing speaks against it, 1 it would not help or cannot be done as asked, \
+Exit codes: 0 steering is possible and worth it, 1 it would not help, cannot be done as asked, or nobody knows, \
 3 the kernel or the driver lacks something.\n\n\
 Examples:\n  \
 rxlane steer check enp1s0\n  \
