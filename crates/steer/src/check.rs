@@ -180,7 +180,10 @@ pub enum Error {
     #[error(transparent)]
     Profile(#[from] nic::ProfileError),
     /// The look did not show the interface.
-    #[error("the kernel told nothing of {0}")]
+    #[error(
+        "the look did not show {0}: it was removed meanwhile, or its name has characters that rxlane does not take \
+         (a shell would run them); then give it another (ip link set dev NAME name NEW)"
+    )]
     Untold(String),
 }
 

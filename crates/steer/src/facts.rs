@@ -437,7 +437,7 @@ fn program(interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
         ));
     }
     let off = match program.attached_by {
-        Some(AttachedBy::Netlink) => format!("; `ip link set dev {} xdp off` takes it off", interface.name),
+        Some(AttachedBy::Netlink) => format!("; {} takes it off", program.off(&interface.name)),
         Some(AttachedBy::Link(_)) => "; end the program that holds it".to_owned(),
         None => String::new(),
     };

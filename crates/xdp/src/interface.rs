@@ -119,7 +119,7 @@ pub(crate) fn namespace() -> Result<u64, Error> {
 pub enum AttachedBy {
     /// A BPF link of this id, which only its owner can detach or replace.
     Link(u32),
-    /// Netlink, as `ip link set dev IFACE xdp …` does; `ip link set dev IFACE xdp off` takes it off.
+    /// Netlink, as `ip link set dev IFACE xdp …` does; [`Program::off`] takes it off.
     Netlink,
 }
 
@@ -157,11 +157,16 @@ impl Program {
             (_, Some(AttachedBy::Link(id))) => {
                 format!("end the program that holds its link, or `bpftool link detach id {id}`")
             }
-            (_, Some(AttachedBy::Netlink)) => format!("`ip link set dev {interface} xdp off` takes it off"),
-            (_, None) => {
-                format!("end the program that attached it, or `ip link set dev {interface} xdp off`")
-            }
+            (_, Some(AttachedBy::Netlink)) => format!("{} takes it off", self.off(interface)),
+            (_, None) => format!("end the program that attached it, or {}", self.off(interface)),
         }
+    }
+
+    /// The command that takes off a program that netlink attached, in backquotes. Without its mode a driver that runs
+    /// programs is asked, and says yes although a generic one stays.
+    pub fn off(&self, interface: &str) -> String {
+        let mode = if self.mode == Some(Mode::Generic) { "xdpgeneric" } else { "xdp" };
+        format!("`ip link set dev {interface} {mode} off`")
     }
 }
 

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use rxlane_xdp::layout::Class;
-use rxlane_xdp::{Attachment, Error, Interface, Mode, Plan, attach, check};
+use rxlane_xdp::{Attachment, Error, Interface, Mode, Plan, Program, attach, check};
 use testkit::{program, require};
 
 use crate::child::{answer, arguments, deny, work};
@@ -48,9 +48,21 @@ fn a_program_of_another_tool_is_named() {
         assert!(said.contains(word), "{said}");
     }
     let program = machine.namespace.inside(|| find(WAN).program()).expect("asked").expect("there");
-    assert_eq!((program.mode, program.ours), (Some(Mode::Native), None));
+    assert_eq!((program.mode, program.ours.as_deref()), (Some(Mode::Native), None));
     assert_eq!(program.attached_by, Some(rxlane_xdp::AttachedBy::Netlink));
-    machine.namespace.run("ip", &["link", "set", "dev", WAN, "xdp", "off"]).expect("off");
+    let off = |program: Program| {
+        let command = program.off(WAN);
+        let words: Vec<&str> = command.trim_matches('`').split(' ').skip(1).collect();
+        machine.namespace.run("ip", &words).expect("off");
+        let left = machine.namespace.inside(|| find(WAN).program()).expect("asked");
+        assert_eq!(left, None, "{command}");
+    };
+    off(program);
+    let set = ["link", "set", "dev", WAN, "xdpgeneric", "obj", &object, "sec", "xdp"];
+    machine.namespace.run("ip", &set).expect("attached");
+    let program = machine.namespace.inside(|| find(WAN).program()).expect("asked").expect("there");
+    assert_eq!(program.mode, Some(Mode::Generic));
+    off(program);
     machine.assert_clean(WAN);
 }
 
