@@ -1,16 +1,19 @@
 //! How an attachment stands: mode, counters and rates, drops, buckets, and the process that stays with it.
 
+mod drops;
+
 use crate::classes;
 use crate::error::Error;
 use crate::named::{self, Named};
 use crate::record::{self, Keeper, Kept, Place, Records};
+use drops::{Drops, displaced, fewest_missing, queued};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use xdp::layout::{Bucket, Reason};
-use xdp::{Attachment, Counters, Interface, Program, Receiver, Target};
+use xdp::{Attachment, Counters, Interface, Program};
 
 /// The answer of `steer status`, schema `rxlane.steer/1`: fields are added, never renamed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -161,14 +164,6 @@ const SETTLED: Duration = Duration::from_millis(50);
 const LOOKS: usize = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
-/// Frames that the thread of a CPU has taken out of its queue and not counted yet (`CPUMAP_BATCH` in
-/// `kernel/bpf/cpumap.c`), twice.
-const BATCH: u64 = 2 * 8;
-
-/// Frames for a CPU that a receiving CPU keeps back until it queues them together (`CPU_MAP_BULK_SIZE`), and one that it
-/// has counted a moment before.
-const BULK: u64 = 8 + 1;
-
 /// How the interface stands, with rates over `interval`; without any where that is zero.
 ///
 /// # Errors
@@ -260,7 +255,7 @@ fn attached(attachment: &Attachment, interval: Duration, records: &Records) -> R
     };
     status.remarks.extend(unreadable);
     status.remarks.extend(uneven_queues(&queues));
-    remarks(&mut status, attachment, &displaced(&between.queued()));
+    remarks(&mut status, attachment, &displaced(&queued(between.first, between.second)));
     Ok(status)
 }
 
@@ -353,107 +348,6 @@ fn program(loaded: &xdp::Loaded) -> ProgramRow {
     ProgramRow { name: loaded.name.clone(), id: loaded.id, tag }
 }
 
-/// What was queued to a CPU.
-#[derive(Clone, Copy, Debug)]
-struct Queued {
-    cpu: u32,
-    /// Frames that must have arrived by now.
-    due: u64,
-    /// Frames that were sent until now.
-    sent: u64,
-    /// Frames that came out of a queue there.
-    arrived: u64,
-}
-
-/// Frames that have not arrived, by the CPU that they were sent to.
-///
-/// Where a CPU goes offline, the kernel moves the thread that empties its queue to another, and leaves it there. What came
-/// out on a CPU beyond what was sent to it is therefore missing from others only in appearance.
-fn missing(queued: &[Queued]) -> BTreeMap<u32, u64> {
-    let mut missing: BTreeMap<u32, u64> =
-        queued.iter().map(|it| (it.cpu, it.due.saturating_sub(it.arrived))).collect();
-    let mut elsewhere: u64 =
-        queued.iter().map(|it| it.arrived.saturating_sub(it.sent)).fold(0, u64::saturating_add);
-    while let Some(most) = missing.values_mut().max().filter(|most| **most > 0 && elsewhere > 0) {
-        let there = elsewhere.min(*most);
-        *most -= there;
-        elsewhere -= there;
-    }
-    missing
-}
-
-/// What was sent by one reading, and what of it had arrived by the next.
-fn queued(due: &Counters, now: &Counters) -> Vec<Queued> {
-    let due = |cpu: u32| due.targets.iter().find(|then| then.cpu == cpu).map_or(0, |then| then.sent);
-    let of = |target: &Target| {
-        let Target { cpu, sent, .. } = *target;
-        Queued { cpu, due: due(cpu), sent, arrived: target.arrivals() }
-    };
-    now.targets.iter().map(of).collect()
-}
-
-/// The fewest frames that had not arrived at a moment, by CPU. A reading reads arrivals first, so what it read as sent is
-/// compared with the next one's arrivals: else frames that came meanwhile would seem to be missing.
-fn fewest_missing(looks: &[Counters]) -> BTreeMap<u32, u64> {
-    let mut fewest: BTreeMap<u32, u64> = BTreeMap::new();
-    for look in looks.windows(2) {
-        if let [due, now] = look {
-            for (cpu, missing) in missing(&queued(due, now)) {
-                fewest.entry(cpu).and_modify(|fewest| *fewest = missing.min(*fewest)).or_insert(missing);
-            }
-        }
-    }
-    fewest
-}
-
-/// Frames of a CPU that were dropped for certain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Drops {
-    /// In all.
-    total: u64,
-    /// Of these, between two moments.
-    grown: u64,
-}
-
-impl Drops {
-    /// From what was missing at two moments, what of the first one's frames has still not arrived by the second, and how
-    /// many frames can be on their way at once.
-    fn of([before, now]: [u64; 2], settled: u64, on_the_way: u64) -> Drops {
-        let certain = |missing: u64| missing.saturating_sub(on_the_way);
-        Drops {
-            total: settled.max(certain(before)).max(certain(now)),
-            grown: certain(now).saturating_sub(certain(before)),
-        }
-    }
-}
-
-/// Adds what a process that rebalances has found lost beyond that, as far as it is missing. It counts by bucket: the CPU
-/// is the one that the bucket has now, unless nothing is missing there.
-fn add_proven(drops: &mut BTreeMap<u32, Drops>, missing: &BTreeMap<u32, u64>, buckets: &[Bucket]) {
-    let all = buckets.iter().map(|bucket| bucket.lost).fold(0, u64::saturating_add);
-    let known = drops.values().map(|drops| drops.total).fold(0, u64::saturating_add);
-    let mut left = all.saturating_sub(known);
-    for is_own in [true, false] {
-        for (cpu, drops) in drops.iter_mut() {
-            let own = buckets.iter().filter(|bucket| bucket.cpu == *cpu).map(|bucket| bucket.lost);
-            let most = if is_own { own.fold(0, u64::saturating_add) } else { u64::MAX };
-            let room = missing.get(cpu).copied().unwrap_or_default().min(most).saturating_sub(drops.total);
-            let more = room.min(left);
-            drops.total += more;
-            left -= more;
-        }
-    }
-}
-
-/// CPUs whose queue is emptied by another.
-fn displaced(queued: &[Queued]) -> Vec<u32> {
-    let missing = missing(queued);
-    let is_displaced = |it: &&Queued| {
-        missing.get(&it.cpu).is_some_and(|missing| it.due.saturating_sub(it.arrived) > *missing)
-    };
-    queued.iter().filter(is_displaced).map(|it| it.cpu).collect()
-}
-
 /// Two readings.
 struct Between<'a> {
     first: &'a Counters,
@@ -469,32 +363,6 @@ impl Between<'_> {
             .map(|seconds| second.wrapping_sub(first) as f64 / seconds)
     }
 
-    /// What was sent before the first reading and has not arrived by the second will not arrive any more.
-    fn queued(&self) -> Vec<Queued> {
-        queued(self.first, self.second)
-    }
-
-    /// What was dropped at the queue to each CPU, from what was missing around the two readings.
-    fn drops(
-        &self,
-        queues: &[(u32, u32)],
-        buckets: &[Bucket],
-        [before, now]: [&BTreeMap<u32, u64>; 2],
-    ) -> BTreeMap<u32, Drops> {
-        let sends = |receiver: &&Receiver| receiver.sent.iter().any(|sent| *sent > 0);
-        let senders = self.second.receivers.iter().filter(sends).count() as u64;
-        let settled = missing(&self.queued());
-        let of = |missing: &BTreeMap<u32, u64>, cpu: u32| missing.get(&cpu).copied().unwrap_or_default();
-        let drops = |(&cpu, &now): (&u32, &u64)| {
-            let queue = queues.iter().find(|(target, _)| *target == cpu).map_or(0, |(_, size)| *size);
-            let on_the_way = u64::from(queue) + BATCH + BULK * senders;
-            (cpu, Drops::of([of(before, cpu), now], of(&settled, cpu), on_the_way))
-        };
-        let mut drops = now.iter().map(drops).collect();
-        add_proven(&mut drops, now, buckets);
-        drops
-    }
-
     fn targets(
         &self,
         queues: &[(u32, u32)],
@@ -505,7 +373,8 @@ impl Between<'_> {
             counters.targets.iter().map(|target| (target.cpu, (target.sent, target.frames()))).collect()
         };
         let (first, second) = (by_cpu(self.first), by_cpu(self.second));
-        let drops = self.drops(queues, buckets, missing);
+        let apart = Duration::from_secs_f64(self.seconds.unwrap_or(0.0));
+        let drops = drops::drops([self.first, self.second], apart, queues, buckets, missing);
         let mut rows: BTreeMap<u32, CpuRow> = BTreeMap::new();
         for cpu in queues.iter().map(|(cpu, _)| *cpu).chain(second.keys().copied()) {
             let (_, frames_before) = first.get(&cpu).copied().unwrap_or_default();
@@ -583,61 +452,6 @@ pub fn age(since: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_another_cpu_delivered_is_not_missing() {
-        let queued = |cpu, due, sent, arrived| Queued { cpu, due, sent, arrived };
-        let of = |queued: &[Queued]| missing(queued).into_values().collect::<Vec<_>>();
-        // On their way, or dropped: who was due and did not come.
-        assert_eq!(of(&[queued(0, 100, 120, 110), queued(1, 100, 120, 90)]), [0, 10]);
-        // CPU 3 is offline, and its thread is on CPU 0.
-        assert_eq!(of(&[queued(0, 100, 100, 630), queued(3, 530, 530, 0)]), [0, 0]);
-        assert_eq!(
-            of(&[queued(0, 100, 100, 600), queued(1, 50, 50, 40), queued(3, 530, 530, 0)]),
-            [0, 10, 30]
-        );
-    }
-
-    #[test]
-    fn drops_and_their_rate_agree_whatever_the_interval() {
-        // Queues of 16 frames and two CPUs that receive.
-        let on_the_way = 16 + BATCH + 2 * BULK;
-        assert_eq!(on_the_way, 50);
-        let drops = |missing, settled| {
-            let Drops { total, grown } = Drops::of(missing, settled, on_the_way);
-            (total, grown)
-        };
-        // 33,047 frames a second are dropped; what arrived in the second hides all of them from `settled`.
-        assert_eq!(drops([20, 33_067], 0), (33_017, 33_017));
-        // The next call, over five seconds, begins where that one ended.
-        assert_eq!(drops([33_067, 198_302], 0), (198_252, 165_235));
-        // Some are dropped while the rest arrives: 9,085 until the first reading, 6,374 until the second.
-        assert_eq!(drops([9_085, 15_459], 40), (15_409, 6_374));
-        // Nothing comes any more: all of them, and none a second.
-        assert_eq!(drops([15_459, 15_459], 15_459), (15_459, 0));
-        assert_eq!(drops([50, 50], 50), (50, 0));
-        // What may all be on its way is not taken for lost, however it changes.
-        assert_eq!(drops([0, 50], 0), (0, 0));
-        // A queue that was full and has been emptied since.
-        assert_eq!(drops([1_050, 1_010], 990), (1_000, 0));
-    }
-
-    #[test]
-    fn what_was_found_lost_by_bucket_counts_as_far_as_it_is_missing() {
-        let bucket = |cpu, lost| Bucket { cpu, spare: 0, lost };
-        let of = |totals: [u64; 2], missing: [u64; 2], buckets: &[Bucket]| {
-            let by_cpu = |cpu: u32, total: u64| (cpu, Drops { total, grown: 0 });
-            let mut drops = BTreeMap::from([by_cpu(0, totals[0]), by_cpu(1, totals[1])]);
-            add_proven(&mut drops, &BTreeMap::from([(0, missing[0]), (1, missing[1])]), buckets);
-            drops.into_values().map(|drops| drops.total).collect::<Vec<_>>()
-        };
-        assert_eq!(of([0, 0], [30, 40], &[bucket(1, 12), bucket(1, 8), bucket(0, 0)]), [0, 20]);
-        // More is known already.
-        assert_eq!(of([0, 300], [30, 340], &[bucket(1, 200)]), [0, 300]);
-        // Lost on the way to CPU 1, before the bucket moved to CPU 0.
-        assert_eq!(of([0, 0], [5, 40], &[bucket(0, 20)]), [5, 15]);
-        assert_eq!(of([0, 0], [0, 7], &[bucket(0, 20)]), [0, 7]);
-    }
 
     #[test]
     fn queues_that_somebody_changed_are_told_with_their_cpus() {
