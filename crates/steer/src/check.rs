@@ -305,6 +305,10 @@ fn evidence(
             .features
             .map(|features| features.is_native() && features.redirects())
             .or_else(|| case.agreed(interface, |profile| profile.tri(schema::XDP_NATIVE))),
+        buffered: interface
+            .driver
+            .as_ref()
+            .is_some_and(|driver| matches!(driver.value.as_str(), "veth" | "tun")),
         rps: !facts::rps_queues(interface).is_empty(),
         costs: Costs::of(known.forwards),
     }

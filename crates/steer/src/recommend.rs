@@ -120,6 +120,8 @@ pub struct Evidence {
     pub selected: bool,
     /// Whether the driver runs programs itself; `None`: unknown.
     pub native: Option<bool>,
+    /// Whether frames arrive in socket buffers, as on the end of a veth pair or a TUN device.
+    pub buffered: bool,
     /// Whether RPS deals frames on.
     pub rps: bool,
     /// What work costs.
@@ -229,6 +231,15 @@ fn worth(evidence: &Evidence, predicted: Option<Prediction>) -> (Answer, Vec<Str
         );
         return (Answer::Rps, reasons);
     }
+    if evidence.buffered {
+        reasons.insert(
+            0,
+            "frames arrive on it in socket buffers, which a program has to have copied: on veth, steering forwarded 0.7 \
+             times the frames of no steering, RPS 1.3 times"
+                .to_owned(),
+        );
+        return (Answer::Rps, reasons);
+    }
     match predicted {
         Some(Prediction { rps: Some(rps), steer }) if rps < steer * WORTH => {
             reasons.insert(
@@ -309,6 +320,7 @@ mod tests {
             worth: Some(3.9),
             selected: true,
             native: Some(true),
+            buffered: false,
             rps: false,
             costs: Costs {
                 now: 4.0,
@@ -347,6 +359,8 @@ mod tests {
         );
         let (found, reason) = answer(|evidence| evidence.native = Some(false));
         assert!(found == Answer::Rps && reason.contains("no native XDP"), "{reason}");
+        let (found, reason) = answer(|evidence| evidence.buffered = true);
+        assert!(found == Answer::Rps && reason.contains("socket buffers"), "{reason}");
     }
 
     #[test]
