@@ -8,7 +8,7 @@ FUZZ_SECONDS = 600
 FUZZ_TARGETS = capture_reader dissect doctor encapsulation_text explain host_text ipv6_extensions nic_profile \
 	ppp_control pppoe_tags rss_text steering
 
-.PHONY: help demo test check fmt clippy doc deny docs bpf bpf-check fuzz fuzz-quick fresh-user bench bench-peers deps install lab
+.PHONY: help demo test check fmt clippy doc deny docs bpf bpf-check fuzz fuzz-quick fresh-user bench bench-peers deps install lab lab-prepare
 
 help:
 	@echo 'make demo         see rxlane work: a PPPoE sample, explained'
@@ -78,10 +78,13 @@ fuzz-quick:
 fresh-user:
 	.ci/fresh-user
 
-# Kernels and tools are fetched into target/lab the first time. The experiments run the program of the checkout.
-lab:
+# Kernels and tools are fetched into target/lab the first time. The experiments run the program of the checkout, and are
+# part of `make test`, too, where there is QEMU.
+lab-prepare:
 	$(CARGO) build --quiet --locked -p rxlane -p rxlane-lab
 	$(CARGO) run --quiet --locked -p rxlane-lab -- prepare
+
+lab: lab-prepare
 	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) $(CARGO) test --locked -p rxlane-lab
 
 bench:
