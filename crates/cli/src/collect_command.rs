@@ -1,7 +1,7 @@
 //! `rxlane collect`: what this machine says of its receive path, as one text; and the script that does the same
 //! on machines without rxlane.
 
-use crate::output::{CommandResult, Outcome, Output};
+use crate::output::{CommandResult, Outcome, Output, complain};
 use crate::page_file::PageFile;
 use anyhow::bail;
 use std::io::Write;
@@ -77,10 +77,27 @@ impl CollectArguments {
         }
         let text = if self.script { host::collector::SCRIPT.to_owned() } else { self.bundle()? };
         match file {
-            Some(path) => self.place(path)?.write(&text)?,
+            Some(path) => {
+                self.place(path)?.write(&text)?;
+                complain(&self.written(path, &text));
+            }
             None => out.write_all(text.as_bytes())?,
         }
         Ok(Outcome::Success)
+    }
+
+    /// What is in the file now, and what it is for.
+    fn written(&self, path: &Path, text: &str) -> String {
+        let name = path.display();
+        let size = crate::explain_command::text::size(text.len() as u64);
+        if self.script {
+            return format!("wrote {name}, the collector ({size}): `sh {name} >bundle.txt` on the machine");
+        }
+        let outputs = text.lines().filter(|line| line.starts_with("$ ")).count() as u64;
+        let outputs = explain::counted(outputs, "output");
+        format!(
+            "wrote {name}, {outputs} ({size}): read it before you post it; `rxlane doctor --from {name}` judges it"
+        )
     }
 
     /// The file, whose content appears at once and whole.

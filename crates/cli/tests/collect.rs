@@ -21,6 +21,13 @@ fn printed(arguments: &[&str]) -> Result<String, Box<dyn Error>> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// What a run says on standard error that succeeds and writes a file.
+fn written(arguments: &[&str]) -> Result<String, Box<dyn Error>> {
+    let output = rxlane(arguments)?.output()?;
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    Ok(String::from_utf8(output.stderr)?)
+}
+
 /// The complaint of a run that ends with `code` and prints nothing.
 fn complaint(arguments: &[&str], code: i32) -> Result<String, Box<dyn Error>> {
     let output = rxlane(arguments)?.output()?;
@@ -38,7 +45,15 @@ fn the_script_is_printed_as_it_is() -> TestResult {
     assert_eq!(printed(&["--script"])?, host::collector::SCRIPT);
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("collector.sh");
-    assert_eq!(printed(&["--script", "-o", text(&file)])?, "");
+    let said = written(&["--script", "-o", text(&file)])?;
+    assert_eq!(
+        said,
+        format!(
+            "rxlane: wrote {0}, the collector ({1:.1} kB): `sh {0} >bundle.txt` on the machine\n",
+            file.display(),
+            host::collector::SCRIPT.len() as f64 / 1000.0
+        )
+    );
     assert_eq!(fs::read_to_string(&file)?, host::collector::SCRIPT);
     assert!(complaint(&["--script", "--seconds", "3"], 2)?.contains("cannot be used with"));
     assert!(complaint(&["--script", "eth0"], 2)?.contains("cannot be used with"));
@@ -53,7 +68,7 @@ fn a_file_that_is_there_is_kept_unless_force_is_given() -> TestResult {
     let said = complaint(&["--script", "-o", text(&file)], 2)?;
     assert_eq!(said, format!("rxlane: {} is there already; --force overwrites it\n", file.display()));
     assert_eq!(fs::read_to_string(&file)?, "mine");
-    printed(&["--script", "--force", "-o", text(&file)])?;
+    written(&["--script", "--force", "-o", text(&file)])?;
     assert_eq!(fs::read_to_string(&file)?, host::collector::SCRIPT);
     let said = complaint(&["--script", "--force", "-o", text(folder.path())], 2)?;
     assert!(said.contains("is a directory; name a file in it"), "{said}");
@@ -92,7 +107,10 @@ mod on_linux {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("bundle.txt");
         let started = Instant::now();
-        assert_eq!(printed(&["--seconds", "0.3", "-o", text(&file)])?, "");
+        let said = written(&["--seconds", "0.3", "-o", text(&file)])?;
+        let judged = format!("`rxlane doctor --from {}` judges it\n", file.display());
+        assert!(said.starts_with(&format!("rxlane: wrote {}, ", file.display())), "{said}");
+        assert!(said.contains(" outputs (") && said.ends_with(&judged), "{said}");
         assert!(started.elapsed() >= Duration::from_millis(300));
         let bundle = fs::read_to_string(&file)?;
         assert!(bundle.starts_with("# rxlane bundle 1\n") && bundle.ends_with("\n# end\n"), "{bundle}");

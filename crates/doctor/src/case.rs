@@ -199,6 +199,15 @@ impl<'a> Case<'a> {
         profiles.all(|profile| claim(profile).as_ref() == Some(&said)).then_some(said)
     }
 
+    /// Whether a driver answered the command that it does not have what that shows.
+    pub(crate) fn is_refused(&self, command: &str) -> bool {
+        let is_refused = |why: &str| {
+            let why = why.to_ascii_lowercase();
+            why.contains("not supported") || why.contains("unsupported")
+        };
+        self.snapshot.unread.iter().any(|unread| unread.what == command && is_refused(&unread.why))
+    }
+
     /// Frames by receive queue; `None` where no queue's frames are known.
     pub fn spread(&self, interface: &Interface) -> Option<Spread> {
         let counted: Vec<(u32, &Counter)> = interface

@@ -1,6 +1,7 @@
 //! Software that deals a queue's frames to other CPUs already, so that nothing is offered twice: rxlane's steering, and
 //! RPS. Where it falls short, what to look at.
 
+use crate::heat::{self, Hot};
 use crate::report::{Finding, Remedy, Severity};
 use crate::steered::{self, Hands, Steered};
 use crate::strain::{self, Strain, Strained};
@@ -81,7 +82,8 @@ fn dealt(case: &Case<'_>, interface: &Interface, queue: u32, steered: &Steered<'
     // The one that also takes the interrupts is spoken of below.
     let full = steered.full_target(case).filter(|(cpu, ..)| Some(*cpu) != serving);
     if let Some((cpu, idle, quote)) = full {
-        dealt.is_short = true;
+        // So few frames fill no CPU: other work does.
+        dealt.is_short = !heat::of(case, interface).hot().is_some_and(Hot::is_little);
         dealt
             .sentence
             .push_str(&format!(" CPU {cpu}, which takes most of them, is idle {idle:.0} % of the time."));

@@ -178,6 +178,11 @@ impl Hot {
         strained.severity(if self.little.is_some() { Severity::Info } else { Severity::Warning })
     }
 
+    /// Whether these frames are no load.
+    pub(crate) fn is_little(&self) -> bool {
+        self.little.is_some()
+    }
+
     /// Why it limits nothing yet, with a blank before it; empty where it may.
     pub(crate) fn remark(&self, strained: &Strained) -> &str {
         match strained.strain {

@@ -55,11 +55,7 @@ pub(crate) fn frames_in(microseconds: u64, mbps: u32, size: u64) -> u64 {
 /// it is not supported.
 pub(crate) fn unread(case: &Case<'_>, interface: &Interface) -> Judgement {
     let command = format!("ethtool -c {}", steering::name(interface));
-    let is_refused = |why: &str| {
-        let why = why.to_ascii_lowercase();
-        why.contains("not supported") || why.contains("unsupported")
-    };
-    match case.snapshot().unread.iter().any(|unread| unread.what == command && is_refused(&unread.why)) {
+    match case.is_refused(&command) {
         true => Judgement::DoesNotApply,
         false => Judgement::lacks(command),
     }

@@ -183,10 +183,10 @@ enum Action {
     Write { path: String, value: String },
 }
 
-impl Setting {
-    /// The interface whose setting it is; `None` for an interrupt or a sysctl.
-    pub fn interface(&self) -> Option<&InterfaceName> {
-        match self {
+/// The interface in a setting that is borrowed, shared or mutable as the setting is.
+macro_rules! interface_in {
+    ($setting:expr) => {
+        match $setting {
             Setting::HashFields { interface, .. }
             | Setting::RetaEqual { interface, .. }
             | Setting::RetaWeights { interface, .. }
@@ -199,23 +199,20 @@ impl Setting {
             | Setting::Rps { interface, .. } => Some(interface),
             Setting::IrqAffinity { .. } | Setting::Sysctl { .. } => None,
         }
+    };
+}
+
+impl Setting {
+    /// The interface whose setting it is; `None` for an interrupt or a sysctl.
+    pub fn interface(&self) -> Option<&InterfaceName> {
+        interface_in!(self)
     }
 
     /// The same setting of an interface of another name; itself where it is of none.
     pub fn of(&self, name: &InterfaceName) -> Setting {
         let mut setting = self.clone();
-        match &mut setting {
-            Setting::HashFields { interface, .. }
-            | Setting::RetaEqual { interface, .. }
-            | Setting::RetaWeights { interface, .. }
-            | Setting::RetaDefault { interface }
-            | Setting::Channels { interface, .. }
-            | Setting::Ring { interface, .. }
-            | Setting::Coalesce { interface, .. }
-            | Setting::Feature { interface, .. }
-            | Setting::Mtu { interface, .. }
-            | Setting::Rps { interface, .. } => interface.clone_from(name),
-            Setting::IrqAffinity { .. } | Setting::Sysctl { .. } => {}
+        if let Some(interface) = interface_in!(&mut setting) {
+            interface.clone_from(name);
         }
         setting
     }

@@ -554,6 +554,25 @@ fn a_linux_without_ethtool_says_so_and_tells_the_rest() {
 }
 
 #[test]
+fn an_output_longer_than_an_argument_is_read_under_every_shell() {
+    let machine = Machine::new("Linux", "6.6.73");
+    // Linux gives a program no argument of more than 128 KiB (MAX_ARG_STRLEN).
+    let log: String =
+        (0..4096).map(|n| format!("[ {n}.0] eth0: partial checksum but proto=88a8, {n:030}\n")).collect();
+    assert!(log.len() > 2 << 17);
+    machine.program("dmesg", &[("", &log)]);
+    // BusyBox's shell prefers its own dmesg to the one on the path.
+    for shell in shells().into_iter().filter(|shell| !shell.contains(&"ash".to_owned())) {
+        let output = machine.collector_under(&shell, &["-s", "0", "lo"]).output().expect("a shell");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.lines().all(|line| line.starts_with("collector: ")), "{shell:?}: {said}");
+        let bundle = text(&output);
+        let last = output_of(&bundle, "dmesg").last().map(|line| line.to_string()).unwrap_or_default();
+        assert!(last.starts_with("[ 4095.0] "), "{shell:?}: {last}");
+    }
+}
+
+#[test]
 fn shellcheck_finds_nothing() {
     let Some(shellcheck) = require("shellcheck", program("shellcheck")) else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/collector/collector.sh");

@@ -54,7 +54,7 @@ fn outputs(bundle: &str) -> Outputs {
             command = Some(prompt.to_owned());
         } else if line.starts_with("# sample ") {
             command = None;
-        } else {
+        } else if line != "# nothing to tell" {
             assert!(!line.starts_with('#') || line.starts_with("# not read: "), "{line}");
             assert!(!line.contains(|c: char| c.is_control() && c != '\t'), "{line:?}");
             let command = command.as_ref().unwrap_or_else(|| panic!("no prompt before {line}"));

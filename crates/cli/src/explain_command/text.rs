@@ -34,7 +34,7 @@ pub fn heading(out: &mut Output, text: &str) -> io::Result<()> {
 }
 
 /// `1.2 MB`, powers of ten.
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "kB", "MB", "GB"] {
         if value < 1000.0 {

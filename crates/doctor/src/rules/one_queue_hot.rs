@@ -119,6 +119,10 @@ fn is_undivided(case: &Case<'_>, interface: &Interface) -> bool {
 /// Causes that the text leaves possible, with what would tell them apart.
 fn open_causes(case: &Case<'_>, interface: &Interface) -> String {
     let name = steering::name(interface);
+    // What the device has not, its driver answers so.
+    let lacks = |command: String| case.is_refused(&command);
+    let (lacks_table, lacks_fields) =
+        (lacks(format!("ethtool -x {name}")), lacks(format!("ethtool -n {name} rx-flow-hash udp4")));
     let is_bsd = matches!(case.system(), Some(System::FreeBsd | System::NetBsd));
     let mut causes = Vec::new();
     if case.agreed(interface, |profile| profile.tri(schema::PPPOE)) != Some(true) {
@@ -133,6 +137,7 @@ fn open_causes(case: &Case<'_>, interface: &Interface) -> String {
                 .to_owned()
         }
         Some(false) => "one flow (a traffic sample shows it)".to_owned(),
+        None if lacks_fields => "one flow (a traffic sample shows it)".to_owned(),
         None if is_bsd => {
             "one flow, or UDP between one pair of addresses where ports are not hashed (a traffic \
                            sample shows both)"
@@ -145,6 +150,7 @@ fn open_causes(case: &Case<'_>, interface: &Interface) -> String {
     });
     match &interface.reta {
         None if is_bsd => causes.push("an indirection table that names this queue alone".to_owned()),
+        None if lacks_table => {}
         None => causes.push(format!("an indirection table that names this queue alone (`ethtool -x {name}`)")),
         Some(_) if reta_uneven::is_blocks(interface) => causes.push(
             "few flows, whose hashes fall into one block of the table (a table in blocks is the driver's healthy \
@@ -156,6 +162,9 @@ fn open_causes(case: &Case<'_>, interface: &Interface) -> String {
              `ethtool -X {name} equal N` makes it, which may help with few flows)"
         )),
         Some(_) => {}
+    }
+    if lacks_table && lacks_fields {
+        return format!(" The text does not prove why. Possible: {}.", causes.join("; "));
     }
     causes.push(match case.system() {
         Some(System::FreeBsd) => format!(

@@ -366,3 +366,15 @@ fn a_full_cpu_is_no_condition_of_rps() {
     assert!(one_flow.remedies.is_empty(), "{one_flow:#?}");
     assert!(one_flow.explanation.contains("no software divides it"), "{one_flow:#?}");
 }
+
+#[test]
+fn what_the_driver_has_not_is_no_cause_and_is_not_asked_for() {
+    let refused = "$ ethtool -x eth0\n# not read: Operation not supported\n\
+                   $ ethtool -n eth0 rx-flow-hash udp4\n# not read: Operation not supported\n";
+    let hot = queues("eth0", &[9_000_000, 1, 2, 3]);
+    let before = one(&report(&hot), "one-queue-hot").explanation;
+    assert!(before.contains("`ethtool -x eth0`") && before.contains("RSS switched off"), "{before}");
+    let after = one(&report(&format!("{hot}{refused}")), "one-queue-hot").explanation;
+    assert!(!after.contains("ethtool -") && !after.contains("RSS switched off"), "{after}");
+    assert!(after.contains("one flow (a traffic sample shows it)"), "{after}");
+}

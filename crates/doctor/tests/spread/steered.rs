@@ -267,3 +267,25 @@ fn absurd_numbers_do_not_panic() {
         reports(&[&(pppoe() + &shown(&zeros)), &(pppoe() + &shown(&status))], None);
     }
 }
+
+#[test]
+fn a_full_target_of_few_frames_is_no_limit() {
+    let few = |frames: u64| {
+        let steered = status("native", &[(1, frames, 0), (2, 10, 0)], &[("steered", frames + 10)]);
+        let hot = queues("eth0", &[frames + 10, 0, 0, 0]);
+        format!(
+            "{}{}{hot}{}{}",
+            device("eth0", "igb", "8086:1533"),
+            one_each("eth0"),
+            shown(&steered),
+            load(1, 85.0, 2.0)
+        )
+    };
+    // The CPU is full at either count, and only one of them can have filled it.
+    assert_eq!(weight(&one(&report(&few(5_000_000)), "one-queue-hot")), LIMITS);
+    let after = report(&few(60_000));
+    let finding = one(&after, "one-queue-hot");
+    assert_eq!(weight(&finding), CALM, "{finding:#?}");
+    assert!(finding.explanation.contains("So few frames limit nothing."), "{finding:#?}");
+    assert!(!after.conclusion.join(" ").contains("Limited"), "{:?}", after.conclusion);
+}

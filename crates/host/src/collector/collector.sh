@@ -30,6 +30,13 @@ END
 
 complain() { printf '%s\n' "collector: $*" >&2; }
 
+# put TEXT: the text, of any length. mksh has no printf of its own, and Linux gives a program no argument of more than
+# 128 KiB: less than a kernel log.
+case ${KSH_VERSION-} in
+    *MIRBSD* | *LEGACY*) put() { print -r -- "$1"; } ;;
+    *) put() { printf '%s\n' "$1"; } ;;
+esac
+
 has() { command -v "$1" >/dev/null 2>&1; }
 
 # Ends what is left of the collector when the shell that was started is gone: nothing stays behind.
@@ -40,14 +47,14 @@ stop_if_orphaned() { kill -0 $$ 2>/dev/null || exit 1; }
 # An output's lines, none of which looks like a prompt or a remark of the bundle.
 say() {
     case $1 in
-        *'$ '* | *'# '*) printf '%s\n' "$1" | sed -e 's/^\$ / $ /' -e 's/^# / # /' ;;
-        *) printf '%s\n' "$1" ;;
+        *'$ '* | *'# '*) put "$1" | sed -e 's/^\$ / $ /' -e 's/^# / # /' ;;
+        *) put "$1" ;;
     esac
 }
 
 not_read() { printf '# not read: %s\n' "$1"; }
 
-first_line() { printf '%s\n' "$1" | sed -n '/[^ ]/{p;q;}'; }
+first_line() { put "$1" | sed -n '/[^ ]/{p;q;}'; }
 
 # reason COMMAND...: why it prints nothing, in its own words.
 reason() {
@@ -76,7 +83,7 @@ keep() {
         not_read "$(reason "$@")"
         return 1
     fi
-    kept=$(printf '%s\n' "$output" | "$filter")
+    kept=$(put "$output" | "$filter")
     if [ -n "$kept" ]; then say "$kept"; fi
 }
 
@@ -475,9 +482,9 @@ linux_processes() {
             print pid, field[12] + field[13], (time > 0 ? used / time : 0), name
         }')
     printf '    PID %%CPU COMMAND\n'
-    printf '%s\n' "$ticks" | awk 'NF { pid = $1; cpu = $3; $1 = $2 = $3 = ""; sub(/^ +/, "")
+    put "$ticks" | awk 'NF { pid = $1; cpu = $3; $1 = $2 = $3 = ""; sub(/^ +/, "")
         printf "%7d %4.1f %s\n", pid, cpu, $0 }'
-    former_ticks=$(printf '%s\n' "$ticks" | awk '{ print $1, $2 }')
+    former_ticks=$(put "$ticks" | awk '{ print $1, $2 }')
     former_uptime=$1
 }
 former_ticks=

@@ -63,6 +63,7 @@ impl<'a, W: Write> Bundle<'a, W> {
         escape(command, &mut text);
         text.push('\n');
         match output {
+            Ok(output) if output.is_empty() => text.push_str("# nothing to tell\n"),
             Ok(output) => output.lines().for_each(|line| push_line(line, &mut text)),
             Err(Unread(why)) => {
                 text.push_str("# not read: ");

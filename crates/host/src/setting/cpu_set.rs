@@ -97,19 +97,21 @@ impl CpuSet {
         let mut room = CpuSet::MOST;
         for part in list.trim().split(',').filter(|_| !list.trim().is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let (first, last) = (cpu(first)?, cpu(last)?);
+            // The whole part: half of `-1` is nothing.
+            let found = || ParseError::Cpu { found: part.to_owned() };
+            let (first, last) = cpu(first).zip(cpu(last)).ok_or_else(found)?;
             // Ranges on top of each other would take long to read and say nothing.
             let left = last.checked_sub(first).and_then(|more| room.checked_sub(more)?.checked_sub(1));
-            room = left.ok_or_else(|| ParseError::Cpu { found: part.to_owned() })?;
+            room = left.ok_or_else(found)?;
             cpus.extend(first..=last);
         }
         Ok(CpuSet(cpus))
     }
 }
 
-fn cpu(digits: &str) -> Result<u32, ParseError> {
+fn cpu(digits: &str) -> Option<u32> {
     let number = digits.bytes().all(|d| d.is_ascii_digit()).then(|| digits.parse().ok()).flatten();
-    number.filter(|&cpu| cpu < CpuSet::MOST).ok_or_else(|| ParseError::Cpu { found: digits.to_owned() })
+    number.filter(|&cpu| cpu < CpuSet::MOST)
 }
 
 impl fmt::Display for CpuSet {
@@ -160,6 +162,10 @@ mod tests {
         }
         for list in ["a", "3-1", "1-", "-1", "1,,2", "8192", "0-99999999999", "+1", "0-7:1/2", "0-8191,0"] {
             assert!(CpuSet::parse_list(list).is_err(), "{list}");
+        }
+        // The part that is wrong is named whole.
+        for (list, part) in [("-1", "-1"), ("0,1-x,3", "1-x"), ("0,,1", "")] {
+            assert_eq!(CpuSet::parse_list(list), Err(ParseError::Cpu { found: part.to_owned() }));
         }
         assert!(CpuSet::new([CpuSet::MOST]).is_err());
     }

@@ -314,6 +314,16 @@ mod tests {
         assert!(read("the link down here is slow\n").read.is_empty());
     }
 
+    // A bundle says so; a bare prompt may have been cut behind.
+    #[test]
+    fn a_log_without_a_line_that_matters_was_read_where_the_bundle_says_so() {
+        let bundle = read("$ dmesg\n# nothing to tell\n$ nproc\n4\n");
+        assert_eq!(bundle.read.get("dmesg").map(|quote| quote.line), Some(2));
+        assert_eq!(bundle.cpu_count(), Some(4));
+        assert!(!read("$ dmesg\n$ nproc\n4\n").read.contains_key("dmesg"));
+        assert!(!read("$ lspci\n# nothing to tell\n").read.contains_key("dmesg"));
+    }
+
     #[test]
     fn prose_is_no_message() {
         for line in [

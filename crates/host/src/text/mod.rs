@@ -365,13 +365,21 @@ impl Reader {
         self.is_answered = false;
     }
 
-    /// `# sample 2 at 17.5`, `# system: linux` and `# not read: …` of a bundle. Other comments look like a root
-    /// prompt and are left to it.
+    /// `# sample 2 at 17.5`, `# system: linux`, `# not read: …` and `# nothing to tell` of a bundle. Other comments look
+    /// like a root prompt and are left to it.
     fn bundle_comment(&mut self, source: &Arc<str>, number: u64, text: &str) -> bool {
         let Some(comment) = text.strip_prefix("# ") else { return false };
         if let Some(why) = comment.strip_prefix("not read: ") {
             if let Some(what) = &self.context.command {
                 unread(&mut self.snapshot, what, why);
+            }
+            return true;
+        }
+        if comment.trim_end() == "nothing to tell" {
+            // Of the log alone, which has no section of its own, silence is an answer.
+            if self.context.command.as_deref() == Some("dmesg") {
+                let read = &mut self.snapshot.read;
+                read.entry("dmesg".to_owned()).or_insert_with(|| Quote::new(source, number, None, text));
             }
             return true;
         }

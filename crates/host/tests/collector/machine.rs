@@ -10,8 +10,10 @@ use tempfile::TempDir;
 use testkit::program;
 
 /// Tools of every base system that the script uses as they are.
-const TOOLS: [&str; 12] =
-    ["awk", "cat", "date", "grep", "head", "ls", "sed", "sh", "sleep", "sort", "tail", "tr"];
+const TOOLS: [&str; 15] = [
+    "[", "awk", "cat", "date", "grep", "head", "ls", "printf", "sed", "sh", "sleep", "sort", "tail", "tr",
+    "true",
+];
 
 pub struct Machine {
     folder: TempDir,
@@ -62,10 +64,16 @@ impl Machine {
 
     /// The collector on this machine.
     pub fn collector(&self, arguments: &[&str]) -> Command {
+        self.collector_under(&["/bin/sh".to_owned()], arguments)
+    }
+
+    /// The same under another shell.
+    pub fn collector_under(&self, shell: &[String], arguments: &[&str]) -> Command {
         // Otherwise programs of the machine that the test runs on would be found.
         let script = collector::SCRIPT.replace("PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin\n", "");
-        let mut command = Command::new("/bin/sh");
+        let mut command = Command::new(&shell[0]);
         command
+            .args(&shell[1..])
             .args(["-c", &script, "collector.sh"])
             .args(arguments)
             .env("PATH", self.folder.path())
