@@ -1,36 +1,19 @@
 //! `rxlane doctor` on live interfaces: veth pairs with four queues, in network namespaces of the tests' own, with
 //! PPPoE and VLAN traffic from the generator. A finding comes when its condition is made and goes when it is removed.
 
+mod load;
+mod pair;
+
+use pair::{FAR, WAN, binary, namespace, send_from_one_queue};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::netns::{Namespace, Veth, probe};
+use testkit::netns::Namespace;
 use testkit::{Missing, program, require};
 use traffic::Scenario;
-
-/// What is judged, and the end that sends to it.
-const WAN: &str = "wan0";
-const FAR: &str = "far0";
-
-fn binary() -> &'static str {
-    env!("CARGO_BIN_EXE_rxlane")
-}
-
-/// A namespace with the pair, received in NAPI, so that queues are counted: with GRO on here and TSO off at the end
-/// that sends (Linux drivers/net/veth.c, `veth_skb_is_eligible_for_gro`).
-fn namespace() -> Option<Namespace> {
-    require("ethtool", program("ethtool"))?;
-    require("netns", probe())?;
-    let namespace = Namespace::new().expect("a namespace");
-    namespace.veth(&Veth { queues: 4, mtu: 1600, ..Veth::pair(WAN, FAR) }).expect("a pair");
-    namespace.run("ethtool", &["-K", WAN, "gro", "on"]).expect("GRO");
-    namespace.run("ethtool", &["-K", FAR, "tso", "off"]).expect("no TSO");
-    Some(namespace)
-}
 
 /// Frames of many flows.
 fn frames(scenario: &str) -> Vec<Vec<u8>> {
@@ -39,21 +22,8 @@ fn frames(scenario: &str) -> Vec<Vec<u8>> {
     (0..2000).map(|_| traffic.next_frame().octets.to_vec()).collect()
 }
 
-/// Sends `frames` again and again, with pauses, while `work` runs; at most a minute.
 fn under_load<T>(namespace: &Namespace, frames: &[Vec<u8>], work: impl FnOnce() -> T) -> T {
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let until = Instant::now() + Duration::from_secs(60);
-            while !done.load(Ordering::Relaxed) && Instant::now() < until {
-                namespace.send(FAR, frames).expect("sent");
-                thread::sleep(Duration::from_millis(20));
-            }
-        });
-        let result = work();
-        done.store(true, Ordering::Relaxed);
-        result
-    })
+    load::under_load(namespace, FAR, frames, work)
 }
 
 fn run(namespace: &Namespace, arguments: &[&str]) -> Output {
@@ -86,8 +56,9 @@ fn outcome<'r>(report: &'r Value, id: &str) -> &'r str {
     row["outcome"].as_str().expect("a word")
 }
 
-fn journal(folder: &tempfile::TempDir) -> PathBuf {
-    folder.path().join("journal")
+/// Where `--journal` puts it.
+fn journal(folder: &tempfile::TempDir) -> String {
+    folder.path().join("journal").to_str().expect("UTF-8").to_owned()
 }
 
 /// Everything that `--apply` could change.
@@ -104,8 +75,7 @@ fn state(namespace: &Namespace) -> String {
 fn one_queue_is_found_while_one_queue_takes_all() {
     let Some(namespace) = namespace() else { return };
     let frames = frames("pppoe");
-    // The far end sends from one queue, which is the queue that receives here.
-    namespace.run("ethtool", &["-L", FAR, "tx", "1"]).expect("one queue");
+    send_from_one_queue(&namespace);
     let report = diagnosed(&namespace, &frames, &[]);
     let hot = finding(&report, "one-queue-hot").unwrap_or_else(|| panic!("{report:#}"));
     let evidence = hot["evidence"][0]["text"].as_str().expect("text");
@@ -141,7 +111,7 @@ fn gro_is_found_off_and_found_on_again() {
 fn a_live_sample_joins_the_traffic() {
     let Some(namespace) = namespace() else { return };
     let frames = frames("pppoe");
-    namespace.run("ethtool", &["-L", FAR, "tx", "1"]).expect("one queue");
+    send_from_one_queue(&namespace);
     let report = diagnosed(&namespace, &frames, &["--sample"]);
     let hot = finding(&report, "one-queue-hot").unwrap_or_else(|| panic!("{report:#}"));
     let expected = hot["remedies"][0]["expected"].as_str().expect("a prediction");
@@ -153,9 +123,8 @@ fn what_is_applied_is_undone() {
     let Some(namespace) = namespace() else { return };
     let frames = frames("pppoe");
     let folder = tempfile::tempdir().expect("a folder");
-    let journal = journal(&folder);
-    let journal = journal.to_str().expect("UTF-8");
-    namespace.run("ethtool", &["-L", FAR, "tx", "1"]).expect("one queue");
+    let journal = &*journal(&folder);
+    send_from_one_queue(&namespace);
     let before = state(&namespace);
 
     let apply = ["doctor", WAN, "--seconds", "1", "--apply", "one-queue-hot", "--yes", "--journal", journal];
@@ -181,7 +150,7 @@ fn what_is_applied_is_undone() {
 fn without_a_terminal_nothing_is_applied_unasked() {
     let Some(namespace) = namespace() else { return };
     let frames = frames("pppoe");
-    namespace.run("ethtool", &["-L", FAR, "tx", "1"]).expect("one queue");
+    send_from_one_queue(&namespace);
     let before = state(&namespace);
     let apply = ["doctor", WAN, "--seconds", "1", "--apply", "one-queue-hot"];
     let asked = under_load(&namespace, &frames, || run(&namespace, &apply));
@@ -207,8 +176,7 @@ fn a_kill_between_leaves_what_undo_needs() {
     let Some(namespace) = namespace() else { return };
     let frames = frames("vlan");
     let folder = tempfile::tempdir().expect("a folder");
-    let journal = journal(&folder);
-    let journal = journal.to_str().expect("UTF-8");
+    let journal = &*journal(&folder);
     namespace.run("ethtool", &["-K", WAN, "gro", "off"]).expect("off");
     let before = state(&namespace);
     hanging_ethtool(folder.path());
@@ -313,9 +281,8 @@ fn what_is_steered_is_seen_and_not_offered_again() {
     let Some(namespace) = namespace() else { return };
     let frames = frames("pppoe");
     let folder = tempfile::tempdir().expect("a folder");
-    let journal = journal(&folder);
-    let journal = journal.to_str().expect("UTF-8");
-    namespace.run("ethtool", &["-L", FAR, "tx", "1"]).expect("one queue");
+    let journal = &*journal(&folder);
+    send_from_one_queue(&namespace);
     let is_up = |command: &&str| *command == format!("rxlane steer up {WAN}");
     let is_rps = |command: &&str| command.contains("rps_cpus");
     let before = diagnosed(&namespace, &frames, &[]);

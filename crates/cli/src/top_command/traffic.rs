@@ -1,9 +1,11 @@
 //! What kinds of traffic a sample of frames holds.
 
+use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wire::dissect::{Dissection, Link, dissect};
 use wire::{Stack, Word};
+use xdp::layout;
 
 /// Samples that are counted together: the classes of one short look jump about.
 const WINDOWS: usize = 40;
@@ -11,36 +13,29 @@ const WINDOWS: usize = 40;
 const MOST_STACKS: usize = 256;
 
 /// How a frame is encapsulated: what decides whether a network card finds the flow in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// IP without a tag.
-    Plain,
-    /// IP behind one VLAN tag.
-    Vlan,
-    /// IP behind two or more tags.
-    Qinq,
-    /// A PPPoE session, whatever tags stand before it.
-    Pppoe,
-    /// MPLS, whatever tags stand before it.
-    Mpls,
+    /// One that steering knows.
+    Known(layout::Class),
     /// No IP: ARP, PPPoE discovery, LLC, and what nobody could read.
     Other,
 }
 
 impl Class {
     /// Every class, in the order in which they are shown.
-    pub const ALL: [Class; 6] =
-        [Class::Plain, Class::Vlan, Class::Qinq, Class::Pppoe, Class::Mpls, Class::Other];
+    pub const ALL: [Class; 6] = [
+        Class::Known(layout::Class::Plain),
+        Class::Known(layout::Class::Vlan),
+        Class::Known(layout::Class::Qinq),
+        Class::Known(layout::Class::Pppoe),
+        Class::Known(layout::Class::Mpls),
+        Class::Other,
+    ];
 
     /// The word.
     pub const fn name(self) -> &'static str {
         match self {
-            Class::Plain => "plain",
-            Class::Vlan => "vlan",
-            Class::Qinq => "qinq",
-            Class::Pppoe => "pppoe",
-            Class::Mpls => "mpls",
+            Class::Known(class) => class.name(),
             Class::Other => "other",
         }
     }
@@ -48,11 +43,11 @@ impl Class {
     /// What is in it, in a few words.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Class::Plain => "IP, no tag",
-            Class::Vlan => "IP, one VLAN tag",
-            Class::Qinq => "IP, two tags or more",
-            Class::Pppoe => "PPPoE session, any tags",
-            Class::Mpls => "MPLS, any tags",
+            Class::Known(layout::Class::Plain) => "IP, no tag",
+            Class::Known(layout::Class::Vlan) => "IP, one VLAN tag",
+            Class::Known(layout::Class::Qinq) => "IP, two tags or more",
+            Class::Known(layout::Class::Pppoe) => "PPPoE session, any tags",
+            Class::Known(layout::Class::Mpls) => "MPLS, any tags",
             Class::Other => "ARP, discovery, unread",
         }
     }
@@ -61,17 +56,23 @@ impl Class {
     pub fn of(dissection: &Dissection) -> Class {
         let stack = dissection.stack();
         if stack.contains(Word::Pppoe) {
-            return Class::Pppoe;
+            return Class::Known(layout::Class::Pppoe);
         }
         if stack.contains(Word::Mpls) {
-            return Class::Mpls;
+            return Class::Known(layout::Class::Mpls);
         }
         match (dissection.shape().has_flow(), stack.tags()) {
             (false, _) => Class::Other,
-            (true, 0) => Class::Plain,
-            (true, 1) => Class::Vlan,
-            (true, _) => Class::Qinq,
+            (true, 0) => Class::Known(layout::Class::Plain),
+            (true, 1) => Class::Known(layout::Class::Vlan),
+            (true, _) => Class::Known(layout::Class::Qinq),
         }
+    }
+}
+
+impl Serialize for Class {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 
@@ -176,16 +177,18 @@ mod tests {
 
     #[test]
     fn frames_are_told_apart_by_encapsulation() {
-        for (scenario, class) in [("vlan", Class::Vlan), ("qinq", Class::Qinq), ("pppoe", Class::Pppoe)] {
+        let scenarios =
+            [("vlan", layout::Class::Vlan), ("qinq", layout::Class::Qinq), ("pppoe", layout::Class::Pppoe)];
+        for (scenario, class) in scenarios {
             let tally = tally(scenario);
             assert_eq!(tally.frames, 200);
-            assert!(tally.share(class).expect("frames") > 0.5, "{scenario}: {tally:?}");
+            assert!(tally.share(Class::Known(class)).expect("frames") > 0.5, "{scenario}: {tally:?}");
         }
         let mut arp = Tally::default();
         arp.frame(&[[0xff_u8; 12].as_slice(), &[0x08, 0x06], &[0; 28]].concat(), 60);
         arp.frame(&[1, 2, 3], 3);
         assert_eq!(arp.classes, [(Class::Other, 2)].into());
-        assert_eq!(Tally::default().share(Class::Plain), None);
+        assert_eq!(Tally::default().share(Class::Other), None);
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub fn steering(screen: &Screen<'_>, model: &Model, width: usize, height: usize)
     let mut page = Page::new(width, &screen.theme);
     let steering = &model.steering;
     let interface = &model.interface;
-    match steering.mode {
+    let mode = match steering.mode {
         None => {
             page.title(" Steering: unknown");
             page.text("");
@@ -117,24 +117,25 @@ pub fn steering(screen: &Screen<'_>, model: &Model, width: usize, height: usize)
             page.text(format!(" rxlane steer up {interface}      attaches it"));
             return page.lines;
         }
-        Some(mode) => {
-            let count =
-                |number: Option<usize>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
-            page.title(&format!(
-                " Steering: {} mode, {} buckets, {} moved ({}/s)",
-                mode.name(),
-                count(steering.buckets),
-                figures::count(steering.moves),
-                figures::rate(steering.moves_per_second),
-            ));
-        }
-    }
-    let most = height.saturating_sub(5 + steering.reasons.len().min(8)).max(1);
+        Some(mode) => mode,
+    };
+    // Title, headings, an empty line, title, headings. All reasons are shown; of the CPUs those that have room, at least
+    // one, and the others by scrolling.
+    let most = height.saturating_sub(5 + steering.reasons.len()).max(1);
     let from = screen.app.scroll.min(steering.cpus.len().saturating_sub(most));
+    let count = |number: Option<usize>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+    page.title(&format!(
+        " Steering: {} mode, {} buckets, {} moved ({}/s){}",
+        mode.name(),
+        count(steering.buckets),
+        figures::count(steering.moves),
+        figures::rate(steering.moves_per_second),
+        range(from, most, steering.cpus.len()),
+    ));
     page.table(&steering.cpus, STEERED, Some(screen.app.order()), from, most);
     page.text("");
     page.title(" What became of frames");
-    page.table(&steering.reasons, REASONS, None, 0, 8);
+    page.table(&steering.reasons, REASONS, None, 0, steering.reasons.len());
     page.lines
 }
 

@@ -3,12 +3,14 @@
 
 use super::*;
 use crate::top_command::fixture::{IGB, VETH, material, sampling, steered};
+use crate::top_command::steering::CpuCounts;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 use std::path::Path;
+use xdp::layout::Reason;
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (100, 40), (200, 60)];
 const COLOUR: Theme = Theme { has_colour: true };
@@ -179,4 +181,27 @@ fn scrolling_ends_at_the_last_row() {
     assert!(shown(&scrolled).contains("52-64 of 64"), "{}", shown(&scrolled));
     assert!(shown(&scrolled).contains("\n   63 "), "{}", shown(&scrolled));
     assert!(shown(&app("1")).contains("the busiest 6 of 64"), "{}", shown(&app("1")));
+}
+
+#[test]
+fn every_reason_is_on_the_smallest_screen_and_every_cpu_within_reach() {
+    let mut material = steered();
+    for reading in material.steering.former.iter_mut().chain(material.steering.latest.iter_mut()) {
+        reading.reasons =
+            (1..).zip(Reason::ALL).map(|(frames, reason)| (reason.name().to_owned(), frames)).collect();
+        reading.cpus = (0..16).map(|cpu| (cpu, CpuCounts { frames: 100, drops: 0 })).collect();
+    }
+    let sample = sampling("mixed", 900);
+    let model = Model::new(&material, &sample);
+    let mut app = app("7");
+    let mut cpus = std::collections::BTreeSet::new();
+    for _ in 0..16 {
+        let shown = text(&drawn(Some(&model), &app, &sample, COLOUR, LEAST));
+        for reason in Reason::ALL {
+            assert!(shown.lines().any(|line| line.ends_with(&format!(" {}", reason.name()))), "{shown}");
+        }
+        cpus.extend((0..16).filter(|cpu| shown.lines().any(|line| line.starts_with(&format!("{cpu:>4} ")))));
+        app.key(KeyEvent::new(KeyCode::Down, KeyModifiers::NONE));
+    }
+    assert_eq!(cpus.len(), 16, "{cpus:?}");
 }
