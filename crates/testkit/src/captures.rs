@@ -4,7 +4,7 @@
 //! Below a folder, at any depth, `NAME` (ending in `.pcap`, `.pcapng` or `.cap`, plain or with `.gz` or `.zst`
 //! behind) is a capture and `NAME.expected.json` its summary.
 
-use crate::{Missing, require};
+use crate::{Missing, require_more};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -33,13 +33,14 @@ pub fn own() -> PathBuf {
 ///
 /// The variable is not set. (One that names no folder is no reason to skip a test: [`below`] fails.)
 pub fn folder() -> Result<PathBuf, Missing> {
-    std::env::var_os(CAPTURES).filter(|folder| !folder.is_empty()).map(PathBuf::from).ok_or_else(|| {
-        Missing(format!("{CAPTURES} is not set to a folder of captures beside the project's own"))
-    })
+    std::env::var_os(CAPTURES)
+        .filter(|folder| !folder.is_empty())
+        .map(PathBuf::from)
+        .ok_or_else(|| Missing(format!("{CAPTURES} names no folder of them")))
 }
 
 /// The project's own captures and those below the folder that `RXLANE_CAPTURES` names. Where it names none, a line on
-/// standard error says what is skipped.
+/// standard error says that only those others are left out.
 ///
 /// # Panics
 ///
@@ -50,7 +51,8 @@ pub fn corpus() -> Vec<Sample> {
     let read = |folder: &Path| below(folder).unwrap_or_else(|error| panic!("{error}"));
     let mut samples = read(&own());
     assert!(!samples.is_empty(), "no captures below {}", own().display());
-    if let Some(folder) = require("captures", folder()) {
+    let which = format!("captures beside the project's own {}, which are run over", samples.len());
+    if let Some(folder) = require_more("captures", &which, folder()) {
         samples.extend(read(&folder));
     }
     samples

@@ -27,12 +27,23 @@ impl fmt::Display for Missing {
 #[track_caller]
 pub fn require<T>(name: &str, probed: Result<T, Missing>) -> Option<T> {
     // Not eprintln!, which the test harness swallows when the test passes.
-    decide(name, probed, std::env::var(REQUIRE).ok().as_deref(), &mut std::io::stderr())
+    decide(name, None, probed, std::env::var(REQUIRE).ok().as_deref(), &mut std::io::stderr())
+}
+
+/// As [`require`], for a test that goes on without the feature and leaves only `part` out, as the line then says.
+///
+/// # Panics
+///
+/// Where it is missing and `RXLANE_REQUIRE` names it.
+#[track_caller]
+pub fn require_more<T>(name: &str, part: &str, probed: Result<T, Missing>) -> Option<T> {
+    decide(name, Some(part), probed, std::env::var(REQUIRE).ok().as_deref(), &mut std::io::stderr())
 }
 
 #[track_caller]
 fn decide<T>(
     name: &str,
+    part: Option<&str>,
     probed: Result<T, Missing>,
     required: Option<&str>,
     out: &mut impl Write,
@@ -45,7 +56,11 @@ fn decide<T>(
     assert!(!is_required, "{REQUIRE} names {name}, but {missing}");
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    let _ = writeln!(out, "SKIPPED {test}: {missing} ({REQUIRE}={name} makes this an error)");
+    let what = match part {
+        None => format!("SKIPPED {test}"),
+        Some(part) => format!("SKIPPED {test}, in part: {part}"),
+    };
+    let _ = writeln!(out, "{what}: {missing} ({REQUIRE}={name} makes this an error)");
     None
 }
 
@@ -76,8 +91,8 @@ mod tests {
     #[test]
     fn what_is_there_is_handed_on_whether_required_or_not() {
         let mut out = Vec::new();
-        assert_eq!(decide("x", Ok(7), None, &mut out), Some(7));
-        assert_eq!(decide("x", Ok(7), Some("x"), &mut out), Some(7));
+        assert_eq!(decide("x", None, Ok(7), None, &mut out), Some(7));
+        assert_eq!(decide("x", None, Ok(7), Some("x"), &mut out), Some(7));
         assert!(out.is_empty());
     }
 
@@ -85,16 +100,27 @@ mod tests {
     fn what_is_missing_is_skipped_unless_its_very_name_is_required() {
         for required in [None, Some(""), Some("capture,captures2")] {
             let mut out = Vec::new();
-            assert_eq!(decide("captures", missing(), required, &mut out), None);
+            assert_eq!(decide("captures", None, missing(), required, &mut out), None);
             let line = String::from_utf8(out).expect("UTF-8");
             assert!(line.starts_with("SKIPPED ") && line.contains("it is not there"), "{line}");
         }
     }
 
     #[test]
+    fn what_is_left_out_of_a_test_that_runs_is_told_apart_from_a_test_that_does_not() {
+        let mut out = Vec::new();
+        assert_eq!(decide("captures", Some("other captures"), missing(), None, &mut out), None);
+        let line = String::from_utf8(out).expect("UTF-8");
+        assert!(
+            line.starts_with("SKIPPED ") && line.contains(", in part: other captures: it is not there"),
+            "{line}"
+        );
+    }
+
+    #[test]
     #[should_panic(expected = "RXLANE_REQUIRE names captures, but it is not there")]
     fn what_is_missing_and_required_fails_the_test() {
-        decide("captures", missing(), Some("tshark, captures"), &mut Vec::new());
+        decide("captures", None, missing(), Some("tshark, captures"), &mut Vec::new());
     }
 
     #[test]

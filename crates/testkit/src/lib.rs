@@ -1,5 +1,5 @@
 //! What tests need and the product does not: probes for things that a machine may lack, the place of
-//! capture corpora, and network namespaces. Development only; no shipped crate depends on it.
+//! capture corpora, network namespaces, and a hash key. Development only; no shipped crate depends on it.
 //!
 //! # Contract
 //!
@@ -29,4 +29,9 @@ pub mod captures;
 mod feature;
 pub mod netns;
 
-pub use feature::{Missing, program, require};
+pub use feature::{Missing, program, require, require_more};
+
+/// A key of a flow hash that is the same each time; no two words are alike.
+pub fn key<const WORDS: usize>() -> [u32; WORDS] {
+    std::array::from_fn(|word| 0x9e37_79b9_u32.wrapping_mul(word as u32 + 1))
+}

@@ -24,7 +24,7 @@ mod sys;
 use crate::{Missing, program};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd;
 use std::panic;
 use std::path::{Path, PathBuf};
@@ -33,9 +33,8 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
+use link::Transmit;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
-use rustix::net::netdevice::name_to_index;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Where ip-netns(8) keeps the names.
@@ -189,16 +188,17 @@ impl Namespace {
         frames: impl IntoIterator<Item = impl AsRef<[u8]>> + Send,
     ) -> io::Result<u64> {
         self.inside(|| {
-            let named = |error: io::Error| io::Error::new(error.kind(), format!("{interface}: {error}"));
-            let mut socket = open(interface).map_err(named)?;
+            let mut transmit = Transmit::open(interface).map_err(|error| {
+                io::Error::new(error.cause.kind(), format!("{interface}: {}", error.cause))
+            })?;
             let mut sent = 0;
             for frame in frames {
                 let octets = frame.as_ref();
-                let what = |error: io::Error| {
-                    let message = format!("{interface}, frame {sent} of {} octets: {error}", octets.len());
-                    io::Error::new(error.kind(), message)
-                };
-                socket.write_all(octets).map_err(what)?;
+                transmit.send(&[octets]).map_err(|error| {
+                    let message =
+                        format!("{interface}, frame {sent} of {} octets: {}", octets.len(), error.cause);
+                    io::Error::new(error.cause.kind(), message)
+                })?;
                 sent += 1;
             }
             Ok(sent)
@@ -211,13 +211,6 @@ impl Drop for Namespace {
         // A name that is gone already is no reason to panic in a panic.
         let _ = ip(&["netns", "del", &self.name]);
     }
-}
-
-/// A packet socket (packet(7)) whose writes are frames.
-fn open(interface: &str) -> io::Result<File> {
-    let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    bind(&socket, &sys::SendingFrom(name_to_index(&socket, interface)?))?;
-    Ok(File::from(socket))
 }
 
 /// Removes the namespaces of processes that are no more.
