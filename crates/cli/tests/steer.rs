@@ -21,7 +21,7 @@ fn stdout(output: &Output) -> String {
 
 #[test]
 fn wrong_usage_is_exit_2_with_one_sentence() {
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (
             &["steer", "up", "lo", "--classes", "pppoe,pppo"],
             "`pppo` is no class; there are plain, vlan, qinq",
@@ -31,7 +31,8 @@ fn wrong_usage_is_exit_2_with_one_sentence() {
         (&["steer", "up", "lo", "--metrics", "nowhere"], "no address with a port"),
         (&["steer", "up", "lo", "--mode", "fast"], "native, generic"),
         (&["steer", "up", "lo", "--all", "--classes", "vlan"], "cannot be used with"),
-        (&["steer", "up", "lo", "--cpus", "1-"], "CPUs: "),
+        (&["steer", "up", "lo", "--cpus", "1-"], "--cpus: \"1-\" is no CPU or range of CPUs"),
+        (&["steer", "up", "lo", "--cpus=-1"], "--cpus: \"-1\" is no CPU or range of CPUs"),
         (&["steer", "up", "lo", "--cpus", "8000"], "there is no CPU 8000: this machine has 0"),
     ];
     for (arguments, expected) in cases {

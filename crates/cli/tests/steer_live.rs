@@ -4,6 +4,7 @@
 mod interrupted;
 #[path = "steer_live/keeper.rs"]
 mod keeper;
+mod load;
 #[path = "steer_live/names.rs"]
 mod names;
 #[path = "steer_live/records.rs"]
@@ -16,7 +17,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use steer_machine::{Machine, WAN, code, said};
@@ -349,6 +350,56 @@ fn without_root_it_says_what_it_takes() {
     let down = machine.as_nobody(&["down", WAN]);
     assert_eq!(code(&down), 3, "{}", said(&down));
     assert_eq!(machine.status(&["--interval", "0"])["mode"], "native");
+}
+
+#[test]
+fn check_says_that_an_interface_is_steered_and_how_that_stands() {
+    let Some(machine) = Machine::new() else { return };
+    let before = machine.run(&["check", WAN, "--seconds", "0", "--json"]);
+    let before: Value = serde_json::from_slice(&before.stdout).expect("JSON");
+    assert!(before["steered"] == false && before["status"].is_null(), "{before:#}");
+    let up = machine.run(&["up", WAN, "--seconds", "0", "--rebalance", "--classes", "vlan"]);
+    assert_eq!(code(&up), 0, "{}", said(&up));
+    let pid = machine.status_of(WAN)["keeper"]["pid"].as_u64().expect("a process");
+    let check = machine.run(&["check", WAN, "--seconds", "0"]);
+    let text = said(&check);
+    assert_eq!(code(&check), 1, "{text}");
+    assert!(text.starts_with("wan0 (driver veth; profile veth): steered already\n"), "{text}");
+    for part in [
+        "wan0: steered, native mode, for ",
+        "  classes     vlan\n",
+        &format!("  process     {pid} rebalances"),
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("CPUs to steer to") && !text.contains("steer up"), "{text}");
+    let check = machine.run(&["check", WAN, "--seconds", "0", "--json"]);
+    let check: Value = serde_json::from_slice(&check.stdout).expect("JSON");
+    assert_eq!(check["recommendation"]["answer"], "steered");
+    assert_eq!(
+        (&check["status"]["mode"], &check["status"]["keeper"]["pid"]),
+        (&"native".into(), &pid.into())
+    );
+    assert_eq!(code(&machine.run(&["down", WAN])), 0);
+}
+
+#[test]
+fn check_shows_what_is_counted_and_what_is_not_where_no_frame_comes() {
+    let Some(machine) = Machine::new() else { return };
+    // One look counts nothing, and says what would.
+    let text = said(&machine.run(&["check", WAN, "--seconds", "0"]));
+    assert!(text.contains("frames were not counted twice: look for a second or more"), "{text}");
+    let text = said(&machine.run(&["check", WAN, "--seconds", "0.2"]));
+    assert!(text.contains("0 frames came in during the look: look again under load"), "{text}");
+    assert!(text.contains("what each queue takes is not counted; an end of a veth pair counts"), "{text}");
+    // Received in NAPI, which counts queues (veth_skb_is_eligible_for_gro of drivers/net/veth.c).
+    let napi =
+        || Command::new("sh").args(["-c", "ethtool -K wan0 gro on && ethtool -K far0 tso off"]).status();
+    assert!(machine.inside(napi).expect("ethtool").success());
+    machine.send("pppoe");
+    let text = said(&machine.run(&["check", WAN, "--seconds", "0.2"]));
+    assert!(text.contains("\n  0                   0           0/s  -       -\n"), "{text}");
+    assert!(!text.contains("is not counted") && !text.contains("of the frames"), "{text}");
 }
 
 #[test]

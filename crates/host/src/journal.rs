@@ -11,7 +11,8 @@
 //! * One process at a time, by flock(2) on a file of its own. The lock is open in the programs that change settings
 //!   too, so that nobody reads a value that a program of a killed process is about to change.
 //! * Entries are of one boot, since the settings do not outlive it, and of one network namespace, from which alone
-//!   they are undone. Those of a namespace that is no more stay until the next boot, and are in nobody's way.
+//!   they are undone. Those of a namespace that is no more stay until `rxlane steer` strikes
+//!   them, or the next boot.
 //!
 //! # Form
 //!

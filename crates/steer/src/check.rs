@@ -6,10 +6,11 @@ use crate::look::{Look, Sampled};
 use crate::plan::{self, LeftOut, Plan, PlanError, Request};
 use crate::receiving;
 use crate::recommend::{self, Answer, Costs, Evidence, Hot, Recommendation};
+use crate::status::Status;
 use crate::weights::Receiving;
 use doctor::Case;
 use host::live::XdpFeatures;
-use host::{Interface, Kind};
+use host::{Delta, Interface, Kind};
 use nic::schema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -60,6 +61,11 @@ pub struct Check {
     pub possible: bool,
     /// Whether it is steered by rxlane now.
     pub steered: bool,
+    /// How steering stands, where it is steered and that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    /// Frames that came in during the look; `None`: not counted twice.
+    pub frames: Option<u64>,
     /// One fact after the other, those that stop steering first.
     pub facts: Vec<Fact>,
     /// Receive queues.
@@ -221,6 +227,7 @@ pub fn check(wish: &Wish, look: &Look, known: &Known) -> Result<Checked, Error> 
     let evidence =
         evidence(&case, interface, known, &classes, &receiving, plan.as_ref().ok(), sample, &asked);
     let stripping = facts::stripping(interface);
+    let attached_as = known.program.as_ref().and_then(|program| program.ours.as_deref());
     let check = Check {
         schema: Check::SCHEMA,
         interface: wish.interface.clone(),
@@ -231,14 +238,19 @@ pub fn check(wish: &Wish, look: &Look, known: &Known) -> Result<Checked, Error> 
             _ => None,
         },
         possible: plan.is_ok() && facts.iter().all(|fact| fact.level != Level::Stops),
-        steered: known.program.as_ref().is_some_and(|program| program.ours.is_some()),
+        steered: attached_as.is_some(),
+        status: None,
+        frames: evidence.frames,
         queues: queues(&case, interface),
         receiving: receiving.iter().map(|one| receiving_row(&case, one)).collect(),
         targets: plan.iter().flat_map(targets).collect(),
         left_out: plan.iter().flat_map(|plan| &plan.left_out).map(left_out).collect(),
         sample,
         remarks: remarks(look, plan.as_ref().err()),
-        recommendation: recommend::recommend(&evidence),
+        recommendation: match attached_as {
+            Some(attached_as) => recommend::steered(&wish.interface, attached_as),
+            None => recommend::recommend(&evidence),
+        },
         classes,
         facts,
     };
@@ -317,6 +329,8 @@ fn evidence(
 fn queues(case: &Case<'_>, interface: &Interface) -> Vec<QueueRow> {
     let spread = case.spread(interface);
     let vectors = case.receive_interrupts(interface);
+    // Shares of nothing are those since the counters were started; here none is what was counted.
+    let is_silent = receiving::frames(interface, case) == Some(0);
     let mut rows: BTreeMap<u32, QueueRow> = BTreeMap::new();
     let named = vectors.iter().filter_map(|vector| vector.queue);
     let all = interface.queues.keys().copied().chain(named);
@@ -330,6 +344,8 @@ fn queues(case: &Case<'_>, interface: &Interface) -> Vec<QueueRow> {
             let frames = *spread.shares.counts.get(place)?;
             Some((frames, spread.shares.per_second(frames)))
         });
+        let silence = (is_silent && is_counted(interface, queue)).then_some((0, Some(0.0)));
+        let counted = silence.or(counted);
         rows.insert(
             queue,
             QueueRow {
@@ -342,6 +358,12 @@ fn queues(case: &Case<'_>, interface: &Interface) -> Vec<QueueRow> {
         );
     }
     rows.into_values().collect()
+}
+
+/// Whether a queue's frames were counted twice.
+fn is_counted(interface: &Interface, queue: u32) -> bool {
+    let counter = interface.queues.get(&queue).and_then(|queue| queue.packets.as_ref());
+    counter.is_some_and(|counter| matches!(counter.delta(), Delta::Counted(_) | Delta::Wrapped(_)))
 }
 
 fn cpus_of(case: &Case<'_>, vector: &host::Interrupt) -> Vec<u32> {

@@ -7,6 +7,7 @@
 mod restore;
 
 use crate::error::Error;
+use crate::gone;
 use crate::named::{self, Named};
 use crate::record::{self, Kept, Place, Records, Working};
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 use xdp::layout::Reason;
-use xdp::{Attachment, Interface};
+use xdp::{Attachment, Family, Interface};
 
 /// What was taken back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -102,7 +103,7 @@ fn find(name: &str) -> Result<Found, Error> {
         // What stays with a renamed one, or one that went away, is not to be ended.
         _ if !renamed.is_empty() => {}
         _ => {
-            let here = named::here().filter(|here| xdp::away(name, *here).is_none());
+            let here = named::here().filter(|here| xdp::away(Family::Steer, name, *here).is_none());
             places.extend(here.map(|here| Place::new(here, name)));
         }
     }
@@ -119,11 +120,13 @@ fn find(name: &str) -> Result<Found, Error> {
 pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     let mut found = find(name)?;
     if found.interface.is_none() && !found.has_dead {
-        let is_away = named::here().is_some_and(|here| xdp::away(name, here).is_some());
+        let is_away = named::here().is_some_and(|here| xdp::away(Family::Steer, name, here).is_some());
         if is_away || !restore::is_noted(name, records) {
             return Err(named::nowhere(name, records));
         }
     }
+    // What would be refused below is refused before the process that stays has ended.
+    may_be_taken(found.interface.as_ref())?;
     let mut down = Down::default();
     let mut rounds = 0..ROUNDS;
     let working = loop {
@@ -147,6 +150,16 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     down.present = present.filter(|present| *present != down.interface);
     down.remarks.extend(found.renamed.iter().map(|other| named::remark(name, other)));
     take_back(working.as_ref(), found.interface.as_ref(), &found.places, down, records)
+}
+
+/// Whether the pins can be looked at, and so removed.
+fn may_be_taken(interface: Option<&Interface>) -> Result<(), Error> {
+    xdp::dead(Family::Steer)?;
+    match interface.map(Attachment::open) {
+        // What cannot be read can be removed all the same.
+        None | Some(Ok(_) | Err(xdp::Error::OtherVersion { .. } | xdp::Error::Damaged { .. })) => Ok(()),
+        Some(Err(other)) => Err(other.into()),
+    }
 }
 
 fn is_kept(place: &Place, records: &Records) -> bool {
@@ -243,6 +256,7 @@ fn take_back(
             "whether a setting was changed could not be read, or it is not restored: {error}"
         ));
     }
+    down.remarks.extend(gone::clear(records));
     Ok(down)
 }
 
@@ -273,7 +287,7 @@ fn count(down: &mut Down, detached: &xdp::Detached) {
 /// Dead pins of that name in this network namespace.
 fn dead(name: &str) -> Result<Vec<xdp::Dead>, Error> {
     let here = named::here();
-    let all = xdp::dead()?;
+    let all = xdp::dead(Family::Steer)?;
     Ok(all
         .into_iter()
         .filter(|dead| dead.interface == name && here.is_none_or(|here| here == dead.namespace))

@@ -59,8 +59,19 @@ pub enum Error {
         /// Those that there are.
         present: String,
     },
+    /// Nothing says which CPUs are online.
+    #[error(
+        "which CPUs are online cannot be read from {path} ({source}): /sys is not mounted, or not whole; as root, `mount -t \
+         sysfs sysfs /sys` mounts it"
+    )]
+    Online {
+        /// The file that says so.
+        path: &'static str,
+        /// Why it does not.
+        source: io::Error,
+    },
     /// No CPU list.
-    #[error("CPUs: {0}")]
+    #[error("--cpus: {0}")]
     Cpus(setting::ParseError),
     /// No name of an interface, or no setting of one.
     #[error("{0}")]
@@ -120,6 +131,7 @@ impl Error {
             | Error::Cpus(_)
             | Error::Name(_) => Kind::Usage,
             Error::Plan(plan::PlanError::Offline { .. })
+            | Error::Online { .. }
             | Error::Keeper { .. }
             | Error::Kept(_)
             | Error::Random(_) => Kind::Lacks,
@@ -174,9 +186,9 @@ fn sentences(facts: &[Fact]) -> String {
 }
 
 /// An error with its causes, which it does not tell itself.
-fn with_causes(error: &journal::Error) -> String {
+pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(next) = cause {
         text.push_str(&format!(": {next}"));
         cause = next.source();
@@ -184,7 +196,7 @@ fn with_causes(error: &journal::Error) -> String {
     let denied = |error: &(dyn std::error::Error + 'static)| {
         error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     };
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(next) = cause {
         if denied(next) {
             text.push_str("; changing settings takes root");

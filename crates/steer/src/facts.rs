@@ -22,6 +22,10 @@ pub enum Level {
     Unknown,
 }
 
+/// What steering does without on kernels before 5.19, for which there are programs of their own.
+pub const OLDER: &str = "the programs for kernels before 5.19 steer: a bucket keeps the CPU it has (no --rebalance), and \
+                         frames in several buffers, which large MTUs need, are not for XDP";
+
 /// A fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
@@ -132,16 +136,21 @@ fn under(case: &Case<'_>, name: &str, what: &str) -> String {
     }
 }
 
-/// Entries of a cpumap take a program since 5.9 (commit 9216477449f3).
+/// Entries of a cpumap take a program since 5.9 (commit 9216477449f3); programs take frames of several buffers since
+/// 5.18 and read what other CPUs counted since 5.19 ([`xdp::Kernel`]).
 fn kernel(case: &Case<'_>) -> Option<Fact> {
     let quote = case.snapshot().kernel.as_ref()?;
-    let text = match release(case)? {
-        (major, minor) if (major, minor) < (5, 9) => {
-            format!("Linux {} is too old: steering takes 5.9, best is 6.1 or newer", quote.value)
+    match release(case)? {
+        release if release < (5, 9) => {
+            let text = format!("Linux {} is too old: steering takes 5.9, best is 6.1 or newer", quote.value);
+            Some(Fact::new("kernel", Level::Stops, text))
         }
-        _ => return None,
-    };
-    Some(Fact::new("kernel", Level::Stops, text))
+        release if release < (5, 19) => {
+            let text = format!("Linux {}: {OLDER}", quote.value);
+            Some(Fact::new("kernel", Level::Note, text))
+        }
+        _ => None,
+    }
 }
 
 /// Whether the driver runs XDP programs itself.
@@ -209,7 +218,10 @@ fn mtu(interface: &Interface, asked: &Asked<'_>, driver: Option<&Driver>) -> Opt
         && let Some(most) = driver.mtu_most
     {
         let (level, text) = if mtu > most {
-            (Level::Stops, format!("{} takes a program up to MTU {most}, and this is {mtu}", driver.name))
+            let lower = format!("`ip link set {} mtu {most}` lowers it", interface.name);
+            let text =
+                format!("{} takes a program up to MTU {most}, and this is {mtu} ({lower})", driver.name);
+            (Level::Stops, text)
         } else {
             (Level::Good, format!("{mtu} ({} takes a program up to {most})", driver.name))
         };
@@ -226,7 +238,9 @@ fn mtu(interface: &Interface, asked: &Asked<'_>, driver: Option<&Driver>) -> Opt
             "mtu",
             Level::Stops,
             format!(
-                "{mtu} is more than one page holds, and the driver has no frames of several buffers (up to {ONE_PAGE})"
+                "{mtu} is more than one page holds, and the driver has no frames of several buffers (`ip link set {} \
+                 mtu {ONE_PAGE}` lowers it)",
+                interface.name
             ),
         ),
         None => Fact::new(
@@ -437,6 +451,10 @@ fn program(interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
         ));
     }
     let off = match program.attached_by {
+        _ if program.envelope.is_some() => {
+            let name = program.envelope.as_deref().unwrap_or_default();
+            format!("; `rxlane envelope down {name}` ends it")
+        }
         Some(AttachedBy::Netlink) => format!("; {} takes it off", program.off(&interface.name)),
         Some(AttachedBy::Link(_)) => "; end the program that holds it".to_owned(),
         None => String::new(),

@@ -12,6 +12,7 @@ mod cpus;
 
 pub use cpus::Cpus;
 
+use crate::gone::Names;
 use crate::metrics::{self, Page};
 use crate::rebalance::{Balancer, Move, Orders, Reading, Setup};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -94,6 +95,8 @@ pub struct Keeping {
     pub metrics: Option<metrics::Server>,
     /// How CPUs are looked at.
     pub cpus: Cpus,
+    /// The names of its network namespace: this process would keep it alive when it is deleted.
+    pub names: Names,
 }
 
 /// How things stand, told whenever something changed, and at the first reading.
@@ -197,13 +200,16 @@ pub fn keep(
     stop: &Stop,
     told: &mut dyn FnMut(&Progress),
 ) -> Result<Ended, Error> {
-    let Keeping { interface, mut setup, metrics, cpus } = keeping;
+    let Keeping { interface, mut setup, metrics, cpus, names } = keeping;
     let is_stuck = setup.may_move && !steered.can_move();
     setup.may_move &= !is_stuck;
     let mut keeper =
         Keeper { interface, balancer: Balancer::new(setup), is_stuck, cpus, moves: 0, last: None };
     let mut failures = 0;
     loop {
+        if names.are_gone() {
+            return Ok(Ended::TakenAway("its network namespace was deleted".to_owned()));
+        }
         let began = Instant::now();
         let pause = match keeper.look(steered, metrics.as_ref(), told) {
             Ok(Seen::Orders(pause)) => {
@@ -392,7 +398,7 @@ mod tests {
         let hold = Duration::from_millis(1);
         let setup = Setup { weights: weights::even(&[0, 1]), queue_size: 64, hold, may_move, limits };
         let cpus = Cpus::below(folder.path());
-        Keeping { interface: "wan0".to_owned(), setup, metrics: None, cpus }
+        Keeping { interface: "wan0".to_owned(), setup, metrics: None, cpus, names: Names::default() }
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub mod down;
 pub mod drivers;
 pub mod error;
 pub mod facts;
+pub mod gone;
 pub mod keeper;
 pub mod look;
 pub mod metrics;

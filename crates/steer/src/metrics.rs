@@ -5,7 +5,7 @@
 
 mod server;
 
-pub use server::Server;
+pub use server::{Server, unservable};
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};

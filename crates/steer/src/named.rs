@@ -4,7 +4,7 @@
 
 use crate::error::Error;
 use crate::record::{Place, Records};
-use xdp::Interface;
+use xdp::{Family, Interface};
 
 /// What a name leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,10 +48,10 @@ fn attached_as(name: &str) -> impl Iterator<Item = Interface> {
 pub fn nowhere(name: &str, records: &Records) -> Error {
     let interface = name.to_owned();
     let Some(namespace) = here() else { return crate::error::unknown(interface, crate::up::interfaces()) };
-    if xdp::away(name, namespace).is_some() {
+    if xdp::away(Family::Steer, name, namespace).is_some() {
         return Error::Elsewhere { interface };
     }
-    let dead = xdp::dead().unwrap_or_default();
+    let dead = xdp::dead(Family::Steer).unwrap_or_default();
     if dead.iter().any(|dead| dead.interface == name && dead.namespace == namespace) {
         return Error::Removed { interface };
     }

@@ -178,6 +178,15 @@ pub enum State {
     Quiet,
     /// Even enough.
     Even,
+    /// Even, though one bucket is too much for one CPU: the others have as much to do besides.
+    EvenBeside {
+        /// Which.
+        bucket: usize,
+        /// The CPU that works on it.
+        cpu: u32,
+        /// Its part of all steered frames, 0 to 1.
+        share: f64,
+    },
     /// Uneven, and not for long enough to act.
     Uneven,
     /// Moves were ordered, or wait.
@@ -211,6 +220,13 @@ impl fmt::Display for State {
             State::Unknown => f.write_str("there are not two readings yet"),
             State::Quiet => f.write_str("there is too little traffic to move anything"),
             State::Even => f.write_str("the load is even"),
+            State::EvenBeside { bucket, cpu, share } => write!(
+                f,
+                "bucket {bucket} on CPU {cpu} has {:.0} % of all steered frames (one flow, or flows that share the \
+                 bucket); the load is even all the same, since the other CPUs have as much to do besides (receiving, \
+                 other work)",
+                share * 100.0
+            ),
             State::Uneven => f.write_str("the load is uneven"),
             State::Moving => f.write_str("buckets are moving to CPUs with less to do"),
             State::Waiting => f.write_str(

@@ -20,6 +20,8 @@ pub enum Answer {
     Nothing,
     /// The look does not tell.
     Unknown,
+    /// It is steered: what a look shows is what steering left.
+    Steered,
 }
 
 impl Answer {
@@ -30,6 +32,7 @@ impl Answer {
             Answer::Rps => "RPS is enough",
             Answer::Nothing => "nothing to do",
             Answer::Unknown => "unknown",
+            Answer::Steered => "steered already",
         }
     }
 }
@@ -142,6 +145,19 @@ const ONE_FLOW: f64 = 1.3;
 /// Part of the frames below which steering them changes little.
 const LITTLE: f64 = 0.1;
 
+/// The answer for an interface that rxlane steers, attached as it was called then.
+pub fn steered(interface: &str, attached_as: &str) -> Recommendation {
+    let formerly = match attached_as == interface {
+        true => String::new(),
+        false => format!(", attached as {attached_as}"),
+    };
+    let reason = format!(
+        "rxlane steers it{formerly}; whether that is worth it shows without steering alone: `rxlane steer down \
+         {interface}`, then check again"
+    );
+    Recommendation { answer: Answer::Steered, reasons: vec![reason], predicted: None }
+}
+
 /// The answer.
 pub fn recommend(evidence: &Evidence) -> Recommendation {
     let predicted = predict(evidence);
@@ -209,8 +225,14 @@ fn unknown(evidence: &Evidence) -> Option<String> {
             "{} came in during the look: look again under load",
             explain::counted(frames, "frame")
         )),
-        None => Some("frames by queue and CPU could not be counted".to_owned()),
-        Some(_) if evidence.hot.is_none() => Some("which CPU receives is not known".to_owned()),
+        None => Some(
+            "frames were not counted twice: look for a second or more (`--seconds 3`), under load".to_owned(),
+        ),
+        Some(_) if evidence.hot.is_none() => Some(
+            "which CPU receives is not known: neither queues nor interrupts tell, and other interfaces bring more frames than \
+             this one; look again while this one brings most of them (`rxlane top` shows them by CPU)"
+                .to_owned(),
+        ),
         Some(_) => None,
     }
 }

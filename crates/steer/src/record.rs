@@ -13,55 +13,24 @@
 //!   network namespace.
 //! * `steer.lock` is held while something is attached or taken back.
 
-use rustix::fs::OFlags;
+mod file;
+mod place;
+
+pub use place::Place;
+
+use file::{existing, octets, regular, remove};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
-use xdp::{Attachment, Dead};
 
 /// The folder of the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records {
     folder: PathBuf,
-}
-
-/// Where the pins of an attachment are, under which its records are filed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The network namespace in which it was attached.
-    pub namespace: u64,
-    /// The interface as it was called then. A space and the index follow where a renamed one had that name before.
-    pub name: String,
-}
-
-impl Place {
-    /// That of an interface of this name in this namespace.
-    pub fn new(namespace: u64, interface: &str) -> Place {
-        Place { namespace, name: interface.to_owned() }
-    }
-
-    /// That of an attachment.
-    pub fn of(attachment: &Attachment) -> Place {
-        let interface = attachment.interface();
-        Place::of_folder(&attachment.folder())
-            .unwrap_or_else(|| Place::new(interface.namespace, attachment.attached_as()))
-    }
-
-    /// That of pins which steer nothing.
-    pub fn of_dead(dead: &Dead) -> Place {
-        Place::of_folder(&dead.folder).unwrap_or_else(|| Place::new(dead.namespace, &dead.interface))
-    }
-
-    /// `…/NAMESPACE/INTERFACE`, with colons for the dots of the name.
-    fn of_folder(folder: &Path) -> Option<Place> {
-        let name = folder.file_name()?.to_str()?.replace(':', ".");
-        let namespace = folder.parent()?.file_name()?.to_str()?.parse().ok()?;
-        Some(Place { namespace, name })
-    }
 }
 
 /// What `up` planned and the pins do not say.
@@ -154,10 +123,10 @@ pub struct Keeping {
 
 /// How long an `up` or `down` waits for another one, which may have a slow driver to wait for.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to wait for a record that somebody else holds.
+const TURN: Duration = Duration::from_secs(2);
 /// Readings of a record that is being written.
 const ATTEMPTS: u32 = 5;
-/// Octets of a record that are read.
-const LONGEST: u64 = 1 << 20;
 
 impl Records {
     /// The folder of a machine; that of the journal.
@@ -204,8 +173,9 @@ impl Records {
         let file = self.open(&path)?;
         let begin = Instant::now();
         let mut lock = file.try_lock();
-        // Who reads a record holds it for a moment.
-        while matches!(lock, Err(TryLockError::WouldBlock)) && begin.elapsed() < Duration::from_millis(200) {
+        // Who reads a record holds it for a moment, and who kept an interface of this name that was removed until its next
+        // reading.
+        while matches!(lock, Err(TryLockError::WouldBlock)) && begin.elapsed() < TURN {
             thread::sleep(Duration::from_millis(5));
             lock = file.try_lock();
         }
@@ -290,6 +260,16 @@ impl Records {
         remove(self.path("plan", place))
     }
 
+    /// Where something was planned; empty where the folder cannot be read.
+    pub fn places(&self) -> Vec<Place> {
+        let place = |entry: fs::DirEntry| {
+            let name = entry.file_name().into_string().ok()?;
+            let (namespace, name) = name.strip_prefix("plan-")?.split_once('-')?;
+            Some(Place::new(namespace.parse().ok()?, name))
+        };
+        fs::read_dir(&self.folder).into_iter().flatten().flatten().filter_map(place).collect()
+    }
+
     fn path(&self, what: &str, Place { namespace, name }: &Place) -> PathBuf {
         self.folder.join(format!("{what}-{namespace}-{name}"))
     }
@@ -304,45 +284,6 @@ impl Records {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
         regular(options, path).map_err(|source| Error::File { what: "open", path: path.to_owned(), source })
-    }
-}
-
-/// Opens a record; `None`: there is none.
-fn existing(path: &Path) -> Result<Option<File>, Error> {
-    match regular(OpenOptions::new().read(true), path) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::File { what: "read", path: path.to_owned(), source }),
-    }
-}
-
-/// Opens a regular file and nothing else: a FIFO or a device could keep its reader for ever.
-fn regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no regular file")),
-    }
-}
-
-/// What is in a record, up to a bound.
-fn octets(file: &File) -> io::Result<Vec<u8>> {
-    let mut octets = Vec::new();
-    file.take(LONGEST).read_to_end(&mut octets)?;
-    Ok(octets)
-}
-
-fn remove(path: PathBuf) -> Result<(), Error> {
-    let is_record = |metadata: fs::Metadata| match metadata.is_file() {
-        true => fs::remove_file(&path),
-        false => Err(io::Error::other("it is no regular file")),
-    };
-    match fs::symlink_metadata(&path).and_then(is_record) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(Error::File { what: "remove", path, source })
-        }
-        _ => Ok(()),
     }
 }
 
@@ -493,14 +434,5 @@ mod tests {
         records.forget_plan(&wan0()).expect("removed");
         records.forget_plan(&wan0()).expect("nothing left to remove");
         assert_eq!(records.planned(&wan0()).expect("read"), None);
-    }
-
-    #[test]
-    fn records_bear_the_names_of_pins() {
-        let place = |folder: &str| Place::of_folder(Path::new(folder));
-        let steer = "/sys/fs/bpf/rxlane/steer/4026531840";
-        assert_eq!(place(&format!("{steer}/wan0")), Some(Place::new(4_026_531_840, "wan0")));
-        assert_eq!(place(&format!("{steer}/eth0:35 9")), Some(Place::new(4_026_531_840, "eth0.35 9")));
-        assert_eq!(place("/sys/fs/bpf/rxlane/steer"), None);
     }
 }

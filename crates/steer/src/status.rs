@@ -22,7 +22,7 @@ pub struct Status {
     pub schema: &'static str,
     /// The interface.
     pub interface: String,
-    /// `native`, `generic`, or `off`: rxlane does not steer it.
+    /// `native`, `generic`, `off`: rxlane does not steer it; or `unknown` where this process may not know.
     pub mode: &'static str,
     /// Whether all could be read; where not, `remarks` says what not and why.
     pub complete: bool,
@@ -82,7 +82,7 @@ pub struct ReceiverRow {
     pub cpu: u32,
     /// Frames that it received.
     pub frames: u64,
-    /// Of these, frames that it sent on.
+    /// Of these, frames whose CPU was chosen by their flow: sent on, or its own.
     pub steered: u64,
     /// Frames a second; `None` without an interval.
     pub per_second: Option<f64>,
@@ -219,9 +219,7 @@ fn from_outside(interface: &Interface) -> Result<Status, Error> {
              status)"
         ),
     });
-    if ours.is_some() {
-        status.mode = program.mode.map_or("off", xdp::Mode::name);
-    }
+    status.mode = ours.as_ref().and(program.mode).map_or("unknown", xdp::Mode::name);
     Ok(status)
 }
 
@@ -286,11 +284,7 @@ fn remarks(status: &mut Status, attachment: &Attachment, displaced: &[u32]) {
         ));
     }
     if status.frags == Some(false) {
-        status.remarks.push(
-            "the kernel knows no XDP programs for frames of several buffers: the program without them is in use, which \
-             has not been tested on such a kernel"
-                .to_owned(),
-        );
+        status.remarks.push(crate::facts::OLDER.to_owned());
     }
     let online = crate::up::cpus("online");
     for row in

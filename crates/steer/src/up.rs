@@ -3,6 +3,7 @@
 use crate::check::{self, Check, Checked, Known, Wish};
 use crate::down;
 use crate::error::{Error, Kind};
+use crate::gone;
 use crate::look::{self, Look};
 use crate::named;
 use crate::plan;
@@ -50,7 +51,14 @@ pub struct Done {
 
 /// The name under which the settings of an interface stand in the journal.
 pub fn by(interface: &str) -> String {
-    format!("steer up {interface}")
+    format!("{BY}{interface}")
+}
+
+const BY: &str = "steer up ";
+
+/// Whether a name in the journal is one of those.
+pub(crate) fn is_by(name: &str) -> bool {
+    name.starts_with(BY)
 }
 
 /// What there is to know before anything is decided: which CPUs are online, what the kernel says of the driver, and
@@ -58,7 +66,7 @@ pub fn by(interface: &str) -> String {
 ///
 /// # Errors
 ///
-/// [`Error::NoInterface`].
+/// [`Error::NoInterface`], [`Error::Online`].
 pub fn known(interface: &InterfaceName) -> Result<(Interface, Known), Error> {
     let found = Interface::find(interface.as_str()).map_err(|error| match error {
         xdp::Error::NoInterface { name } => match named::named(&name).map(|named| named.interface) {
@@ -69,7 +77,17 @@ pub fn known(interface: &InterfaceName) -> Result<(Interface, Known), Error> {
     })?;
     let program = found.program()?;
     let features = live::xdp_features(interface);
-    Ok((found, Known { online: cpus("online"), features, program, forwards: forwards() }))
+    Ok((found, Known { online: online()?, features, program, forwards: forwards() }))
+}
+
+/// CPUs that are online, at least one.
+fn online() -> Result<Vec<u32>, Error> {
+    const PATH: &str = "/sys/devices/system/cpu/online";
+    let read = fs::read_to_string(PATH).and_then(|list| {
+        let set = CpuSet::parse_list(list.trim()).map_err(io::Error::other)?;
+        if set.is_empty() { Err(io::Error::other("it is empty")) } else { Ok(set.iter().collect()) }
+    });
+    read.map_err(|source| Error::Online { path: PATH, source })
 }
 
 /// Whether this network namespace forwards packets of either protocol.
@@ -219,6 +237,8 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
         }
         other => other?,
     };
+    // Their maps have threads. What `down` tells of them is no matter of this interface.
+    gone::clear(records);
     let interface = &resolved.plan.interface;
     if let Some(there) = Attachment::open(interface)? {
         let attached = there.attached_as().to_owned();

@@ -94,6 +94,7 @@ fn a_hot_queue_of_an_i350_is_explained() {
     let Checked { check, plan, classes, stripping } =
         checked(&router("igb", "8086:1521", 1500, "off", ""), &wish("eth0"));
     assert!(check.possible, "{:?}", check.facts);
+    assert!(check.frames == Some(100_000) && !check.steered && check.status.is_none());
     assert_eq!((check.driver.as_deref(), check.profile.as_deref()), (Some("igb"), Some("i350")));
     let (level, text) = fact(&check, "driver");
     assert!(level == Level::Good && text.contains("igb runs XDP programs itself"), "{text}");

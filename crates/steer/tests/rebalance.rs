@@ -338,3 +338,25 @@ fn a_queue_that_is_still_for_three_seconds_is_empty_and_a_wrong_guess_is_correct
     });
     assert_eq!(lost, Some(Lost { bucket: 0, lost: 7, before: 10 }));
 }
+
+#[test]
+fn one_flow_beside_other_work_is_called_so_and_not_even() {
+    let mut bench = Bench::new(2);
+    // CPU 0 has a little of the traffic, and other work that weighs as much as the one flow on CPU 1.
+    let busy = |busy| Condition { online: true, busy: Some(busy) };
+    bench.reading.conditions = BTreeMap::from([(0, busy(0.5)), (1, busy(0.5))]);
+    let (moves, last) = bench.seconds(20, |bucket| if bucket == 7 { 9_000 } else { 8 });
+    let State::EvenBeside { bucket, cpu, share } = last.state else { panic!("{last:?}") };
+    assert_eq!((bucket, cpu), (7, 1));
+    assert!((share - 0.815).abs() < 0.01, "{share}");
+    assert!(moves.iter().all(|(bucket, ..)| *bucket != 7), "{moves:?}");
+    let said = last.state.to_string();
+    assert!(
+        said.contains("bucket 7 on CPU 1 has 82 %") && said.contains("other CPUs have as much to do"),
+        "{said}"
+    );
+    // Many flows in its place are even, and no more is said.
+    let mut bench = Bench::new(2);
+    bench.reading.conditions = BTreeMap::from([(0, busy(0.5)), (1, busy(0.5))]);
+    assert_eq!(bench.seconds(20, |_| 50).1.state.to_string(), "the load is even");
+}

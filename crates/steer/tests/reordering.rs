@@ -67,7 +67,7 @@ impl Place {
     /// PPPoE steered over CPUs 0 and 1.
     fn attach(&self, buckets: [u32; BUCKETS], queue: u32) -> Attachment {
         let settings = Settings {
-            key: std::array::from_fn(|word| 0x9e37_79b9_u32.wrapping_mul(word as u32 + 1)),
+            key: testkit::key(),
             classes: Class::Pppoe.bit(),
             symmetric: 0,
             cpus: 0,
@@ -290,6 +290,7 @@ fn a_skewed_mix_becomes_even_and_no_flow_is_reordered() {
             setup: setup(true, limits, QUEUE),
             metrics: None,
             cpus: Cpus::below("/nonexistent"),
+            names: Default::default(),
         };
         let is_even = Arc::new(AtomicBool::new(false));
         let seen = is_even.clone();

@@ -9,6 +9,7 @@
 #include "xdp_frame.h"
 
 const volatile struct settings SETTINGS = {};
+DEFINE_ONLY_ENTRY;
 
 #ifdef RXLANE_FRAGS
 MAP_BUCKETS;
@@ -22,7 +23,7 @@ SECTION("xdp/cpumap")
 #endif
 int arrive(struct xdp_md *ctx)
 {
-	u32 number = frame_bucket((struct context *)ctx, SETTINGS.classes, SETTINGS.key, SETTINGS.symmetric);
+	u64 number = frame_bucket((struct context *)ctx, &SETTINGS);
 	struct arrivals *arrivals = bpf_map_lookup_elem(&ARRIVALS, ONLY_ENTRY);
 
 	if (!arrivals)

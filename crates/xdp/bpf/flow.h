@@ -11,6 +11,7 @@
 #ifndef RXLANE_FLOW_H
 #define RXLANE_FLOW_H
 
+#include "maps.h"
 #include "parse.h"
 
 /* 2^64 divided by the golden ratio, made odd. */
@@ -21,96 +22,87 @@ INLINE u64 nh(u32 first, u32 first_key, u32 second, u32 second_key)
 	return (u64)(u32)(first + first_key) * (u32)(second + second_key);
 }
 
-/* Whether source and destination change places, so that both directions of a flow have one hash. */
-INLINE int is_turned(const u32 *source, const u32 *destination, int words, u32 ports)
-{
-	for (int word = 0; word < words; word++)
-		if (source[word] != destination[word])
-			return source[word] > destination[word];
-	return (u16)ports > ports >> 16;
-}
-
-INLINE u32 swap_ports(u32 ports)
-{
-	return ports >> 16 | ports << 16;
-}
-
-INLINE u32 mix(u64 hash)
+INLINE u64 mix(u64 hash)
 {
 	return (hash ^ hash >> 32) * MIX >> 56;
 }
 
-/* `addresses` are eight octets of an IPv4 header; `key` and `symmetric` are those of the settings. */
-INLINE u32 bucket_ipv4(const u8 *addresses, u32 ports, u32 protocol, const volatile u32 *key, u32 symmetric)
+/* `words` of an address are hashed in turn with those of the other. */
+INLINE u64 bucket_of(const u8 *source, const u8 *destination, int words, u32 ports, u32 protocol,
+		     const volatile u32 *key)
 {
-	u32 source = LOAD(u32, addresses), destination = LOAD(u32, addresses + 4);
+	/* Computed before anything else is loaded: there are not registers for all. */
+	u64 hash = OPAQUE(nh(ports, key[0], protocol, key[1]));
 
-	if (RARE(symmetric) && is_turned(&source, &destination, 1, ports)) {
-		u32 swapped = source;
-
-		source = destination;
-		destination = swapped;
-		ports = swap_ports(ports);
-	}
-	return mix(nh(ports, key[0], protocol, key[1]) + nh(source, key[2], destination, key[3]));
-}
-
-/* `addresses` are 32 octets of an IPv6 header. */
-INLINE u32 bucket_ipv6(const u8 *addresses, u32 ports, u32 protocol, const volatile u32 *key, u32 symmetric)
-{
-	u32 source[4], destination[4];
-	u64 hash;
-
-	for (int word = 0; word < 4; word++) {
-		source[word] = LOAD(u32, addresses + 4 * word);
-		destination[word] = LOAD(u32, addresses + 16 + 4 * word);
-	}
-	if (RARE(symmetric) && is_turned(source, destination, 4, ports)) {
-		for (int word = 0; word < 4; word++) {
-			u32 swapped = source[word];
-
-			source[word] = destination[word];
-			destination[word] = swapped;
-		}
-		ports = swap_ports(ports);
-	}
-	hash = nh(ports, key[0], protocol, key[1]);
-	for (int word = 0; word < 4; word++)
-		hash += nh(source[word], key[2 + 2 * word], destination[word], key[3 + 2 * word]);
+	for (int word = 0; word < words; word++)
+		hash += nh(LOAD(u32, source + 4 * word), key[2 + 2 * word], LOAD(u32, destination + 4 * word),
+			   key[3 + 2 * word]);
 	return mix(hash);
 }
 
-INLINE u32 parsed_bucket(const struct parsed *parsed, const volatile u32 *key, u32 symmetric)
+/* Whether source and destination change places, so that both directions of a flow have one hash. */
+INLINE int is_turned(const u8 *source, const u8 *destination, int words, u32 ports)
 {
-	u32 protocol = parsed->protocol.number;
+	for (int word = 0; word < words; word++) {
+		u32 ours = LOAD(u32, source + 4 * word), theirs = LOAD(u32, destination + 4 * word);
 
-	if (!parsed->is_ipv6)
-		return bucket_ipv4(parsed->addresses, parsed->ports, protocol, key, symmetric);
-	return bucket_ipv6(parsed->addresses, parsed->ports, protocol, key, symmetric);
+		if (ours != theirs)
+			return ours > theirs;
+	}
+	return (u16)ports > ports >> 16;
+}
+
+/* The same hash for both directions. */
+INLINE u64 symmetric_bucket(const u8 *source, const u8 *destination, int words, u32 ports, u32 protocol,
+			    const volatile u32 *key)
+{
+	if (is_turned(source, destination, words, ports))
+		return bucket_of(destination, source, words, ports >> 16 | ports << 16, protocol, key);
+	return bucket_of(source, destination, words, ports, protocol, key);
+}
+
+/* Not inlined: who does not want it has its registers for the other. */
+static __attribute__((noinline)) u64 symmetric_bucket_ipv4(const u8 *addresses, u32 ports, u32 protocol,
+							   const volatile u32 *key)
+{
+	return symmetric_bucket(addresses, addresses + 4, 1, ports, protocol, key);
+}
+
+static __attribute__((noinline)) u64 symmetric_bucket_ipv6(const u8 *addresses, u32 ports, u32 protocol,
+							   const volatile u32 *key)
+{
+	return symmetric_bucket(addresses, addresses + 16, 4, ports, protocol, key);
+}
+
+/* `addresses` are source and destination as they stand in the IP header, four octets each. */
+INLINE u64 bucket_ipv4(const u8 *addresses, u32 ports, u32 protocol, const volatile struct settings *settings)
+{
+	if (USUAL(!settings->symmetric))
+		return bucket_of(addresses, addresses + 4, 1, ports, protocol, settings->key);
+	return symmetric_bucket_ipv4(addresses, ports, protocol, settings->key);
+}
+
+/* The same, 16 octets each. */
+INLINE u64 bucket_ipv6(const u8 *addresses, u32 ports, u32 protocol, const volatile struct settings *settings)
+{
+	if (USUAL(!settings->symmetric))
+		return bucket_of(addresses, addresses + 16, 4, ports, protocol, settings->key);
+	return symmetric_bucket_ipv6(addresses, ports, protocol, settings->key);
 }
 
 /* In place of a bucket: the frame has none, and the low bits are the reason. */
 #define NO_BUCKET 0x100
 
 /* The bucket of any frame, or NO_BUCKET and the reason. Not inlined, so that what is common stays in registers. */
-static __attribute__((noinline)) u32 bucket_of_any(struct context *context, u32 classes, const volatile u32 *key,
-						   u32 symmetric)
+static __attribute__((noinline)) u64 bucket_of_any(struct context *context, const volatile struct settings *settings)
 {
 	struct parsed parsed;
-	enum reason reason = parse_any(context, classes, &parsed);
+	enum reason reason = parse_any(context, settings->classes, &parsed);
 
-	return reason == REASON_STEERED ? parsed_bucket(&parsed, key, symmetric) : NO_BUCKET | reason;
-}
-
-/* The bucket of a frame, or NO_BUCKET and the reason. */
-INLINE u32 frame_bucket(struct context *context, u32 classes, const volatile u32 *key, u32 symmetric)
-{
-	struct frame frame = frame_of(context);
-	struct parsed parsed;
-
-	if (parse_common(frame.start, frame.end, classes, &parsed))
-		return parsed_bucket(&parsed, key, symmetric);
-	return bucket_of_any(context, classes, key, symmetric);
+	if (reason != REASON_STEERED)
+		return NO_BUCKET | reason;
+	return parsed.is_ipv6 ? bucket_ipv6(parsed.addresses, parsed.ports, parsed.protocol.number, settings) :
+				bucket_ipv4(parsed.addresses, parsed.ports, parsed.protocol.number, settings);
 }
 
 #endif

@@ -29,7 +29,11 @@ struct bucket {
 #define MAP_COUNTS MAP(COUNTS, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct counts)
 #define MAP_ARRIVALS MAP(ARRIVALS, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct arrivals)
 
-/* The only entry of a map that has one. */
-#define ONLY_ENTRY (&(u32){ 0 })
+/*
+ * The key of the only entry of a map that has one. Read-only data of the program, like SETTINGS: on the stack it would be
+ * written for every frame.
+ */
+#define ONLY_ENTRY ((const u32 *)&FIRST_ENTRY)
+#define DEFINE_ONLY_ENTRY const volatile u32 FIRST_ENTRY = 0
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* The parser and the hash as a library of this machine, for tests that hold them to what the programs do. */
-#include "flow.h"
+#include "common.h"
 
 struct context {
 	const u8 *start;
@@ -27,7 +27,7 @@ struct decision {
 	u32 reason;
 	/* Of a steered frame. */
 	u32 class;
-	u32 bucket;
+	u64 bucket;
 };
 
 /*
@@ -38,11 +38,14 @@ int decide(const u8 *start, u64 readable, u64 length, const u32 *key, u32 classe
 	   struct decision *decision)
 {
 	struct context context = { start, readable, length };
-	u32 bucket = frame_bucket(&context, classes, key, symmetric);
+	struct settings settings = { .classes = classes, .symmetric = symmetric };
+	u64 bucket;
 	struct parsed parsed;
 
+	__builtin_memcpy(settings.key, key, sizeof(settings.key));
+	bucket = frame_bucket(&context, &settings);
 	decision->reason = bucket < NO_BUCKET ? REASON_STEERED : bucket & ~NO_BUCKET;
 	decision->class = parse_any(&context, classes, &parsed) == REASON_STEERED ? parsed.class : 0;
 	decision->bucket = bucket;
-	return bucket == bucket_of_any(&context, classes, key, symmetric);
+	return bucket == bucket_of_any(&context, &settings);
 }

@@ -7,8 +7,7 @@
  * padding. What a receiver checks and a flow does not depend on is left to the receiver: checksums, options, and what
  * stands in a transport header behind the ports.
  *
- * Frames that a router sees most take a short way (parse_common), which gives up at the first surprise; parse_any says
- * what every frame is. Tests hold the two to the same answer.
+ * Frames that a router sees most take a short way (common.h); parse_any says what every frame is.
  *
  * Whoever includes this file defines frame_of() and frame_length(). Compiled for eBPF and, in tests, for the machine
  * itself.
@@ -392,131 +391,6 @@ INLINE enum reason parse_any(struct context *context, u32 classes, struct parsed
 	parsed->ports = LOAD(u32, payload.header);
 	parsed->protocol = payload.protocol;
 	return REASON_STEERED;
-}
-
-INLINE int is_usual_tag(struct ethertype type)
-{
-	return is_ethertype(type, ETHERTYPE_VLAN) || is_ethertype(type, ETHERTYPE_SERVICE_VLAN);
-}
-
-INLINE int is_usual_transport(struct ip_protocol protocol)
-{
-	return is_ip_protocol(protocol, IP_TCP) || is_ip_protocol(protocol, IP_UDP);
-}
-
-/* No length field encloses the packet: only the end of the frame bounds it. */
-#define ANY_LENGTH (~0U)
-
-INLINE int is_too_long(const u8 *header, const u8 *end, u32 length, u32 longest)
-{
-	return longest == ANY_LENGTH ? header + length > end : length > longest;
-}
-
-/*
- * An unfragmented IPv4 packet without options, TCP or UDP; at most `longest` octets, or up to the end of the frame where
- * that is ANY_LENGTH.
- */
-INLINE int parse_common_ipv4(const u8 *header, const u8 *end, u32 longest, struct parsed *parsed)
-{
-	u32 length;
-
-	if (RARE(header + IPV4_LENGTH + PORTS_LENGTH > end))
-		return 0;
-	length = load_be16(header + 2);
-	parsed->protocol = IP_PROTOCOL(header[9]);
-	if (header[0] != 0x45 || length < IPV4_LENGTH + PORTS_LENGTH || is_too_long(header, end, length, longest) ||
-	    LOAD(u16, header + 6) & BE16(0x3fff) || !is_usual_transport(parsed->protocol))
-		return 0;
-	parsed->addresses = header + IPV4_ADDRESSES;
-	parsed->ports = LOAD(u32, header + IPV4_LENGTH);
-	parsed->is_ipv6 = 0;
-	return 1;
-}
-
-/* An IPv6 packet without extension headers, TCP or UDP; `longest` as above. */
-INLINE int parse_common_ipv6(const u8 *header, const u8 *end, u32 longest, struct parsed *parsed)
-{
-	u32 length;
-
-	if (RARE(header + IPV6_LENGTH + PORTS_LENGTH > end))
-		return 0;
-	length = load_be16(header + 4);
-	parsed->protocol = IP_PROTOCOL(header[6]);
-	if (header[0] >> 4 != 6 || length < PORTS_LENGTH ||
-	    is_too_long(header, end, IPV6_LENGTH + length, longest) || !is_usual_transport(parsed->protocol))
-		return 0;
-	parsed->addresses = header + IPV6_ADDRESSES;
-	parsed->ports = LOAD(u32, header + IPV6_LENGTH);
-	parsed->is_ipv6 = 1;
-	return 1;
-}
-
-/* At most three labels. */
-INLINE int parse_common_mpls(const u8 *header, const u8 *end, struct parsed *parsed)
-{
-	u8 is_bottom = 0;
-
-	for (int count = 0; count < 3 && !is_bottom; count++) {
-		if (header + LABEL_LENGTH > end)
-			return 0;
-		is_bottom = header[2] & 1;
-		header += LABEL_LENGTH;
-	}
-	if (!is_bottom || header + 1 > end)
-		return 0;
-	return header[0] >> 4 == 4 ? parse_common_ipv4(header, end, ANY_LENGTH, parsed) :
-				     parse_common_ipv6(header, end, ANY_LENGTH, parsed);
-}
-
-INLINE int parse_common_pppoe(const u8 *header, const u8 *end, struct parsed *parsed)
-{
-	u32 length = load_be16(header + 4);
-	struct ppp_protocol protocol = load_ppp_protocol(header + PPPOE_LENGTH);
-
-	if (LOAD(u16, header) != BE16(0x1100) || header + PPPOE_LENGTH + length > end || length < PPP_LENGTH)
-		return 0;
-	header += PPPOE_LENGTH + PPP_LENGTH;
-	length -= PPP_LENGTH;
-	if (is_ppp_protocol(protocol, PPP_IPV4))
-		return parse_common_ipv4(header, end, length, parsed);
-	if (is_ppp_protocol(protocol, PPP_IPV6))
-		return parse_common_ipv6(header, end, length, parsed);
-	return 0;
-}
-
-/*
- * What frames most often are: at most two tags, then PPPoE or MPLS or neither, then such a packet. Gives whether the
- * frame is of that kind, without a defect, and its class is wanted.
- */
-INLINE int parse_common(const u8 *start, const u8 *end, u32 classes, struct parsed *parsed)
-{
-	const u8 *header = start + ETHERNET_LENGTH;
-	u32 class_bit = 1 << CLASS_PLAIN;
-	struct ethertype type;
-
-	/* Room for two tags and PPPoE or an IPv4 header; the least frame of Ethernet has it. */
-	if (RARE(start + ETHERNET_LENGTH + 2 * TAG_LENGTH + IPV4_LENGTH > end))
-		return 0;
-	type = load_ethertype(start + 12);
-	if (is_usual_tag(type)) {
-		class_bit = 1 << CLASS_VLAN;
-		type = load_ethertype(start + 16);
-		header = start + ETHERNET_LENGTH + TAG_LENGTH;
-		if (is_usual_tag(type)) {
-			class_bit = 1 << CLASS_QINQ;
-			type = load_ethertype(start + 20);
-			header = start + ETHERNET_LENGTH + 2 * TAG_LENGTH;
-		}
-	}
-	if (is_ethertype(type, ETHERTYPE_PPPOE_SESSION))
-		return classes & 1 << CLASS_PPPOE && parse_common_pppoe(header, end, parsed);
-	if (is_ethertype(type, ETHERTYPE_IPV4))
-		return classes & class_bit && parse_common_ipv4(header, end, ANY_LENGTH, parsed);
-	if (is_ethertype(type, ETHERTYPE_IPV6))
-		return classes & class_bit && parse_common_ipv6(header, end, ANY_LENGTH, parsed);
-	if (is_mpls(type))
-		return classes & 1 << CLASS_MPLS && parse_common_mpls(header, end, parsed);
-	return 0;
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include "xdp_frame.h"
 
 const volatile struct settings SETTINGS = {};
+DEFINE_ONLY_ENTRY;
 
 MAP_BUCKETS;
 MAP_CPUS;
@@ -120,45 +121,54 @@ SECTION("xdp")
 #endif
 int steer(struct xdp_md *ctx)
 {
-	u32 number = frame_bucket((struct context *)ctx, SETTINGS.classes, SETTINGS.key, SETTINGS.symmetric);
+	u64 number = frame_bucket((struct context *)ctx, &SETTINGS);
 	struct counts *counts = bpf_map_lookup_elem(&COUNTS, ONLY_ENTRY);
-	enum reason reason = number & ~NO_BUCKET;
-	const struct bucket *bucket;
 	u32 entry = number, cpu;
+	const struct bucket *bucket;
 
 	if (!counts)
 		return XDP_PASS;
 	if (RARE(number >= NO_BUCKET))
 		goto left;
-	reason = REASON_NO_CPU;
 	bucket = bpf_map_lookup_elem(&BUCKETS, &entry);
 	if (!bucket)
-		goto left;
+		goto no_cpu;
 	cpu = counts->current[number];
 	if (RARE(cpu != READ_ONCE(bucket->cpu)))
-		cpu = settle(counts, bucket, number);
-	if (cpu == counts->own_cpu) {
-#ifdef RXLANE_FRAGS
-		if (RARE(counts->current[number] & HOLDING))
-			stamp_kept(number);
-#endif
-		counts->kept[number]++;
-		reason = REASON_STEERED;
-		goto left;
-	}
+		goto unsettled;
+settled:
+	if (RARE(cpu == counts->own_cpu))
+		goto kept;
 	cpu &= CPU_COUNT - 1;
 	/* Before the frame can arrive, so that no more ever arrive than were sent. */
 	counts->sent[number]++;
 	counts->sent_to[cpu]++;
-	if (USUAL(bpf_redirect_map(&CPUS, cpu, XDP_PASS) == XDP_REDIRECT)) {
-		counts->reasons[REASON_STEERED]++;
+	counts->reasons[REASON_STEERED]++;
+	if (USUAL(bpf_redirect_map(&CPUS, cpu, XDP_PASS) == XDP_REDIRECT))
 		return XDP_REDIRECT;
-	}
 	counts->sent[number]--;
 	counts->sent_to[cpu]--;
-left:
-	counts->reasons[reason & (REASON_COUNT - 1)]++;
+	counts->reasons[REASON_STEERED]--;
+no_cpu:
+	counts->reasons[REASON_NO_CPU]++;
 	return XDP_PASS;
+
+left:
+	counts->reasons[number & (REASON_COUNT - 1)]++;
+	return XDP_PASS;
+
+kept:
+#ifdef RXLANE_FRAGS
+	if (RARE(counts->current[number] & HOLDING))
+		stamp_kept(number);
+#endif
+	counts->kept[number]++;
+	counts->reasons[REASON_STEERED]++;
+	return XDP_PASS;
+
+unsettled:
+	cpu = settle(counts, bucket, number);
+	goto settled;
 }
 
 char LICENSE[] SECTION("license") = "Dual MIT/GPL";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * Integers, and the field types of headers. A field that is compared with numbers from a registry is a structure of its
- * own, in network byte order: an EtherType does not compile where an IP protocol is wanted.
+ * own, in network byte order: an EtherType does not compile where an IP protocol is wanted. Its member is a whole word,
+ * so that a register that was loaded from 8 or 16 bits is not masked again.
  */
 #ifndef RXLANE_TYPES_H
 #define RXLANE_TYPES_H
@@ -23,9 +24,20 @@ typedef unsigned long long u64;
 #define FROM_BE16(field) ((u16)(field))
 #endif
 
+/*
+ * The same number or address, of which the compiler knows nothing more: it neither narrows it, nor puts a constant in its
+ * place behind a comparison, nor joins comparisons to a switch, nor computes early what is wanted late. No instruction.
+ */
+#define OPAQUE(value) \
+	({ \
+		__typeof__(value) opaque_ = (value); \
+		asm("" : "+r"(opaque_)); \
+		opaque_; \
+	})
+
 /* IANA "IEEE 802 Numbers" */
 struct ethertype {
-	u16 be;
+	u32 be;
 };
 #define ETHERTYPE(number) ((struct ethertype){ BE16(number) })
 #define ETHERTYPE_IPV4 ETHERTYPE(0x0800)
@@ -57,7 +69,7 @@ INLINE int is_mpls(struct ethertype type)
 
 /* IANA "Point-to-Point (PPP) Protocol Field Assignments" */
 struct ppp_protocol {
-	u16 be;
+	u32 be;
 };
 #define PPP_PROTOCOL(number) ((struct ppp_protocol){ BE16(number) })
 #define PPP_IPV4 PPP_PROTOCOL(0x0021)
@@ -72,7 +84,7 @@ INLINE int is_ppp_protocol(struct ppp_protocol found, struct ppp_protocol wanted
 
 /* IANA "Assigned Internet Protocol Numbers" */
 struct ip_protocol {
-	u8 number;
+	u32 number;
 };
 #define IP_PROTOCOL(value) ((struct ip_protocol){ value })
 #define IP_HOP_BY_HOP IP_PROTOCOL(0)

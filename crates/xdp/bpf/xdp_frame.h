@@ -3,7 +3,7 @@
 #ifndef RXLANE_XDP_FRAME_H
 #define RXLANE_XDP_FRAME_H
 
-#include "flow.h"
+#include "common.h"
 #include "kernel.h"
 
 INLINE struct frame frame_of(struct context *context)

@@ -8,6 +8,7 @@ use crate::about::{About, SIZE};
 use crate::attachment::Attachment;
 use crate::bpffs;
 use crate::error::Error;
+use crate::family::Family;
 use crate::interface::{Interface, Mode, driver, namespace};
 use crate::kernel::kernel;
 use crate::layout::{BUCKETS, Bucket, CPUS, Class, Counts, Settings, map};
@@ -55,7 +56,7 @@ pub struct Plan {
 /// Any of [`Error`]; nothing is left behind.
 pub fn attach(plan: &Plan) -> Result<Attachment, Error> {
     let frags = possible(plan)?;
-    let locked = pins::create(&plan.interface)?;
+    let locked = pins::create(Family::Steer, &plan.interface)?;
     // Under the lock and before anything of ours is in it: what is there, a killed process left.
     locked.empty()?;
     // Of two errors the first says more than that of cleaning up behind it.
@@ -81,18 +82,8 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
 /// buffers.
 fn possible(plan: &Plan) -> Result<bool, Error> {
     consistent(plan)?;
-    if plan.interface.namespace != namespace()? {
-        let problem = format!("{} is in another network namespace than this thread", plan.interface.name);
-        return Err(Error::Plan(problem));
-    }
-    // Gone, it says so.
-    let link = plan.interface.link()?;
     cpus_are_up(plan)?;
-    bpf_can_be_used()?;
-    bpffs::can_be_used()?;
-    if link.xdp.is_some() {
-        return Err(occupied(&plan.interface)?);
-    }
+    is_free(&plan.interface)?;
     let kernel = kernel();
     if kernel.cpumap_programs == Some(false) {
         return Err(Error::Kernel {
@@ -101,6 +92,19 @@ fn possible(plan: &Plan) -> Result<bool, Error> {
         });
     }
     Ok(kernel.frags != Some(false) && kernel.percpu_lookup != Some(false))
+}
+
+/// Whether a program could be pinned, and the interface has none.
+pub(crate) fn is_free(interface: &Interface) -> Result<(), Error> {
+    if interface.namespace != namespace()? {
+        let problem = format!("{} is in another network namespace than this thread", interface.name);
+        return Err(Error::Plan(problem));
+    }
+    // Gone, it says so.
+    interface.link()?;
+    bpf_can_be_used()?;
+    bpffs::can_be_used()?;
+    interface.is_free()
 }
 
 fn consistent(plan: &Plan) -> Result<(), Error> {
@@ -163,12 +167,13 @@ fn ranges(cpus: &[u32]) -> String {
 }
 
 /// The error that names the program on an interface.
-fn occupied(interface: &Interface) -> Result<Error, Error> {
+pub(crate) fn occupied(interface: &Interface) -> Result<Error, Error> {
     let name = interface.name.clone();
     Ok(match interface.program()? {
-        Some(program) => match program.ours {
-            Some(attached) => Error::Attached { interface: name, attached },
-            None => Error::Foreign { interface: name, program: Box::new(program) },
+        Some(program) => match (&program.ours, &program.envelope) {
+            (Some(attached), _) => Family::Steer.attached(&name, attached),
+            (None, Some(attached)) => Family::Envelope.attached(&name, attached),
+            (None, None) => Error::Foreign { interface: name, program: Box::new(program) },
         },
         // It was taken off since.
         None => Error::Locked { interface: name },
@@ -194,7 +199,7 @@ fn build(plan: &Plan, frags: bool, locked: &Locked) -> Result<(), Error> {
     folder.pin(programs.arrive.as_fd(), ARRIVE)?;
     folder.pin(programs.steer.as_fd(), STEER)?;
     // From here to the pin, the program is on the interface only as long as this process lives.
-    let link = create_link(plan, programs.steer.as_fd())?;
+    let link = create_link(&plan.interface, plan.mode, programs.steer.as_fd())?;
     folder.pin(link.as_fd(), LINK)
 }
 
@@ -255,9 +260,13 @@ pub(crate) fn bucket_to_octets(bucket: &Bucket) -> Vec<u8> {
     [&cpu.to_ne_bytes()[..], &spare.to_ne_bytes(), &lost.to_ne_bytes()].concat()
 }
 
-fn create_link(plan: &Plan, program: BorrowedFd<'_>) -> Result<OwnedFd, Error> {
-    let interface = &plan.interface;
-    let refusal = match link::create(interface.index, program, plan.mode) {
+/// Puts a program on an interface, for as long as the link is open or pinned.
+pub(crate) fn create_link(
+    interface: &Interface,
+    mode: Mode,
+    program: BorrowedFd<'_>,
+) -> Result<OwnedFd, Error> {
+    let refusal = match link::create(interface.index, program, mode) {
         Ok(link) => return Ok(link),
         Err(refusal) => refusal,
     };
@@ -267,16 +276,16 @@ fn create_link(plan: &Plan, program: BorrowedFd<'_>) -> Result<OwnedFd, Error> {
         Some(libc::EPERM | libc::EACCES) => {
             Err(refused(format!("attach to {}", interface.name), refusal.error))
         }
-        Some(libc::EOPNOTSUPP) if plan.mode == Mode::Native => Err(Error::NoNative {
+        Some(libc::EOPNOTSUPP) if mode == Mode::Native => Err(Error::NoNative {
             interface: interface.name.clone(),
             driver: driver(&known),
             said: refusal.said,
         }),
         number => Err(Error::Refused {
             interface: interface.name.clone(),
-            mode: plan.mode,
+            mode,
             driver: driver(&known),
-            advice: advice(number, &known, plan.mode, refusal.said.is_some()),
+            advice: advice(number, &known, mode, refusal.said.is_some()),
             said: refusal.said,
             source: refusal.error,
         }),
@@ -324,7 +333,7 @@ mod tests {
             let interface = Interface::find("wan0")?;
             let mut plan = Plan { interface: interface.clone(), cpus: vec![(0, 512)], ..plan() };
             plan.buckets = [0; _];
-            let locked = pins::create(&interface)?;
+            let locked = pins::create(Family::Steer, &interface)?;
             build(&plan, false, &locked).and_then(|()| {
                 let attachment = Attachment::of(interface, locked.unlock()?)?;
                 let frags = attachment.frags();

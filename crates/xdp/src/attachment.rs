@@ -10,6 +10,7 @@ use crate::about::{About, SIZE, VERSION};
 use crate::attach::bucket_to_octets;
 use crate::counters::{self, Counters};
 use crate::error::Error;
+use crate::family::Family;
 use crate::foreign::since;
 use crate::interface::{Interface, Mode};
 use crate::layout::{BUCKETS, Bucket, Settings, map};
@@ -73,14 +74,14 @@ impl Attachment {
     pub fn open(interface: &Interface) -> Result<Option<Attachment>, Error> {
         let link = interface.link()?;
         let Some(xdp) = link.xdp else { return Ok(None) };
-        let Some(folder) = folder_of(&xdp, &link.name)? else { return Ok(None) };
+        let Some(folder) = folder_of(Family::Steer, &xdp, &link.name)? else { return Ok(None) };
         let interface = Interface { name: link.name, ..interface.clone() };
         Attachment::of(interface, folder).map(Some)
     }
 
     /// Opens everything that is pinned in a folder.
     pub(crate) fn of(interface: Interface, folder: Folder) -> Result<Attachment, Error> {
-        let damaged = |problem: String| Error::Damaged { interface: folder.interface.clone(), problem };
+        let damaged = |problem: String| damaged(&folder, problem);
         let unreadable =
             |source: io::Error| refused(format!("open the pins of {}", folder.interface), source);
         let take = |name: &str| {
@@ -120,18 +121,10 @@ impl Attachment {
     pub fn remove(interface: &Interface) -> Result<bool, Error> {
         let mut folders = Vec::new();
         if let Some(xdp) = interface.link()?.xdp {
-            folders.extend(folder_of(&xdp, &interface.name)?);
+            folders.extend(folder_of(Family::Steer, &xdp, &interface.name)?);
         }
-        folders.extend(pins::leftovers(interface)?);
-        let mut removed = false;
-        for folder in folders {
-            // Gone since, somebody else has removed it.
-            if let Some(locked) = folder.lock()? {
-                locked.remove()?;
-                removed = true;
-            }
-        }
-        Ok(removed)
+        folders.extend(pins::leftovers(Family::Steer, interface)?);
+        remove_all(folders)
     }
 
     /// The interface, by the name that it had when this was opened.
@@ -156,6 +149,7 @@ impl Attachment {
             Some(xdp) if xdp.native == Some(steer.id) => Ok(Mode::Native),
             Some(xdp) if xdp.generic == Some(steer.id) => Ok(Mode::Generic),
             _ => Err(Error::Damaged {
+                family: Family::Steer,
                 interface: self.interface.name.clone(),
                 problem: "the program is no longer on the interface".to_owned(),
             }),
@@ -163,8 +157,7 @@ impl Attachment {
     }
 
     /// Whether the programs are those for frames of several buffers (native mode with MTUs above about one page) and
-    /// for buckets that move. `false` only where the kernel is older than 5.19; those programs have not been tested on
-    /// such a kernel.
+    /// for buckets that move. `false` only where the kernel is older than 5.19.
     pub fn frags(&self) -> bool {
         self.about.frags
     }
@@ -296,9 +289,27 @@ impl Attachment {
     }
 }
 
-/// The folder of the program that an interface has; `None`: it is not ours.
-fn folder_of(xdp: &Xdp, interface: &str) -> Result<Option<Folder>, Error> {
-    match pins::attached_with(xdp)? {
+/// What is pinned in a folder is not what it should be.
+pub(crate) fn damaged(folder: &Folder, problem: String) -> Error {
+    Error::Damaged { family: folder.family, interface: folder.interface.clone(), problem }
+}
+
+/// Takes programs off and removes their pins. `false`: there was nothing.
+pub(crate) fn remove_all(folders: Vec<Folder>) -> Result<bool, Error> {
+    let mut removed = false;
+    for folder in folders {
+        // Gone since, somebody else has removed it.
+        if let Some(locked) = folder.lock()? {
+            locked.remove()?;
+            removed = true;
+        }
+    }
+    Ok(removed)
+}
+
+/// The folder of the program that an interface has; `None`: it is none of that family.
+pub(crate) fn folder_of(family: Family, xdp: &Xdp, interface: &str) -> Result<Option<Folder>, Error> {
+    match pins::attached_with(family, xdp)? {
         Some((folder, _)) => Ok(Some(folder)),
         None if sees_all() => Ok(None),
         // In a mount namespace of its own without the right to leave it, the process does not find what is there.

@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use crate::error::Error;
+use crate::family::Family;
 use crate::netlink;
 use crate::pins::{self, Folder};
 
-/// Pins that steer nothing.
+/// Pins of which no program is on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dead {
+    /// What is pinned.
+    pub family: Family,
     /// The name that the interface had.
     pub interface: String,
     /// The inode of its network namespace.
@@ -19,7 +22,7 @@ pub struct Dead {
     pub folder: PathBuf,
 }
 
-/// Why pins steer nothing.
+/// Why pins are dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Death {
     /// The link has no interface any more: that was removed, or a process was killed right after it had taken the
@@ -29,15 +32,15 @@ pub enum Death {
     Unfinished,
 }
 
-/// Pins that steer nothing, of all network namespaces whose pins are in this BPF file system. Folders that a process
+/// Pins of a family that do nothing, of all network namespaces whose pins are in this BPF file system. Folders that a process
 /// works on at this moment are left out. Empty where there is no BPF file system.
 ///
 /// # Errors
 ///
 /// [`Error::NotPermitted`], [`Error::Bpffs`], [`Error::System`].
-pub fn dead() -> Result<Vec<Dead>, Error> {
+pub fn dead(family: Family) -> Result<Vec<Dead>, Error> {
     let mut found = Vec::new();
-    for folder in pins::folders()? {
+    for folder in pins::folders(family)? {
         if death(&folder)?.is_none() {
             continue;
         }
@@ -46,7 +49,8 @@ pub fn dead() -> Result<Vec<Dead>, Error> {
         if let Some(why) = death(&locked.0)? {
             let folder = locked.0;
             let path = folder.path();
-            found.push(Dead { interface: folder.interface, namespace: folder.namespace, why, folder: path });
+            let Folder { family, namespace, interface, .. } = folder;
+            found.push(Dead { family, interface, namespace, why, folder: path });
         }
     }
     Ok(found)
@@ -54,8 +58,8 @@ pub fn dead() -> Result<Vec<Dead>, Error> {
 
 /// The index, where it is now, of an interface that was attached under that name in the namespace and has left it; `None`:
 /// there is none, or it takes privileges to know.
-pub fn away(name: &str, namespace: u64) -> Option<u32> {
-    let folders = pins::folders().ok()?;
+pub fn away(family: Family, name: &str, namespace: u64) -> Option<u32> {
+    let folders = pins::folders(family).ok()?;
     folders.iter().filter(|folder| folder.interface == name && folder.namespace == namespace).find_map(
         |folder| {
             let link = folder.link().ok()?.filter(|link| link.interface != 0)?;
@@ -66,13 +70,24 @@ pub fn away(name: &str, namespace: u64) -> Option<u32> {
     )
 }
 
+/// Whether an interface has its program still that was attached in the namespace, wherever it is now; true where it takes
+/// privileges to know.
+pub fn is_attached_from(family: Family, namespace: u64) -> bool {
+    let Ok(folders) = pins::folders(family) else { return true };
+    folders.iter().filter(|folder| folder.namespace == namespace).any(|folder| match folder.link() {
+        Ok(link) => link.is_some_and(|link| link.interface != 0),
+        Err(_) => true,
+    })
+}
+
 /// Removes pins that [`dead`] found, if they are still dead. `false`: they are not, or a process works on them.
 ///
 /// # Errors
 ///
 /// [`Error::NotPermitted`], [`Error::Remains`], [`Error::System`].
 pub fn clear_dead(dead: &Dead) -> Result<bool, Error> {
-    let Some(folder) = pins::folders()?.into_iter().find(|folder| folder.path() == dead.folder) else {
+    let Some(folder) = pins::folders(dead.family)?.into_iter().find(|folder| folder.path() == dead.folder)
+    else {
         return Ok(false);
     };
     let Some(locked) = folder.try_lock() else { return Ok(false) };

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::family::Family;
 use crate::interface::{Mode, Program};
 
 /// Why nothing was changed, or what could not be undone.
@@ -42,6 +43,18 @@ pub enum Error {
         attached: String,
     },
 
+    /// The interface has an envelope already.
+    #[error(
+        "{interface} has an envelope already (attached as {attached}), and an interface takes one XDP program: \
+         `rxlane envelope status {interface}` shows it, `rxlane envelope down {interface}` ends it"
+    )]
+    Enveloped {
+        /// The interface.
+        interface: String,
+        /// Its name when it was attached, which its pins bear.
+        attached: String,
+    },
+
     /// Another XDP program is on the interface.
     #[error("{interface} has an XDP program already: {program}; {}", program.way_out(interface))]
     Foreign {
@@ -53,7 +66,7 @@ pub enum Error {
 
     /// The driver has no native XDP.
     #[error(
-        "the driver of {interface}{} has no native XDP{}: `--mode generic` steers with any driver, but only after the \
+        "the driver of {interface}{} has no native XDP{}: `--mode generic` works with any driver, but only after the \
          kernel has built a socket buffer for each frame",
         Of(driver),
         Said(said)
@@ -195,8 +208,12 @@ pub enum Error {
     },
 
     /// What is pinned is no complete attachment, and not only the beginning of one.
-    #[error("the pins of {interface} are damaged ({problem}): `rxlane steer down {interface}` removes them")]
+    #[error(
+        "the pins of {interface} are damaged ({problem}): `rxlane {family} down {interface}` removes them"
+    )]
     Damaged {
+        /// What they are of.
+        family: Family,
         /// The interface.
         interface: String,
         /// What is missing or contradictory.
@@ -204,8 +221,10 @@ pub enum Error {
     },
 
     /// The program is off the interface, but something could not be removed.
-    #[error("{interface} is no longer steered, but {} could not be removed: {source}", what.display())]
+    #[error("the program of `rxlane {family}` is off {interface}, but {} could not be removed: {source}", what.display())]
     Remains {
+        /// What it was.
+        family: Family,
         /// The interface.
         interface: String,
         /// The pin or folder.
@@ -253,6 +272,7 @@ impl Error {
             | Error::NoInterface { .. } => true,
             Error::Locked { .. }
             | Error::Attached { .. }
+            | Error::Enveloped { .. }
             | Error::Foreign { .. }
             | Error::Plan(_)
             | Error::OtherVersion { .. }

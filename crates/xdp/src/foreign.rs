@@ -24,6 +24,7 @@ pub(crate) fn describe(id: u32, mode: Option<Mode>) -> Program {
         user: info.map(|info| info.user),
         processes,
         ours: None,
+        envelope: None,
     }
 }
 

@@ -6,7 +6,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
 
+use crate::attach::occupied;
 use crate::error::Error;
+use crate::family::Family;
 use crate::netlink::{self, Link};
 use crate::{foreign, pins};
 
@@ -33,6 +35,21 @@ impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// What the kernel says of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// Whether its frames are those of Ethernet.
+    pub is_ethernet: bool,
+    /// MTU, octets.
+    pub mtu: Option<u32>,
+    /// The largest MTU that the kernel lets it have; `None`: not known, or the driver itself decides.
+    pub mtu_most: Option<u32>,
+    /// The kind of a virtual interface: `veth`, `vlan`.
+    pub kind: Option<String>,
+    /// As [`Interface::driver`].
+    pub driver: Option<String>,
 }
 
 /// A network interface of the namespace in which the calling thread was when it was looked up.
@@ -85,8 +102,37 @@ impl Interface {
         };
         let mut program = foreign::describe(xdp.any, mode);
         // What the process may not see of the pins it does not know to be ours.
-        program.ours = pins::attached_with(&xdp).ok().flatten().map(|(folder, _)| folder.interface);
+        let attached_as = |family| {
+            let found = pins::attached_with(family, &xdp).ok().flatten();
+            found.map(|(folder, _)| folder.interface)
+        };
+        program.ours = attached_as(Family::Steer);
+        program.envelope = attached_as(Family::Envelope);
         Ok(Some(program))
+    }
+
+    /// Sees that no XDP program is on the interface. Works without privilege.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Attached`], [`Error::Enveloped`] and [`Error::Foreign`] name what is there; and those of
+    /// [`Interface::program`].
+    pub fn is_free(&self) -> Result<(), Error> {
+        if self.link()?.xdp.is_some() { Err(occupied(self)?) } else { Ok(()) }
+    }
+
+    /// What the kernel says of it now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoInterface`] where it is gone; [`Error::System`] where rtnetlink does not answer.
+    pub fn described(&self) -> Result<Described, Error> {
+        /// `include/uapi/linux/if_arp.h`.
+        const ARPHRD_ETHER: u16 = 1;
+        let link = self.link()?;
+        let driver = driver(&link);
+        let is_ethernet = link.hardware == ARPHRD_ETHER;
+        Ok(Described { is_ethernet, mtu: link.mtu, mtu_most: link.mtu_most, kind: link.kind, driver })
     }
 
     /// The driver, as sysfs and ethtool name it; `None` where it has none or cannot be asked.
@@ -144,6 +190,8 @@ pub struct Program {
     pub processes: Vec<(u32, String)>,
     /// The name under which this interface was attached by [`attach`](crate::attach()), where it was.
     pub ours: Option<String>,
+    /// The same of an [`envelope`](crate::envelope).
+    pub envelope: Option<String>,
 }
 
 impl Program {
@@ -151,6 +199,9 @@ impl Program {
     pub(crate) fn way_out(&self, interface: &str) -> String {
         if let Some(attached) = &self.ours {
             return format!("`rxlane steer down {attached}` ends it");
+        }
+        if let Some(attached) = &self.envelope {
+            return format!("`rxlane envelope down {attached}` ends it");
         }
         match (self.name.as_deref(), self.attached_by) {
             (Some("xdp_dispatcher"), _) => format!("`xdp-loader unload {interface} --all` takes it off"),

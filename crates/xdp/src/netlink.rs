@@ -22,6 +22,7 @@ const IFLA_MTU: u16 = 4;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_XDP: u16 = 43;
+const IFLA_MAX_MTU: u16 = 51;
 const IFLA_PARENT_DEV_NAME: u16 = 56;
 const IFLA_PARENT_DEV_BUS_NAME: u16 = 57;
 
@@ -50,7 +51,11 @@ const IFINFO: usize = 16;
 pub(crate) struct Link {
     pub(crate) index: u32,
     pub(crate) name: String,
+    /// `ARPHRD_*`, the kind of hardware.
+    pub(crate) hardware: u16,
     pub(crate) mtu: Option<u32>,
+    /// The largest MTU that the driver takes; `None`: not known, or the driver itself decides.
+    pub(crate) mtu_most: Option<u32>,
     /// Kind of a virtual interface: `veth`, `vlan`.
     pub(crate) kind: Option<String>,
     /// Bus and name of the device behind it, as under `/sys/bus` (since 5.14).
@@ -186,12 +191,18 @@ fn acknowledged(answer: &[u8]) -> Result<Vec<u8>, Refusal> {
 }
 
 fn read_link(answer: &[u8]) -> Link {
-    let mut link = Link { index: word(answer, 4).unwrap_or_default(), ..Link::default() };
+    // struct ifinfomsg: family 0, type 2, index 4.
+    let mut link = Link {
+        index: word(answer, 4).unwrap_or_default(),
+        hardware: half(answer, 2).unwrap_or_default(),
+        ..Link::default()
+    };
     let (mut bus, mut device) = (None, None);
     for (kind, value) in attributes(answer.get(IFINFO..).unwrap_or_default()) {
         match kind {
             IFLA_IFNAME => link.name = text(value),
             IFLA_MTU => link.mtu = word(value, 0),
+            IFLA_MAX_MTU => link.mtu_most = word(value, 0).filter(|&most| most != 0),
             IFLA_LINKINFO => {
                 link.kind =
                     attributes(value).find(|&(kind, _)| kind == IFLA_INFO_KIND).map(|(_, value)| text(value));

@@ -1,4 +1,5 @@
-//! Folders of pins: `/sys/fs/bpf/rxlane/steer/NAMESPACE/INTERFACE/{link,steer,arrive,BUCKETS,…}`.
+//! Folders of pins: `/sys/fs/bpf/rxlane/steer/NAMESPACE/INTERFACE/{link,steer,arrive,BUCKETS,…}`, and of envelopes
+//! `/sys/fs/bpf/rxlane/envelope/NAMESPACE/INTERFACE/{link,envelope,ENVELOPE,…}`.
 //!
 //! NAMESPACE is the inode of the network namespace, INTERFACE the name at the time of attaching. bpffs keeps names with
 //! dots for itself (`bpf_lookup` in `kernel/bpf/inode.c`), so the dots of `eth0.35` become colons, which no interface's
@@ -18,6 +19,7 @@ use rustix::io::Errno;
 
 use crate::bpffs::{self, DIRECTORY, MOUNT_POINT};
 use crate::error::Error;
+use crate::family::Family;
 use crate::interface::Interface;
 use crate::netlink::Xdp;
 use crate::permission::refused;
@@ -32,8 +34,8 @@ pub(crate) const ARRIVE: &str = "arrive";
 /// The map that says how the programs were attached.
 pub(crate) const ABOUT: &str = "ABOUT";
 
-/// Folders from the file system's root to those of the namespaces.
-const ABOVE: [&str; 2] = ["rxlane", "steer"];
+/// The folder with all pins, in which each family has its own.
+const OUTER: &str = "rxlane";
 
 /// How often a lock is tried for, and the pause between.
 const TRIES: u32 = 20;
@@ -42,6 +44,8 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// A folder of pins.
 #[derive(Debug)]
 pub(crate) struct Folder {
+    /// What is pinned in it.
+    pub(crate) family: Family,
     /// Inode of the network namespace, from the folder's path.
     pub(crate) namespace: u64,
     /// The interface's name when it was attached.
@@ -71,7 +75,7 @@ impl Folder {
     /// Its path in the mount namespace that has it.
     pub(crate) fn path(&self) -> PathBuf {
         let mut path = PathBuf::from(MOUNT_POINT);
-        path.extend(ABOVE);
+        path.extend([OUTER, self.family.name()]);
         path.push(self.namespace.to_string());
         path.push(&self.name);
         path
@@ -152,6 +156,7 @@ impl Locked {
     pub(crate) fn empty(&self) -> Result<(), Error> {
         let folder = &self.0;
         let remains = |what: PathBuf, source: io::Error| Error::Remains {
+            family: folder.family,
             interface: folder.interface.clone(),
             what,
             source,
@@ -172,8 +177,7 @@ impl Locked {
     fn is_free_for(&self, interface: &Interface) -> Result<bool, Error> {
         let Some(link) = self.0.link()?.filter(|link| link.interface != 0) else { return Ok(true) };
         if interface.link()?.xdp.is_some_and(|xdp| xdp.has(link.program)) {
-            let attached = self.0.interface.clone();
-            return Err(Error::Attached { interface: interface.name.clone(), attached });
+            return Err(self.0.family.attached(&interface.name, &self.0.interface));
         }
         Ok(false)
     }
@@ -182,7 +186,7 @@ impl Locked {
     fn remove_if_empty(self) {
         let folder = self.0;
         if unlinkat(&folder.above, &folder.name, AtFlags::REMOVEDIR).is_ok() {
-            remove_empty(folder.namespace);
+            remove_empty(folder.family, folder.namespace);
         }
     }
 
@@ -196,20 +200,21 @@ impl Locked {
         }
         self.empty()?;
         unlinkat(&folder.above, &folder.name, AtFlags::REMOVEDIR).map_err(|error| Error::Remains {
+            family: folder.family,
             interface: folder.interface.clone(),
             what: folder.path(),
             source: error.into(),
         })?;
-        remove_empty(folder.namespace);
+        remove_empty(folder.family, folder.namespace);
         Ok(())
     }
 }
 
 /// Removes the folders above a removed one, as far as they are empty. Others may be making theirs at the same time:
 /// they try again (see [`create`]).
-fn remove_empty(namespace: u64) {
+fn remove_empty(family: Family, namespace: u64) {
     let Ok(Some(root)) = bpffs::find() else { return };
-    let [outer, inner] = ABOVE;
+    let (outer, inner) = (OUTER, family.name());
     let Ok(outer_fd) = openat(&root, outer, DIRECTORY, Mode::empty()) else { return };
     let Ok(inner_fd) = openat(&outer_fd, inner, DIRECTORY, Mode::empty()) else { return };
     let _ = unlinkat(&inner_fd, namespace.to_string(), AtFlags::REMOVEDIR);
@@ -222,14 +227,14 @@ fn remove_empty(namespace: u64) {
 /// # Errors
 ///
 /// [`Error::Attached`] where the interface has been attached in the meantime.
-pub(crate) fn create(interface: &Interface) -> Result<Locked, Error> {
+pub(crate) fn create(family: Family, interface: &Interface) -> Result<Locked, Error> {
     let root = bpffs::find_or_mount()?;
     let plain = folder_name(&interface.name);
     let numbered = format!("{plain} {}", interface.index);
     // Another process may remove folders while they are empty.
     for _ in 0..TRIES {
         for name in [&plain, &numbered] {
-            let made = create_in(root.as_fd(), interface.namespace, name);
+            let made = create_in(root.as_fd(), family, interface.namespace, name);
             let folder = match made {
                 Ok(folder) => folder,
                 Err(error) if error.raw_os_error() == Some(libc::ENOENT) => break,
@@ -251,13 +256,12 @@ pub(crate) fn create(interface: &Interface) -> Result<Locked, Error> {
     Err(Error::Locked { interface: interface.name.clone() })
 }
 
-fn create_in(root: BorrowedFd<'_>, namespace: u64, name: &str) -> io::Result<Folder> {
-    let [outer, inner] = ABOVE;
-    let outer = subfolder(root, outer)?;
-    let inner = subfolder(outer.as_fd(), inner)?;
+fn create_in(root: BorrowedFd<'_>, family: Family, namespace: u64, name: &str) -> io::Result<Folder> {
+    let outer = subfolder(root, OUTER)?;
+    let inner = subfolder(outer.as_fd(), family.name())?;
     let above = subfolder(inner.as_fd(), &namespace.to_string())?;
     let directory = subfolder(above.as_fd(), name)?;
-    Ok(Folder { namespace, interface: interface_name(name), name: name.to_owned(), above, directory })
+    Ok(Folder { family, namespace, interface: interface_name(name), name: name.to_owned(), above, directory })
 }
 
 /// Opens a folder, making it where it is not there.
@@ -268,23 +272,23 @@ fn subfolder(above: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
     }
 }
 
-/// All folders of pins, of all network namespaces; none where there is no BPF file system.
-pub(crate) fn folders() -> Result<Vec<Folder>, Error> {
+/// All folders of pins of a family, of all network namespaces; none where there is no BPF file system.
+pub(crate) fn folders(family: Family) -> Result<Vec<Folder>, Error> {
     let Some(root) = bpffs::find()? else { return Ok(Vec::new()) };
     let mut above = root;
-    for name in ABOVE {
+    for name in [OUTER, family.name()] {
         match openat(&above, name, DIRECTORY, Mode::empty()) {
             Ok(next) => above = next,
             Err(Errno::NOENT) => return Ok(Vec::new()),
             Err(error) => return Err(refused(format!("look into {MOUNT_POINT}/rxlane"), error.into())),
         }
     }
-    let unreadable = |source| refused(format!("look into {MOUNT_POINT}/rxlane/steer"), source);
+    let unreadable = |source| refused(format!("look into {MOUNT_POINT}/rxlane/{}", family.name()), source);
     let mut found = Vec::new();
     for namespace in entries(above.as_fd()).map_err(unreadable)? {
         // What other tools may have put there is not ours.
         let Ok(number) = namespace.parse::<u64>() else { continue };
-        match in_namespace(above.as_fd(), number) {
+        match in_namespace(above.as_fd(), family, number) {
             Ok(folders) => found.extend(folders),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
             Err(source) => return Err(unreadable(source)),
@@ -293,14 +297,15 @@ pub(crate) fn folders() -> Result<Vec<Folder>, Error> {
     Ok(found)
 }
 
-fn in_namespace(above: BorrowedFd<'_>, namespace: u64) -> io::Result<Vec<Folder>> {
+fn in_namespace(above: BorrowedFd<'_>, family: Family, namespace: u64) -> io::Result<Vec<Folder>> {
     let above = openat(above, namespace.to_string(), DIRECTORY, Mode::empty())?;
     let mut found = Vec::new();
     for name in entries(above.as_fd())? {
         match openat(&above, &name, DIRECTORY, Mode::empty()) {
             Ok(directory) => {
                 let interface = interface_name(&name);
-                found.push(Folder { namespace, interface, name, above: above.try_clone()?, directory });
+                let above = above.try_clone()?;
+                found.push(Folder { family, namespace, interface, name, above, directory });
             }
             Err(Errno::NOENT | Errno::NOTDIR) => {}
             Err(error) => return Err(error.into()),
@@ -322,12 +327,12 @@ fn entries(directory: BorrowedFd<'_>) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The folder whose program an interface has.
+/// The folder of a family whose program an interface has.
 ///
 /// Programs are compared and not indexes: they are the same after the interface was renamed or went to another
 /// namespace.
-pub(crate) fn attached_with(xdp: &Xdp) -> Result<Option<(Folder, LinkInfo)>, Error> {
-    for folder in folders()? {
+pub(crate) fn attached_with(family: Family, xdp: &Xdp) -> Result<Option<(Folder, LinkInfo)>, Error> {
+    for folder in folders(family)? {
         // A folder of which a pin cannot be opened, or not any more, is not the one.
         if let Ok(Some(link)) = folder.link()
             && link.interface != 0
@@ -340,9 +345,9 @@ pub(crate) fn attached_with(xdp: &Xdp) -> Result<Option<(Folder, LinkInfo)>, Err
 }
 
 /// What remains of an interface under its name and without its program: for [`Locked::remove`].
-pub(crate) fn leftovers(interface: &Interface) -> Result<Vec<Folder>, Error> {
+pub(crate) fn leftovers(family: Family, interface: &Interface) -> Result<Vec<Folder>, Error> {
     let mut found = Vec::new();
-    for folder in folders()? {
+    for folder in folders(family)? {
         let is_its = folder.namespace == interface.namespace && folder.interface == interface.name;
         if is_its && folder.link()?.is_none_or(|link| link.interface == 0) {
             found.push(folder);

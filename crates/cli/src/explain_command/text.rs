@@ -358,6 +358,16 @@ fn conclusion(out: &mut Output, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
+/// A line of a name, in a column of so many characters, and a text that is broken behind it.
+pub fn item(out: &mut Output, column: usize, name: &str, text: &str) -> io::Result<()> {
+    let room = out.width().saturating_sub(column + 2);
+    for (place, line) in wrapped(text, room).into_iter().enumerate() {
+        let name = if place == 0 { name } else { "" };
+        writeln!(out, "  {name:column$}{line}")?;
+    }
+    Ok(())
+}
+
 /// Breaks at spaces.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];

@@ -1,8 +1,8 @@
 //! `rxlane steer check`.
 
 use super::{
-    BAD, BOLD, GOOD, POOR, QUIET, WishArguments, failed, item, paragraph, percent, rate, seconds,
-    with_progress,
+    BAD, BOLD, GOOD, POOR, QUIET, StateArguments, WishArguments, failed, item, paragraph, percent, rate,
+    seconds, with_progress,
 };
 use crate::explain_command::text::{heading, printable};
 use crate::output::{CommandResult, Lacks, Outcome, Output};
@@ -14,13 +14,13 @@ use steer::classes::ClassRow;
 use steer::error::Error;
 use steer::facts::Level;
 use steer::recommend::Answer;
-use steer::{check, look, up};
+use steer::{check, look, status, up};
 
 /// Arguments of `rxlane steer check`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 steering is possible and worth it, 1 it would not help, cannot be done as asked, or nobody knows, \
-3 the kernel or the driver lacks something.\n\n\
+Exit codes: 0 steering is possible and worth it, 1 it would not help, cannot be done as asked, is done already, or \
+nobody knows, 3 the kernel or the driver lacks something.\n\n\
 Examples:\n  \
 rxlane steer check enp1s0\n  \
 rxlane steer check enp1s0 --seconds 10 --json")]
@@ -33,10 +33,14 @@ pub struct CheckArguments {
     /// Print JSON (schema rxlane.steer-check/1).
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    state: StateArguments,
 }
 
 /// Rows of lists that a machine can make long.
 const ROWS: usize = 32;
+/// Time over which the rates of an interface that is steered are taken.
+const RATES: Duration = Duration::from_secs(1);
 
 impl CheckArguments {
     /// Runs the command.
@@ -45,10 +49,17 @@ impl CheckArguments {
             .wish
             .wish()
             .and_then(|wish| Ok((with_progress(|progress| look(&wish, self.seconds, progress))?, wish)));
-        let (check, wish) = match checked {
+        let (mut check, wish) = match checked {
             Ok(checked) => checked,
             Err(error) => return failed(error),
         };
+        if check.steered {
+            let interval = self.seconds.min(RATES);
+            check.status = match status::status(&wish.interface, interval, &self.state.records()) {
+                Ok(status) => Some(status),
+                Err(error) => return failed(error),
+            };
+        }
         if self.json {
             out.json(&check)?;
         } else {
@@ -76,6 +87,10 @@ fn look(
 
 fn print(out: &mut Output, check: &Check, wish: &Wish) -> io::Result<()> {
     verdict(out, check)?;
+    if let Some(status) = &check.status {
+        writeln!(out)?;
+        return super::status::print(out, status);
+    }
     facts(out, check)?;
     queues(out, check)?;
     classes(out, &check.classes)?;
@@ -84,7 +99,7 @@ fn print(out: &mut Output, check: &Check, wish: &Wish) -> io::Result<()> {
         writeln!(out)?;
         paragraph(out, "", &printable(remark))?;
     }
-    if check.possible && check.recommendation.answer != Answer::Nothing && !check.steered {
+    if check.possible && check.recommendation.answer != Answer::Nothing {
         writeln!(out)?;
         let command = format!("rxlane steer up {} --dry-run", wish.interface);
         let command = out.styled(BOLD, printable(&command));
@@ -110,7 +125,7 @@ fn verdict(out: &mut Output, check: &Check) -> io::Result<()> {
         return paragraph(out, "  ", &printable(&place.text));
     }
     let style = match check.recommendation.answer {
-        Answer::Steer => GOOD,
+        Answer::Steer | Answer::Steered => GOOD,
         Answer::Rps | Answer::Unknown => POOR,
         Answer::Nothing => BOLD,
     };
@@ -118,9 +133,6 @@ fn verdict(out: &mut Output, check: &Check) -> io::Result<()> {
     writeln!(out, "{name}: {answer}")?;
     for reason in &check.recommendation.reasons {
         paragraph(out, "  ", &printable(reason))?;
-    }
-    if check.steered {
-        return paragraph(out, "  ", "it is steered already; what is said here is of that state");
     }
     let stops: Vec<&str> = check.stops().map(|fact| fact.about).collect();
     if !stops.is_empty() {
@@ -178,7 +190,7 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
             "  {:<5} {:>15} {:>13}  {:<6}  {}",
             row.queue,
             row.frames.map_or("?".to_owned(), grouped),
-            rate(row.per_second),
+            row.per_second.map_or("?".to_owned(), |per_second| rate(Some(per_second))),
             row.vector.as_deref().unwrap_or("-"),
             if row.cpus.is_empty() { "-".to_owned() } else { steer::facts::list(&row.cpus) }
         );
@@ -187,7 +199,21 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
     if check.queues.len() > ROWS {
         writeln!(out, "  … and {} more (--json lists them)", check.queues.len() - ROWS)?;
     }
+    if check.queues.iter().all(|row| row.frames.is_none()) {
+        let veth = match check.driver.as_deref() {
+            Some("veth") => {
+                "; an end of a veth pair counts frames while GRO is on there, or a program attached"
+            }
+            _ => "",
+        };
+        paragraph(out, "  ", &format!("what each queue takes is not counted{veth}"))?;
+    }
     for row in check.receiving.iter().take(ROWS) {
+        // Without a frame, vectors tell where one would come in.
+        if check.frames == Some(0) {
+            writeln!(out, "  CPU {} receives where frames come: none came in during the look", row.cpu)?;
+            continue;
+        }
         let load = match (row.receiving, row.idle) {
             (Some(receiving), Some(idle)) => format!(", {receiving:.0} % of its time; idle {idle:.0} %"),
             (None, Some(idle)) => format!("; idle {idle:.0} %"),

@@ -2,7 +2,7 @@
 
 mod check;
 mod down;
-mod interrupted;
+pub mod interrupted;
 mod status;
 mod stay;
 mod up;
@@ -19,11 +19,11 @@ use steer::error::{Error, Kind};
 use steer::record::Records;
 use xdp::layout::Class;
 
-const BOLD: Style = Style::new().bold();
+pub const BOLD: Style = Style::new().bold();
 const QUIET: Style = Style::new().dimmed();
-const GOOD: Style = AnsiColor::Green.on_default().bold();
+pub const GOOD: Style = AnsiColor::Green.on_default().bold();
 const POOR: Style = AnsiColor::Yellow.on_default();
-const BAD: Style = AnsiColor::Red.on_default().bold();
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
 /// Arguments of `rxlane steer`.
 #[derive(clap::Args)]
@@ -118,19 +118,21 @@ impl WishArguments {
 
 /// Where what changes is noted.
 #[derive(clap::Args)]
-struct StateArguments {
+pub struct StateArguments {
     /// Folder of the journal of changes.
     #[arg(long, value_name = "FOLDER", hide = true)]
     journal: Option<PathBuf>,
 }
 
 impl StateArguments {
-    fn records(&self) -> Records {
+    /// The records there.
+    pub fn records(&self) -> Records {
         Records::new(self.journal.clone().unwrap_or_else(|| Records::DIRECTORY.into()))
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// A time that somebody waits, at most an hour.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     const LONGEST: f64 = 3600.0;
     let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
     if !(0.0..=LONGEST).contains(&seconds) {
@@ -140,7 +142,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// The end of a command that failed: its exit code, and its sentence on standard error.
-fn failed(error: Error) -> CommandResult {
+pub fn failed(error: Error) -> CommandResult {
     match error.kind() {
         Kind::Usage => Err(anyhow!("{error}")),
         Kind::Lacks => Err(Lacks(error.to_string()).into()),
@@ -181,14 +183,8 @@ fn percent(share: Option<f64>) -> String {
 }
 
 /// A line of a name and a text that is broken behind it.
-fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
-    const NAME: usize = 12;
-    let room = out.width().saturating_sub(NAME + 2);
-    for (place, line) in crate::explain_command::text::wrapped(text, room).into_iter().enumerate() {
-        let name = if place == 0 { name } else { "" };
-        writeln!(out, "  {name:NAME$}{line}")?;
-    }
-    Ok(())
+pub fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
+    crate::explain_command::text::item(out, 12, name, text)
 }
 
 /// A paragraph as wide as there is room.

@@ -11,7 +11,8 @@ use steer::status::{self, Status};
 /// Arguments of `rxlane steer status`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Exit code 0 also where nothing is steered: the mode is `off` then. Without root the mode is told, and counters are not.\n\n\
+Exit code 0 also where nothing is steered: the mode is `off` then. Without root the mode is told where the kernel tells it, else it is\n\
+`unknown`, and counters are not.\n\n\
 Examples:\n  \
 rxlane steer status\n  \
 rxlane steer status enp1s0 --interval 5\n  \
@@ -76,9 +77,10 @@ impl StatusArguments {
     }
 }
 
-fn print(out: &mut Output, status: &Status) -> io::Result<()> {
+/// How an interface stands.
+pub fn print(out: &mut Output, status: &Status) -> io::Result<()> {
     let name = printable(&status.interface);
-    if status.mode == "off" {
+    if matches!(status.mode, "off" | "unknown") {
         let off = if status.complete { "not steered" } else { "not known to be steered" };
         let off = out.styled(BOLD, off);
         writeln!(out, "{name}: {off}")?;
@@ -189,7 +191,7 @@ fn receiving(out: &mut Output, status: &Status) -> io::Result<()> {
         let part = percent((row.frames > 0).then(|| row.steered as f64 / row.frames as f64));
         writeln!(
             out,
-            "  {:<5} {:>23} {:>14}   {part} sent on",
+            "  {:<5} {:>23} {:>14}   {part} by flow",
             row.cpu,
             grouped(row.frames),
             rate(row.per_second)

@@ -9,8 +9,9 @@ use std::process::{self, Command};
 use std::time::Duration;
 use steer::background;
 use steer::error::Error;
+use steer::gone::Names;
 use steer::keeper::{self, Cpus, Keeping, Stop};
-use steer::metrics::Server;
+use steer::metrics::{Server, unservable};
 use steer::notify::{Told, notify};
 use steer::plan::QUEUE_SIZE;
 use steer::rebalance::{Limits, Move, Setup};
@@ -106,12 +107,12 @@ pub fn in_foreground(
     task: &Task,
     records: &Records,
     stop: Stop,
-    ready: impl FnOnce(&mut Output, &Attachment) -> io::Result<()>,
+    ready: impl FnOnce(&mut Output) -> io::Result<()>,
 ) -> CommandResult {
     let out = RefCell::new(out);
     let ready = |attachment: &Attachment| {
         let mut out = out.borrow_mut();
-        unread(ready(&mut out, attachment).and_then(|()| out.flush()))?;
+        unread(ready(&mut out).and_then(|()| out.flush()))?;
         notify(&Told::Ready(format!("{} is steered", attachment.interface().name)))
     };
     let mut moved = |moved: &Move| {
@@ -174,12 +175,7 @@ fn stay_with(
     let interface = attachment.interface().clone();
     let failed = |why: String| Error::Keeper { interface: interface.name.clone(), why };
     let metrics = match task.metrics {
-        Some(address) => Some(Server::bind(address).map_err(|error| {
-            failed(format!(
-                "metrics cannot be served at {address} ({error}); --metrics takes an address of this network namespace \
-                 and a port that is free"
-            ))
-        })?),
+        Some(address) => Some(Server::bind(address).map_err(|error| failed(unservable(address, &error)))?),
         None => None,
     };
     let mut note = Keeper {
@@ -196,7 +192,13 @@ fn stay_with(
     let setup = setup(attachment, planned, task)?;
     ready(attachment).map_err(|error| failed(error.to_string()))?;
     let cpus = Cpus::of_this_machine();
-    let keep = Keeping { interface: attachment.attached_as().to_owned(), setup, metrics, cpus };
+    let keep = Keeping {
+        interface: attachment.attached_as().to_owned(),
+        setup,
+        metrics,
+        cpus,
+        names: Names::here(),
+    };
     let ended = keeper::keep(attachment, keep, &stop, &mut |progress| {
         progress.moved.iter().for_each(&mut *moved);
         note.moves = progress.moves;

@@ -86,6 +86,14 @@ impl UpArguments {
             Ok(resolved) => resolved,
             Err(error) => return failed(error),
         };
+        if self.rebalance && xdp::kernel().percpu_lookup == Some(false) {
+            return Err(Lacks(
+                "this kernel cannot rebalance: a bucket moves only when the program may read what other CPUs counted \
+                 (bpf_map_lookup_percpu_elem, Linux 5.19); without --rebalance steering works, and buckets keep their CPU"
+                    .to_owned(),
+            )
+            .into());
+        }
         if self.dry_run {
             self.print_plan(out, &resolved)?;
             return Ok(Outcome::Success);
@@ -106,9 +114,7 @@ impl UpArguments {
         if self.foreground {
             drop(working);
             let Done { attachment, mode, changed } = done;
-            let ready = |out: &mut Output, attachment: &Attachment| {
-                self.print_done(out, &resolved, (attachment, mode, &changed), None)
-            };
+            let ready = |out: &mut Output| self.print_done(out, &resolved, (mode, &changed), None);
             return stay::in_foreground(out, attachment, &task, &records, stop, ready);
         }
         let keeper = match task
@@ -132,9 +138,8 @@ impl UpArguments {
         if let Some(signal) = interrupted.by() {
             return taken_back(out, done.attachment, &records, signal);
         }
-        let printed = self
-            .print_done(out, &resolved, (&done.attachment, done.mode, &done.changed), keeper)
-            .and_then(|()| out.flush());
+        let printed =
+            self.print_done(out, &resolved, (done.mode, &done.changed), keeper).and_then(|()| out.flush());
         match printed {
             // Who reads no further has not asked for an end.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -230,7 +235,7 @@ impl UpArguments {
         &self,
         out: &mut Output,
         resolved: &Resolved,
-        (attachment, mode, changed): (&Attachment, Mode, &[(String, String)]),
+        (mode, changed): (Mode, &[(String, String)]),
         keeper: Option<u32>,
     ) -> io::Result<()> {
         let (check, plan) = (&resolved.check, &resolved.plan);
@@ -245,11 +250,6 @@ impl UpArguments {
             _ => String::new(),
         };
         item(out, "to", &format!("{}{spared}", cpus(&targets)))?;
-        if !attachment.frags() {
-            let text = "the kernel knows no XDP programs for frames of several buffers; the program without them is in \
-                        use, which has not been tested on such a kernel";
-            item(out, "frags", text)?;
-        }
         for fact in &check.facts {
             if fact.about == "attaching" || matches!(fact.level, Level::Note) && fact.about != "driver" {
                 fact_line(out, fact)?;
@@ -265,7 +265,7 @@ impl UpArguments {
             None if self.foreground => item(out, "process", &self.process())?,
             None => {}
         }
-        if check.receiving.is_empty() && self.wish.cpus.is_none() {
+        if check.receiving.is_empty() && self.wish.cpus.is_none() && !self.rebalance {
             let text = "which CPUs receive was not to be seen, so none is spared (--rebalance learns it; --cpus names them)";
             item(out, "shares", text)?;
         }

@@ -1,7 +1,11 @@
 //! What is there for the process that stays, and that it stays.
 
 use crate::steer_machine::{Machine, WAN, code, said};
+use std::net::TcpListener;
+use std::process::Command;
+use std::time::{Duration, Instant};
 use steer::record::{Place, Records};
+use testkit::{program, require};
 use xdp::{Attachment, Interface};
 
 #[test]
@@ -26,6 +30,49 @@ fn what_was_planned_is_noted_for_one_that_starts_later() {
     machine.assert_nothing_left();
 }
 
+/// A namespace with a name, which `ip netns del` takes away while somebody is in it.
+struct Named(String);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
+    }
+}
+
+#[test]
+fn it_does_not_keep_a_namespace_that_was_deleted() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(()) = require("ip", program("ip").map(|_| ())) else { return };
+    let named = Named(format!("rxlane-test-{}", std::process::id()));
+    let ip = |arguments: &str| {
+        let output = Command::new("ip").args(arguments.split(' ')).output().expect("it starts");
+        assert!(output.status.success(), "ip {arguments}: {}", said(&output));
+    };
+    let name = &named.0;
+    ip(&format!("netns add {name}"));
+    ip(&format!("-n {name} link add {WAN} numrxqueues 2 type veth peer name far0"));
+    let mut up = Command::new("ip");
+    up.args(["netns", "exec", name]).arg(assert_cmd::cargo::cargo_bin("rxlane"));
+    up.args(["steer", "up", WAN, "--seconds", "0", "--rebalance", "--journal", machine.journal()]);
+    let up = up.output().expect("it starts");
+    assert_eq!(code(&up), 0, "{}", said(&up));
+    let kept = || {
+        let notes = std::fs::read_dir(machine.journal()).expect("records").flatten();
+        notes.filter(|note| note.file_name().to_string_lossy().starts_with("keeper-")).count()
+    };
+    assert_eq!(kept(), 1);
+    ip(&format!("netns del {name}"));
+    let until = Instant::now() + Duration::from_secs(20);
+    while kept() > 0 {
+        assert!(Instant::now() < until, "the process is still there");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // The next command clears what it left.
+    assert_eq!(code(&machine.run(&["up", WAN, "--seconds", "0"])), 0);
+    assert_eq!(code(&machine.run(&["down", WAN])), 0);
+    machine.assert_nothing_left();
+}
+
 #[test]
 fn in_the_foreground_it_stays_though_nobody_reads() {
     let Some(machine) = Machine::new() else { return };
@@ -42,4 +89,20 @@ fn in_the_foreground_it_stays_though_nobody_reads() {
     machine.signal(&child, "TERM");
     assert_eq!(child.wait().expect("an end").code(), Some(0));
     machine.assert_nothing_left();
+}
+
+#[test]
+fn an_address_that_cannot_be_served_is_told_with_the_reason() {
+    let Some(machine) = Machine::new() else { return };
+    let taken = machine.inside(|| TcpListener::bind("127.0.0.1:9144")).expect("a port of the namespace");
+    for (address, reason) in [
+        ("127.0.0.1:9144", "another program has port 9144 there already (`ss -ltnp sport = :9144` names it)"),
+        ("192.0.2.1:9144", "no interface of this network namespace has the address 192.0.2.1"),
+    ] {
+        let up = machine.run(&["up", WAN, "--seconds", "0", "--metrics", address]);
+        assert_eq!(code(&up), 3, "{}", said(&up));
+        assert!(said(&up).contains(reason) && said(&up).lines().count() == 1, "{}", said(&up));
+        machine.assert_nothing_left();
+    }
+    drop(taken);
 }

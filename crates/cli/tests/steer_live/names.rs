@@ -1,8 +1,12 @@
 //! Interfaces that are renamed, replaced, or moved to another namespace while they are steered.
 
 use crate::steer_machine::{Machine, WAN, code, said};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::Stdio;
-use testkit::netns::Namespace;
+use std::thread;
+use std::time::{Duration, Instant};
+use testkit::netns::{Namespace, Veth};
 
 /// What the interface is called later.
 const LATER: &str = "wan9";
@@ -192,6 +196,33 @@ fn a_setting_of_an_interface_that_went_away_is_told_until_it_is_restored() {
 }
 
 #[test]
+fn a_setting_outlives_the_namespace_in_which_it_was_made() {
+    let Some(machine) = Machine::new() else { return };
+    let (first, there) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
+    first.veth(&Veth::pair(WAN, "far0")).expect("a pair");
+    let path = there.path();
+    let path = path.to_str().expect("UTF-8");
+    // With its peer it would go.
+    first.run("ip", &["link", "set", "far0", "netns", path]).expect("moved");
+    let up = machine.run_in(&first, &["up", WAN, "--seconds", "0", "--disable-rxvlan"]);
+    assert_eq!(code(&up), 0, "{}", said(&up));
+    first.run("ip", &["link", "set", WAN, "netns", path]).expect("moved");
+    drop(first);
+    // Another command looks for what deleted namespaces left, before and behind.
+    for _ in 0..2 {
+        assert_eq!(code(&machine.run(&["down", WAN])), 0);
+        let down = machine.run_in(&there, &["down", WAN]);
+        assert_eq!(code(&down), 1, "{}", said(&down));
+        assert!(in_one_line(&down).contains("ethtool -K wan0 rxvlan on"), "{}", said(&down));
+    }
+    there.run("ethtool", &["-K", WAN, "rxvlan", "on"]).expect("restored");
+    let down = machine.run_in(&there, &["down", WAN]);
+    assert_eq!(code(&down), 0, "{}", said(&down));
+    assert!(in_one_line(&down).contains("already back"), "{}", said(&down));
+    machine.assert_nothing_left();
+}
+
+#[test]
 fn a_setting_is_told_by_what_stays_in_the_foreground_when_the_interface_leaves() {
     let Some(machine) = Machine::new() else { return };
     let there = Namespace::new().expect("a namespace");
@@ -252,4 +283,32 @@ fn status_knows_an_interface_that_was_removed_from_one_that_left() {
     assert!(in_one_line(&status).contains("was removed while it was steered"), "{}", said(&status));
     assert_eq!(code(&machine.run(&["down", WAN])), 0);
     machine.assert_nothing_left();
+}
+
+#[test]
+fn what_a_deleted_namespace_left_is_removed_by_the_next_command() {
+    let Some(machine) = Machine::new() else { return };
+    let other = Namespace::new().expect("another namespace");
+    other.veth(&Veth::pair(WAN, "far0")).expect("a pair");
+    let up = machine.run_in(&other, &["up", WAN, "--seconds", "0"]);
+    assert_eq!(code(&up), 0, "{}", said(&up));
+    let inode = std::fs::metadata(other.path()).expect("its file").ino();
+    let pins = format!("/sys/fs/bpf/rxlane/steer/{inode}");
+    let record = Path::new(machine.journal()).join(format!("plan-{inode}-{WAN}"));
+    assert!(Path::new(&pins).exists() && record.exists());
+    // As long as the namespace is there, its pins are nobody else's.
+    let down = machine.run(&["down", WAN]);
+    assert!(Path::new(&pins).exists() && record.exists(), "{}", said(&down));
+    drop(other);
+    // The kernel takes namespaces apart in its own time. Commands of other tests may be first with the pins.
+    let until = Instant::now() + Duration::from_secs(20);
+    while Path::new(&pins).exists() {
+        assert!(Instant::now() < until, "{pins} is still there");
+        let down = machine.run(&["down", WAN]);
+        assert_eq!(code(&down), 0, "{}", said(&down));
+        if said(&down).contains(&format!("network namespace that is no more ({inode})")) {
+            assert!(!record.exists(), "{}", said(&down));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -41,6 +41,35 @@ fn a_limit_of_locked_memory_is_raised_or_does_not_count() {
     machine.assert_nothing_left();
 }
 
+/// The kernel refuses one call of bpf(2) as an older one would that does not know it; the first calls are those that find
+/// out what it can do.
+#[test]
+fn a_kernel_that_lacks_something_is_told_apart_and_nothing_is_left() {
+    const CALLS: u32 = 20;
+    let Some(machine) = Machine::new() else { return };
+    let Some(()) = require("strace", program("strace").map(|_| ())) else { return };
+    let before = machine.state();
+    let mut lacking = Vec::new();
+    for call in 1..=CALLS {
+        let refuse = format!("inject=bpf:error=EINVAL:when={call}");
+        let by = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=bpf", "-e", &refuse];
+        let up = machine.run_by(&by, &UP);
+        match code(&up) {
+            0 => assert_eq!(code(&machine.run(&["down", WAN])), 0),
+            1 => {}
+            3 => lacking.push(said(&up)),
+            other => panic!("call {call}: exit {other}: {}", said(&up)),
+        }
+        assert!(!said(&up).contains("panicked"), "call {call}: {}", said(&up));
+        assert_eq!(machine.state(), before, "call {call}");
+        machine.assert_nothing_left();
+    }
+    assert!(
+        lacking.iter().any(|said| said.contains("(BPF_MAP_TYPE_CPUMAP): it takes Linux 5.9")),
+        "{lacking:?}"
+    );
+}
+
 #[test]
 fn a_program_that_another_process_holds_by_a_link_is_left_to_it() {
     let Some(machine) = Machine::new() else { return };
@@ -101,5 +130,42 @@ fn records_that_cannot_be_written_leave_no_program_behind() {
     assert!(said(&up).contains("journal") && said(&up).contains("Not a directory"), "{}", said(&up));
     assert_eq!(machine.state(), before);
     std::fs::remove_file(machine.journal()).expect("removed");
+    machine.assert_nothing_left();
+}
+
+#[test]
+fn without_sysfs_nothing_is_done_and_one_sentence_says_so() {
+    let Some(machine) = Machine::new() else { return };
+    let before = machine.state();
+    for command in ["check", "up"] {
+        let script = "umount -l /sys && exec \"$@\"";
+        let output =
+            machine.run_by(&["unshare", "-m", "sh", "-c", script, "sh"], &[command, WAN, "--seconds", "0"]);
+        let text = said(&output);
+        assert_eq!(code(&output), 3, "{command}: {text}");
+        assert!(text.contains("/sys is not mounted") && text.contains("mount -t sysfs sysfs /sys"), "{text}");
+        assert_eq!(text.lines().count(), 1, "{command}: {text}");
+    }
+    assert_eq!(machine.state(), before);
+    machine.assert_nothing_left();
+}
+
+#[test]
+fn who_may_not_take_steering_off_ends_no_process() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(()) = require("setpriv", program("setpriv").map(|_| ())) else { return };
+    let up = machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]);
+    assert_eq!(code(&up), 0, "{}", said(&up));
+    let pid = machine.status_of(WAN)["keeper"]["pid"].clone();
+    // In a mount namespace of its own, as `ip netns exec` makes one, pins are those of process 1.
+    let without = "-sys_ptrace";
+    let starter = ["setpriv", "--bounding-set", without, "--inh-caps", without];
+    let down = machine.run_by(&starter, &["down", WAN]);
+    assert_eq!(code(&down), 3, "{}", said(&down));
+    assert!(said(&down).contains("missing: CAP_SYS_PTRACE"), "{}", said(&down));
+    let status = machine.status_of(WAN);
+    assert_eq!(status["mode"], "native");
+    assert_eq!((&status["keeper"]["pid"], &status["keeper"]["alive"]), (&pid, &true.into()), "{status:#}");
+    assert_eq!(code(&machine.run(&["down", WAN])), 0);
     machine.assert_nothing_left();
 }

@@ -1,12 +1,12 @@
 //! A namespace with a pair of interfaces of several queues, and the program on one of them.
 
+use crate::load;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::netns::{Namespace, Veth, probe};
@@ -82,9 +82,7 @@ impl Machine {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.namespace.command(binary());
         command.arg("steer").args(arguments).stdin(Stdio::null()).env("COLUMNS", "80");
-        if arguments.first() != Some(&"check") {
-            command.args(["--journal", &self.journal]);
-        }
+        command.args(["--journal", &self.journal]);
         command
     }
 
@@ -108,9 +106,7 @@ impl Machine {
         let mut command = self.namespace.command("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy).arg("steer");
         command.args(arguments).stdin(Stdio::null()).env("COLUMNS", "80");
-        if arguments.first() != Some(&"check") {
-            command.args(["--journal", &self.journal]);
-        }
+        command.args(["--journal", &self.journal]);
         command.output().expect("it starts")
     }
 
@@ -178,20 +174,7 @@ impl Machine {
 
     /// Sends while `work` runs; at most a minute.
     pub fn under_load<T>(&self, scenario: &str, work: impl FnOnce() -> T) -> T {
-        let frames = Machine::frames(scenario);
-        let done = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let until = Instant::now() + Duration::from_secs(60);
-                while !done.load(Ordering::Relaxed) && Instant::now() < until {
-                    self.namespace.send(FAR, &frames).expect("sent");
-                    thread::sleep(Duration::from_millis(20));
-                }
-            });
-            let result = work();
-            done.store(true, Ordering::Relaxed);
-            result
-        })
+        load::under_load(&self.namespace, FAR, &Machine::frames(scenario), work)
     }
 
     /// Attaches a program of somebody else, by netlink: two instructions that pass the frame.

@@ -2,13 +2,13 @@
 
 use super::Down;
 use crate::error::Error;
+use crate::gone;
 use crate::named;
 use crate::record::{Place, Records};
 use crate::up;
 use host::journal::{Entry, Journal, Moved, Outcome};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use xdp::Interface;
+use xdp::{Family, Interface};
 
 /// What to do with an entry.
 enum Concern {
@@ -139,7 +139,7 @@ fn forget_gone(journal: &mut Journal) -> Result<(), Error> {
         let namespace = entry.moved.as_ref().and_then(|moved| moved.namespace);
         let is_ours = here.is_none_or(|here| entry.namespace == here);
         let is_back = entry.index.and_then(named::name_of).is_some();
-        is_ours && !is_back && namespace.is_some_and(|namespace| !exists(namespace))
+        is_ours && !is_back && namespace.is_some_and(|namespace| !gone::exists(namespace))
     };
     let numbers: Vec<u64> = journal.entries().iter().filter(gone).map(|entry| entry.number).collect();
     for number in numbers {
@@ -148,18 +148,9 @@ fn forget_gone(journal: &mut Journal) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a network namespace has a process or a name; true where that cannot be seen.
-fn exists(namespace: u64) -> bool {
-    let is_it = |path: std::path::PathBuf| fs::metadata(path).is_ok_and(|found| found.ino() == namespace);
-    let named = fs::read_dir("/run/netns").into_iter().flatten().flatten();
-    let Ok(processes) = fs::read_dir("/proc") else { return true };
-    named.map(|entry| entry.path()).any(is_it)
-        || processes.flatten().map(|entry| entry.path().join("ns/net")).any(is_it)
-}
-
 /// The index of an interface that was attached here under the name and is in another network namespace.
 pub(super) fn away(name: &str) -> Option<u32> {
-    xdp::away(name, named::here()?)
+    xdp::away(Family::Steer, name, named::here()?)
 }
 
 /// Notes that the settings of an interface are where that is now.

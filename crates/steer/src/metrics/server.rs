@@ -61,6 +61,28 @@ impl Server {
     }
 }
 
+/// Why nothing can be served at an address, and what to do.
+pub fn unservable(address: SocketAddr, error: &io::Error) -> String {
+    let (port, ip) = (address.port(), address.ip());
+    let why = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            format!(
+                "another program has port {port} there already (`ss -ltnp sport = :{port}` names it); take another"
+            )
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            format!(
+                "no interface of this network namespace has the address {ip} (`ip address` shows those that there are)"
+            )
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("port {port} takes CAP_NET_BIND_SERVICE, those from 1024 on do not")
+        }
+        _ => error.to_string(),
+    };
+    format!("metrics cannot be served at {address}: {why}")
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);

@@ -161,6 +161,20 @@ fn pick(
     easy.or_else(|| of(Ease::Hard).min_by(|&a, &b| rates[a].total_cmp(&rates[b])))
 }
 
+/// What makes the load even where one bucket is too much for one CPU by frames alone.
+pub(super) fn beside(
+    cpus: usize,
+    rates: &[f64; BUCKETS],
+    owners: &[u32; BUCKETS],
+    limits: &Limits,
+) -> Option<State> {
+    let sum: f64 = rates.iter().sum();
+    let heaviest = (0..BUCKETS).max_by(|&a, &b| rates[a].total_cmp(&rates[b]))?;
+    let share = rates[heaviest] / sum;
+    let is_too_much = sum > 0.0 && share * cpus as f64 > limits.uneven;
+    is_too_much.then(|| State::EvenBeside { bucket: heaviest, cpu: owners[heaviest], share })
+}
+
 /// How things stand where nothing is to be moved.
 fn standing(
     levels: &[Level],

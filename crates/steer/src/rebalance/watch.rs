@@ -197,7 +197,9 @@ impl Balancer {
 
         self.imbalance = choice::imbalance(&burdens, &self.rates, &owners);
         let lately = choice::imbalance(&burdens, &self.fresh_rates, &owners);
-        self.state = self.weigh_up(lately);
+        let even_by = choice::beside(burdens.len(), &self.rates, &owners, &limits);
+        let told = |state: State| if state == State::Even { even_by.unwrap_or(state) } else { state };
+        self.state = told(self.weigh_up(lately));
         if self.state != State::Moving {
             return;
         }
@@ -211,7 +213,7 @@ impl Balancer {
             _ if self.fresh() > 0 => State::Moving,
             State::Even => {
                 (self.is_levelling, self.uneven_for) = (false, 0);
-                State::Even
+                told(State::Even)
             }
             state => state,
         };

@@ -21,7 +21,7 @@ int minimal(struct xdp_md *ctx)
 	const u8 *start = (const u8 *)(long)ctx->data, *end = (const u8 *)(long)ctx->data_end;
 	u32 hash, cpu;
 #ifdef RXLANE_COUNTED
-	struct counts *counts = bpf_map_lookup_elem(&COUNTS, ONLY_ENTRY);
+	struct counts *counts = bpf_map_lookup_elem(&COUNTS, &(u32){ 0 });
 	const struct bucket *bucket;
 
 	if (!counts)

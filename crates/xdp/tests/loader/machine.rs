@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rxlane_xdp::layout::{Class, Settings};
-use rxlane_xdp::{Attachment, Counters, Dead, Interface, Mode, Plan, attach, clear_dead, dead, kernel};
+use rxlane_xdp::{
+    Attachment, Counters, Dead, Family, Interface, Mode, Plan, attach, clear_dead, dead, kernel,
+};
 use testkit::netns::{self, Namespace, Veth};
 use testkit::{Missing, require};
 
@@ -68,7 +70,7 @@ impl Machine {
 
     /// Dead pins of this namespace.
     pub fn dead(&self) -> Vec<Dead> {
-        dead().expect("looked").into_iter().filter(|dead| dead.namespace == self.inode).collect()
+        dead(Family::Steer).expect("looked").into_iter().filter(|dead| dead.namespace == self.inode).collect()
     }
 
     /// Neither a program nor a pin.
@@ -88,7 +90,7 @@ impl Drop for Machine {
                 let _ = Interface::find(&name).and_then(|interface| Attachment::remove(&interface));
             }
         });
-        for dead in dead().unwrap_or_default() {
+        for dead in dead(Family::Steer).unwrap_or_default() {
             if dead.namespace == self.inode {
                 let _ = clear_dead(&dead);
             }
@@ -107,7 +109,7 @@ pub fn plan(interface: Interface) -> Plan {
     let cpus = cpus();
     let buckets = std::array::from_fn(|bucket: usize| cpus[bucket % cpus.len()]);
     let settings = Settings {
-        key: std::array::from_fn(|word| 0x9e37_79b9_u32.wrapping_mul(word as u32 + 1)),
+        key: testkit::key(),
         classes: Class::Pppoe.bit(),
         symmetric: 0,
         cpus: 0,
