@@ -85,8 +85,7 @@ fn all_modes(cpus: usize) -> Vec<Mode> {
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let name = arguments.first().map_or("6.12", String::as_str);
-    let kernel =
-        Series::ALL.into_iter().find(|series| series.name() == name).context("kernel: 6.1 or 6.12")?;
+    let kernel = Series::named(name).context("kernel: 5.10, 6.1 or 6.12")?;
     let parts = arguments.get(1).map_or("forwarded,delivered", String::as_str);
     let cpus: usize = arguments.get(2).map_or(Ok(4), |cpus| cpus.parse())?;
     ensure!((2..=8).contains(&cpus), "2 to 8 CPUs");

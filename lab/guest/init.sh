@@ -33,5 +33,34 @@ $b mkdir -p /new/run/netns /new/run/lock
 $b ip link set lo up
 $b umount /sys
 $b umount /proc
-# shellcheck disable=SC2016
-exec $b switch_root /new /usr/bin/busybox sh -c '"$0" agent; busybox poweroff -f' __AGENT__
+# shellcheck disable=SC2194
+case __FIRST__ in
+systemd)
+	# A target of its own: of the machine's units only those run that somebody starts, and what those want. Left out is
+	# what walks through the machine's files (minutes over 9p) or talks to the world.
+	units=/new/run/systemd/system
+	$b mkdir -p $units
+	for unit in systemd-tmpfiles-setup systemd-tmpfiles-setup-dev systemd-timesyncd systemd-update-utmp systemd-sysusers; do
+		$b ln -s /dev/null $units/$unit.service
+	done
+	$b cat >$units/lab.target <<-END
+		[Unit]
+		Requires=lab-agent.service
+		Wants=systemd-udevd.service systemd-udev-trigger.service
+	END
+	$b cat >$units/lab-agent.service <<-END
+		[Unit]
+		DefaultDependencies=no
+		[Service]
+		ExecStart="__AGENT__" agent
+		ExecStopPost=/usr/bin/busybox poweroff -f
+	END
+	# The machine may be a container; its guest is none.
+	$b rm -f /new/.dockerenv
+	exec $b switch_root /new /lib/systemd/systemd --unit=lab.target
+	;;
+*)
+	# shellcheck disable=SC2016
+	exec $b switch_root /new /usr/bin/busybox sh -c '"$0" agent; busybox poweroff -f' "__AGENT__"
+	;;
+esac

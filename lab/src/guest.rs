@@ -1,367 +1,43 @@
 //! A guest: booted, spoken to, ended.
 
 use crate::agent::{Numbered, Octets, Output, Reply, Request, TIMEOUT};
-use crate::image;
-use crate::instructions::{self, Counts};
-use crate::packages::{Cache, Kernel, Series};
+use crate::instructions::Counts;
+use crate::machine::{Process, Spec, mac};
+use crate::packages::Kernel;
 use crate::port::Port;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testkit::Missing;
 use wire::ethernet::MacAddress;
 
-/// The name by which `RXLANE_REQUIRE` demands the lab.
-const FEATURE: &str = "lab";
-const QEMU: &str = "qemu-system-x86_64";
 /// A boot takes some eight seconds of an idle machine, half a minute of one that is busy.
 const BOOT: Duration = Duration::from_secs(90);
-/// How often a boot is tried: QEMU 10.0 crashes once in a while when several virtual CPUs start.
-const TRIES: usize = 3;
 /// How much longer than a command an answer may take.
 const ANSWER: Duration = Duration::from_secs(30);
 /// Lines of the console that an error quotes.
 const QUOTED: usize = 15;
 
-/// What it takes to boot guests.
-#[derive(Clone, Debug)]
-pub struct Lab {
-    qemu: PathBuf,
-    cache: Cache,
-    agent: PathBuf,
-}
-
-/// Emulated network adapters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
-    /// Intel 82576: RSS, MSI-X vector for each queue, driver `igb`.
-    Igb,
-    /// Intel 82574, driver `e1000e`.
-    E1000e,
-    /// Paravirtual, driver `virtio_net`.
-    VirtioNet,
-}
-
-impl Model {
-    const fn device(self) -> &'static str {
-        match self {
-            Model::Igb => "igb",
-            Model::E1000e => "e1000e",
-            Model::VirtioNet => "virtio-net-pci",
-        }
-    }
-
-    /// Name of the driver's module.
-    pub const fn driver(self) -> &'static str {
-        match self {
-            Model::Igb => "igb",
-            Model::E1000e => "e1000e",
-            Model::VirtioNet => "virtio_net",
-        }
-    }
-}
-
-/// A network adapter of a guest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nic {
-    /// What its interface is called in the guest.
-    pub name: String,
-    /// What it is.
-    pub model: Model,
-    /// Name of another adapter of the same guest that it is connected with; `None`: the harness is at its far end.
-    pub wired_to: Option<String>,
-}
-
-impl Nic {
-    /// An adapter with the harness at its far end.
-    pub fn new(name: &str, model: Model) -> Nic {
-        Nic { name: name.to_owned(), model, wired_to: None }
-    }
-
-    /// Two adapters that are connected with each other.
-    pub fn pair(one: &str, other: &str, model: Model) -> [Nic; 2] {
-        [(one, other), (other, one)].map(|(name, far)| Nic {
-            name: name.to_owned(),
-            model,
-            wired_to: Some(far.to_owned()),
-        })
-    }
-}
-
-/// What guest to boot.
-#[derive(Clone, Debug)]
-pub struct Spec {
-    /// Its kernel.
-    pub kernel: Series,
-    /// Number of virtual CPUs.
-    pub cpus: u32,
-    /// Memory, MiB.
-    pub memory: u32,
-    /// Its network adapters.
-    pub nics: Vec<Nic>,
-    /// Whether instructions are counted, which slows the guest down by about a fifth.
-    pub counting: bool,
-}
-
-impl Spec {
-    /// Four CPUs, 1 GiB, no adapters.
-    pub fn new(kernel: Series) -> Spec {
-        Spec { kernel, cpus: 4, memory: 1024, nics: Vec::new(), counting: false }
-    }
-}
-
-impl Lab {
-    /// The lab, where everything for it is there: QEMU, the agent, kernels and tools. Those are fetched only where
-    /// `RXLANE_REQUIRE` names `lab`; else `make lab` does so.
-    ///
-    /// # Errors
-    ///
-    /// What is missing and how to get it.
-    pub fn probe() -> Result<Lab, Missing> {
-        let required = std::env::var("RXLANE_REQUIRE").unwrap_or_default();
-        Lab::find(required.split(',').any(|name| name.trim() == FEATURE))
-    }
-
-    /// As [`Lab::probe`]; where something is missing, a line on standard error says that a test is skipped, or the test
-    /// fails if `RXLANE_REQUIRE` names `lab` ([`testkit::require`]).
-    #[track_caller]
-    pub fn require() -> Option<Lab> {
-        testkit::require(FEATURE, Lab::probe())
-    }
-
-    /// The lab; kernels and tools are fetched where they are missing.
-    ///
-    /// # Errors
-    ///
-    /// What is missing and how to get it.
-    pub fn prepare() -> Result<Lab, Missing> {
-        Lab::find(true)
-    }
-
-    fn find(may_fetch: bool) -> Result<Lab, Missing> {
-        let qemu = testkit::program(QEMU)?;
-        check_version(&qemu).map_err(|error| Missing(format!("{error:#}")))?;
-        let agent = agent_program().map_err(|error| Missing(format!("{error:#}")))?;
-        let cache = Cache::place();
-        if may_fetch {
-            cache.fill().map_err(|error| Missing(format!("the lab cannot be prepared: {error:#}")))?;
-        }
-        let is_full =
-            cache.tools().is_some() && Series::ALL.iter().all(|series| cache.kernel(*series).is_some());
-        if !is_full {
-            return Err(Missing("the lab is not prepared (make lab fetches kernels and tools)".to_owned()));
-        }
-        Ok(Lab { qemu, cache, agent })
-    }
-
-    /// Boots a guest and waits until it answers. Where QEMU crashes or hangs before that, a line on standard error says
-    /// so, and it is started again.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be started, or three times has not answered within a minute and a half; the message has the end of its
-    /// console.
-    pub fn boot(&self, spec: &Spec) -> Result<Guest> {
-        let mut attempt = 1;
-        loop {
-            match self.start(spec) {
-                Ok(guest) => return Ok(guest),
-                Err(error) if attempt == TRIES => return Err(error),
-                Err(error) => eprintln!("lab: boot {attempt} of {TRIES} failed: {error:#}"),
-            }
-            attempt += 1;
-        }
-    }
-
-    fn start(&self, spec: &Spec) -> Result<Guest> {
-        let kernel = self.cache.kernel(spec.kernel).context("kernel")?;
-        let folder =
-            tempfile::Builder::new().prefix("rxlane-lab-").tempdir().context("folder of the guest")?;
-        let path = |name: &str| folder.path().join(name);
-        let tools = self.cache.tools().context("tools")?;
-        let image = image::build(&tools, &kernel, &self.agent, folder.path())?;
-        let listener = UnixListener::bind(path("agent"))?;
-        let mut command = Command::new(&self.qemu);
-        machine(&mut command, spec, &tools, &kernel, &image, folder.path());
-        if spec.counting {
-            let plugin = instructions::plugin(&self.cache)?;
-            let counts = path("counts");
-            command.arg("-plugin").arg(format!("{},counts={}", plugin.display(), counts.display()));
-        }
-        let mut ports = HashMap::new();
-        for (place, nic) in spec.nics.iter().enumerate() {
-            if nic.wired_to.is_none() {
-                ports
-                    .insert(nic.name.clone(), Port::bind(&path(&format!("far{place}")), path(&near(place)))?);
-            }
-            adapter(&mut command, spec, place, folder.path())?;
-        }
-        let errors = fs::File::create(path("qemu"))?;
-        let process =
-            Process::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors), folder.path())?;
-        let mut guest = Guest { agent: None, process, ports, counts: None, spec: spec.clone(), folder };
-        guest.greet(&listener, &kernel).with_context(|| guest.last_words())?;
-        if spec.counting {
-            guest.counts = Some(Counts::open(&guest.folder.path().join("counts"), spec.cpus)?);
-        }
-        guest.name_adapters()?;
-        Ok(guest)
-    }
-}
-
-/// The release of QEMU is one that has the adapters and the plugin interface.
-fn check_version(qemu: &Path) -> Result<()> {
-    let said = crate::packages::output(Command::new(qemu).arg("--version"))?;
-    let major = said.split("version ").nth(1).and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
-    ensure!(
-        major.is_some_and(|major| major >= 10),
-        "QEMU 10 or newer is needed (make deps installs it), and this says: {}",
-        said.lines().next().unwrap_or("nothing")
-    );
-    Ok(())
-}
-
-/// The program of this package, which runs in the guest too: beside the running one, or one folder above it, where
-/// cargo puts programs of a package whose tests it runs.
-fn agent_program() -> Result<PathBuf> {
-    let own = std::env::current_exe().context("path of the running program")?;
-    let folders = own.ancestors().skip(1).take(2);
-    let found = folders.map(|folder| folder.join("rxlane-lab")).find(|file| file.is_file());
-    let agent = found.context("the agent is not built (cargo build -p rxlane-lab)")?;
-    image::check_agent(&agent)?;
-    Ok(agent)
-}
-
-fn machine(command: &mut Command, spec: &Spec, tools: &Path, kernel: &Kernel, image: &Path, folder: &Path) {
-    let console = format!("file:{}", folder.join("console").display());
-    let agent = format!("socket,id=agent,path={}", folder.join("agent").display());
-    let port = format!("virtserialport,chardev=agent,name={}", crate::agent::PORT);
-    command.args([
-        "-machine",
-        "q35",
-        "-accel",
-        "tcg,thread=multi",
-        "-cpu",
-        "max",
-        "-nodefaults",
-        "-no-user-config",
-    ]);
-    command.args(["-display", "none", "-no-reboot"]);
-    command.args(["-smp", &spec.cpus.to_string(), "-m", &spec.memory.to_string()]);
-    command.args([
-        "-serial",
-        &console,
-        "-chardev",
-        &agent,
-        "-device",
-        "virtio-serial-pci,addr=1",
-        "-device",
-        &port,
-    ]);
-    command.args(["-device", "virtio-rng-pci,addr=3"]);
-    let shares = [("host", Path::new("/"), 5), ("tools", tools, 7), ("kernel", kernel.root.as_path(), 9)];
-    for (tag, path, slot) in shares {
-        // Below a folder may be several file systems, whose inode numbers are kept apart.
-        let how = "security_model=none,readonly=on,multidevs=remap";
-        command.arg("-fsdev").arg(format!("local,id={tag},path={},{how}", path.display()));
-        command.arg("-device").arg(format!("virtio-9p-pci,fsdev={tag},mount_tag={tag},addr={slot:#x}"));
-    }
-    command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(image);
-    // One CPU until the first file system is there: while the kernel finds its devices, QEMU rearranges the address
-    // space, and a CPU that writes to its interrupt controller meanwhile can lose that write (seen with QEMU 10.0: a
-    // CPU without timer, or an assertion in iotlb_to_section).
-    command.args(["-append", "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on maxcpus=1"]);
-}
-
-/// Name of the socket at which QEMU reads the frames for an adapter.
-fn near(place: usize) -> String {
-    format!("near{place}")
-}
-
-fn adapter(command: &mut Command, spec: &Spec, place: usize, folder: &Path) -> Result<()> {
-    let nic = &spec.nics[place];
-    let far = match &nic.wired_to {
-        None => format!("far{place}"),
-        Some(name) => {
-            let other = spec.nics.iter().position(|other| other.name == *name);
-            near(other.with_context(|| format!("{}: there is no {name} to be wired to", nic.name))?)
-        }
-    };
-    let (local, remote) = (folder.join(near(place)), folder.join(far));
-    command.arg("-netdev").arg(format!(
-        "dgram,id=n{place},local.type=unix,local.path={},remote.type=unix,remote.path={}",
-        local.display(),
-        remote.display()
-    ));
-    // Even slots: the virtual functions of an 82576 take the places from 16 slots behind it on, two slots in all.
-    let (device, slot) = (nic.model.device(), 2 + 2 * place);
-    command.arg("-device").arg(format!("{device},addr={slot:#x},netdev=n{place},mac={}", mac(place)));
-    Ok(())
-}
-
-fn mac(place: usize) -> MacAddress {
-    MacAddress([0x52, 0x54, 0, 0, 0, place as u8 + 1])
-}
-
-/// QEMU, and a shell that ends it and removes its folder when the harness is gone, however that came.
-#[derive(Debug)]
-struct Process {
-    qemu: Child,
-    guard: Child,
-}
-
-impl Process {
-    fn start(command: &mut Command, folder: &Path) -> Result<Process> {
-        let mut qemu = command.spawn().context(QEMU)?;
-        // The guard's input is a pipe that nobody writes to and that closes with this process.
-        let guard = Command::new("sh")
-            .args(["-c", "read -r _; kill -9 \"$0\" 2>/dev/null; rm -rf \"$1\"", &qemu.id().to_string()])
-            .arg(folder)
-            .stdin(Stdio::piped())
-            .spawn();
-        match guard {
-            Ok(guard) => Ok(Process { qemu, guard }),
-            Err(error) => {
-                qemu.kill().and_then(|()| qemu.wait()).context(QEMU)?;
-                Err(error).context("sh")
-            }
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // The guard first: the number that it would kill is QEMU's only until QEMU has been waited for.
-        for child in [&mut self.guard, &mut self.qemu] {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 /// A running guest.
 #[derive(Debug)]
 pub struct Guest {
-    agent: Option<Agent>,
-    process: Process,
-    ports: HashMap<String, Port>,
-    counts: Option<Counts>,
-    spec: Spec,
-    folder: TempDir,
+    pub(crate) agent: Option<Agent>,
+    pub(crate) process: Process,
+    pub(crate) ports: HashMap<String, Port>,
+    pub(crate) counts: Option<Counts>,
+    pub(crate) spec: Spec,
+    pub(crate) folder: TempDir,
 }
 
 #[derive(Debug)]
-struct Agent {
+pub(crate) struct Agent {
     stream: Mutex<UnixStream>,
     next: AtomicU64,
     waiting: Waiting,
@@ -598,7 +274,7 @@ impl Guest {
         self.process.qemu.id()
     }
 
-    fn last_words(&self) -> String {
+    pub(crate) fn last_words(&self) -> String {
         let errors = fs::read_to_string(self.folder.path().join("qemu")).unwrap_or_default();
         let console = self.console();
         let lines: Vec<&str> = console.lines().chain(errors.lines()).collect();
@@ -607,7 +283,7 @@ impl Guest {
     }
 
     /// Waits for QEMU's connection and the agent's first word.
-    fn greet(&mut self, listener: &UnixListener, kernel: &Kernel) -> Result<()> {
+    pub(crate) fn greet(&mut self, listener: &UnixListener, kernel: &Kernel) -> Result<()> {
         listener.set_nonblocking(true)?;
         let start = Instant::now();
         let stream = loop {

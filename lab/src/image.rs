@@ -13,15 +13,35 @@ use std::process::Command;
 /// guest, and the port of the agent. Everything else is loaded from the share.
 const FIRST: [&str; 6] = ["virtio_pci", "9pnet_virtio", "9p", "overlay", "virtio_console", "virtio_rng"];
 
-/// What the kernel runs first. `__MODULES__` are names of modules in their order, `__AGENT__` is a path on the machine.
+/// What the kernel runs first. `__MODULES__` are names of modules in their order, `__AGENT__` is a path on the machine,
+/// `__FIRST__` is the word of [`First`].
 const INIT: &str = include_str!("../guest/init.sh");
+
+/// What process 1 of a guest becomes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum First {
+    /// A shell that waits for the agent: boots fastest.
+    #[default]
+    Agent,
+    /// The machine's systemd with udev; of its units only the agent's runs until others are started.
+    Systemd,
+}
+
+impl First {
+    const fn word(self) -> &'static str {
+        match self {
+            First::Agent => "agent",
+            First::Systemd => "systemd",
+        }
+    }
+}
 
 /// The image for a kernel, with tools unpacked at `tools` and the agent program at `agent`. It is written into `folder`.
 ///
 /// # Errors
 ///
 /// A module is missing or cannot be unpacked, or the image cannot be written.
-pub fn build(tools: &Path, kernel: &Kernel, agent: &Path, folder: &Path) -> Result<PathBuf> {
+pub fn build(tools: &Path, kernel: &Kernel, agent: &Path, first: First, folder: &Path) -> Result<PathBuf> {
     let mut archive = Archive::new();
     for name in ["bin", "dev", "proc", "sys", "host", "tools", "kernel", "over", "new", "modules"] {
         archive.folder(name);
@@ -45,8 +65,10 @@ pub fn build(tools: &Path, kernel: &Kernel, agent: &Path, folder: &Path) -> Resu
         archive.file(&format!("modules/{name}.ko"), 0o644, &module(&file)?);
         names.push_str(&format!("{name} "));
     }
-    let init =
-        INIT.replace("__MODULES__", names.trim_end()).replace("__AGENT__", &agent.display().to_string());
+    let init = INIT
+        .replace("__MODULES__", names.trim_end())
+        .replace("__AGENT__", &agent.display().to_string())
+        .replace("__FIRST__", first.word());
     archive.file("init", 0o755, init.as_bytes());
     let image = folder.join("initramfs");
     fs::write(&image, archive.finish()).with_context(|| format!("{}", image.display()))?;

@@ -2,18 +2,22 @@
 
 mod server;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rxlane_lab::session::Session;
-use rxlane_lab::{Lab, Model, Nic, Series, Spec, agent, packages::Cache};
+use rxlane_lab::transfer::{self, End};
+use rxlane_lab::{First, Lab, Model, Nic, Series, Spec, agent, packages::Cache};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 use wire::emit::Encapsulation;
 
 const USAGE: &str = "usage: rxlane-lab prepare                        fetch kernels and tools
-       rxlane-lab run [6.1|6.12] [igb|e1000e] COMMAND…  boot a guest with two adapters, wan and lan, run a command in it
+       rxlane-lab run [5.10|6.1|6.12] [igb|e1000e] [systemd] COMMAND…
+                                                 boot a guest with two adapters, wan and lan, run a command in it
        rxlane-lab agent                          in a guest: execute what the harness asks
-       rxlane-lab session IFACE ID MAC           in a guest: a PPPoE session without negotiation, until killed";
+       rxlane-lab session IFACE ID MAC           in a guest: a PPPoE session without negotiation, until killed
+       rxlane-lab transfer OCTETS SIZE,… NETNS ADDRESS,… NETNS ADDRESS,…
+                                                 in a guest: checked TCP and UDP between two network namespaces";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,6 +27,9 @@ fn main() -> ExitCode {
         ["prepare"] => prepare(),
         ["agent"] => server::serve().map(|()| ExitCode::SUCCESS),
         ["session", interface, number, peer] => session(interface, number, peer),
+        ["transfer", octets, sizes, one, addresses, other, far] => {
+            transferred(octets, sizes, (one, addresses), (other, far))
+        }
         ["run", words @ ..] if !words.is_empty() => run(words),
         _ => {
             eprintln!("{USAGE}");
@@ -66,15 +73,31 @@ fn session(interface: &str, number: &str, peer: &str) -> Result<ExitCode> {
     }
 }
 
+/// For each pair of addresses, one of each end, in their order.
+fn transferred(octets: &str, sizes: &str, one: (&str, &str), other: (&str, &str)) -> Result<ExitCode> {
+    let octets = octets.parse().with_context(|| format!("{octets}: no number of octets"))?;
+    let sizes = sizes.split(',').map(|size| size.parse().with_context(|| format!("{size}: no size")));
+    let sizes = sizes.collect::<Result<Vec<usize>>>()?;
+    let (near, far) = (End::listed(one.0, one.1)?, End::listed(other.0, other.1)?);
+    ensure!(near.len() == far.len(), "one end has {} addresses, the other {}", near.len(), far.len());
+    for (near, far) in near.iter().zip(&far) {
+        transfer::stream(near, far, octets).with_context(|| format!("TCP, {near} and {far}"))?;
+        transfer::datagrams(near, far, &sizes).with_context(|| format!("UDP, {near} and {far}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn run(mut words: &[&str]) -> Result<ExitCode> {
-    let (mut kernel, mut model) = (Series::V6_12, Model::Igb);
+    let (mut kernel, mut model, mut process_1) = (Series::V6_12, Model::Igb, First::Agent);
     while let [first, rest @ ..] = words {
         match *first {
-            "6.1" => kernel = Series::V6_1,
-            "6.12" => kernel = Series::V6_12,
             "igb" => model = Model::Igb,
             "e1000e" => model = Model::E1000e,
-            _ => break,
+            "systemd" => process_1 = First::Systemd,
+            name => match Series::named(name) {
+                Some(series) => kernel = series,
+                None => break,
+            },
         }
         words = rest;
     }
@@ -82,7 +105,7 @@ fn run(mut words: &[&str]) -> Result<ExitCode> {
         bail!("no command; {USAGE}");
     }
     let nics = vec![Nic::new("wan", model), Nic::new("lan", model)];
-    let guest = lab()?.boot(&Spec { nics, ..Spec::new(kernel) })?;
+    let guest = lab()?.boot(&Spec { nics, first: process_1, ..Spec::new(kernel) })?;
     eprintln!("QEMU is process {}", guest.pid());
     let output = guest.run_with(words, &[], agent::TIMEOUT.max(Duration::from_secs(600)))?;
     std::io::stdout().write_all(&output.stdout)?;

@@ -1,6 +1,7 @@
 //! Debian packages, unpacked into a folder and installed nowhere: kernels, and tools that the guest has and the machine
 //! may lack.
 
+use crate::apt::Apt;
 use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
 use std::fmt;
@@ -29,6 +30,9 @@ const TOOLS: [&str; 10] = [
 /// A line of Debian kernels for amd64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Series {
+    /// That of Debian 11, the oldest that steers: it charges maps to the limit of locked memory (until 5.11), and has
+    /// neither frames of several buffers in XDP (5.18) nor the look-up of another CPU's value (5.19).
+    V5_10,
     /// That of Debian 12.
     V6_1,
     /// That of Debian 12's backports.
@@ -37,13 +41,27 @@ pub enum Series {
 
 impl Series {
     /// All of them, oldest first.
-    pub const ALL: [Series; 2] = [Series::V6_1, Series::V6_12];
+    pub const ALL: [Series; 3] = [Series::V5_10, Series::V6_1, Series::V6_12];
+
+    /// The one that is called so.
+    pub fn named(name: &str) -> Option<Series> {
+        Series::ALL.into_iter().find(|series| series.name() == name)
+    }
 
     /// As in `6.12`.
     pub const fn name(self) -> &'static str {
         match self {
+            Series::V5_10 => "5.10",
             Series::V6_1 => "6.1",
             Series::V6_12 => "6.12",
+        }
+    }
+
+    /// The suite of Debian that has it, where the machine's own lists do not.
+    const fn suite(self) -> Option<&'static str> {
+        match self {
+            Series::V5_10 => Some("bullseye"),
+            Series::V6_1 | Series::V6_12 => None,
         }
     }
 }
@@ -109,24 +127,34 @@ impl Cache {
         let lock = File::create(self.root.join("lock")).context("lock of the cache")?;
         lock.lock().context("lock of the cache")?;
         if self.tools().is_none() {
-            self.unpack("tools", &TOOLS.map(str::to_owned), |_| Ok(()))?;
+            self.unpack("tools", &Apt::default(), &TOOLS.map(str::to_owned), |_| Ok(()))?;
         }
         for series in Series::ALL {
             if self.kernel(series).is_none() {
-                let shown = output(Command::new("apt-cache").args(["show", "linux-image-amd64"]))?;
+                let apt = match series.suite() {
+                    None => Apt::default(),
+                    Some(suite) => Apt::of_suite(suite, &self.root.join(format!("apt-{suite}")))?,
+                };
+                let shown = output(apt.command("apt-cache").args(["show", "linux-image-amd64"]))?;
                 let package = kernel_package(&shown, series).with_context(|| {
                     format!(
                         "apt knows no kernel {series} (make deps, as root, adds Debian's backports and reads its lists)"
                     )
                 })?;
-                self.unpack(&format!("linux-{series}"), &[package], |root| self.index_modules(root))?;
+                self.unpack(&format!("linux-{series}"), &apt, &[package], |root| self.index_modules(root))?;
             }
         }
         Ok(())
     }
 
     /// Packages into one folder, which appears under its name when it is complete.
-    fn unpack(&self, name: &str, packages: &[String], complete: impl Fn(&Path) -> Result<()>) -> Result<()> {
+    fn unpack(
+        &self,
+        name: &str,
+        apt: &Apt,
+        packages: &[String],
+        complete: impl Fn(&Path) -> Result<()>,
+    ) -> Result<()> {
         let partial = self.root.join(format!("{name}.partial"));
         let downloads = self.root.join(format!("{name}.packages"));
         for folder in [&partial, &downloads] {
@@ -135,7 +163,7 @@ impl Cache {
             }
             fs::create_dir(folder).with_context(|| format!("{}", folder.display()))?;
         }
-        output(Command::new("apt-get").args(["-q", "download"]).args(packages).current_dir(&downloads))?;
+        output(apt.command("apt-get").args(["-q", "download"]).args(packages).current_dir(&downloads))?;
         // A root is laid over the machine's, where these are links (merged /usr).
         for folder in ["bin", "sbin", "lib"] {
             fs::create_dir_all(partial.join("usr").join(folder))?;

@@ -6,8 +6,10 @@
 #![allow(clippy::print_stdout)]
 
 mod offline;
+mod oldest;
 mod receive;
 mod steer;
+mod unit;
 
 use anyhow::{Context, Result};
 use rxlane_lab::{Guest, Lab, Model, Nic, Series, Spec};
@@ -27,6 +29,7 @@ const LONG: Duration = Duration::from_secs(20);
 
 static NEWER: OnceLock<Mutex<Guest>> = OnceLock::new();
 static OLDER: OnceLock<Mutex<Guest>> = OnceLock::new();
+static OLDEST: OnceLock<Mutex<Guest>> = OnceLock::new();
 
 /// The guest with the newer kernel, `wan` as it is after boot: four queues, rings of 4096, each vector on a CPU of
 /// its own, no RPS, no program, up.
@@ -37,6 +40,11 @@ fn newer() -> Option<MutexGuard<'static, Guest>> {
 /// The same with the older kernel.
 fn older() -> Option<MutexGuard<'static, Guest>> {
     booted_once(&OLDER, Series::V6_1)
+}
+
+/// The same with the oldest kernel.
+fn oldest() -> Option<MutexGuard<'static, Guest>> {
+    booted_once(&OLDEST, Series::V5_10)
 }
 
 fn booted_once(guest: &'static OnceLock<Mutex<Guest>>, kernel: Series) -> Option<MutexGuard<'static, Guest>> {
@@ -60,7 +68,7 @@ fn booted(guest: &Guest) -> Result<()> {
 
 fn fresh(guest: &Guest) -> Result<()> {
     guest.sh(
-        "ip link set wan down; ip link set wan xdpdrv off; rm -rf /sys/fs/bpf/*; \
+        "ip link set wan down; rm -rf /sys/fs/bpf/*; ip link set wan xdpdrv off; \
          mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf; \
          ethtool -K wan rxvlan on; ethtool -L wan combined 4 || [ $? = 80 ]; ethtool -G wan rx 4096 || [ $? = 80 ]; \
          for queue in /sys/class/net/wan/queues/rx-*; do echo 0 >$queue/rps_cpus; done; \

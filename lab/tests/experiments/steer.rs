@@ -60,7 +60,7 @@ pub fn reason(status: &Value, word: &str) -> u64 {
 }
 
 /// Every inner flow on its own CPU, nothing lost, and control frames where they arrived.
-fn spreads(guest: &Guest) {
+pub fn spreads(guest: &Guest) {
     let Some(rxlane) = rxlane() else { return };
     up(guest, &rxlane, "--classes pppoe --disable-rxvlan");
     let mut steered_so_far = 0;
@@ -170,7 +170,7 @@ fn a_killed_owner_leaves_steering_that_another_process_takes_down() {
     assert!(is_on_first(&landed.cpus, ALL), "{landed:?}");
 }
 
-fn assert_nothing_left(guest: &Guest, rxlane: &str, interface: &str) {
+pub fn assert_nothing_left(guest: &Guest, rxlane: &str, interface: &str) {
     assert_eq!(status(guest, rxlane, interface)["mode"], "off");
     assert_eq!(guest.sh(&format!("ip link show {interface} | grep -c xdp || true")).expect("a count"), "0\n");
     let pins = guest.sh("find /sys/fs/bpf -mindepth 2 -not -type d; true").expect("pins");
