@@ -6,7 +6,7 @@ DESTDIR =
 # Seconds for which `make fuzz` runs each target.
 FUZZ_SECONDS = 600
 FUZZ_TARGETS = capture_reader dissect doctor encapsulation_text explain host_text ipv6_extensions nic_profile \
-	ppp_control pppoe_tags rss_text steering
+	ppp_control pppoe_tags rss_text segment_coalesce steering
 
 .PHONY: help demo test check fmt clippy doc deny docs bpf bpf-check fuzz fuzz-quick fresh-user bench bench-peers deps install lab lab-prepare
 
@@ -64,10 +64,11 @@ deny:
 # The stable toolchain has no sanitizers; the targets assert what they check.
 fuzz:
 	@.ci/have cargo-fuzz || exit $$(( $$? - 1 )); set -e; cd fuzz; \
-	$(CARGO) run --release --quiet --example seeds -- corpus; \
+	$(CARGO) run --quiet --example seeds -- corpus; \
 	$(CARGO) fuzz build -s none; \
 	for target in $(FUZZ_TARGETS); do \
 		echo "== $$target, $(FUZZ_SECONDS) s"; \
+		mkdir -p corpus/$$target; \
 		$(CARGO) fuzz run -s none $$target corpus/$$target $$(ls -d regressions/$$target 2>/dev/null) -- \
 			-max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_final_stats=1; \
 	done

@@ -114,6 +114,25 @@ fn headers(corpus: &Corpus) -> Done {
     Ok(())
 }
 
+/// Batches of a frame that goes on, and the same packets as super-packets.
+fn offloads(corpus: &Corpus, frames: &[Vec<u8>]) -> Done {
+    for (i, frame) in frames.iter().enumerate().filter(|(_, frame)| frame.len() < 160) {
+        let length = u8::try_from(frame.len())?;
+        // A frame, two that continue it, one that differs, another frame padded.
+        let steps = [&[128, 0, length], &frame[..], &[1, 1, 3, 14, 1, 0x40, length], frame, &[1]].concat();
+        corpus.put("segment_coalesce", &format!("frames-{i}"), &steps)?;
+        if let Some(packet) = frame.get(14..) {
+            let header = [1, 1, 54, 0, 10, 0, 20, 0, 16, 0];
+            corpus.put(
+                "segment_coalesce",
+                &format!("packet-{i}"),
+                &[&[0, 1], &header[..], packet].concat(),
+            )?;
+        }
+    }
+    Ok(())
+}
+
 fn captures(corpus: &Corpus, frames: &[Vec<u8>]) -> Done {
     let few = || frames.iter().step_by(7).zip(0i64..);
     for (name, resolution) in [("micro", Resolution::Microseconds), ("nano", Resolution::Nanoseconds)] {
@@ -191,6 +210,7 @@ fn main() -> Done {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR"));
     let frames = frames()?;
     dissect(&corpus, &[frames.as_slice(), &recorded(&fuzz.join("../captures"))?].concat())?;
+    offloads(&corpus, &frames)?;
     headers(&corpus)?;
     captures(&corpus, &frames)?;
     outputs(&corpus, &fuzz.join("seeds/host_text"))?;

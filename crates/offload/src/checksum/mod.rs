@@ -1,0 +1,164 @@
+//! The internet checksum (RFC 1071): sums of octets, in one piece or scattered, whole, partial and updated.
+//!
+//! ```
+//! use rxlane_offload::checksum::Sum;
+//!
+//! // RFC 1071 section 3.
+//! let octets = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+//! assert_eq!(Sum::of(&octets).folded(), 0xddf2);
+//! // The same octets in pieces of odd length.
+//! let pieces = [&octets[..3], &octets[3..4], &octets[4..]];
+//! assert_eq!(Sum::of_pieces(pieces).checksum(), !0xddf2);
+//! ```
+//!
+//! A sum has two zeros, 0x0000 and 0xffff. A sum of octets is 0x0000 only if every octet is zero; what is left where one
+//! sum is taken from another that is equal is 0xffff. A receiver takes both for the same, so what differs is only what is
+//! written.
+
+mod partial;
+mod path;
+pub(crate) mod portable;
+mod update;
+mod verify;
+
+pub use partial::{PartialError, complete};
+pub use path::{Path, PathUnavailable};
+pub use update::{update, update_udp};
+pub use verify::{Verdict, Verified, verify, verify_ipv4_header, verify_transport};
+
+use wire::IpProtocol;
+
+/// A one's complement sum of 16-bit words, not yet folded to 16 bits.
+///
+/// It is kept as the words lie in memory: addition with end-around carry gives the same octets in either order
+/// (RFC 1071 section 2 (B)), so only the result is swapped.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sum(u64);
+
+impl Sum {
+    /// The sum of nothing.
+    pub const ZERO: Sum = Sum(0);
+
+    /// The sum of octets that start at an even place of what is summed; a last odd one counts as if a zero octet
+    /// followed (RFC 1071 section 1).
+    #[inline]
+    pub fn of(octets: &[u8]) -> Sum {
+        Sum(path::sum(octets))
+    }
+
+    /// The same by a path of one's own choice, for tests and comparisons. Error: this processor lacks what the path
+    /// needs.
+    pub fn by_path(path: Path, octets: &[u8]) -> Result<Sum, PathUnavailable> {
+        path.sum(octets).map(Sum)
+    }
+
+    /// The sum of pieces that lie one behind the other in what is summed. Each may have any length.
+    pub fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Sum {
+        let mut scattered = Scattered::default();
+        pieces.into_iter().for_each(|piece| scattered.push(piece));
+        scattered.sum()
+    }
+
+    /// The sum of one 16-bit word, host order.
+    #[inline(always)]
+    pub const fn word(word: u16) -> Sum {
+        Sum(word.to_be() as u64)
+    }
+
+    /// The pseudo header of a transport packet of `length` octets over IPv4 (RFC 9293 section 3.1, RFC 768):
+    /// `addresses` is source, then destination, as they stand in the IP header.
+    #[inline]
+    pub fn pseudo_ipv4(addresses: &[u8; 8], protocol: IpProtocol, length: u16) -> Sum {
+        let [a, b, c, d, e, f, g, h] = *addresses;
+        let source = u32::from_ne_bytes([a, b, c, d]);
+        let destination = u32::from_ne_bytes([e, f, g, h]);
+        let words = Sum::word(protocol.0 as u16).0 + Sum::word(length).0;
+        Sum(u64::from(source) + u64::from(destination) + words)
+    }
+
+    /// The same over IPv6 (RFC 8200 section 8.1). With a routing header the destination is the final one; with a
+    /// home address option the source is the home address (RFC 6275 section 11.3.1).
+    #[inline]
+    pub fn pseudo_ipv6(addresses: &[u8; 32], protocol: IpProtocol, length: u32) -> Sum {
+        let length = Sum::word((length >> 16) as u16).0 + Sum::word(length as u16).0;
+        Sum(portable::sum(addresses)).plus(Sum(Sum::word(protocol.0 as u16).0 + length))
+    }
+
+    /// Both sums together. `other` starts at an even place.
+    #[inline(always)]
+    #[must_use]
+    pub const fn plus(self, other: Sum) -> Sum {
+        let (sum, carry) = self.0.overflowing_add(other.0);
+        Sum(sum + carry as u64)
+    }
+
+    /// This sum without the words of `other`, which are in it.
+    #[inline(always)]
+    #[must_use]
+    pub const fn minus(self, other: Sum) -> Sum {
+        self.plus(Sum(!other.0))
+    }
+
+    /// The sum of the same octets one place later: what it is for a piece that starts at an odd place
+    /// (RFC 1071 section 2 (B), byte swapping).
+    #[inline(always)]
+    #[must_use]
+    pub const fn swapped(self) -> Sum {
+        // A shift by eight bits, modulo 2^64 - 1 and therefore modulo 2^16 - 1.
+        Sum(self.0.rotate_left(8))
+    }
+
+    /// The sum folded to 16 bits, host order, not complemented.
+    #[inline(always)]
+    pub const fn folded(self) -> u16 {
+        // The upper half of a number plus its halves exchanged is the sum of the halves with end-around carry.
+        let sum = (self.0.wrapping_add(self.0.rotate_left(32)) >> 32) as u32;
+        let sum = (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16;
+        u16::from_be(sum)
+    }
+
+    /// The checksum, host order: the complement of the folded sum. Zero over octets with a right checksum in them.
+    #[inline(always)]
+    pub const fn checksum(self) -> u16 {
+        !self.folded()
+    }
+
+    /// The checksum as UDP writes it: all ones in place of zero, which would mean that there is none (RFC 768,
+    /// RFC 8200 section 8.1).
+    #[inline(always)]
+    pub const fn udp_checksum(self) -> u16 {
+        match self.checksum() {
+            0 => 0xffff,
+            checksum => checksum,
+        }
+    }
+}
+
+/// A sum over pieces of any length, one behind the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scattered {
+    sum: Sum,
+    odd: bool,
+}
+
+impl Scattered {
+    /// Adds the next piece.
+    #[inline]
+    pub fn push(&mut self, piece: &[u8]) {
+        let sum = Sum::of(piece);
+        self.sum = self.sum.plus(if self.odd { sum.swapped() } else { sum });
+        self.odd ^= !piece.len().is_multiple_of(2);
+    }
+
+    /// The sum of all pieces so far.
+    #[inline]
+    pub const fn sum(&self) -> Sum {
+        self.sum
+    }
+}
+
+/// The internet checksum of `octets`, host order. Zero if they contain a right one.
+#[inline]
+pub fn internet(octets: &[u8]) -> u16 {
+    Sum::of(octets).checksum()
+}

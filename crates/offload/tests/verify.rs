@@ -1,0 +1,167 @@
+//! Verification of received frames against frames made by crate `traffic` and by hand.
+
+use rxlane_offload::checksum::{Verdict, verify};
+use std::net::{IpAddr, Ipv6Addr};
+use traffic::{NAMED, Scenario};
+use wire::emit::{
+    DestinationOptions, Emit, Encapsulation, Ipv4, Ipv6, Routing, Tcp, Udp, checksum, headers,
+    home_address_option,
+};
+use wire::ethernet::MacAddress;
+use wire::{Fragment, IpProtocol, IpVersion, Link, Word, dissect};
+
+#[test]
+fn frames_of_every_scenario_are_right_and_any_changed_octet_is_found() {
+    let mut seen = [0; 3];
+    for named in &NAMED {
+        let mut scenario = Scenario::named(named.name).expect("a scenario").with_flows(20);
+        scenario.control_per_million = 100_000;
+        scenario.fragments_per_million = 100_000;
+        let mut traffic = scenario.generate(7).expect("valid");
+        for turn in 0..300_usize {
+            let frame = traffic.next_frame().octets.to_vec();
+            let dissection = dissect(Link::Ethernet, &frame, frame.len());
+            let verified = verify(&frame);
+            let Some(network) = dissection.network_offset() else {
+                assert_eq!((verified.header, verified.transport), (Verdict::Unknown, Verdict::Unknown));
+                continue;
+            };
+            if dissection.fragment() != Fragment::None {
+                assert_eq!(verified.transport, Verdict::Unknown);
+                seen[0] += 1;
+                continue;
+            }
+            assert_eq!(verified.transport, Verdict::Right, "{}", dissection.stack());
+            let is_v4 = dissection.stack().contains(Word::Ipv4);
+            assert_eq!(verified.header, if is_v4 { Verdict::Right } else { Verdict::Unknown });
+            seen[1] += 1;
+            // The last octet of the transport header, which no length and no flag is.
+            let mut changed = frame.clone();
+            let at = dissection.transport_offset().expect("transport") + turn % 4;
+            changed[at] ^= 0x10;
+            assert_ne!(verify(&changed).transport, Verdict::Right, "octet {at}");
+            if is_v4 {
+                let mut changed = frame.clone();
+                changed[network + 8] ^= 1;
+                assert_eq!(verify(&changed).header, Verdict::Wrong);
+                seen[2] += 1;
+            }
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 50), "{seen:?}");
+}
+
+const MACS: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2])];
+
+/// A frame without tags around an IP packet.
+fn frame(version: IpVersion, packet: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; 14];
+    Encapsulation::NONE.emit(MACS[0], MACS[1], version, packet.len(), &mut frame).expect("room");
+    frame.extend(packet);
+    frame
+}
+
+/// A UDP datagram with the checksum that these two ends give.
+fn datagram(source: IpAddr, destination: IpAddr) -> Vec<u8> {
+    let mut datagram = vec![0; 8 + 33];
+    Udp { source_port: 7, destination_port: 9, length: 41, checksum: 0 }.emit(&mut datagram).expect("room");
+    datagram[8..].fill(0x5a);
+    checksum::fill(source, destination, IpProtocol::UDP, &mut datagram).expect("whole");
+    datagram
+}
+
+fn ipv6(next_header: IpProtocol, destination: Ipv6Addr, behind: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0; 40];
+    let payload_length = behind.len() as u16;
+    let header = Ipv6 {
+        traffic_class: 0,
+        flow_label: 0,
+        payload_length,
+        next_header,
+        hop_limit: 64,
+        source: node(1),
+        destination,
+    };
+    header.emit(&mut packet).expect("room");
+    packet.extend(behind);
+    packet
+}
+
+fn node(number: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number)
+}
+
+#[test]
+fn the_last_node_of_a_routing_header_is_the_destination() {
+    // Type, data between the fixed four octets and the list, the last node's place in the list of two.
+    for (kind, last_is_first) in [(0_u8, false), (4, true)] {
+        let list = if last_is_first { [node(9), node(3)] } else { [node(3), node(9)] };
+        // Of a segment routing header, the index of the last entry.
+        let mut data = vec![if kind == 4 { 1 } else { 0 }, 0, 0, 0];
+        list.iter().for_each(|node| data.extend(node.octets()));
+        let routing =
+            Routing { next_header: IpProtocol::UDP, routing_type: kind, segments_left: 1, data: &data };
+        let mut behind = vec![0; routing.length()];
+        routing.emit(&mut behind).expect("room");
+        for (end, verdict) in [(node(9), Verdict::Right), (node(2), Verdict::Wrong)] {
+            let packet = [&behind[..], &datagram(node(1).into(), end.into())].concat();
+            let frame = frame(IpVersion::V6, &ipv6(IpProtocol::ROUTING, node(2), &packet));
+            assert_eq!(verify(&frame).transport, verdict, "routing type {kind}, summed with {end}");
+        }
+    }
+}
+
+#[test]
+fn the_home_address_is_the_source() {
+    let option = home_address_option(node(8));
+    let options = DestinationOptions { next_header: IpProtocol::UDP, options: &option };
+    let mut behind = vec![0; options.length()];
+    headers(&[&options], &mut behind).expect("room");
+    for (source, verdict) in [(node(8), Verdict::Right), (node(1), Verdict::Wrong)] {
+        let packet = [&behind[..], &datagram(source.into(), node(2).into())].concat();
+        let frame = frame(IpVersion::V6, &ipv6(IpProtocol::DESTINATION_OPTIONS, node(2), &packet));
+        assert_eq!(verify(&frame).transport, verdict, "summed with {source}");
+    }
+}
+
+#[test]
+fn padding_is_not_summed_and_a_missing_udp_checksum_is_no_wrong_one() {
+    let (source, destination) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
+    let header = Ipv4 {
+        traffic_class: 0,
+        total_length: 61,
+        identification: 1,
+        dont_fragment: true,
+        more_fragments: false,
+        fragment_offset: 0,
+        ttl: 64,
+        protocol: IpProtocol::UDP,
+        source,
+        destination,
+        options: &[],
+    };
+    let mut packet = vec![0; 20];
+    header.emit(&mut packet).expect("room");
+    packet.extend(datagram(source.into(), destination.into()));
+    let mut padded = frame(IpVersion::V4, &packet);
+    padded.extend([0xee; 9]);
+    assert_eq!(verify(&padded).transport, Verdict::Right);
+    packet[26..28].fill(0);
+    assert_eq!(verify(&frame(IpVersion::V4, &packet)).transport, Verdict::Absent);
+    let mut over_ipv6 = datagram(node(1).into(), node(2).into());
+    over_ipv6[6..8].fill(0);
+    let over_ipv6 = frame(IpVersion::V6, &ipv6(IpProtocol::UDP, node(2), &over_ipv6));
+    assert_eq!(verify(&over_ipv6).transport, Verdict::Wrong);
+}
+
+#[test]
+fn every_prefix_of_a_frame_gets_a_verdict() {
+    let mut segment = vec![0; 20];
+    Tcp { flags: Tcp::ACK, ..Tcp::default() }.emit(&mut segment).expect("room");
+    checksum::fill(node(1).into(), node(2).into(), IpProtocol::TCP, &mut segment).expect("whole");
+    let whole = frame(IpVersion::V6, &ipv6(IpProtocol::TCP, node(2), &segment));
+    for length in 0..whole.len() {
+        assert_eq!(verify(&whole[..length]).transport, Verdict::Unknown, "{length} octets");
+    }
+    assert_eq!(verify(&whole).transport, Verdict::Right);
+}
