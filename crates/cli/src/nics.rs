@@ -2,12 +2,14 @@
 
 mod json;
 mod side_by_side;
+mod stack;
 
 use crate::output::{CommandResult, Outcome, Output};
 use anstyle::{AnsiColor, Style};
 use json::{answer_json, profiles_json};
 use nic::profile::Profile;
 use nic::spread::{self, Answer, Traffic, Verdict};
+use nic::stacked::{KernelRules, Stack};
 use nic::{Citation, Claim, Key, Stage, Value, schema};
 use rss::HashType;
 use serde_json::{Value as Json, json};
@@ -18,7 +20,8 @@ use std::io::{self, Write};
 #[derive(clap::Args)]
 #[command(
     after_help = "A value is yes, no or unknown; what no source tells is unknown. Frame sizes are bytes \
-without FCS.\nExit code: 0; 1 where --can finds no device that would as it is or in a mode that its usual driver \
+without FCS.\nWith --stack alone, kinds of devices are compared over kernels; with names, what is left on these \
+devices, and which frames they let in:\n  rxlane nics --stack ad:100,q:200 i210 82599 --kernel 4.7\nExit code: 0; 1 where --can finds no device that would as it is or in a mode that its usual driver \
 can turn on; 2 for a name that is none."
 )]
 pub struct NicsArguments {
@@ -29,6 +32,13 @@ pub struct NicsArguments {
     /// a tag stack such as 8100.8100, pppoe, mpls, llc, ipv6, udp, options, extensions.
     #[arg(long, value_name = "TRAFFIC")]
     can: Option<Traffic>,
+    /// What offloads are left to a stack of VLAN devices, with pppoe at its end or without, and by which rule; which
+    /// frames are let in. Outermost tag first: ad:100,q:200 is 802.1ad outside and 802.1Q inside; q:35,pppoe.
+    #[arg(long, value_name = "STACK", conflicts_with = "can")]
+    stack: Option<Stack>,
+    /// The kernel whose rules hold: 3.10, 4.7, or current (6.12).
+    #[arg(long, value_name = "KERNEL", requires = "stack", value_parser = stack::kernel)]
+    kernel: Option<KernelRules>,
     /// Print JSON (schema rxlane.nics/1).
     #[arg(long)]
     json: bool,
@@ -41,6 +51,10 @@ impl NicsArguments {
             self.names.iter().map(|name| nic::lookup(name)).collect::<Result<_, _>>()?;
         let profiles: Cow<[Profile]> =
             if named.is_empty() { Cow::Borrowed(nic::builtin()?) } else { Cow::Owned(named) };
+        if let Some(asked) = &self.stack {
+            let named = if self.names.is_empty() { &[] } else { profiles.as_ref() };
+            return stack::run(out, asked, self.kernel, named, self.json);
+        }
         if let Some(traffic) = &self.can {
             return can(out, &profiles, traffic, self.json);
         }

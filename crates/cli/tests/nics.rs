@@ -103,7 +103,7 @@ fn who_does_not_choose_the_queue_is_marked() {
 
 #[test]
 fn eighty_columns_are_enough() {
-    let arguments: [&[&str]; 7] = [
+    let arguments: [&[&str]; 11] = [
         &[],
         &["i210"],
         &["i210", "x710"],
@@ -111,6 +111,10 @@ fn eighty_columns_are_enough() {
         &["i210", "x710", "rtl8125b", "e810", "82599"],
         &["--can", "qinq"],
         &["--can", "pppoe,udp"],
+        &["--stack", "ad:100,q:200"],
+        &["--stack", "ad:100,q:200", "i210", "rtl8125b"],
+        &["--stack", "q:35,pppoe", "82599", "--kernel", "3.10"],
+        &["--stack", "none", "e810"],
     ];
     for (columns, arguments) in [40, 60, 80, 100].into_iter().flat_map(|n| arguments.map(|a| (n, a))) {
         let mut command = Command::cargo_bin("rxlane").unwrap();

@@ -10,6 +10,9 @@
 //!   comes and why, the hash type, the longest frame let in. A fate is computed once; of each further frame
 //!   only the hash and the table lookup remain ([`Receiver::land`]).
 //! * [`spread`]: would a device spread such traffic, by default or in one of its modes?
+//! * [`stacked`]: which offloads are left to a stack of VLAN devices, and by which rule of the kernel or claim
+//!   about the driver.
+//! * [`admission`]: which frames are let in, by length, tags and MTU.
 //!
 //! ```
 //! use rxlane_nic::{Receiver, Setup, lookup};
@@ -43,10 +46,11 @@
 //! # Deliberately not here
 //!
 //! Reading a machine's own settings; filters that bypass RSS (EtherType and n-tuple rules, Flow Director);
-//! what the kernel does with a frame after the ring.
+//! what the kernel does with a frame after the ring, but for the offloads of stacked devices.
 
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod catalogue;
 pub mod claim;
 mod load;
@@ -55,6 +59,7 @@ pub mod receiver;
 pub mod schema;
 pub mod sight;
 pub mod spread;
+pub mod stacked;
 pub mod tags;
 
 pub use catalogue::{LookupError, builtin, lookup};

@@ -220,6 +220,20 @@ impl Loader<'_> {
                 }
                 Value::Words(words)
             }
+            (Kind::Versions(allowed) | Kind::VersionSets(allowed), Toml::Array(items)) => {
+                let several = matches!(kind, Kind::VersionSets(_));
+                let mut words: Vec<String> = Vec::new();
+                for item in items {
+                    let text = item.as_str().ok_or_else(|| wrong(found(Some(item))))?;
+                    let version = text.split(':').next().unwrap_or_default();
+                    let twice = words.iter().any(|word| word.split(':').next() == Some(version));
+                    if twice || !is_version(text, allowed, several) {
+                        return Err(wrong(format!("\"{text}\"")));
+                    }
+                    words.push(text.to_owned());
+                }
+                Value::Words(words)
+            }
             (Kind::Stacks, Toml::Array(items)) => {
                 let mut stacks = Vec::new();
                 for item in items {
@@ -349,6 +363,9 @@ impl Loader<'_> {
             let problem = format!("`{}` is not among hash.types", alien.map_or("", String::as_str));
             check(schema::TYPES_DEFAULT, alien.is_none(), problem)?;
         }
+        let beyond = profile.text(schema::FRAME_BEYOND);
+        let known = beyond != Some("max") || profile.int(schema::FRAME_MAX).is_some();
+        check(schema::FRAME_BEYOND, known, "`max` needs admit.frame_max".to_owned())?;
         let rings = [schema::RING_MIN, schema::RING_DEFAULT, schema::RING_MAX].map(|key| profile.int(key));
         let rings: Vec<u64> = rings.into_iter().flatten().collect();
         check(schema::RING_MAX, rings.is_sorted(), "expected ring_min ≤ ring_default ≤ ring_max".to_owned())
@@ -453,6 +470,18 @@ fn is_name(name: &str) -> bool {
 fn is_pci(id: &str) -> bool {
     let hex = |part: &str| part.len() == 4 && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     id.split_once(':').is_some_and(|(vendor, device)| hex(vendor) && hex(device))
+}
+
+/// `KERNEL:WORD`, with more words behind `+` where `several` may stand there; `none` stands alone.
+fn is_version(text: &str, allowed: &[&str], several: bool) -> bool {
+    let Some((version, words)) = text.split_once(':') else { return false };
+    let words: Vec<&str> = words.split('+').collect();
+    let alone = words.len() == 1 || several && !words.contains(&"none");
+    schema::KERNELS.contains(&version)
+        && alone
+        && words
+            .iter()
+            .all(|word| allowed.contains(&word.strip_suffix('?').filter(|_| several).unwrap_or(word)))
 }
 
 /// Letters of `ethtool -N … rx-flow-hash` that hash units use here, each once, in that order.

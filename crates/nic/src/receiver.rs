@@ -2,7 +2,7 @@
 
 use crate::schema::{self, Key};
 use crate::sight::{self, Sight, Why};
-use crate::{Profile, Value};
+use crate::{Profile, Value, admission};
 use rss::{
     FlowHash, HashFields, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, TableError,
     TableShape, UnitError, Unmatched,
@@ -218,18 +218,7 @@ impl Receiver {
     }
 
     fn longest(&self, shape: &Shape) -> Option<u32> {
-        let tpids = sight::tpids(shape);
-        let allowed = match self.profile.ints(schema::TAG_ALLOWANCE) {
-            Some(allowed) => tpids.first().is_none_or(|outer| allowed.contains(&u64::from(*outer))),
-            None => true,
-        };
-        let key = match tpids.len() {
-            _ if !allowed => schema::FRAME_UNTAGGED,
-            0 => schema::FRAME_UNTAGGED,
-            1 => schema::FRAME_ONE_TAG,
-            _ => schema::FRAME_TWO_TAGS,
-        };
-        self.profile.int(key).and_then(|longest| u32::try_from(longest).ok())
+        admission::longest(&self.profile, &sight::tpids(shape)).ok()
     }
 }
 

@@ -102,6 +102,10 @@ pub enum Kind {
     Stacks,
     /// Hash fields as `ethtool -N … rx-flow-hash` spells them.
     Fields,
+    /// A list of what was so in which kernel: `VERSION:WORD`, one for each of [`KERNELS`] at most.
+    Versions(&'static [&'static str]),
+    /// The same with one or more words joined by `+`.
+    VersionSets(&'static [&'static str]),
 }
 
 impl fmt::Display for Kind {
@@ -118,6 +122,17 @@ impl fmt::Display for Kind {
                 f.write_str("a list of tag stacks such as \"8100\", \"88a8.8100\", \"*\", \"**\"")
             }
             Kind::Fields => f.write_str("hash fields out of the letters s, d, f, n"),
+            Kind::Versions(words) => {
+                let (kernels, words) = (KERNELS.join(", "), words.join(", "));
+                write!(f, "a list of KERNEL:WORD, each kernel once, of kernels {kernels} and words {words}")
+            }
+            Kind::VersionSets(words) => {
+                let (kernels, words) = (KERNELS.join(", "), words.join(", "));
+                write!(
+                    f,
+                    "a list of KERNEL:WORD+WORD, each kernel once, of kernels {kernels} and words {words}"
+                )
+            }
         }
     }
 }
@@ -158,6 +173,19 @@ pub const TABLES: &[&str] = &["striped", "blocks", "device"];
 /// Where a frame goes that matches no hash type.
 pub const UNHASHED: &[&str] = &["entry-0", "queue-0", "spread"];
 
+/// Kernels of which profiles tell what the driver does.
+pub const KERNELS: &[&str] = &["3.10", "4.7", "6.12"];
+/// Features of sent frames; `ip` is both IP versions, `tso4` IPv4 alone.
+pub const FEATURES: &[&str] = &["none", "hw", "ip", "ipv4", "sg", "tso", "tso4", "ctag", "stag"];
+/// What a driver's check of features does with frames of several tags.
+pub const CHECKS: &[&str] = &["none", "limits", "keeps"];
+/// How a driver finds IP behind tags.
+pub const LOOKUPS: &[&str] = &["kernel", "one-tag", "untagged", "place"];
+/// What a device tells of received checksums.
+pub const VERIFICATIONS: &[&str] = &["verified", "frame", "none"];
+/// What becomes of the limits when the MTU is raised.
+pub const BEYONDS: &[&str] = &["mtu", "max", "same"];
+
 macro_rules! keys {
     ($( $stage:ident { $( $constant:ident $name:literal $kind:expr, $label:literal; )* } )*) => {
         $($(
@@ -182,6 +210,8 @@ keys! {
         TAG_ALLOWANCE "tag_allowance_tpids" Kind::Ints, "outer TPIDs that are allowed the longer frame";
         FRAME_FOLLOWS "frame_follows" Kind::Text, "what changes the limit";
         FRAME_MAX "frame_max" Kind::Int, "largest frame it can be set to";
+        FRAME_BEYOND "frame_beyond" Kind::OneOf(BEYONDS), "limits at a larger MTU follow";
+        FRAME_BEYOND_MTU "frame_beyond_mtu" Kind::Int, "largest MTU that changes no limit";
     }
     Parse {
         TAGS_THROUGH "tags_through" Kind::Stacks, "tag stacks seen through";
@@ -255,6 +285,12 @@ keys! {
         TSO_ONE_TAG "tso_one_tag" Kind::Tri, "TSO, one tag";
         TSO_TWO_TAGS "tso_two_tags" Kind::Tri, "TSO, two tags";
         TSO_PPPOE "tso_pppoe" Kind::Tri, "TSO, PPPoE";
+        RX_CHECKSUM "rx_checksum" Kind::Words(VERIFICATIONS), "RX checksum told as";
+        TX_FEATURES "tx_features" Kind::VersionSets(FEATURES), "features sent, by kernel";
+        VLAN_FEATURES "vlan_features" Kind::VersionSets(FEATURES), "features for tagged frames";
+        FEATURES_CHECK "features_check" Kind::Versions(CHECKS), "driver's check of features";
+        CHECKSUM_LOOKUP "checksum_lookup" Kind::Versions(LOOKUPS), "IP found for checksums by";
+        TSO_LOOKUP "tso_lookup" Kind::Versions(LOOKUPS), "IP found for TSO by";
     }
 }
 

@@ -137,6 +137,36 @@ fn wrong_types_say_what_was_expected() {
 }
 
 #[test]
+fn what_was_so_in_which_kernel_is_checked() {
+    let claim = |is: &str| format!("[segment]\ntx_features = {{ is = {is}");
+    let with = |is: &str| {
+        Profile::parse("x1.toml", "x1", &GOOD.replace("[parse]\npppoe = { is = \"no\"", &claim(is)))
+    };
+    for good in [r#"["3.10:ip+sg", "6.12:hw+sg+tso?"]"#, r#"["4.7:none"]"#, "[]"] {
+        assert!(with(good).is_ok(), "{good}: {:?}", with(good).err());
+    }
+    for wrong in ["5.4:hw", "6.12", "6.12:", "6.12:hw+", "6.12:csum", "6.12:none+sg", "6.12:hw??", "6.12:?"] {
+        let error = with(&format!("[\"{wrong}\"]")).unwrap_err().to_string();
+        let rule = "x1.toml: segment.tx_features.is: expected a list of KERNEL:WORD+WORD, each kernel once";
+        assert!(
+            error.starts_with(rule) && error.ends_with(&format!("found \"{wrong}\"")),
+            "{wrong}: {error}"
+        );
+    }
+    assert!(with(r#"["6.12:hw", "6.12:ip"]"#).is_err(), "a kernel twice");
+    // One word, and no doubt, where a driver does one thing.
+    let check = |is: &str| {
+        let text = format!("[segment]\nfeatures_check = {{ is = [\"{is}\"]");
+        Profile::parse("x1.toml", "x1", &GOOD.replace("[parse]\npppoe = { is = \"no\"", &text)).is_ok()
+    };
+    assert!(check("6.12:limits") && !check("6.12:limits+keeps") && !check("6.12:limits?"));
+    assert_eq!(
+        problem("[parse]\npppoe = { is = \"no\"", "[admit]\nframe_beyond = { is = \"max\""),
+        "x1.toml: admit.frame_beyond: `max` needs admit.frame_max"
+    );
+}
+
+#[test]
 fn an_explicit_unknown_says_what_was_looked_for() {
     let text = problem("is = \"no\"", "is = \"unknown\"");
     assert!(text.starts_with("x1.toml: parse.pppoe.note: is missing"), "{text}");

@@ -93,7 +93,7 @@ fn claim_json(profile: &Profile, claim: &Claim) -> Json {
     json!({"is": is, "note": claim.note, "sources": citations(profile, &claim.citations)})
 }
 
-fn citations(profile: &Profile, citations: &[Citation]) -> Json {
+pub fn citations(profile: &Profile, citations: &[Citation]) -> Json {
     let title = |name: &str| profile.sources().get(name).map(|source| source.title.clone());
     citations
         .iter()
