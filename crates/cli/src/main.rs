@@ -8,6 +8,7 @@
 mod collect_command;
 mod demo;
 mod doctor_command;
+mod envelope_command;
 mod explain_command;
 mod gen_command;
 mod generate;
@@ -45,6 +46,8 @@ enum Command {
     Demo(demo::DemoArguments),
     /// Find out what is wrong with a machine's receive path, and what helps.
     Doctor(Box<doctor_command::DoctorArguments>),
+    /// Let tagged and PPPoE frames be longer without letting longer untagged frames in.
+    Envelope(envelope_command::EnvelopeArguments),
     /// Show where every frame of a capture lands, and why.
     Explain(Box<explain_command::ExplainArguments>),
     /// Write seeded traffic samples as captures.
@@ -68,6 +71,7 @@ impl Command {
             Command::Completions(arguments) => arguments.run(out, Cli::command()),
             Command::Demo(arguments) => arguments.run(out),
             Command::Doctor(arguments) => arguments.run(out),
+            Command::Envelope(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
             Command::Gen(arguments) => arguments.run(out),
             Command::Man(arguments) => arguments.run(out, Cli::command()),

@@ -85,6 +85,31 @@ pub enum Error {
     /// A setting cannot be changed or put back.
     #[error("{}", with_causes(.0))]
     Setting(#[from] journal::Error),
+    /// The MTU cannot be raised.
+    #[error("{interface}{} takes no MTU of {wanted}: {why}; nothing was changed", of(driver))]
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// Its driver.
+        driver: Option<String>,
+        /// Octets.
+        wanted: u32,
+        /// Who says so, and what would be taken.
+        why: String,
+    },
+    /// The MTU cannot be put back.
+    #[error(
+        "the MTU of {interface} cannot be put back: {why}; the program stays, so that no longer payloads get in"
+    )]
+    Restore {
+        /// The interface.
+        interface: String,
+        /// What went wrong.
+        why: String,
+    },
+    /// Something of an envelope stands in the way, or is missing.
+    #[error(transparent)]
+    Envelope(#[from] crate::envelope::Error),
     /// Another process is at work, or a record cannot be written.
     #[error(transparent)]
     Record(#[from] record::Error),
@@ -134,6 +159,8 @@ impl Error {
             | Error::Online { .. }
             | Error::Keeper { .. }
             | Error::Kept(_)
+            | Error::Mtu { .. }
+            | Error::Restore { .. }
             | Error::Random(_) => Kind::Lacks,
             Error::Plan(_) => Kind::Usage,
             Error::Stopped(facts) if facts.iter().all(|fact| matches!(fact.about, "kernel" | "driver")) => {
@@ -141,6 +168,7 @@ impl Error {
             }
             Error::Stopped(_)
             | Error::NothingSelected { .. }
+            | Error::Envelope(_)
             | Error::Elsewhere { .. }
             | Error::Removed { .. } => Kind::No,
             Error::Programs(xdp::Error::NoInterface { .. }) => Kind::Usage,
@@ -179,6 +207,11 @@ fn suggest(near: &[String], known: &[String]) -> String {
         ([], known) => format!("there are {}", known.join(", ")),
         (near, _) => format!("near it are {}", near.join(", ")),
     }
+}
+
+/// ` (igb)`.
+fn of(driver: &Option<String>) -> String {
+    driver.as_ref().map(|driver| format!(" ({driver})")).unwrap_or_default()
 }
 
 fn sentences(facts: &[Fact]) -> String {

@@ -1,4 +1,4 @@
-//! Network namespaces that are no more, and what steering left of them.
+//! Network namespaces that are no more, and what steering and envelopes left of them.
 //!
 //! A namespace that is deleted takes its interfaces with it, and their steering. Pins stay, with maps and their idle
 //! threads, and so do records and the journal's entries, which a new namespace of the same number would inherit. They are
@@ -6,6 +6,7 @@
 //! interface that had left it, or went back to the first namespace as devices of metal do, is steered on, and is left alone
 //! with all that is noted of it.
 
+use crate::envelope;
 use crate::named;
 use crate::record::{Place, Records};
 use crate::up;
@@ -21,7 +22,8 @@ use xdp::Family;
 /// removed stays, for a later command. To be called when what is known of the interface at hand has been restored or noted.
 pub fn clear(records: &Records) -> Vec<String> {
     let Some(mut gone) = Gone::seen_from_here() else { return Vec::new() };
-    let cleared = clear_pins(records, &mut gone);
+    let mut cleared = clear_pins(records, &mut gone);
+    cleared.extend(clear_envelopes(&mut gone));
     // Pins may have been removed by others, so plans and entries are looked at by themselves.
     forget_plans(records, &mut gone);
     strike(records, &mut gone);
@@ -49,6 +51,18 @@ fn clear_pins(records: &Records, gone: &mut Gone) -> Vec<String> {
     cleared.collect()
 }
 
+fn clear_envelopes(gone: &mut Gone) -> Vec<String> {
+    let dead = xdp::dead(Family::Envelope).unwrap_or_default();
+    let of_gone = dead.iter().filter(|dead| gone.has(dead.namespace));
+    let cleared = of_gone.filter(|dead| xdp::clear_dead(dead).unwrap_or(false)).map(|dead| {
+        format!(
+            "removed what was left of {}, which had an envelope in a network namespace that is no more ({})",
+            dead.interface, dead.namespace
+        )
+    });
+    cleared.collect()
+}
+
 /// Removes plans of which nobody stays and nothing is steered any more.
 fn forget_plans(records: &Records, gone: &mut Gone) {
     for place in records.places() {
@@ -59,10 +73,11 @@ fn forget_plans(records: &Records, gone: &mut Gone) {
     }
 }
 
-/// Strikes what the journal holds of steering.
+/// Strikes what the journal holds of steering and of envelopes.
 fn strike(records: &Records, gone: &mut Gone) {
     let Ok(mut journal) = Journal::open(records.folder(), &Tree::live()) else { return };
-    let entries = journal.entries().iter().filter(|entry| entry.moved.is_none() && up::is_by(&entry.by));
+    let is_ours = |by: &str| up::is_by(by) || envelope::is_by(by);
+    let entries = journal.entries().iter().filter(|entry| entry.moved.is_none() && is_ours(&entry.by));
     let of_gone = entries.filter(|entry| gone.has_all_of(entry.namespace));
     let numbers: Vec<u64> = of_gone.map(|entry| entry.number).collect();
     for number in numbers {

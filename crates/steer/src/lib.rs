@@ -10,6 +10,9 @@
 //! * What decides is free of the machine and tested without one: [`recommend`], [`plan`],
 //!   [`weights`], [`rebalance`].
 //!
+//! * [`envelope`] is the other thing that is put on an interface, with the same journal, the same turn to work, and the
+//!   same promise to take everything back.
+//!
 //! # Reading on
 //!
 //! `check.rs` puts the questions of `facts.rs`, `classes.rs` and `receiving.rs` together; `up.rs` is what follows from
@@ -26,6 +29,7 @@ pub mod check;
 pub mod classes;
 pub mod down;
 pub mod drivers;
+pub mod envelope;
 pub mod error;
 pub mod facts;
 pub mod gone;

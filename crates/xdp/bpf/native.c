@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* The parser and the hash as a library of this machine, for tests that hold them to what the programs do. */
 #include "common.h"
+#include "envelope.h"
 
 struct context {
 	const u8 *start;
@@ -48,4 +49,15 @@ int decide(const u8 *start, u64 readable, u64 length, const u32 *key, u32 classe
 	decision->class = parse_any(&context, classes, &parsed) == REASON_STEERED ? parsed.class : 0;
 	decision->bucket = bucket;
 	return bucket == bucket_of_any(&context, &settings);
+}
+
+/* Gives whether the frame is refused where payloads have at most `limit` octets. */
+int envelope(const u8 *start, u64 readable, u64 length, u32 limit, u32 *kind)
+{
+	struct context context = { start, readable, length };
+	struct frame frame = frame_of(&context);
+	struct enveloped found = envelope_of(&frame);
+
+	*kind = found.kind;
+	return is_too_long(&frame, &found, limit);
 }

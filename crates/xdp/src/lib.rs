@@ -1,4 +1,5 @@
-//! Steering of inner flows over CPUs: eBPF programs, their loader, and the Rust decision they must agree with.
+//! Steering of inner flows over CPUs: eBPF programs, their loader, and the Rust decision they must agree with. And, in
+//! [`envelope`], the program that keeps payloads short where an MTU was raised for the sake of headers.
 //!
 //! # What happens to a frame
 //!
@@ -38,6 +39,9 @@ mod attachment;
 mod bpffs;
 mod counters;
 mod dead;
+pub mod envelope;
+pub mod envelope_layout;
+pub mod envelope_reference;
 mod error;
 mod family;
 mod foreign;

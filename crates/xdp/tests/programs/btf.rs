@@ -1,5 +1,6 @@
 //! Layouts and numbers in C, read from the objects' BTF, against those in Rust.
 
+use rxlane_xdp::envelope_layout;
 use rxlane_xdp::layout::{Arrivals, Bucket, Counts, Settings};
 use rxlane_xdp::object;
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ fn structures(object: &[u8]) -> BTreeMap<String, Structure> {
 }
 
 macro_rules! structure {
-    ($type:ident { $($member:ident),* }) => {
+    ($type:path { $($member:ident),* }) => {
         Structure {
             size: size_of::<$type>(),
             members: [$((stringify!($member).to_owned(), offset_of!($type, $member))),*].into(),
@@ -84,6 +85,7 @@ fn structures_are_laid_out_alike() {
     let bucket = structure!(Bucket { cpu, spare, lost });
     let counts = structure!(Counts { reasons, sent, sent_to, held_ns, kept, current, own_cpu, spare });
     let arrivals = structure!(Arrivals { arrived, strange, astray_ns });
+    let envelope = structure!(envelope_layout::Counts { passed, refused });
     let expected = [
         (
             object::STEER,
@@ -91,6 +93,8 @@ fn structures_are_laid_out_alike() {
         ),
         (object::ARRIVE, vec![("settings", &settings), ("bucket", &bucket), ("arrivals", &arrivals)]),
         (object::STEER_NOFRAGS, vec![("settings", &settings), ("bucket", &bucket), ("counts", &counts)]),
+        (object::ENVELOPE, vec![("envelope_counts", &envelope)]),
+        (object::ENVELOPE_NOFRAGS, vec![("envelope_counts", &envelope)]),
         (object::ARRIVE_NOFRAGS, vec![("settings", &settings), ("arrivals", &arrivals)]),
     ];
     for (object, expected) in expected {

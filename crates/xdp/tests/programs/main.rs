@@ -6,6 +6,7 @@
 mod agreement;
 mod btf;
 mod captures;
+mod envelope;
 mod fixture;
 mod fixtures;
 mod hash;

@@ -34,6 +34,12 @@ pub fn native() -> Result<Native, Missing> {
 }
 
 impl Native {
+    /// The kind of a frame by its number, and whether it is refused (`envelope.h`).
+    pub fn envelope(&mut self, first: &[u8], length: usize, limit: u32) -> (u32, bool) {
+        self.memory.put(first);
+        self.parser.envelope(&self.memory, length, limit)
+    }
+
     /// Holds it to the reference's decision about a frame of `length` octets, of which `first` can be read.
     #[track_caller]
     pub fn agrees(&mut self, first: &[u8], length: usize, settings: &Settings, reference: &Decision) {

@@ -20,9 +20,12 @@ pub struct Decision {
 
 type Decide = unsafe extern "C" fn(*const u8, u64, u64, *const u32, u32, u32, *mut Decision) -> c_int;
 
+type Envelope = unsafe extern "C" fn(*const u8, u64, u64, u32, *mut u32) -> c_int;
+
 /// `bpf/native.c`, compiled.
 pub struct Parser {
     decide: Decide,
+    envelope: Envelope,
     classes: [u32; 5],
     reasons: [u32; 11],
     _library: Library,
@@ -34,9 +37,11 @@ impl Parser {
         unsafe {
             let library = Library::new(library)?;
             let decide: Symbol<'_, Decide> = library.get(b"decide")?;
+            let envelope: Symbol<'_, Envelope> = library.get(b"envelope")?;
             let classes: Symbol<'_, *const [u32; 5]> = library.get(b"CLASSES")?;
             let reasons: Symbol<'_, *const [u32; 11]> = library.get(b"REASONS")?;
-            Ok(Parser { decide: *decide, classes: **classes, reasons: **reasons, _library: library })
+            let (decide, envelope) = (*decide, *envelope);
+            Ok(Parser { decide, envelope, classes: **classes, reasons: **reasons, _library: library })
         }
     }
 
@@ -68,6 +73,19 @@ impl Parser {
             )
         };
         (decision, agrees != 0)
+    }
+}
+
+impl Parser {
+    /// The kind of a frame of `length` octets, and whether it is refused where payloads have at most `limit`.
+    pub fn envelope(&self, memory: &Guarded, length: usize, limit: u32) -> (u32, bool) {
+        let mut kind = u32::MAX;
+        // SAFETY: as in `decide`.
+        let refused = unsafe {
+            let readable = memory.length as u64;
+            (self.envelope)(memory.frame, readable, length as u64, limit, &raw mut kind)
+        };
+        (kind, refused != 0)
     }
 }
 

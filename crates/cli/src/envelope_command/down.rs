@@ -1,0 +1,66 @@
+//! `rxlane envelope down`.
+
+use super::{StateArguments, failed, item};
+use crate::explain_command::text::printable;
+use crate::output::{CommandResult, Outcome, Output};
+use std::io::{self, Write};
+use steer::envelope::{Down, down};
+
+/// Arguments of `rxlane envelope down`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 everything is as it was, 1 there was no envelope, or the MTU is not what it was (it says why), 2 no such \
+interface, 3 it takes root.\n\n\
+Works also after `up` was killed, and where the interface is gone.")]
+pub struct DownArguments {
+    /// Interface.
+    #[arg(value_name = "INTERFACE")]
+    interface: String,
+    /// Print JSON (schema rxlane.envelope-down/1).
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+impl DownArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let down = match down(&self.interface, &self.state.records()) {
+            Ok(down) => down,
+            Err(error) => return failed(error),
+        };
+        if self.json {
+            let mut value = serde_json::to_value(&down)?;
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("schema".to_owned(), "rxlane.envelope-down/1".into());
+            }
+            out.json(&value)?;
+        } else {
+            print(out, &down)?;
+        }
+        Ok(if down.is_whole() { Outcome::Success } else { Outcome::Negative })
+    }
+}
+
+/// What was taken back.
+pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
+    let name = match &down.present {
+        Some(present) => format!("{} (attached as {})", printable(present), printable(&down.interface)),
+        None => printable(&down.interface),
+    };
+    writeln!(out, "{name} has no envelope any more.")?;
+    if let Some(restored) = &down.restored {
+        item(out, "restored", &printable(restored))?;
+    }
+    if let Some(refused) = down.refused {
+        item(out, "refused", &explain::counted(refused, "frame"))?;
+    }
+    for why in &down.leftovers {
+        item(out, "leftovers", &format!("removed: {why}"))?;
+    }
+    for left in &down.left {
+        item(out, "left", &printable(left))?;
+    }
+    down.remarks.iter().try_for_each(|remark| item(out, "remark", &printable(remark)))
+}

@@ -1,0 +1,40 @@
+//! `rxlane envelope`: room for headers without room for longer payloads: up, status, down.
+
+mod down;
+mod status;
+mod up;
+
+use crate::output::{CommandResult, Lacks, Output};
+// The same records, failures and layout as those of steering, beside which an envelope is noted.
+use crate::steer_command::{BAD, BOLD, GOOD, StateArguments, failed, item};
+
+/// Arguments of `rxlane envelope`.
+#[derive(clap::Args)]
+pub struct EnvelopeArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Raise the MTU by a header allowance, and refuse frames whose payload exceeds the former MTU.
+    Up(up::UpArguments),
+    /// Show how an envelope stands: MTU, allowance, frames that passed and that were refused.
+    Status(status::StatusArguments),
+    /// Restore the MTU and take the program off.
+    Down(down::DownArguments),
+}
+
+impl EnvelopeArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        if !cfg!(target_os = "linux") {
+            return Err(Lacks("an envelope is kept by XDP, which Linux alone has".to_owned()).into());
+        }
+        match self.command {
+            Command::Up(arguments) => arguments.run(out),
+            Command::Status(arguments) => arguments.run(out),
+            Command::Down(arguments) => arguments.run(out),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `rxlane envelope status`.
+
+use super::{BAD, BOLD, GOOD, StateArguments, failed, item};
+use crate::explain_command::text::{heading, printable};
+use crate::output::{CommandResult, Outcome, Output};
+use explain::grouped;
+use std::io::{self, Write};
+use steer::envelope::{Row, State, Status, status};
+
+/// Arguments of `rxlane envelope status`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 it is as `up` left it, or there is none, 1 something was changed since (it says what), 2 no such \
+interface, 3 it takes root.")]
+pub struct StatusArguments {
+    /// Interface.
+    #[arg(value_name = "INTERFACE")]
+    interface: String,
+    /// Print JSON (schema rxlane.envelope/1).
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+impl StatusArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let status = match status(&self.interface, &self.state.records()) {
+            Ok(status) => status,
+            Err(error) => return failed(error),
+        };
+        if self.json {
+            out.json(&status)?;
+        } else {
+            print(out, &status)?;
+        }
+        Ok(if status.state == State::Damaged { Outcome::Negative } else { Outcome::Success })
+    }
+}
+
+fn print(out: &mut Output, status: &Status) -> io::Result<()> {
+    let name = printable(&status.interface);
+    let (style, state) = match (status.state, status.mode) {
+        (State::Off, _) => (BOLD, "no envelope".to_owned()),
+        (State::Up, mode) => (GOOD, format!("envelope, {} mode", mode.unwrap_or_default())),
+        (State::Damaged, Some(mode)) => (BAD, format!("envelope, {mode} mode, damaged")),
+        (State::Damaged, None) => (BAD, "what is left of an envelope".to_owned()),
+    };
+    writeln!(out, "{name}: {}", out.styled(style, state))?;
+    if let (Some(payload), Some(header)) = (status.payload, status.header) {
+        item(out, "payload", &format!("{} octets at most", grouped(payload.into())))?;
+        item(out, "header", &format!("{header} octets"))?;
+    }
+    if let Some(mtu) = status.mtu.filter(|_| status.state != State::Off) {
+        item(out, "mtu", &mtu.to_string())?;
+    }
+    for problem in &status.problems {
+        item(out, "problem", &printable(problem))?;
+    }
+    table(out, "Frames that passed", &status.passed)?;
+    table(out, "Frames that were refused", &status.refused)
+}
+
+fn table(out: &mut Output, title: &str, rows: &[Row]) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    heading(out, title)?;
+    rows.iter().try_for_each(|row| writeln!(out, "  {:<15}{:>15}", row.word, grouped(row.frames)))
+}

@@ -1,0 +1,132 @@
+//! `rxlane envelope up`.
+
+use super::{BOLD, GOOD, StateArguments, failed, item};
+use crate::explain_command::text::printable;
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use crate::steer_command::interrupted::Interrupted;
+use explain::grouped;
+use std::io::{self, Write};
+use steer::envelope::{Resolved, Wish, down, resolve, up};
+use steer::record::Records;
+use xdp::Mode;
+use xdp::envelope::{HEADER_LEAST, HEADER_MOST};
+
+/// Arguments of `rxlane envelope up`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+One tag takes 4 octets, PPPoE 8: `--header 8` is room for two tags or for PPPoE with a full payload, `--header 16` for both. \
+The envelope stays when the command has ended; `rxlane envelope down INTERFACE` restores everything.\n\n\
+Exit codes: 0 done, 1 there is an envelope or another XDP program already, 2 wrong usage, 3 the kernel, the driver or a \
+privilege is missing. Nothing is left behind unless it is 0.\n\n\
+Examples:\n  \
+rxlane envelope up enp1s0 --header 8 --dry-run\n  \
+rxlane envelope up enp1s0 --header 8")]
+pub struct UpArguments {
+    /// Interface on which the frames come in.
+    #[arg(value_name = "INTERFACE")]
+    interface: String,
+    /// Room for headers behind the MAC header, octets: 4 for one tag to 482 (IEEE 802.3as).
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(i64::from(HEADER_LEAST)..=i64::from(HEADER_MOST)))]
+    header: u32,
+    /// Who runs the program: the driver, before there is a socket buffer, or (generic) the kernel, after that.
+    #[arg(long, value_enum, default_value_t = ModeArgument::Native)]
+    mode: ModeArgument,
+    /// Show exactly what would be done, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+/// Who runs the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ModeArgument {
+    Native,
+    Generic,
+}
+
+impl UpArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let generic = self.mode == ModeArgument::Generic;
+        let wish = Wish { interface: self.interface, header: self.header, generic };
+        let records = self.state.records();
+        let resolved = match resolve(&wish, &records) {
+            Ok(resolved) => resolved,
+            Err(error) => return failed(error),
+        };
+        let name = printable(&resolved.plan.interface.name);
+        if self.dry_run {
+            let title = format!("{name} would get an envelope; nothing is changed now.");
+            writeln!(out, "{}", out.styled(BOLD, title))?;
+            print(out, &resolved, resolved.plan.mode)?;
+            return Ok(Outcome::Success);
+        }
+        // From here on the machine is changed, and a signal that ended this process would leave it so.
+        let (interrupted, _stop) = Interrupted::noted()
+            .map_err(|error| Lacks(format!("signals cannot be waited for ({error}); nothing was changed")))?;
+        let done = match up(&resolved, &records) {
+            Ok(done) => done,
+            Err(error) => return failed(error),
+        };
+        if let Some(signal) = interrupted.by() {
+            drop(done);
+            return taken_back(out, &resolved.plan.interface.name, &records, signal);
+        }
+        let title = format!("{name} has an envelope of {} octets.", resolved.plan.header);
+        writeln!(out, "{}", out.styled(GOOD, title))?;
+        print(out, &resolved, done.mode)?;
+        item(out, "look", &format!("rxlane envelope status {name}"))?;
+        item(out, "undo", &format!("rxlane envelope down {name}"))?;
+        Ok(Outcome::Success)
+    }
+}
+
+/// The end of a command that a signal wanted to end.
+fn taken_back(out: &mut Output, interface: &str, records: &Records, signal: &'static str) -> CommandResult {
+    let taken = match down(interface, records) {
+        Ok(taken) => taken,
+        Err(error) => return failed(error),
+    };
+    let name = printable(interface);
+    if taken.is_whole() {
+        complain(&format!("interrupted by {signal}: {name} has no envelope, and everything is as it was"));
+    } else {
+        super::down::print(out, &taken)?;
+        complain(&format!(
+            "interrupted by {signal}: {name} has no envelope, but not everything is as it was"
+        ));
+    }
+    Ok(Outcome::Negative)
+}
+
+/// What is done, or would be.
+fn print(out: &mut Output, resolved: &Resolved, mode: Mode) -> io::Result<()> {
+    let plan = &resolved.plan;
+    let raised = plan.payload.saturating_add(plan.header);
+    item(out, "mode", mode.name())?;
+    item(out, "mtu", &format!("{raised}, was {}; raised after the program is attached", plan.payload))?;
+    let refused = format!(
+        "frames with more than {} octets behind the MAC header, tags and PPPoE",
+        grouped(plan.payload.into())
+    );
+    item(out, "refused", &refused)?;
+    let driver = resolved.driver.as_deref().unwrap_or("this driver");
+    let attaching = match (mode, resolved.attaching) {
+        (Mode::Generic, _) => {
+            "the kernel runs the program; only the MTU may make the driver reset the adapter".to_owned()
+        }
+        (Mode::Native, Some(attaching)) => format!("{driver} {attaching}; raising the MTU may reset it, too"),
+        (Mode::Native, None) => {
+            format!("whether {driver} resets the adapter, and loses frames by it, is not known")
+        }
+    };
+    item(out, "attaching", &attaching)?;
+    let sending = format!(
+        "what is sent is not looked at: where the interface itself has addresses, give their routes `mtu {}`, or longer \
+         untagged packets go out by it",
+        plan.payload
+    );
+    item(out, "sending", &sending)
+}

@@ -1,0 +1,187 @@
+//! Taking an envelope down: the MTU first, then the program, then what is left of either.
+//!
+//! Works whatever became of the process that put it up, at whatever moment it was killed, and also where the interface is
+//! gone: then its pins and notes are removed, and its MTU went with it.
+
+use super::Error as Answer;
+use super::place;
+use crate::error::{Error, with_causes};
+use crate::gone;
+use crate::record::Records;
+use host::journal::Entry;
+use host::setting::{InterfaceName, Setting, Tree};
+use serde::Serialize;
+use xdp::Interface;
+use xdp::envelope::Envelope;
+
+/// What was taken back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Down {
+    /// The interface, as it was called when it got the envelope.
+    pub interface: String,
+    /// Its present name, where that is another.
+    pub present: Option<String>,
+    /// Whether the program was on it.
+    pub attached: bool,
+    /// Frames that were refused; `None` where they could not be read.
+    pub refused: Option<u64>,
+    /// What put the MTU back; `None`: nothing was to be put back.
+    pub restored: Option<String>,
+    /// Why pins were removed whose program was on no interface.
+    pub leftovers: Vec<&'static str>,
+    /// Why the MTU is not what it was, and what restores it.
+    pub left: Vec<String>,
+    /// What else is worth saying.
+    pub remarks: Vec<String>,
+}
+
+impl Down {
+    /// Whether all is as it was before.
+    pub fn is_whole(&self) -> bool {
+        self.left.is_empty()
+    }
+}
+
+/// Takes everything back. The name may be the present one or that under which the interface got the envelope.
+///
+/// # Errors
+///
+/// [`Error`]; [`Answer::None`] where there is none.
+pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
+    // Refused to look, it would find nothing.
+    let dead = place::dead(name)?;
+    let interface = place::bearer(name)?.or_else(|| place::renamed(name));
+    if let Some(interface) = &interface {
+        open(interface)?;
+    }
+    let _working = records.work()?;
+    let mut down = Down { interface: name.to_owned(), ..Down::default() };
+    let mut found = !dead.is_empty();
+    if let Some(interface) = &interface {
+        let envelope = open(interface)?;
+        if let Opened::Whole(envelope) = &envelope {
+            envelope.attached_as().clone_into(&mut down.interface);
+        }
+        down.present = Some(interface.name.clone()).filter(|present| *present != down.interface);
+        found |= restore(&mut down, interface, &envelope, records)?;
+        down.attached = !matches!(envelope, Opened::None);
+        down.refused = match &envelope {
+            Opened::Whole(envelope) => envelope.counts().ok().map(|counted| counted.refused.iter().sum()),
+            _ => None,
+        };
+        found |= Envelope::remove(interface)?;
+    }
+    for one in &dead {
+        if xdp::clear_dead(one)? {
+            down.leftovers.push(match one.why {
+                xdp::Death::Removed => "the interface had been removed, or the program was taken off it",
+                xdp::Death::Unfinished => "a process was killed while it attached or detached",
+            });
+        }
+    }
+    if let Some(mut journal) = place::journal(records)? {
+        for number in place::orphans(&journal, name) {
+            journal.forget(number)?;
+            found = true;
+        }
+    }
+    down.remarks.extend(gone::clear(records));
+    match (found, interface) {
+        (true, _) => Ok(down),
+        (false, Some(_)) => {
+            let renamed = place::renamed(name).map(|other| other.name);
+            Err(Answer::None { interface: name.to_owned(), renamed }.into())
+        }
+        (false, None) => Err(place::nowhere(name)),
+    }
+}
+
+/// The envelope of an interface.
+enum Opened {
+    None,
+    Whole(Box<Envelope>),
+    /// What cannot be read can be removed all the same.
+    Unreadable,
+}
+
+fn open(interface: &Interface) -> Result<Opened, Error> {
+    match Envelope::open(interface) {
+        Ok(Some(envelope)) => Ok(Opened::Whole(Box::new(envelope))),
+        Ok(None) => Ok(Opened::None),
+        Err(xdp::Error::OtherVersion { .. } | xdp::Error::Damaged { .. }) => Ok(Opened::Unreadable),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// Puts the MTU back, by the journal or, where that has nothing of it, by the pins. Gives whether it was noted.
+fn restore(
+    down: &mut Down,
+    interface: &Interface,
+    envelope: &Opened,
+    records: &Records,
+) -> Result<bool, Error> {
+    let name: InterfaceName = interface.name.parse()?;
+    let envelope = match envelope {
+        Opened::Whole(envelope) => Some(&**envelope),
+        Opened::None | Opened::Unreadable => None,
+    };
+    let mut journal = place::journal(records)?;
+    let noted: Vec<Entry> =
+        journal.iter().flat_map(|journal| place::entries(journal, interface, envelope)).collect();
+    let by_pins = envelope.map(|envelope| {
+        let former = envelope.payload();
+        Change { former, raised: former.saturating_add(envelope.header()) }
+    });
+    let change = noted.iter().find_map(change_of).or(by_pins);
+    if let Some(change) = change {
+        put_back(down, interface, &name, change)?;
+    }
+    if let Some(journal) = &mut journal {
+        for entry in &noted {
+            // Somebody else's value has taken its place, which has been told.
+            if !journal.settle(entry.number, &name)? {
+                journal.forget(entry.number)?;
+            }
+        }
+    }
+    Ok(!noted.is_empty())
+}
+
+/// A change of the MTU.
+#[derive(Clone, Copy)]
+struct Change {
+    former: u32,
+    raised: u32,
+}
+
+fn change_of(entry: &Entry) -> Option<Change> {
+    match (&entry.setting, entry.former.settings()) {
+        (Setting::Mtu { mtu: raised, .. }, [Setting::Mtu { mtu: former, .. }]) => {
+            Some(Change { former: *former, raised: *raised })
+        }
+        _ => None,
+    }
+}
+
+fn put_back(
+    down: &mut Down,
+    interface: &Interface,
+    name: &InterfaceName,
+    change: Change,
+) -> Result<(), Error> {
+    let setting = Setting::Mtu { interface: name.clone(), mtu: change.former };
+    match interface.described()?.mtu {
+        Some(mtu) if mtu == change.former => {}
+        Some(mtu) if mtu == change.raised => match setting.apply(&Tree::live()) {
+            Ok(_) => down.restored = Some(setting.command()),
+            Err(error) => {
+                return Err(Error::Restore { interface: interface.name.clone(), why: with_causes(&error) });
+            }
+        },
+        mtu => down.left.push(format!(
+            "somebody changed the MTU since: it is {} and stays so; `{setting}` makes it what it was",
+            mtu.unwrap_or_default()
+        )),
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! What of an envelope stands in the way, or is missing.
+
+/// Why not. All of them are answers of no.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// There is none.
+    #[error("{interface} has no envelope: there is nothing to take back{}", hint(renamed))]
+    None {
+        /// The interface.
+        interface: String,
+        /// Another interface that had the name when it got one.
+        renamed: Option<String>,
+    },
+    /// The interface gives a program in generic mode what is no frame.
+    #[error(
+        "{interface} ({driver}) hands on super-packets that the sender has not cut into frames, which a program in generic \
+         mode would refuse as too long: native mode has them cut"
+    )]
+    Uncut {
+        /// The interface.
+        interface: String,
+        /// Its driver.
+        driver: String,
+    },
+    /// The interface went to another network namespace with it.
+    #[error(
+        "{interface} got an envelope in this network namespace and has left it: `rxlane envelope down` with its present \
+         name, in the namespace where it is now (`ip netns exec NAMESPACE …`), ends it"
+    )]
+    Elsewhere {
+        /// Its name when it was attached.
+        interface: String,
+    },
+    /// The interface was removed with it.
+    #[error(
+        "{interface} was removed while it had an envelope: `rxlane envelope down {interface}` clears what is left of that"
+    )]
+    Removed {
+        /// Its name when it was attached.
+        interface: String,
+    },
+    /// The MTU is raised and the program is gone.
+    #[error(
+        "{interface} still has the MTU that `rxlane envelope up` raised, and its program is gone: `rxlane envelope down \
+         {interface}` restores the MTU"
+    )]
+    Bare {
+        /// The interface.
+        interface: String,
+    },
+    /// Somebody changed the MTU while `up` worked.
+    #[error(
+        "the MTU of {interface} was changed by somebody else at this moment; nothing was changed here: try again"
+    )]
+    Raced {
+        /// The interface.
+        interface: String,
+    },
+}
+
+fn hint(renamed: &Option<String>) -> String {
+    let sentence = |other: &String| {
+        format!("; {other}, which has one, was called so when it got it (`rxlane envelope down {other}`)")
+    };
+    renamed.as_ref().map(sentence).unwrap_or_default()
+}

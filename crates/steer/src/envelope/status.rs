@@ -1,0 +1,155 @@
+//! How an envelope stands: numbers, counters, and what is wrong with it.
+
+use super::{Error as Answer, place};
+use crate::error::Error;
+use crate::record::Records;
+use serde::Serialize;
+use std::time::UNIX_EPOCH;
+use xdp::envelope::Envelope;
+use xdp::envelope_layout::Kind;
+use xdp::{Interface, Mode};
+
+/// How it stands in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// As `up` left it.
+    Up,
+    /// Something was changed since: `problems` says what.
+    Damaged,
+    /// There is none.
+    Off,
+}
+
+/// The answer of `envelope status`, schema `rxlane.envelope/1`: fields are added, never renamed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    /// Always [`Status::SCHEMA`].
+    pub schema: &'static str,
+    /// The interface.
+    pub interface: String,
+    /// How it stands.
+    pub state: State,
+    /// Who runs the program, `native` or `generic`; `None` where it is not on the interface.
+    pub mode: Option<&'static str>,
+    /// MTU of now, octets.
+    pub mtu: Option<u32>,
+    /// MTU without the envelope, octets: the longest payload.
+    pub payload: Option<u32>,
+    /// Room for headers, octets.
+    pub header: Option<u32>,
+    /// When it was put up, seconds since 1970-01-01 UTC.
+    pub since: Option<u64>,
+    /// Whether the program takes frames in several buffers.
+    pub frags: Option<bool>,
+    /// Frames that went on to the stack, by kind.
+    pub passed: Vec<Row>,
+    /// Frames that were dropped, by reason.
+    pub refused: Vec<Row>,
+    /// What is wrong, and what to do about it.
+    pub problems: Vec<String>,
+}
+
+/// A counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// `untagged`, `tagged`, `pppoe`; of refused frames `untagged-long`, `tagged-long`, `pppoe-long`.
+    pub word: &'static str,
+    /// Frames since it was put up.
+    pub frames: u64,
+}
+
+impl Status {
+    /// Name and version of the schema.
+    pub const SCHEMA: &str = "rxlane.envelope/1";
+
+    fn of(interface: &Interface, mtu: Option<u32>) -> Status {
+        Status {
+            schema: Status::SCHEMA,
+            interface: interface.name.clone(),
+            state: State::Off,
+            mode: None,
+            mtu,
+            payload: None,
+            header: None,
+            since: None,
+            frags: None,
+            passed: Vec::new(),
+            refused: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+}
+
+/// Looks at an interface, by its present name or that under which it got the envelope.
+///
+/// # Errors
+///
+/// [`Error`].
+pub fn status(name: &str, records: &Records) -> Result<Status, Error> {
+    let found = place::bearer(name)?.or_else(|| place::renamed(name));
+    let Some(interface) = found else { return Err(place::nowhere(name)) };
+    let mut status = Status::of(&interface, interface.described()?.mtu);
+    match Envelope::open(&interface)? {
+        Some(envelope) => fill(&mut status, &envelope)?,
+        None => look_for_remains(&mut status, &interface, records),
+    }
+    Ok(status)
+}
+
+fn fill(status: &mut Status, envelope: &Envelope) -> Result<(), Error> {
+    let (payload, header) = (envelope.payload(), envelope.header());
+    let counted = envelope.counts()?;
+    let rows = |word: fn(Kind) -> &'static str, frames: [u64; 3]| {
+        let rows = Kind::ALL.into_iter().zip(frames);
+        rows.map(|(kind, frames)| Row { word: word(kind), frames }).collect()
+    };
+    status.mode = Some(envelope.mode().map(Mode::name)?);
+    status.payload = Some(payload);
+    status.header = Some(header);
+    status.since = envelope.since().duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs());
+    status.frags = Some(envelope.frags());
+    status.passed = rows(Kind::name, counted.passed);
+    status.refused = rows(Kind::refusal, counted.refused);
+    let raised = payload.saturating_add(header);
+    status.problems.extend(status.mtu.and_then(|mtu| changed(&status.interface, mtu, payload, raised)));
+    status.state = if status.problems.is_empty() { State::Up } else { State::Damaged };
+    Ok(())
+}
+
+/// What another MTU than that of the envelope means.
+fn changed(name: &str, mtu: u32, payload: u32, raised: u32) -> Option<String> {
+    let restore = format!("`ip link set dev {name} mtu {raised}` makes it so");
+    match mtu {
+        _ if mtu == raised => None,
+        _ if mtu < raised => Some(format!(
+            "the MTU is {mtu} and not {raised}, so the device may refuse frames with headers that there should be room \
+             for: {restore}"
+        )),
+        _ => Some(format!(
+            "the MTU is {mtu} and not {raised}; payloads of more than {payload} octets are refused all the same: {restore}"
+        )),
+    }
+}
+
+/// An interface without the program may have what is left of an envelope.
+fn look_for_remains(status: &mut Status, interface: &Interface, records: &Records) {
+    let name = &interface.name;
+    // Without root neither is to be seen; then nothing is said.
+    let is_noted = place::journal(records)
+        .ok()
+        .flatten()
+        .is_some_and(|journal| !place::entries(&journal, interface, None).is_empty());
+    let has_pins = place::dead(name).is_ok_and(|dead| !dead.is_empty());
+    if is_noted {
+        status.problems.push(Answer::Bare { interface: name.clone() }.to_string());
+    }
+    if has_pins {
+        status.problems.push(format!(
+            "pins of an envelope are left whose program is on no interface: `rxlane envelope down {name}` removes them"
+        ));
+    }
+    if !status.problems.is_empty() {
+        status.state = State::Damaged;
+    }
+}

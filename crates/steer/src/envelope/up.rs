@@ -1,0 +1,265 @@
+//! Putting an envelope on an interface: everything is resolved first, shown if asked, and only then done.
+
+use super::place::{self, bearer};
+use super::{Error as Answer, by};
+use crate::drivers;
+use crate::error::{self, Error};
+use crate::gone;
+use crate::record::Records;
+use crate::up;
+use host::journal::Applied;
+use host::setting::{InterfaceName, Setting};
+use xdp::envelope::{self, Envelope, Plan};
+use xdp::{Described, Interface, Mode};
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// The interface.
+    pub interface: String,
+    /// Octets for headers.
+    pub header: u32,
+    /// Generic mode.
+    pub generic: bool,
+}
+
+/// What will be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// Where and with which numbers.
+    pub plan: Plan,
+    /// What raises the MTU.
+    pub setting: Setting,
+    /// The driver.
+    pub driver: Option<String>,
+    /// What attaching does to the interface, as the end of a sentence that begins with the driver; `None`: not known.
+    pub attaching: Option<&'static str>,
+}
+
+/// What was done.
+#[derive(Debug)]
+pub struct Done {
+    /// The envelope.
+    pub envelope: Envelope,
+    /// How the program is run, from what the kernel says.
+    pub mode: Mode,
+}
+
+/// Decides everything. Changes nothing and takes no privilege.
+///
+/// # Errors
+///
+/// [`Error`].
+pub fn resolve(wish: &Wish, records: &Records) -> Result<Resolved, Error> {
+    let name: InterfaceName = wish.interface.parse()?;
+    let interface = match bearer(name.as_str())? {
+        Some(interface) => interface,
+        None => match place::renamed(name.as_str()) {
+            Some(renamed) => {
+                let attached = name.to_string();
+                return Err(xdp::Error::Enveloped { interface: renamed.name, attached }.into());
+            }
+            None => return Err(error::unknown(name.to_string(), up::interfaces())),
+        },
+    };
+    let described = interface.described()?;
+    may_be_here(&interface, &described)?;
+    interface.is_free()?;
+    // Without root the journal is closed; `up` looks again.
+    if let Ok(Some(journal)) = place::journal(records)
+        && !place::entries(&journal, &interface, None).is_empty()
+    {
+        return Err(Answer::Bare { interface: interface.name }.into());
+    }
+    let mode = if wish.generic { Mode::Generic } else { Mode::Native };
+    if let Some(driver) =
+        described.driver.as_ref().filter(|driver| wish.generic && UNCUT.contains(&driver.as_str()))
+    {
+        let (interface, driver) = (interface.name, driver.clone());
+        return Err(Answer::Uncut { interface, driver }.into());
+    }
+    let payload = described.mtu.unwrap_or_default();
+    let wanted = payload.saturating_add(wish.header);
+    fits(&interface, &described, mode, wanted)?;
+    let known = described.driver.as_deref().and_then(drivers::driver);
+    Ok(Resolved {
+        plan: Plan { interface, mode, payload, header: wish.header },
+        setting: Setting::Mtu { interface: name, mtu: wanted },
+        attaching: known.map(|driver| driver.attaching).filter(|_| !wish.generic),
+        driver: described.driver,
+    })
+}
+
+/// Drivers that hand on what the other end sends as it is, segments to be cut (GSO) among it. A program in native mode makes
+/// them ask the other end for frames: `veth_fix_features()` in drivers/net/veth.c, `virtnet_clear_guest_offloads()` in
+/// drivers/net/virtio_net.c. Received segments that the kernel itself would merge (GRO) it leaves alone where a generic
+/// program is on (`netif_elide_gro()` in include/linux/netdevice.h).
+const UNCUT: [&str; 3] = ["veth", "virtio_net", "tun"];
+
+/// An envelope is a matter of the device by which frames come in with all their headers.
+fn may_be_here(interface: &Interface, described: &Described) -> Result<(), Error> {
+    let name = &interface.name;
+    if !described.is_ethernet {
+        let what = if name == "lo" { "the loopback" } else { "no Ethernet interface" };
+        return Err(Error::Place(format!("{name} is {what}: no tag and no PPPoE comes in by it")));
+    }
+    let what = match described.kind.as_deref() {
+        Some("vlan") => "a VLAN device: name the device below it",
+        Some("macvlan" | "macvtap" | "ipvlan") => "a part of another device: name the device below it",
+        Some("bridge") => "a bridge: name its ports, one after the other",
+        Some("bond" | "team") => "made of several devices: name each of these, and raise its own MTU then",
+        _ => return Ok(()),
+    };
+    let text = format!("{name} is {what}, where the frames come in with all their headers");
+    Err(Error::Place(text))
+}
+
+/// Whether the kernel lets the interface have the MTU, as far as that is known before it is asked.
+fn fits(interface: &Interface, described: &Described, mode: Mode, wanted: u32) -> Result<(), Error> {
+    let refused = |why: String| Error::Mtu {
+        interface: interface.name.clone(),
+        driver: described.driver.clone(),
+        wanted,
+        why,
+    };
+    if let Some(most) = described.mtu_most.filter(|&most| most < wanted) {
+        return Err(refused(format!("its maximum is {most}{}", room(described.mtu, most))));
+    }
+    let known = described.driver.as_deref().and_then(drivers::driver).filter(|_| mode == Mode::Native);
+    let limited = known.and_then(|driver| Some((driver, driver.mtu_most.filter(|&most| most < wanted)?)));
+    match limited {
+        Some((driver, most)) => Err(refused(format!(
+            "with an XDP program it takes {most} at most ({}){}; `--mode generic` asks nothing of the driver",
+            driver.source,
+            room(described.mtu, most)
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// What would fit.
+fn room(mtu: Option<u32>, most: u32) -> String {
+    match mtu.map(|mtu| most.saturating_sub(mtu)) {
+        Some(room) if room >= envelope::HEADER_LEAST => format!(", which leaves `--header {room}`"),
+        _ => ", which leaves no room for headers".to_owned(),
+    }
+}
+
+/// Does what was resolved: the program first, then the MTU. What fails takes everything back.
+///
+/// # Errors
+///
+/// [`Error`]; nothing was left behind.
+pub fn up(resolved: &Resolved, records: &Records) -> Result<Done, Error> {
+    let Resolved { plan, setting, driver, .. } = resolved;
+    // The loader knows best which privileges are missing.
+    envelope::check(plan)?;
+    let _working = records.work()?;
+    gone::clear(records);
+    let interface = &plan.interface;
+    if let Some(mut journal) = place::journal(records)? {
+        for number in place::orphans(&journal, &interface.name) {
+            journal.forget(number)?;
+        }
+        if !place::entries(&journal, interface, None).is_empty() {
+            return Err(Answer::Bare { interface: interface.name.clone() }.into());
+        }
+    }
+    let envelope = envelope::attach(plan)?;
+    let raised = raise(plan, setting, driver.as_ref(), records);
+    match raised.and_then(|()| Ok(envelope.mode()?)) {
+        Ok(mode) => Ok(Done { envelope, mode }),
+        Err(error) => {
+            // Of two errors the first says more than that of cleaning up behind it.
+            let _ = take_back(interface, records);
+            Err(error)
+        }
+    }
+}
+
+fn raise(plan: &Plan, setting: &Setting, driver: Option<&String>, records: &Records) -> Result<(), Error> {
+    let interface = plan.interface.name.clone();
+    let former = |mtu| match setting {
+        Setting::Mtu { interface, .. } => Setting::Mtu { interface: interface.clone(), mtu },
+        other => other.clone(),
+    };
+    let applied = up::journal(records)?.apply(setting, &by(&interface));
+    match applied {
+        Ok(Applied::Changed { former: was, .. }) if was.settings() == [former(plan.payload)] => Ok(()),
+        Ok(_) => Err(Answer::Raced { interface }.into()),
+        Err(error @ host::journal::Error::Setting(_)) => Err(Error::Mtu {
+            interface,
+            driver: driver.cloned(),
+            wanted: plan.payload.saturating_add(plan.header),
+            why: error::with_causes(&error),
+        }),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// The MTU first, as ever.
+fn take_back(interface: &Interface, records: &Records) -> Result<(), Error> {
+    if let Some(mut journal) = place::journal(records)? {
+        let numbers: Vec<u64> =
+            place::entries(&journal, interface, None).iter().map(|entry| entry.number).collect();
+        if !numbers.is_empty() {
+            journal.undo_these(&numbers, false)?;
+        }
+    }
+    Envelope::remove(interface)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(kind: Option<&str>, is_ethernet: bool) -> Described {
+        let kind = kind.map(str::to_owned);
+        Described { is_ethernet, mtu: Some(1500), mtu_most: None, driver: kind.clone(), kind }
+    }
+
+    fn wan0() -> Interface {
+        Interface { name: "wan0".to_owned(), index: 2, namespace: 1 }
+    }
+
+    #[test]
+    fn frames_have_all_their_headers_only_on_the_device_below() {
+        let refused = [
+            (Some("vlan"), true, "a VLAN device: name the device below it"),
+            (Some("macvlan"), true, "a part of another device"),
+            (Some("bridge"), true, "a bridge: name its ports"),
+            (Some("bond"), true, "made of several devices"),
+            (Some("ppp"), false, "no Ethernet interface"),
+            (None, false, "no Ethernet interface"),
+        ];
+        for (kind, is_ethernet, said) in refused {
+            let error = may_be_here(&wan0(), &described(kind, is_ethernet)).expect_err(said);
+            assert!(error.to_string().contains(said), "{error}");
+        }
+        for kind in [None, Some("veth"), Some("tun")] {
+            may_be_here(&wan0(), &described(kind, true)).expect("a device by which frames come in");
+        }
+    }
+
+    #[test]
+    fn the_larger_mtu_has_to_fit_the_device_and_its_driver() {
+        let of = |driver: &str, mtu: u32, most: Option<u32>| Described {
+            mtu: Some(mtu),
+            mtu_most: most,
+            driver: Some(driver.to_owned()),
+            ..described(None, true)
+        };
+        let fits = |described: &Described, mode, header: u32| {
+            fits(&wan0(), described, mode, described.mtu.unwrap_or_default() + header)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(fits(&of("igb", 1500, Some(9216)), Mode::Native, 482), Ok(()));
+        let device = fits(&of("e1000e", 1500, Some(1504)), Mode::Generic, 8).expect_err("too long");
+        assert!(device.contains("its maximum is 1504, which leaves `--header 4`"), "{device}");
+        let driver = fits(&of("igc", 1500, Some(9216)), Mode::Native, 8).expect_err("too long with XDP");
+        assert!(driver.contains("it takes 1500 at most") && driver.contains("no room"), "{driver}");
+        assert!(driver.contains("`--mode generic`"), "{driver}");
+        assert_eq!(fits(&of("igc", 1500, Some(9216)), Mode::Generic, 8), Ok(()));
+    }
+}
