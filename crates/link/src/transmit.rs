@@ -1,21 +1,22 @@
 //! Frames out of an interface, many a system call (sendmmsg(2) on a packet(7) socket).
 
-mod sys;
+pub(crate) mod sys;
 
+use crate::sys::PacketAddress;
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
-use sys::{Messages, SendingFrom};
+use sys::Messages;
 
 /// A packet socket that sends out of one interface.
 #[derive(Debug)]
 pub struct Transmit {
     socket: OwnedFd,
     interface: String,
-    messages: Messages,
+    messages: Messages<1>,
 }
 
 /// Sending failed.
@@ -61,7 +62,7 @@ impl Transmit {
     pub fn open(interface: &str) -> Result<Transmit, TransmitError> {
         let socket = || -> rustix::io::Result<OwnedFd> {
             let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-            bind(&socket, &SendingFrom(name_to_index(&socket, interface)?))?;
+            bind(&socket, &PacketAddress { interface: name_to_index(&socket, interface)?, protocol: 0 })?;
             Ok(socket)
         };
         let failed = |cause: Errno| TransmitError {
@@ -83,7 +84,7 @@ impl Transmit {
     pub fn send(&mut self, frames: &[&[u8]]) -> Result<(), TransmitError> {
         let mut sent = 0;
         while let Some(rest) = frames.get(sent..).filter(|rest| !rest.is_empty()) {
-            match self.messages.send(&self.socket, rest) {
+            match self.messages.send(&self.socket, rest.iter().map(|frame| [*frame])) {
                 Ok(count) => sent += count,
                 // The queue of the device has no room at this moment (netdevice(7)).
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => std::thread::yield_now(),

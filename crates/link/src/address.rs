@@ -1,0 +1,72 @@
+//! Addresses of a link.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// An address of a link, with its prefix, or with the address at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// This end.
+    pub local: IpAddr,
+    /// Bits of the prefix; of the peer's, where there is one.
+    pub prefix: u8,
+    /// The other end of a point-to-point link.
+    pub peer: Option<IpAddr>,
+}
+
+/// A text is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no address such as 10.0.0.1/24 or 2001:db8::1/64")]
+pub struct AddressError(String);
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    /// `ADDRESS/BITS`, or the address alone for all bits.
+    fn from_str(text: &str) -> Result<Address, AddressError> {
+        let wrong = || AddressError(text.to_owned());
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let local: IpAddr = address.parse().map_err(|_| wrong())?;
+        let all = if local.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            Some(bits) if bits.bytes().all(|octet| octet.is_ascii_digit()) => {
+                bits.parse().ok().filter(|bits| *bits <= all).ok_or_else(wrong)?
+            }
+            Some(_) => return Err(wrong()),
+            None => all,
+        };
+        Ok(Address { local, prefix, peer: None })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.peer {
+            Some(peer) => write!(f, "{} peer {peer}/{}", self.local, self.prefix),
+            None => write!(f, "{}/{}", self.local, self.prefix),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_they_are_written() {
+        for text in ["10.0.0.1/24", "2001:db8::1/64", "10.0.0.1/0", "192.0.2.1/32"] {
+            assert_eq!(text.parse::<Address>().expect("an address").to_string(), text);
+        }
+        let alone = |text: &str| text.parse::<Address>().expect("an address").prefix;
+        assert_eq!((alone("10.0.0.1"), alone("fe80::1")), (32, 128));
+        for text in
+            ["", "10.0.0.1/33", "10.0.0.1/+8", "10.0.0.1/", "::1/129", "10.0.0", "eth0", "10.0.0.1/8/8"]
+        {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+}

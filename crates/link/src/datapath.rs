@@ -1,0 +1,87 @@
+//! What every data path of a link has in common: what it is given, and the turns that the event loop gives it.
+
+use crate::counters::Counters;
+use crate::frame_size::{longest_frame, longest_mtu};
+use crate::framing::Framing;
+use crate::mss::Clamp;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// What packets of a link go through, whatever the data path.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// The framing.
+    pub framing: Framing,
+    /// How far TCP segments are lowered; `None`: not at all.
+    pub clamp: Option<Clamp>,
+    /// What is counted, by this thread.
+    pub counters: Arc<Counters>,
+    /// The parent's MTU now, octets.
+    pub parent_mtu: Arc<AtomicU32>,
+}
+
+impl Line {
+    /// The longest packets of the interface that the parent lets out, octets.
+    pub fn longest_packet(&self) -> u32 {
+        longest_mtu(self.parent_mtu.load(Ordering::Relaxed), self.framing.encapsulation())
+    }
+
+    /// The longest frames that the parent lets out, octets without FCS.
+    pub fn longest_frame(&self) -> u32 {
+        longest_frame(self.parent_mtu.load(Ordering::Relaxed), self.framing.encapsulation())
+    }
+}
+
+/// Why a data path cannot go on.
+#[derive(Debug)]
+pub enum PathError {
+    /// Somebody deleted the interface of the link.
+    InterfaceGone,
+    /// The interface cannot be read.
+    Interface(io::Error),
+    /// The parent cannot be read.
+    Parent(io::Error),
+    /// One of several workers ended unasked.
+    Worker,
+}
+
+/// Moves packets between the interface and its parent, when the event loop says that there are any.
+pub trait DataPath: Send {
+    /// Readable when the kernel wants to send by the interface.
+    fn interface(&self) -> BorrowedFd<'_>;
+
+    /// Readable when the parent has received.
+    fn parent(&self) -> BorrowedFd<'_>;
+
+    /// Lets the kernel see whether the line works.
+    ///
+    /// # Errors
+    ///
+    /// A kernel before 5.0.
+    fn set_carrier(&self, works: bool) -> io::Result<()>;
+
+    /// Called once by the thread that moves the packets.
+    fn begin(&self) {}
+
+    /// How long to leave packets where they are before looking for them again; `None`: not at all.
+    fn pause(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Sends some of what the kernel handed to the interface. What cannot be sent is counted.
+    ///
+    /// # Errors
+    ///
+    /// It cannot go on.
+    fn send_some(&mut self, line: &Line) -> Result<(), PathError>;
+
+    /// Takes some of what the parent received. What cannot be taken is counted.
+    ///
+    /// # Errors
+    ///
+    /// It cannot go on.
+    fn receive_some(&mut self, line: &Line) -> Result<(), PathError>;
+}

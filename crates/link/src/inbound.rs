@@ -1,0 +1,103 @@
+//! What every data path does with a received frame before the kernel gets it.
+
+use crate::datapath::Line;
+use crate::dropped::Dropped;
+use crate::framing::Form;
+use crate::mss::Checksum;
+use crate::tun::Tun;
+use offload::{NetHeader, Prefix, Segments};
+use rustix::io::Errno;
+use std::io::IoSlice;
+use std::ops::Range;
+use wire::IpVersion;
+use wire::emit::Encapsulation;
+use wire::ethernet::{self, EtherType};
+
+/// Headers of a segment: addresses, IP with extension headers, TCP.
+pub const HEADERS: usize = 1024;
+
+/// Why a received frame did not get to the interface.
+pub enum Untaken {
+    /// It is counted by this reason.
+    Dropped(Dropped),
+    /// There is no interface any more.
+    Gone,
+}
+
+impl From<Dropped> for Untaken {
+    fn from(why: Dropped) -> Untaken {
+        Untaken::Dropped(why)
+    }
+}
+
+/// The virtio header of a frame as it is for the IP packet in it.
+pub fn inside(header: NetHeader, range: &Range<usize>, line: &Line) -> Result<NetHeader, Dropped> {
+    if !header.needs_checksum() {
+        return Ok(header);
+    }
+    let before = range.start + line.framing.network_offset();
+    let start = usize::from(header.checksum_start).checked_sub(before).ok_or(Dropped::SuperPacket)?;
+    Ok(NetHeader { checksum_start: start as u16, header_length: 0, ..header })
+}
+
+/// Writes the segments of what the kernel had put together (GRO), each behind `lead`, octets that the interface wants in front
+/// of every packet. What a card puts together itself (LRO) comes without
+/// the partial checksum that segments are made from, and is refused.
+pub fn take_apart(
+    line: &Line,
+    tun: &Tun,
+    lead: &[u8],
+    header: &NetHeader,
+    packet: &mut [u8],
+    headers: &mut [u8],
+) -> Result<(), Untaken> {
+    let (front, network) =
+        packet.split_at_mut_checked(line.framing.network_offset()).ok_or(Dropped::Short)?;
+    let prefix = match line.framing.form() {
+        Form::Packets => Prefix::NONE,
+        Form::Frames => {
+            let addresses = front.first_chunk().ok_or(Dropped::Short).map(ethernet::Header::of)?;
+            Prefix::new(&Encapsulation::NONE, addresses.destination(), addresses.source())
+                .map_err(|_| Dropped::SuperPacket)?
+        }
+    };
+    let mut segments = Segments::new(&prefix, header, network).map_err(|_| Dropped::SuperPacket)?;
+    line.counters.segmented(segments.left() as u64);
+    while let Some(segment) = segments.emit(headers).map_err(|_| Dropped::SuperPacket)? {
+        let head = headers.get(..segment.header_length).unwrap_or_default();
+        write(tun, &[IoSlice::new(lead), IoSlice::new(head), IoSlice::new(segment.payload)])?;
+    }
+    Ok(())
+}
+
+/// Lowers the maximum segment size in a packet or frame of the interface, if the link does so.
+#[inline]
+pub fn lower_mss(line: &Line, packet: &mut [u8], checksum: Checksum) {
+    let Some(clamp) = &line.clamp else { return };
+    let network = match line.framing.form() {
+        Form::Packets => Some(packet),
+        Form::Frames => network_of(packet),
+    };
+    if network.is_some_and(|network| clamp.lower(network, checksum)) {
+        line.counters.clamped();
+    }
+}
+
+/// The IP packet in an untagged frame.
+fn network_of(frame: &mut [u8]) -> Option<&mut [u8]> {
+    let (header, network) = frame.split_first_chunk_mut()?;
+    let announced = match ethernet::Header::of(header).ethertype() {
+        EtherType::IPV4 => IpVersion::V4,
+        EtherType::IPV6 => IpVersion::V6,
+        _ => return None,
+    };
+    (crate::framing::version(network) == Some(announced)).then_some(network)
+}
+
+/// Hands pieces of a packet to the kernel.
+pub fn write(tun: &Tun, pieces: &[IoSlice<'_>]) -> Result<(), Untaken> {
+    tun.write(pieces).map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::BADFD) => Untaken::Gone,
+        _ => Dropped::InterfaceRefused.into(),
+    })
+}

@@ -1,0 +1,121 @@
+use super::*;
+use crate::rtnetlink::link_by_name;
+use crate::transmit::Transmit;
+use std::time::{Duration, Instant};
+use testkit::netns::{Namespace, Veth, probe};
+use testkit::require;
+use wire::emit::Encapsulation;
+use wire::ethernet::MacAddress;
+
+const PEER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 2]);
+
+/// Octets from the EtherType under the tags on.
+const PLAIN: [u8; 48] = {
+    let mut octets = [7; 48];
+    (octets[0], octets[1]) = (8, 6);
+    octets
+};
+
+fn under(tags: &str, rest: &[u8]) -> Vec<u8> {
+    let encapsulation: Encapsulation = tags.parse().expect("an encapsulation");
+    let mut head = [0; 64];
+    let length = encapsulation
+        .emit_tagged(MacAddress::BROADCAST, PEER, wire::ethernet::EtherType(0), &mut head)
+        .expect("room");
+    [&head[..length - 2], rest].concat()
+}
+
+fn next(parent: &mut Parent) -> Option<Vec<u8>> {
+    let until = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < until {
+        match parent.receive().expect("received") {
+            Arrival::Frame(received) => return Some(received.frame.to_vec()),
+            Arrival::Nothing => std::thread::sleep(Duration::from_millis(1)),
+            other => panic!("{other:?}"),
+        }
+    }
+    None
+}
+
+#[test]
+fn only_frames_of_the_link_arrive_with_every_tag() {
+    let Some(()) = require("netns", probe()) else { return };
+    let namespace = Namespace::new().expect("a namespace");
+    namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
+    namespace.inside(|| {
+        let near = link_by_name("near0").expect("there");
+        let local = near.mac.expect("an address");
+        let pppoe: [u8; 20] = {
+            let mut octets = [0; 20];
+            octets[..8].copy_from_slice(&[0x88, 0x64, 0x11, 0, 0, 7, 0, 2]);
+            octets
+        };
+        let to_us = |frame: Vec<u8>| [&local.0[..], &frame[6..]].concat();
+        let frames = [
+            ("q:35", under("q:35", &PLAIN)),
+            ("ad:100,q:200", under("ad:100,q:200", &PLAIN)),
+            ("q:100,q:200", under("q:100,q:200", &PLAIN)),
+            ("0x9100:1,q:2", under("0x9100:1,q:2", &PLAIN)),
+            ("ad:1,ad:2,ad:3,q:4", under("ad:1,ad:2,ad:3,q:4", &PLAIN)),
+            ("pppoe:7@02:00:5e:00:00:02", to_us(under("none", &pppoe))),
+            ("ad:1,pppoe:7@02:00:5e:00:00:02", to_us(under("ad:1", &pppoe))),
+            // Of no link: untagged, another session, to another station.
+            ("", under("none", &PLAIN)),
+            ("", under("none", &pppoe)),
+            ("", to_us(under("none", &[&pppoe[..5], &[8], &pppoe[6..]].concat()))),
+        ];
+        let mut transmit = Transmit::open("far0").expect("a socket");
+        for (link, own) in frames.iter().filter(|(link, _)| !link.is_empty()) {
+            let framing = Framing::new(&link.parse().expect("an encapsulation"), local).expect("a link");
+            let mut parent = Parent::open(near.index, &framing).expect("sockets");
+            // The last one ends the list: nothing of the others is before or behind it.
+            let all: Vec<&[u8]> = frames.iter().map(|(_, frame)| &frame[..]).chain([&own[..]]).collect();
+            transmit.send(&all).expect("sent");
+            assert_eq!(next(&mut parent).as_ref(), Some(own), "{link}");
+            assert_eq!(next(&mut parent).as_ref(), Some(own), "{link}");
+            assert!(matches!(parent.receive(), Ok(Arrival::Nothing)), "{link}");
+            assert_eq!(drops(&parent.observer().expect("a descriptor")).expect("counted"), 0);
+        }
+    });
+}
+
+#[test]
+fn frames_that_the_mtu_forbids_are_told_apart() {
+    let Some(()) = require("netns", probe()) else { return };
+    let namespace = Namespace::new().expect("a namespace");
+    namespace.veth(&Veth::pair("near0", "far0")).expect("a pair");
+    namespace.inside(|| {
+        let near = link_by_name("near0").expect("there");
+        // Linux lets a frame be four octets longer whose outermost TPID is 0x8100.
+        for (link, most) in [("q:35", 1500), ("q:1,q:2", 1496), ("ad:100,q:200", 1492), ("ad:1", 1496)] {
+            let encapsulation: Encapsulation = link.parse().expect("an encapsulation");
+            assert_eq!(crate::frame_size::longest_mtu(near.mtu, &encapsulation), most, "{link}");
+            let framing = Framing::new(&encapsulation, near.mac.expect("an address")).expect("a link");
+            let parent = Parent::open(near.index, &framing).expect("sockets");
+            for (size, expected) in [(most, Ok(())), (most + 1, Err(Dropped::ParentMtu))] {
+                let frame = under(link, &[&[8, 0][..], &vec![0x45; size as usize]].concat());
+                assert_eq!(parent.send(&frame[..12], &frame[12..]), expected, "{link} {size}");
+            }
+        }
+        namespace_down("near0");
+        let framing = Framing::new(&"q:35".parse().expect("one"), near.mac.expect("one")).expect("a link");
+        let parent = Parent::open(near.index, &framing).expect("sockets");
+        let frame = under("q:35", &PLAIN);
+        assert_eq!(parent.send(&frame, &[]), Err(Dropped::ParentDown));
+    });
+}
+
+fn namespace_down(interface: &str) {
+    let set = std::process::Command::new("ip").args(["link", "set", interface, "down"]).status();
+    assert!(set.expect("ip").success());
+}
+
+/// Sends a frame with a virtio header, as a machine's own stack hands one to a card: to be segmented, to be summed.
+pub(crate) fn send_with_header(interface: u32, header: &NetHeader, frame: &[u8]) -> io::Result<()> {
+    let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+    sys::turn_on(&socket, sys::Flag::NetHeader)?;
+    bind(&socket, &PacketAddress { interface, protocol: 0 })?;
+    let octets = header.octets();
+    rustix::io::writev(&socket, &[IoSlice::new(&octets), IoSlice::new(frame)])?;
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! What the kernel put together or left unfinished on the parent, as a virtual interface hands it over. The kernel itself
+//! receives what comes out, and verifies its checksums.
+
+use super::*;
+use crate::address::Address;
+use crate::counters::Counters;
+use crate::datapath::Line;
+use crate::framing::{Form, Framing};
+use crate::parent::tests::send_with_header;
+use crate::rtnetlink::{self, link_by_name};
+use offload::NetHeader;
+use offload::checksum::Sum;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::{Duration, Instant};
+use testkit::netns::{Namespace, Veth, probe};
+use testkit::require;
+use wire::emit::{Emit, Encapsulation, Ipv4, Udp};
+use wire::ethernet::MacAddress;
+use wire::{IpProtocol, IpVersion};
+
+const PEER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 2]);
+const PORT: u16 = 4000;
+/// Octets of IPv4 and UDP header.
+const HEADERS: usize = 28;
+
+/// A frame of the link with a datagram, whose checksum is the sum of its pseudo header only, and where that starts.
+fn unfinished(link: &Encapsulation, local: MacAddress, payload: &[u8]) -> (Vec<u8>, usize) {
+    let length = HEADERS + payload.len();
+    let mut frame = vec![0; 128];
+    let at = link.emit(local, PEER, IpVersion::V4, length, &mut frame).expect("room");
+    let ip = Ipv4 {
+        traffic_class: 0,
+        total_length: length as u16,
+        identification: 7,
+        dont_fragment: false,
+        more_fragments: false,
+        fragment_offset: 0,
+        ttl: 64,
+        protocol: IpProtocol::UDP,
+        source: [10, 9, 0, 2].into(),
+        destination: [10, 9, 0, 1].into(),
+        options: &[],
+    };
+    ip.emit(&mut frame[at..]).expect("room");
+    let udp_length = length as u16 - 20;
+    let addresses = frame[at + 12..].first_chunk().expect("addresses");
+    let checksum = Sum::pseudo_ipv4(addresses, IpProtocol::UDP, udp_length).folded();
+    let udp = Udp { source_port: 9, destination_port: PORT, length: udp_length, checksum };
+    udp.emit(&mut frame[at + 20..]).expect("room");
+    frame.truncate(at + HEADERS);
+    frame.extend(payload);
+    (frame, at + 20)
+}
+
+fn payload(octets: usize) -> Vec<u8> {
+    (0..octets).map(|place| (place * 31 + place / 256) as u8).collect()
+}
+
+/// A link in this namespace over `near0`.
+fn link(encapsulation: &Encapsulation) -> (Simple, Line, UdpSocket) {
+    let near = link_by_name("near0").expect("there");
+    let local = near.mac.expect("an address");
+    let framing = Framing::new(encapsulation, local).expect("a link");
+    let tun = Tun::new("sub0", framing.form()).expect("an interface");
+    let index = link_by_name("sub0").expect("there").index;
+    let mac = (framing.form() == Form::Frames).then_some(local);
+    rtnetlink::configure(index, 1500, mac).expect("configured");
+    let address: Address = "10.9.0.1/24".parse().expect("an address");
+    rtnetlink::add_address(index, &address).expect("an address");
+    rtnetlink::set_up(index).expect("up");
+    let parent = Parent::open(near.index, &framing).expect("sockets");
+    let line = Line {
+        framing,
+        clamp: None,
+        counters: Arc::new(Counters::default()),
+        parent_mtu: Arc::new(AtomicU32::new(near.mtu)),
+    };
+    let socket = UdpSocket::bind(("10.9.0.1", PORT)).expect("bound");
+    socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
+    (Simple::new(tun, parent), line, socket)
+}
+
+fn datagrams(socket: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
+    let mut buffer = [0; 9000];
+    let mut next = || socket.recv(&mut buffer).map(|length| buffer[..length].to_vec()).expect("in time");
+    (0..count).map(|_| next()).collect()
+}
+
+/// Lets the data path take what has arrived, until it has counted so many frames.
+fn take(path: &mut Simple, line: &Line, frames: u64) {
+    let until = Instant::now() + Duration::from_secs(5);
+    while line.counters.read().received.frames < frames {
+        path.receive_some(line).expect("received");
+        assert!(Instant::now() < until, "{:?}", line.counters.read());
+    }
+}
+
+#[test]
+fn super_packets_and_partial_checksums_are_finished() {
+    let Some(()) = require("netns", probe()) else { return };
+    for text in
+        ["q:35", "ad:100,q:200", "0x9100:5", "pppoe:7@02:00:5e:00:00:02", "ad:1,pppoe:7@02:00:5e:00:00:02"]
+    {
+        let encapsulation: Encapsulation = text.parse().expect("an encapsulation");
+        let namespace = Namespace::new().expect("a namespace");
+        namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
+        namespace.inside(|| {
+            let (mut path, line, socket) = link(&encapsulation);
+            let far = link_by_name("far0").expect("there").index;
+            let local = line.framing.local();
+            let partial = |start: usize| NetHeader {
+                flags: NetHeader::NEEDS_CHECKSUM,
+                checksum_start: start as u16,
+                checksum_offset: 6,
+                ..NetHeader::default()
+            };
+            let (frame, start) = unfinished(&encapsulation, local, &payload(700));
+            send_with_header(far, &partial(start), &frame).expect("sent");
+            take(&mut path, &line, 1);
+            assert_eq!(datagrams(&socket, 1), [payload(700)], "{text}");
+
+            // As the parent's socket gives a super-packet.
+            let (mut frame, start) = unfinished(&encapsulation, local, &payload(4500));
+            let header = NetHeader {
+                gso_type: NetHeader::UDP,
+                gso_size: 1000,
+                header_length: (start + 8) as u16,
+                ..partial(start)
+            };
+            let received = Received { frame: &mut frame, header };
+            assert!(super::take(&line, &path.tun, received, &mut *path.headers).is_ok(), "{text}");
+            let expected: Vec<Vec<u8>> = payload(4500).chunks(1000).map(<[u8]>::to_vec).collect();
+            assert_eq!(datagrams(&socket, 5), expected, "{text}");
+            let counted = line.counters.read();
+            assert!(counted.drops.is_empty(), "{text}: {:?}", counted.drops);
+            assert_eq!((counted.received.frames, counted.segments), (2, 5), "{text}");
+
+            // Without a partial checksum, of an unknown type, or with a checksum in front of the packet: refused.
+            let wrong = [
+                NetHeader { flags: 0, ..header },
+                NetHeader { gso_type: 0x7f, ..header },
+                NetHeader { checksum_start: 3, ..header },
+                NetHeader { checksum_start: u16::MAX, ..header },
+                NetHeader { checksum_start: u16::MAX, ..partial(start) },
+                NetHeader { gso_size: 0, ..header },
+            ];
+            for header in wrong {
+                let (mut frame, _) = unfinished(&encapsulation, local, &payload(4500));
+                let received = Received { frame: &mut frame, header };
+                let refused = super::take(&line, &path.tun, received, &mut *path.headers);
+                assert!(matches!(refused, Err(Untaken::Dropped(Dropped::SuperPacket))), "{text} {header:?}");
+            }
+        });
+    }
+}
