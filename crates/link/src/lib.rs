@@ -7,11 +7,11 @@
 //!   it outlives its process.
 //! * [`framing`] says what stands between the frames of the parent and the packets of the link; [`mss`] lowers the segment
 //!   size of TCP to what fits. Both are pure: no system call, no allocation, no panic on any input.
-//! * A data path ([`datapath`]) moves the packets: [`simple`], one a system call.
+//! * A data path ([`datapath`]) moves the packets: [`batch`] many at once, [`simple`] one a system call.
 //! * [`Counters`] count what went either way, and what did not, by its reason ([`Dropped`]). Nothing is dropped in silence.
 //!
 //! In the steady state nothing is allocated. By `simple` a link has 130 KiB of buffers, and at most 8 MiB in the kernel for
-//! received frames that wait.
+//! received frames that wait; by `batch` [`batch::Batch::MEMORY`] a worker.
 //!
 //! # Deliberately not here
 //!
@@ -25,6 +25,7 @@
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
 pub mod address;
+pub mod batch;
 mod counters;
 pub mod datapath;
 mod dropped;

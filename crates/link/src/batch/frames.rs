@@ -1,0 +1,80 @@
+//! Frames that are ready to be sent: what stands in front of each, and where the rest of it lies.
+
+use crate::inbound::HEADERS;
+use offload::NetHeader;
+use std::ops::Range;
+
+/// Frames that go out together; what one call of sendmmsg(2) takes here.
+pub const BATCH: usize = crate::transmit::sys::BATCH;
+/// Octets for what stands in front of frames: MAC addresses, encapsulation, IP and TCP headers, a virtio header.
+const HEADS: usize = 64 * 1024;
+/// The most of them that one frame takes: [`HEADERS`], and a virtio header.
+const LONGEST_HEAD: usize = HEADERS + NetHeader::LENGTH;
+
+/// A frame in two pieces.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// Among the heads.
+    pub head: Range<usize>,
+    /// In what was read from the interface: it is not copied.
+    pub rest: Range<usize>,
+    /// Frames on the line, more than one of a super-packet that the kernel or the card takes apart.
+    pub count: u32,
+    /// Octets on the line of all of them, without FCS.
+    pub octets: u32,
+}
+
+/// Up to [`BATCH`] frames. Nothing is allocated after [`Frames::new`].
+#[derive(Debug)]
+pub struct Frames {
+    heads: Box<[u8]>,
+    used: usize,
+    list: Vec<Frame>,
+}
+
+impl Frames {
+    /// Without any.
+    pub fn new() -> Frames {
+        Frames { heads: vec![0; HEADS].into_boxed_slice(), used: 0, list: Vec::with_capacity(BATCH) }
+    }
+
+    /// Those that are ready.
+    pub fn list(&self) -> &[Frame] {
+        &self.list
+    }
+
+    /// A frame in pieces, where `read` is what was read from the interface.
+    #[inline]
+    pub fn pieces<'f>(&'f self, frame: &Frame, read: &'f [u8]) -> [&'f [u8]; 2] {
+        [
+            self.heads.get(frame.head.clone()).unwrap_or_default(),
+            read.get(frame.rest.clone()).unwrap_or_default(),
+        ]
+    }
+
+    /// Whether there is no room for another.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= BATCH || self.used + LONGEST_HEAD > HEADS
+    }
+
+    /// Room for the head of the next frame; at least [`HEADERS`] octets and a virtio header unless it is full.
+    #[inline]
+    pub fn room(&mut self) -> &mut [u8] {
+        self.heads.get_mut(self.used..).unwrap_or_default()
+    }
+
+    /// Adds a frame whose head has been written into [`Frames::room`].
+    #[inline]
+    pub fn push(&mut self, head: usize, rest: Range<usize>, count: u32, octets: u32) {
+        let start = self.used;
+        self.used += head;
+        self.list.push(Frame { head: start..self.used, rest, count, octets });
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        self.list.clear();
+        self.used = 0;
+    }
+}

@@ -1,0 +1,445 @@
+//! From the parent to the interface: frames are taken from the ring, checked, put together into super-packets, and written.
+//! No payload is copied here: what is written points into the ring.
+
+use super::ring::{Ring, Slot};
+use crate::datapath::{Line, PathError};
+use crate::dropped::Dropped;
+use crate::framing::{Form, version};
+use crate::inbound::{HEADERS, Untaken, inside, lower_mss, take_apart, write};
+use crate::mss::Checksum;
+use crate::parent::{self, Arrival};
+use crate::tun::{Offloads, Tun};
+use offload::coalesce::{Delivery, Limits, Packet};
+use offload::{Coalescer, NetHeader, checksum};
+use rustix::net::sockopt;
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::time::{Duration, Instant};
+use wire::IpVersion;
+use wire::ethernet::{self, EtherType};
+
+/// Frames that are put together at once.
+pub const BATCH: usize = 256;
+/// Batches that one way may take before the other has its turn.
+const TURN: usize = 4;
+/// Packets of a super-packet, so that one of 64 KiB of full-size frames is whole.
+const SEGMENTS: u32 = 64;
+/// Pieces of a write: virtio header, addresses, headers, and the payload of each packet.
+const PIECES: usize = SEGMENTS as usize + 4;
+/// Frames come densely when at least one in this time came on average, over a window that is at least so long: waking this
+/// thread for each costs more, here and where they are sent or received, than they do themselves.
+const DENSELY: Duration = Duration::from_micros(10);
+const WINDOW: Duration = Duration::from_micros(150);
+
+/// A frame in the ring that is one of the link.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Where the frame starts and ends that is looked at for coalescing; of no octets where it is not.
+    looked_at: (usize, usize),
+    /// Where the packet or frame for the interface starts and ends.
+    inner: (usize, usize),
+    /// Octets on the line.
+    octets: u32,
+}
+
+/// What ends a batch before the next frame can be looked at.
+enum Alone {
+    /// A super-packet in a slot: the frame and what the kernel says about it.
+    InSlot(Range<usize>, NetHeader),
+    /// A frame in the queue of the socket.
+    InQueue,
+}
+
+/// The way from the parent to the interface.
+#[derive(Debug)]
+pub struct Incoming {
+    ring: Ring,
+    coalescer: Coalescer,
+    places: Vec<Place>,
+    offloads: Offloads,
+    /// For a frame that is longer than a slot.
+    buffer: Box<[u8]>,
+    headers: Box<[u8; HEADERS]>,
+    /// The window over which frames are counted.
+    since: Instant,
+    count: u32,
+    is_dense: bool,
+}
+
+impl Incoming {
+    /// From a ring to an interface that takes what `offloads` says.
+    pub fn new(ring: Ring, offloads: Offloads) -> Incoming {
+        let limits = Limits { segments: if offloads.tcp { SEGMENTS } else { 1 }, udp: offloads.udp };
+        Incoming {
+            ring,
+            coalescer: Coalescer::new(limits),
+            places: Vec::with_capacity(BATCH),
+            offloads,
+            buffer: parent::buffer(),
+            headers: Box::new([0; HEADERS]),
+            since: Instant::now(),
+            count: 0,
+            is_dense: false,
+        }
+    }
+
+    /// The ring.
+    pub const fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Whether frames come so densely that it is cheaper to look for them after a pause than to be woken.
+    pub const fn is_dense(&self) -> bool {
+        self.is_dense
+    }
+
+    /// Takes some of what the parent received.
+    pub fn receive_some(&mut self, tun: &Tun, line: &Line) -> Result<(), PathError> {
+        for turn in 0..TURN {
+            let (taken, alone) = self.collect(line);
+            if taken == 0 {
+                self.found_nothing();
+                if turn == 0 {
+                    // Woken for nothing: the parent went down, which would wake this thread until it is read.
+                    let _ = sockopt::socket_error(self.ring.socket());
+                }
+                return Ok(());
+            }
+            self.count = self.count.saturating_add(taken as u32);
+            let delivered = self.deliver(tun, line).and_then(|()| self.deliver_alone(tun, line, alone));
+            self.ring.release(taken);
+            match delivered {
+                Ok(()) => {}
+                Err(Stopped::Gone) => return Err(PathError::InterfaceGone),
+                Err(Stopped::Parent(error)) => return Err(PathError::Parent(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides whether it is worth being woken for the next frame. A look that finds nothing soon after another is no sign:
+    /// who takes frames faster than they come finds nothing after each.
+    fn found_nothing(&mut self) {
+        let now = Instant::now();
+        let time = now.duration_since(self.since);
+        if time >= WINDOW {
+            self.is_dense = time < DENSELY * self.count;
+            (self.since, self.count) = (now, 0);
+        }
+    }
+
+    /// Looks at the next frames: how many slots they take, and the one that cannot be put together with others.
+    fn collect(&mut self, line: &Line) -> (usize, Option<Alone>) {
+        self.places.clear();
+        for ahead in 0..BATCH {
+            let (start, length, header) = match self.ring.look(ahead) {
+                None => return (ahead, None),
+                Some(Slot::InQueue) => return (ahead + 1, Some(Alone::InQueue)),
+                Some(Slot::Lost) => {
+                    line.counters.dropped(Dropped::SocketFull);
+                    continue;
+                }
+                Some(Slot::Frame { start, length, header }) => (start, length, header),
+            };
+            if header.is_super_packet() {
+                return (ahead + 1, Some(Alone::InSlot(start..start + length, header)));
+            }
+            match prepare(line, self.ring.octets_mut(start, length), header) {
+                Ok((looked_at, inner)) => self.places.push(Place {
+                    looked_at: (start + looked_at.start, start + looked_at.end),
+                    inner: (start + inner.start, start + inner.end),
+                    octets: length as u32,
+                }),
+                Err(why) => line.counters.dropped(why),
+            }
+        }
+        (BATCH, None)
+    }
+
+    /// Puts the frames together and writes them.
+    fn deliver(&mut self, tun: &Tun, line: &Line) -> Result<(), Stopped> {
+        let ring = &self.ring;
+        let octets = |(start, end): (usize, usize)| ring.octets(start, end - start);
+        let mut frames: [&[u8]; BATCH] = [&[]; BATCH];
+        for (frame, place) in frames.iter_mut().zip(&self.places) {
+            *frame = octets(place.looked_at);
+        }
+        let frames = frames.get(..self.places.len()).unwrap_or_default();
+        let places = &self.places;
+        let received = |number: usize| {
+            let octets = places.get(number).map_or(0, |place| place.octets);
+            line.counters.received(octets as usize);
+        };
+        for delivery in self.coalescer.coalesce(frames) {
+            let written = match &delivery {
+                Delivery::Packet(packet) => write_packet(tun, line, packet, frames),
+                Delivery::Frame(number) => {
+                    let inner = places.get(*number).map(|place| octets(place.inner)).unwrap_or_default();
+                    write(tun, &[IoSlice::new(&NetHeader::default().octets()), IoSlice::new(inner)])
+                }
+            };
+            match (written, &delivery) {
+                (Ok(()), Delivery::Packet(packet)) => {
+                    line.counters.delivered(packet.segments() as u64);
+                    packet.frames().for_each(received);
+                }
+                (Ok(()), Delivery::Frame(number)) => {
+                    line.counters.delivered(1);
+                    received(*number);
+                }
+                (Err(Untaken::Gone), _) => return Err(Stopped::Gone),
+                (Err(Untaken::Dropped(why)), Delivery::Packet(packet)) => {
+                    line.counters.dropped_many(why, packet.segments() as u64);
+                }
+                (Err(Untaken::Dropped(why)), Delivery::Frame(_)) => line.counters.dropped(why),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what stands alone.
+    fn deliver_alone(&mut self, tun: &Tun, line: &Line, alone: Option<Alone>) -> Result<(), Stopped> {
+        let (frame, header) = match alone {
+            None => return Ok(()),
+            Some(Alone::InSlot(range, header)) => (self.ring.octets_mut(range.start, range.len()), header),
+            Some(Alone::InQueue) => match in_queue(&self.ring, &mut self.buffer).map_err(Stopped::Parent)? {
+                Arrival::Frame(received) => (received.frame, received.header),
+                Arrival::Lost(why) => {
+                    line.counters.dropped(why);
+                    return Ok(());
+                }
+                Arrival::Nothing | Arrival::Down => {
+                    line.counters.dropped(Dropped::SocketFull);
+                    return Ok(());
+                }
+            },
+        };
+        match take(line, tun, self.offloads, frame, header, &mut *self.headers) {
+            Ok(()) => Ok(()),
+            Err(Untaken::Dropped(why)) => {
+                line.counters.dropped(why);
+                Ok(())
+            }
+            Err(Untaken::Gone) => Err(Stopped::Gone),
+        }
+    }
+}
+
+/// The next frame in the queue of the socket.
+fn in_queue<'b>(ring: &Ring, buffer: &'b mut [u8]) -> io::Result<Arrival<'b>> {
+    // That the parent went down is told once, instead of the frame, which would then be taken for the next one.
+    let _ = sockopt::socket_error(ring.socket());
+    parent::receive(ring.socket(), buffer)
+}
+
+/// Why nothing more can be taken.
+enum Stopped {
+    /// The interface is gone.
+    Gone,
+    /// The parent cannot be read.
+    Parent(io::Error),
+}
+
+/// Checks a frame, completes its checksum: which octets are looked at for coalescing, and which are for the interface.
+fn prepare(
+    line: &Line,
+    frame: &mut [u8],
+    header: NetHeader,
+) -> Result<(Range<usize>, Range<usize>), Dropped> {
+    let length = frame.len();
+    let inner = line.framing.decapsulate(frame)?;
+    let header = inside(header, &inner, line)?;
+    let packet = frame.get_mut(inner.clone()).unwrap_or_default();
+    if header.needs_checksum() {
+        let network = packet.get_mut(line.framing.network_offset()..).unwrap_or_default();
+        checksum::complete(network, header.checksum_start.into(), header.checksum_offset.into())
+            .map_err(|_| Dropped::SuperPacket)?;
+    }
+    lower_mss(line, packet, Checksum::Whole);
+    let looked_at = match line.framing.form() {
+        Form::Packets => 0..length,
+        // A PPPoE session inside a link with tags alone must not lose its header.
+        Form::Frames if is_ip(packet) => inner.clone(),
+        Form::Frames => 0..0,
+    };
+    Ok((looked_at, inner))
+}
+
+/// Whether an untagged frame has an IP packet of the version that it announces.
+fn is_ip(frame: &[u8]) -> bool {
+    let Some((header, network)) = frame.split_first_chunk() else { return false };
+    match ethernet::Header::of(header).ethertype() {
+        EtherType::IPV4 => version(network) == Some(IpVersion::V4),
+        EtherType::IPV6 => version(network) == Some(IpVersion::V6),
+        _ => false,
+    }
+}
+
+/// Writes a packet of one or more frames, of the form that the interface has.
+fn write_packet(tun: &Tun, line: &Line, packet: &Packet<'_, &[u8]>, frames: &[&[u8]]) -> Result<(), Untaken> {
+    let front = match line.framing.form() {
+        Form::Packets => &[][..],
+        Form::Frames => {
+            let first = frames.get(packet.frame()).copied().unwrap_or_default();
+            first.get(..ethernet::Header::LENGTH).unwrap_or_default()
+        }
+    };
+    let header = behind(packet.header(), front.len()).octets();
+    let mut pieces = [IoSlice::new(&[]); PIECES];
+    let mut count = 0;
+    let all = [&header[..], front].into_iter().chain(packet.pieces());
+    for (place, piece) in pieces.iter_mut().zip(all) {
+        *place = IoSlice::new(piece);
+        count += 1;
+    }
+    write(tun, pieces.get(..count).unwrap_or_default())
+}
+
+/// The virtio header of an IP packet as it is behind `before` octets.
+fn behind(header: NetHeader, before: usize) -> NetHeader {
+    if !header.needs_checksum() {
+        return header;
+    }
+    let before = before as u16;
+    NetHeader {
+        checksum_start: header.checksum_start.saturating_add(before),
+        header_length: header.header_length.saturating_add(before),
+        ..header
+    }
+}
+
+/// Hands a super-packet that the kernel had put together to the interface: as it is, where that takes such.
+fn take(
+    line: &Line,
+    tun: &Tun,
+    offloads: Offloads,
+    frame: &mut [u8],
+    header: NetHeader,
+    headers: &mut [u8],
+) -> Result<(), Untaken> {
+    let length = frame.len();
+    if !header.is_super_packet() {
+        let (_, inner) = prepare(line, frame, header)?;
+        let packet = frame.get(inner).unwrap_or_default();
+        write(tun, &[IoSlice::new(&NetHeader::default().octets()), IoSlice::new(packet)])?;
+        line.counters.delivered(1);
+        line.counters.received(length);
+        return Ok(());
+    }
+    let range = line.framing.decapsulate(frame)?;
+    let header = inside(header, &range, line)?;
+    let packet = frame.get_mut(range).unwrap_or_default();
+    let before = line.framing.network_offset();
+    let kind = header.gso_type & !NetHeader::ECN;
+    let is_taken = header.needs_checksum()
+        && match kind {
+            NetHeader::TCP_IPV4 | NetHeader::TCP_IPV6 => offloads.tcp,
+            NetHeader::UDP => offloads.udp,
+            _ => false,
+        };
+    if is_taken {
+        let told = behind(header, before).octets();
+        if write(tun, &[IoSlice::new(&told), IoSlice::new(packet)]).is_ok() {
+            line.counters.delivered(1);
+            line.counters.received(length);
+            return Ok(());
+        }
+    }
+    take_apart(line, tun, &NetHeader::default().octets(), &header, packet, headers)?;
+    line.counters.received(length);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Counters;
+    use crate::framing::{Framing, Head};
+    use crate::rtnetlink::link_by_name;
+    use crate::transmit::Transmit;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU32;
+    use testkit::netns::{Namespace, Veth, probe};
+    use testkit::require;
+    use wire::IpProtocol;
+    use wire::emit::{Emit, Ipv4, Tcp};
+
+    const PAYLOAD: usize = 1400;
+
+    /// A segment of a TCP connection, with its checksums.
+    fn segment(number: u16) -> Vec<u8> {
+        let mut packet = vec![0; 40 + PAYLOAD];
+        let ip = Ipv4 {
+            traffic_class: 0,
+            total_length: packet.len() as u16,
+            identification: number,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            ttl: 64,
+            protocol: IpProtocol::TCP,
+            source: [10, 9, 0, 2].into(),
+            destination: [10, 9, 0, 1].into(),
+            options: &[],
+        };
+        ip.emit(&mut packet).expect("room");
+        let addresses = packet[12..].first_chunk().expect("addresses");
+        let sum = checksum::Sum::pseudo_ipv4(addresses, IpProtocol::TCP, (20 + PAYLOAD) as u16);
+        let tcp = Tcp {
+            source_port: 1,
+            destination_port: 2,
+            sequence: u32::from(number) * PAYLOAD as u32,
+            acknowledgment: 4,
+            flags: 0x10,
+            window: 5,
+            checksum: sum.folded(),
+            urgent: 0,
+            options: &[],
+        };
+        tcp.emit(&mut packet[20..]).expect("room");
+        checksum::complete(&mut packet, 20, 16).expect("a checksum");
+        packet
+    }
+
+    #[test]
+    fn payloads_are_written_from_the_ring() {
+        let Some(()) = require("netns", probe()) else { return };
+        let namespace = Namespace::new().expect("a namespace");
+        namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
+        namespace.inside(|| {
+            let [near, far] = ["near0", "far0"].map(|name| link_by_name(name).expect("there"));
+            let [near_mac, far_mac] = [&near, &far].map(|link| link.mac.expect("an address"));
+            let framing = |local, peer| {
+                let link = format!("ad:100,q:200,pppoe:7@{peer}").parse().expect("an encapsulation");
+                Framing::new(&link, local).expect("a link")
+            };
+            let (framing, far) = (framing(near_mac, far_mac), framing(far_mac, near_mac));
+            let ring = Ring::open(near.index, &framing, near.mtu, None).expect("a ring");
+            let mut incoming = Incoming::new(ring, Offloads { tcp: true, udp: true });
+            let mut transmit = Transmit::open("far0").expect("a socket");
+            for number in 0..20 {
+                let (packet, mut head) = (segment(number), Head::new());
+                let rest = far.encapsulate(&packet, &mut head).expect("a frame");
+                transmit.send(&[&[head.octets(), rest].concat()]).expect("sent");
+            }
+            let (counters, parent_mtu) = (Arc::new(Counters::default()), Arc::new(AtomicU32::new(1600)));
+            let line = Line { framing, clamp: None, counters, parent_mtu };
+            let (taken, alone) = incoming.collect(&line);
+            assert!(taken == 20 && alone.is_none(), "{taken}");
+            let (ring, places) = (&incoming.ring, &incoming.places);
+            let frames: Vec<&[u8]> = places
+                .iter()
+                .map(|place| ring.octets(place.looked_at.0, place.looked_at.1 - place.looked_at.0))
+                .collect();
+            let whole = ring.octets(0, 4 << 20).as_ptr_range();
+            let mut deliveries = incoming.coalescer.coalesce(&frames);
+            let Some(Delivery::Packet(packet)) = deliveries.next() else { panic!("no packet") };
+            assert_eq!((packet.segments(), deliveries.next().is_none()), (20, true));
+            let outside: usize =
+                packet.pieces().filter(|piece| !whole.contains(&piece.as_ptr())).map(<[u8]>::len).sum();
+            // The headers of the super-packet, which are no frame's.
+            assert_eq!(outside, 40);
+            assert_eq!(packet.length(), 40 + 20 * PAYLOAD);
+        });
+    }
+}

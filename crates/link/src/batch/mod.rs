@@ -1,0 +1,168 @@
+//! The data path `batch`: super-packets between the kernel and this process, frames by the batch between this process and the
+//! parent.
+//!
+//! # Contract
+//!
+//! * Out: what the kernel hands over is segmented ([`offload::Segments`]) and encapsulated; the payload is read once and
+//!   not copied again, but into the memory of an XDP socket where [`Io::AfXdp`] was asked for. With tags alone a packet
+//!   socket takes super-packets, and the kernel or the card segments.
+//! * In: the kernel copies each frame into a ring; frames of a flow that lie there are put together
+//!   ([`offload::Coalescer`]) and written from where they lie.
+//! * A link has one or more workers: each has a queue of the interface and a socket on the parent, among which the kernel
+//!   spreads frames by inner flow. A flow, and all fragments between two addresses, stay with one worker, in order.
+//! * Nothing is lost between the interface and the parent while the parent takes frames within 20 ms; what it does not
+//!   take is counted.
+//! * A lone frame waits for nothing. Where frames come densely, a worker looks for them every 30 µs instead of being woken.
+//! * Bytes on the line and packets of the interface are those of the data path [`crate::simple`], but for what
+//!   coalescing does, which segmenting undoes to the octet.
+//!
+//! Memory: see [`Batch::MEMORY`]. Nothing is allocated once every kind of batch has been seen.
+
+mod frames;
+mod incoming;
+mod outgoing;
+mod ring;
+mod sys;
+mod way_out;
+mod xsk;
+
+use crate::datapath::{DataPath, Line, PathError};
+use crate::framing::Framing;
+use crate::tun::{Offloads, Tun};
+use incoming::Incoming;
+use outgoing::Outgoing;
+use ring::Ring;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+use way_out::WayOut;
+use xsk::Xsk;
+
+/// How long a worker pauses where frames come densely.
+const PAUSE: Duration = Duration::from_micros(30);
+
+/// How frames leave the parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Io {
+    /// By packet sockets.
+    #[default]
+    AfPacket,
+    /// By the transmit rings of XDP sockets, in copy mode.
+    AfXdp,
+}
+
+impl Io {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Io::AfPacket => "af-packet",
+            Io::AfXdp => "af-xdp",
+        }
+    }
+}
+
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// One worker of the data path. See the [module](self).
+#[derive(Debug)]
+pub struct Batch {
+    tun: Tun,
+    incoming: Incoming,
+    outgoing: Outgoing,
+}
+
+/// Workers need one parent.
+#[derive(Clone, Copy, Debug)]
+pub struct Below {
+    /// Number of the parent.
+    pub index: u32,
+    /// Its MTU, octets.
+    pub mtu: u32,
+}
+
+impl Batch {
+    /// Octets that a worker takes, at most: 4 MiB of ring in the kernel and as many in the queue of its socket for frames
+    /// that are longer than a slot, 450 KiB for what is read and written, and 200 KiB of coalescer; with AF_XDP 2 MiB or,
+    /// for frames beyond 2048 octets, 4 MiB more.
+    pub const MEMORY: usize = (4 + 8 + 1 + 4) << 20;
+
+    /// A worker for each queue of the interface.
+    ///
+    /// # Errors
+    ///
+    /// The sockets cannot be had; see `Ring::open` and `Xsk::open`.
+    pub fn workers(
+        queues: Vec<Tun>,
+        offloads: Offloads,
+        below: Below,
+        framing: &Framing,
+        io: Io,
+    ) -> io::Result<Vec<Batch>> {
+        let is_one = queues.len() == 1;
+        let mut group = None;
+        let mut workers = Vec::new();
+        for (number, tun) in (0..).zip(queues) {
+            let ring = Ring::open(below.index, framing, below.mtu, (!is_one).then_some(&mut group))?;
+            let way = match io {
+                Io::AfPacket => WayOut::packet(below.index, framing)?,
+                Io::AfXdp => {
+                    let longest = below.mtu as usize + crate::framing::LONGEST_HEAD;
+                    WayOut::Xdp(Box::new(Xsk::open(below.index, number, longest)?))
+                }
+            };
+            workers.push(Batch {
+                tun,
+                incoming: Incoming::new(ring, offloads),
+                outgoing: Outgoing::new(framing, way),
+            });
+        }
+        Ok(workers)
+    }
+
+    /// Another descriptor of the socket that receives, from which `parent::drops` can be read.
+    ///
+    /// # Errors
+    ///
+    /// There are no more descriptors.
+    pub fn observer(&self) -> io::Result<OwnedFd> {
+        self.incoming.ring().socket().try_clone()
+    }
+}
+
+impl DataPath for Batch {
+    fn interface(&self) -> BorrowedFd<'_> {
+        self.tun.as_fd()
+    }
+
+    fn parent(&self) -> BorrowedFd<'_> {
+        self.incoming.ring().as_fd()
+    }
+
+    fn set_carrier(&self, works: bool) -> io::Result<()> {
+        self.tun.set_carrier(works)
+    }
+
+    fn pause(&self) -> Option<Duration> {
+        self.incoming.is_dense().then_some(PAUSE)
+    }
+
+    fn begin(&self) {
+        sys::exact_timers();
+    }
+
+    fn send_some(&mut self, line: &Line) -> Result<(), PathError> {
+        self.outgoing.send_some(&self.tun, line)
+    }
+
+    fn receive_some(&mut self, line: &Line) -> Result<(), PathError> {
+        self.incoming.receive_some(&self.tun, line)
+    }
+}
+
+#[cfg(test)]
+mod tests;

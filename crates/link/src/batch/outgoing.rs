@@ -1,0 +1,382 @@
+//! From the interface to the parent: super-packets are read, segmented, encapsulated, and sent in batches. No payload is
+//! copied: a frame is a head, written here, and a part of what was read.
+
+use super::frames::Frames;
+use super::way_out::WayOut;
+use crate::datapath::{Line, PathError};
+use crate::dropped::Dropped;
+use crate::framing::{Form, Framing, Head};
+use crate::inbound::{HEADERS, lower_mss};
+use crate::mss::Checksum;
+use crate::simple::unread;
+use crate::tun::Tun;
+use offload::segment::SegmentError;
+use offload::{NetHeader, Prefix, Segments, checksum};
+use std::ops::Range;
+use wire::error::Layer;
+use wire::ethernet::{self, EtherType, MacAddress};
+use wire::transport::Udp;
+
+/// The longest packet or frame that is read, with its virtio header, in whole cache lines.
+const LONGEST: usize = (65_535 + ethernet::Header::LENGTH + NetHeader::LENGTH).next_multiple_of(64);
+/// Octets for what is read before it is sent.
+const ROOM: usize = 4 * LONGEST;
+/// Packets that are read before they are sent, so that small ones share a system call, too.
+const PACKETS: usize = super::frames::BATCH;
+/// Batches that one way may take before the other has its turn.
+const TURN: usize = 4;
+/// Octets of both MAC addresses.
+const ADDRESSES: usize = 12;
+
+/// The way from the interface to the parent.
+#[derive(Debug)]
+pub struct Outgoing {
+    read: Box<[u8]>,
+    packets: Vec<Range<usize>>,
+    frames: Frames,
+    head: Head,
+    /// Of a PPPoE session, always the same.
+    prefix: Option<Prefix>,
+    way: WayOut,
+}
+
+impl Outgoing {
+    /// For a link of this framing.
+    pub fn new(framing: &Framing, way: WayOut) -> Outgoing {
+        let peer = framing.encapsulation().pppoe().and_then(|pppoe| pppoe.peer);
+        let prefix = |peer: MacAddress| Prefix::new(framing.encapsulation(), peer, framing.local()).ok();
+        Outgoing {
+            read: vec![0; ROOM].into_boxed_slice(),
+            packets: Vec::with_capacity(PACKETS),
+            frames: Frames::new(),
+            head: Head::new(),
+            prefix: peer.and_then(prefix),
+            way,
+        }
+    }
+
+    /// Sends some of what the kernel handed to the interface.
+    pub fn send_some(&mut self, tun: &Tun, line: &Line) -> Result<(), PathError> {
+        for _ in 0..TURN {
+            let is_empty = self.fill(tun)?;
+            for number in 0..self.packets.len() {
+                let Some(range) = self.packets.get(number).cloned() else { break };
+                if let Err(why) = self.prepare(line, range) {
+                    line.counters.dropped(why);
+                }
+            }
+            flush(line, &mut self.way, &mut self.frames, &self.read);
+            if is_empty {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads packets until there is none, or no room; whether there is none.
+    fn fill(&mut self, tun: &Tun) -> Result<bool, PathError> {
+        self.packets.clear();
+        let mut at = 0;
+        while self.packets.len() < PACKETS {
+            let Some(room) = self.read.get_mut(at..at + LONGEST) else { return Ok(false) };
+            match tun.read(room) {
+                Ok(length) => {
+                    self.packets.push(at..at + length);
+                    at = (at + length).next_multiple_of(64);
+                }
+                Err(error) => return unread(error).map(|()| true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Makes frames of a packet, or of a frame of the interface.
+    fn prepare(&mut self, line: &Line, range: Range<usize>) -> Result<(), Dropped> {
+        let (header, packet) = self
+            .read
+            .get_mut(range.clone())
+            .and_then(|read| read.split_first_chunk_mut())
+            .ok_or(Dropped::Short)?;
+        let header = NetHeader::parse(header);
+        let checksum = if header.needs_checksum() { Checksum::Partial } else { Checksum::Whole };
+        lower_mss(line, packet, checksum);
+        let range = range.start + NetHeader::LENGTH..range.end;
+        if header.is_super_packet() {
+            line.counters.super_packet_sent();
+        }
+        match line.framing.form() {
+            Form::Packets => {
+                let prefix = self.prefix.take().ok_or(Dropped::TooLong)?;
+                let done = self.segment(line, &prefix, &header, range);
+                self.prefix = Some(prefix);
+                done
+            }
+            Form::Frames if self.way.has_header() && self.fits(line, &header, range.clone()) => {
+                self.whole(line, &header, range)
+            }
+            Form::Frames if header.is_super_packet() => self.segment_frame(line, &header, range),
+            Form::Frames => self.frame(line, &header, range),
+        }
+    }
+
+    /// Makes frames of an IP packet, each behind the prefix.
+    fn segment(
+        &mut self,
+        line: &Line,
+        prefix: &Prefix,
+        header: &NetHeader,
+        range: Range<usize>,
+    ) -> Result<(), Dropped> {
+        if !header.is_super_packet() && header.needs_checksum() {
+            let packet = self.read.get_mut(range.clone()).unwrap_or_default();
+            checksum::complete(packet, header.checksum_start.into(), header.checksum_offset.into())
+                .map_err(|_| Dropped::SuperPacket)?;
+        }
+        // A virtio header of zeros says that there is nothing to be done.
+        let lead = if self.way.has_header() { NetHeader::LENGTH } else { 0 };
+        let packet = self.read.get(range.clone()).unwrap_or_default();
+        let mut segments = Segments::of(prefix, header, packet).map_err(unsegmented)?;
+        loop {
+            if self.frames.is_full() {
+                flush(line, &mut self.way, &mut self.frames, &self.read);
+            }
+            let room = self.frames.room().get_mut(..lead + HEADERS).unwrap_or_default();
+            let (front, room) = room.split_at_mut_checked(lead).unwrap_or_default();
+            front.fill(0);
+            // Headers longer than any in use find no room.
+            let segment = segments.emit(room).map_err(|_| Dropped::SuperPacket)?;
+            let Some(segment) = segment else { return Ok(()) };
+            let start = range.start + segment.start;
+            let rest = start..start + segment.payload.len();
+            let octets = segment.header_length + segment.payload.len();
+            self.frames.push(lead + segment.header_length, rest, 1, octets as u32);
+        }
+    }
+
+    /// The same of a frame of the interface that is a super-packet.
+    fn segment_frame(&mut self, line: &Line, header: &NetHeader, range: Range<usize>) -> Result<(), Dropped> {
+        let frame = self.read.get(range.clone()).unwrap_or_default();
+        let addresses = frame.first_chunk().ok_or(Dropped::Short).map(ethernet::Header::of)?;
+        match addresses.ethertype() {
+            EtherType::IPV4 | EtherType::IPV6 => {}
+            ethertype if ethertype.is_tag() => return Err(Dropped::MoreTags),
+            _ => return Err(Dropped::SuperPacket),
+        }
+        let encapsulation = line.framing.encapsulation();
+        let prefix = Prefix::new(encapsulation, addresses.destination(), addresses.source())
+            .map_err(|_| Dropped::SuperPacket)?;
+        let before = ethernet::Header::LENGTH as u16;
+        let checksum_start = header.checksum_start.checked_sub(before).ok_or(Dropped::SuperPacket)?;
+        let header = NetHeader { checksum_start, header_length: 0, ..*header };
+        self.segment(line, &prefix, &header, range.start + ethernet::Header::LENGTH..range.end)
+    }
+
+    /// One frame of one frame of the interface.
+    fn frame(&mut self, line: &Line, header: &NetHeader, range: Range<usize>) -> Result<(), Dropped> {
+        let frame = self.read.get_mut(range.clone()).unwrap_or_default();
+        if header.needs_checksum() {
+            checksum::complete(frame, header.checksum_start.into(), header.checksum_offset.into())
+                .map_err(|_| Dropped::SuperPacket)?;
+        }
+        self.put(line, &NetHeader::default(), range, 1, 0)
+    }
+
+    /// A frame of the interface as it is, which the kernel or the card completes.
+    fn whole(&mut self, line: &Line, header: &NetHeader, range: Range<usize>) -> Result<(), Dropped> {
+        let frame = self.read.get(range.clone()).unwrap_or_default();
+        let (count, repeated) = if header.is_super_packet() {
+            let headers = headers_of(header, frame).ok_or(Dropped::SuperPacket)?;
+            let payload = frame.len().saturating_sub(headers);
+            let count = payload.div_ceil(usize::from(header.gso_size).max(1)).max(1);
+            (count, headers + line.framing.encapsulation().tags().len() * wire::vlan::TAG_LENGTH)
+        } else {
+            (1, 0)
+        };
+        self.put(line, header, range, count, repeated)
+    }
+
+    /// Puts a frame of the interface behind its tags. `repeated` octets of it stand in each of `count` frames on the line.
+    fn put(
+        &mut self,
+        line: &Line,
+        header: &NetHeader,
+        range: Range<usize>,
+        count: usize,
+        repeated: usize,
+    ) -> Result<(), Dropped> {
+        if self.frames.is_full() {
+            flush(line, &mut self.way, &mut self.frames, &self.read);
+        }
+        let frame = self.read.get(range.clone()).unwrap_or_default();
+        line.framing.encapsulate(frame, &mut self.head)?;
+        let head = self.head.octets();
+        let room = self.frames.room();
+        let mut length = 0;
+        if self.way.has_header() {
+            let tags = head.len() - ADDRESSES;
+            let header = match header.needs_checksum() {
+                true => NetHeader {
+                    checksum_start: header.checksum_start.saturating_add(tags as u16),
+                    header_length: header.header_length.saturating_add(tags as u16),
+                    ..*header
+                },
+                false => *header,
+            };
+            if let Some(place) = room.first_chunk_mut() {
+                *place = header.octets();
+                length = NetHeader::LENGTH;
+            }
+        }
+        if let Some(place) = room.get_mut(length..length + head.len()) {
+            place.copy_from_slice(head);
+        }
+        let octets = head.len() + frame.len() - ADDRESSES + (count - 1) * repeated;
+        self.frames.push(
+            length + head.len(),
+            range.start + ADDRESSES..range.end,
+            count as u32,
+            octets as u32,
+        );
+        Ok(())
+    }
+
+    /// Whether a frame may go as it is: of a super-packet, whether its frames fit the parent, which a packet socket does not
+    /// look at.
+    fn fits(&self, line: &Line, header: &NetHeader, range: Range<usize>) -> bool {
+        if !header.is_super_packet() {
+            return true;
+        }
+        if !self.way.takes_super_packets() {
+            return false;
+        }
+        let frame = self.read.get(range).unwrap_or_default();
+        headers_of(header, frame).is_some_and(|headers| {
+            let packet = headers + usize::from(header.gso_size) - ethernet::Header::LENGTH;
+            line.longest_packet() >= packet as u32
+        })
+    }
+}
+
+/// Sends what is ready.
+fn flush(line: &Line, way: &mut WayOut, frames: &mut Frames, read: &[u8]) {
+    if !frames.list().is_empty() {
+        way.send(line, frames, read);
+        frames.clear();
+    }
+}
+
+/// Octets of a frame with a partial checksum in front of the payload; `None` where they are not all there.
+fn headers_of(header: &NetHeader, frame: &[u8]) -> Option<usize> {
+    let transport = usize::from(header.checksum_start);
+    let length = match header.gso_type & !NetHeader::ECN {
+        NetHeader::UDP => Udp::LENGTH,
+        _ => usize::from(frame.get(transport + 12)? >> 4) * 4,
+    };
+    let headers = transport + length;
+    (headers <= frame.len() && headers >= ethernet::Header::LENGTH).then_some(headers)
+}
+
+fn unsegmented(error: SegmentError) -> Dropped {
+    match error {
+        SegmentError::Header(error) if error.layer == Layer::Ip => Dropped::IpVersion,
+        SegmentError::TooLong { .. } => Dropped::TooLong,
+        _ => Dropped::SuperPacket,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Counters;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU32;
+    use testkit::netns::{Namespace, probe};
+    use testkit::require;
+    use wire::emit::{Emit, Ipv4, Tcp};
+
+    /// Octets of the payload of a super-packet, and of a segment.
+    const PAYLOAD: usize = 60_000;
+    const SIZE: usize = 1440;
+
+    /// A super-packet with its virtio header, behind so many octets of MAC addresses and EtherType.
+    fn super_packet(before: usize) -> Vec<u8> {
+        let mut headers = [0; 40];
+        let ip = Ipv4 {
+            traffic_class: 0,
+            total_length: (headers.len() + PAYLOAD) as u16,
+            identification: 1,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            ttl: 64,
+            protocol: wire::IpProtocol::TCP,
+            source: [10, 9, 0, 1].into(),
+            destination: [10, 9, 0, 2].into(),
+            options: &[],
+        };
+        ip.emit(&mut headers).expect("room");
+        let tcp = Tcp {
+            source_port: 1,
+            destination_port: 2,
+            sequence: 3,
+            acknowledgment: 4,
+            flags: 0x10,
+            window: 5,
+            checksum: 6,
+            urgent: 0,
+            options: &[],
+        };
+        tcp.emit(&mut headers[20..]).expect("room");
+        let header = NetHeader {
+            flags: NetHeader::NEEDS_CHECKSUM,
+            gso_type: NetHeader::TCP_IPV4,
+            header_length: 0,
+            gso_size: SIZE as u16,
+            checksum_start: (before + 20) as u16,
+            checksum_offset: 16,
+        };
+        let mut front = vec![0; before];
+        if let Some([.., high, low]) = front.get_mut(..) {
+            (*high, *low) = (8, 0);
+        }
+        [&header.octets()[..], &front, &headers, &[7; PAYLOAD]].concat()
+    }
+
+    #[test]
+    fn no_octet_of_a_payload_is_copied() {
+        let Some(()) = require("netns", probe()) else { return };
+        let namespace = Namespace::new().expect("a namespace");
+        namespace.inside(|| {
+            for (link, head, frames) in [
+                ("ad:100,q:200,pppoe:7@02:00:5e:00:00:02", 14 + 8 + 8 + 40, PAYLOAD.div_ceil(SIZE)),
+                // A TPID that the kernel does not segment behind.
+                ("0x9100:5", 14 + 4 + 40, PAYLOAD.div_ceil(SIZE)),
+                // A virtio header, MAC addresses and tags; the kernel segments.
+                ("ad:100,q:200", 10 + 12 + 8, 1),
+            ] {
+                let encapsulation = link.parse().expect("an encapsulation");
+                let framing = Framing::new(&encapsulation, MacAddress([2; 6])).expect("a link");
+                let loopback = 1;
+                let way = WayOut::packet(loopback, &framing).expect("a socket");
+                let mut outgoing = Outgoing::new(&framing, way);
+                let read = super_packet(framing.network_offset());
+                outgoing.read[64..64 + read.len()].copy_from_slice(&read);
+                let counters = Arc::new(Counters::default());
+                let parent_mtu = Arc::new(AtomicU32::new(1600));
+                let line = Line { framing, clamp: None, counters, parent_mtu };
+                outgoing.prepare(&line, 64..64 + read.len()).expect("frames");
+                let list = outgoing.frames.list();
+                assert_eq!(list.len(), frames, "{link}");
+                assert!(list.iter().all(|frame| frame.head.len() == head), "{link}: {:?}", list[0]);
+                // Each part of the payload is in one frame, where it was read.
+                let end = 64 + read.len();
+                let covered = list
+                    .iter()
+                    .rev()
+                    .try_fold(end, |end, frame| (frame.rest.end == end).then_some(frame.rest.start));
+                let front = if frames == 1 { 2 + 40 } else { 0 };
+                assert_eq!(covered, Some(end - PAYLOAD - front), "{link}");
+            }
+        });
+    }
+}

@@ -1,0 +1,461 @@
+//! `batch` beside `simple`, with the same streams: every octet on the line, and every packet of the interface once what was
+//! put together is taken apart, are those of the reference, flow by flow in order.
+
+use super::*;
+use crate::counters::{Counted, Counters};
+use crate::framing::{Form, Head};
+use crate::parent::{Arrival, Parent, sender, sys as packet_sys};
+use crate::rtnetlink::{self, link_by_name};
+use crate::simple::Simple;
+use offload::checksum::{Sum, complete};
+use offload::{NetHeader, Prefix, Segments};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Instant;
+use testkit::netns::{Namespace, Veth, probe};
+use testkit::{program, require};
+use wire::emit::{Emit, Encapsulation, Ipv4, Ipv6, Tcp, Udp};
+use wire::ethernet::MacAddress;
+use wire::{IpProtocol, IpVersion};
+
+const LINKS: [&str; 5] = ["q:35", "ad:100,q:200", "0x9100:5,q:6", "pppoe:7@PEER", "ad:1,q:2,pppoe:7@PEER"];
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Packets of a stream.
+const PACKETS: usize = 400;
+
+/// A seeded sequence (xorshift64).
+struct Seeded(u64);
+
+impl Seeded {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+}
+
+/// One way of a conversation between two addresses of its own.
+#[derive(Clone, Copy)]
+struct Flow {
+    number: u8,
+    version: IpVersion,
+    is_tcp: bool,
+    sequence: u32,
+    identification: u16,
+}
+
+/// A packet whose checksum covers the pseudo header only, and where that is.
+#[derive(Clone)]
+struct Unfinished {
+    octets: Vec<u8>,
+    start: usize,
+    offset: usize,
+}
+
+impl Unfinished {
+    fn finished(mut self) -> Vec<u8> {
+        complete(&mut self.octets, self.start, self.offset).expect("a checksum");
+        self.octets
+    }
+
+    fn header(&self, before: usize, size: Option<usize>, kind: u8) -> NetHeader {
+        NetHeader {
+            flags: NetHeader::NEEDS_CHECKSUM,
+            gso_type: if size.is_some() { kind } else { NetHeader::NONE },
+            header_length: 0,
+            gso_size: size.unwrap_or(0) as u16,
+            checksum_start: (before + self.start) as u16,
+            checksum_offset: self.offset as u16,
+        }
+    }
+}
+
+impl Flow {
+    fn all() -> Vec<Flow> {
+        (0..8)
+            .map(|number| Flow {
+                number,
+                version: if number % 2 == 0 { IpVersion::V4 } else { IpVersion::V6 },
+                is_tcp: number < 6,
+                sequence: 0xffff_e000,
+                identification: 0xfff0,
+            })
+            .collect()
+    }
+
+    fn kind(&self) -> u8 {
+        match (self.is_tcp, self.version) {
+            (false, _) => NetHeader::UDP,
+            (true, IpVersion::V4) => NetHeader::TCP_IPV4,
+            (true, IpVersion::V6) => NetHeader::TCP_IPV6,
+        }
+    }
+
+    fn protocol(&self) -> IpProtocol {
+        if self.is_tcp { IpProtocol::TCP } else { IpProtocol::UDP }
+    }
+
+    fn packet(&mut self, payload: &[u8], flags: u8, options: &[u8]) -> Unfinished {
+        let header = if self.is_tcp { 20 + options.len() } else { 8 };
+        let length = header + payload.len();
+        let mut octets = self.network(length);
+        let start = octets.len();
+        let protocol = self.protocol();
+        let pseudo = match self.version {
+            IpVersion::V4 => {
+                Sum::pseudo_ipv4(octets[12..].first_chunk().expect("two"), protocol, length as u16)
+            }
+            IpVersion::V6 => {
+                Sum::pseudo_ipv6(octets[8..].first_chunk().expect("two"), protocol, length as u32)
+            }
+        };
+        let checksum = pseudo.folded();
+        let mut transport = vec![0; header];
+        let offset = if self.is_tcp {
+            let tcp = Tcp {
+                source_port: 80,
+                destination_port: 4000 + u16::from(self.number),
+                sequence: self.sequence,
+                acknowledgment: 77,
+                flags,
+                window: 500,
+                checksum,
+                urgent: 0,
+                options,
+            };
+            tcp.emit(&mut transport).expect("room");
+            16
+        } else {
+            let udp = Udp { source_port: 53, destination_port: 4000, length: length as u16, checksum };
+            udp.emit(&mut transport).expect("room");
+            6
+        };
+        octets.extend(transport);
+        octets.extend(payload);
+        self.sequence = self.sequence.wrapping_add(payload.len() as u32);
+        Unfinished { octets, start, offset }
+    }
+
+    fn network(&mut self, length: usize) -> Vec<u8> {
+        match self.version {
+            IpVersion::V4 => {
+                let mut header = vec![0; 20];
+                let ip = Ipv4 {
+                    traffic_class: 0,
+                    total_length: 20 + length as u16,
+                    identification: self.identification,
+                    dont_fragment: self.number == 0,
+                    more_fragments: false,
+                    fragment_offset: 0,
+                    ttl: 64,
+                    protocol: self.protocol(),
+                    source: [10, 9, 0, 2].into(),
+                    destination: [10, 77, 0, self.number].into(),
+                    options: &[],
+                };
+                ip.emit(&mut header).expect("room");
+                self.identification = self.identification.wrapping_add(1);
+                header
+            }
+            IpVersion::V6 => {
+                let mut header = vec![0; 40];
+                let ip = Ipv6 {
+                    traffic_class: 0,
+                    flow_label: 5,
+                    payload_length: length as u16,
+                    next_header: self.protocol(),
+                    hop_limit: 64,
+                    source: "fd00::2".parse().expect("an address"),
+                    destination: format!("fd00:77::{}", self.number).parse().expect("an address"),
+                };
+                ip.emit(&mut header).expect("room");
+                header
+            }
+        }
+    }
+}
+
+/// Streams as a line delivers them: interleaved, with losses, packets out of order, options, fragments, wrong checksums.
+fn arriving(seed: u64) -> Vec<Vec<u8>> {
+    let (mut random, mut flows) = (Seeded(seed), Flow::all());
+    let payload: Vec<u8> = (0..1400_u32).map(|place| (place * 31 + place / 256) as u8).collect();
+    let mut packets: Vec<Vec<u8>> = Vec::new();
+    while packets.len() < PACKETS {
+        let flow = &mut flows[random.below(8) as usize];
+        let burst = 1 + random.below(6);
+        let size = [1400, 1400, 700, 33, 1][random.below(5) as usize];
+        let options: &[u8] = if random.below(4) == 0 { &[1, 1, 8, 10, 0, 0, 0, 9, 0, 0, 0, 8] } else { &[] };
+        for step in 0..burst {
+            let flags = if step + 1 == burst { 0x18 } else { 0x10 };
+            let packet = flow.packet(&payload[..size], flags, options);
+            let mut octets = packet.finished();
+            match random.below(40) {
+                // Lost.
+                0 => continue,
+                // A wrong checksum.
+                1 => *octets.last_mut().expect("one") ^= 4,
+                // A first fragment.
+                2 if flow.version == IpVersion::V4 => {
+                    octets[6] |= 0x20;
+                    octets[10..12].fill(0);
+                    let sum = offload::checksum::internet(&octets[..20]);
+                    octets[10..12].copy_from_slice(&sum.to_be_bytes());
+                }
+                // Out of order.
+                3 if !packets.is_empty() => {
+                    let place = packets.len() - 1;
+                    packets.insert(place, octets);
+                    continue;
+                }
+                _ => {}
+            }
+            packets.push(octets);
+        }
+    }
+    packets
+}
+
+/// What the kernel sends: super-packets, and packets whose checksum is not complete.
+fn departing(seed: u64) -> Vec<(Unfinished, Option<usize>, u8)> {
+    let (mut random, mut flows) = (Seeded(seed), Flow::all());
+    let payload: Vec<u8> = (0..60_000_u32).map(|place| (place * 7 + place / 256) as u8).collect();
+    let mut packets = Vec::new();
+    for _ in 0..PACKETS / 8 {
+        let flow = &mut flows[random.below(8) as usize];
+        let size = [1400, 536, 100][random.below(3) as usize];
+        // A kernel refuses more datagrams in one than 64 (`UDP_MAX_SEGMENTS`).
+        let most = if flow.is_tcp { 40 } else { 20 };
+        let length = 1 + random.below(size * most) as usize;
+        let flags = [0x10, 0x18, 0x11][random.below(3) as usize];
+        let packet = flow.packet(&payload[..length], flags, &[]);
+        let size = size as usize;
+        // Segments have identifications of their own.
+        flow.identification = flow.identification.wrapping_add(length.div_ceil(size) as u16);
+        packets.push((packet, (length > size).then_some(size), flow.kind()));
+    }
+    packets
+}
+
+/// Makes a data path, of a framing, over the parent of this number and MTU; with the number of its interface.
+type Make = fn(&Framing, u32, u32) -> (Box<dyn DataPath>, u32);
+
+/// A link over `near0` in this namespace.
+struct Scene {
+    path: Box<dyn DataPath>,
+    line: Line,
+    /// The line, from its other end.
+    far: Parent,
+    far_sender: OwnedFd,
+    far_framing: Framing,
+    /// The interface of the link, as the kernel has it.
+    interface: OwnedFd,
+}
+
+impl Scene {
+    fn new(encapsulation: &str, make: Make) -> Scene {
+        let [near, far] = ["near0", "far0"].map(|name| link_by_name(name).expect("there"));
+        let [near_mac, far_mac] = [&near, &far].map(|link| link.mac.expect("an address"));
+        let framing = |local: MacAddress, peer: MacAddress| {
+            let encapsulation: Encapsulation =
+                encapsulation.replace("PEER", &peer.to_string()).parse().expect("an encapsulation");
+            Framing::new(&encapsulation, local).expect("a link")
+        };
+        let (near_framing, far_framing) = (framing(near_mac, far_mac), framing(far_mac, near_mac));
+        let (path, index) = make(&near_framing, near.index, near.mtu);
+        let mac = (near_framing.form() == Form::Frames).then_some(near_mac);
+        rtnetlink::configure(index, 1500, mac).expect("configured");
+        rtnetlink::set_up(index).expect("up");
+        let line = Line {
+            framing: near_framing,
+            clamp: None,
+            counters: Arc::new(Counters::default()),
+            parent_mtu: Arc::new(AtomicU32::new(near.mtu)),
+        };
+        let far_parent = Parent::open(far.index, &far_framing).expect("sockets");
+        let far_sender = sender(far.index).expect("a socket");
+        Scene { path, line, far: far_parent, far_sender, far_framing, interface: kernels_side(index) }
+    }
+
+    fn before(&self) -> usize {
+        self.line.framing.network_offset()
+    }
+
+    /// What the interface has in front of an IP packet.
+    fn front(&self, from: MacAddress, to: MacAddress, packet: &[u8]) -> Vec<u8> {
+        match self.line.framing.form() {
+            Form::Packets => Vec::new(),
+            Form::Frames => {
+                let ethertype: [u8; 2] = if packet[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] };
+                [&to.0[..], &from.0, &ethertype].concat()
+            }
+        }
+    }
+
+    /// Packets of the interface, taken apart, by their destination, once so many frames have come.
+    fn arrive(&mut self, packets: &[Vec<u8>]) -> (BTreeMap<Vec<u8>, Vec<Vec<u8>>>, Counted) {
+        let (near, far) = (self.line.framing.local(), self.far_framing.local());
+        for (number, packet) in packets.iter().enumerate() {
+            let plain = [self.front(far, near, packet), packet.clone()].concat();
+            let mut head = Head::new();
+            let rest = self.far_framing.encapsulate(&plain, &mut head).expect("a frame");
+            let padding = if number % 3 == 0 { &[0; 9][..] } else { &[] };
+            let pieces = [head.octets(), rest, padding].map(IoSlice::new);
+            rustix::io::writev(&self.far_sender, &pieces).expect("sent");
+        }
+        let until = Instant::now() + PATIENCE;
+        loop {
+            self.path.receive_some(&self.line).expect("received");
+            let counted = self.line.counters.read();
+            let gone = counted.received.frames + counted.drops.values().sum::<u64>();
+            if gone >= packets.len() as u64 {
+                break;
+            }
+            assert!(Instant::now() < until, "{counted:?}");
+        }
+        let mut found: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+        let mut buffer = crate::parent::buffer();
+        while let Arrival::Frame(received) =
+            crate::parent::receive(&self.interface, &mut buffer).expect("received")
+        {
+            for packet in apart(received.header, received.frame, self.before()) {
+                found.entry(destination(&packet)).or_default().push(packet);
+            }
+        }
+        (found, self.line.counters.read())
+    }
+
+    /// Frames on the line by the destination of their packet.
+    fn depart(
+        &mut self,
+        packets: &[(Unfinished, Option<usize>, u8)],
+    ) -> (BTreeMap<Vec<u8>, Vec<Vec<u8>>>, Counted) {
+        let (near, far) = (self.line.framing.local(), self.far_framing.local());
+        let mut found: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+        for (packet, size, kind) in packets {
+            let header = packet.header(self.before(), *size, *kind).octets();
+            let front = self.front(near, far, &packet.octets);
+            let pieces = [&header[..], &front, &packet.octets].map(IoSlice::new);
+            rustix::io::writev(&self.interface, &pieces).expect("sent");
+            self.path.send_some(&self.line).expect("sent");
+            while let Arrival::Frame(received) = self.far.receive().expect("received") {
+                assert!(!received.header.needs_checksum(), "the pair has no offloads: {:?}", received.header);
+                let frame = received.frame.to_vec();
+                let range = self.far_framing.decapsulate(received.frame).expect("a frame of the link");
+                let packet = &received.frame[range][self.far_framing.network_offset()..];
+                found.entry(destination(packet)).or_default().push(frame);
+            }
+        }
+        (found, self.line.counters.read())
+    }
+}
+
+fn destination(packet: &[u8]) -> Vec<u8> {
+    if packet[0] >> 4 == 4 { packet[16..20].to_vec() } else { packet[24..40].to_vec() }
+}
+
+/// Segments of what the kernel got, without MAC addresses.
+fn apart(header: NetHeader, frame: &mut [u8], before: usize) -> Vec<Vec<u8>> {
+    let packet = &mut frame[before..];
+    let header = NetHeader {
+        checksum_start: header.checksum_start.saturating_sub(before as u16),
+        header_length: 0,
+        ..header
+    };
+    let mut headers = [0; 512];
+    let mut segments = Segments::new(&Prefix::NONE, &header, packet).expect("a packet");
+    let mut all = Vec::new();
+    while let Some(segment) = segments.emit(&mut headers).expect("room") {
+        all.push([&headers[..segment.header_length], segment.payload].concat());
+    }
+    all
+}
+
+/// A socket on an interface that gets what the kernel receives there, and from which the kernel sends.
+fn kernels_side(index: u32) -> OwnedFd {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).expect("a socket");
+    for flag in [packet_sys::Flag::NetHeader, packet_sys::Flag::IgnoreOutgoing] {
+        packet_sys::turn_on(&socket, flag).expect("an option");
+    }
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 16 << 20).expect("room");
+    let protocol = libc::ETH_P_ALL as u16;
+    bind(&socket, &crate::sys::PacketAddress { interface: index, protocol }).expect("bound");
+    socket
+}
+
+fn simple(framing: &Framing, parent: u32, _: u32) -> (Box<dyn DataPath>, u32) {
+    let tun = Tun::new("sub0", framing.form()).expect("an interface");
+    let index = link_by_name("sub0").expect("there").index;
+    (Box::new(Simple::new(tun, Parent::open(parent, framing).expect("sockets"))), index)
+}
+
+fn by(io: Io, framing: &Framing, index: u32, mtu: u32) -> (Box<dyn DataPath>, u32) {
+    let (queues, offloads) = Tun::queues("sub0", framing.form(), 1).expect("an interface");
+    assert!(offloads.tcp, "{offloads:?}");
+    let below = Below { index, mtu };
+    let mut workers = Batch::workers(queues, offloads, below, framing, io).expect("a worker");
+    (Box::new(workers.remove(0)), link_by_name("sub0").expect("there").index)
+}
+
+fn packet(framing: &Framing, index: u32, mtu: u32) -> (Box<dyn DataPath>, u32) {
+    by(Io::AfPacket, framing, index, mtu)
+}
+
+fn xdp(framing: &Framing, index: u32, mtu: u32) -> (Box<dyn DataPath>, u32) {
+    by(Io::AfXdp, framing, index, mtu)
+}
+
+/// What comes of both ways.
+type Seen = [(BTreeMap<Vec<u8>, Vec<Vec<u8>>>, Counted); 2];
+
+fn seen(encapsulation: &str, seed: u64, make: Make) -> Seen {
+    let namespace = Namespace::new().expect("a namespace");
+    let veth = Veth { mtu: 1600, ..Veth::pair("near0", "far0") };
+    namespace.veth(&veth).expect("a pair");
+    for (interface, mac) in [("near0", "02:00:5e:00:00:01"), ("far0", "02:00:5e:00:00:02")] {
+        namespace.run("ip", &["link", "set", interface, "address", mac]).expect("ip");
+        let off = ["-K", interface, "tso", "off", "gso", "off", "gro", "off", "tx", "off"];
+        namespace.run("ethtool", &off).expect("ethtool");
+    }
+    namespace.inside(|| {
+        let mut scene = Scene::new(encapsulation, make);
+        let arrived = scene.arrive(&arriving(seed));
+        let departed = scene.depart(&departing(seed));
+        [arrived, departed]
+    })
+}
+
+#[test]
+fn the_octets_are_those_of_simple() {
+    let Some(()) = require("netns", probe()) else { return };
+    let Some(_) = require("ethtool", program("ethtool")) else { return };
+    for (link, seed) in LINKS.into_iter().zip(0x5eed_u64..) {
+        let [arrived, departed] = seen(link, seed, simple);
+        for (make, name) in [(packet as Make, "af-packet"), (xdp, "af-xdp")] {
+            let [other_arrived, other_departed] = seen(link, seed, make);
+            assert_eq!(other_arrived.0.len(), 8, "{link} {name}: flows");
+            assert_same(&arrived.0, &other_arrived.0, &format!("{link} {name} in"));
+            assert_same(&departed.0, &other_departed.0, &format!("{link} {name} out"));
+            let (one, other) = (&departed.1, &other_departed.1);
+            assert_eq!((one.received, one.sent, &one.drops), (other.received, other.sent, &other.drops));
+            assert!(other.delivered > other.deliveries * 5 / 4, "{link} {name}: {other:?}");
+            assert!(other.super_packets > 20, "{link} {name}: {other:?}");
+        }
+    }
+}
+
+fn assert_same(one: &BTreeMap<Vec<u8>, Vec<Vec<u8>>>, other: &BTreeMap<Vec<u8>, Vec<Vec<u8>>>, what: &str) {
+    assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>(), "{what}");
+    for (key, packets) in one {
+        let others = &other[key];
+        let different = packets.iter().zip(others).position(|(one, other)| one != other);
+        if let Some(place) = different {
+            panic!("{what}, {key:?}, {place}:\n{:02x?}\n{:02x?}", &packets[place], &others[place]);
+        }
+        assert_eq!(packets.len(), others.len(), "{what}, {key:?}");
+    }
+}

@@ -1,0 +1,133 @@
+//! The two ways out of the parent: a packet socket, or the transmit ring of an XDP socket.
+
+use super::frames::{BATCH, Frames};
+use super::xsk::Xsk;
+use crate::datapath::Line;
+use crate::dropped::Dropped;
+use crate::framing::{Form, Framing};
+use crate::parent;
+use crate::transmit::sys::Messages;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::thread::sleep;
+use std::time::Duration;
+use wire::ethernet::EtherType;
+use wire::vlan::Tag;
+
+/// How often a batch waits for room in the queue of the parent, and how long each time: 20 ms in all.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// A way out.
+#[derive(Debug)]
+pub enum WayOut {
+    /// sendmmsg(2).
+    Packet {
+        /// The socket.
+        socket: OwnedFd,
+        /// Its arguments.
+        messages: Box<Messages<2>>,
+        /// Whether a virtio header stands in front of every frame.
+        has_header: bool,
+        /// Whether the kernel or the card takes super-packets apart.
+        takes_super_packets: bool,
+    },
+    /// AF_XDP.
+    Xdp(Box<Xsk>),
+}
+
+impl WayOut {
+    /// By a packet socket. With tags alone the kernel segments, if it knows their TPIDs (`eth_type_vlan()`); behind PPPoE
+    /// it cannot (`skb_mac_gso_segment()` has no handler for EtherType 0x8864, and sendmsg(2) fails with `ENOMEM`).
+    ///
+    /// # Errors
+    ///
+    /// `EPERM` without CAP_NET_RAW; what else a packet socket says.
+    pub fn packet(interface: u32, framing: &Framing) -> io::Result<WayOut> {
+        let socket = parent::sender(interface)?;
+        let is_known = |tag: &Tag| matches!(tag.tpid, EtherType::VLAN | EtherType::SERVICE_VLAN);
+        let has_header =
+            framing.form() == Form::Frames && framing.encapsulation().tags().iter().all(is_known);
+        if has_header {
+            parent::sys::turn_on(&socket, parent::sys::Flag::NetHeader)?;
+        }
+        let messages = Box::new(Messages::new());
+        Ok(WayOut::Packet { socket, messages, has_header, takes_super_packets: has_header })
+    }
+
+    /// Whether frames have a virtio header in front.
+    pub const fn has_header(&self) -> bool {
+        matches!(self, WayOut::Packet { has_header: true, .. })
+    }
+
+    /// Whether frames may be super-packets.
+    pub const fn takes_super_packets(&self) -> bool {
+        matches!(self, WayOut::Packet { takes_super_packets: true, .. })
+    }
+
+    /// Sends all frames, and counts what became of each. It waits for room where the parent's queue is full, for 20 ms at
+    /// most.
+    pub fn send(&mut self, line: &Line, frames: &Frames, read: &[u8]) {
+        match self {
+            WayOut::Packet { socket, messages, takes_super_packets, .. } => {
+                *takes_super_packets &= send_messages(socket, messages, line, frames, read);
+            }
+            WayOut::Xdp(xsk) => xsk.send(line, frames, read),
+        }
+    }
+}
+
+/// Sends all frames; whether super-packets may come again. Where the kernel takes none, the first is lost.
+fn send_messages(
+    socket: &OwnedFd,
+    messages: &mut Messages<2>,
+    line: &Line,
+    frames: &Frames,
+    read: &[u8],
+) -> bool {
+    let list = frames.list();
+    let mut takes_super_packets = true;
+    let mut at = 0;
+    let mut tries = TRIES;
+    while let Some(rest) = list.get(at..).filter(|rest| !rest.is_empty()) {
+        let pieces = rest.iter().take(BATCH).map(|frame| frames.pieces(frame, read));
+        let error = match messages.send(socket, pieces) {
+            Ok(sent) => {
+                for frame in rest.iter().take(sent) {
+                    line.counters.sent_many(frame.count.into(), frame.octets.into());
+                }
+                at += sent;
+                continue;
+            }
+            Err(error) => error,
+        };
+        let why = match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::INTR) => continue,
+            Some(error @ (Errno::AGAIN | Errno::NOBUFS)) if tries > 0 => {
+                tries -= 1;
+                wait(socket, error);
+                continue;
+            }
+            Some(error) => parent::refusal(error),
+            None => Dropped::ParentRefused,
+        };
+        let count = rest.first().map_or(1, |frame| frame.count);
+        takes_super_packets &= count == 1 || why != Dropped::ParentRefused;
+        line.counters.dropped_many(why, count.into());
+        at += 1;
+    }
+    takes_super_packets
+}
+
+/// Waits for room: in the memory of the socket (`EAGAIN`), or in the queue of the parent (`ENOBUFS`), of which nobody tells.
+fn wait(socket: &OwnedFd, error: Errno) {
+    if error == Errno::AGAIN {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 };
+        // Whatever it says, the next try tells.
+        let _ = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timeout));
+    } else {
+        sleep(PAUSE);
+    }
+}

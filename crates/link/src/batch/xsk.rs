@@ -1,0 +1,266 @@
+//! Out of the parent by the transmit ring of an XDP socket, in copy mode (`Documentation/networking/af_xdp.rst`).
+//!
+//! It takes no XDP program, and leaves what is received to the stack. Its frames do not pass the queueing discipline of the
+//! parent, and no packet socket sees them (`__dev_direct_xmit()`). One socket can have a queue of an interface.
+
+use super::frames::{Frame, Frames};
+use super::sys::{Mapping, get, packet::kick, set, xdp};
+use crate::datapath::Line;
+use crate::dropped::Dropped;
+use crate::parent::refusal;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Frames of memory, and entries of each ring; a power of two.
+const FRAMES: u32 = 1024;
+/// Octets of memory for a frame: the longest of an MTU of 1500 and every encapsulation, and of a page, which is the most
+/// that a frame of an XDP socket can have.
+const CHUNKS: [u32; 2] = [2048, 4096];
+/// Frames that are handed over before the kernel is told, which takes as many at once (`TX_BATCH_SIZE`).
+const BURST: u32 = 32;
+/// How often it waits for frames to come back, and how long each time: 20 ms in all.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_micros(200);
+/// Between a socket that was given up and the next: the kernel gives the queue back a little later.
+const AGAIN: Duration = Duration::from_millis(50);
+/// How often the kernel is told in vain before it waits.
+const SPINS: u32 = 64;
+
+/// A ring: entries between two indices, which only grow.
+#[derive(Debug)]
+struct Queue {
+    mapping: Mapping,
+    offsets: xdp::Offsets,
+    entry: usize,
+}
+
+impl Queue {
+    fn open(socket: BorrowedFd<'_>, offsets: xdp::Offsets, entry: usize, page: u64) -> io::Result<Queue> {
+        let length = offsets.descriptors as usize + FRAMES as usize * entry;
+        Ok(Queue { mapping: Mapping::shared(socket, length, page)?, offsets, entry })
+    }
+
+    fn read(&self, offset: u64) -> u32 {
+        self.mapping.word(offset as usize).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    fn write(&self, offset: u64, index: u32) {
+        if let Some(word) = self.mapping.word(offset as usize) {
+            word.store(index, Ordering::Release);
+        }
+    }
+
+    fn at(&self, index: u32) -> usize {
+        self.offsets.descriptors as usize + (index % FRAMES) as usize * self.entry
+    }
+}
+
+/// The way out of a queue, through a socket that is made anew where the parent refuses what is in its ring: entries cannot be
+/// taken back, since the kernel remembers how many there were (`xskq_cons_peek_desc()`).
+#[derive(Debug)]
+pub struct Xsk {
+    place: Place,
+    open: Option<Open>,
+    /// When there was no socket to be had, or the last one was given up.
+    since: Instant,
+}
+
+/// Where a socket is bound.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    interface: u32,
+    queue: u32,
+    chunk: u32,
+}
+
+/// The socket, its memory and its rings.
+#[derive(Debug)]
+struct Open {
+    transmit: Queue,
+    completion: Queue,
+    memory: Mapping,
+    socket: OwnedFd,
+    chunk: u32,
+    /// Places in the memory that hold no frame on its way.
+    free: Vec<u32>,
+}
+
+impl Xsk {
+    /// For a queue of the interface of this number, and frames of up to `longest` octets.
+    ///
+    /// # Errors
+    ///
+    /// `EMSGSIZE` where frames are longer than a page, `EBUSY` where another socket has the queue, `EINVAL` where there is
+    /// none of this number; `EPERM` without CAP_NET_RAW; `EAFNOSUPPORT` where the kernel has no AF_XDP.
+    pub fn open(interface: u32, queue: u32, longest: usize) -> io::Result<Xsk> {
+        let chunk = CHUNKS.into_iter().find(|chunk| longest <= *chunk as usize);
+        let chunk = chunk.ok_or(io::Error::from_raw_os_error(libc::EMSGSIZE))?;
+        let place = Place { interface, queue, chunk };
+        Ok(Xsk { place, open: Some(Open::new(place)?), since: Instant::now() })
+    }
+
+    /// Sends all frames, and counts what became of each.
+    pub fn send(&mut self, line: &Line, frames: &Frames, read: &[u8]) {
+        for burst in frames.list().chunks(BURST as usize) {
+            if self.open.is_none() && self.since.elapsed() >= AGAIN {
+                self.open = Open::new(self.place).ok();
+                self.since = Instant::now();
+            }
+            let Some(open) = &mut self.open else {
+                line.counters.dropped_many(Dropped::ParentDown, burst.len() as u64);
+                continue;
+            };
+            if let Err(why) = open.send(line, burst, frames, read) {
+                line.counters.dropped_many(why.1, why.0.into());
+                self.open = None;
+                self.since = Instant::now();
+            }
+        }
+    }
+}
+
+impl Open {
+    fn new(place: Place) -> io::Result<Open> {
+        let Place { interface, queue, chunk } = place;
+        let socket = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+        let fd = socket.as_fd();
+        let memory = Mapping::anonymous((FRAMES * chunk) as usize)?;
+        let registered = xdp::Memory {
+            address: memory.address(),
+            length: memory.length() as u64,
+            chunk,
+            ..xdp::Memory::default()
+        };
+        set(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, registered)?;
+        // A socket cannot be bound without a ring for frames to receive into; nothing is put there.
+        for ring in [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_TX_RING] {
+            set(fd, libc::SOL_XDP, ring, FRAMES)?;
+        }
+        let offsets: xdp::AllOffsets = get(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
+        let transmit = Queue::open(fd, offsets.transmit, 16, libc::XDP_PGOFF_TX_RING as u64)?;
+        let completion = Queue::open(fd, offsets.completion, 8, libc::XDP_UMEM_PGOFF_COMPLETION_RING)?;
+        xdp::bind(fd, interface, queue)?;
+        let free = (0..FRAMES).map(|frame| frame * chunk).collect();
+        Ok(Open { transmit, completion, memory, socket, chunk, free })
+    }
+
+    /// Sends a burst, and counts it.
+    ///
+    /// # Errors
+    ///
+    /// How many of its frames are not sent, which are not counted, and why; the socket is of no use any more.
+    fn send(
+        &mut self,
+        line: &Line,
+        burst: &[Frame],
+        frames: &Frames,
+        read: &[u8],
+    ) -> Result<(), (u32, Dropped)> {
+        let first = self.transmit.read(self.transmit.offsets.producer);
+        let (mut count, mut octets) = (0_u32, 0_u64);
+        for frame in burst {
+            match self.put(line, frames.pieces(frame, read), first.wrapping_add(count)) {
+                Ok(()) => {
+                    count += 1;
+                    octets += u64::from(frame.octets);
+                }
+                Err(why) => line.counters.dropped(why),
+            }
+        }
+        let end = first.wrapping_add(count);
+        let flushed = self.flush(end);
+        let left = match flushed {
+            Ok(()) => 0,
+            Err(_) => end.wrapping_sub(self.transmit.read(self.transmit.offsets.consumer)).min(count),
+        };
+        let sent = count - left;
+        // Which of them went is not told; they are of one size but for the last.
+        line.counters.sent_many(sent.into(), octets * u64::from(sent) / u64::from(count.max(1)));
+        flushed.map_err(|why| (left, why))
+    }
+
+    /// Copies a frame into a free place and its entry into the ring.
+    fn put(&mut self, line: &Line, pieces: [&[u8]; 2], index: u32) -> Result<(), Dropped> {
+        let [head, rest] = pieces;
+        let length = head.len() + rest.len();
+        // Nobody else looks at the parent's MTU on this way.
+        if length > line.longest_frame() as usize || length > self.chunk as usize {
+            return Err(Dropped::ParentMtu);
+        }
+        let address = self.place().ok_or(Dropped::ParentFull)?;
+        let octets = self.memory.octets_mut(address as usize, length);
+        let (front, back) = octets.split_at_mut_checked(head.len()).ok_or(Dropped::ParentMtu)?;
+        front.copy_from_slice(head);
+        back.copy_from_slice(rest);
+        let at = self.transmit.at(index);
+        let entry = [address, 0, length as u32, 0].map(u32::to_ne_bytes);
+        let place = self.transmit.mapping.octets_mut(at, 16);
+        if place.len() == 16 {
+            place.copy_from_slice(entry.as_flattened());
+        }
+        Ok(())
+    }
+
+    /// A place that holds no frame on its way; it waits for one.
+    fn place(&mut self) -> Option<u32> {
+        if self.free.is_empty() {
+            for tried in 0..=TRIES {
+                self.reap();
+                if !self.free.is_empty() {
+                    break;
+                }
+                if tried < TRIES {
+                    sleep(PAUSE);
+                }
+            }
+        }
+        self.free.pop()
+    }
+
+    /// Takes back the places of frames that are sent.
+    fn reap(&mut self) {
+        let (mut index, end) = (
+            self.completion.read(self.completion.offsets.consumer),
+            self.completion.read(self.completion.offsets.producer),
+        );
+        while index != end {
+            let octets = self.completion.mapping.octets(self.completion.at(index), 4).first_chunk();
+            // The lower half of an address; the upper is zero in so small a memory.
+            if let Some(octets) = octets {
+                let address = u32::from_ne_bytes(*octets);
+                self.free.push(address / self.chunk * self.chunk);
+            }
+            index = index.wrapping_add(1);
+        }
+        self.completion.write(self.completion.offsets.consumer, end);
+    }
+
+    /// Hands over entries up to `end`, and waits until the kernel has taken them, 20 ms at most: what it has not taken
+    /// then stays in the ring, and goes with the next.
+    fn flush(&mut self, end: u32) -> Result<(), Dropped> {
+        self.transmit.write(self.transmit.offsets.producer, end);
+        for tried in 0..SPINS + TRIES {
+            let answer = kick(self.socket.as_fd());
+            self.reap();
+            if self.transmit.read(self.transmit.offsets.consumer) == end {
+                return Ok(());
+            }
+            match answer.map_err(|error| error.raw_os_error().map(Errno::from_raw_os_error)) {
+                // It takes a bounded number a call.
+                Ok(()) | Err(Some(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR)) => {
+                    if tried >= SPINS {
+                        sleep(PAUSE);
+                    }
+                }
+                Err(Some(error)) => return Err(refusal(error)),
+                Err(None) => return Err(Dropped::ParentRefused),
+            }
+        }
+        Ok(())
+    }
+}
