@@ -12,6 +12,7 @@ mod envelope_command;
 mod explain_command;
 mod gen_command;
 mod generate;
+mod link_command;
 mod nics;
 mod output;
 mod page;
@@ -52,6 +53,8 @@ enum Command {
     Explain(Box<explain_command::ExplainArguments>),
     /// Write seeded traffic samples as captures.
     Gen(gen_command::GenArguments),
+    /// Make network interfaces of VLAN, QinQ and PPPoE lines, without the kernel's modules for them.
+    Link(link_command::LinkArguments),
     /// Write the man pages.
     Man(generate::ManArguments),
     /// Show what is known of network cards, each claim with its source.
@@ -74,6 +77,7 @@ impl Command {
             Command::Envelope(arguments) => arguments.run(out),
             Command::Explain(arguments) => arguments.run(out),
             Command::Gen(arguments) => arguments.run(out),
+            Command::Link(arguments) => arguments.run(out),
             Command::Man(arguments) => arguments.run(out, Cli::command()),
             Command::Nics(arguments) => arguments.run(out),
             Command::Rss(arguments) => arguments.run(out),

@@ -97,18 +97,22 @@ fn every_line_fits_eighty_columns() {
 }
 
 #[test]
-fn the_unit_is_one_that_systemd_takes() {
+fn the_units_are_such_that_systemd_takes() {
     let Some(analyze) = require("systemd-analyze", program("systemd-analyze")) else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let unit = include_str!("../../../packaging/systemd/rxlane-steer@.service");
     let binary = assert_cmd::cargo::cargo_bin("rxlane");
-    // It is not installed where systemd looks, nor are its manual pages.
-    let unit = unit.replace("=rxlane ", &format!("={} ", binary.display()));
-    let unit = unit.replace("=-rxlane ", &format!("=-{} ", binary.display()));
-    let unit: Vec<&str> = unit.lines().filter(|line| !line.starts_with("Documentation=")).collect();
-    let path = folder.path().join("rxlane-steer@wan0.service");
-    std::fs::write(&path, unit.join("\n")).expect("a unit");
-    let verified = std::process::Command::new(analyze).arg("verify").arg(&path).unwrap();
-    let said = String::from_utf8_lossy(&verified.stderr).into_owned();
-    assert!(!said.contains("wan0.service"), "{said}");
+    for (template, unit) in [
+        ("rxlane-steer", include_str!("../../../packaging/systemd/rxlane-steer@.service")),
+        ("rxlane-link", include_str!("../../../packaging/systemd/rxlane-link@.service")),
+    ] {
+        // It is not installed where systemd looks, nor are its manual pages.
+        let unit = unit.replace("=rxlane ", &format!("={} ", binary.display()));
+        let unit = unit.replace("=-rxlane ", &format!("=-{} ", binary.display()));
+        let unit: Vec<&str> = unit.lines().filter(|line| !line.starts_with("Documentation=")).collect();
+        let path = folder.path().join(format!("{template}@wan0.service"));
+        std::fs::write(&path, unit.join("\n")).expect("a unit");
+        let verified = std::process::Command::new(&analyze).arg("verify").arg(&path).unwrap();
+        let said = String::from_utf8_lossy(&verified.stderr).into_owned();
+        assert!(!said.contains("wan0.service"), "{said}");
+    }
 }

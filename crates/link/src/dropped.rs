@@ -89,6 +89,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_reason_is_in_the_documentation() {
+        let page = include_str!("../../../docs/links/usage.md");
+        for reason in Dropped::ALL {
+            assert!(page.contains(&format!("| `{reason}` | ")), "{reason}");
+        }
+    }
+
+    #[test]
     fn words_are_distinct_and_places_are_numbers() {
         let mut words: Vec<&str> = Dropped::ALL.iter().map(|reason| reason.word()).collect();
         words.sort_unstable();

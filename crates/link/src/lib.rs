@@ -3,12 +3,13 @@
 //! # Contract
 //!
 //! * [`Transmit`] sends frames through a packet socket, many a system call.
-//! * A link is an interface ([`tun`]) whose packets go out of a parent ([`parent`]) in an encapsulation, and back. Nothing of
-//!   it outlives its process.
+//! * [`running::Running`] is a link from its coming up to its end: an interface ([`tun`]) whose packets go out of a parent
+//!   ([`parent`]) in an encapsulation, and back. Nothing of it outlives its process.
 //! * [`framing`] says what stands between the frames of the parent and the packets of the link; [`mss`] lowers the segment
 //!   size of TCP to what fits. Both are pure: no system call, no allocation, no panic on any input.
 //! * A data path ([`datapath`]) moves the packets: [`batch`] many at once, [`simple`] one a system call.
 //! * [`Counters`] count what went either way, and what did not, by its reason ([`Dropped`]). Nothing is dropped in silence.
+//! * What is asked of a running link goes through [`control`].
 //!
 //! In the steady state nothing is allocated. By `simple` a link has 130 KiB of buffers, and at most 8 MiB in the kernel for
 //! received frames that wait; by `batch` [`batch::Batch::MEMORY`] a worker.
@@ -26,20 +27,25 @@
 
 pub mod address;
 pub mod batch;
+pub mod control;
 mod counters;
 pub mod datapath;
 mod dropped;
+pub mod error;
 pub mod frame_size;
 pub mod framing;
 mod inbound;
 pub mod mss;
 pub mod parent;
 pub mod rtnetlink;
+pub mod running;
 pub mod simple;
+pub mod status;
 mod sys;
 mod transmit;
 pub mod tun;
 
 pub use counters::{Counted, Counters, Traffic};
 pub use dropped::Dropped;
+pub use error::Error;
 pub use transmit::{Transmit, TransmitError};

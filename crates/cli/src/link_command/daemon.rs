@@ -1,0 +1,115 @@
+//! `rxlane link up --daemon`: the program starts itself again, and the link lives on in that process.
+//!
+//! The one that was called waits at a socket pair, whose other end is standard input of the one that stays. That one has
+//! standard output and standard error of its caller until the link is up, so that it says itself what came up, or why
+//! nothing did. Then it leaves the terminal, and says so through the pair.
+
+use crate::output::{CommandResult, Lacks, Outcome, complain};
+use anyhow::Context;
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::thread;
+use std::time::Duration;
+use steer::gone::Names;
+
+/// The option that tells the process that stays from the one that was called.
+pub const STAYS: &str = "stays";
+/// How often it is looked whether the network namespace was deleted.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Starts the process that stays, with the arguments of this one, and waits until the link is up or is known not to come.
+pub fn start() -> CommandResult {
+    let failed = |error: io::Error| Lacks(format!("cannot start the process that stays: {error}"));
+    let (mut own, other) = UnixStream::pair().map_err(failed)?;
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.args(std::env::args_os().skip(1)).arg(format!("--{STAYS}")).stdin(OwnedFd::from(other));
+    // It is not the process that a service manager waits for.
+    command.env_remove("NOTIFY_SOCKET");
+    let mut child = command.spawn().map_err(failed)?;
+    // The other end is the child's alone from here on: its end can be seen.
+    drop(command);
+    let mut word = [0];
+    match own.read_exact(&mut word) {
+        Ok(()) => Ok(Outcome::Success),
+        Err(_) => ended(child.wait().map_err(failed)?),
+    }
+}
+
+/// What became of a process that ended before its link was up.
+fn ended(status: ExitStatus) -> CommandResult {
+    match (status.code(), status.signal()) {
+        (Some(1), _) => Ok(Outcome::Negative),
+        // It has said why on the same standard error: one sentence is enough.
+        (Some(code), _) if code != 0 => std::process::exit(code),
+        (_, Some(signal)) => {
+            Err(Lacks(format!("signal {signal} ended the process of the link before it was up")).into())
+        }
+        _ => Err(Lacks("the process of the link ended before it was up".to_owned()).into()),
+    }
+}
+
+/// What the process that stays needs for leaving its caller, had before anything is changed on the machine.
+#[derive(Debug)]
+pub struct Leaving {
+    caller: UnixStream,
+    nothing: File,
+    output: File,
+}
+
+impl Leaving {
+    /// `log` takes what is said from then on; without one nobody hears it.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn prepare(log: Option<&Path>) -> anyhow::Result<Leaving> {
+        let nothing = open(Path::new("/dev/null"))?;
+        let output = match log {
+            Some(log) => open(log)?,
+            None => nothing.try_clone()?,
+        };
+        let caller = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+        Ok(Leaving { caller, nothing, output })
+    }
+
+    /// Leaves session, folder and streams of the caller, and tells it.
+    ///
+    /// # Errors
+    ///
+    /// The caller is gone, and nobody knows of the link.
+    pub fn leave(mut self) -> io::Result<()> {
+        // A leader of a session already, where somebody else started it: nothing to leave.
+        let _ = rustix::process::setsid();
+        // A file system that is in use cannot be unmounted.
+        std::env::set_current_dir("/")?;
+        dup2_stdin(&self.nothing)?;
+        dup2_stdout(&self.output)?;
+        dup2_stderr(&self.output)?;
+        self.caller.write_all(&[1])
+    }
+}
+
+fn open(path: &Path) -> anyhow::Result<File> {
+    let opened = File::options().read(true).append(true).create(true).open(path);
+    opened.with_context(|| format!("cannot write to {}", path.display()))
+}
+
+/// Asks for the end of the link when its network namespace is deleted: this process would keep it alive, where nobody
+/// finds it.
+pub fn end_with_namespace(name: String, names: Names, mut ask: UnixStream) -> io::Result<()> {
+    let watch = move || {
+        while !names.are_gone() {
+            thread::sleep(LOOK);
+        }
+        complain(&format!("the network namespace was deleted: {name} is over"));
+        // It ends already, where nobody listens.
+        let _ = ask.write_all(&[0]);
+    };
+    thread::Builder::new().name("namespace".to_owned()).spawn(watch).map(drop)
+}

@@ -1,0 +1,33 @@
+//! `rxlane link down`.
+
+use super::{StateArguments, failed, status};
+use crate::output::{CommandResult, Outcome, Output};
+use std::io::Write;
+
+/// Arguments of `rxlane link down`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Waits until the interface is gone. Exit codes: 0 it is, 1 there was no such link, or its process was killed before (its \
+interface went with it, and what else it left is removed), 3 it takes root.")]
+pub struct DownArguments {
+    /// Name of the link.
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+impl DownArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let down = self.state.sockets().and_then(|sockets| Ok(sockets.down(&self.name)?));
+        match down {
+            Ok(last) => {
+                writeln!(out, "{} is gone.", last.identity.name)?;
+                status::counted(out, &last, None)?;
+                Ok(Outcome::Success)
+            }
+            Err(error) => failed(error),
+        }
+    }
+}

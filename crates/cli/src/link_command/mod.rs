@@ -1,0 +1,125 @@
+//! `rxlane link`: an encapsulated line as a network interface: check, up, status, down.
+
+mod check;
+mod daemon;
+mod down;
+mod status;
+mod up;
+
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use anstyle::{AnsiColor, Style};
+use anyhow::anyhow;
+use link::control::Sockets;
+use link::error::{Error, Kind};
+use std::io;
+use std::path::PathBuf;
+use wire::emit::Encapsulation;
+use wire::ethernet::EtherType;
+
+const BOLD: Style = Style::new().bold();
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const POOR: Style = AnsiColor::Yellow.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// Arguments of `rxlane link`.
+#[derive(clap::Args)]
+pub struct LinkArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Say whether frames of a link pass its parent.
+    Check(check::CheckArguments),
+    /// Make a network interface of an encapsulated line, and stay until it is ended; with --daemon in the background.
+    Up(Box<up::UpArguments>),
+    /// Show how links stand: traffic, rates, drops by reason.
+    Status(status::StatusArguments),
+    /// End a link.
+    Down(down::DownArguments),
+}
+
+impl LinkArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        match self.command {
+            Command::Check(arguments) => arguments.run(out),
+            Command::Up(arguments) => arguments.run(out),
+            Command::Status(arguments) => arguments.run(out),
+            Command::Down(arguments) => arguments.run(out),
+        }
+    }
+}
+
+/// What the frames of a link look like: what `up` and `check` are asked alike.
+#[derive(clap::Args)]
+struct LineArguments {
+    /// Ethernet interface below.
+    #[arg(long, value_name = "INTERFACE")]
+    parent: String,
+    /// Encapsulation, outermost first: q:VID, ad:VID, 0xTPID:VID, pppoe:SESSION@MAC, joined by commas.
+    #[arg(long, value_name = "STACK", conflicts_with = "vlan", required_unless_present = "vlan")]
+    encap: Option<Encapsulation>,
+    /// VLAN tags alone: 35, or outer.inner 100.200.
+    #[arg(long, value_name = "VID[.VID]")]
+    vlan: Option<String>,
+    /// TPID of the outermost tag of --vlan [default: 0x8100 of one tag, 0x88a8 of several].
+    #[arg(long, value_name = "0xTPID", requires = "vlan", conflicts_with = "encap", value_parser = tpid)]
+    tpid: Option<EtherType>,
+    /// Longest IP packets, octets [default: 1500, with PPPoE 1492, or what fits the parent].
+    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(68..=65535))]
+    mtu: Option<u32>,
+}
+
+impl LineArguments {
+    fn encapsulation(&self) -> anyhow::Result<Encapsulation> {
+        match (&self.encap, &self.vlan) {
+            (Some(encapsulation), _) => Ok(*encapsulation),
+            (None, Some(vlans)) => Encapsulation::NONE
+                .with_vlans(vlans, self.tpid)
+                .map_err(|error| anyhow!("--vlan {vlans}: {error}")),
+            // clap demands one of them.
+            (None, None) => Err(anyhow!("--encap or --vlan says what the frames look like")),
+        }
+    }
+}
+
+fn tpid(text: &str) -> Result<EtherType, String> {
+    let tpid = text.strip_prefix("0x").and_then(|digits| u16::from_str_radix(digits, 16).ok()).map(EtherType);
+    tpid.filter(|tpid| tpid.is_tag())
+        .ok_or_else(|| "one of 0x8100, 0x88a8, 0x9100, 0x9200, 0x9300".to_owned())
+}
+
+/// Where links are asked.
+#[derive(clap::Args)]
+struct StateArguments {
+    /// Folder of the sockets of links.
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    state: Option<PathBuf>,
+}
+
+impl StateArguments {
+    fn sockets(&self) -> Result<Sockets, Error> {
+        let folder = self.state.clone().unwrap_or_else(|| host::journal::Journal::DIRECTORY.into());
+        // A process that stays goes to another folder.
+        Ok(Sockets::new(std::path::absolute(&folder).unwrap_or(folder))?)
+    }
+}
+
+/// The end of a command that failed: its exit code, and its sentence on standard error.
+fn failed(error: Error) -> CommandResult {
+    match error.kind() {
+        Kind::Usage => Err(anyhow!("{error}")),
+        Kind::Lacks => Err(Lacks(error.to_string()).into()),
+        Kind::No => {
+            complain(&error.to_string());
+            Ok(Outcome::Negative)
+        }
+    }
+}
+
+/// A line of a name and a text that is broken behind it.
+fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
+    crate::explain_command::text::item(out, 14, name, text)
+}

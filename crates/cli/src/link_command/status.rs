@@ -1,0 +1,292 @@
+//! `rxlane link status`.
+
+use super::{BAD, BOLD, GOOD, POOR, StateArguments, failed, item};
+use crate::explain_command::text::printable;
+use crate::output::{CommandResult, Outcome, Output, complain};
+use crate::steer_command::seconds;
+use explain::{counted as number_of, grouped};
+use link::control::{ControlError, Sockets};
+use link::error::Error;
+use link::status::{Identity, Status};
+use link::{Counted, Traffic};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::thread;
+use std::time::Duration;
+
+/// Schema of the answer: fields are added, never renamed.
+const SCHEMA: &str = "rxlane.link/1";
+
+/// Arguments of `rxlane link status`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 there is such a link (without NAME: or none at all), 1 there is none, or its process was killed, 3 it takes \
+root.")]
+pub struct StatusArguments {
+    /// Name of the link [default: all of this network namespace].
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Time over which rates are taken, seconds; 0 for none.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds)]
+    interval: Duration,
+    /// Print JSON (schema rxlane.link/1).
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+/// What a second brings one way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    frames: f64,
+    bits: f64,
+}
+
+/// Received, sent.
+pub type Rates = (Rate, Rate);
+
+impl StatusArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let sockets = match self.state.sockets() {
+            Ok(sockets) => sockets,
+            Err(error) => return failed(error),
+        };
+        match &self.name {
+            Some(name) => self.one(out, &sockets, name),
+            None => self.all(out, &sockets),
+        }
+    }
+
+    fn one(&self, out: &mut Output, sockets: &Sockets, name: &str) -> CommandResult {
+        let (status, rates) = match self.look(sockets, name) {
+            Ok(looked) => looked,
+            Err(error) => return failed(error.into()),
+        };
+        if self.json {
+            out.json(&document(&status, rates))?;
+        } else {
+            print(out, &status, rates)?;
+        }
+        Ok(Outcome::Success)
+    }
+
+    fn all(&self, out: &mut Output, sockets: &Sockets) -> CommandResult {
+        let names = match sockets.names() {
+            Ok(names) => names,
+            Err(error) => return failed(error.into()),
+        };
+        let mut links = Vec::new();
+        let mut killed = false;
+        for name in names {
+            match self.look(sockets, &name) {
+                Ok(looked) => links.push(looked),
+                // It ended meanwhile.
+                Err(ControlError::NoLink { .. }) => {}
+                Err(error @ ControlError::Killed { .. }) => {
+                    killed = true;
+                    complain(&error.to_string());
+                }
+                Err(error) => return failed(Error::from(error)),
+            }
+        }
+        if self.json {
+            let links: Vec<Value> = links.iter().map(|(status, rates)| document(status, *rates)).collect();
+            out.json(&json!({"schema": SCHEMA, "links": links}))?;
+        } else if links.is_empty() {
+            writeln!(out, "There is no link in this network namespace.")?;
+        }
+        if !self.json {
+            for (status, rates) in &links {
+                print(out, status, *rates)?;
+            }
+        }
+        Ok(if killed { Outcome::Negative } else { Outcome::Success })
+    }
+
+    /// Looks twice, for the rates.
+    fn look(&self, sockets: &Sockets, name: &str) -> Result<(Status, Option<Rates>), ControlError> {
+        let first = sockets.status(name)?;
+        if self.interval.is_zero() {
+            return Ok((first, None));
+        }
+        thread::sleep(self.interval);
+        let second = sockets.status(name)?;
+        let rates = rates(&first, &second);
+        Ok((second, rates))
+    }
+}
+
+fn rates(first: &Status, second: &Status) -> Option<Rates> {
+    let seconds = second.seconds - first.seconds;
+    // Another process has the name now, or no time has passed.
+    if first.identity.pid != second.identity.pid || seconds <= 0.0 {
+        return None;
+    }
+    let rate = |way: fn(&Counted) -> Traffic| {
+        let (before, now) = (way(&first.counted), way(&second.counted));
+        let per_second = |before: u64, now: u64| now.saturating_sub(before) as f64 / seconds;
+        Rate {
+            frames: per_second(before.frames, now.frames),
+            bits: per_second(before.octets, now.octets) * 8.0,
+        }
+    };
+    Some((rate(|counted| counted.received), rate(|counted| counted.sent)))
+}
+
+/// The document of one link.
+fn document(status: &Status, rates: Option<Rates>) -> Value {
+    let identity = &status.identity;
+    let way = |traffic: Traffic, rate: Option<Rate>| {
+        json!({
+            "frames": traffic.frames,
+            "octets": traffic.octets,
+            "frames_per_second": rate.map(|rate| rate.frames),
+            "bits_per_second": rate.map(|rate| rate.bits),
+        })
+    };
+    let drops: Vec<Value> = status
+        .counted
+        .drops
+        .iter()
+        .map(|(reason, frames)| json!({"reason": reason, "frames": frames}))
+        .collect();
+    json!({
+        "schema": SCHEMA,
+        "name": identity.name,
+        "parent": identity.parent,
+        "encapsulation": identity.encapsulation,
+        "interface": identity.interface,
+        "datapath": identity.datapath,
+        "workers": identity.workers,
+        "io": identity.io,
+        "offloads": identity.offloads,
+        "mtu": identity.mtu,
+        "addresses": identity.addresses,
+        "mss_clamp": identity.mss_clamp,
+        "pid": identity.pid,
+        "seconds": status.seconds,
+        "parent_works": status.parent_works,
+        "parent_mtu": status.parent_mtu,
+        "needed_parent_mtu": identity.needed_parent_mtu,
+        "received": way(status.counted.received, rates.map(|rates| rates.0)),
+        "sent": way(status.counted.sent, rates.map(|rates| rates.1)),
+        "drops": drops,
+        "interface_full": status.interface_full,
+        "mss_clamped": status.counted.mss_clamped,
+        "segments": status.counted.segments,
+        "super_packets": status.counted.super_packets,
+        "deliveries": status.counted.deliveries,
+        "delivered": status.counted.delivered,
+        "frames_per_delivery": per(status.counted.delivered, status.counted.deliveries),
+    })
+}
+
+fn print(out: &mut Output, status: &Status, rates: Option<Rates>) -> io::Result<()> {
+    let identity = &status.identity;
+    let age = format!("for {:.0} s, process {}", status.seconds, identity.pid);
+    let state = if status.parent_works { out.styled(GOOD, "up") } else { out.styled(BAD, "no carrier") };
+    let name = out.styled(BOLD, &identity.name);
+    writeln!(out, "{name}: {state} over {}, {age}", printable(&identity.parent))?;
+    line(out, status)?;
+    counted(out, status, rates)
+}
+
+/// What the link is.
+pub fn line(out: &mut Output, status: &Status) -> io::Result<()> {
+    let identity = &status.identity;
+    let form = match identity.interface.as_str() {
+        "tun" => "IP packets (TUN)",
+        _ => "Ethernet frames (TAP)",
+    };
+    item(out, "encapsulation", &printable(&identity.encapsulation))?;
+    item(out, "interface", &format!("{form}, data path {}", path_of(identity)))?;
+    if !identity.offloads.is_empty() {
+        item(out, "offloads", &printable(&identity.offloads.join(", ")))?;
+    }
+    let parent = printable(&identity.parent);
+    item(out, "mtu", &format!("{} octets; that of {parent} is {}", identity.mtu, status.parent_mtu))?;
+    if !identity.addresses.is_empty() {
+        item(out, "addresses", &identity.addresses.join(", "))?;
+    }
+    if identity.mss_clamp {
+        item(out, "tcp", "the maximum segment size is lowered to what fits the MTU")?;
+    }
+    if status.parent_mtu < identity.needed_parent_mtu {
+        let mark = out.styled(POOR, "note");
+        let needed = identity.needed_parent_mtu;
+        item(
+            out,
+            "parent",
+            &format!("{mark}: packets of {} octets need an MTU of {needed} of {parent}", identity.mtu),
+        )?;
+    }
+    if !status.parent_works {
+        let mark = out.styled(POOR, "note");
+        item(out, "parent", &format!("{mark}: {parent} is down or has no carrier"))?;
+    }
+    Ok(())
+}
+
+/// The data path in words.
+fn path_of(identity: &Identity) -> String {
+    let path = printable(&identity.datapath);
+    if identity.datapath == "simple" {
+        return path;
+    }
+    format!("{path}, {}, {}", printable(&identity.io), number_of(identity.workers as u64, "worker"))
+}
+
+/// What was counted.
+pub fn counted(out: &mut Output, status: &Status, rates: Option<Rates>) -> io::Result<()> {
+    let way = |traffic: Traffic, rate: Option<Rate>| {
+        let rate = rate.map_or(String::new(), |rate| {
+            format!("; {}/s, {}", grouped(rate.frames.round() as u64), bits(rate.bits))
+        });
+        let frames = number_of(traffic.frames, "frame");
+        format!("{frames}, {}{rate}", number_of(traffic.octets, "octet"))
+    };
+    let counted = &status.counted;
+    item(out, "received", &way(counted.received, rates.map(|rates| rates.0)))?;
+    item(out, "sent", &way(counted.sent, rates.map(|rates| rates.1)))?;
+    if counted.super_packets > 0 {
+        let number = number_of(counted.super_packets, "super-packet");
+        item(out, "segmented", &format!("{number} to send"))?;
+    }
+    if let Some(factor) = per(counted.delivered, counted.deliveries).filter(|factor| *factor > 1.0) {
+        let number = number_of(counted.deliveries, "packet");
+        item(out, "coalesced", &format!("{number} received, of {factor:.1} frames each"))?;
+    }
+    if counted.segments > 0 {
+        item(out, "super-packets", &format!("taken apart into {}", number_of(counted.segments, "segment")))?;
+    }
+    if status.identity.mss_clamp {
+        item(out, "mss", &format!("lowered in {}", number_of(counted.mss_clamped, "segment")))?;
+    }
+    let mut drops: Vec<(&str, u64)> =
+        counted.drops.iter().map(|(reason, frames)| (reason.as_str(), *frames)).collect();
+    drops.extend(status.interface_full.filter(|lost| *lost > 0).map(|lost| ("interface-full", lost)));
+    drops.sort_by_key(|(_, frames)| std::cmp::Reverse(*frames));
+    if drops.is_empty() {
+        return item(out, "dropped", "nothing");
+    }
+    for (place, (reason, frames)) in drops.into_iter().enumerate() {
+        let name = if place == 0 { "dropped" } else { "" };
+        item(out, name, &format!("{:>12}  {}", grouped(frames), printable(reason)))?;
+    }
+    Ok(())
+}
+
+/// How many of these come to one of those; `None`: there are none.
+fn per(these: u64, those: u64) -> Option<f64> {
+    (those > 0).then(|| these as f64 / those as f64)
+}
+
+fn bits(bits: f64) -> String {
+    match bits {
+        1e9.. => format!("{:.2} Gbit/s", bits / 1e9),
+        1e6.. => format!("{:.1} Mbit/s", bits / 1e6),
+        _ => format!("{:.0} kbit/s", bits / 1e3),
+    }
+}

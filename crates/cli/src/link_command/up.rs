@@ -1,0 +1,267 @@
+//! `rxlane link up`.
+
+use super::{BOLD, LineArguments, POOR, StateArguments, daemon, failed, item, status};
+use crate::explain_command::text::printable;
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use anyhow::anyhow;
+use link::address::Address;
+use link::batch::Io;
+use link::running::{Ended, Event, Means, Running, Wish};
+use link::status::Status;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::thread;
+use steer::gone::Names;
+use steer::notify::{Told, notify};
+
+/// What a terminal that is gone answers (errno(3)).
+const EIO: i32 = 5;
+
+/// Arguments of `rxlane link up`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The interface is there as long as the command runs; SIGTERM, SIGINT or `rxlane link down NAME` ends it. With --daemon the \
+command returns when the interface is up, and a process stays in the background until `rxlane link down NAME`. With tags alone it is a TAP device with Ethernet frames and the parent's MAC address, with PPPoE a TUN device with IP packets. With tags \
+the parent is promiscuous meanwhile, since cards filter VLANs that nobody registered.\n\n\
+Exit codes: 0 ended because somebody asked for it, 1 the name is taken, packets do not fit the parent, or the parent went \
+away, or the line or its XDP queue is another link's, 2 wrong usage, 3 a privilege or the kernel's TUN driver is missing.\n\n\
+Examples:\n  \
+rxlane link up --parent eth0 --name sub0 --encap ad:100,q:200 --address 10.0.0.1/24\n  \
+rxlane link up --parent eth0 --name wan0 --vlan 35 --address 192.0.2.2/30 --mss-clamp\n  \
+rxlane link up --parent eth0 --name ppp0 --encap q:35,pppoe:7@02:00:5e:00:00:01 --address 192.0.2.2 --peer 192.0.2.1")]
+pub struct UpArguments {
+    #[command(flatten)]
+    line: LineArguments,
+    /// Name of the interface.
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// Address of the interface, with the bits of its prefix; may be given several times.
+    #[arg(long, value_name = "ADDRESS[/BITS]")]
+    address: Vec<Address>,
+    /// Address at the other end, one for IPv4 and one for IPv6.
+    #[arg(long, value_name = "ADDRESS", requires = "address")]
+    peer: Vec<IpAddr>,
+    /// Lower the maximum segment size of TCP, both ways, to what fits the MTU.
+    #[arg(long)]
+    mss_clamp: bool,
+    /// How packets are moved.
+    #[arg(long, value_enum, default_value_t = Datapath::Batch)]
+    datapath: Datapath,
+    /// Threads that move packets, among which the kernel spreads inner flows [default: one a CPU, at most 8].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: Option<u16>,
+    /// How frames leave the parent [default: af-packet].
+    #[arg(long, value_enum)]
+    io: Option<WayOut>,
+    /// Return when the interface is up; a process stays in the background.
+    #[arg(long)]
+    daemon: bool,
+    /// File to which that process adds what happens to the link [default: nobody is told].
+    #[arg(long, value_name = "FILE", requires = "daemon")]
+    log: Option<PathBuf>,
+    /// This is the process that stays.
+    #[arg(long = daemon::STAYS, hide = true, requires = "daemon")]
+    stays: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+/// How packets are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Datapath {
+    /// One packet a system call: the reference.
+    Simple,
+    /// Super-packets, rings and batches, by one or more workers.
+    Batch,
+}
+
+/// How frames leave the parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum WayOut {
+    /// Packet sockets; with tags alone the kernel or the card segments.
+    AfPacket,
+    /// Transmit rings of XDP sockets: cheaper behind PPPoE, but past the queueing discipline of the parent, and only one
+    /// link of a parent can have them.
+    AfXdp,
+}
+
+/// Workers that a link has at most if nobody says how many.
+const MOST_WORKERS: usize = 8;
+
+impl UpArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let wish = self.wish()?;
+        if self.daemon && !self.stays {
+            if std::env::var_os("NOTIFY_SOCKET").is_some() {
+                return Err(anyhow!(
+                    "--daemon under a service manager that waits for the process (NOTIFY_SOCKET): leave it out, the manager \
+                     keeps the link in the background itself"
+                ));
+            }
+            return daemon::start();
+        }
+        let leaving = self.stays.then(|| daemon::Leaving::prepare(self.log.as_deref())).transpose()?;
+        let (stop, ask) =
+            stop_by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
+        let asked = ask.try_clone()?;
+        let up = self.state.sockets().and_then(|sockets| Running::up(&wish, &sockets, stop, asked));
+        let mut running = match up {
+            Ok(running) => running,
+            Err(error) => return failed(error),
+        };
+        unread(started(out, &running.status(), self.stays).and_then(|()| out.flush()))?;
+        if let Some(leaving) = leaving {
+            let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
+            daemon::end_with_namespace(wish.name.clone(), Names::here(), ask).map_err(failed)?;
+            leaving.leave().map_err(failed)?;
+            // Colour and width are those of the log now.
+            *out = Output::standard();
+        }
+        // Who is not there need not be told.
+        let _ = notify(&Told::Ready(format!("{} is up", wish.name)));
+        let shared = RefCell::new(&mut *out);
+        let ended = running.run(&mut |event| {
+            let mut out = shared.borrow_mut();
+            // What cannot be printed is no reason to end.
+            let _ = happened(&mut out, &wish, event).and_then(|()| out.flush());
+        });
+        let _ = notify(&Told::Stopping);
+        let status = running.down();
+        match ended {
+            Err(error) => {
+                unread(over(out, &status, None).and_then(|()| out.flush()))?;
+                failed(error)
+            }
+            Ok(ended) => {
+                unread(over(out, &status, Some(ended)).and_then(|()| out.flush()))?;
+                Ok(outcome(ended, &wish))
+            }
+        }
+    }
+
+    fn wish(&self) -> anyhow::Result<Wish> {
+        let mut addresses = self.address.clone();
+        for peer in &self.peer {
+            let own = addresses
+                .iter_mut()
+                .find(|own| own.peer.is_none() && own.local.is_ipv4() == peer.is_ipv4())
+                .ok_or_else(|| anyhow!("--peer {peer}: there is no --address of its kind that has none"))?;
+            own.peer = Some(*peer);
+        }
+        Ok(Wish {
+            name: self.name.clone(),
+            parent: self.line.parent.clone(),
+            encapsulation: self.line.encapsulation()?,
+            addresses,
+            mtu: self.line.mtu,
+            mss_clamp: self.mss_clamp,
+            means: self.means()?,
+        })
+    }
+
+    fn means(&self) -> anyhow::Result<Means> {
+        if self.datapath == Datapath::Simple {
+            return match (self.workers, self.io) {
+                (None | Some(1), None | Some(WayOut::AfPacket)) => Ok(Means::Simple),
+                _ => Err(anyhow!(
+                    "--workers and --io are for `--datapath batch`: `simple` has one thread and packet sockets"
+                )),
+            };
+        }
+        let io = match self.io {
+            None | Some(WayOut::AfPacket) => Io::AfPacket,
+            Some(WayOut::AfXdp) => Io::AfXdp,
+        };
+        // One XDP socket can have a queue, and many interfaces have one.
+        let usual = match io {
+            Io::AfPacket => thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_WORKERS)),
+            Io::AfXdp => 1,
+        };
+        Ok(Means::Batch { workers: self.workers.map_or(usual, usize::from), io })
+    }
+}
+
+fn outcome(ended: Ended, wish: &Wish) -> Outcome {
+    match ended {
+        Ended::Asked => Outcome::Success,
+        Ended::ParentRemoved => {
+            let parent = &wish.parent;
+            complain(&format!(
+                "{parent} was removed, or went to another network namespace: {} is over",
+                wish.name
+            ));
+            Outcome::Negative
+        }
+        Ended::InterfaceDeleted => {
+            complain(&format!("somebody deleted {}", wish.name));
+            Outcome::Negative
+        }
+    }
+}
+
+/// A stream that becomes readable when a signal asks for the end, and its other end.
+fn stop_by_signals() -> io::Result<(UnixStream, UnixStream)> {
+    let (stop, ask) = UnixStream::pair()?;
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::low_level::pipe::register(signal, ask.try_clone()?)?;
+    }
+    Ok((stop, ask))
+}
+
+/// That nobody reads what it prints is no reason to end, nor to fail with the terminal.
+fn unread(printed: io::Result<()>) -> io::Result<()> {
+    printed.or_else(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ if error.raw_os_error() == Some(EIO) => Ok(()),
+        _ => Err(error),
+    })
+}
+
+/// What came up.
+fn started(out: &mut Output, status: &Status, in_background: bool) -> io::Result<()> {
+    let identity = &status.identity;
+    let title = out.styled(BOLD, format!("{} is up over {}.", identity.name, printable(&identity.parent)));
+    writeln!(out, "{title}")?;
+    status::line(out, status)?;
+    if in_background {
+        item(out, "process", &format!("{} stays in the background", identity.pid))?;
+    }
+    item(out, "look", &format!("rxlane link status {}", identity.name))?;
+    let interrupt = if in_background { "" } else { ", or SIGINT" };
+    item(out, "end", &format!("rxlane link down {}{interrupt}", identity.name))
+}
+
+fn happened(out: &mut Output, wish: &Wish, event: &Event) -> io::Result<()> {
+    let (name, parent) = (&wish.name, &wish.parent);
+    let text = match event {
+        Event::ParentDown => format!("{parent} is down: {name} has no carrier until it is back"),
+        Event::ParentUp => format!("{parent} is up again"),
+        Event::ParentMtu { now, needed } if now < needed => format!(
+            "the MTU of {parent} is {now} now, and packets of {name} need {needed}: longer ones are dropped (parent-mtu)"
+        ),
+        Event::ParentMtu { now, .. } => format!("the MTU of {parent} is {now} now; packets of {name} fit"),
+        Event::ParentMac => {
+            format!("the MAC address of {parent} changed; {name} keeps the one that it came up with")
+        }
+    };
+    let mark = out.styled(POOR, "note");
+    writeln!(out, "{mark}: {}", printable(&text))
+}
+
+/// What it did, at the end.
+fn over(out: &mut Output, status: &Status, ended: Option<Ended>) -> io::Result<()> {
+    let name = &status.identity.name;
+    let why = match ended {
+        Some(Ended::Asked) | None => "",
+        Some(Ended::ParentRemoved) => ", since its parent is",
+        Some(Ended::InterfaceDeleted) => ", since somebody deleted it",
+    };
+    let title = out.styled(BOLD, format!("{name} is gone{why}."));
+    writeln!(out, "{title}")?;
+    status::counted(out, status, None)
+}

@@ -1,0 +1,203 @@
+//! `link up --daemon`: a link without a command that waits for it.
+
+use super::ends::{Ends, LINK, PARENT, Side, code, said};
+use super::talk;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+/// A link in the background; its process is killed when this is dropped.
+struct Daemon {
+    pid: u32,
+    said: String,
+}
+
+impl Daemon {
+    fn up(ends: &Ends, side: Side, link: &str, more: &[&str]) -> Daemon {
+        Daemon::start(&mut ends.up_command(side, link, &[&["--daemon"], more].concat()))
+    }
+
+    /// That there is an end of its output says that nobody holds the caller's streams.
+    fn start(command: &mut Command) -> Daemon {
+        let output = command.output().expect("it runs");
+        assert_eq!(code(&output), 0, "{}", said(&output));
+        assert!(output.stderr.is_empty(), "{}", said(&output));
+        let said = said(&output);
+        let pid = said.split_once("process").and_then(|(_, rest)| rest.split_whitespace().next());
+        Daemon { pid: pid.and_then(|pid| pid.parse().ok()).expect("its number"), said }
+    }
+
+    fn proc(&self, file: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/{file}", self.pid))
+    }
+
+    /// One that has ended and was not waited for has no arguments.
+    fn is_there(&self) -> bool {
+        fs::read(self.proc("cmdline")).is_ok_and(|arguments| !arguments.is_empty())
+    }
+
+    fn kill(&self) {
+        let _ = Command::new("kill").args(["-KILL", &self.pid.to_string()]).output();
+    }
+
+    fn wait_until_gone(&self) {
+        wait("the process ends", || !self.is_there());
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let arguments = fs::read(self.proc("cmdline")).unwrap_or_default();
+        // The number could be another's by now.
+        if String::from_utf8_lossy(&arguments).contains("--stays") {
+            self.kill();
+        }
+    }
+}
+
+fn wait(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn it_returns_when_the_interface_is_up_and_the_link_stays_until_down() {
+    for ends in Ends::of_each_data_path(1516) {
+        for link in ["ad:100,q:200", "q:35,pppoe:7@PEER"] {
+            let daemons =
+                [Side::Near, Side::Far].map(|side| Daemon::up(&ends, side, link, &["--mtu", "1492"]));
+            for (side, daemon) in [Side::Near, Side::Far].into_iter().zip(&daemons) {
+                assert!(daemon.said.starts_with("sub0 is up over wan0."), "{}", daemon.said);
+                assert!(daemon.said.contains("rxlane link down sub0\n"), "{}", daemon.said);
+                assert_eq!(ends.status(side)["pid"], daemon.pid);
+                // The leader of a session without a terminal (fields 6 and 7 behind the name, proc(5)).
+                let stat = fs::read_to_string(daemon.proc("stat")).expect("it is there");
+                let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+                assert_eq!((fields[3], fields[4]), (daemon.pid.to_string().as_str(), "0"), "{stat}");
+                assert_eq!(fs::read_link(daemon.proc("cwd")).expect("a folder"), PathBuf::from("/"));
+                for stream in ["fd/0", "fd/1", "fd/2"] {
+                    let open = fs::read_link(daemon.proc(stream)).expect("a stream");
+                    assert_eq!(open, PathBuf::from("/dev/null"), "{stream}");
+                }
+            }
+            talk::both_ways(&ends, 1492);
+            for (side, daemon) in [Side::Near, Side::Far].into_iter().zip(&daemons) {
+                let down = ends.rxlane(side, &["down", LINK]);
+                assert_eq!(code(&down), 0, "{}", said(&down));
+                assert!(!ends.has(side, LINK));
+                daemon.wait_until_gone();
+            }
+            ends.assert_nothing_left();
+        }
+    }
+}
+
+#[test]
+fn what_stops_a_link_is_told_as_in_the_foreground() {
+    let Some(ends) = Ends::new(1516) else { return };
+    let first = ends.up(Side::Near, "q:35", &["--io", "af-xdp"]);
+    let both = |link: &str, more: &[&str]| -> (Output, Output) {
+        let up = |more: &[&str]| ends.up_command(Side::Near, link, more).output().expect("it runs");
+        (up(more), up(&[more, &["--daemon"]].concat()))
+    };
+    let cases: [(&str, &[&str], i32); 4] = [
+        ("q:36", &[], 1),
+        ("q:36", &["--peer", "10.9.0.2", "--peer", "10.9.0.3"], 2),
+        ("q:36", &["--mtu", "1000"], 2),
+        ("none", &[], 2),
+    ];
+    let assert_alike = |(foreground, background): (Output, Output), expected: i32| {
+        assert_eq!(code(&background), expected, "{}", said(&background));
+        assert_eq!(code(&foreground), expected, "{}", said(&foreground));
+        assert_eq!(said(&background), said(&foreground));
+        assert!(background.stdout.is_empty() && !background.stderr.is_empty(), "{}", said(&background));
+    };
+    for (link, more, expected) in cases {
+        assert_alike(both(link, more), expected);
+    }
+    // The first has the queue, and is none the worse for it.
+    let other = |more: &[&str]| {
+        let arguments = ["--name", "sub1", "--encap", "q:36", "--io", "af-xdp"];
+        ends.plain_up(Side::Near).args(arguments).args(more).output().expect("it runs")
+    };
+    assert_alike((other(&[]), other(&["--daemon"])), 1);
+    assert!(!ends.has(Side::Near, "sub1"));
+    assert_eq!(ends.status(Side::Near)["encapsulation"], "q:35");
+    assert_eq!(code(&first.interrupted()), 0);
+    assert_alike(both("q:36", &["--mtu", "1600"]), 1);
+    let nowhere = ends.up_refused(Side::Near, "q:36", &["--daemon", "--log", "/nonexistent/log"]);
+    assert_eq!(code(&nowhere), 2, "{}", said(&nowhere));
+    assert!(said(&nowhere).contains("cannot write to /nonexistent/log"), "{}", said(&nowhere));
+    let alone = ends.up_refused(Side::Near, "q:36", &["--log", "log"]);
+    assert_eq!(code(&alone), 2, "{}", said(&alone));
+    ends.assert_nothing_left();
+}
+
+#[test]
+fn one_whose_caller_is_gone_does_not_stay() {
+    let Some(ends) = Ends::new(1516) else { return };
+    let (caller, own) = UnixStream::pair().expect("a pair");
+    drop(caller);
+    let mut command = ends.up_command(Side::Near, "q:35", &["--daemon", "--stays"]);
+    let output = command.stdin(OwnedFd::from(own)).output().expect("it runs");
+    assert_eq!(code(&output), 3, "{}", said(&output));
+    ends.assert_nothing_left();
+}
+
+#[test]
+fn one_that_was_killed_is_recognised() {
+    let Some(ends) = Ends::new(1516) else { return };
+    let daemon = Daemon::up(&ends, Side::Near, "q:35", &[]);
+    daemon.kill();
+    wait("the interface goes", || !ends.has(Side::Near, LINK));
+    daemon.wait_until_gone();
+    let status = ends.rxlane(Side::Near, &["status", LINK]);
+    assert_eq!(code(&status), 1, "{}", said(&status));
+    assert!(said(&status).contains("was killed"), "{}", said(&status));
+    ends.assert_nothing_left();
+    // The name is free again.
+    let again = Daemon::up(&ends, Side::Near, "q:36", &[]);
+    assert_eq!(ends.status(Side::Near)["pid"], again.pid);
+    assert_eq!(code(&ends.rxlane(Side::Near, &["down", LINK])), 0);
+    ends.assert_nothing_left();
+}
+
+#[test]
+fn what_happens_to_it_stands_in_its_log() {
+    let Some(ends) = Ends::new(1516) else { return };
+    let log = ends.folder().join("log");
+    fs::write(&log, "before\n").expect("a log");
+    // As seen from the caller's folder.
+    let mut command = ends.up_command(Side::Near, "q:35", &["--daemon", "--log", "log"]);
+    let daemon = Daemon::start(command.current_dir(ends.folder()));
+    let logged = || fs::read_to_string(&log).expect("a log");
+    assert_eq!(logged(), "before\n");
+    ends.ip(Side::Near, &["link", "set", PARENT, "down"]);
+    wait("it is told", || logged().contains("wan0 is down: sub0 has no carrier"));
+    ends.ip(Side::Near, &["link", "del", PARENT]);
+    daemon.wait_until_gone();
+    let logged = logged();
+    assert!(logged.starts_with("before\n") && !logged.contains("is up over"), "{logged}");
+    assert!(logged.contains("sub0 is gone") && logged.contains("rxlane: wan0 was removed"), "{logged}");
+    ends.assert_nothing_left();
+}
+
+#[test]
+fn it_ends_with_its_network_namespace() {
+    let Some(ends) = Ends::new(1516) else { return };
+    let log = ends.folder().join("log").display().to_string();
+    let daemon = Daemon::up(&ends, Side::Near, "q:35", &["--log", &log]);
+    let name = ends.namespace(Side::Near).name();
+    let deleted = Command::new("ip").args(["netns", "del", name]).output().expect("it runs");
+    assert!(deleted.status.success(), "{}", said(&deleted));
+    daemon.wait_until_gone();
+    let logged = fs::read_to_string(&log).expect("a log");
+    assert!(logged.contains("the network namespace was deleted: sub0 is over"), "{logged}");
+    ends.assert_nothing_left();
+}

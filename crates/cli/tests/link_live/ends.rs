@@ -1,0 +1,261 @@
+//! Two network namespaces with a veth pair between them, and links over it.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use testkit::netns::{Namespace, Veth, probe};
+use testkit::require;
+
+/// The interface below, at either end.
+pub const PARENT: &str = "wan0";
+/// The link, at either end.
+pub const LINK: &str = "sub0";
+
+/// Which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Near,
+    Far,
+}
+
+impl Side {
+    pub fn other(self) -> Side {
+        if self == Side::Near { Side::Far } else { Side::Near }
+    }
+
+    /// Its IPv4 and IPv6 address on the link.
+    pub fn addresses(self) -> [&'static str; 2] {
+        if self == Side::Near { ["10.9.0.1", "fd00::1"] } else { ["10.9.0.2", "fd00::2"] }
+    }
+}
+
+pub struct Ends {
+    near: Namespace,
+    far: Namespace,
+    folder: tempfile::TempDir,
+    /// What links are asked for beyond what a test says.
+    data_path: &'static [&'static str],
+}
+
+/// A running `link up`, killed when it is dropped.
+pub struct Up {
+    child: Option<Child>,
+    stdout: Option<BufReader<ChildStdout>>,
+}
+
+/// Exit code; -1 for a signal.
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+/// All that it said.
+pub fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+impl Ends {
+    /// `None` where it cannot be made. The pair has this MTU.
+    pub fn new(mtu: u32) -> Option<Ends> {
+        require("netns", probe())?;
+        require("tun", tun())?;
+        let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
+        near.veth(&Veth { mtu, peer: Some(&far), ..Veth::pair(PARENT, PARENT) }).expect("a pair");
+        for namespace in [&near, &far] {
+            namespace.inside(|| {
+                // New interfaces have IPv6, and their addresses are good at once.
+                for (setting, value) in [("disable_ipv6", "0"), ("accept_dad", "0"), ("dad_transmits", "0")] {
+                    let path = format!("/proc/sys/net/ipv6/conf/default/{setting}");
+                    std::fs::write(path, value).expect("a setting");
+                }
+                std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0").expect("a setting");
+            });
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        Some(Ends { near, far, folder, data_path: &[] })
+    }
+
+    /// The same once for each data path; none where it cannot be made.
+    pub fn of_each_data_path(mtu: u32) -> impl Iterator<Item = Ends> {
+        const DATA_PATHS: [&[&str]; 3] = [
+            &["--datapath", "simple"],
+            &["--datapath", "batch", "--workers", "1", "--io", "af-xdp"],
+            &["--datapath", "batch", "--workers", "3"],
+        ];
+        DATA_PATHS.into_iter().map_while(move |data_path| Some(Ends { data_path, ..Ends::new(mtu)? }))
+    }
+
+    /// Whether its links take a queue of their parent for themselves.
+    pub fn take_a_queue(&self) -> bool {
+        self.data_path.contains(&"af-xdp")
+    }
+
+    pub fn namespace(&self, side: Side) -> &Namespace {
+        if side == Side::Near { &self.near } else { &self.far }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn state(&self) -> String {
+        self.folder.path().join("state").display().to_string()
+    }
+
+    pub fn ip(&self, side: Side, arguments: &[&str]) -> String {
+        self.namespace(side).run("ip", arguments).expect("ip")
+    }
+
+    /// The MAC address of the parent.
+    pub fn mac(&self, side: Side) -> String {
+        let shown: Value =
+            serde_json::from_str(&self.ip(side, &["-j", "link", "show", PARENT])).expect("JSON");
+        shown[0]["address"].as_str().expect("an address").to_owned()
+    }
+
+    /// What ip(8) shows of the link.
+    pub fn show(&self, side: Side) -> Value {
+        let shown: Value = serde_json::from_str(&self.ip(side, &["-j", "link", "show", LINK])).expect("JSON");
+        shown[0].clone()
+    }
+
+    pub fn has(&self, side: Side, interface: &str) -> bool {
+        self.namespace(side).run("ip", &["link", "show", interface]).is_ok()
+    }
+
+    /// An encapsulation with the address of its peer.
+    pub fn named(&self, side: Side, link: &str) -> String {
+        link.replace("PEER", &self.mac(side.other()))
+    }
+
+    pub fn rxlane(&self, side: Side, arguments: &[&str]) -> Output {
+        let mut command = self.namespace(side).command(env!("CARGO_BIN_EXE_rxlane"));
+        command.arg("link").args(arguments).env("COLUMNS", "80");
+        if arguments.first() != Some(&"check") {
+            command.arg("--state").arg(self.state());
+        }
+        command.output().expect("it runs")
+    }
+
+    pub fn status(&self, side: Side) -> Value {
+        let output = self.rxlane(side, &["status", LINK, "--json", "--interval", "0"]);
+        assert_eq!(code(&output), 0, "{}", said(&output));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// Frames that were dropped at one end for a reason.
+    pub fn drops(&self, side: Side, reason: &str) -> u64 {
+        let status = self.status(side);
+        let rows = status["drops"].as_array().expect("a list");
+        rows.iter()
+            .find(|row| row["reason"] == reason)
+            .map_or(0, |row| row["frames"].as_u64().expect("a number"))
+    }
+
+    /// `link up` with the addresses of the side.
+    pub fn up_command(&self, side: Side, link: &str, more: &[&str]) -> Command {
+        let [ipv4, ipv6] = side.addresses();
+        let mut command = self.plain_up(side);
+        command.args(["--name", LINK, "--encap", &self.named(side, link)]);
+        command.args(["--address", &format!("{ipv4}/24"), "--address", &format!("{ipv6}/64")]).args(more);
+        command
+    }
+
+    /// `link up` over the parent, without anything else.
+    pub fn plain_up(&self, side: Side) -> Command {
+        let mut command = self.namespace(side).command(env!("CARGO_BIN_EXE_rxlane"));
+        command.args(["link", "up", "--parent", PARENT, "--state", &self.state()]);
+        command.args(self.data_path);
+        command
+    }
+
+    /// Starts it and waits until the link is up.
+    pub fn up(&self, side: Side, link: &str, more: &[&str]) -> Up {
+        let mut up = self.spawn(&mut self.up_command(side, link, more));
+        let first = up.line();
+        if !first.contains("is up over") {
+            panic!("{link}: {first}{}", said(&up.ended()));
+        }
+        up
+    }
+
+    pub fn spawn(&self, command: &mut Command) -> Up {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let stdout = child.stdout.take().map(BufReader::new);
+        Up { child: Some(child), stdout }
+    }
+
+    /// One that does not come up.
+    pub fn up_refused(&self, side: Side, link: &str, more: &[&str]) -> Output {
+        self.up_command(side, link, more).output().expect("it runs")
+    }
+
+    /// Neither interfaces nor sockets of links.
+    pub fn assert_nothing_left(&self) {
+        for side in [Side::Near, Side::Far] {
+            assert!(!self.has(side, LINK), "{side:?}");
+        }
+        let left = std::fs::read_dir(self.state()).map(Iterator::count).unwrap_or_default();
+        assert_eq!(left, 0);
+    }
+}
+
+impl Up {
+    /// The next line that it prints.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.as_mut().expect("a pipe").read_line(&mut line).expect("a line");
+        line
+    }
+
+    /// Lines until one has a text in it.
+    pub fn until(&mut self, text: &str) -> String {
+        loop {
+            let line = self.line();
+            assert!(!line.is_empty(), "it ended before it said `{text}`");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Number of the process.
+    pub fn process(&self) -> u32 {
+        self.child.as_ref().expect("a process").id()
+    }
+
+    pub fn signal(&self, signal: &str) {
+        let pid = self.process().to_string();
+        let sent = Command::new("kill").args([&format!("-{signal}"), &pid]).status();
+        assert!(sent.expect("kill").success());
+    }
+
+    /// Waits for its end, and gives what it has printed since the first line.
+    pub fn ended(mut self) -> Output {
+        let mut stdout = Vec::new();
+        if let Some(mut pipe) = self.stdout.take() {
+            pipe.read_to_end(&mut stdout).expect("its output");
+        }
+        let output = self.child.take().expect("a process").wait_with_output().expect("an end");
+        Output { stdout, ..output }
+    }
+
+    pub fn interrupted(self) -> Output {
+        self.signal("TERM");
+        self.ended()
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn tun() -> Result<(), testkit::Missing> {
+    let opened = std::fs::File::options().read(true).write(true).open("/dev/net/tun");
+    opened.map(drop).map_err(|error| testkit::Missing(format!("/dev/net/tun: {error} (modprobe tun)")))
+}

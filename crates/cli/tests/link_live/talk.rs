@@ -1,0 +1,192 @@
+//! Traffic over a link: datagrams there and back, and streams.
+
+use super::ends::{Ends, Side};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use testkit::netns::Namespace;
+
+const PORT: u16 = 7777;
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Octets of a stream.
+const STREAM: usize = 1 << 20;
+
+/// Datagrams of many sizes and a stream each way, over IPv4 and IPv6.
+pub fn both_ways(ends: &Ends, mtu: usize) {
+    for side in [Side::Near, Side::Far] {
+        for (address, headers) in side.addresses().into_iter().zip([28, 48]) {
+            // The longest that is one packet, and one that is several fragments.
+            echo(ends, side, address, &[0, 1, 1000, mtu - headers - 1, mtu - headers, 4000]);
+            stream(ends, side, address);
+        }
+    }
+}
+
+fn at(address: &str) -> SocketAddr {
+    SocketAddr::new(address.parse::<IpAddr>().expect("an address"), PORT)
+}
+
+fn datagrams(namespace: &Namespace, address: SocketAddr) -> UdpSocket {
+    // A socket stays in the namespace in which it was made.
+    let socket = namespace.inside(|| UdpSocket::bind(address)).expect("bound");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a time");
+    socket
+}
+
+fn any(address: &str) -> SocketAddr {
+    let any = if address.contains(':') { "[::]:0" } else { "0.0.0.0:0" };
+    any.parse().expect("an address")
+}
+
+/// Datagrams to `address` of `side` and back.
+pub fn echo(ends: &Ends, side: Side, address: &str, sizes: &[usize]) {
+    echo_between(ends.namespace(side.other()), ends.namespace(side), address, sizes);
+}
+
+/// Datagrams to `address` and back.
+pub fn echo_between(from: &Namespace, to: &Namespace, address: &str, sizes: &[usize]) {
+    let answers = datagrams(to, at(address));
+    let asks = datagrams(from, any(address));
+    asks.connect(at(address)).expect("connected");
+    for &size in sizes {
+        let sent: Vec<u8> = (0..size).map(|place| (place * 7 + size) as u8).collect();
+        let mut buffer = [0; 9000];
+        asks.send(&sent).expect("sent");
+        let (length, from) = answers.recv_from(&mut buffer).expect("there in time");
+        assert_eq!(buffer[..length], sent, "{address}, {size}");
+        answers.send_to(&sent, from).expect("answered");
+        let length = asks.recv(&mut buffer).expect("back in time");
+        assert_eq!(buffer[..length], sent, "{address}, {size}");
+    }
+}
+
+/// A datagram that must not be fragmented, sent until the sender has learned how long it may be (ICMP: `EMSGSIZE`).
+pub fn sent_until_the_path_is_known(from: &Namespace, address: &str, size: usize) {
+    let asks = datagrams(from, any(address));
+    asks.connect(at(address)).expect("connected");
+    let sent = vec![7; size];
+    let until = Instant::now() + PATIENCE;
+    // Linux sets DF by itself, and discovers the path MTU (`IP_PMTUDISC_WANT`); a datagram is then sent in fragments. The
+    // first ones are too long.
+    while Instant::now() < until {
+        let _ = asks.send(&sent);
+        thread::sleep(Duration::from_millis(20));
+        let path = from.run("ip", &["route", "get", address]).expect("ip");
+        if path.contains("mtu ") {
+            return;
+        }
+    }
+    panic!("nobody told {address}'s path");
+}
+
+fn octets() -> Vec<u8> {
+    let mut word = 0x9e37_79b9_7f4a_7c15_u64;
+    (0..STREAM)
+        .map(|_| {
+            word ^= word << 13;
+            word ^= word >> 7;
+            word ^= word << 17;
+            word as u8
+        })
+        .collect()
+}
+
+fn listener(namespace: &Namespace, address: &str) -> TcpListener {
+    namespace.inside(|| TcpListener::bind(at(address))).expect("bound")
+}
+
+fn connected(namespace: &Namespace, address: &str) -> TcpStream {
+    let stream = namespace.inside(|| TcpStream::connect_timeout(&at(address), PATIENCE));
+    let stream = stream.unwrap_or_else(|error| panic!("{address}: {error}"));
+    stream.set_write_timeout(Some(PATIENCE)).expect("a time");
+    stream
+}
+
+/// A megabyte to `address` of `side`.
+pub fn stream(ends: &Ends, side: Side, address: &str) {
+    stream_between(ends.namespace(side.other()), ends.namespace(side), address);
+}
+
+/// A megabyte to `address`.
+pub fn stream_between(from: &Namespace, to: &Namespace, address: &str) {
+    let sent = octets();
+    let listener = listener(to, address);
+    let mut stream = connected(from, address);
+    let (mut accepted, _) = listener.accept().expect("accepted");
+    accepted.set_read_timeout(Some(PATIENCE)).expect("a time");
+    thread::scope(|scope| {
+        let received = scope.spawn(move || {
+            let mut received = Vec::new();
+            accepted.read_to_end(&mut received).map(|_| received)
+        });
+        stream.write_all(&sent).expect("sent");
+        drop(stream);
+        let received = received.join().expect("no panic").expect("received");
+        assert!(received == sent, "{address}: {} octets, or other ones", received.len());
+    });
+}
+
+/// The segment size, octets of payload, that the far end uses towards an address of the near one.
+pub fn segment_size(ends: &Ends, address: &str) -> u32 {
+    let listener = listener(ends.namespace(Side::Near), address);
+    let _stream = connected(ends.namespace(Side::Far), address);
+    let _accepted = listener.accept().expect("accepted");
+    let bracketed = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
+    let shown = ends.namespace(Side::Far).run("ss", &["-tinH", "dst", &bracketed]).expect("ss");
+    let size = shown.split_whitespace().find_map(|word| word.strip_prefix("mss:"));
+    size.and_then(|size| size.parse().ok()).unwrap_or_else(|| panic!("{shown}"))
+}
+
+/// Does something while the near end sends by several connections to `address` as fast as it can.
+pub fn while_flooded(ends: &Ends, address: &str, work: impl FnOnce()) {
+    let listener = listener(ends.namespace(Side::Far), address);
+    let pairs: Vec<(TcpStream, TcpStream)> = (0..4)
+        .map(|_| {
+            let sends = connected(ends.namespace(Side::Near), address);
+            (sends, listener.accept().expect("accepted").0)
+        })
+        .collect();
+    let over = AtomicBool::new(false);
+    let is_over = || over.load(Ordering::Relaxed);
+    let pause = Some(Duration::from_millis(50));
+    thread::scope(|scope| {
+        for (mut sends, mut takes) in pairs {
+            sends.set_write_timeout(pause).expect("a time");
+            takes.set_read_timeout(pause).expect("a time");
+            // Nothing goes on while there is no carrier.
+            scope.spawn(move || {
+                while !is_over() {
+                    let _ = sends.write(&[5; 1 << 16]);
+                }
+            });
+            scope.spawn(move || {
+                while !is_over() {
+                    let _ = takes.read(&mut [0; 1 << 16]);
+                }
+            });
+        }
+        work();
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Waits until datagrams arrive from the near end.
+pub fn wait_until_it_answers(ends: &Ends, address: &str) {
+    let answers = datagrams(ends.namespace(Side::Far), at(address));
+    answers.set_read_timeout(Some(Duration::from_millis(50))).expect("a time");
+    let asks = datagrams(ends.namespace(Side::Near), any(address));
+    let until = Instant::now() + PATIENCE;
+    loop {
+        // Without a route or carrier it cannot even be sent.
+        let _ = asks.send_to(b"?", at(address));
+        match answers.recv_from(&mut [0; 10]) {
+            Ok(_) => return,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) => panic!("{error}"),
+        }
+        assert!(Instant::now() < until, "it does not answer");
+    }
+}

@@ -1,0 +1,203 @@
+//! How `status` and `down` reach a link: a Unix socket in the state folder, `link-NAMESPACE-NAME.sock`.
+//!
+//! # Contract
+//!
+//! * A connection carries one question, a line: `status` or `down`. The answer is a line of JSON. After `down` the
+//!   connection ends when the link is gone.
+//! * The folder is root's alone (mode 0700), and so are the sockets in it. NAMESPACE is the number of the network
+//!   namespace, so that links of the same name in different ones do not meet.
+//! * A killed process leaves its socket; nobody listens at it any more, which is how it is recognised.
+
+mod server;
+
+pub(crate) use server::Server;
+
+use crate::status::Status;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::linux::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest answer, octets.
+const LONGEST: u64 = 1 << 16;
+
+/// The sockets of links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sockets {
+    folder: PathBuf,
+    namespace: u64,
+}
+
+/// Why a link does not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// There is no such link.
+    #[error(
+        "there is no link {name} in this network namespace; `rxlane link status` lists those that there are"
+    )]
+    NoLink {
+        /// Its name.
+        name: String,
+    },
+    /// The process of the link was killed; its socket was removed.
+    #[error(
+        "the process of the link {name} was killed, and its interface went with it; what it left is removed"
+    )]
+    Killed {
+        /// Its name.
+        name: String,
+    },
+    /// Something else has the place of the socket.
+    #[error("{} is no socket: remove it, it is none of rxlane's", .0.display())]
+    NoSocket(PathBuf),
+    /// A link that lives has it.
+    #[error(
+        "a link that came up by this name, and whose interface was renamed since, holds {}: `rxlane link status` shows it, \
+         `rxlane link down` ends it, both by this name",
+        .0.display()
+    )]
+    Held(PathBuf),
+    /// The process may not ask.
+    #[error("asking a link takes root ({})", .0.display())]
+    Privilege(PathBuf),
+    /// It did not answer.
+    #[error("the link {name} did not answer: {source}")]
+    NoAnswer {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file cannot be made, read or removed.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl ControlError {
+    /// Whether it is an answer, and no failure: there is no such link.
+    pub const fn is_an_answer(&self) -> bool {
+        matches!(
+            self,
+            ControlError::NoLink { .. }
+                | ControlError::Killed { .. }
+                | ControlError::NoAnswer { .. }
+                | ControlError::Held(_)
+        )
+    }
+}
+
+impl Sockets {
+    /// Those in `folder` of links in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// There is no procfs.
+    pub fn new(folder: impl Into<PathBuf>) -> Result<Sockets, ControlError> {
+        let own = Path::new("/proc/thread-self/ns/net");
+        let failed = |source| ControlError::File { what: "read", path: own.to_owned(), source };
+        let namespace = fs::metadata(own).map_err(failed)?.st_ino();
+        Ok(Sockets { folder: folder.into(), namespace })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("link-{}-{name}.sock", self.namespace))
+    }
+
+    /// The names of links of this namespace that have a socket, dead ones among them.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Privilege`], [`ControlError::File`].
+    pub fn names(&self) -> Result<Vec<String>, ControlError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(ControlError::Privilege(self.folder.clone()));
+            }
+            Err(source) => {
+                return Err(ControlError::File { what: "read", path: self.folder.clone(), source });
+            }
+        };
+        let prefix = format!("link-{}-", self.namespace);
+        let name = |entry: io::Result<fs::DirEntry>| {
+            let name = entry.ok()?.file_name().into_string().ok()?;
+            Some(name.strip_prefix(&prefix)?.strip_suffix(".sock")?.to_owned())
+        };
+        let mut names: Vec<String> = entries.filter_map(name).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// How a link stands.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NoLink`], [`ControlError::Killed`] and others.
+    pub fn status(&self, name: &str) -> Result<Status, ControlError> {
+        let (answer, _) = self.ask(name, "status")?;
+        serde_json::from_str(&answer)
+            .map_err(|error| ControlError::NoAnswer { name: name.to_owned(), source: error.into() })
+    }
+
+    /// Ends a link and waits until its interface is gone; how it stood at last.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sockets::status`].
+    pub fn down(&self, name: &str) -> Result<Status, ControlError> {
+        let (answer, mut rest) = self.ask(name, "down")?;
+        let failed = |source| ControlError::NoAnswer { name: name.to_owned(), source };
+        rest.read_to_end(&mut Vec::new()).map_err(failed)?;
+        serde_json::from_str(&answer).map_err(|error| failed(error.into()))
+    }
+
+    /// Asks a question; the answer, and the connection.
+    fn ask(&self, name: &str, question: &str) -> Result<(String, impl Read), ControlError> {
+        let mut stream = self.connect(name)?;
+        let mut answer = String::new();
+        let asked = || -> io::Result<_> {
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.write_all(format!("{question}\n").as_bytes())?;
+            let mut reader = BufReader::new(stream.take(LONGEST));
+            reader.read_line(&mut answer)?;
+            Ok(reader)
+        };
+        let reader = asked().map_err(|source| ControlError::NoAnswer { name: name.to_owned(), source })?;
+        Ok((answer, reader))
+    }
+
+    fn connect(&self, name: &str) -> Result<UnixStream, ControlError> {
+        let path = self.path(name);
+        match UnixStream::connect(&path) {
+            Ok(stream) => Ok(stream),
+            Err(error) => Err(match error.kind() {
+                io::ErrorKind::NotFound => ControlError::NoLink { name: name.to_owned() },
+                io::ErrorKind::PermissionDenied => ControlError::Privilege(path),
+                io::ErrorKind::ConnectionRefused => {
+                    server::remove_dead(&path)?;
+                    ControlError::Killed { name: name.to_owned() }
+                }
+                _ => ControlError::NoAnswer { name: name.to_owned(), source: error },
+            }),
+        }
+    }
+}

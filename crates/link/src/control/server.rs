@@ -1,0 +1,130 @@
+//! The end of a link's socket that answers.
+
+use super::{ControlError, PATIENCE, Sockets};
+use crate::status::Shared;
+use std::fs::{self, DirBuilder};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Between a connection that could not be had and the next.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The longest question, octets.
+const QUESTION: u64 = 64;
+
+/// The thread that answers, and its socket; both end with this.
+#[derive(Debug)]
+pub(crate) struct Server {
+    path: PathBuf,
+    listener: UnixListener,
+    thread: Option<JoinHandle<()>>,
+    /// Connections of those who wait for the end.
+    waiting: Arc<Mutex<Vec<UnixStream>>>,
+}
+
+impl Server {
+    /// Answers for a link. `stop` is written to when somebody asks for its end.
+    ///
+    /// The caller holds the interface of this name, so whatever socket is there belongs to nobody.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be made.
+    pub fn new(sockets: &Sockets, shared: Arc<Shared>, stop: UnixStream) -> Result<Server, ControlError> {
+        let path = sockets.path(&shared.identity.name);
+        let failed = |what| {
+            let path = path.clone();
+            move |source| ControlError::File { what, path, source }
+        };
+        match DirBuilder::new().mode(0o700).create(sockets.folder()) {
+            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                let path = sockets.folder().to_owned();
+                return Err(ControlError::File { what: "make", path, source });
+            }
+            _ => {}
+        }
+        remove_dead(&path)?;
+        let listener = UnixListener::bind(&path).map_err(failed("make"))?;
+        let waiting = Arc::new(Mutex::new(Vec::new()));
+        let own = listener.try_clone().map_err(failed("listen at"))?;
+        let kept = Arc::clone(&waiting);
+        let answer = move || {
+            loop {
+                match own.accept() {
+                    // Who asks nothing, or does not read, gets nothing.
+                    Ok((stream, _)) => drop(answer(stream, &shared, &stop, &kept)),
+                    // The socket was shut down (accept(2)).
+                    Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return,
+                    // Too many descriptors for the moment, or somebody who went away.
+                    Err(_) => thread::sleep(PAUSE),
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("control".to_owned()).spawn(answer);
+        let thread = Some(thread.map_err(failed("answer at"))?);
+        Ok(Server { path, listener, thread, waiting })
+    }
+
+    /// Removes the socket and ends the thread. Gives the connections of those who wait for the end.
+    pub fn close(&mut self) -> Vec<UnixStream> {
+        if let Some(thread) = self.thread.take() {
+            // A socket that stays is that of a dead link, which the next one removes.
+            let _ = fs::remove_file(&self.path);
+            let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+            let _ = thread.join();
+        }
+        self.waiting.lock().map(|mut waiting| std::mem::take(&mut *waiting)).unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn answer(
+    stream: UnixStream,
+    shared: &Shared,
+    mut stop: &UnixStream,
+    waiting: &Mutex<Vec<UnixStream>>,
+) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE / 10))?;
+    stream.set_write_timeout(Some(PATIENCE / 10))?;
+    let mut question = String::new();
+    BufReader::new((&stream).take(QUESTION)).read_line(&mut question)?;
+    let is_end = match question.as_str() {
+        "status\n" => false,
+        "down\n" => true,
+        _ => return Ok(()),
+    };
+    let text = serde_json::to_string(&shared.status()).map_err(io::Error::from)? + "\n";
+    (&stream).write_all(text.as_bytes())?;
+    if is_end {
+        if let Ok(mut waiting) = waiting.lock() {
+            waiting.push(stream);
+        }
+        stop.write_all(&[0])?;
+    }
+    Ok(())
+}
+
+/// Removes a socket that nobody listens at.
+pub(super) fn remove_dead(path: &Path) -> Result<(), ControlError> {
+    let failed = |what| move |source| ControlError::File { what, path: path.to_owned(), source };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed("read")(error)),
+        Ok(metadata) if !metadata.file_type().is_socket() => Err(ControlError::NoSocket(path.to_owned())),
+        // The interface of a link may have been renamed, which leaves it the socket of its first name.
+        Ok(_) if UnixStream::connect(path).is_ok() => Err(ControlError::Held(path.to_owned())),
+        Ok(_) => match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove")(error)),
+            _ => Ok(()),
+        },
+    }
+}

@@ -1,0 +1,184 @@
+//! Why a link cannot be had, or cannot go on.
+
+use crate::address::Address;
+use crate::control::ControlError;
+use crate::framing::FramingError;
+use crate::rtnetlink::Refusal;
+use crate::tun::TunError;
+use std::io;
+
+/// Why not.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A name that no interface can have.
+    #[error("`{0}` is no name of an interface: 1 to 15 printable characters without `/`, `:` and spaces")]
+    Name(String),
+    /// There is no such parent.
+    #[error("there is no interface {0} in this network namespace (`ip -br link` lists those that there are)")]
+    NoParent(String),
+    /// The parent has no Ethernet frames.
+    #[error(
+        "{name} has no Ethernet frames (ARPHRD type {hardware}): the parent of a link is an Ethernet interface"
+    )]
+    NotEthernet {
+        /// The parent.
+        name: String,
+        /// Its type (linux/if_arp.h).
+        hardware: u16,
+    },
+    /// The encapsulation makes no link.
+    #[error(transparent)]
+    Framing(#[from] FramingError),
+    /// Frames of this MTU do not fit the parent.
+    #[error(
+        "packets of {mtu} octets do not fit {parent}, whose MTU is {parent_mtu}: with this encapsulation {most} is the \
+         most; `ip link set {parent} mtu {needed}` makes room where the device allows it"
+    )]
+    MtuTooLarge {
+        /// What was asked for.
+        mtu: u32,
+        /// The parent.
+        parent: String,
+        /// Its MTU.
+        parent_mtu: u32,
+        /// What would fit.
+        most: u32,
+        /// The MTU that the parent would need.
+        needed: u32,
+    },
+    /// An MTU that IP does not allow.
+    #[error("an MTU of {mtu} octets is too small: {least} is the least for {version}")]
+    MtuTooSmall {
+        /// What was asked for, or what fits the parent.
+        mtu: u32,
+        /// The least.
+        least: u32,
+        /// `IPv4`, `IPv6`.
+        version: &'static str,
+    },
+    /// The interface cannot be made.
+    #[error(transparent)]
+    Tun(#[from] TunError),
+    /// The process may not open packet sockets.
+    #[error("frames of {parent} take CAP_NET_RAW: run rxlane as root")]
+    Privilege {
+        /// The parent.
+        parent: String,
+    },
+    /// The interface does not take an address.
+    #[error("{name} does not take the address {address}: {refusal}{}", ipv6_off(refusal))]
+    Address {
+        /// The interface.
+        name: String,
+        /// The address.
+        address: Address,
+        /// What the kernel said.
+        refusal: Refusal,
+    },
+    /// Another link has the same frames.
+    #[error(
+        "another link over {parent} has the encapsulation {encapsulation} already, and each would get all its frames \
+         (`rxlane link status` lists links)"
+    )]
+    LineTaken {
+        /// The parent.
+        parent: String,
+        /// The encapsulation.
+        encapsulation: String,
+    },
+    /// An XDP socket cannot be had.
+    #[error(
+        "{parent} gives no XDP socket ({source}){}; `--io af-packet` takes packet sockets",
+        no_xdp(source)
+    )]
+    Xdp {
+        /// The parent.
+        parent: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A thread that moves packets ended unasked.
+    #[error(
+        "a worker of {name} ended unexpectedly: this is a defect of rxlane, please report what stands above"
+    )]
+    Worker {
+        /// The link.
+        name: String,
+    },
+    /// The kernel refused something else.
+    #[error("cannot {what}: {source}")]
+    Kernel {
+        /// What was tried, on what.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The socket for `status` and `down` cannot be had.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+}
+
+/// What a failure means for the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The answer is no: exit 1.
+    No,
+    /// Wrong usage or input: exit 2.
+    Usage,
+    /// The environment lacks something: exit 3.
+    Lacks,
+}
+
+impl Error {
+    /// What it means for the exit code.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Name(_)
+            | Error::NoParent(_)
+            | Error::NotEthernet { .. }
+            | Error::Framing(_)
+            | Error::MtuTooSmall { .. } => Kind::Usage,
+            Error::MtuTooLarge { .. } | Error::LineTaken { .. } | Error::Tun(TunError::Taken { .. }) => {
+                Kind::No
+            }
+            Error::Xdp { source, .. } => match source.raw_os_error() {
+                Some(libc::EBUSY) => Kind::No,
+                Some(libc::EINVAL | libc::EMSGSIZE) => Kind::Usage,
+                _ => Kind::Lacks,
+            },
+            Error::Control(error) if error.is_an_answer() => Kind::No,
+            Error::Tun(_)
+            | Error::Privilege { .. }
+            | Error::Address { .. }
+            | Error::Kernel { .. }
+            | Error::Worker { .. }
+            | Error::Control(_) => Kind::Lacks,
+        }
+    }
+
+    /// A failed system call.
+    pub(crate) fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let what = what.into();
+        move |source| Error::Kernel { what, source }
+    }
+}
+
+fn ipv6_off(refusal: &Refusal) -> &'static str {
+    match refusal.error.raw_os_error() {
+        Some(libc::EACCES) => {
+            "; IPv6 is off here (`sysctl net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0`)"
+        }
+        _ => "",
+    }
+}
+
+fn no_xdp(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EBUSY) => ": another socket has the queue, which one link can have",
+        Some(libc::EINVAL) => ": it has fewer transmit queues than workers (`--workers 1`), or none",
+        Some(libc::EMSGSIZE) => ": frames of its MTU are longer than a page, which is the most",
+        Some(libc::EAFNOSUPPORT) => ": this kernel has no AF_XDP",
+        _ => "",
+    }
+}

@@ -1,0 +1,429 @@
+//! A link from its coming up to its end.
+
+mod crew;
+mod watch;
+
+use crate::address::Address;
+use crate::batch::{Batch, Below, Io};
+use crate::control::{Server, Sockets};
+use crate::counters::Counters;
+use crate::datapath::{DataPath, Line, PathError};
+use crate::error::Error;
+use crate::frame_size::{longest_mtu, needed_mtu};
+use crate::framing::{Form, Framing};
+use crate::mss::Clamp;
+use crate::parent::Parent;
+use crate::rtnetlink::{self, Monitor};
+use crate::simple::Simple;
+use crate::status::{Identity, Shared, Status, form_word};
+use crate::tun::{Offloads, Tun};
+use crew::Crew;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::time::Instant;
+use watch::Watch;
+use wire::emit::Encapsulation;
+
+/// ARPHRD type of Ethernet (linux/if_arp.h).
+const ETHERNET: u16 = 1;
+/// The usual MTU of Ethernet, and that of PPPoE without RFC 4638 (RFC 2516 section 7).
+const USUAL: u32 = 1500;
+const USUAL_PPPOE: u32 = 1492;
+/// The least MTU of IPv4 (RFC 791) and of IPv6 (RFC 8200 section 5).
+const LEAST: u32 = 68;
+const LEAST_IPV6: u32 = 1280;
+
+/// A link that is wanted.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// Name of the interface.
+    pub name: String,
+    /// Name of the interface below.
+    pub parent: String,
+    /// What stands around packets there.
+    pub encapsulation: Encapsulation,
+    /// Addresses of the interface.
+    pub addresses: Vec<Address>,
+    /// MTU, octets; `None`: 1500, 1492 with PPPoE, or less where the parent has no room for it.
+    pub mtu: Option<u32>,
+    /// Whether to lower the maximum segment size of TCP to what fits the MTU.
+    pub mss_clamp: bool,
+    /// How packets are moved.
+    pub means: Means,
+}
+
+/// A data path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    /// [`Simple`].
+    Simple,
+    /// [`Batch`].
+    Batch {
+        /// Threads that move packets, at least one.
+        workers: usize,
+        /// How frames leave the parent.
+        io: Io,
+    },
+}
+
+impl Means {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Means::Simple => "simple",
+            Means::Batch { .. } => "batch",
+        }
+    }
+}
+
+/// A link that is up. It is gone when this is dropped.
+pub struct Running {
+    // Dropped in this order: who asks is answered as long as there is an interface.
+    server: Server,
+    path: Box<dyn DataPath>,
+    crew: Crew,
+    /// Held as long as the link is up, so that no other has its frames.
+    _claim: UnixDatagram,
+    line: Line,
+    shared: Arc<Shared>,
+    watch: Watch,
+    stop: UnixStream,
+    waiting: Vec<UnixStream>,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Running({})", self.shared.identity.name)
+    }
+}
+
+/// Something happened to the parent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It went down, or its line does not work any more.
+    ParentDown,
+    /// It is up again, and its line works.
+    ParentUp,
+    /// Its MTU changed.
+    ParentMtu {
+        /// What it is now.
+        now: u32,
+        /// The MTU that it needs for the packets of the link.
+        needed: u32,
+    },
+    /// Its MAC address changed; the link keeps the one that it came up with.
+    ParentMac,
+}
+
+/// Why a link ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Somebody asked for it.
+    Asked,
+    /// The parent was removed, or went to another network namespace.
+    ParentRemoved,
+    /// Somebody deleted the interface of the link.
+    InterfaceDeleted,
+}
+
+impl Running {
+    /// Brings a link up in the network namespace of the calling thread. It ends when `stop` becomes readable; `ask` is
+    /// the other end of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then.
+    pub fn up(wish: &Wish, sockets: &Sockets, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
+        check_name(&wish.name)?;
+        // Before the parent is looked at, so that no change of it is missed.
+        let monitor = Monitor::new().map_err(Error::kernel("listen to changes of interfaces"))?;
+        let parent = find_parent(&wish.parent)?;
+        let framing = Framing::new(&wish.encapsulation, parent.mac.unwrap_or_default())?;
+        let mtu = mtu_of(wish, &parent)?;
+        let (tuns, offloads) = match wish.means {
+            Means::Simple => (vec![Tun::new(&wish.name, framing.form())?], Offloads::default()),
+            Means::Batch { workers, .. } => Tun::queues(&wish.name, framing.form(), workers)?,
+        };
+        let claim = claim(&parent, wish)?;
+        let index = configure(&wish.name, wish, &framing, mtu)?;
+        let mut paths = paths(wish, tuns, offloads, &parent, &framing)?;
+        let parent_mtu = Arc::new(AtomicU32::new(parent.mtu));
+        let clamp = wish.mss_clamp.then(|| Clamp::for_mtu(mtu));
+        let line = |counters: &Arc<Counters>| Line {
+            framing: framing.clone(),
+            clamp,
+            counters: Arc::clone(counters),
+            parent_mtu: Arc::clone(&parent_mtu),
+        };
+        let mut workers = Vec::new();
+        let mut others = Vec::new();
+        for (path, observer) in paths.drain(..) {
+            let counters = Arc::new(Counters::default());
+            others.push((path, line(&counters)));
+            workers.push((counters, observer));
+        }
+        let mut identity = identity(wish, &framing, mtu);
+        identity.workers = workers.len();
+        identity.offloads = offloads.words();
+        let shared = Arc::new(Shared {
+            identity,
+            workers,
+            index,
+            since: Instant::now(),
+            parent_works: AtomicBool::new(parent.works()),
+            parent_mtu,
+        });
+        // The first works in this thread.
+        let (path, line) = others.remove(0);
+        // A kernel before 5.0 has no carrier to turn off.
+        let _ = path.set_carrier(parent.works());
+        let needed = needed_mtu(mtu, &wish.encapsulation);
+        let watch = Watch::new(monitor, parent, index, needed);
+        let server = Server::new(sockets, Arc::clone(&shared), ask)?;
+        let crew = Crew::start(others).map_err(Error::kernel("start threads"))?;
+        Ok(Running { _claim: claim, server, path, crew, line, shared, watch, stop, waiting: Vec::new() })
+    }
+
+    /// How it stands.
+    pub fn status(&self) -> Status {
+        self.shared.status()
+    }
+
+    /// Moves packets until somebody asks for the end, or there is nothing left to move them between.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses what it did not before.
+    pub fn run(&mut self, told: &mut dyn FnMut(&Event)) -> Result<Ended, Error> {
+        self.path.begin();
+        loop {
+            let [from_interface, from_parent, changed, stopped, failed] = self.wait()?;
+            if stopped {
+                return Ok(Ended::Asked);
+            }
+            if changed && let Some(ended) = self.look(told)? {
+                return Ok(ended);
+            }
+            let mut moved = if failed { self.crew.failure() } else { Ok(()) };
+            if from_interface && moved.is_ok() {
+                moved = self.path.send_some(&self.line);
+            }
+            if from_parent && moved.is_ok() {
+                moved = self.path.receive_some(&self.line);
+            }
+            let name = &self.shared.identity.name;
+            match moved {
+                Ok(()) => {}
+                Err(PathError::InterfaceGone) => return Ok(Ended::InterfaceDeleted),
+                Err(PathError::Interface(source)) => {
+                    return Err(Error::kernel(format!("read packets of {name}"))(source));
+                }
+                Err(PathError::Worker) => return Err(Error::Worker { name: name.clone() }),
+                Err(PathError::Parent(source)) => {
+                    return Err(Error::kernel(format!("receive frames for {name}"))(source));
+                }
+            }
+        }
+    }
+
+    /// Which of interface, parent, changes, stop and other workers have something.
+    fn wait(&self) -> Result<[bool; 5], Error> {
+        if let Some(pause) = self.path.pause() {
+            std::thread::sleep(pause);
+        }
+        let mut sources = [
+            PollFd::from_borrowed_fd(self.path.interface(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.path.parent(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.watch.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.crew.as_fd(), PollFlags::IN),
+        ];
+        match poll(&mut sources, None) {
+            Ok(_) => Ok(sources.map(|source| !source.revents().is_empty())),
+            Err(Errno::INTR) => Ok([false; 5]),
+            Err(error) => Err(Error::kernel("wait for packets")(error.into())),
+        }
+    }
+
+    /// Looks at what changed.
+    fn look(&mut self, told: &mut dyn FnMut(&Event)) -> Result<Option<Ended>, Error> {
+        let seen = self.watch.look().map_err(Error::kernel("read changes of interfaces"))?;
+        for event in &seen.events {
+            self.watch.note(&self.shared);
+            if matches!(event, Event::ParentDown | Event::ParentUp) {
+                let _ = self.path.set_carrier(*event == Event::ParentUp);
+            }
+            told(event);
+        }
+        Ok(seen.ended)
+    }
+
+    /// Ends the link: the interface is gone when this returns, and who asked for it hears of it.
+    pub fn down(self) -> Status {
+        let status = self.status();
+        let Running { mut server, path, crew, _claim: claim, mut waiting, .. } = self;
+        waiting.extend(server.close());
+        drop(path);
+        crew.end();
+        // Before who waits for the end hears of it, and may bring the same line up again.
+        drop(claim);
+        drop(waiting);
+        status
+    }
+}
+
+/// `dev_valid_name()` of net/core/dev.c, without what no terminal should show.
+fn check_name(name: &str) -> Result<(), Error> {
+    let is_right = (1..libc::IFNAMSIZ).contains(&name.len())
+        && name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b'/' | b':' | b'%'))
+        && !matches!(name, "." | "..");
+    if is_right { Ok(()) } else { Err(Error::Name(name.to_owned())) }
+}
+
+/// An interface as the parent of a link.
+///
+/// # Errors
+///
+/// There is none, or it is no Ethernet interface.
+pub fn find_parent(name: &str) -> Result<rtnetlink::Link, Error> {
+    let parent = rtnetlink::link_by_name(name).map_err(|source| match source.raw_os_error() {
+        Some(libc::ENODEV) => Error::NoParent(name.to_owned()),
+        _ => Error::Kernel { what: format!("look at {name}"), source },
+    })?;
+    if parent.hardware != ETHERNET || parent.mac.is_none() {
+        return Err(Error::NotEthernet { name: name.to_owned(), hardware: parent.hardware });
+    }
+    Ok(parent)
+}
+
+/// The MTU that a link gets over a parent of this MTU, if none is asked for.
+pub fn usual_mtu(parent_mtu: u32, encapsulation: &Encapsulation) -> u32 {
+    let usual = if encapsulation.pppoe().is_some() { USUAL_PPPOE } else { USUAL };
+    usual.min(longest_mtu(parent_mtu, encapsulation))
+}
+
+fn mtu_of(wish: &Wish, parent: &rtnetlink::Link) -> Result<u32, Error> {
+    let most = longest_mtu(parent.mtu, &wish.encapsulation);
+    let mtu = wish.mtu.unwrap_or_else(|| usual_mtu(parent.mtu, &wish.encapsulation));
+    if mtu > most {
+        return Err(Error::MtuTooLarge {
+            mtu,
+            parent: parent.name.clone(),
+            parent_mtu: parent.mtu,
+            most,
+            needed: needed_mtu(mtu, &wish.encapsulation),
+        });
+    }
+    let has_ipv6 = wish.addresses.iter().any(|address| address.local.is_ipv6());
+    let (least, version) = if has_ipv6 { (LEAST_IPV6, "IPv6") } else { (LEAST, "IPv4") };
+    if mtu < least { Err(Error::MtuTooSmall { mtu, least, version }) } else { Ok(mtu) }
+}
+
+/// Claims the frames of an encapsulation over a parent for this process: two links with the same would each get all that
+/// comes in. The claim is a socket in the abstract name space of the network namespace (unix(7)), so it ends with the process,
+/// however that ends, and no file is left.
+fn claim(parent: &rtnetlink::Link, wish: &Wish) -> Result<UnixDatagram, Error> {
+    // A name has room for 107 octets, an encapsulation may take more.
+    let mut hasher = DefaultHasher::new();
+    wish.encapsulation.to_string().hash(&mut hasher);
+    let name = format!("rxlane-link-{}-{:016x}", parent.index, hasher.finish());
+    let bound = SocketAddr::from_abstract_name(name).and_then(|name| UnixDatagram::bind_addr(&name));
+    bound.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => {
+            Error::LineTaken { parent: parent.name.clone(), encapsulation: wish.encapsulation.to_string() }
+        }
+        _ => Error::Kernel { what: format!("claim the frames of {}", wish.encapsulation), source },
+    })
+}
+
+/// A data path, and another descriptor of its socket on the parent.
+type Watched = (Box<dyn DataPath>, OwnedFd);
+
+/// What moves packets.
+fn paths(
+    wish: &Wish,
+    mut tuns: Vec<Tun>,
+    offloads: Offloads,
+    parent: &rtnetlink::Link,
+    framing: &Framing,
+) -> Result<Vec<Watched>, Error> {
+    let io = match wish.means {
+        Means::Simple => Io::AfPacket,
+        Means::Batch { io, .. } => io,
+    };
+    let refused = |source: io::Error| match (source.kind(), io, source.raw_os_error()) {
+        (io::ErrorKind::PermissionDenied, ..) => Error::Privilege { parent: wish.parent.clone() },
+        (_, Io::AfXdp, Some(_)) => Error::Xdp { parent: wish.parent.clone(), source },
+        _ => Error::Kernel { what: format!("open a packet socket on {}", wish.parent), source },
+    };
+    let watched = Error::kernel("watch the packet socket");
+    match wish.means {
+        Means::Simple => {
+            let receiver = Parent::open(parent.index, framing).map_err(refused)?;
+            let observer = receiver.observer().map_err(watched)?;
+            Ok(vec![(Box::new(Simple::new(tuns.remove(0), receiver)), observer)])
+        }
+        Means::Batch { .. } => {
+            let below = Below { index: parent.index, mtu: parent.mtu };
+            let workers = Batch::workers(tuns, offloads, below, framing, io).map_err(refused)?;
+            let with_observer = |worker: Batch| {
+                let observer = worker.observer()?;
+                Ok((Box::new(worker) as Box<dyn DataPath>, observer))
+            };
+            workers.into_iter().map(with_observer).collect::<io::Result<Vec<_>>>().map_err(watched)
+        }
+    }
+}
+
+/// Gives the interface all that it should have, and sets it up; its number.
+fn configure(name: &str, wish: &Wish, framing: &Framing, mtu: u32) -> Result<u32, Error> {
+    let index = rtnetlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
+    let refused = |what: &str| {
+        let what = format!("{what} {name}");
+        move |refusal: rtnetlink::Refusal| Error::Kernel { what, source: io::Error::other(refusal) }
+    };
+    let mac = (framing.form() == Form::Frames).then(|| framing.local());
+    rtnetlink::configure(index, mtu, mac).map_err(refused("set MTU and MAC address of"))?;
+    // First, since the kernel adds the route to a peer when an address has been found to be nobody else's, and without
+    // ARP that is at once: in vain, if the interface is down.
+    rtnetlink::set_up(index).map_err(refused("set up"))?;
+    for address in &wish.addresses {
+        rtnetlink::add_address(index, address).map_err(|refusal| Error::Address {
+            name: name.to_owned(),
+            address: *address,
+            refusal,
+        })?;
+    }
+    Ok(index)
+}
+
+fn identity(wish: &Wish, framing: &Framing, mtu: u32) -> Identity {
+    Identity {
+        name: wish.name.clone(),
+        parent: wish.parent.clone(),
+        encapsulation: wish.encapsulation.to_string(),
+        interface: form_word(framing.form()).to_owned(),
+        datapath: wish.means.word().to_owned(),
+        workers: 1,
+        io: match wish.means {
+            Means::Simple => Io::AfPacket,
+            Means::Batch { io, .. } => io,
+        }
+        .word()
+        .to_owned(),
+        offloads: Vec::new(),
+        mtu,
+        needed_parent_mtu: needed_mtu(mtu, &wish.encapsulation),
+        addresses: wish.addresses.iter().map(Address::to_string).collect(),
+        mss_clamp: wish.mss_clamp,
+        pid: std::process::id(),
+    }
+}

@@ -1,0 +1,124 @@
+//! Workers of a link beyond the first, each in a thread of its own.
+
+use crate::datapath::{DataPath, Line, PathError};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+/// The workers. They end when this does.
+#[derive(Debug)]
+pub struct Crew {
+    threads: Vec<JoinHandle<()>>,
+    /// Workers end when this is closed.
+    work: Option<UnixStream>,
+    /// Readable when a worker cannot go on.
+    bell: UnixStream,
+    /// The other end, so that the bell is silent where there are no workers.
+    _ring: UnixStream,
+    failures: Receiver<PathError>,
+}
+
+/// What a worker tells when it cannot go on.
+struct Report {
+    ring: UnixStream,
+    failures: Sender<PathError>,
+}
+
+impl Crew {
+    /// Starts a thread for each.
+    ///
+    /// # Errors
+    ///
+    /// There are no more threads or descriptors.
+    pub fn start(workers: Vec<(Box<dyn DataPath>, Line)>) -> io::Result<Crew> {
+        let (work, end) = UnixStream::pair()?;
+        let (bell, ring) = UnixStream::pair()?;
+        let (sender, failures) = channel();
+        let mut crew =
+            Crew { threads: Vec::new(), work: Some(work), bell, _ring: ring.try_clone()?, failures };
+        for (number, (path, line)) in (1..).zip(workers) {
+            let end = end.try_clone()?;
+            let report = Report { ring: ring.try_clone()?, failures: sender.clone() };
+            let name = format!("worker {number}");
+            let thread =
+                thread::Builder::new().name(name).spawn(move || work_on(path, &line, &end, report))?;
+            crew.threads.push(thread);
+        }
+        Ok(crew)
+    }
+
+    /// What the worker failed with that rang.
+    pub fn failure(&mut self) -> Result<(), PathError> {
+        let mut told = [0];
+        // What was sent tells; who panicked has sent nothing.
+        let _ = self.bell.read(&mut told);
+        Err(self.failures.try_recv().unwrap_or(PathError::Worker))
+    }
+
+    /// Ends all of them, and waits until their sockets are closed.
+    pub fn end(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        drop(self.work.take());
+        for thread in self.threads.drain(..) {
+            // One that panicked has ended, too.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl AsFd for Crew {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+impl Drop for Report {
+    /// Also where the worker panicked.
+    fn drop(&mut self) {
+        let _ = self.ring.write_all(&[1]);
+    }
+}
+
+fn work_on(mut path: Box<dyn DataPath>, line: &Line, end: &UnixStream, report: Report) {
+    path.begin();
+    if let Err(error) = move_packets(&mut *path, line, end) {
+        // Nobody listens any more when the link ends.
+        let _ = report.failures.send(error);
+    }
+}
+
+fn move_packets(path: &mut dyn DataPath, line: &Line, end: &UnixStream) -> Result<(), PathError> {
+    loop {
+        if let Some(pause) = path.pause() {
+            thread::sleep(pause);
+        }
+        let mut sources = [
+            PollFd::from_borrowed_fd(path.interface(), PollFlags::IN),
+            PollFd::from_borrowed_fd(path.parent(), PollFlags::IN),
+            PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN),
+        ];
+        match poll(&mut sources, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(PathError::Parent(error.into())),
+        }
+        let [from_interface, from_parent, ended] = sources.map(|source| !source.revents().is_empty());
+        if ended {
+            return Ok(());
+        }
+        if from_interface {
+            path.send_some(line)?;
+        }
+        if from_parent {
+            path.receive_some(line)?;
+        }
+    }
+}
