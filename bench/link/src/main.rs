@@ -1,0 +1,133 @@
+//! What a link carries between two network namespaces, beside the bare veth pair below it: TCP of one and of eight flows,
+//! datagrams of 64 octets, round trips on an idle link, and the CPU time of it all.
+//!
+//! `bench-link RXLANE [ROUNDS [SECONDS [ENCAPSULATION]]]`, as root; `iperf3`, `ping` and `ethtool` do the work. In each round
+//! every way has its turn, one after the other; ratios are taken round by round. The IP packets of all have the same MTU.
+//! `PEER` in an encapsulation is the MAC address of the other end.
+
+mod cpu;
+mod scene;
+
+use anyhow::Context;
+use cpu::Busy;
+use scene::{Scene, Version, Way};
+use std::path::Path;
+
+/// One turn of a way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    /// Bit/s of TCP payload that arrived: one flow, eight flows.
+    one: f64,
+    eight: f64,
+    /// The same of one flow over IPv6.
+    ipv6: f64,
+    /// Datagrams of 64 octets that arrived a second.
+    datagrams: f64,
+    /// Mean round trip on the idle link, microseconds.
+    round_trip: f64,
+    /// CPU seconds for a gigabyte of one TCP flow: all of the machine, of that in soft interrupts, and of both processes of
+    /// the link.
+    cpu: f64,
+    softirq: f64,
+    link: f64,
+}
+
+/// A column of the table.
+type Column = (&'static str, fn(&Turn) -> f64, usize);
+
+const COLUMNS: [Column; 8] = [
+    ("TCP, Gbit/s", |turn| turn.one / 1e9, 2),
+    ("8 flows, Gbit/s", |turn| turn.eight / 1e9, 2),
+    ("IPv6, Gbit/s", |turn| turn.ipv6 / 1e9, 2),
+    ("UDP 64, kpps", |turn| turn.datagrams / 1e3, 0),
+    ("round trip, us", |turn| turn.round_trip, 0),
+    ("CPU s/GB", |turn| turn.cpu, 2),
+    ("softirq s/GB", |turn| turn.softirq, 2),
+    ("link s/GB", |turn| turn.link, 2),
+];
+
+fn main() -> anyhow::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let usage = "usage: bench-link RXLANE [ROUNDS [SECONDS [ENCAPSULATION]]]";
+    let rxlane = std::fs::canonicalize(arguments.next().context(usage)?).context("the program rxlane")?;
+    let rounds: usize = arguments.next().map_or(Ok(9), |text| text.parse()).context(usage)?;
+    let seconds: u32 = arguments.next().map_or(Ok(2), |text| text.parse()).context(usage)?;
+    let encapsulation = arguments.next().unwrap_or_else(|| "ad:100,q:200,pppoe:7@PEER".to_owned());
+    println!("{encapsulation}, {rounds} rounds, {seconds} s each; MTU {}", scene::MTU);
+    let mut turns: Vec<(Way, Vec<Turn>)> = Way::ALL.iter().map(|way| (*way, Vec::new())).collect();
+    for round in 0..rounds {
+        for (way, turns) in &mut turns {
+            let turn = turn(*way, &rxlane, &encapsulation, seconds)
+                .with_context(|| format!("round {round}, {}", way.name()))?;
+            println!("round {round} {:<18} {}", way.name(), line(&turn));
+            turns.push(turn);
+        }
+    }
+    table(&turns);
+    Ok(())
+}
+
+fn line(turn: &Turn) -> String {
+    let figures = COLUMNS.iter().map(|(name, figure, digits)| format!("{name} {:.digits$}", figure(turn)));
+    figures.collect::<Vec<_>>().join(", ")
+}
+
+fn turn(way: Way, rxlane: &Path, encapsulation: &str, seconds: u32) -> anyhow::Result<Turn> {
+    let scene = Scene::new(way, rxlane, encapsulation)?;
+    let round_trip = scene.round_trip()?;
+    let before = Busy::now(scene.processes())?;
+    let (one, octets) = scene.tcp(Version::V4, 1, seconds)?;
+    let spent = Busy::now(scene.processes())?.since(&before);
+    let (eight, _) = scene.tcp(Version::V4, 8, seconds)?;
+    let (ipv6, _) = scene.tcp(Version::V6, 1, seconds)?;
+    let datagrams = scene.udp(seconds)?;
+    let gigabytes = octets / 1e9;
+    Ok(Turn {
+        one,
+        eight,
+        ipv6,
+        datagrams,
+        round_trip,
+        cpu: spent.all / gigabytes,
+        softirq: spent.softirq / gigabytes,
+        link: spent.processes / gigabytes,
+    })
+}
+
+/// Medians, least and greatest, and the median of the ratios to `simple`.
+fn table(turns: &[(Way, Vec<Turn>)]) {
+    let Some((_, simple)) = turns.first() else { return };
+    for (name, figure, digits) in COLUMNS {
+        println!(
+            "\n{name:<18} {:>10} {:>22} {:>14} {:>20}",
+            "median", "[least-greatest]", "times simple", "[least-greatest]"
+        );
+        for (way, turns) in turns {
+            let mut figures: Vec<f64> = turns.iter().map(figure).collect();
+            let mut ratios: Vec<f64> =
+                turns.iter().zip(simple).map(|(this, first)| figure(this) / figure(first)).collect();
+            let (median, least, greatest) = spread(&mut figures);
+            let (ratio, lowest, highest) = spread(&mut ratios);
+            println!(
+                "{:<18} {median:>10.digits$} {:>22} {ratio:>14.2} {:>20}",
+                way.name(),
+                format!("[{least:.digits$}-{greatest:.digits$}]"),
+                format!("[{lowest:.2}-{highest:.2}]"),
+            );
+        }
+    }
+    let Some((_, bare)) = turns.iter().find(|(way, _)| *way == Way::BareWithout) else { return };
+    println!("\nTCP of one flow, times the bare veth without TSO, GSO and GRO:");
+    for (way, turns) in turns {
+        let mut ratios: Vec<f64> = turns.iter().zip(bare).map(|(this, bare)| this.one / bare.one).collect();
+        let (ratio, lowest, highest) = spread(&mut ratios);
+        println!("{:<18} {ratio:>10.2} {:>22}", way.name(), format!("[{lowest:.2}-{highest:.2}]"));
+    }
+}
+
+/// Median, least and greatest.
+fn spread(values: &mut [f64]) -> (f64, f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
+    (at(values.len() / 2), at(0), at(values.len().saturating_sub(1)))
+}
