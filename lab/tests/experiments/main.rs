@@ -5,9 +5,11 @@
 // What was counted, for whoever asks with --nocapture.
 #![allow(clippy::print_stdout)]
 
+mod links;
 mod offline;
 mod oldest;
 mod receive;
+mod sizes;
 mod steer;
 mod unit;
 

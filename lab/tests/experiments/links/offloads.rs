@@ -1,0 +1,90 @@
+//! Which offloads each end has.
+
+use std::fmt;
+
+/// Four offloads at an end, as ethtool(8) names them: `gso`, `tso`, `gro`, `tx`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At(pub [bool; 4]);
+
+const NAMES: [&str; 4] = ["gso", "tso", "gro", "tx"];
+
+/// The offloads of both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offloads {
+    pub own: At,
+    pub peer: At,
+}
+
+impl Offloads {
+    /// None at one end, all at the other.
+    pub const OPPOSITES: [Offloads; 2] = [
+        Offloads { own: At([false; 4]), peer: At([true; 4]) },
+        Offloads { own: At([true; 4]), peer: At([false; 4]) },
+    ];
+}
+
+/// Environment variable: every combination of offloads takes its turn.
+const ALL: &str = "RXLANE_LAB_ALL_OFFLOADS";
+
+/// Sixteen turns in which any three of the eight offloads are on and off in every combination, twice each, or all 256 if
+/// the environment asks for them. They are the words of the extended Hamming code [8, 4, 4], whose dual has distance 4:
+/// an orthogonal array of strength 3.
+pub fn turns() -> Vec<Offloads> {
+    let all = has_all();
+    (0..=255).filter(|word| all || is_in_code(*word)).map(of_word).collect()
+}
+
+/// All or none at each end, or all 256 turns if the environment asks for them.
+pub fn extremes() -> Vec<Offloads> {
+    let words = if has_all() { (0..=255).collect() } else { vec![0xff, 0x0f, 0x00, 0xf0] };
+    words.into_iter().map(of_word).collect()
+}
+
+fn has_all() -> bool {
+    std::env::var_os(ALL).is_some_and(|value| value != "0")
+}
+
+fn of_word(word: u8) -> Offloads {
+    Offloads { own: At(bits(word >> 4)), peer: At(bits(word)) }
+}
+
+fn is_in_code(word: u8) -> bool {
+    // Three data bits make each check bit, and the fourth makes all eight even.
+    [0b1110_1000, 0b1101_0100, 0b1011_0010, 0b0111_0001]
+        .iter()
+        .all(|check| (word & check).count_ones().is_multiple_of(2))
+}
+
+fn bits(word: u8) -> [bool; 4] {
+    [8, 4, 2, 1].map(|bit| word & bit != 0)
+}
+
+impl At {
+    /// Words for `ethtool -K`.
+    pub fn words(self) -> String {
+        let words =
+            NAMES.iter().zip(self.0).map(|(name, on)| format!("{name} {}", if on { "on" } else { "off" }));
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl fmt::Display for Offloads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "own {}, peer {}", self.own.words(), self.peer.words())
+    }
+}
+
+#[test]
+fn any_three_offloads_take_every_combination_twice() {
+    let words: Vec<u8> = (0..=255).filter(|word| is_in_code(*word)).collect();
+    assert_eq!(words.len(), 16);
+    for mask in (0_u8..=255).filter(|mask| mask.count_ones() == 3) {
+        for wanted in (0..=255_u8).filter(|wanted| wanted & !mask == 0) {
+            assert_eq!(
+                words.iter().filter(|word| *word & mask == wanted).count(),
+                2,
+                "{mask:08b} {wanted:08b}"
+            );
+        }
+    }
+}
