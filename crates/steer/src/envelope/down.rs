@@ -53,6 +53,8 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     let interface = place::bearer(name)?.or_else(|| place::renamed(name));
     if let Some(interface) = &interface {
         open(interface)?;
+    } else if dead.is_empty() && !place::is_noted(name, records) {
+        return Err(place::nowhere(name));
     }
     let _working = records.work()?;
     let mut down = Down { interface: name.to_owned(), ..Down::default() };

@@ -77,3 +77,8 @@ pub(super) fn orphans(journal: &Journal, name: &str) -> Vec<u64> {
     };
     journal.entries().iter().filter(is_gone).map(|entry| entry.number).collect()
 }
+
+/// Whether an interface of that name which is no more has entries. Without root the journal is closed: then `false`.
+pub(super) fn is_noted(name: &str, records: &Records) -> bool {
+    journal(records).ok().flatten().is_some_and(|journal| !orphans(&journal, name).is_empty())
+}

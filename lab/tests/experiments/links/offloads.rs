@@ -23,25 +23,24 @@ impl Offloads {
     ];
 }
 
-/// Environment variable: every combination of offloads takes its turn.
-const ALL: &str = "RXLANE_LAB_ALL_OFFLOADS";
+/// Environment variable for more turns: `threes` or `all`.
+const TURNS: &str = "RXLANE_LAB_OFFLOADS";
 
-/// Sixteen turns in which any three of the eight offloads are on and off in every combination, twice each, or all 256 if
-/// the environment asks for them. They are the words of the extended Hamming code [8, 4, 4], whose dual has distance 4:
-/// an orthogonal array of strength 3.
+/// All or none at each end, four turns. If the environment asks for `threes`, sixteen turns in which any three of the eight
+/// offloads are on and off in every combination, twice each; if it asks for `all`, all 256.
 pub fn turns() -> Vec<Offloads> {
-    let all = has_all();
-    (0..=255).filter(|word| all || is_in_code(*word)).map(of_word).collect()
-}
-
-/// All or none at each end, or all 256 turns if the environment asks for them.
-pub fn extremes() -> Vec<Offloads> {
-    let words = if has_all() { (0..=255).collect() } else { vec![0xff, 0x0f, 0x00, 0xf0] };
+    let words = match std::env::var(TURNS).as_deref() {
+        Ok("all") => (0..=255).collect(),
+        Ok("threes") => threes(),
+        Ok(other) if !other.is_empty() => panic!("{TURNS}={other}: `threes` or `all`"),
+        _ => vec![0xff, 0x0f, 0x00, 0xf0],
+    };
     words.into_iter().map(of_word).collect()
 }
 
-fn has_all() -> bool {
-    std::env::var_os(ALL).is_some_and(|value| value != "0")
+/// The words of the extended Hamming code [8, 4, 4], whose dual has distance 4: an orthogonal array of strength 3.
+fn threes() -> Vec<u8> {
+    (0..=255).filter(|word| is_in_code(*word)).collect()
 }
 
 fn of_word(word: u8) -> Offloads {
@@ -76,7 +75,7 @@ impl fmt::Display for Offloads {
 
 #[test]
 fn any_three_offloads_take_every_combination_twice() {
-    let words: Vec<u8> = (0..=255).filter(|word| is_in_code(*word)).collect();
+    let words = threes();
     assert_eq!(words.len(), 16);
     for mask in (0_u8..=255).filter(|mask| mask.count_ones() == 3) {
         for wanted in (0..=255_u8).filter(|wanted| wanted & !mask == 0) {
