@@ -163,14 +163,23 @@ impl Open {
     ) -> Result<(), (u32, Dropped)> {
         let first = self.transmit.read(self.transmit.offsets.producer);
         let (mut count, mut octets) = (0_u32, 0_u64);
-        for frame in burst {
-            match self.put(line, frames.pieces(frame, read), first.wrapping_add(count)) {
-                Ok(()) => {
-                    count += 1;
-                    octets += u64::from(frame.octets);
-                }
-                Err(why) => line.counters.dropped(why),
+        for (number, frame) in burst.iter().enumerate() {
+            let pieces = frames.pieces(frame, read);
+            if let Err(why) = self.fits(line, pieces) {
+                line.counters.dropped(why);
+                continue;
             }
+            let address = match self.place() {
+                Ok(address) => address,
+                Err(why) => {
+                    // Those behind it would wait as long, each.
+                    line.counters.dropped_many(why, (burst.len() - number) as u64);
+                    break;
+                }
+            };
+            self.put(pieces, address, first.wrapping_add(count));
+            count += 1;
+            octets += u64::from(frame.octets);
         }
         let end = first.wrapping_add(count);
         let flushed = self.flush(end);
@@ -184,42 +193,63 @@ impl Open {
         flushed.map_err(|why| (left, why))
     }
 
-    /// Copies a frame into a free place and its entry into the ring.
-    fn put(&mut self, line: &Line, pieces: [&[u8]; 2], index: u32) -> Result<(), Dropped> {
-        let [head, rest] = pieces;
-        let length = head.len() + rest.len();
-        // Nobody else looks at the parent's MTU on this way.
+    /// Whether a frame may leave the parent, at whose MTU nobody else looks on this way.
+    fn fits(&self, line: &Line, pieces: [&[u8]; 2]) -> Result<(), Dropped> {
+        let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         if length > line.longest_frame() as usize || length > self.chunk as usize {
             return Err(Dropped::ParentMtu);
         }
-        let address = self.place().ok_or(Dropped::ParentFull)?;
+        Ok(())
+    }
+
+    /// Copies a frame that [fits](Open::fits) into a free place and its entry into the ring.
+    fn put(&mut self, [head, rest]: [&[u8]; 2], address: u32, index: u32) {
+        let length = head.len() + rest.len();
         let octets = self.memory.octets_mut(address as usize, length);
-        let (front, back) = octets.split_at_mut_checked(head.len()).ok_or(Dropped::ParentMtu)?;
-        front.copy_from_slice(head);
-        back.copy_from_slice(rest);
+        if let Some((front, back)) = octets.split_at_mut_checked(head.len()) {
+            front.copy_from_slice(head);
+            back.copy_from_slice(rest);
+        }
         let at = self.transmit.at(index);
         let entry = [address, 0, length as u32, 0].map(u32::to_ne_bytes);
         let place = self.transmit.mapping.octets_mut(at, 16);
         if place.len() == 16 {
             place.copy_from_slice(entry.as_flattened());
         }
-        Ok(())
     }
 
-    /// A place that holds no frame on its way; it waits for one.
-    fn place(&mut self) -> Option<u32> {
+    /// A place that holds no frame on its way. Where there is none it waits for one, 20 ms at most, and asks the kernel for
+    /// those that are in the ring still, which nobody else does.
+    ///
+    /// # Errors
+    ///
+    /// [`Dropped::ParentFull`] in the end; what the kernel answers.
+    fn place(&mut self) -> Result<u32, Dropped> {
         if self.free.is_empty() {
-            for tried in 0..=TRIES {
+            self.reap();
+        }
+        for _ in 0..TRIES {
+            if !self.free.is_empty() {
+                break;
+            }
+            self.kick()?;
+            self.reap();
+            if self.free.is_empty() {
+                sleep(PAUSE);
                 self.reap();
-                if !self.free.is_empty() {
-                    break;
-                }
-                if tried < TRIES {
-                    sleep(PAUSE);
-                }
             }
         }
-        self.free.pop()
+        self.free.pop().ok_or(Dropped::ParentFull)
+    }
+
+    /// Lets the kernel take from the ring; it takes a bounded number a call, and may take none for the moment.
+    fn kick(&self) -> Result<(), Dropped> {
+        let answer = kick(self.socket.as_fd());
+        match answer.map_err(|error| error.raw_os_error().map(Errno::from_raw_os_error)) {
+            Ok(()) | Err(Some(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR)) => Ok(()),
+            Err(Some(error)) => Err(refusal(error)),
+            Err(None) => Err(Dropped::ParentRefused),
+        }
     }
 
     /// Takes back the places of frames that are sent.
@@ -245,22 +275,19 @@ impl Open {
     fn flush(&mut self, end: u32) -> Result<(), Dropped> {
         self.transmit.write(self.transmit.offsets.producer, end);
         for tried in 0..SPINS + TRIES {
-            let answer = kick(self.socket.as_fd());
+            let answer = self.kick();
             self.reap();
             if self.transmit.read(self.transmit.offsets.consumer) == end {
                 return Ok(());
             }
-            match answer.map_err(|error| error.raw_os_error().map(Errno::from_raw_os_error)) {
-                // It takes a bounded number a call.
-                Ok(()) | Err(Some(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR)) => {
-                    if tried >= SPINS {
-                        sleep(PAUSE);
-                    }
-                }
-                Err(Some(error)) => return Err(refusal(error)),
-                Err(None) => return Err(Dropped::ParentRefused),
+            answer?;
+            if tried >= SPINS {
+                sleep(PAUSE);
             }
         }
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! A ring whose places are all taken.
+
+use super::*;
+use crate::counters::Counters;
+use crate::framing::Framing;
+use crate::rtnetlink::link_by_name;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use testkit::netns::{Namespace, Veth, probe};
+use testkit::require;
+use wire::ethernet::MacAddress;
+
+/// Octets of a frame.
+const LENGTH: usize = 60;
+
+/// A burst of frames that nobody takes.
+fn burst() -> Frames {
+    let mut frames = Frames::new();
+    for _ in 0..BURST {
+        frames.room()[..LENGTH].fill(2);
+        frames.push(LENGTH, 0..0, 1, LENGTH as u32);
+    }
+    frames
+}
+
+/// With a socket on one of a pair of interfaces, and the line of a link there.
+fn with_socket(test: impl FnOnce(&mut Open, &Line) + Send) {
+    let Some(()) = require("netns", probe()) else { return };
+    let namespace = Namespace::new().expect("a namespace");
+    namespace.veth(&Veth::pair("near0", "far0")).expect("a pair");
+    namespace.inside(|| {
+        let near = link_by_name("near0").expect("there");
+        let encapsulation = "q:35".parse().expect("an encapsulation");
+        let line = Line {
+            framing: Framing::new(&encapsulation, MacAddress([2; 6])).expect("a link"),
+            clamp: None,
+            counters: Arc::new(Counters::default()),
+            parent_mtu: Arc::new(AtomicU32::new(near.mtu)),
+        };
+        let place = Place { interface: near.index, queue: 0, chunk: CHUNKS[0] };
+        test(&mut Open::new(place).expect("a socket"), &line);
+    });
+}
+
+#[test]
+fn a_burst_that_finds_no_place_waits_once() {
+    with_socket(|open, line| {
+        open.free.clear();
+        let frames = burst();
+        let start = Instant::now();
+        assert_eq!(open.send(line, frames.list(), &frames, &[]), Ok(()));
+        // A fifth of what it took if each frame waited; the pauses get longer on a busy machine.
+        assert!(start.elapsed() < TRIES * PAUSE * BURST / 5, "{:?}", start.elapsed());
+        let counted = line.counters.read();
+        assert_eq!(counted.drops.get("parent-full"), Some(&u64::from(BURST)), "{counted:?}");
+        assert_eq!(counted.sent.frames, 0);
+    });
+}
+
+#[test]
+fn who_waits_for_a_place_asks_for_what_is_in_the_ring() {
+    with_socket(|open, line| {
+        let frames = burst();
+        let first = open.transmit.read(open.transmit.offsets.producer);
+        // As a kernel leaves them that takes none for a while.
+        for (number, frame) in (0..).zip(frames.list()) {
+            let address = open.free.pop().expect("a place");
+            open.put(frames.pieces(frame, &[]), address, first + number);
+        }
+        open.transmit.write(open.transmit.offsets.producer, first + BURST);
+        open.free.clear();
+        assert_eq!(open.send(line, frames.list(), &frames, &[]), Ok(()));
+        let counted = line.counters.read();
+        assert!(counted.drops.is_empty(), "{counted:?}");
+        assert_eq!(counted.sent.frames, u64::from(BURST));
+    });
+}
+
+#[test]
+fn a_parent_that_is_down_is_waited_for_by_nobody() {
+    with_socket(|open, line| {
+        open.free.clear();
+        let down = Command::new("ip").args(["link", "set", "near0", "down"]).status();
+        assert!(down.expect("ip").success());
+        let frames = burst();
+        let start = Instant::now();
+        assert_eq!(open.send(line, frames.list(), &frames, &[]), Ok(()));
+        assert!(start.elapsed() < TRIES * PAUSE, "{:?}", start.elapsed());
+        assert_eq!(line.counters.read().drops.get("parent-down"), Some(&u64::from(BURST)));
+    });
+}
