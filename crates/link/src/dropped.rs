@@ -65,6 +65,8 @@ reasons! {
     InterfaceRefused = "interface-refused",
     /// To be sent: longer than the parent's MTU allows (EMSGSIZE).
     ParentMtu = "parent-mtu",
+    /// To be sent: longer than a frame of the XDP socket, which was made for the MTU that the parent had when the link came up.
+    XdpFrame = "xdp-frame",
     /// To be sent: the queue of the parent was full (ENOBUFS, EAGAIN).
     ParentFull = "parent-full",
     /// To be sent: the parent is down or gone (ENETDOWN, ENXIO).

@@ -16,6 +16,11 @@ use wire::ethernet::{self, EtherType};
 /// Headers of a segment: addresses, IP with extension headers, TCP.
 pub const HEADERS: usize = 1024;
 
+/// The most segments of a super-packet: 64 KiB of the shortest that Linux sends, whose 8 octets of payload are what the longest
+/// options leave of the least segment size (`TCP_MIN_SND_MSS`, `MAX_TCP_OPTION_SPACE` of include/net/tcp.h). Whoever is at the
+/// other end of a virtual parent can ask for segments of one octet, and a single frame would be 65,000 writes.
+const MOST_SEGMENTS: usize = 65_536 / 8;
+
 /// Why a received frame did not get to the interface.
 pub enum Untaken {
     /// It is counted by this reason.
@@ -41,8 +46,8 @@ pub fn inside(header: NetHeader, range: &Range<usize>, line: &Line) -> Result<Ne
 }
 
 /// Writes the segments of what the kernel had put together (GRO), each behind `lead`, octets that the interface wants in front
-/// of every packet. What a card puts together itself (LRO) comes without
-/// the partial checksum that segments are made from, and is refused.
+/// of every packet; how many there were. What a card puts together itself (LRO) comes without the partial checksum that segments
+/// are made from, and is refused; so is what has more than [`MOST_SEGMENTS`].
 pub fn take_apart(
     line: &Line,
     tun: &Tun,
@@ -50,7 +55,7 @@ pub fn take_apart(
     header: &NetHeader,
     packet: &mut [u8],
     headers: &mut [u8],
-) -> Result<(), Untaken> {
+) -> Result<usize, Untaken> {
     let (front, network) =
         packet.split_at_mut_checked(line.framing.network_offset()).ok_or(Dropped::Short)?;
     let prefix = match line.framing.form() {
@@ -62,12 +67,16 @@ pub fn take_apart(
         }
     };
     let mut segments = Segments::new(&prefix, header, network).map_err(|_| Dropped::SuperPacket)?;
-    line.counters.segmented(segments.left() as u64);
+    let count = segments.left();
+    if count > MOST_SEGMENTS {
+        return Err(Dropped::SuperPacket.into());
+    }
+    line.counters.segmented(count as u64);
     while let Some(segment) = segments.emit(headers).map_err(|_| Dropped::SuperPacket)? {
         let head = headers.get(..segment.header_length).unwrap_or_default();
         write(tun, &[IoSlice::new(lead), IoSlice::new(head), IoSlice::new(segment.payload)])?;
     }
-    Ok(())
+    Ok(count)
 }
 
 /// Lowers the maximum segment size in a packet or frame of the interface, if the link does so.

@@ -68,20 +68,27 @@ impl DataPath for Simple {
     }
 
     fn receive_some(&mut self, line: &Line) -> Result<(), PathError> {
-        for _ in 0..TURN {
+        // A super-packet counts as the packets that it is made of.
+        let mut left = TURN;
+        while left > 0 {
             let received = match self.parent.receive().map_err(PathError::Parent)? {
                 Arrival::Frame(received) => received,
                 Arrival::Lost(why) => {
                     line.counters.dropped(why);
+                    left -= 1;
                     continue;
                 }
                 Arrival::Nothing | Arrival::Down => return Ok(()),
             };
-            match take(line, &self.tun, received, &mut *self.headers) {
-                Ok(()) => {}
-                Err(Untaken::Dropped(why)) => line.counters.dropped(why),
+            let packets = match take(line, &self.tun, received, &mut *self.headers) {
+                Ok(packets) => packets,
+                Err(Untaken::Dropped(why)) => {
+                    line.counters.dropped(why);
+                    1
+                }
                 Err(Untaken::Gone) => return Err(PathError::InterfaceGone),
-            }
+            };
+            left = left.saturating_sub(packets);
         }
         Ok(())
     }
@@ -106,15 +113,15 @@ fn send(line: &Line, head: &mut Head, parent: &Parent, from_interface: &mut [u8]
     Ok(())
 }
 
-/// Hands a received frame to the kernel.
-fn take(line: &Line, tun: &Tun, received: Received<'_>, headers: &mut [u8]) -> Result<(), Untaken> {
+/// Hands a received frame to the kernel; how many packets it was.
+fn take(line: &Line, tun: &Tun, received: Received<'_>, headers: &mut [u8]) -> Result<usize, Untaken> {
     let Received { frame, header } = received;
     let length = frame.len();
     let range = line.framing.decapsulate(frame)?;
     let header = inside(header, &range, line)?;
     let packet = frame.get_mut(range).unwrap_or_default();
-    if header.is_super_packet() {
-        take_apart(line, tun, &[], &header, packet, headers)?;
+    let packets = if header.is_super_packet() {
+        take_apart(line, tun, &[], &header, packet, headers)?
     } else {
         if header.needs_checksum() {
             let network = packet.get_mut(line.framing.network_offset()..).unwrap_or_default();
@@ -123,9 +130,10 @@ fn take(line: &Line, tun: &Tun, received: Received<'_>, headers: &mut [u8]) -> R
         }
         lower_mss(line, packet, Checksum::Whole);
         write(tun, &[IoSlice::new(packet)])?;
-    }
+        1
+    };
     line.counters.received(length);
-    Ok(())
+    Ok(packets)
 }
 
 #[cfg(test)]

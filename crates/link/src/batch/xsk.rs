@@ -196,10 +196,11 @@ impl Open {
     /// Whether a frame may leave the parent, at whose MTU nobody else looks on this way.
     fn fits(&self, line: &Line, pieces: [&[u8]; 2]) -> Result<(), Dropped> {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
-        if length > line.longest_frame() as usize || length > self.chunk as usize {
-            return Err(Dropped::ParentMtu);
+        match length {
+            _ if length > line.longest_frame() as usize => Err(Dropped::ParentMtu),
+            _ if length > self.chunk as usize => Err(Dropped::XdpFrame),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Copies a frame that [fits](Open::fits) into a free place and its entry into the ring.

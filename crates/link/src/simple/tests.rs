@@ -137,6 +137,18 @@ fn super_packets_and_partial_checksums_are_finished() {
             assert!(counted.drops.is_empty(), "{text}: {:?}", counted.drops);
             assert_eq!((counted.received.frames, counted.segments), (2, 5), "{text}");
 
+            // As many segments as anybody sends, and more.
+            let (longest, size) = (payload(60_000), 60_000 / 5000);
+            let mut many = |size: usize| {
+                let (mut frame, _) = unfinished(&encapsulation, local, &longest);
+                let header = NetHeader { gso_size: size as u16, ..header };
+                let received = Received { frame: &mut frame, header };
+                super::take(&line, &path.tun, received, &mut *path.headers)
+            };
+            assert!(matches!(many(size), Ok(5000)), "{text}");
+            assert!(matches!(many(7), Err(Untaken::Dropped(Dropped::SuperPacket))), "{text}");
+            assert_eq!(line.counters.read().segments, 5005, "{text}");
+
             // Without a partial checksum, of an unknown type, or with a checksum in front of the packet: refused.
             let wrong = [
                 NetHeader { flags: 0, ..header },

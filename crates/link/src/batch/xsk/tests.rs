@@ -90,3 +90,23 @@ fn a_parent_that_is_down_is_waited_for_by_nobody() {
         assert_eq!(line.counters.read().drops.get("parent-down"), Some(&u64::from(BURST)));
     });
 }
+
+#[test]
+fn what_is_too_long_is_told_from_what_the_parent_refuses() {
+    with_socket(|open, line| {
+        let mut frames = Frames::new();
+        let read = [2; 4096];
+        for length in [LENGTH, 1600, 3000] {
+            frames.push(0, 0..length, 1, length as u32);
+        }
+        let dropped = |open: &mut Open| {
+            assert_eq!(open.send(line, frames.list(), &frames, &read), Ok(()));
+            let drops = line.counters.read().drops;
+            ["parent-mtu", "xdp-frame"].map(|reason| drops.get(reason).copied().unwrap_or_default())
+        };
+        assert_eq!(dropped(open), [2, 0]);
+        // As after `ip link set near0 mtu 9000`.
+        line.parent_mtu.store(9000, Ordering::Relaxed);
+        assert_eq!(dropped(open), [2, 1]);
+    });
+}
