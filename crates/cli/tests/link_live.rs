@@ -8,10 +8,14 @@ mod ends;
 mod faults;
 #[path = "link_live/hostile.rs"]
 mod hostile;
+#[path = "link_live/path_mtu_v6.rs"]
+mod path_mtu_v6;
 #[path = "link_live/routed.rs"]
 mod routed;
 #[path = "link_live/talk.rs"]
 mod talk;
+#[path = "link_live/worker.rs"]
+mod worker;
 
 use ends::{Ends, Side, code, said};
 use serde_json::Value;

@@ -1,0 +1,169 @@
+//! A worker that cannot go on: the link ends with a sentence, and nothing of it stays.
+//!
+//! strace(1) gives one thread an answer that the kernel would not.
+
+use super::ends::{Ends, LINK, PARENT, Side, Up, code, said};
+use super::talk;
+use std::fs;
+use std::net::UdpSocket;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+use testkit::{program, require};
+use wire::emit::Encapsulation;
+use wire::ethernet::MacAddress;
+use wire::{IpVersion, ipv4};
+
+const LINE: &str = "q:35,pppoe:7@PEER";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// strace on one thread of a link, ended with this.
+struct Fault {
+    strace: Child,
+}
+
+impl Fault {
+    /// In the thread of this name, the next of these system calls fails.
+    fn inject(up: &Up, thread: &str, calls: &str, error: &str) -> Fault {
+        let tid = thread_of(up, thread);
+        let strace = Command::new("strace")
+            .args(["-qq", "-o", "/dev/null", "-p", &tid])
+            .args(["-e", &format!("trace={calls}"), "-e", &format!("inject={calls}:error={error}:when=1")])
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("strace");
+        let status = format!("/proc/{tid}/status");
+        let start = Instant::now();
+        while fs::read_to_string(&status).is_ok_and(|status| status.contains("TracerPid:\t0\n")) {
+            assert!(start.elapsed() < PATIENCE, "strace does not take thread {tid}");
+            thread::sleep(Duration::from_millis(10));
+        }
+        Fault { strace }
+    }
+}
+
+impl Drop for Fault {
+    fn drop(&mut self) {
+        let _ = self.strace.kill();
+        let _ = self.strace.wait();
+    }
+}
+
+/// A new thread takes its name a moment after it is there.
+fn thread_of(up: &Up, name: &str) -> String {
+    let is_it = |task: &fs::DirEntry| {
+        fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    };
+    let start = Instant::now();
+    loop {
+        let tasks = fs::read_dir(format!("/proc/{}/task", up.process())).expect("its threads");
+        if let Some(task) = tasks.flatten().find(is_it) {
+            return task.file_name().into_string().expect("a number");
+        }
+        assert!(start.elapsed() < PATIENCE, "no thread {name}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_over(up: &Up) -> bool {
+    // A process that nobody has waited for is there, without threads.
+    let status = fs::read_to_string(format!("/proc/{}/status", up.process())).unwrap_or_default();
+    status.is_empty() || status.contains("State:\tZ")
+}
+
+/// Datagrams of so many flows between the ends, each way, that every worker gets some.
+fn many_flows(ends: &Ends) {
+    for side in [Side::Near, Side::Far] {
+        let [to, _] = side.other().addresses();
+        ends.namespace(side).inside(|| {
+            for _ in 0..64 {
+                // Refused while the link goes.
+                let socket = UdpSocket::bind("0.0.0.0:0").expect("bound");
+                let _ = socket.send_to(&[0; 100], (to, 9));
+            }
+        });
+    }
+}
+
+/// Does something again and again until the link has ended.
+fn until_over(up: &Up, mut work: impl FnMut()) {
+    let start = Instant::now();
+    while !is_over(up) {
+        assert!(start.elapsed() < PATIENCE, "the link goes on");
+        work();
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ended with the code and the sentence, and the line is free for the next.
+fn assert_ended(ends: &Ends, up: Up, expected: i32, words: &str) -> String {
+    let ended = up.ended();
+    assert_eq!(code(&ended), expected, "{}", said(&ended));
+    assert!(said(&ended).contains(words), "{words}: {}", said(&ended));
+    assert!(!ends.has(Side::Near, LINK));
+    let again = ends.up(Side::Near, LINE, &["--workers", "2"]);
+    talk::echo(ends, Side::Near, "10.9.0.1", &[100]);
+    assert_eq!(code(&again.interrupted()), 0);
+    said(&ended)
+}
+
+#[test]
+fn a_worker_to_which_the_kernel_refuses_something_ends_the_link() {
+    let Some(ends) = Ends::new(1516) else { return };
+    let Some(_) = require("strace", program("strace")) else { return };
+    let far = ends.up(Side::Far, LINE, &[]);
+    let gone = "somebody deleted sub0";
+    for (thread, calls, error, expected, words) in [
+        ("rxlane", "poll,ppoll", "ENOMEM", 3, "cannot wait for packets: Cannot allocate memory"),
+        ("worker 1", "poll,ppoll", "ENOMEM", 3, "cannot receive frames for sub0: Cannot allocate memory"),
+        ("rxlane", "read", "EIO", 3, "cannot read packets of sub0: Input/output error"),
+        ("worker 1", "read", "EIO", 3, "cannot read packets of sub0: Input/output error"),
+        ("worker 1", "read", "EBADFD", 1, gone),
+    ] {
+        let near = ends.up(Side::Near, LINE, &["--workers", "2"]);
+        let fault = Fault::inject(&near, thread, calls, error);
+        until_over(&near, || many_flows(&ends));
+        drop(fault);
+        let said = assert_ended(&ends, near, expected, words);
+        assert!(!said.contains("panicked"), "{said}");
+    }
+    assert_eq!(code(&far.interrupted()), 0);
+    ends.assert_nothing_left();
+}
+
+/// A frame of the line from somebody who is not the peer, so that it is counted and goes no further, with an inner flow of
+/// this number.
+fn of_a_stranger(ends: &Ends, flow: u8) -> Vec<u8> {
+    let near = ends.mac(Side::Near);
+    let octets: Vec<u8> =
+        near.split(':').map(|part| u8::from_str_radix(part, 16).expect("hexadecimal")).collect();
+    let near = MacAddress(octets.try_into().expect("six octets"));
+    let line: Encapsulation = ends.named(Side::Far, LINE).parse().expect("an encapsulation");
+    let mut frame = vec![0; 100];
+    let stranger = MacAddress([2, 0, 0x5e, 0, 0, 0x66]);
+    let length = line.emit(near, stranger, IpVersion::V4, ipv4::Header::LENGTH, &mut frame).expect("room");
+    frame.truncate(length);
+    frame.extend([0x45, 0, 0, 20, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 9, 1, flow, 10, 9, 0, 1]);
+    frame
+}
+
+/// A pause that fails is what the standard library panics at; a worker pauses where frames come densely.
+#[test]
+fn a_worker_that_panics_ends_the_link_and_says_that_this_is_a_defect() {
+    let Some(ends) = Ends::new(1516) else { return };
+    let Some(_) = require("strace", program("strace")) else { return };
+    let near = ends.up(Side::Near, LINE, &["--workers", "2"]);
+    let far = ends.up(Side::Far, LINE, &[]);
+    let fault = Fault::inject(&near, "worker 1", "nanosleep,clock_nanosleep", "EINVAL");
+    let mut flows = 0..=u8::MAX;
+    until_over(&near, || {
+        // All frames of a flow are one worker's, and half of the flows are this one's.
+        let frame = of_a_stranger(&ends, flows.next().expect("dense enough for one of 256 flows"));
+        ends.namespace(Side::Far).send(PARENT, vec![&frame[..]; 5000]).expect("sent");
+    });
+    drop(fault);
+    let said = assert_ended(&ends, near, 3, "a worker of sub0 ended unexpectedly: this is a defect");
+    assert!(said.contains("thread 'worker 1'") && said.contains("panicked"), "{said}");
+    assert_eq!(code(&far.interrupted()), 0);
+    ends.assert_nothing_left();
+}
