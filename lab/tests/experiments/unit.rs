@@ -1,104 +1,88 @@
-//! The systemd unit template under systemd.
+//! The systemd unit templates under systemd.
+
+mod link;
+mod steer;
 
 use crate::LONG;
-use crate::steer::{assert_nothing_left, rxlane, status, steer, steered};
+use crate::steer::rxlane;
 use rxlane_lab::{First, Guest, Lab, Model, Nic, Series, Spec};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const UNIT: &str = "rxlane-steer@wan";
-const TEMPLATE: &str = include_str!("../../../packaging/systemd/rxlane-steer@.service");
+const TEMPLATES: [(&str, &str); 2] = [
+    ("rxlane-steer@.service", include_str!("../../../packaging/systemd/rxlane-steer@.service")),
+    ("rxlane-link@.service", include_str!("../../../packaging/systemd/rxlane-link@.service")),
+];
+/// Where the units find the program.
+const INSTALLED: &str = "/usr/local/bin/rxlane";
 
-/// A guest whose process 1 is systemd, with the unit installed as `make install` and its comment say.
-fn with_unit(rxlane: &str) -> Option<Guest> {
-    let lab = Lab::require()?;
-    let nics = vec![Nic::new("wan", Model::Igb)];
-    let spec = Spec { nics, first: First::Systemd, ..Spec::new(Series::V6_12) };
-    let guest = lab.boot(&spec).expect("a guest");
-    guest.write("/etc/systemd/system/rxlane-steer@.service", TEMPLATE.as_bytes()).expect("the unit");
-    options(&guest, "--cpus 0-3 --classes pppoe --disable-rxvlan --rebalance --metrics 9144");
-    // A copy: the unit has a /tmp and a /home of its own, and the checkout may be below either.
-    guest.sh(&format!("mkdir -p /usr/local/bin; cp {rxlane} /usr/local/bin/rxlane")).expect("the program");
-    guest.sh("ip link set wan promisc on up; systemctl daemon-reload").expect("up");
-    guest.await_carrier("wan").expect("a carrier");
-    Some(guest)
-}
+static GUEST: OnceLock<Mutex<Guest>> = OnceLock::new();
 
-fn options(guest: &Guest, words: &str) {
-    guest.sh("mkdir -p /etc/rxlane").expect("a folder");
-    guest.write("/etc/rxlane/steer-wan.conf", format!("OPTIONS={words}\n").as_bytes()).expect("options");
-}
-
-fn property(guest: &Guest, name: &str) -> String {
-    let said = guest.sh(&format!("systemctl show --value -p {name} {UNIT}")).expect("a property");
-    said.trim().to_owned()
-}
-
-fn wait(guest: &Guest, what: &str, is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        let journal = guest.sh(&format!("journalctl --no-pager -u {UNIT} | tail -n 30")).unwrap_or_default();
-        assert!(start.elapsed() < 2 * LONG, "{what}:\n{journal}");
-        thread::sleep(Duration::from_millis(200));
-    }
-}
-
-fn start(guest: &Guest) {
-    let started = guest.run_with(&["systemctl", "start", UNIT], &[], 6 * LONG).expect("it runs");
-    let journal = guest.sh(&format!("journalctl --no-pager -u {UNIT} | tail -n 30")).expect("the journal");
-    assert_eq!(started.status, 0, "{}{journal}", started.errors());
-}
-
-fn strips(guest: &Guest) -> bool {
-    guest.sh("ethtool -k wan | grep rx-vlan-offload").expect("a feature").contains(": on")
-}
-
-#[test]
-fn the_unit_steers_survives_a_kill_and_takes_everything_back() {
-    let Some(rxlane) = rxlane() else { return };
-    let Some(guest) = with_unit(&rxlane) else { return };
-    assert!(strips(&guest));
-    start(&guest);
-    assert_eq!(property(&guest, "StatusText"), "wan is steered");
-    assert_eq!(status(&guest, &rxlane, "wan")["mode"], "native");
-    assert!(!strips(&guest));
-    let metrics = guest.sh("busybox wget -q -O - http://127.0.0.1:9144/metrics").expect("metrics");
-    assert!(metrics.contains("rxlane_steer_info{interface=\"wan\",mode=\"native\"} 1"), "{metrics}");
-
-    let killed = property(&guest, "MainPID");
-    guest.sh(&format!("systemctl kill -s KILL {UNIT}")).expect("killed");
-    wait(&guest, "restarted after kill -9", || {
-        property(&guest, "SubState") == "running" && property(&guest, "MainPID") != killed
+/// A guest whose process 1 is systemd, with the units installed as `make install` does; booted once.
+fn guest() -> Option<MutexGuard<'static, Guest>> {
+    let (lab, rxlane) = (Lab::require()?, rxlane()?);
+    let guest = GUEST.get_or_init(|| {
+        let nics = vec![Nic::new("wan", Model::Igb)];
+        let spec = Spec { nics, first: First::Systemd, ..Spec::new(Series::V6_12) };
+        let guest = lab.boot(&spec).expect("a guest");
+        for (name, text) in TEMPLATES {
+            guest.write(&format!("/etc/systemd/system/{name}"), text.as_bytes()).expect("a unit");
+        }
+        // A copy: the units have a /tmp and a /home of their own, and the checkout may be below either.
+        guest
+            .sh(&format!(
+                "mkdir -p /usr/local/bin /etc/rxlane; cp {rxlane} {INSTALLED}; systemctl daemon-reload"
+            ))
+            .expect("installed");
+        Mutex::new(guest)
     });
-    assert_eq!(status(&guest, &rxlane, "wan")["mode"], "native");
-    assert!(!strips(&guest));
+    Some(guest.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
-    guest.sh(&format!("systemctl stop {UNIT}")).expect("stopped");
-    assert_eq!(property(&guest, "Result"), "success");
-    assert_nothing_left(&guest, &rxlane, "wan");
-    assert!(strips(&guest));
+/// An instance of a template.
+struct Unit<'a> {
+    guest: &'a Guest,
+    name: &'static str,
+}
 
-    // Taken down by hand it ends and stays away.
-    start(&guest);
-    steered(&guest, &rxlane, "down wan");
-    wait(&guest, "ended", || property(&guest, "ActiveState") == "inactive");
-    assert_eq!(property(&guest, "Result"), "success");
-    assert_nothing_left(&guest, &rxlane, "wan");
+impl Unit<'_> {
+    /// The words of its configuration, in a file of this name.
+    fn options(&self, file: &str, words: &str) {
+        let text = format!("OPTIONS={words}\n");
+        self.guest.write(&format!("/etc/rxlane/{file}"), text.as_bytes()).expect("options");
+    }
 
-    // Wrong usage is not tried again and again.
-    options(&guest, "--cpus 99");
-    let refused = guest.run(&["systemctl", "start", UNIT]).expect("it runs");
-    assert_ne!(refused.status, 0);
-    assert_eq!(
-        (property(&guest, "ActiveState").as_str(), property(&guest, "NRestarts").as_str()),
-        ("failed", "0")
-    );
-    options(&guest, "--cpus 0-3 --classes pppoe");
+    fn property(&self, name: &str) -> String {
+        let said = self.guest.sh(&format!("systemctl show --value -p {name} {}", self.name));
+        said.expect("a property").trim().to_owned()
+    }
 
-    // Its interface goes: so does it, and leaves no pins.
-    start(&guest);
-    guest.sh("rmmod igb").expect("unloaded");
-    wait(&guest, "ended with its interface", || property(&guest, "ActiveState") == "inactive");
-    assert_eq!(steer(&guest, &rxlane, "status wan").status, 2);
-    assert_eq!(guest.sh("find /sys/fs/bpf -mindepth 2 -not -type d").expect("pins"), "");
+    fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < 2 * LONG, "{}: {what}:\n{}", self.name, self.journal());
+            thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Waits until it runs again, as another process.
+    fn await_restart(&self, killed: &str) {
+        self.wait("restarted", || {
+            let now = self.guest.sh(&format!("systemctl show --value -p SubState -p MainPID {}", self.name));
+            let now = now.expect("its state");
+            now.lines().any(|line| line == "running") && !now.lines().any(|line| line == killed)
+        });
+    }
+
+    fn start(&self) {
+        let started =
+            self.guest.run_with(&["systemctl", "start", self.name], &[], 6 * LONG).expect("it runs");
+        assert_eq!(started.status, 0, "{}{}", started.errors(), self.journal());
+    }
+
+    fn journal(&self) -> String {
+        let said = self.guest.sh(&format!("journalctl --no-pager -u {} | tail -n 30", self.name));
+        said.unwrap_or_default()
+    }
 }

@@ -1,0 +1,115 @@
+//! `rxlane-link@.service`: two instances at once, one with packet sockets and one with XDP sockets.
+
+use super::{INSTALLED, Unit, guest};
+use rxlane_lab::Guest;
+use serde_json::Value;
+
+/// Unit, interface, VLAN, and the way out.
+const LINKS: [(&str, &str, u8, &str); 2] =
+    [("rxlane-link@sub35", "sub35", 35, "af-packet"), ("rxlane-link@sub36", "sub36", 36, "af-xdp")];
+/// The parent is gone without a word before it is looked for again: as the comment in the unit says.
+const BOUND: &str = "[Unit]\nBindsTo=sys-subsystem-net-devices-line0.device\n\
+    After=sys-subsystem-net-devices-line0.device\n[Install]\nWantedBy=sys-subsystem-net-devices-line0.device\n";
+
+/// The parent, and at its other end in the namespace `far` VLAN devices of the kernel.
+fn plug(guest: &Guest) {
+    let mut script = "ip link add line0 type veth peer name line1 netns far; ip link set line0 up; \
+                      ip -n far link set line1 up; "
+        .to_owned();
+    for (_, _, vid, _) in LINKS {
+        script.push_str(&format!(
+            "ip -n far link add link line1 name tag{vid} type vlan id {vid}; \
+             ip -n far addr add 10.{vid}.0.2/24 dev tag{vid}; ip -n far link set tag{vid} up; "
+        ));
+    }
+    guest.sh(&script).expect("a line");
+}
+
+fn units(guest: &Guest) -> [Unit<'_>; 2] {
+    LINKS.map(|(name, ..)| Unit { guest, name })
+}
+
+fn systemctl(guest: &Guest, words: &str) {
+    let [(one, ..), (other, ..)] = LINKS;
+    guest.sh(&format!("systemctl {words} {one} {other}")).expect("systemctl");
+}
+
+/// Both are up as they were asked for, and the other end answers.
+fn assert_up(guest: &Guest) {
+    for (_, interface, vid, io) in LINKS {
+        let said = guest.sh(&format!("{INSTALLED} link status {interface} --json --interval 0"));
+        let status: Value = serde_json::from_str(&said.expect("a status")).expect("JSON");
+        assert_eq!((&status["datapath"], &status["io"]), (&"batch".into(), &io.into()), "{status}");
+        guest.sh(&format!("busybox ping -q -c 1 -W 10 10.{vid}.0.2")).expect("an answer");
+    }
+}
+
+/// No interface, and no socket that a link is asked by.
+fn assert_gone(guest: &Guest) {
+    let left = guest.sh("ls -d /sys/class/net/sub* /run/rxlane/*/* 2>/dev/null || :").expect("a list");
+    assert_eq!(left, "");
+}
+
+fn await_end(guest: &Guest, result: &str) {
+    for unit in units(guest) {
+        unit.wait("ended", || unit.property("ActiveState") == "inactive");
+        assert_eq!((unit.property("Result").as_str(), unit.property("NRestarts").as_str()), (result, "0"));
+    }
+    assert_gone(guest);
+}
+
+#[test]
+fn the_unit_is_a_link_survives_a_kill_and_goes_with_its_parent() {
+    let Some(guest) = guest() else { return };
+    let guest = &*guest;
+    guest.sh("ip netns add far").expect("a namespace");
+    plug(guest);
+    for (unit, (_, interface, vid, io)) in units(guest).iter().zip(LINKS) {
+        unit.options(
+            &format!("link-{interface}.conf"),
+            &format!("--parent line0 --vlan {vid} --address 10.{vid}.0.1/24 --datapath batch --io {io}"),
+        );
+    }
+    for (unit, (_, interface, ..)) in units(guest).iter().zip(LINKS) {
+        unit.start();
+        assert_eq!(unit.property("StatusText"), format!("{interface} is up"));
+    }
+    assert_up(guest);
+
+    let killed = units(guest).map(|unit| unit.property("MainPID"));
+    systemctl(guest, "kill -s KILL");
+    for (unit, killed) in units(guest).iter().zip(killed) {
+        unit.await_restart(&killed);
+        assert_eq!(unit.property("NRestarts"), "1");
+    }
+    assert_up(guest);
+
+    systemctl(guest, "stop");
+    await_end(guest, "success");
+
+    // Taken down by hand they end and stay away.
+    systemctl(guest, "start");
+    for (_, interface, ..) in LINKS {
+        guest.sh(&format!("{INSTALLED} link down {interface}")).expect("down");
+    }
+    await_end(guest, "success");
+
+    // They go with their parent and come back with it.
+    for (name, ..) in LINKS {
+        guest
+            .write(&format!("/etc/systemd/system/{name}.service.d/parent.conf"), BOUND.as_bytes())
+            .expect("a part");
+    }
+    systemctl(guest, "daemon-reload; systemctl enable --now");
+    assert_up(guest);
+    guest.sh("ip link del line0").expect("removed");
+    await_end(guest, "success");
+    plug(guest);
+    for unit in units(guest) {
+        unit.wait("up with its parent", || unit.property("SubState") == "running");
+    }
+    assert_up(guest);
+    systemctl(guest, "disable --now");
+    await_end(guest, "success");
+    guest.sh("ip netns del far").expect("gone");
+}
