@@ -127,16 +127,14 @@ impl<'a> Line<'a> {
                 .map(str::to_owned)
                 .collect();
         for (own, peer) in ADDRESSES {
-            let bits = if own.contains(':') { "64" } else { "24" };
-            match session {
-                Some(_) if bits == "24" => {
-                    up.push_str(&format!("; ip -n peer addr add {peer} peer {own} dev {top}"));
-                    words.extend(["--address", own, "--peer", peer].map(str::to_owned));
-                }
-                _ => {
-                    up.push_str(&format!("; ip -n peer addr add {peer}/{bits} dev {top}"));
-                    words.extend(["--address".to_owned(), format!("{own}/{bits}")]);
-                }
+            // A session has two ends and no network.
+            if session.is_some() {
+                up.push_str(&format!("; ip -n peer addr add {peer} peer {own} dev {top}"));
+                words.extend(["--address", own, "--peer", peer].map(str::to_owned));
+            } else {
+                let bits = if own.contains(':') { "64" } else { "24" };
+                up.push_str(&format!("; ip -n peer addr add {peer}/{bits} dev {top}"));
+                words.extend(["--address".to_owned(), format!("{own}/{bits}")]);
             }
         }
         guest.sh(&up)?;
