@@ -15,17 +15,44 @@ pub struct Address {
     pub peer: Option<IpAddr>,
 }
 
-/// A text is no address.
+/// A text is no address of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no address such as 10.0.0.1/24 or 2001:db8::1/64")]
-pub struct AddressError(String);
+pub enum AddressError {
+    /// It is none at all.
+    #[error("`{0}` is no address such as 10.0.0.1/24 or 2001:db8::1/64")]
+    Unreadable(String),
+    /// It is none that a single interface can have.
+    #[error("{address} is {what}, which no interface can have: 10.0.0.1/24 is one, or 2001:db8::1/64")]
+    NoStation {
+        /// The address.
+        address: IpAddr,
+        /// What it is instead.
+        what: &'static str,
+    },
+}
+
+/// Sees that an address can be that of one station.
+///
+/// # Errors
+///
+/// [`AddressError::NoStation`] of the unspecified address (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.2), of groups, and
+/// of the limited broadcast.
+pub fn station(address: IpAddr) -> Result<IpAddr, AddressError> {
+    let what = match address {
+        _ if address.is_unspecified() => "no station's address",
+        _ if address.is_multicast() => "a group's address",
+        IpAddr::V4(address) if address.is_broadcast() => "the address of all stations",
+        _ => return Ok(address),
+    };
+    Err(AddressError::NoStation { address, what })
+}
 
 impl FromStr for Address {
     type Err = AddressError;
 
     /// `ADDRESS/BITS`, or the address alone for all bits.
     fn from_str(text: &str) -> Result<Address, AddressError> {
-        let wrong = || AddressError(text.to_owned());
+        let wrong = || AddressError::Unreadable(text.to_owned());
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
@@ -39,6 +66,7 @@ impl FromStr for Address {
             Some(_) => return Err(wrong()),
             None => all,
         };
+        let local = station(local)?;
         Ok(Address { local, prefix, peer: None })
     }
 }
@@ -67,6 +95,14 @@ mod tests {
             ["", "10.0.0.1/33", "10.0.0.1/+8", "10.0.0.1/", "::1/129", "10.0.0", "eth0", "10.0.0.1/8/8"]
         {
             assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_no_station_has_is_refused() {
+        for text in ["0.0.0.0/0", "::/0", "::", "224.0.0.1/24", "ff02::1/64", "255.255.255.255"] {
+            let error = text.parse::<Address>().expect_err(text).to_string();
+            assert!(error.contains("which no interface can have"), "{error}");
         }
     }
 }
