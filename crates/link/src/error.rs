@@ -5,6 +5,7 @@ use crate::control::ControlError;
 use crate::framing::FramingError;
 use crate::rtnetlink::Refusal;
 use crate::tun::TunError;
+use rustix::process::{Resource, getrlimit};
 use std::io;
 
 /// Why not.
@@ -106,6 +107,14 @@ pub enum Error {
         /// The link.
         name: String,
     },
+    /// No more files may be opened.
+    #[error("{}", no_descriptors(*limit, *needed))]
+    Descriptors {
+        /// How many the process may have open (RLIMIT_NOFILE); `None`: the machine has as many open as it may.
+        limit: Option<u64>,
+        /// What is enough for the link.
+        needed: u64,
+    },
     /// The kernel refused something else.
     #[error("cannot {what}: {source}")]
     Kernel {
@@ -151,9 +160,34 @@ impl Error {
             Error::Tun(_)
             | Error::Privilege { .. }
             | Error::Address { .. }
+            | Error::Descriptors { .. }
             | Error::Kernel { .. }
             | Error::Worker { .. }
             | Error::Control(_) => Kind::Lacks,
+        }
+    }
+
+    /// What the kernel said, where it is that no more files may be opened, whatever was tried.
+    pub(crate) fn or_descriptors(self, needed: u64) -> Error {
+        match self.number() {
+            Some(libc::EMFILE) => Error::Descriptors { limit: getrlimit(Resource::Nofile).current, needed },
+            Some(libc::ENFILE) => Error::Descriptors { limit: None, needed },
+            _ => self,
+        }
+    }
+
+    /// Number of the error of the system call that failed.
+    fn number(&self) -> Option<i32> {
+        match self {
+            Error::Tun(TunError::NoDriver(source) | TunError::Refused { source, .. })
+            | Error::Xdp { source, .. }
+            | Error::Kernel { source, .. }
+            | Error::Control(ControlError::File { source, .. }) => {
+                let refusal = source.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>());
+                refusal.map_or(source, |refusal| &refusal.error).raw_os_error()
+            }
+            Error::Address { refusal, .. } => refusal.error.raw_os_error(),
+            _ => None,
         }
     }
 
@@ -161,6 +195,19 @@ impl Error {
     pub(crate) fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let what = what.into();
         move |source| Error::Kernel { what, source }
+    }
+}
+
+fn no_descriptors(limit: Option<u64>, needed: u64) -> String {
+    match limit {
+        Some(limit) => format!(
+            "the process may have {limit} files open (RLIMIT_NOFILE), and the link takes more: fewer `--workers` take fewer, and \
+             `ulimit -n {needed}` before it is started (in a unit LimitNOFILE={needed}) is enough for these"
+        ),
+        None => {
+            "the machine has as many files open as it may: `sysctl fs.file-max` shows and raises the limit"
+                .to_owned()
+        }
     }
 }
 

@@ -142,6 +142,11 @@ impl Running {
     ///
     /// See [`Error`]; nothing is left behind then.
     pub fn up(wish: &Wish, sockets: &Sockets, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
+        Running::try_up(wish, sockets, stop, ask)
+            .map_err(|error| error.or_descriptors(descriptors(wish.means)))
+    }
+
+    fn try_up(wish: &Wish, sockets: &Sockets, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
         check_name(&wish.name)?;
         // Before the parent is looked at, so that no change of it is missed.
         let monitor = Monitor::new().map_err(Error::kernel("listen to changes of interfaces"))?;
@@ -278,6 +283,18 @@ impl Running {
         drop(waiting);
         status
     }
+}
+
+/// Files that a process with a link has open, at most: a queue of the interface, two sockets and a second descriptor of one
+/// for each worker, and two by which it is ended and heard of; and those of the process itself.
+fn descriptors(means: Means) -> u64 {
+    const EACH: u64 = 6;
+    const OTHERS: u64 = 40;
+    let workers = match means {
+        Means::Simple => 1,
+        Means::Batch { workers, .. } => workers as u64,
+    };
+    OTHERS + EACH * workers
 }
 
 /// `dev_valid_name()` of net/core/dev.c, without what no terminal should show.

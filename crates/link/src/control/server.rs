@@ -20,7 +20,8 @@ const QUESTION: u64 = 64;
 #[derive(Debug)]
 pub(crate) struct Server {
     path: PathBuf,
-    listener: UnixListener,
+    /// Until it is closed.
+    listener: Option<UnixListener>,
     thread: Option<JoinHandle<()>>,
     /// Connections of those who wait for the end.
     waiting: Arc<Mutex<Vec<UnixStream>>>,
@@ -50,7 +51,15 @@ impl Server {
         remove_dead(&path)?;
         let listener = UnixListener::bind(&path).map_err(failed("make"))?;
         let waiting = Arc::new(Mutex::new(Vec::new()));
-        let own = listener.try_clone().map_err(failed("listen at"))?;
+        let own = listener.try_clone();
+        // From here on its end removes the socket.
+        let mut server = Server {
+            path: path.clone(),
+            listener: Some(listener),
+            thread: None,
+            waiting: Arc::clone(&waiting),
+        };
+        let own = own.map_err(failed("listen at"))?;
         let kept = Arc::clone(&waiting);
         let answer = move || {
             loop {
@@ -65,17 +74,19 @@ impl Server {
             }
         };
         let thread = thread::Builder::new().name("control".to_owned()).spawn(answer);
-        let thread = Some(thread.map_err(failed("answer at"))?);
-        Ok(Server { path, listener, thread, waiting })
+        server.thread = Some(thread.map_err(failed("answer at"))?);
+        Ok(server)
     }
 
     /// Removes the socket and ends the thread. Gives the connections of those who wait for the end.
     pub fn close(&mut self) -> Vec<UnixStream> {
-        if let Some(thread) = self.thread.take() {
+        if let Some(listener) = self.listener.take() {
             // A socket that stays is that of a dead link, which the next one removes.
             let _ = fs::remove_file(&self.path);
-            let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
-            let _ = thread.join();
+            let _ = rustix::net::shutdown(&listener, rustix::net::Shutdown::Both);
+            if let Some(thread) = self.thread.take() {
+                let _ = thread.join();
+            }
         }
         self.waiting.lock().map(|mut waiting| std::mem::take(&mut *waiting)).unwrap_or_default()
     }
