@@ -9,6 +9,7 @@
 //! * A killed process leaves its socket; nobody listens at it any more, which is how it is recognised.
 
 mod server;
+mod sys;
 
 pub(crate) use server::Server;
 
@@ -65,6 +66,40 @@ pub enum ControlError {
     /// The process may not ask.
     #[error("asking a link takes root ({})", .0.display())]
     Privilege(PathBuf),
+    /// Its process is stopped (SIGSTOP).
+    #[error(
+        "the process {pid} of the link {name} is stopped and moves no packets: `kill -CONT {pid}` lets it go on; nothing was \
+         changed"
+    )]
+    Stopped {
+        /// Its name.
+        name: String,
+        /// Number of the process.
+        pid: u32,
+    },
+    /// It says nothing.
+    #[error(
+        "the process {pid} of the link {name} does not answer within {} s; nothing was changed: ask again, or `kill -KILL {pid}` \
+         ends it, and its interface with it",
+        PATIENCE.as_secs()
+    )]
+    Silent {
+        /// Its name.
+        name: String,
+        /// Number of the process.
+        pid: u32,
+    },
+    /// It was asked to end and is there still.
+    #[error(
+        "the process {pid} of the link {name} was asked to end, and has not within {} s: ask again, or `kill -KILL {pid}` ends it",
+        PATIENCE.as_secs()
+    )]
+    Unfinished {
+        /// Its name.
+        name: String,
+        /// Number of the process.
+        pid: u32,
+    },
     /// It did not answer.
     #[error("the link {name} did not answer: {source}")]
     NoAnswer {
@@ -93,6 +128,9 @@ impl ControlError {
             ControlError::NoLink { .. }
                 | ControlError::Killed { .. }
                 | ControlError::NoAnswer { .. }
+                | ControlError::Stopped { .. }
+                | ControlError::Silent { .. }
+                | ControlError::Unfinished { .. }
                 | ControlError::Held(_)
         )
     }
@@ -152,7 +190,7 @@ impl Sockets {
     ///
     /// [`ControlError::NoLink`], [`ControlError::Killed`] and others.
     pub fn status(&self, name: &str) -> Result<Status, ControlError> {
-        let (answer, _) = self.ask(name, "status")?;
+        let (answer, _, _) = self.ask(name, "status")?;
         serde_json::from_str(&answer)
             .map_err(|error| ControlError::NoAnswer { name: name.to_owned(), source: error.into() })
     }
@@ -163,15 +201,27 @@ impl Sockets {
     ///
     /// As [`Sockets::status`].
     pub fn down(&self, name: &str) -> Result<Status, ControlError> {
-        let (answer, mut rest) = self.ask(name, "down")?;
+        let (answer, mut rest, pid) = self.ask(name, "down")?;
         let failed = |source| ControlError::NoAnswer { name: name.to_owned(), source };
-        rest.read_to_end(&mut Vec::new()).map_err(failed)?;
+        rest.read_to_end(&mut Vec::new()).map_err(|source| match pid {
+            Some(pid) if is_late(&source) => ControlError::Unfinished { name: name.to_owned(), pid },
+            _ => failed(source),
+        })?;
         serde_json::from_str(&answer).map_err(|error| failed(error.into()))
     }
 
-    /// Asks a question; the answer, and the connection.
-    fn ask(&self, name: &str, question: &str) -> Result<(String, impl Read), ControlError> {
+    /// Asks a question; the answer, the connection, and the number of the process.
+    fn ask(&self, name: &str, question: &str) -> Result<(String, impl Read, Option<u32>), ControlError> {
         let mut stream = self.connect(name)?;
+        let pid = sys::listener(&stream);
+        // It would read the question when it goes on, and find nobody to answer.
+        let stopped = || {
+            let pid = pid.filter(|pid| is_stopped(*pid))?;
+            Some(ControlError::Stopped { name: name.to_owned(), pid })
+        };
+        if let Some(stopped) = stopped() {
+            return Err(stopped);
+        }
         let mut answer = String::new();
         let asked = || -> io::Result<_> {
             stream.set_read_timeout(Some(PATIENCE))?;
@@ -181,8 +231,12 @@ impl Sockets {
             reader.read_line(&mut answer)?;
             Ok(reader)
         };
-        let reader = asked().map_err(|source| ControlError::NoAnswer { name: name.to_owned(), source })?;
-        Ok((answer, reader))
+        let reader = asked().map_err(|source| match (pid, stopped()) {
+            (_, Some(stopped)) => stopped,
+            (Some(pid), None) if is_late(&source) => ControlError::Silent { name: name.to_owned(), pid },
+            _ => ControlError::NoAnswer { name: name.to_owned(), source },
+        })?;
+        Ok((answer, reader, pid))
     }
 
     fn connect(&self, name: &str) -> Result<UnixStream, ControlError> {
@@ -200,4 +254,16 @@ impl Sockets {
             }),
         }
     }
+}
+
+/// Whether a read or write took longer than [`PATIENCE`].
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+/// Whether a process is stopped by a signal (proc(5): the state stands behind the name).
+fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state == Some('T')
 }
