@@ -51,6 +51,12 @@ pub struct Status {
     /// Who it is.
     #[serde(flatten)]
     pub identity: Identity,
+    /// Name that the interface has now; `None`: not known.
+    #[serde(default)]
+    pub present_name: Option<String>,
+    /// Whether the interface is set up; `None`: not known.
+    #[serde(default)]
+    pub interface_up: Option<bool>,
     /// Seconds since it came up.
     pub seconds: f64,
     /// Whether the parent is up and its line works.
@@ -93,12 +99,15 @@ impl Shared {
             counters.dropped_many(Dropped::SocketFull, lost.into());
             counted.add(counters.read());
         }
+        let interface = rtnetlink::link_by_index(self.index).ok();
         Status {
             identity: self.identity.clone(),
+            present_name: interface.as_ref().map(|link| link.name.clone()),
+            interface_up: interface.as_ref().map(rtnetlink::Link::is_up),
             seconds: self.since.elapsed().as_secs_f64(),
             parent_works: self.parent_works.load(Ordering::Relaxed),
             parent_mtu: self.parent_mtu.load(Ordering::Relaxed),
-            interface_full: rtnetlink::link_by_index(self.index).ok().and_then(|link| link.tx_dropped),
+            interface_full: interface.and_then(|link| link.tx_dropped),
             counted,
         }
     }
