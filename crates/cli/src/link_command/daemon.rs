@@ -4,6 +4,7 @@
 //! standard output and standard error of its caller until the link is up, so that it says itself what came up, or why
 //! nothing did. Then it leaves the terminal, and says so through the pair.
 
+use super::log::{Log, Prepared};
 use crate::output::{CommandResult, Lacks, Outcome, complain};
 use anyhow::Context;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
@@ -59,7 +60,7 @@ fn ended(status: ExitStatus) -> CommandResult {
 pub struct Leaving {
     caller: UnixStream,
     nothing: File,
-    output: File,
+    log: Option<Prepared>,
 }
 
 impl Leaving {
@@ -67,31 +68,32 @@ impl Leaving {
     ///
     /// # Errors
     ///
-    /// The file cannot be written.
+    /// The file cannot be written, or there are no more descriptors.
     pub fn prepare(log: Option<&Path>) -> anyhow::Result<Leaving> {
         let nothing = open(Path::new("/dev/null"))?;
-        let output = match log {
-            Some(log) => open(log)?,
-            None => nothing.try_clone()?,
-        };
+        let prepared =
+            |log| -> anyhow::Result<Prepared> { Ok(Prepared::new(open(log)?, nothing.try_clone()?)?) };
+        let log = log.map(prepared).transpose()?;
         let caller = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-        Ok(Leaving { caller, nothing, output })
+        Ok(Leaving { caller, nothing, log })
     }
 
-    /// Leaves session, folder and streams of the caller, and tells it.
+    /// Leaves session, folder and streams of the caller, and tells it; the log that hears of what happens from now on.
     ///
     /// # Errors
     ///
     /// The caller is gone, and nobody knows of the link.
-    pub fn leave(mut self) -> io::Result<()> {
+    pub fn leave(mut self) -> io::Result<Option<Log>> {
         // A leader of a session already, where somebody else started it: nothing to leave.
         let _ = rustix::process::setsid();
         // A file system that is in use cannot be unmounted.
         std::env::set_current_dir("/")?;
         dup2_stdin(&self.nothing)?;
-        dup2_stdout(&self.output)?;
-        dup2_stderr(&self.output)?;
-        self.caller.write_all(&[1])
+        dup2_stdout(&self.nothing)?;
+        dup2_stderr(&self.nothing)?;
+        let log = self.log.map(Prepared::start).transpose()?;
+        self.caller.write_all(&[1])?;
+        Ok(log)
     }
 }
 

@@ -3,6 +3,7 @@
 mod check;
 mod daemon;
 mod down;
+mod log;
 mod status;
 mod up;
 
@@ -61,8 +62,8 @@ struct LineArguments {
     /// Encapsulation, outermost first: q:VID, ad:VID, 0xTPID:VID, pppoe:SESSION@MAC, joined by commas.
     #[arg(long, value_name = "STACK", conflicts_with = "vlan", required_unless_present = "vlan")]
     encap: Option<Encapsulation>,
-    /// VLAN tags alone: 35, or outer.inner 100.200.
-    #[arg(long, value_name = "VID[.VID]")]
+    /// VLAN tags alone, outermost first, eight at most: 35, or 100.200.
+    #[arg(long, value_name = "VID[.VID…]")]
     vlan: Option<String>,
     /// TPID of the outermost tag of --vlan [default: 0x8100 of one tag, 0x88a8 of several].
     #[arg(long, value_name = "0xTPID", requires = "vlan", conflicts_with = "encap", value_parser = tpid)]
@@ -93,6 +94,8 @@ fn tpid(text: &str) -> Result<EtherType, String> {
 
 /// Where links are asked.
 #[derive(clap::Args)]
+// The arguments of other commands that stand beside these have a group of the same name.
+#[group(skip)]
 struct StateArguments {
     /// Folder of the sockets of links.
     #[arg(long, value_name = "FOLDER", hide = true)]

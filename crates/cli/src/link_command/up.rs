@@ -1,10 +1,11 @@
 //! `rxlane link up`.
 
+use super::log::Log;
 use super::{BOLD, LineArguments, POOR, StateArguments, daemon, failed, item, status};
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::anyhow;
-use link::address::Address;
+use link::address::{Address, station};
 use link::batch::Io;
 use link::running::{Ended, Event, Means, Running, Wish};
 use link::status::Status;
@@ -43,7 +44,7 @@ pub struct UpArguments {
     #[arg(long, value_name = "ADDRESS[/BITS]")]
     address: Vec<Address>,
     /// Address at the other end, one for IPv4 and one for IPv6.
-    #[arg(long, value_name = "ADDRESS", requires = "address")]
+    #[arg(long, value_name = "ADDRESS", requires = "address", value_parser = peer)]
     peer: Vec<IpAddr>,
     /// Lower the maximum segment size of TCP, both ways, to what fits the MTU.
     #[arg(long)]
@@ -60,7 +61,7 @@ pub struct UpArguments {
     /// Return when the interface is up; a process stays in the background.
     #[arg(long)]
     daemon: bool,
-    /// File to which that process adds what happens to the link [default: nobody is told].
+    /// File to which that process adds what happens to the link, each line behind the time in UTC [default: nobody is told].
     #[arg(long, value_name = "FILE", requires = "daemon")]
     log: Option<PathBuf>,
     /// This is the process that stays.
@@ -105,11 +106,21 @@ impl UpArguments {
             }
             return daemon::start();
         }
+        let mut log = None;
+        let result = self.link(out, &wish, &mut log);
+        match log {
+            Some(log) => logged(out, result, log),
+            None => result,
+        }
+    }
+
+    /// Has the link up until its end. In the background `log` takes what is said from then on.
+    fn link(&self, out: &mut Output, wish: &Wish, log: &mut Option<Log>) -> CommandResult {
         let leaving = self.stays.then(|| daemon::Leaving::prepare(self.log.as_deref())).transpose()?;
         let (stop, ask) =
             stop_by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
         let asked = ask.try_clone()?;
-        let up = self.state.sockets().and_then(|sockets| Running::up(&wish, &sockets, stop, asked));
+        let up = self.state.sockets().and_then(|sockets| Running::up(wish, &sockets, stop, asked));
         let mut running = match up {
             Ok(running) => running,
             Err(error) => return failed(error),
@@ -118,7 +129,7 @@ impl UpArguments {
         if let Some(leaving) = leaving {
             let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
             daemon::end_with_namespace(wish.name.clone(), Names::here(), ask).map_err(failed)?;
-            leaving.leave().map_err(failed)?;
+            *log = leaving.leave().map_err(failed)?;
             // Colour and width are those of the log now.
             *out = Output::standard();
         }
@@ -128,7 +139,7 @@ impl UpArguments {
         let ended = running.run(&mut |event| {
             let mut out = shared.borrow_mut();
             // What cannot be printed is no reason to end.
-            let _ = happened(&mut out, &wish, event).and_then(|()| out.flush());
+            let _ = happened(&mut out, wish, event).and_then(|()| out.flush());
         });
         let _ = notify(&Told::Stopping);
         let status = running.down();
@@ -139,13 +150,19 @@ impl UpArguments {
             }
             Ok(ended) => {
                 unread(over(out, &status, Some(ended)).and_then(|()| out.flush()))?;
-                Ok(outcome(ended, &wish))
+                Ok(outcome(ended, wish))
             }
         }
     }
 
     fn wish(&self) -> anyhow::Result<Wish> {
         let mut addresses = self.address.clone();
+        let is_again = |(place, own): (usize, &Address)| {
+            addresses.iter().take(place).any(|other| other.local == own.local).then_some(own.local)
+        };
+        if let Some(address) = addresses.iter().enumerate().find_map(is_again) {
+            return Err(anyhow!("--address {address} is there twice: an interface has an address once"));
+        }
         for peer in &self.peer {
             let own = addresses
                 .iter_mut()
@@ -183,6 +200,28 @@ impl UpArguments {
             Io::AfXdp => 1,
         };
         Ok(Means::Batch { workers: self.workers.map_or(usual, usize::from), io })
+    }
+}
+
+/// An address that another station can have.
+fn peer(text: &str) -> Result<IpAddr, String> {
+    let address =
+        text.parse().map_err(|_| format!("`{text}` is no address such as 10.0.0.2 or 2001:db8::2"))?;
+    station(address).map_err(|error| error.to_string())
+}
+
+/// Says in the log what is said last, which otherwise happens when that is closed already.
+fn logged(out: &mut Output, result: CommandResult, log: Log) -> CommandResult {
+    // There is nobody else to be told.
+    let _ = out.flush();
+    match result {
+        Ok(outcome) => Ok(outcome),
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            drop(log);
+            // What fails while a link is up, the machine lacks.
+            std::process::exit(3)
+        }
     }
 }
 

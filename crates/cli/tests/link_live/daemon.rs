@@ -183,6 +183,11 @@ fn what_happens_to_it_stands_in_its_log() {
     ends.ip(Side::Near, &["link", "del", PARENT]);
     daemon.wait_until_gone();
     let logged = logged();
+    for line in logged.lines().skip(1) {
+        let (time, said) = line.split_once(' ').expect("a time");
+        let form: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        assert!(form == "0000-00-00T00:00:00Z" && !said.is_empty(), "{line}");
+    }
     assert!(logged.starts_with("before\n") && !logged.contains("is up over"), "{logged}");
     assert!(logged.contains("sub0 is gone") && logged.contains("rxlane: wan0 was removed"), "{logged}");
     ends.assert_nothing_left();
