@@ -1,5 +1,7 @@
 //! `rxlane link` on veth pairs between two network namespaces: traffic, ends of every kind, and what can go wrong.
 
+#[path = "link_live/check.rs"]
+mod check;
 #[path = "link_live/daemon.rs"]
 mod daemon;
 #[path = "link_live/ends.rs"]

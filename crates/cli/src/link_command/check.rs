@@ -1,7 +1,8 @@
 //! `rxlane link check`.
 
-use super::{BAD, BOLD, GOOD, LineArguments, POOR, failed, item};
-use crate::explain_command::text::printable;
+use super::parent::{Envelope, nested};
+use super::{BAD, BOLD, GOOD, LineArguments, POOR, StateArguments, failed, item};
+use crate::explain_command::text::{printable, wrapped};
 use crate::output::{CommandResult, Lacks, Outcome, Output};
 use anyhow::anyhow;
 use doctor::Case;
@@ -30,12 +31,16 @@ pub struct CheckArguments {
     /// Print JSON (schema rxlane.link-check/1).
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    state: StateArguments,
+    #[command(flatten)]
+    records: crate::steer_command::StateArguments,
 }
 
 /// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Answer {
+pub enum Answer {
     Yes,
     No,
     Unknown,
@@ -44,10 +49,10 @@ enum Answer {
 }
 
 #[derive(Debug, Serialize)]
-struct Fact {
-    about: &'static str,
-    answer: Answer,
-    text: String,
+pub struct Fact {
+    pub about: &'static str,
+    pub answer: Answer,
+    pub text: String,
 }
 
 /// Schema `rxlane.link-check/1`: fields are added, never renamed.
@@ -76,6 +81,18 @@ const FCS: u32 = 4;
 /// The MTU for which profiles state what a device lets in.
 const USUAL_MTU: u32 = 1500;
 
+/// Driver of TUN and TAP devices.
+const TUN_DRIVER: &str = "tun";
+
+/// What is asked about.
+struct Line {
+    parent: link::rtnetlink::Link,
+    encapsulation: Encapsulation,
+    /// Longest IP packet, octets.
+    mtu: u32,
+    envelope: Option<Envelope>,
+}
+
 impl CheckArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
@@ -89,7 +106,19 @@ impl CheckArguments {
         let Look { snapshot, .. } =
             look(&name, Duration::ZERO, &mut |_| ()).map_err(|error| Lacks(error.to_string()))?;
         let mtu = self.line.mtu.unwrap_or_else(|| usual_mtu(parent.mtu, &encapsulation));
-        let check = check(&parent, &encapsulation, mtu, &snapshot)?;
+        let (envelope, unsure) = Envelope::of(&parent.name, &self.records.records());
+        let mut stands: Vec<Fact> = unsure.into_iter().collect();
+        // Nobody but a link asks for further tags, and every link with tags is a TAP device.
+        let driver = interface(&snapshot, &parent.name).and_then(driver_of);
+        if driver.as_deref() == Some(TUN_DRIVER) {
+            let sockets = match self.state.sockets() {
+                Ok(sockets) => sockets,
+                Err(error) => return failed(error),
+            };
+            stands.extend(nested(&parent, &encapsulation, &sockets));
+        }
+        let line = Line { parent, encapsulation, mtu, envelope };
+        let check = check(line, stands, &snapshot)?;
         if self.json {
             out.json(&check)?;
         } else {
@@ -99,16 +128,16 @@ impl CheckArguments {
     }
 }
 
-fn check(
-    parent: &link::rtnetlink::Link,
-    encapsulation: &Encapsulation,
-    mtu: u32,
-    snapshot: &Snapshot,
-) -> anyhow::Result<Check> {
+/// `stands`: what was found to stand in the way, or may.
+fn check(line: Line, stands: Vec<Fact>, snapshot: &Snapshot) -> anyhow::Result<Check> {
     let case = Case::new(snapshot, None, None)?;
-    let interface = snapshot.interfaces.iter().find(|interface| interface.name == parent.name);
+    let Line { parent, encapsulation, mtu, envelope } = &line;
+    let (mtu, needed) = (*mtu, needed_mtu(*mtu, encapsulation));
+    let interface = interface(snapshot, &parent.name);
     let device = device(&case, interface, parent.mtu, encapsulation, mtu);
-    let mut facts = vec![sending(parent, encapsulation, mtu), device.fact];
+    let mut facts = vec![sending(&line), device.fact];
+    facts.extend(envelope.as_ref().map(|envelope| envelope.receiving(&parent.name, mtu, needed)));
+    facts.extend(stands);
     if !parent.works() {
         let text = format!("{} is down or has no carrier", parent.name);
         facts.push(Fact { about: "line", answer: Answer::Note, text });
@@ -127,7 +156,7 @@ fn check(
         mtu,
         frame: on_the_line(mtu, encapsulation),
         parent_mtu: parent.mtu,
-        needed_parent_mtu: needed_mtu(mtu, encapsulation),
+        needed_parent_mtu: needed,
         longest_mtu: longest_mtu(parent.mtu, encapsulation),
         driver: device.driver,
         profile: device.profile,
@@ -136,16 +165,29 @@ fn check(
     })
 }
 
+fn interface<'s>(snapshot: &'s Snapshot, name: &str) -> Option<&'s Interface> {
+    snapshot.interfaces.iter().find(|interface| interface.name == name)
+}
+
+fn driver_of(interface: &Interface) -> Option<String> {
+    interface.driver.as_ref().map(|driver| driver.value.clone())
+}
+
 /// Whether the kernel lets the frames out.
-fn sending(parent: &link::rtnetlink::Link, encapsulation: &Encapsulation, mtu: u32) -> Fact {
-    let (needed, most) = (needed_mtu(mtu, encapsulation), longest_mtu(parent.mtu, encapsulation));
+fn sending(line: &Line) -> Fact {
+    let Line { parent, encapsulation, mtu, envelope } = line;
+    let (needed, most) = (needed_mtu(*mtu, encapsulation), longest_mtu(parent.mtu, encapsulation));
     let (name, has) = (&parent.name, parent.mtu);
     let (answer, text) = if needed <= has {
         (Answer::Yes, format!("packets of {mtu} octets need an MTU of {needed}, and {name} has {has}"))
     } else {
+        let way_out = match envelope {
+            Some(envelope) => envelope.way_out(name, needed),
+            None => format!("`ip link set {name} mtu {needed}` makes room"),
+        };
         let text = format!(
-            "packets of {mtu} octets need an MTU of {needed}, and {name} has {has}, enough for {most}: `ip link set {name} \
-             mtu {needed}` makes room where the device allows it"
+            "packets of {mtu} octets need an MTU of {needed}, and {name} has {has}, enough for {most}: {way_out} where the \
+             device allows it"
         );
         (Answer::No, text)
     };
@@ -167,7 +209,7 @@ fn device(
     encapsulation: &Encapsulation,
     mtu: u32,
 ) -> Device {
-    let driver = interface.and_then(|interface| interface.driver.as_ref()).map(|driver| driver.value.clone());
+    let driver = interface.and_then(driver_of);
     let profiles = interface.map_or(Vec::new(), |interface| case.profiles(interface));
     let profile = match profiles.as_slice() {
         [one] => Some(one.name().to_owned()),
@@ -263,7 +305,10 @@ fn print(out: &mut Output, check: &Check) -> io::Result<()> {
     };
     let title = out.styled(BOLD, format!("{} over {}", printable(encapsulation), printable(parent)));
     let says = out.styled(style, says);
-    writeln!(out, "{title}: packets of {mtu} octets, frames of {frame} with FCS, {says}.")?;
+    let headline = format!("{title}: packets of {mtu} octets, frames of {frame} with FCS, {says}.");
+    for line in wrapped(&headline, out.width()) {
+        writeln!(out, "{line}")?;
+    }
     for fact in &check.facts {
         let mark = match fact.answer {
             Answer::Yes => out.styled(GOOD, "yes: "),
@@ -271,7 +316,7 @@ fn print(out: &mut Output, check: &Check) -> io::Result<()> {
             Answer::Unknown => out.styled(POOR, "unknown: "),
             Answer::Note => String::new(),
         };
-        item(out, fact.about, &printable(&format!("{mark}{}", fact.text)))?;
+        item(out, fact.about, &format!("{mark}{}", printable(&fact.text)))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ mod check;
 mod daemon;
 mod down;
 mod log;
+mod parent;
 mod status;
 mod up;
 

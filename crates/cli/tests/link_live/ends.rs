@@ -102,6 +102,11 @@ impl Ends {
         self.folder.path().join("state").display().to_string()
     }
 
+    /// The folder in which envelopes are noted.
+    pub fn journal(&self) -> String {
+        self.folder.path().join("journal").display().to_string()
+    }
+
     pub fn ip(&self, side: Side, arguments: &[&str]) -> String {
         self.namespace(side).run("ip", arguments).expect("ip")
     }
@@ -130,9 +135,9 @@ impl Ends {
 
     pub fn rxlane(&self, side: Side, arguments: &[&str]) -> Output {
         let mut command = self.namespace(side).command(env!("CARGO_BIN_EXE_rxlane"));
-        command.arg("link").args(arguments).env("COLUMNS", "80");
-        if arguments.first() != Some(&"check") {
-            command.arg("--state").arg(self.state());
+        command.arg("link").args(arguments).args(["--state", &self.state()]).env("COLUMNS", "80");
+        if arguments.first() == Some(&"check") {
+            command.args(["--journal", &self.journal()]);
         }
         command.output().expect("it runs")
     }

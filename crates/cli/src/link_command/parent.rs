@@ -1,0 +1,109 @@
+//! What may stand on a parent, or be the parent, that has an opinion of its own about frames: an envelope, another link.
+
+use super::check::{Answer, Fact};
+use link::control::{ControlError, Sockets};
+use link::rtnetlink::Link;
+use link::status::Status;
+use steer::envelope;
+use steer::record::Records;
+use wire::emit::Encapsulation;
+
+/// An envelope, which refuses payloads that the parent's raised MTU would let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// Octets of the longest payload.
+    payload: u32,
+}
+
+impl Envelope {
+    /// That of an interface, and what is to be said where nobody knows, or where it is damaged.
+    pub fn of(parent: &str, records: &Records) -> (Option<Envelope>, Option<Fact>) {
+        let fact = |answer, text| Some(Fact { about: "envelope", answer, text });
+        match envelope::status(parent, records) {
+            Ok(status) => {
+                let envelope = status.mode.and(status.payload).map(|payload| Envelope { payload });
+                let problem = status.problems.into_iter().next();
+                (envelope, problem.and_then(|problem| fact(Answer::Note, problem)))
+            }
+            Err(error) => {
+                let text = format!(
+                    "whether an envelope on {parent} refuses payloads of that length is not known: {error}"
+                );
+                (None, fact(Answer::Unknown, text))
+            }
+        }
+    }
+
+    /// Whether packets of so many octets get in.
+    pub fn receiving(&self, parent: &str, mtu: u32, needed: u32) -> Fact {
+        let payload = self.payload;
+        let (answer, text) = if mtu <= payload {
+            let text = format!(
+                "the envelope on {parent} lets payloads of {payload} octets in, and these have {mtu}"
+            );
+            (Answer::Yes, text)
+        } else {
+            let text = format!(
+                "the envelope on {parent} refuses payloads of more than {payload} octets, and these have {mtu}: `--mtu \
+                 {payload}` fits; `rxlane envelope down {parent}` and `ip link set {parent} mtu {needed}` let them in, and \
+                 longer untagged frames with them"
+            );
+            (Answer::No, text)
+        };
+        Fact { about: "envelope", answer, text }
+    }
+
+    /// How there can be room for frames that take this MTU of the parent.
+    pub fn way_out(&self, parent: &str, needed: u32) -> String {
+        let header = needed.saturating_sub(self.payload);
+        format!(
+            "`rxlane envelope down {parent}` and `rxlane envelope up {parent} --header {header}` make room"
+        )
+    }
+}
+
+/// What it means that the parent is a link itself, if it is one: a link takes and sends frames without further tags alone.
+pub fn nested(parent: &Link, encapsulation: &Encapsulation, sockets: &Sockets) -> Option<Fact> {
+    let name = &parent.name;
+    let has_tags = !encapsulation.tags().is_empty();
+    let below = match link_named(name, sockets) {
+        Ok(below) => below?.identity,
+        Err(error) => {
+            let text = format!(
+                "{name} is a TAP device, and if it is a link itself, it drops frames with further tags: {error}"
+            );
+            return has_tags.then_some(Fact { about: "parent", answer: Answer::Unknown, text });
+        }
+    };
+    let whole = format!("{},{encapsulation}", below.encapsulation);
+    let one = match whole.parse::<Encapsulation>() {
+        Ok(_) => format!("`--parent {} --encap {whole}` makes one link of both", below.parent),
+        Err(_) => format!("one link over {} would have more tags than any can", below.parent),
+    };
+    let (answer, text) = if has_tags {
+        let text = format!(
+            "{name} is itself a link ({} over {}), and drops frames with further tags (more-tags): {one}",
+            below.encapsulation, below.parent
+        );
+        (Answer::No, text)
+    } else {
+        (Answer::Note, format!("{name} is itself a link; {one}, which moves packets once instead of twice"))
+    };
+    Some(Fact { about: "parent", answer, text })
+}
+
+/// The link whose interface has this name now.
+fn link_named(name: &str, sockets: &Sockets) -> Result<Option<Status>, ControlError> {
+    let is_it = |status: &Status| status.present_name.as_ref().unwrap_or(&status.identity.name) == name;
+    let mut names = sockets.names()?;
+    // Most have the name that they came up with, and then nobody else has to be asked.
+    names.sort_by_key(|other| other != name);
+    for other in names {
+        match sockets.status(&other) {
+            Ok(status) if is_it(&status) => return Ok(Some(status)),
+            Ok(_) | Err(ControlError::NoLink { .. } | ControlError::Killed { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
