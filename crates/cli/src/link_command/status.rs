@@ -8,7 +8,7 @@ use explain::{counted as number_of, grouped};
 use link::control::{ControlError, Sockets};
 use link::error::Error;
 use link::status::{Identity, Status};
-use link::{Counted, Traffic};
+use link::{Counted, Dropped, Traffic};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::thread;
@@ -20,8 +20,8 @@ const SCHEMA: &str = "rxlane.link/1";
 /// Arguments of `rxlane link status`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 there is such a link (without NAME: or none at all), 1 there is none, or its process was killed, 3 it takes \
-root.")]
+Exit codes: 0 there is such a link (without NAME: or none at all), 1 there is none, its process was killed, or does \
+not answer, 3 it takes root.")]
 pub struct StatusArguments {
     /// Name of the link [default: all of this network namespace].
     #[arg(value_name = "NAME")]
@@ -78,14 +78,15 @@ impl StatusArguments {
             Err(error) => return failed(error.into()),
         };
         let mut links = Vec::new();
-        let mut killed = false;
+        let mut is_silent = false;
         for name in names {
             match self.look(sockets, &name) {
                 Ok(looked) => links.push(looked),
                 // It ended meanwhile.
                 Err(ControlError::NoLink { .. }) => {}
-                Err(error @ ControlError::Killed { .. }) => {
-                    killed = true;
+                // The others have an answer.
+                Err(error) if error.is_an_answer() => {
+                    is_silent = true;
                     complain(&error.to_string());
                 }
                 Err(error) => return failed(Error::from(error)),
@@ -94,7 +95,7 @@ impl StatusArguments {
         if self.json {
             let links: Vec<Value> = links.iter().map(|(status, rates)| document(status, *rates)).collect();
             out.json(&json!({"schema": SCHEMA, "links": links}))?;
-        } else if links.is_empty() {
+        } else if links.is_empty() && !is_silent {
             writeln!(out, "There is no link in this network namespace.")?;
         }
         if !self.json {
@@ -102,7 +103,7 @@ impl StatusArguments {
                 print(out, status, *rates)?;
             }
         }
-        Ok(if killed { Outcome::Negative } else { Outcome::Success })
+        Ok(if is_silent { Outcome::Negative } else { Outcome::Success })
     }
 
     /// Looks twice, for the rates.
@@ -157,7 +158,9 @@ fn document(status: &Status, rates: Option<Rates>) -> Value {
         "name": identity.name,
         "parent": identity.parent,
         "encapsulation": identity.encapsulation,
+        "present_name": status.present_name,
         "interface": identity.interface,
+        "interface_up": status.interface_up,
         "datapath": identity.datapath,
         "workers": identity.workers,
         "io": identity.io,
@@ -186,7 +189,11 @@ fn document(status: &Status, rates: Option<Rates>) -> Value {
 fn print(out: &mut Output, status: &Status, rates: Option<Rates>) -> io::Result<()> {
     let identity = &status.identity;
     let age = format!("for {:.0} s, process {}", status.seconds, identity.pid);
-    let state = if status.parent_works { out.styled(GOOD, "up") } else { out.styled(BAD, "no carrier") };
+    let state = match (status.interface_up, status.parent_works) {
+        (Some(false), _) => out.styled(BAD, "down"),
+        (_, false) => out.styled(BAD, "no carrier"),
+        (_, true) => out.styled(GOOD, "up"),
+    };
     let name = out.styled(BOLD, &identity.name);
     writeln!(out, "{name}: {state} over {}, {age}", printable(&identity.parent))?;
     line(out, status)?;
@@ -196,6 +203,14 @@ fn print(out: &mut Output, status: &Status, rates: Option<Rates>) -> io::Result<
 /// What the link is.
 pub fn line(out: &mut Output, status: &Status) -> io::Result<()> {
     let identity = &status.identity;
+    let present = printable(status.present_name.as_ref().unwrap_or(&identity.name));
+    if present != identity.name {
+        item(
+            out,
+            "name",
+            &format!("{present} now; `rxlane link` knows it by the first one, {}", identity.name),
+        )?;
+    }
     let form = match identity.interface.as_str() {
         "tun" => "IP packets (TUN)",
         _ => "Ethernet frames (TAP)",
@@ -212,6 +227,25 @@ pub fn line(out: &mut Output, status: &Status) -> io::Result<()> {
     }
     if identity.mss_clamp {
         item(out, "tcp", "the maximum segment size is lowered to what fits the MTU")?;
+    }
+    notes(out, status, &present)
+}
+
+/// What is not as it should be.
+fn notes(out: &mut Output, status: &Status, present: &str) -> io::Result<()> {
+    let identity = &status.identity;
+    let parent = printable(&identity.parent);
+    if status.interface_up == Some(false) {
+        let mark = out.styled(POOR, "note");
+        item(out, "interface", &format!("{mark}: it was set down: `ip link set {present} up`"))?;
+    }
+    if status.counted.drops.contains_key(Dropped::XdpFrame.word()) {
+        let mark = out.styled(POOR, "note");
+        let text = format!(
+            "{mark}: frames are longer than its XDP sockets have room for, since MTUs were raised when it was up: end it and \
+             bring it up again, or without `--io af-xdp`"
+        );
+        item(out, "interface", &text)?;
     }
     if status.parent_mtu < identity.needed_parent_mtu {
         let mark = out.styled(POOR, "note");

@@ -117,11 +117,90 @@ fn a_renamed_link_keeps_the_name_that_it_is_asked_by() {
     assert_eq!(code(&refused), 1, "{}", said(&refused));
     assert!(said(&refused).contains("renamed since"), "{}", said(&refused));
     assert!(!ends.has(Side::Near, LINK));
-    assert_eq!(ends.status(Side::Near)["encapsulation"], "q:35");
+    let status = ends.status(Side::Near);
+    assert_eq!(status["encapsulation"], "q:35");
+    assert_eq!((status["name"].as_str(), status["present_name"].as_str()), (Some(LINK), Some("other0")));
+    assert_eq!(status["interface_up"], false);
+    let shown = said(&ends.rxlane(Side::Near, &["status", "--interval", "0"]));
+    assert!(shown.contains("sub0: down over wan0") && shown.contains("other0 now"), "{shown}");
+    assert!(shown.contains("`ip link set other0 up`"), "{shown}");
+    ends.ip(Side::Near, &["link", "set", "other0", "up"]);
+    let shown = said(&ends.rxlane(Side::Near, &["status", LINK, "--interval", "0"]));
+    assert!(shown.contains("sub0: up over wan0") && !shown.contains("note"), "{shown}");
     let down = ends.rxlane(Side::Near, &["down", LINK]);
     assert_eq!(code(&down), 0, "{}", said(&down));
     assert!(!ends.has(Side::Near, "other0"));
     assert_eq!(code(&first.ended()), 0);
+}
+
+#[test]
+fn a_stopped_process_is_named_and_nothing_changes() {
+    let Some(ends) = Ends::new(1516) else { return };
+    let stopped = ends.up(Side::Near, "q:35", &[]);
+    let other = ["--name", "sub1", "--encap", "q:36"];
+    let mut other = ends.spawn(ends.plain_up(Side::Near).args(other));
+    assert!(other.line().contains("is up over"));
+    stopped.signal("STOP");
+    let words = format!("the process {} of the link sub0 is stopped", stopped.process());
+    for question in [["status", LINK], ["down", LINK], ["status", "--interval=0"]] {
+        let output = ends.rxlane(Side::Near, &question);
+        assert_eq!(code(&output), 1, "{}", said(&output));
+        assert!(said(&output).contains(&words) && said(&output).contains("kill -CONT"), "{}", said(&output));
+        // Who is not stopped is shown all the same.
+        assert_eq!(said(&output).contains("sub1: up"), question[1] != LINK, "{}", said(&output));
+    }
+    stopped.signal("CONT");
+    assert_eq!(ends.status(Side::Near)["pid"], stopped.process());
+    let down = ends.rxlane(Side::Near, &["down", LINK]);
+    assert_eq!(code(&down), 0, "{}", said(&down));
+    assert_eq!((code(&stopped.ended()), code(&other.interrupted())), (0, 0));
+    ends.assert_nothing_left();
+}
+
+#[test]
+fn too_few_files_are_named_with_a_number_that_is_enough() {
+    let Some(ends) = Ends::new(1516) else { return };
+    let up = ends.up_command(Side::Near, "q:35", &["--workers", "2"]);
+    let limited = |limit: u64| {
+        let mut command = ends.namespace(Side::Near).command("sh");
+        // `ip netns exec NAME` is left out.
+        let arguments: Vec<_> = up.get_args().skip(3).collect();
+        command.args(["-c", &format!("ulimit -n {limit} && exec \"$@\""), "sh"]).args(arguments);
+        ends.spawn(&mut command)
+    };
+    let mut enough = 0;
+    // Whichever file is the one too many.
+    for limit in 10.. {
+        let mut up = limited(limit);
+        if up.line().contains("is up over") {
+            assert!((15..=enough).contains(&limit), "{limit} {enough}");
+            assert_eq!(code(&up.interrupted()), 0);
+            break;
+        }
+        let output = up.ended();
+        assert_eq!(code(&output), 3, "{limit}: {}", said(&output));
+        let said = said(&output);
+        assert!(said.contains(&format!("{limit} files open (RLIMIT_NOFILE)")), "{limit}: {said}");
+        let number = said.split_once("`ulimit -n ").and_then(|(_, rest)| rest.split_once('`'));
+        enough = number.expect("a way out").0.parse().expect("a number");
+        ends.assert_nothing_left();
+    }
+}
+
+#[test]
+fn down_with_nowhere_to_tell_it_is_done_all_the_same() {
+    let Some(ends) = Ends::new(1516) else { return };
+    let up = ends.up(Side::Near, "q:35", &[]);
+    let folder = ends.folder().join("state").display().to_string();
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+    let mut down = ends.namespace(Side::Near).command(env!("CARGO_BIN_EXE_rxlane"));
+    down.args(["link", "down", LINK, "--state", &folder]).stdout(full).stderr(std::process::Stdio::piped());
+    let down = down.spawn().and_then(|child| child.wait_with_output()).expect("it runs");
+    // As every command says it.
+    assert_eq!(code(&down), 3, "{}", said(&down));
+    assert!(said(&down).contains("standard output: No space left"), "{}", said(&down));
+    assert_eq!(code(&up.ended()), 0);
+    ends.assert_nothing_left();
 }
 
 #[test]
@@ -236,6 +315,9 @@ fn what_is_wrong_is_said_with_a_way_out_and_nothing_is_left() {
     refused("q:35", &["--mtu", "1600"], 1, "ip link set wan0 mtu 1600");
     refused("q:35", &["--mtu", "1000"], 2, "1280 is the least for IPv6");
     refused("q:35", &["--peer", "10.9.0.2", "--peer", "10.9.0.3"], 2, "--peer 10.9.0.3");
+    refused("q:35", &["--peer", "224.0.0.1"], 2, "which no interface can have");
+    refused("q:35", &["--address", "0.0.0.0/0"], 2, "which no interface can have");
+    refused("q:35", &["--address", "fd00::1/48"], 2, "fd00::1 is there twice");
     let with = |arguments: &[&str]| ends.rxlane(Side::Near, &[&["up"], arguments].concat());
     let none = with(&["--parent", "none0", "--name", LINK, "--vlan", "35"]);
     assert!(code(&none) == 2 && said(&none).contains("no interface none0"), "{}", said(&none));
