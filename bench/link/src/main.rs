@@ -1,5 +1,5 @@
 //! What a link carries between two network namespaces, beside the bare veth pair below it: TCP of one and of eight flows,
-//! datagrams of 64 octets, round trips on an idle link, and the CPU time of it all.
+//! long datagrams, datagrams of 64 octets, round trips on an idle link, and the CPU time of it all.
 //!
 //! `bench-link RXLANE [ROUNDS [SECONDS [ENCAPSULATION]]]`, as root; `iperf3`, `ping` and `ethtool` do the work. In each round
 //! every way has its turn, one after the other; ratios are taken round by round. The IP packets of all have the same MTU.
@@ -19,10 +19,14 @@ struct Turn {
     /// Bit/s of TCP payload that arrived: one flow, eight flows.
     one: f64,
     eight: f64,
-    /// The same of one flow over IPv6.
-    ipv6: f64,
+    /// The same over IPv6.
+    one_v6: f64,
+    eight_v6: f64,
+    /// Bit/s of UDP payload that arrived in datagrams that fill a packet, over IPv4 and IPv6.
+    long: f64,
+    long_v6: f64,
     /// Datagrams of 64 octets that arrived a second.
-    datagrams: f64,
+    short: f64,
     /// Mean round trip on the idle link, microseconds.
     round_trip: f64,
     /// CPU seconds for a gigabyte of one TCP flow: all of the machine, of that in soft interrupts, and of both processes of
@@ -35,11 +39,14 @@ struct Turn {
 /// A column of the table.
 type Column = (&'static str, fn(&Turn) -> f64, usize);
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 11] = [
     ("TCP, Gbit/s", |turn| turn.one / 1e9, 2),
     ("8 flows, Gbit/s", |turn| turn.eight / 1e9, 2),
-    ("IPv6, Gbit/s", |turn| turn.ipv6 / 1e9, 2),
-    ("UDP 64, kpps", |turn| turn.datagrams / 1e3, 0),
+    ("IPv6, Gbit/s", |turn| turn.one_v6 / 1e9, 2),
+    ("IPv6 x 8, Gbit/s", |turn| turn.eight_v6 / 1e9, 2),
+    ("UDP, Gbit/s", |turn| turn.long / 1e9, 2),
+    ("UDP IPv6, Gbit/s", |turn| turn.long_v6 / 1e9, 2),
+    ("UDP 64, kpps", |turn| turn.short / 1e3, 0),
     ("round trip, us", |turn| turn.round_trip, 0),
     ("CPU s/GB", |turn| turn.cpu, 2),
     ("softirq s/GB", |turn| turn.softirq, 2),
@@ -64,6 +71,7 @@ fn main() -> anyhow::Result<()> {
         }
     }
     table(&turns);
+    in_markdown(&turns);
     Ok(())
 }
 
@@ -79,14 +87,21 @@ fn turn(way: Way, rxlane: &Path, encapsulation: &str, seconds: u32) -> anyhow::R
     let (one, octets) = scene.tcp(Version::V4, 1, seconds)?;
     let spent = Busy::now(scene.processes())?.since(&before);
     let (eight, _) = scene.tcp(Version::V4, 8, seconds)?;
-    let (ipv6, _) = scene.tcp(Version::V6, 1, seconds)?;
-    let datagrams = scene.udp(seconds)?;
+    let (one_v6, _) = scene.tcp(Version::V6, 1, seconds)?;
+    let (eight_v6, _) = scene.tcp(Version::V6, 8, seconds)?;
+    let long = |version: Version| {
+        let octets = version.longest_datagram();
+        Ok::<f64, anyhow::Error>(scene.udp(version, octets, seconds)? * f64::from(octets) * 8.0)
+    };
     let gigabytes = octets / 1e9;
     Ok(Turn {
         one,
         eight,
-        ipv6,
-        datagrams,
+        one_v6,
+        eight_v6,
+        long: long(Version::V4)?,
+        long_v6: long(Version::V6)?,
+        short: scene.udp(Version::V4, 64, seconds)?,
         round_trip,
         cpu: spent.all / gigabytes,
         softirq: spent.softirq / gigabytes,
@@ -122,6 +137,20 @@ fn table(turns: &[(Way, Vec<Turn>)]) {
         let mut ratios: Vec<f64> = turns.iter().zip(bare).map(|(this, bare)| this.one / bare.one).collect();
         let (ratio, lowest, highest) = spread(&mut ratios);
         println!("{:<18} {ratio:>10.2} {:>22}", way.name(), format!("[{lowest:.2}-{highest:.2}]"));
+    }
+}
+
+/// Medians, least and greatest as a table for a document: a row for each way.
+fn in_markdown(turns: &[(Way, Vec<Turn>)]) {
+    let names: Vec<&str> = COLUMNS.iter().map(|(name, ..)| *name).collect();
+    println!("\n| | {} |\n|{}", names.join(" | "), " --- |".repeat(names.len() + 1));
+    for (way, turns) in turns {
+        let cells = COLUMNS.map(|(_, figure, digits)| {
+            let mut figures: Vec<f64> = turns.iter().map(figure).collect();
+            let (median, least, greatest) = spread(&mut figures);
+            format!("{median:.digits$} [{least:.digits$}–{greatest:.digits$}]")
+        });
+        println!("| {} | {} |", way.name(), cells.join(" | "));
     }
 }
 

@@ -61,6 +61,17 @@ pub enum Version {
     V6,
 }
 
+impl Version {
+    /// UDP payload of the longest packet, octets.
+    pub const fn longest_datagram(self) -> u32 {
+        let ip = match self {
+            Version::V4 => 20,
+            Version::V6 => 40,
+        };
+        MTU - ip - 8
+    }
+}
+
 /// Both ends of a way.
 pub struct Scene {
     // Dropped before the namespaces.
@@ -169,9 +180,9 @@ impl Scene {
         Ok((figure("bits_per_second")?, figure("bytes")?))
     }
 
-    /// Datagrams of 64 octets that arrived a second.
-    pub fn udp(&self, seconds: u32) -> anyhow::Result<f64> {
-        let answer = self.iperf(Version::V4, &["-u", "-l", "64", "-b", "0"], seconds)?;
+    /// Datagrams of so many octets that arrived a second.
+    pub fn udp(&self, version: Version, octets: u32, seconds: u32) -> anyhow::Result<f64> {
+        let answer = self.iperf(version, &["-u", "-l", &octets.to_string(), "-b", "0"], seconds)?;
         let sum = &answer["end"]["sum"];
         let figure =
             |name: &str| sum[name].as_f64().with_context(|| format!("iperf3 tells no {name}: {answer}"));

@@ -156,11 +156,12 @@ fn above(screen: &Screen<'_>, width: usize) -> Vec<Line<'static>> {
     let theme = &screen.theme;
     let interval = seconds(screen.app.interval);
     let right = if screen.app.is_paused { " PAUSED ".to_owned() } else { format!("every {interval} ") };
-    let left = match screen.model {
-        Some(model) => format!(" rxlane top  {}", machine(model)),
-        None => format!(" rxlane top  {}", screen.interface),
-    };
     let room = width.saturating_sub(right.chars().count());
+    let title = " rxlane top  ";
+    let left = match screen.model {
+        Some(model) => format!("{title}{}", machine(model, room.saturating_sub(title.len() + 1))),
+        None => format!("{title}{}", screen.interface),
+    };
     let right_style = if screen.app.is_paused { theme.heat(Heat::Warm) } else { theme.bar() };
     let first = Line::from(vec![
         Span::styled(table::fitted(&left, room, true), theme.bar()),
@@ -177,7 +178,8 @@ fn seconds(interval: Duration) -> String {
     format!("{} s", (interval.as_secs_f64() * 100.0).round() / 100.0)
 }
 
-fn machine(model: &Model) -> String {
+/// The machine in at most `room` columns, unless the first words alone take more.
+fn machine(model: &Model, room: usize) -> String {
     let mut words = vec![model.interface.clone()];
     if model.device != model.interface {
         words.push(format!("on {}", model.device));
@@ -195,9 +197,9 @@ fn machine(model: &Model) -> String {
         Some(mode) => format!("steering {}", mode.name()),
         None => "steering unknown".to_owned(),
     });
-    // Last: of a line that is too long the end is cut.
-    words.extend(model.mtu.map(|mtu| format!("MTU {mtu}")));
-    words.join("  ")
+    let line = words.join("  ");
+    let with_mtu = model.mtu.map(|mtu| format!("{line}  MTU {mtu}"));
+    with_mtu.filter(|with_mtu| with_mtu.chars().count() <= room).unwrap_or(line)
 }
 
 fn totals(model: &Model) -> String {

@@ -86,6 +86,19 @@ fn every_view_fits_the_smallest_screen() {
 }
 
 #[test]
+fn the_title_leaves_out_what_does_not_fit() {
+    let mut model = Model::new(&steered(), &Sampling::Off);
+    model.interface = "enp129s0f0np0".to_owned();
+    model.device = model.interface.clone();
+    let title = |columns: u16| {
+        let shown = drawn(Some(&model), &app(""), &Sampling::Off, COLOUR, (columns, 24));
+        text(&shown).lines().next().expect("a title").to_owned()
+    };
+    assert!(title(100).contains("  MTU 1508 "), "{}", title(100));
+    assert!(!title(80).contains("MTU") && title(80).ends_with("  every 1 s"), "{}", title(80));
+}
+
+#[test]
 fn wide_screens_show_more_columns() {
     let sample = sampling("mixed", 900);
     let model = Model::new(&steered(), &sample);
