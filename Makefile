@@ -8,7 +8,7 @@ FUZZ_SECONDS = 600
 FUZZ_TARGETS = capture_reader dissect doctor encapsulation_text explain host_text ipv6_extensions link_frames \
 	nic_profile ppp_control pppoe_tags rss_text segment_coalesce steering
 
-.PHONY: help demo test check fmt clippy doc deny docs bpf bpf-check fuzz fuzz-quick fresh-user bench bench-peers deps install lab lab-prepare
+.PHONY: help demo test check fmt clippy doc deny docs bpf bpf-check fuzz fuzz-quick unprivileged fresh-user bench bench-peers deps install lab lab-prepare
 
 help:
 	@echo 'make demo         see rxlane work: a PPPoE sample, explained'
@@ -29,7 +29,7 @@ demo:
 test:
 	$(CARGO) test --workspace --locked
 
-check: fmt clippy test doc deny bpf-check fuzz-quick fresh-user
+check: fmt clippy test doc deny bpf-check fuzz-quick unprivileged
 
 fmt:
 	$(CARGO) fmt --all --check
@@ -76,6 +76,11 @@ fuzz:
 fuzz-quick:
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=5
 
+# Demo and tests, as built, by a user without privileges.
+unprivileged:
+	.ci/unprivileged
+
+# The same in a clean clone, built there with the Rust toolchain and a linker alone: for a change of what a build takes.
 fresh-user:
 	.ci/fresh-user
 
