@@ -4,7 +4,7 @@
 //! The octets come from the project's own generator, captures and data files; the same version writes the same files.
 
 use rxlane_capture::{Capture, LinkType, Resolution, Writer};
-use rxlane_traffic::{NAMED, Scenario};
+use rxlane_traffic::{NAMED, Scenario, Sizes};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -114,6 +114,42 @@ fn headers(corpus: &Corpus) -> Done {
     Ok(())
 }
 
+/// Frames of every link of the target, from its peer to it, and what its interface hands over: packets and frames, some of
+/// them SYN segments.
+fn links(corpus: &Corpus) -> Done {
+    const LINKS: [&str; 5] = ["q:35", "ad:100,q:200", "0x9100:5,q:6,q:7", "pppoe:7", "ad:100,q:200,pppoe:7"];
+    let stations = [[2, 0, 0x5e, 0, 0, 1], [2, 0, 0x5e, 0, 0, 2]].concat();
+    for (link, text) in (0_u8..).zip(LINKS) {
+        let mut scenario = Scenario::new(text.parse()?).with_flows(8);
+        scenario.sizes = Sizes::Fixed(90);
+        scenario.fragments_per_million = 200_000;
+        scenario.control_per_million = 200_000;
+        let mut traffic = scenario.generate(1)?;
+        for number in 0..16 {
+            let frame = traffic.next_frame().octets;
+            let octets = [&[link], &stations[..], frame.get(12..).unwrap_or_default()].concat();
+            corpus.put("link_frames", &format!("{link}-{number}"), &octets)?;
+        }
+        for (number, packet) in SYNS.iter().enumerate() {
+            corpus.put("link_frames", &format!("{link}-syn-{number}"), &[&[link], *packet].concat())?;
+            let ethertype: [u8; 2] = if number == 0 { [0x08, 0] } else { [0x86, 0xdd] };
+            let frame = [&[link], &stations[..], &ethertype, packet].concat();
+            corpus.put("link_frames", &format!("{link}-syn-frame-{number}"), &frame)?;
+        }
+    }
+    Ok(())
+}
+
+/// SYN segments over IPv4 and IPv6 with maximum segment size, SACK, timestamps and window scale (RFC 9293, 2018, 7323);
+/// the first has the maximum segment size twice, the second time lower.
+const SYNS: [&[u8]; 2] = [
+    b"\x45\0\0\x3c\0\x01\x40\0\x40\x06\0\0\x0a\x09\0\x01\x0a\x09\0\x02\xc0\0\0\x50\0\0\0\x01\0\0\0\0\xa0\x02\xff\xff\0\0\0\0\
+      \x02\x04\x05\xb4\x01\x01\x04\x02\x02\x04\x02\x18\x01\x03\x03\x07\0\0\0\0",
+    b"\x60\0\0\0\0\x28\x06\x40\xfd\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\xfd\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\
+      \xc0\0\0\x50\0\0\0\x01\0\0\0\0\xa0\x02\xff\xff\0\0\0\0\
+      \x02\x04\x05\xa0\x04\x02\x08\x0a\0\0\0\x01\0\0\0\0\x01\x03\x03\x07",
+];
+
 /// Batches of a frame that goes on, and the same packets as super-packets.
 fn offloads(corpus: &Corpus, frames: &[Vec<u8>]) -> Done {
     for (i, frame) in frames.iter().enumerate().filter(|(_, frame)| frame.len() < 160) {
@@ -211,6 +247,7 @@ fn main() -> Done {
     let frames = frames()?;
     dissect(&corpus, &[frames.as_slice(), &recorded(&fuzz.join("../captures"))?].concat())?;
     offloads(&corpus, &frames)?;
+    links(&corpus)?;
     headers(&corpus)?;
     captures(&corpus, &frames)?;
     outputs(&corpus, &fuzz.join("seeds/host_text"))?;
