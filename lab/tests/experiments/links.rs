@@ -4,10 +4,10 @@
 mod line;
 mod offloads;
 
+use crate::pool::{Pool, Taken};
 use line::{Line, Wire};
 use offloads::Offloads;
 use rxlane_lab::{Guest, Lab, Model, Nic, Series, Spec};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Data paths of the link, by the words of `--datapath`.
 const DATAPATHS: [&str; 2] = ["simple", "batch"];
@@ -18,12 +18,12 @@ const ADAPTERS: [Wire; 2] = [Wire { own: "igb0", peer: "igb1" }, Wire { own: "e1
 const SHORT: u32 = 150_000;
 const LONG: u32 = 1_000_000;
 
-static GUEST: OnceLock<Mutex<Guest>> = OnceLock::new();
+static GUESTS: Pool = Pool::of(2);
 
 /// A guest with a pair of each adapter and of veth, one end in the namespace `own`, the other in `peer`.
-fn guest() -> Option<MutexGuard<'static, Guest>> {
+fn guest() -> Option<Taken> {
     let lab = Lab::require()?;
-    let guest = GUEST.get_or_init(|| {
+    Some(GUESTS.take(|| {
         let [igb, e1000e] = [("igb", Model::Igb), ("e1000e", Model::E1000e)]
             .map(|(name, model)| Nic::pair(&format!("{name}0"), &format!("{name}1"), model));
         let nics = [igb, e1000e].concat();
@@ -32,9 +32,8 @@ fn guest() -> Option<MutexGuard<'static, Guest>> {
         for wire in ADAPTERS {
             wire.take(&guest).expect("an adapter at each end");
         }
-        Mutex::new(guest)
-    });
-    Some(guest.lock().unwrap_or_else(PoisonError::into_inner))
+        guest
+    }))
 }
 
 /// The encapsulation over the wire, with each of the offloads in turn.

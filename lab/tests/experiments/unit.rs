@@ -6,7 +6,7 @@ mod steer;
 use crate::LONG;
 use crate::steer::rxlane;
 use rxlane_lab::{First, Guest, Lab, Model, Nic, Series, Spec};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,12 +17,13 @@ const TEMPLATES: [(&str, &str); 2] = [
 /// Where the units find the program.
 const INSTALLED: &str = "/usr/local/bin/rxlane";
 
-static GUEST: OnceLock<Mutex<Guest>> = OnceLock::new();
+static GUEST: OnceLock<Guest> = OnceLock::new();
 
-/// A guest whose process 1 is systemd, with the units installed as `make install` does; booted once.
-fn guest() -> Option<MutexGuard<'static, Guest>> {
+/// A guest whose process 1 is systemd, with the units installed as `make install` does; booted once. The experiments
+/// have nothing in common but systemd, and run beside each other.
+fn guest() -> Option<&'static Guest> {
     let (lab, rxlane) = (Lab::require()?, rxlane()?);
-    let guest = GUEST.get_or_init(|| {
+    Some(GUEST.get_or_init(|| {
         let nics = vec![Nic::new("wan", Model::Igb)];
         let spec = Spec { nics, first: First::Systemd, ..Spec::new(Series::V6_12) };
         let guest = lab.boot(&spec).expect("a guest");
@@ -35,9 +36,8 @@ fn guest() -> Option<MutexGuard<'static, Guest>> {
                 "mkdir -p /usr/local/bin /etc/rxlane; cp {rxlane} {INSTALLED}; systemctl daemon-reload"
             ))
             .expect("installed");
-        Mutex::new(guest)
-    });
-    Some(guest.lock().unwrap_or_else(PoisonError::into_inner))
+        guest
+    }))
 }
 
 /// An instance of a template.
