@@ -30,6 +30,7 @@ fn guest() -> Option<&'static Guest> {
         for (name, text) in TEMPLATES {
             guest.write(&format!("/etc/systemd/system/{name}"), text.as_bytes()).expect("a unit");
         }
+        link::bind(&guest);
         // A copy: the units have a /tmp and a /home of their own, and the checkout may be below either.
         guest
             .sh(&format!(
