@@ -85,10 +85,11 @@ fresh-user:
 	.ci/fresh-user
 
 # Kernels and tools are fetched into target/lab the first time. The experiments run the program of the checkout, and are
-# part of `make test`, too, where there is QEMU.
+# part of `make test`, too, where there is QEMU. Programs are those of `make test`: with one package's features alone, cargo
+# would build most crates a second time.
 lab-prepare:
-	$(CARGO) build --quiet --locked -p rxlane -p rxlane-lab
-	$(CARGO) run --quiet --locked -p rxlane-lab -- prepare
+	$(CARGO) test --workspace --locked --no-run
+	"$${CARGO_TARGET_DIR:-target}/debug/rxlane-lab" prepare
 
 lab: lab-prepare
 	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) $(CARGO) test --locked -p rxlane-lab
