@@ -2,7 +2,9 @@
 
 use super::check::{Answer, Fact};
 use link::control::{ControlError, Sockets};
+use link::frame_size::needed_mtu;
 use link::rtnetlink::Link;
+use link::running::{find_parent, usual_mtu};
 use link::status::Status;
 use steer::envelope;
 use steer::record::Records;
@@ -90,6 +92,25 @@ pub fn nested(parent: &Link, encapsulation: &Encapsulation, sockets: &Sockets) -
         (Answer::Note, format!("{name} is itself a link; {one}, which moves packets once instead of twice"))
     };
     Some(Fact { about: "parent", answer, text })
+}
+
+/// What `up` says of a parent that will refuse some of the link's packets, or carry them twice. `None`: nothing, or it is not
+/// known; `link check` asks more.
+pub fn warnings(
+    parent: &str,
+    mtu: Option<u32>,
+    encapsulation: &Encapsulation,
+    sockets: &Sockets,
+) -> Vec<String> {
+    let Ok(parent) = find_parent(parent) else { return Vec::new() };
+    let mtu = mtu.unwrap_or_else(|| usual_mtu(parent.mtu, encapsulation));
+    let needed = needed_mtu(mtu, encapsulation);
+    let (envelope, _) = Envelope::of(&parent.name, &Records::new(Records::DIRECTORY));
+    let refusing = envelope.map(|envelope| envelope.receiving(&parent.name, mtu, needed));
+    let is_link = sockets.names().is_ok_and(|names| names.contains(&parent.name));
+    let below = if is_link { nested(&parent, encapsulation, sockets) } else { None };
+    let worth_saying = |fact: &Fact| matches!(fact.answer, Answer::No | Answer::Note);
+    refusing.into_iter().chain(below).filter(worth_saying).map(|fact| fact.text).collect()
 }
 
 /// The link whose interface has this name now.

@@ -1,7 +1,7 @@
 //! `rxlane link up`.
 
 use super::log::Log;
-use super::{BOLD, LineArguments, POOR, StateArguments, daemon, failed, item, status};
+use super::{BOLD, LineArguments, POOR, StateArguments, daemon, failed, item, parent, status};
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::anyhow;
@@ -120,12 +120,18 @@ impl UpArguments {
         let (stop, ask) =
             stop_by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
         let asked = ask.try_clone()?;
-        let up = self.state.sockets().and_then(|sockets| Running::up(wish, &sockets, stop, asked));
+        let sockets = match self.state.sockets() {
+            Ok(sockets) => sockets,
+            Err(error) => return failed(error),
+        };
+        let warnings = parent::warnings(&wish.parent, self.line.mtu, &wish.encapsulation, &sockets);
+        let up = Running::up(wish, &sockets, stop, asked);
         let mut running = match up {
             Ok(running) => running,
             Err(error) => return failed(error),
         };
-        unread(started(out, &running.status(), self.stays).and_then(|()| out.flush()))?;
+        let said = started(out, &running.status(), self.stays);
+        unread(said.and_then(|()| noted(out, &warnings)).and_then(|()| out.flush()))?;
         if let Some(leaving) = leaving {
             let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
             daemon::end_with_namespace(wish.name.clone(), Names::here(), ask).map_err(failed)?;
@@ -288,8 +294,12 @@ fn happened(out: &mut Output, wish: &Wish, event: &Event) -> io::Result<()> {
             format!("the MAC address of {parent} changed; {name} keeps the one that it came up with")
         }
     };
+    noted(out, &[text])
+}
+
+fn noted(out: &mut Output, texts: &[String]) -> io::Result<()> {
     let mark = out.styled(POOR, "note");
-    writeln!(out, "{mark}: {}", printable(&text))
+    texts.iter().try_for_each(|text| writeln!(out, "{mark}: {}", printable(text)))
 }
 
 /// What it did, at the end.

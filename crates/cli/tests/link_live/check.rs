@@ -48,6 +48,9 @@ fn an_envelope_has_room_for_headers_and_for_no_more() {
     assert_eq!((answer.as_str(), fact["answer"].as_str()), ("no", Some("no")), "{fact:#}");
     let text = fact["text"].as_str().expect("a text");
     assert!(text.contains("more than 1500 octets") && text.contains("`--mtu 1500` fits"), "{text}");
+    let mut up = ends.up(Side::Near, "q:35", &["--mtu", "1501"]);
+    up.until("note: the envelope on wan0 refuses payloads of more than 1500 octets, and these have 1501");
+    up.interrupted();
     // What makes room is a larger envelope.
     let (answer, fact) = asked("ad:100,q:200,q:300", "1500", "sending");
     let text = fact["text"].as_str().expect("a text");
@@ -73,6 +76,10 @@ fn a_parent_that_is_a_link_takes_no_further_tags() {
     assert!(text.contains("`--parent wan0 --encap ad:100,q:200,q:35`"), "{text}");
     let (answer, fact) = asked(LINK, "pppoe:7@02:00:5e:00:00:01");
     assert_eq!((answer.as_str(), fact["answer"].as_str()), ("yes", Some("note")), "{fact:#}");
+    let mut upper = ends.plain_up_over(Side::Near, LINK);
+    let mut upper = ends.spawn(upper.args(["--name", "upper0", "--encap", "q:35"]));
+    upper.until("note: sub0 is itself a link (ad:100,q:200 over wan0), and drops frames with further tags");
+    upper.interrupted();
     // By whatever name.
     ends.ip(Side::Near, &["link", "set", LINK, "down"]);
     ends.ip(Side::Near, &["link", "set", LINK, "name", "other0"]);

@@ -168,8 +168,13 @@ impl Ends {
 
     /// `link up` over the parent, without anything else.
     pub fn plain_up(&self, side: Side) -> Command {
+        self.plain_up_over(side, PARENT)
+    }
+
+    /// The same over another one.
+    pub fn plain_up_over(&self, side: Side, parent: &str) -> Command {
         let mut command = self.namespace(side).command(env!("CARGO_BIN_EXE_rxlane"));
-        command.args(["link", "up", "--parent", PARENT, "--state", &self.state()]);
+        command.args(["link", "up", "--parent", parent, "--state", &self.state()]);
         command.args(self.data_path);
         command
     }
