@@ -33,6 +33,17 @@ fn rows(status: &Value, list: &str) -> Vec<u64> {
 }
 
 #[test]
+fn what_cannot_be_told_is_not_done() {
+    let Some(machine) = Machine::new() else { return };
+    let before = machine.state();
+    let full = fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+    let up = machine.command_in(&machine.namespace, "envelope", &UP).stdout(full).output().expect("it runs");
+    assert_eq!(code(&up), 3, "{}", said(&up));
+    assert_eq!(machine.state(), before);
+    machine.assert_nothing_left();
+}
+
+#[test]
 fn headers_get_room_and_payloads_do_not() {
     let Some(machine) = Machine::new() else { return };
     let before = machine.state();

@@ -285,6 +285,11 @@ fn count(down: &mut Down, detached: &xdp::Detached) {
 }
 
 /// Dead pins of that name in this network namespace.
+/// Whether an interface that is not steered has pins or settings of an `up` that came to no end.
+pub(crate) fn is_left(name: &str, records: &Records) -> bool {
+    dead(name).is_ok_and(|dead| !dead.is_empty()) || restore::is_noted(name, records)
+}
+
 fn dead(name: &str) -> Result<Vec<xdp::Dead>, Error> {
     let here = named::here();
     let all = xdp::dead(Family::Steer)?;

@@ -88,6 +88,7 @@ pub fn facts(case: &Case<'_>, interface: &Interface, asked: &Asked<'_>) -> Vec<F
         attaching(interface, asked, driver),
         coalescing(interface, asked),
         tags(interface, asked),
+        checksums(interface, asked),
         rps(interface),
         gro(case),
         program(interface, asked),
@@ -332,6 +333,19 @@ pub fn stripping(interface: &Interface) -> Vec<(&'static str, bool)> {
 fn is_veth(interface: &Interface) -> bool {
     matches!(interface.kind.as_ref().map(|kind| &kind.value), Some(Kind::Veth))
         || interface.driver.as_ref().is_some_and(|driver| driver.value == "veth")
+}
+
+/// A sender at the other end of a veth pair leaves checksums to whoever takes the frame off the machine. That is noted
+/// in the socket buffer, and the frame that a program redirects has no place for the note: where it arrives, its checksum is
+/// wrong (`veth_xdp_rcv_skb()` in drivers/net/veth.c, `__xdp_build_skb_from_frame()` in net/core/xdp.c).
+fn checksums(interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
+    // In generic mode the socket buffer itself is queued.
+    if asked.generic || !is_veth(interface) {
+        return None;
+    }
+    let text = "what local programs at the other end of the veth pair send has no checksum yet, and steered it is dropped for \
+                that (TcpInCsumErrors): `ethtool -K PEER tx off` at the other end, or `--mode generic`";
+    Some(Fact::new("checksums", Level::Note, text))
 }
 
 /// A stripped tag is told to the driver beside the frame, where a program does not see it and a cpumap loses it.

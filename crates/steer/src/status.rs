@@ -3,6 +3,7 @@
 mod drops;
 
 use crate::classes;
+use crate::down;
 use crate::error::Error;
 use crate::named::{self, Named};
 use crate::record::{self, Keeper, Kept, Place, Records};
@@ -177,6 +178,11 @@ pub fn status(name: &str, interval: Duration, records: &Records) -> Result<Statu
         Ok(Some(attachment)) => attached(&attachment, interval, records),
         Ok(None) => {
             let mut status = Status::off(name);
+            if down::is_left(name, records) {
+                status.remarks.push(format!(
+                    "an `up` works at this moment, or was killed and left something: `rxlane steer down {name}` takes it back"
+                ));
+            }
             status.remarks.extend(renamed.iter().map(|other| named::remark(name, other)));
             if let Some(program) = interface.program()? {
                 status.remarks.push(format!("another XDP program is attached: {program}"));

@@ -48,6 +48,8 @@ pub struct Described {
     pub mtu_most: Option<u32>,
     /// The kind of a virtual interface: `veth`, `vlan`.
     pub kind: Option<String>,
+    /// Whether it is a TUN or TAP device whose other end writes virtio headers, and so may write super-packets.
+    pub has_virtio_headers: bool,
     /// As [`Interface::driver`].
     pub driver: Option<String>,
 }
@@ -132,7 +134,14 @@ impl Interface {
         let link = self.link()?;
         let driver = driver(&link);
         let is_ethernet = link.hardware == ARPHRD_ETHER;
-        Ok(Described { is_ethernet, mtu: link.mtu, mtu_most: link.mtu_most, kind: link.kind, driver })
+        Ok(Described {
+            is_ethernet,
+            mtu: link.mtu,
+            mtu_most: link.mtu_most,
+            kind: link.kind,
+            has_virtio_headers: link.has_virtio_headers,
+            driver,
+        })
     }
 
     /// The driver, as sysfs and ethtool name it; `None` where it has none or cannot be asked.

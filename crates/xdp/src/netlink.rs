@@ -21,6 +21,8 @@ const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_TUN_VNET_HDR: u16 = 5;
 const IFLA_XDP: u16 = 43;
 const IFLA_MAX_MTU: u16 = 51;
 const IFLA_PARENT_DEV_NAME: u16 = 56;
@@ -58,6 +60,8 @@ pub(crate) struct Link {
     pub(crate) mtu_most: Option<u32>,
     /// Kind of a virtual interface: `veth`, `vlan`.
     pub(crate) kind: Option<String>,
+    /// Whether it is a TUN or TAP device whose other end writes virtio headers (since 4.18).
+    pub(crate) has_virtio_headers: bool,
     /// Bus and name of the device behind it, as under `/sys/bus` (since 5.14).
     pub(crate) device: Option<(String, String)>,
     pub(crate) xdp: Option<Xdp>,
@@ -204,8 +208,12 @@ fn read_link(answer: &[u8]) -> Link {
             IFLA_MTU => link.mtu = word(value, 0),
             IFLA_MAX_MTU => link.mtu_most = word(value, 0).filter(|&most| most != 0),
             IFLA_LINKINFO => {
-                link.kind =
-                    attributes(value).find(|&(kind, _)| kind == IFLA_INFO_KIND).map(|(_, value)| text(value));
+                let named = |wanted| move |&(kind, _): &(u16, _)| kind == wanted;
+                link.kind = attributes(value).find(named(IFLA_INFO_KIND)).map(|(_, value)| text(value));
+                let data = attributes(value).find(named(IFLA_INFO_DATA)).map(|(_, value)| value);
+                let header = attributes(data.unwrap_or_default()).find(named(IFLA_TUN_VNET_HDR));
+                link.has_virtio_headers =
+                    link.kind.as_deref() == Some("tun") && header.is_some_and(|(_, value)| value != [0]);
             }
             IFLA_PARENT_DEV_NAME => device = Some(text(value)),
             IFLA_PARENT_DEV_BUS_NAME => bus = Some(text(value)),

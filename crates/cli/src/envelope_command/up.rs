@@ -74,13 +74,27 @@ impl UpArguments {
             drop(done);
             return taken_back(out, &resolved.plan.interface.name, &records, signal);
         }
-        let title = format!("{name} has an envelope of {} octets.", resolved.plan.header);
-        writeln!(out, "{}", out.styled(GOOD, title))?;
-        print(out, &resolved, done.mode)?;
-        item(out, "look", &format!("rxlane envelope status {name}"))?;
-        item(out, "undo", &format!("rxlane envelope down {name}"))?;
-        Ok(Outcome::Success)
+        match print_done(out, &resolved, done.mode).and_then(|()| out.flush()) {
+            // Who reads no further has not asked for an end.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                drop(done);
+                if let Err(worse) = down(&resolved.plan.interface.name, &records) {
+                    return failed(worse);
+                }
+                Err(error.into())
+            }
+            other => other.map(|()| Outcome::Success).map_err(Into::into),
+        }
     }
+}
+
+fn print_done(out: &mut Output, resolved: &Resolved, mode: Mode) -> io::Result<()> {
+    let name = printable(&resolved.plan.interface.name);
+    let title = format!("{name} has an envelope of {} octets.", resolved.plan.header);
+    writeln!(out, "{}", out.styled(GOOD, title))?;
+    print(out, resolved, mode)?;
+    item(out, "look", &format!("rxlane envelope status {name}"))?;
+    item(out, "undo", &format!("rxlane envelope down {name}"))
 }
 
 /// The end of a command that a signal wanted to end.

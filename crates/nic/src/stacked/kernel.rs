@@ -137,9 +137,9 @@ impl KernelRules {
     /// All of them, the oldest first.
     pub const ALL: [KernelRules; 3] = [KernelRules::v3_10(), KernelRules::v4_7(), KernelRules::current()];
 
-    /// The rules of that name: `3.10`, `4.7`, `current`.
+    /// The rules of that name or version: `3.10`, `4.7`, `current` or `6.12`.
     pub fn named(name: &str) -> Option<KernelRules> {
-        KernelRules::ALL.into_iter().find(|rules| rules.name == name)
+        KernelRules::ALL.into_iter().find(|rules| rules.name == name || rules.version == name)
     }
 
     /// What two sets of features have in common.

@@ -22,6 +22,16 @@ pub enum Error {
         /// Its driver.
         driver: String,
     },
+    /// The other end of a TAP device may write what is no frame.
+    #[error(
+        "what writes to {interface}, a TAP device, may write super-packets that are not cut into frames (it uses virtio \
+         headers, as virtual machines and `rxlane link --datapath batch` do), and an envelope would refuse them as too long: for \
+         a link, put the envelope on its parent, or use `--datapath simple`"
+    )]
+    Written {
+        /// The interface.
+        interface: String,
+    },
     /// The interface went to another network namespace with it.
     #[error(
         "{interface} got an envelope in this network namespace and has left it: `rxlane envelope down` with its present \

@@ -78,6 +78,10 @@ pub fn resolve(wish: &Wish, records: &Records) -> Result<Resolved, Error> {
         let (interface, driver) = (interface.name, driver.clone());
         return Err(Answer::Uncut { interface, driver }.into());
     }
+    // Other than a pair or a guest's adapter, a TAP device is not asked to have them cut (drivers/net/tun.c).
+    if described.has_virtio_headers {
+        return Err(Answer::Written { interface: interface.name }.into());
+    }
     let payload = described.mtu.unwrap_or_default();
     let wanted = payload.saturating_add(wish.header);
     fits(&interface, &described, mode, wanted)?;
@@ -165,13 +169,20 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<Done, Error> {
             return Err(Answer::Bare { interface: interface.name.clone() }.into());
         }
     }
-    let envelope = envelope::attach(plan)?;
+    let envelope = match envelope::attach(plan) {
+        Ok(envelope) => envelope,
+        Err(error) => {
+            unpin(interface);
+            return Err(error.into());
+        }
+    };
     let raised = raise(plan, setting, driver.as_ref(), records);
     match raised.and_then(|()| Ok(envelope.mode()?)) {
         Ok(mode) => Ok(Done { envelope, mode }),
         Err(error) => {
             // Of two errors the first says more than that of cleaning up behind it.
             let _ = take_back(interface, records);
+            unpin(interface);
             Err(error)
         }
     }
@@ -197,6 +208,13 @@ fn raise(plan: &Plan, setting: &Setting, driver: Option<&String>, records: &Reco
     }
 }
 
+/// Pins of an interface that was removed meanwhile. What cannot be removed now, `down` removes.
+fn unpin(interface: &Interface) {
+    for dead in place::dead(&interface.name).unwrap_or_default() {
+        let _ = xdp::clear_dead(&dead);
+    }
+}
+
 /// The MTU first, as ever.
 fn take_back(interface: &Interface, records: &Records) -> Result<(), Error> {
     if let Some(mut journal) = place::journal(records)? {
@@ -216,7 +234,14 @@ mod tests {
 
     fn described(kind: Option<&str>, is_ethernet: bool) -> Described {
         let kind = kind.map(str::to_owned);
-        Described { is_ethernet, mtu: Some(1500), mtu_most: None, driver: kind.clone(), kind }
+        Described {
+            is_ethernet,
+            mtu: Some(1500),
+            mtu_most: None,
+            has_virtio_headers: false,
+            driver: kind.clone(),
+            kind,
+        }
     }
 
     fn wan0() -> Interface {
