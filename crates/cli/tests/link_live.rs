@@ -123,7 +123,7 @@ fn one_link_of_a_parent_can_have_its_queue() {
     let refused = ends.plain_up(Side::Near).args(second).output().expect("it runs");
     assert_eq!(code(&refused), 1, "{}", said(&refused));
     let said = said(&refused);
-    assert!(said.contains("another socket has the queue") && said.contains("--io af-packet"), "{said}");
+    assert!(said.contains("another link or program has it") && said.contains("--io af-packet"), "{said}");
     assert!(!ends.has(Side::Near, "sub1"));
     // Its frames are its own, whatever the data path and the name.
     let again = ["--name", "sub1", "--encap", "q:35", "--datapath", "simple"];

@@ -13,16 +13,22 @@ mod sys;
 
 pub(crate) use server::Server;
 
+use crate::rtnetlink;
 use crate::status::Status;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the kernel may take to take a process apart.
+pub(crate) const DYING: Duration = Duration::from_secs(2);
 /// The longest answer, octets.
 const LONGEST: u64 = 1 << 16;
 
@@ -201,13 +207,27 @@ impl Sockets {
     ///
     /// As [`Sockets::status`].
     pub fn down(&self, name: &str) -> Result<Status, ControlError> {
-        let (answer, mut rest, pid) = self.ask(name, "down")?;
+        let (answer, mut rest, pid) = self.ask(name, "down").inspect_err(|error| {
+            if matches!(error, ControlError::Killed { .. }) {
+                wait_until_gone(name);
+            }
+        })?;
         let failed = |source| ControlError::NoAnswer { name: name.to_owned(), source };
         rest.read_to_end(&mut Vec::new()).map_err(|source| match pid {
             Some(pid) if is_late(&source) => ControlError::Unfinished { name: name.to_owned(), pid },
             _ => failed(source),
         })?;
+        // The parent is promiscuous until the last socket is closed.
+        if let Some(pid) = pid.filter(|pid| *pid != std::process::id()) {
+            wait_until_ended(pid);
+        }
         serde_json::from_str(&answer).map_err(|error| failed(error.into()))
+    }
+
+    /// Whether there is the socket of a link whose process was killed.
+    pub(crate) fn is_killed(&self, name: &str) -> bool {
+        UnixStream::connect(self.path(name))
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
     }
 
     /// Asks a question; the answer, the connection, and the number of the process.
@@ -254,6 +274,23 @@ impl Sockets {
             }),
         }
     }
+}
+
+/// The kernel takes a killed process apart, and its interface with it, after whoever waits for it knows of its end. An
+/// interface of somebody else has the name for longer.
+fn wait_until_gone(name: &str) {
+    let until = Instant::now() + DYING;
+    while rtnetlink::link_by_name(name).is_ok() && Instant::now() < until {
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn wait_until_ended(pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // Where there is no such process any more, there is nothing to wait for.
+    let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
+    let timeout = Timespec { tv_sec: DYING.as_secs() as i64, tv_nsec: 0 };
+    let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout));
 }
 
 /// Whether a read or write took longer than [`PATIENCE`].

@@ -13,7 +13,9 @@ use std::io;
 #[non_exhaustive]
 pub enum Error {
     /// A name that no interface can have.
-    #[error("`{0}` is no name of an interface: 1 to 15 printable characters without `/`, `:` and spaces")]
+    #[error(
+        "`{0}` is no name of an interface: 1 to 15 printable characters without `/`, `:` and spaces, and neither `all` nor `default`"
+    )]
     Name(String),
     /// There is no such parent.
     #[error("there is no interface {0} in this network namespace (`ip -br link` lists those that there are)")]
@@ -167,6 +169,15 @@ impl Error {
         }
     }
 
+    /// Whether another link, or another program, has what this one takes.
+    pub(crate) fn is_of_another(&self) -> bool {
+        match self {
+            Error::LineTaken { .. } | Error::Tun(TunError::Taken { .. }) => true,
+            Error::Xdp { source, .. } => source.raw_os_error() == Some(libc::EBUSY),
+            _ => false,
+        }
+    }
+
     /// What the kernel said, where it is that no more files may be opened, whatever was tried.
     pub(crate) fn or_descriptors(self, needed: u64) -> Error {
         match self.number() {
@@ -222,7 +233,7 @@ fn ipv6_off(refusal: &Refusal) -> &'static str {
 
 fn no_xdp(source: &io::Error) -> &'static str {
     match source.raw_os_error() {
-        Some(libc::EBUSY) => ": another socket has the queue, which one link can have",
+        Some(libc::EBUSY) => ": a queue has one such socket, and another link or program has it",
         Some(libc::EINVAL) => ": it has fewer transmit queues than workers (`--workers 1`), or none",
         Some(libc::EMSGSIZE) => ": frames of its MTU are longer than a page, which is the most",
         Some(libc::EAFNOSUPPORT) => ": this kernel has no AF_XDP",

@@ -71,6 +71,9 @@ pub enum FramingError {
     /// A peer to which frames cannot be sent.
     #[error("{0} is no address of a single station, which a PPPoE peer is")]
     GroupPeer(MacAddress),
+    /// The parent's own address.
+    #[error("{0} is the parent's own address, and `pppoe:SESSION@MAC` has that of the other end")]
+    OwnPeer(MacAddress),
 }
 
 /// A PPPoE session.
@@ -132,6 +135,9 @@ impl Framing {
                 let peer = pppoe.peer.ok_or(FramingError::NoPeer)?;
                 if peer.is_multicast() || peer == MacAddress::default() {
                     return Err(FramingError::GroupPeer(peer));
+                }
+                if peer == local {
+                    return Err(FramingError::OwnPeer(peer));
                 }
                 Some(Session { id, peer })
             }

@@ -5,7 +5,7 @@ mod watch;
 
 use crate::address::Address;
 use crate::batch::{Batch, Below, Io};
-use crate::control::{Server, Sockets};
+use crate::control::{DYING, Server, Sockets};
 use crate::counters::Counters;
 use crate::datapath::{DataPath, Line, PathError};
 use crate::error::Error;
@@ -28,7 +28,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 use watch::Watch;
 use wire::emit::Encapsulation;
 
@@ -142,8 +143,20 @@ impl Running {
     ///
     /// See [`Error`]; nothing is left behind then.
     pub fn up(wish: &Wish, sockets: &Sockets, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
-        Running::try_up(wish, sockets, stop, ask)
-            .map_err(|error| error.or_descriptors(descriptors(wish.means)))
+        // What a killed process had may still be on its way out, and then it is waited for.
+        let until = sockets.is_killed(&wish.name).then(|| Instant::now() + DYING);
+        let try_up = || {
+            let again = |ours: &UnixStream| ours.try_clone().map_err(Error::kernel("wait for signals"));
+            Running::try_up(wish, sockets, again(&stop)?, again(&ask)?)
+        };
+        loop {
+            match try_up() {
+                Err(error) if error.is_of_another() && until.is_some_and(|until| Instant::now() < until) => {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                result => return result.map_err(|error| error.or_descriptors(descriptors(wish.means))),
+            }
+        }
     }
 
     fn try_up(wish: &Wish, sockets: &Sockets, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
@@ -301,7 +314,8 @@ fn descriptors(means: Means) -> u64 {
 fn check_name(name: &str) -> Result<(), Error> {
     let is_right = (1..libc::IFNAMSIZ).contains(&name.len())
         && name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b'/' | b':' | b'%'))
-        && !matches!(name, "." | "..");
+        // The last two mean every interface below /proc/sys/net.
+        && !matches!(name, "." | ".." | "all" | "default");
     if is_right { Ok(()) } else { Err(Error::Name(name.to_owned())) }
 }
 

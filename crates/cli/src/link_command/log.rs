@@ -4,7 +4,10 @@ use rustix::stdio::{dup2_stderr, dup2_stdout};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::thread::{self, JoinHandle};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long the file has to take what was said last.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A log that takes nothing yet.
 #[derive(Debug)]
@@ -14,7 +17,7 @@ pub struct Prepared {
     thread: JoinHandle<()>,
 }
 
-/// Takes what the process says on both streams until it is dropped, when all of that is in the file.
+/// Takes what the process says on both streams until it is dropped, when all of that is in the file, or a second later.
 #[derive(Debug)]
 pub struct Log {
     nothing: File,
@@ -50,7 +53,11 @@ impl Drop for Log {
         // Only when nobody can write any more does the thread come to an end.
         let closed = dup2_stdout(&self.nothing).and_then(|()| dup2_stderr(&self.nothing));
         if let (Ok(()), Some(thread)) = (closed, self.thread.take()) {
-            let _ = thread.join();
+            // A named pipe that nobody reads may never take the rest.
+            let until = Instant::now() + PATIENCE;
+            while !thread.is_finished() && Instant::now() < until {
+                thread::sleep(Duration::from_millis(5));
+            }
         }
     }
 }
@@ -97,7 +104,6 @@ fn date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn moments_are_written_as_date_prints_them() {

@@ -6,6 +6,7 @@ mod down;
 mod log;
 mod parent;
 mod status;
+mod teller;
 mod up;
 
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
@@ -56,15 +57,16 @@ impl LinkArguments {
 
 /// What the frames of a link look like: what `up` and `check` are asked alike.
 #[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("frames").required(true)))]
 struct LineArguments {
     /// Ethernet interface below.
     #[arg(long, value_name = "INTERFACE")]
     parent: String,
     /// Encapsulation, outermost first: q:VID, ad:VID, 0xTPID:VID, pppoe:SESSION@MAC, joined by commas.
-    #[arg(long, value_name = "STACK", conflicts_with = "vlan", required_unless_present = "vlan")]
+    #[arg(long, value_name = "STACK", group = "frames")]
     encap: Option<Encapsulation>,
     /// VLAN tags alone, outermost first, eight at most: 35, or 100.200.
-    #[arg(long, value_name = "VID[.VID…]")]
+    #[arg(long, value_name = "VID[.VID…]", group = "frames")]
     vlan: Option<String>,
     /// TPID of the outermost tag of --vlan [default: 0x8100 of one tag, 0x88a8 of several].
     #[arg(long, value_name = "0xTPID", requires = "vlan", conflicts_with = "encap", value_parser = tpid)]

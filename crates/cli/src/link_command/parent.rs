@@ -94,23 +94,45 @@ pub fn nested(parent: &Link, encapsulation: &Encapsulation, sockets: &Sockets) -
     Some(Fact { about: "parent", answer, text })
 }
 
-/// What `up` says of a parent that will refuse some of the link's packets, or carry them twice. `None`: nothing, or it is not
-/// known; `link check` asks more.
-pub fn warnings(
-    parent: &str,
-    mtu: Option<u32>,
-    encapsulation: &Encapsulation,
-    sockets: &Sockets,
-) -> Vec<String> {
-    let Ok(parent) = find_parent(parent) else { return Vec::new() };
-    let mtu = mtu.unwrap_or_else(|| usual_mtu(parent.mtu, encapsulation));
-    let needed = needed_mtu(mtu, encapsulation);
-    let (envelope, _) = Envelope::of(&parent.name, &Records::new(Records::DIRECTORY));
-    let refusing = envelope.map(|envelope| envelope.receiving(&parent.name, mtu, needed));
-    let is_link = sockets.names().is_ok_and(|names| names.contains(&parent.name));
-    let below = if is_link { nested(&parent, encapsulation, sockets) } else { None };
-    let worth_saying = |fact: &Fact| matches!(fact.answer, Answer::No | Answer::Note);
-    refusing.into_iter().chain(below).filter(worth_saying).map(|fact| fact.text).collect()
+/// What `up` has to say of a parent; `link check` asks more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opinion {
+    /// Why no packet would pass.
+    pub refused: Option<String>,
+    /// What is worth knowing: packets that are refused or left no room for, or are moved twice.
+    pub notes: Vec<String>,
+}
+
+impl Opinion {
+    /// That of `parent`. Nothing where it is not there or not known.
+    pub fn of(parent: &str, mtu: Option<u32>, encapsulation: &Encapsulation, sockets: &Sockets) -> Opinion {
+        let Ok(parent) = find_parent(parent) else { return Opinion::default() };
+        let mut opinion = Opinion::default();
+        let wanted = mtu.unwrap_or_else(|| usual_mtu(parent.mtu, encapsulation));
+        let usual = usual_mtu(u32::MAX, encapsulation);
+        let (envelope, _) = Envelope::of(&parent.name, &Records::new(Records::DIRECTORY));
+        if mtu.is_none() && wanted < usual {
+            let needed = needed_mtu(usual, encapsulation);
+            let way_out = match &envelope {
+                Some(envelope) => envelope.way_out(&parent.name, needed),
+                None => format!("`ip link set {} mtu {needed}` makes room", parent.name),
+            };
+            opinion.notes.push(format!(
+                "packets have {wanted} octets at most, not {usual}: {way_out} for the next `up`"
+            ));
+        }
+        let needed = needed_mtu(wanted, encapsulation);
+        let receiving = envelope.map(|envelope| envelope.receiving(&parent.name, wanted, needed));
+        opinion.notes.extend(receiving.filter(|fact| fact.answer == Answer::No).map(|fact| fact.text));
+        if sockets.names().is_ok_and(|names| names.contains(&parent.name)) {
+            match nested(&parent, encapsulation, sockets) {
+                Some(Fact { answer: Answer::No, text, .. }) => opinion.refused = Some(text),
+                Some(Fact { answer: Answer::Note, text, .. }) => opinion.notes.push(text),
+                _ => {}
+            }
+        }
+        opinion
+    }
 }
 
 /// The link whose interface has this name now.

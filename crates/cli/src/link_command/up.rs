@@ -1,16 +1,18 @@
 //! `rxlane link up`.
 
 use super::log::Log;
-use super::{BOLD, LineArguments, POOR, StateArguments, daemon, failed, item, parent, status};
+use super::parent::Opinion;
+use super::teller::Teller;
+use super::{BOLD, LineArguments, POOR, StateArguments, daemon, failed, item, status};
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use crate::steer_command::interrupted::is_ignored;
 use anyhow::anyhow;
 use link::address::{Address, station};
 use link::batch::Io;
 use link::running::{Ended, Event, Means, Running, Wish};
 use link::status::Status;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use std::cell::RefCell;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
@@ -25,7 +27,7 @@ const EIO: i32 = 5;
 /// Arguments of `rxlane link up`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The interface is there as long as the command runs; SIGTERM, SIGINT or `rxlane link down NAME` ends it. With --daemon the \
+The interface is there as long as the command runs; SIGTERM, SIGINT, SIGHUP or `rxlane link down NAME` ends it. With --daemon the \
 command returns when the interface is up, and a process stays in the background until `rxlane link down NAME`. With tags alone it is a TAP device with Ethernet frames and the parent's MAC address, with PPPoE a TUN device with IP packets. With tags \
 the parent is promiscuous meanwhile, since cards filter VLANs that nobody registered.\n\n\
 Exit codes: 0 ended because somebody asked for it, 1 the name is taken, packets do not fit the parent, or the parent went \
@@ -124,14 +126,18 @@ impl UpArguments {
             Ok(sockets) => sockets,
             Err(error) => return failed(error),
         };
-        let warnings = parent::warnings(&wish.parent, self.line.mtu, &wish.encapsulation, &sockets);
+        let opinion = Opinion::of(&wish.parent, self.line.mtu, &wish.encapsulation, &sockets);
+        if let Some(why) = &opinion.refused {
+            complain(why);
+            return Ok(Outcome::Negative);
+        }
         let up = Running::up(wish, &sockets, stop, asked);
         let mut running = match up {
             Ok(running) => running,
             Err(error) => return failed(error),
         };
         let said = started(out, &running.status(), self.stays);
-        unread(said.and_then(|()| noted(out, &warnings)).and_then(|()| out.flush()))?;
+        unread(said.and_then(|()| noted(out, &opinion.notes)).and_then(|()| out.flush()))?;
         if let Some(leaving) = leaving {
             let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
             daemon::end_with_namespace(wish.name.clone(), Names::here(), ask).map_err(failed)?;
@@ -141,23 +147,19 @@ impl UpArguments {
         }
         // Who is not there need not be told.
         let _ = notify(&Told::Ready(format!("{} is up", wish.name)));
-        let shared = RefCell::new(&mut *out);
-        let ended = running.run(&mut |event| {
-            let mut out = shared.borrow_mut();
-            // What cannot be printed is no reason to end.
-            let _ = happened(&mut out, wish, event).and_then(|()| out.flush());
-        });
+        let teller =
+            Teller::new().map_err(|error| Lacks(format!("cannot tell what happens to the link: {error}")))?;
+        let mark = out.styled(POOR, "note");
+        let ended =
+            running.run(&mut |event| teller.tell(format!("{mark}: {}\n", printable(&happened(wish, event)))));
         let _ = notify(&Told::Stopping);
         let status = running.down();
+        if teller.finish() {
+            unread(over(out, &status, ended.as_ref().ok().copied()).and_then(|()| out.flush()))?;
+        }
         match ended {
-            Err(error) => {
-                unread(over(out, &status, None).and_then(|()| out.flush()))?;
-                failed(error)
-            }
-            Ok(ended) => {
-                unread(over(out, &status, Some(ended)).and_then(|()| out.flush()))?;
-                Ok(outcome(ended, wish))
-            }
+            Err(error) => failed(error),
+            Ok(ended) => Ok(outcome(ended, wish)),
         }
     }
 
@@ -252,7 +254,10 @@ fn outcome(ended: Ended, wish: &Wish) -> Outcome {
 /// A stream that becomes readable when a signal asks for the end, and its other end.
 fn stop_by_signals() -> io::Result<(UnixStream, UnixStream)> {
     let (stop, ask) = UnixStream::pair()?;
-    for signal in [SIGTERM, SIGINT] {
+    // nohup(1) wants a process to outlive its terminal.
+    let signals =
+        [SIGTERM, SIGINT, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP));
+    for signal in signals {
         signal_hook::low_level::pipe::register(signal, ask.try_clone()?)?;
     }
     Ok((stop, ask))
@@ -281,9 +286,9 @@ fn started(out: &mut Output, status: &Status, in_background: bool) -> io::Result
     item(out, "end", &format!("rxlane link down {}{interrupt}", identity.name))
 }
 
-fn happened(out: &mut Output, wish: &Wish, event: &Event) -> io::Result<()> {
+fn happened(wish: &Wish, event: &Event) -> String {
     let (name, parent) = (&wish.name, &wish.parent);
-    let text = match event {
+    match event {
         Event::ParentDown => format!("{parent} is down: {name} has no carrier until it is back"),
         Event::ParentUp => format!("{parent} is up again"),
         Event::ParentMtu { now, needed } if now < needed => format!(
@@ -293,8 +298,7 @@ fn happened(out: &mut Output, wish: &Wish, event: &Event) -> io::Result<()> {
         Event::ParentMac => {
             format!("the MAC address of {parent} changed; {name} keeps the one that it came up with")
         }
-    };
-    noted(out, &[text])
+    }
 }
 
 fn noted(out: &mut Output, texts: &[String]) -> io::Result<()> {

@@ -52,7 +52,7 @@ fn name(number: i32) -> &'static str {
 }
 
 /// Whether the process that started this one had it ignore a signal (proc_pid_status(5)).
-fn is_ignored(number: i32) -> bool {
+pub fn is_ignored(number: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();

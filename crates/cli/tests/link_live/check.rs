@@ -77,9 +77,15 @@ fn a_parent_that_is_a_link_takes_no_further_tags() {
     let (answer, fact) = asked(LINK, "pppoe:7@02:00:5e:00:00:01");
     assert_eq!((answer.as_str(), fact["answer"].as_str()), ("yes", Some("note")), "{fact:#}");
     let mut upper = ends.plain_up_over(Side::Near, LINK);
-    let mut upper = ends.spawn(upper.args(["--name", "upper0", "--encap", "q:35"]));
-    upper.until("note: sub0 is itself a link (ad:100,q:200 over wan0), and drops frames with further tags");
-    upper.interrupted();
+    let refused = upper.args(["--name", "upper0", "--encap", "q:35"]).output().expect("it runs");
+    assert_eq!(code(&refused), 1, "{}", said(&refused));
+    assert!(said(&refused).contains("sub0 is itself a link (ad:100,q:200 over wan0)"), "{}", said(&refused));
+    // Nor an envelope: super-packets are no frames.
+    let mut over = ends.namespace(Side::Near).command(env!("CARGO_BIN_EXE_rxlane"));
+    over.args(["envelope", "up", LINK, "--header", "8", "--journal", &ends.journal()]);
+    let refused = over.output().expect("it runs");
+    assert_eq!(code(&refused), 1, "{}", said(&refused));
+    assert!(said(&refused).contains("virtio headers"), "{}", said(&refused));
     // By whatever name.
     ends.ip(Side::Near, &["link", "set", LINK, "down"]);
     ends.ip(Side::Near, &["link", "set", LINK, "name", "other0"]);
