@@ -154,8 +154,16 @@ impl UpArguments {
             running.run(&mut |event| teller.tell(format!("{mark}: {}\n", printable(&happened(wish, event)))));
         let _ = notify(&Told::Stopping);
         let status = running.down();
-        if teller.finish() {
+        let is_heard = teller.finish();
+        if is_heard {
             unread(over(out, &status, ended.as_ref().ok().copied()).and_then(|()| out.flush()))?;
+        } else if self.stays {
+            // The log takes nothing any more, and would hold up what is said on standard error, too.
+            std::process::exit(match ended {
+                Ok(Ended::Asked) => 0,
+                Ok(_) => 1,
+                Err(_) => 3,
+            });
         }
         match ended {
             Err(error) => failed(error),
