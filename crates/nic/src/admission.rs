@@ -1,12 +1,14 @@
 //! Which frames a device lets in, by their length and tags.
 //!
 //! The limits at the driver's defaults and MTU 1500 are claims of the profile (`frame_untagged`, `frame_one_tag`,
-//! `frame_two_tags`, and the outer TPIDs for which the longer ones hold); what a larger MTU does to them is one, too
+//! `frame_two_tags`, the outer TPIDs for which the longer ones hold, and `outer_stag`); what a larger MTU does to them is one, too
 //! (`frame_beyond`). Lengths are octets without FCS; IEEE 802.3 counts it, and so do most reports: 4 more.
 
 use crate::Profile;
 use crate::schema::{self, Key};
 
+/// TPID of an S-tag (IEEE 802.1Q-2022, table 9-1).
+const STAG: u16 = 0x88a8;
 /// The usual MTU, for which the limits are claimed.
 pub const USUAL_MTU: u32 = 1500;
 /// Octets of the frame check sequence.
@@ -14,15 +16,26 @@ pub const FCS: u32 = 4;
 /// Longest envelope frame without FCS (IEEE 802.3-2012, 1.4.184: 2000 octets at most, of which 482 are for encapsulation).
 pub const ENVELOPE: u32 = 2000 - FCS;
 
-/// The longest frame with these TPIDs (outermost first) that is let in at MTU 1500, octets without FCS. Error: the claim
-/// for want of which it is unknown.
+/// The longest frame with these TPIDs (outermost first) that is let in at MTU 1500, octets without FCS; 0: none is. Error:
+/// the claim for want of which it is unknown.
 pub fn longest(profile: &Profile, tpids: &[u16]) -> Result<u32, Key> {
+    if is_refused(profile, tpids) {
+        return Ok(0);
+    }
     let key = limit_key(profile, tpids);
     profile.int(key).and_then(|longest| u32::try_from(longest).ok()).ok_or(key)
 }
 
+/// Whether the device receives no frames with these TPIDs, however short.
+fn is_refused(profile: &Profile, tpids: &[u16]) -> bool {
+    tpids.first() == Some(&STAG) && profile.tri(schema::OUTER_STAG) == Some(false)
+}
+
 /// The claim that holds for frames with these TPIDs.
 pub fn limit_key(profile: &Profile, tpids: &[u16]) -> Key {
+    if is_refused(profile, tpids) {
+        return schema::OUTER_STAG;
+    }
     let allowed = match (profile.ints(schema::TAG_ALLOWANCE), tpids.first()) {
         (Some(allowed), Some(outer)) => allowed.contains(&u64::from(*outer)),
         _ => true,
@@ -38,6 +51,9 @@ pub fn limit_key(profile: &Profile, tpids: &[u16]) -> Key {
 /// The same at another MTU of the device. An MTU below 1500 is taken for 1500: that it lowers a limit is not claimed of
 /// any device.
 pub fn longest_at(profile: &Profile, tpids: &[u16], mtu: u32) -> Result<u32, Key> {
+    if is_refused(profile, tpids) {
+        return Ok(0);
+    }
     let from = profile.int(schema::FRAME_BEYOND_MTU).unwrap_or(u64::from(USUAL_MTU));
     if mtu <= USUAL_MTU || u64::from(mtu) <= from {
         return longest(profile, tpids);

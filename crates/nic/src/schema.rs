@@ -208,6 +208,7 @@ keys! {
         FRAME_ONE_TAG "frame_one_tag" Kind::Int, "largest frame, one tag";
         FRAME_TWO_TAGS "frame_two_tags" Kind::Int, "largest frame, two tags";
         TAG_ALLOWANCE "tag_allowance_tpids" Kind::Ints, "outer TPIDs that are allowed the longer frame";
+        OUTER_STAG "outer_stag" Kind::Tri, "receives 0x88a8 by default";
         FRAME_FOLLOWS "frame_follows" Kind::Text, "what changes the limit";
         FRAME_MAX "frame_max" Kind::Int, "largest frame it can be set to";
         FRAME_BEYOND "frame_beyond" Kind::OneOf(BEYONDS), "limits at a larger MTU follow";

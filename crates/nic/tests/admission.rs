@@ -82,6 +82,14 @@ fn envelope_frames_cannot_be_had_without_untagged_jumbo_frames() {
     assert!(seen >= 5, "{seen}");
 }
 
+/// Its profile: frames with an outer 0x88a8 are received with VLAN stripping off alone.
+#[test]
+fn e810_receives_no_service_tags() {
+    let e810 = builtin().unwrap().iter().find(|profile| profile.name() == "e810").unwrap();
+    assert_eq!(longest_at(e810, &[0x88a8, 0x8100], 9000), Ok(0));
+    assert_eq!(longest_at(e810, &[0x8100, 0x8100], 9000), Ok(9724));
+}
+
 /// Unknown limits name the claim; known ones never exceed what the device can be set to.
 #[test]
 fn every_profile_answers_for_every_class() {
@@ -90,6 +98,7 @@ fn every_profile_answers_for_every_class() {
             for mtu in [1500, 1504, 9000] {
                 match longest_at(profile, &class.tpids, mtu) {
                     Err(key) => assert_eq!(key.stage, schema::FRAME_UNTAGGED.stage),
+                    Ok(0) => assert_eq!(class.tpids.first(), Some(&0x88a8), "{}", profile.name()),
                     Ok(limit) => assert!(limit >= 1514, "{} {}", profile.name(), class.name),
                 }
             }

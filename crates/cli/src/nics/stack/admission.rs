@@ -55,6 +55,7 @@ pub fn print(out: &mut Output, stack: &Stack, profile: &Profile) -> io::Result<(
     for class in classes(stack) {
         let cell = |mtu| match admitted(profile, &class, mtu) {
             Ok((true, _)) => "yes".to_owned(),
+            Ok((false, 0)) => "no".to_owned(),
             Ok((false, limit)) => format!("no, >{limit}"),
             Err(_) => "?".to_owned(),
         };
