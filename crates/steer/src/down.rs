@@ -284,19 +284,14 @@ fn count(down: &mut Down, detached: &xdp::Detached) {
     down.steered = true;
 }
 
-/// Dead pins of that name in this network namespace.
 /// Whether an interface that is not steered has pins or settings of an `up` that came to no end.
 pub(crate) fn is_left(name: &str, records: &Records) -> bool {
     dead(name).is_ok_and(|dead| !dead.is_empty()) || restore::is_noted(name, records)
 }
 
+/// Dead pins of that name in this network namespace.
 fn dead(name: &str) -> Result<Vec<xdp::Dead>, Error> {
-    let here = named::here();
-    let all = xdp::dead(Family::Steer)?;
-    Ok(all
-        .into_iter()
-        .filter(|dead| dead.interface == name && here.is_none_or(|here| here == dead.namespace))
-        .collect())
+    named::dead(Family::Steer, name)
 }
 
 /// Ends the process that stays, and waits until it has.

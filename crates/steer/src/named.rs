@@ -4,7 +4,7 @@
 
 use crate::error::Error;
 use crate::record::{Place, Records};
-use xdp::{Family, Interface};
+use xdp::{Dead, Family, Interface};
 
 /// What a name leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,17 +21,29 @@ pub struct Named {
 ///
 /// rtnetlink or procfs do not answer.
 pub fn named(name: &str) -> Result<Named, Error> {
-    let bearer = match Interface::find(name) {
-        Ok(interface) => Some(interface),
-        Err(xdp::Error::NoInterface { .. }) => None,
-        Err(other) => return Err(other.into()),
-    };
+    let bearer = bearer(name)?;
     let mut others: Vec<Interface> = attached_as(name).filter(|other| other.name != name).collect();
     let interface = match bearer {
         None if !others.is_empty() => Some(others.remove(0)),
         bearer => bearer,
     };
     Ok(Named { interface, renamed: others.into_iter().map(|other| other.name).collect() })
+}
+
+/// The interface of this name here; `None`: there is none.
+pub(crate) fn bearer(name: &str) -> Result<Option<Interface>, Error> {
+    match Interface::find(name) {
+        Ok(interface) => Ok(Some(interface)),
+        Err(xdp::Error::NoInterface { .. }) => Ok(None),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// Pins of that name in this network namespace whose program is on no interface.
+pub(crate) fn dead(family: Family, name: &str) -> Result<Vec<Dead>, Error> {
+    let here = here();
+    let is_its = |dead: &Dead| dead.interface == name && here.is_none_or(|here| here == dead.namespace);
+    Ok(xdp::dead(family)?.into_iter().filter(is_its).collect())
 }
 
 /// The interfaces here that were attached under the name.
@@ -51,8 +63,7 @@ pub fn nowhere(name: &str, records: &Records) -> Error {
     if xdp::away(Family::Steer, name, namespace).is_some() {
         return Error::Elsewhere { interface };
     }
-    let dead = xdp::dead(Family::Steer).unwrap_or_default();
-    if dead.iter().any(|dead| dead.interface == name && dead.namespace == namespace) {
+    if dead(Family::Steer, name).is_ok_and(|dead| !dead.is_empty()) {
         return Error::Removed { interface };
     }
     match records.planned(&Place::new(namespace, name)) {

@@ -7,6 +7,7 @@ use super::Error as Answer;
 use super::place;
 use crate::error::{Error, with_causes};
 use crate::gone;
+use crate::named;
 use crate::record::Records;
 use host::journal::Entry;
 use host::setting::{InterfaceName, Setting, Tree};
@@ -50,7 +51,7 @@ impl Down {
 pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     // Refused to look, it would find nothing.
     let dead = place::dead(name)?;
-    let interface = place::bearer(name)?.or_else(|| place::renamed(name));
+    let interface = named::bearer(name)?.or_else(|| place::renamed(name));
     if let Some(interface) = &interface {
         open(interface)?;
     } else if dead.is_empty() && !place::is_noted(name, records) {

@@ -10,15 +10,6 @@ use std::fs;
 use xdp::envelope::Envelope;
 use xdp::{Dead, Family, Interface};
 
-/// The interface of this name here; `None`: there is none.
-pub(super) fn bearer(name: &str) -> Result<Option<Interface>, Failure> {
-    match Interface::find(name) {
-        Ok(interface) => Ok(Some(interface)),
-        Err(xdp::Error::NoInterface { .. }) => Ok(None),
-        Err(other) => Err(other.into()),
-    }
-}
-
 /// An interface here that got its envelope under this name and has another one now.
 pub(super) fn renamed(name: &str) -> Option<Interface> {
     let here = up::interfaces().into_iter().filter_map(|here| Interface::find(&here).ok());
@@ -43,9 +34,7 @@ pub(super) fn nowhere(name: &str) -> Failure {
 
 /// Pins of that name in this network namespace whose program is on no interface.
 pub(super) fn dead(name: &str) -> Result<Vec<Dead>, Failure> {
-    let here = named::here();
-    let is_its = |dead: &Dead| dead.interface == name && here.is_none_or(|here| here == dead.namespace);
-    Ok(xdp::dead(Family::Envelope)?.into_iter().filter(is_its).collect())
+    named::dead(Family::Envelope, name)
 }
 
 /// The journal, if there is one.

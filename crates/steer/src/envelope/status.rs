@@ -2,6 +2,7 @@
 
 use super::{Error as Answer, place};
 use crate::error::Error;
+use crate::named;
 use crate::record::Records;
 use serde::Serialize;
 use std::time::UNIX_EPOCH;
@@ -87,7 +88,7 @@ impl Status {
 ///
 /// [`Error`].
 pub fn status(name: &str, records: &Records) -> Result<Status, Error> {
-    let found = place::bearer(name)?.or_else(|| place::renamed(name));
+    let found = named::bearer(name)?.or_else(|| place::renamed(name));
     let Some(interface) = found else { return Err(place::nowhere(name)) };
     let mut status = Status::of(&interface, interface.described()?.mtu);
     match Envelope::open(&interface)? {

@@ -1,10 +1,11 @@
 //! Putting an envelope on an interface: everything is resolved first, shown if asked, and only then done.
 
-use super::place::{self, bearer};
+use super::place;
 use super::{Error as Answer, by};
 use crate::drivers;
 use crate::error::{self, Error};
 use crate::gone;
+use crate::named;
 use crate::record::Records;
 use crate::up;
 use host::journal::Applied;
@@ -52,7 +53,7 @@ pub struct Done {
 /// [`Error`].
 pub fn resolve(wish: &Wish, records: &Records) -> Result<Resolved, Error> {
     let name: InterfaceName = wish.interface.parse()?;
-    let interface = match bearer(name.as_str())? {
+    let interface = match named::bearer(name.as_str())? {
         Some(interface) => interface,
         None => match place::renamed(name.as_str()) {
             Some(renamed) => {
