@@ -190,6 +190,8 @@ fn stay_with(
     let mut keeping = records.keep(&place, &note)?;
     let planned = records.planned(&place)?;
     let setup = setup(attachment, planned, task)?;
+    // Before anybody is told: who waited for this process may delete the namespace at once.
+    let names = Names::here();
     ready(attachment).map_err(|error| failed(error.to_string()))?;
     let cpus = Cpus::of_this_machine();
     let keep = Keeping {
@@ -197,7 +199,7 @@ fn stay_with(
         setup,
         metrics,
         cpus,
-        names: Names::here(),
+        names,
     };
     let ended = keeper::keep(attachment, keep, &stop, &mut |progress| {
         progress.moved.iter().for_each(&mut *moved);
