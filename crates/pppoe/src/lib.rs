@@ -1,0 +1,53 @@
+//! PPPoE and PPP as state machines without I/O: discovery, LCP, authentication, IPCP and IPV6CP, of both ends.
+//!
+//! # Contract
+//!
+//! * No machine reads a clock, draws a random number, opens a socket or sleeps. Time ([`Time`]), randomness ([`Random`]) and
+//!   received octets come in as arguments; what is to be done goes out as actions. The same arguments give the same actions,
+//!   so that every run can be replayed from a seed.
+//! * A machine says when it wants to be called next (`deadline`), and may be called at any time before and after.
+//! * No input panics, loops without end, or makes a machine keep more than the bound that its documentation states.
+//! * What a peer said and people or scripts will see goes through [`text`] first.
+//!
+//! Nothing of it is a hot path: octets are allocated where that is simplest. IP packets of a session never come here; who has
+//! the sockets leaves them to the data path of the link.
+//!
+//! # Specifications
+//!
+//! RFC 2516 (PPPoE), RFC 4638 (PPP-Max-Payload), Broadband Forum TR-101 (line identification), RFC 1661 (LCP, the automaton),
+//! RFC 1334 (PAP), RFC 1994 (CHAP), RFC 2759 (MS-CHAPv2), RFC 1332 and RFC 1877 (IPCP), RFC 5072 (IPV6CP).
+//!
+//! # Deliberately not here
+//!
+//! Compression of protocol and address fields and character maps (RFC 2516 section 7 wants none), multilink, CCP and ECP (any
+//! such protocol is rejected), MPPE keys, EAP. Sockets, interfaces and files are those of crate `link`.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
+#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
+
+pub mod session;
+pub mod text;
+
+/// Time since a moment that the caller chooses once for all machines, and which never goes back: a monotonic clock.
+pub type Time = core::time::Duration;
+
+/// Where randomness comes from: the kernel in earnest, a seed in tests. Cookies, magic numbers, challenges and session ids
+/// depend on nobody being able to guess it.
+pub trait Random {
+    /// Fills all of `octets`.
+    fn fill(&mut self, octets: &mut [u8]);
+}
+
+impl<F: FnMut(&mut [u8])> Random for F {
+    fn fill(&mut self, octets: &mut [u8]) {
+        self(octets);
+    }
+}
+
+/// Draws a number.
+pub fn draw<const N: usize>(random: &mut dyn Random) -> [u8; N] {
+    let mut octets = [0; N];
+    random.fill(&mut octets);
+    octets
+}
