@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod background;
 mod collect_command;
 mod demo;
 mod doctor_command;

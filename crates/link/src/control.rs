@@ -1,11 +1,12 @@
-//! How `status` and `down` reach a link: a Unix socket in the state folder, `link-NAMESPACE-NAME.sock`.
+//! How later commands reach a process that stays: a Unix socket in the state folder, `link-NAMESPACE-NAME.sock`, or
+//! `session-…`, `concentrator-…` (see [`Bearer`]).
 //!
 //! # Contract
 //!
-//! * A connection carries one question, a line: `status` or `down`. The answer is a line of JSON. After `down` the
-//!   connection ends when the link is gone.
+//! * A connection carries one question, a line; `status` and `down` are understood by all. The answer is a line of JSON. After
+//!   `down` the connection ends when what was asked is gone.
 //! * The folder is root's alone (mode 0700), and so are the sockets in it. NAMESPACE is the number of the network
-//!   namespace, so that links of the same name in different ones do not meet.
+//!   namespace, so that those of the same name in different ones do not meet.
 //! * A killed process leaves its socket; nobody listens at it any more, which is how it is recognised.
 
 mod server;
@@ -17,6 +18,8 @@ use crate::rtnetlink;
 use crate::status::Status;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde::de::DeserializeOwned;
+use std::fmt;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::linux::fs::MetadataExt;
@@ -29,55 +32,120 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the kernel may take to take a process apart.
 pub(crate) const DYING: Duration = Duration::from_secs(2);
-/// The longest answer, octets.
-const LONGEST: u64 = 1 << 16;
+/// The longest answer, octets: 400 of each of 60,000 sessions.
+const LONGEST: u64 = 1 << 25;
 
-/// The sockets of links.
+/// What a process bears that answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bearer {
+    /// A link; by the name of its interface.
+    Link,
+    /// The PPPoE session of a client; by the name of its interface.
+    Session,
+    /// An access concentrator; by the name of the interface that it serves.
+    Concentrator,
+}
+
+impl Bearer {
+    /// How the names of its sockets begin.
+    const fn word(self) -> &'static str {
+        match self {
+            Bearer::Link => "link",
+            Bearer::Session => "session",
+            Bearer::Concentrator => "concentrator",
+        }
+    }
+
+    /// The command that lists those that there are.
+    const fn list(self) -> &'static str {
+        match self {
+            Bearer::Link => "rxlane link status",
+            Bearer::Session | Bearer::Concentrator => "rxlane pppoe status",
+        }
+    }
+
+    /// The command that ends one.
+    const fn end(self) -> &'static str {
+        match self {
+            Bearer::Link => "rxlane link down",
+            Bearer::Session | Bearer::Concentrator => "rxlane pppoe disconnect",
+        }
+    }
+}
+
+impl fmt::Display for Bearer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Bearer::Link => "link",
+            Bearer::Session => "PPPoE session",
+            Bearer::Concentrator => "access concentrator on",
+        })
+    }
+}
+
+/// The sockets of what processes of one kind bear.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sockets {
+    bearer: Bearer,
     folder: PathBuf,
     namespace: u64,
 }
 
-/// Why a link does not answer.
+/// Why nobody answers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// There is no such link.
+    /// There is none such.
     #[error(
-        "there is no link {name} in this network namespace; `rxlane link status` lists those that there are"
+        "there is no {bearer} {name} in this network namespace; `{}` lists those that there are", bearer.list()
     )]
-    NoLink {
+    None {
+        /// What was asked.
+        bearer: Bearer,
         /// Its name.
         name: String,
     },
-    /// The process of the link was killed; its socket was removed.
+    /// Its process was killed; its socket was removed.
     #[error(
-        "the process of the link {name} was killed, and its interface went with it; what it left is removed"
+        "the process of the {bearer} {name} was killed, and its interface went with it; what it left is removed"
     )]
     Killed {
+        /// What was asked.
+        bearer: Bearer,
         /// Its name.
         name: String,
     },
     /// Something else has the place of the socket.
     #[error("{} is no socket: remove it, it is none of rxlane's", .0.display())]
     NoSocket(PathBuf),
-    /// A link that lives has it.
+    /// One that lives has it.
     #[error(
-        "a link that came up by this name, and whose interface was renamed since, holds {}: `rxlane link status` shows it, \
-         `rxlane link down` ends it, both by this name",
-        .0.display()
+        "a {bearer} that came up by this name, and whose interface was renamed since, holds {}: `{}` shows it, `{}` ends it, both \
+         by this name",
+        path.display(), bearer.list(), bearer.end()
     )]
-    Held(PathBuf),
+    Held {
+        /// What holds it.
+        bearer: Bearer,
+        /// The socket.
+        path: PathBuf,
+    },
     /// The process may not ask.
-    #[error("asking a link takes root ({})", .0.display())]
-    Privilege(PathBuf),
+    #[error("asking a {bearer} takes root ({})", path.display())]
+    Privilege {
+        /// What was asked.
+        bearer: Bearer,
+        /// The socket, or its folder.
+        path: PathBuf,
+    },
     /// Its process is stopped (SIGSTOP).
     #[error(
-        "the process {pid} of the link {name} is stopped and moves no packets: `kill -CONT {pid}` lets it go on; nothing was \
+        "the process {pid} of the {bearer} {name} is stopped and moves no packets: `kill -CONT {pid}` lets it go on; nothing was \
          changed"
     )]
     Stopped {
+        /// What was asked.
+        bearer: Bearer,
         /// Its name.
         name: String,
         /// Number of the process.
@@ -85,11 +153,13 @@ pub enum ControlError {
     },
     /// It says nothing.
     #[error(
-        "the process {pid} of the link {name} does not answer within {} s; nothing was changed: ask again, or `kill -KILL {pid}` \
+        "the process {pid} of the {bearer} {name} does not answer within {} s; nothing was changed: ask again, or `kill -KILL {pid}` \
          ends it, and its interface with it",
         PATIENCE.as_secs()
     )]
     Silent {
+        /// What was asked.
+        bearer: Bearer,
         /// Its name.
         name: String,
         /// Number of the process.
@@ -97,18 +167,22 @@ pub enum ControlError {
     },
     /// It was asked to end and is there still.
     #[error(
-        "the process {pid} of the link {name} was asked to end, and has not within {} s: ask again, or `kill -KILL {pid}` ends it",
+        "the process {pid} of the {bearer} {name} was asked to end, and has not within {} s: ask again, or `kill -KILL {pid}` ends it",
         PATIENCE.as_secs()
     )]
     Unfinished {
+        /// What was asked.
+        bearer: Bearer,
         /// Its name.
         name: String,
         /// Number of the process.
         pid: u32,
     },
     /// It did not answer.
-    #[error("the link {name} did not answer: {source}")]
+    #[error("the {bearer} {name} did not answer: {source}")]
     NoAnswer {
+        /// What was asked.
+        bearer: Bearer,
         /// Its name.
         name: String,
         /// Why.
@@ -127,32 +201,32 @@ pub enum ControlError {
 }
 
 impl ControlError {
-    /// Whether it is an answer, and no failure: there is no such link.
+    /// Whether it is an answer, and no failure: there is none such.
     pub const fn is_an_answer(&self) -> bool {
         matches!(
             self,
-            ControlError::NoLink { .. }
+            ControlError::None { .. }
                 | ControlError::Killed { .. }
                 | ControlError::NoAnswer { .. }
                 | ControlError::Stopped { .. }
                 | ControlError::Silent { .. }
                 | ControlError::Unfinished { .. }
-                | ControlError::Held(_)
+                | ControlError::Held { .. }
         )
     }
 }
 
 impl Sockets {
-    /// Those in `folder` of links in the network namespace of the calling thread.
+    /// Those in `folder` of this kind in the network namespace of the calling thread.
     ///
     /// # Errors
     ///
     /// There is no procfs.
-    pub fn new(folder: impl Into<PathBuf>) -> Result<Sockets, ControlError> {
+    pub fn new(bearer: Bearer, folder: impl Into<PathBuf>) -> Result<Sockets, ControlError> {
         let own = Path::new("/proc/thread-self/ns/net");
         let failed = |source| ControlError::File { what: "read", path: own.to_owned(), source };
         let namespace = fs::metadata(own).map_err(failed)?.st_ino();
-        Ok(Sockets { folder: folder.into(), namespace })
+        Ok(Sockets { bearer, folder: folder.into(), namespace })
     }
 
     /// The folder.
@@ -161,10 +235,10 @@ impl Sockets {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("link-{}-{name}.sock", self.namespace))
+        self.folder.join(format!("{}-{}-{name}.sock", self.bearer.word(), self.namespace))
     }
 
-    /// The names of links of this namespace that have a socket, dead ones among them.
+    /// The names of those of this namespace that have a socket, dead ones among them.
     ///
     /// # Errors
     ///
@@ -174,13 +248,13 @@ impl Sockets {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(ControlError::Privilege(self.folder.clone()));
+                return Err(ControlError::Privilege { bearer: self.bearer, path: self.folder.clone() });
             }
             Err(source) => {
                 return Err(ControlError::File { what: "read", path: self.folder.clone(), source });
             }
         };
-        let prefix = format!("link-{}-", self.namespace);
+        let prefix = format!("{}-{}-", self.bearer.word(), self.namespace);
         let name = |entry: io::Result<fs::DirEntry>| {
             let name = entry.ok()?.file_name().into_string().ok()?;
             Some(name.strip_prefix(&prefix)?.strip_suffix(".sock")?.to_owned())
@@ -194,11 +268,19 @@ impl Sockets {
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoLink`], [`ControlError::Killed`] and others.
+    /// [`ControlError::None`], [`ControlError::Killed`] and others.
     pub fn status(&self, name: &str) -> Result<Status, ControlError> {
-        let (answer, _, _) = self.ask(name, "status")?;
-        serde_json::from_str(&answer)
-            .map_err(|error| ControlError::NoAnswer { name: name.to_owned(), source: error.into() })
+        self.answer(name, "status")
+    }
+
+    /// The answer to a question, which is one line.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sockets::status`].
+    pub fn answer<T: DeserializeOwned>(&self, name: &str, question: &str) -> Result<T, ControlError> {
+        let (answer, _, _) = self.ask(name, question)?;
+        serde_json::from_str(&answer).map_err(|error| self.unanswered(name, error.into()))
     }
 
     /// Ends a link and waits until its interface is gone; how it stood at last.
@@ -207,25 +289,39 @@ impl Sockets {
     ///
     /// As [`Sockets::status`].
     pub fn down(&self, name: &str) -> Result<Status, ControlError> {
+        self.end(name)
+    }
+
+    /// Ends one and waits until its process has; how it stood at last.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sockets::status`].
+    pub fn end<T: DeserializeOwned>(&self, name: &str) -> Result<T, ControlError> {
         let (answer, mut rest, pid) = self.ask(name, "down").inspect_err(|error| {
             if matches!(error, ControlError::Killed { .. }) {
                 wait_until_gone(name);
             }
         })?;
-        let failed = |source| ControlError::NoAnswer { name: name.to_owned(), source };
         rest.read_to_end(&mut Vec::new()).map_err(|source| match pid {
-            Some(pid) if is_late(&source) => ControlError::Unfinished { name: name.to_owned(), pid },
-            _ => failed(source),
+            Some(pid) if is_late(&source) => {
+                ControlError::Unfinished { bearer: self.bearer, name: name.to_owned(), pid }
+            }
+            _ => self.unanswered(name, source),
         })?;
         // The parent is promiscuous until the last socket is closed.
         if let Some(pid) = pid.filter(|pid| *pid != std::process::id()) {
             wait_until_ended(pid);
         }
-        serde_json::from_str(&answer).map_err(|error| failed(error.into()))
+        serde_json::from_str(&answer).map_err(|error| self.unanswered(name, error.into()))
     }
 
-    /// Whether there is the socket of a link whose process was killed.
-    pub(crate) fn is_killed(&self, name: &str) -> bool {
+    fn unanswered(&self, name: &str, source: io::Error) -> ControlError {
+        ControlError::NoAnswer { bearer: self.bearer, name: name.to_owned(), source }
+    }
+
+    /// Whether there is the socket of one whose process was killed.
+    pub fn is_killed(&self, name: &str) -> bool {
         UnixStream::connect(self.path(name))
             .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
     }
@@ -237,7 +333,7 @@ impl Sockets {
         // It would read the question when it goes on, and find nobody to answer.
         let stopped = || {
             let pid = pid.filter(|pid| is_stopped(*pid))?;
-            Some(ControlError::Stopped { name: name.to_owned(), pid })
+            Some(ControlError::Stopped { bearer: self.bearer, name: name.to_owned(), pid })
         };
         if let Some(stopped) = stopped() {
             return Err(stopped);
@@ -253,8 +349,10 @@ impl Sockets {
         };
         let reader = asked().map_err(|source| match (pid, stopped()) {
             (_, Some(stopped)) => stopped,
-            (Some(pid), None) if is_late(&source) => ControlError::Silent { name: name.to_owned(), pid },
-            _ => ControlError::NoAnswer { name: name.to_owned(), source },
+            (Some(pid), None) if is_late(&source) => {
+                ControlError::Silent { bearer: self.bearer, name: name.to_owned(), pid }
+            }
+            _ => self.unanswered(name, source),
         })?;
         Ok((answer, reader, pid))
     }
@@ -264,13 +362,13 @@ impl Sockets {
         match UnixStream::connect(&path) {
             Ok(stream) => Ok(stream),
             Err(error) => Err(match error.kind() {
-                io::ErrorKind::NotFound => ControlError::NoLink { name: name.to_owned() },
-                io::ErrorKind::PermissionDenied => ControlError::Privilege(path),
+                io::ErrorKind::NotFound => ControlError::None { bearer: self.bearer, name: name.to_owned() },
+                io::ErrorKind::PermissionDenied => ControlError::Privilege { bearer: self.bearer, path },
                 io::ErrorKind::ConnectionRefused => {
-                    server::remove_dead(&path)?;
-                    ControlError::Killed { name: name.to_owned() }
+                    server::remove_dead(self.bearer, &path)?;
+                    ControlError::Killed { bearer: self.bearer, name: name.to_owned() }
                 }
-                _ => ControlError::NoAnswer { name: name.to_owned(), source: error },
+                _ => self.unanswered(name, error),
             }),
         }
     }

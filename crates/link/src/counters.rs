@@ -141,6 +141,11 @@ impl Counters {
         self.segments.fetch_add(segments, Ordering::Relaxed);
     }
 
+    /// Frames that went to the interface.
+    pub fn frames_received(&self) -> u64 {
+        self.received.frames.load(Ordering::Relaxed)
+    }
+
     /// All of them now.
     pub fn read(&self) -> Counted {
         let drops = Dropped::ALL.iter().zip(&self.drops).filter_map(|(reason, counter)| {

@@ -4,8 +4,10 @@
 
 mod message;
 mod monitor;
+mod route;
 
 pub use monitor::{Change, Monitor};
+pub use route::{DefaultRoute, add_default_route};
 
 use crate::address::Address;
 use message::{attribute, attributes, half, text, word};
@@ -19,6 +21,7 @@ const RTM_DELLINK: u16 = 17;
 const RTM_GETLINK: u16 = 18;
 const RTM_SETLINK: u16 = 19;
 const RTM_NEWADDR: u16 = 20;
+const RTM_DELADDR: u16 = 21;
 const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
@@ -31,6 +34,8 @@ const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_STATS64: u16 = 23;
+const IFLA_AF_SPEC: u16 = 26;
+const IFLA_INET6_ADDR_GEN_MODE: u16 = 8;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 
@@ -125,8 +130,31 @@ pub fn set_up(index: u32) -> Result<(), Refusal> {
     exchange(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK, &ifinfo(index, libc::IFF_UP as u32)).map(drop)
 }
 
+/// Keeps the kernel from making a link-local IPv6 address of its own for the interface when that is set up: it gets one from
+/// somebody else. `EAFNOSUPPORT`: there is no IPv6.
+pub fn without_own_ipv6(index: u32) -> Result<(), Refusal> {
+    /// `IN6_ADDR_GEN_MODE_NONE` of linux/if_link.h.
+    const NONE: u8 = 1;
+    let (mut mode, mut family) = (Vec::new(), Vec::new());
+    attribute(&mut mode, IFLA_INET6_ADDR_GEN_MODE, &[NONE]);
+    attribute(&mut family, libc::AF_INET6 as u16, &mode);
+    let mut body = ifinfo(index, 0);
+    attribute(&mut body, IFLA_AF_SPEC, &family);
+    exchange(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK, &body).map(drop)
+}
+
 /// Gives an interface an address. `EACCES`: IPv6 is off for it.
 pub fn add_address(index: u32, address: &Address) -> Result<(), Refusal> {
+    let flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
+    exchange(RTM_NEWADDR, flags, &ifaddr(index, address)).map(drop)
+}
+
+/// Takes an address away from an interface. `EADDRNOTAVAIL`: it has none such.
+pub fn remove_address(index: u32, address: &Address) -> Result<(), Refusal> {
+    exchange(RTM_DELADDR, NLM_F_REQUEST | NLM_F_ACK, &ifaddr(index, address)).map(drop)
+}
+
+fn ifaddr(index: u32, address: &Address) -> Vec<u8> {
     let octets = |address: IpAddr| match address {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
@@ -137,7 +165,7 @@ pub fn add_address(index: u32, address: &Address) -> Result<(), Refusal> {
     body.extend(index.to_ne_bytes());
     attribute(&mut body, IFA_LOCAL, &octets(address.local));
     attribute(&mut body, IFA_ADDRESS, &octets(address.peer.unwrap_or(address.local)));
-    exchange(RTM_NEWADDR, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &body).map(drop)
+    body
 }
 
 /// `struct ifinfomsg`: family, padding, type, index, flags, and which of them change.

@@ -88,7 +88,7 @@ impl Means {
 /// A link that is up. It is gone when this is dropped.
 pub struct Running {
     // Dropped in this order: who asks is answered as long as there is an interface.
-    server: Server,
+    server: Option<Server>,
     path: Box<dyn DataPath>,
     crew: Crew,
     /// Held as long as the link is up, so that no other has its frames.
@@ -98,6 +98,27 @@ pub struct Running {
     watch: Watch,
     stop: UnixStream,
     waiting: Vec<UnixStream>,
+}
+
+/// Tells how a link stands, from any thread.
+#[derive(Clone, Debug)]
+pub struct Observer(Arc<Shared>);
+
+impl Observer {
+    /// How it stands.
+    pub fn status(&self) -> Status {
+        self.0.status()
+    }
+
+    /// Number of the interface.
+    pub fn interface(&self) -> u32 {
+        self.0.index
+    }
+
+    /// Frames received so far.
+    pub fn received(&self) -> u64 {
+        self.0.workers.iter().map(|(counters, _)| counters.frames_received()).sum()
+    }
 }
 
 impl fmt::Debug for Running {
@@ -145,9 +166,32 @@ impl Running {
     pub fn up(wish: &Wish, sockets: &Sockets, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
         // What a killed process had may still be on its way out, and then it is waited for.
         let until = sockets.is_killed(&wish.name).then(|| Instant::now() + DYING);
+        Running::up_until(wish, until, &stop, Some((sockets, &ask)))
+    }
+
+    /// The same without a socket for questions: who brings it up answers for it. `after_kill`: what a killed process had may
+    /// still be on its way out.
+    ///
+    /// # Errors
+    ///
+    /// As [`Running::up`].
+    pub fn up_unasked(wish: &Wish, after_kill: bool, stop: UnixStream) -> Result<Running, Error> {
+        Running::up_until(wish, after_kill.then(|| Instant::now() + DYING), &stop, None)
+    }
+
+    fn up_until(
+        wish: &Wish,
+        until: Option<Instant>,
+        stop: &UnixStream,
+        asked: Option<(&Sockets, &UnixStream)>,
+    ) -> Result<Running, Error> {
         let try_up = || {
             let again = |ours: &UnixStream| ours.try_clone().map_err(Error::kernel("wait for signals"));
-            Running::try_up(wish, sockets, again(&stop)?, again(&ask)?)
+            let asked = match asked {
+                Some((sockets, ask)) => Some((sockets, again(ask)?)),
+                None => None,
+            };
+            Running::try_up(wish, again(stop)?, asked)
         };
         loop {
             match try_up() {
@@ -159,7 +203,11 @@ impl Running {
         }
     }
 
-    fn try_up(wish: &Wish, sockets: &Sockets, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
+    fn try_up(
+        wish: &Wish,
+        stop: UnixStream,
+        asked: Option<(&Sockets, UnixStream)>,
+    ) -> Result<Running, Error> {
         check_name(&wish.name)?;
         // Before the parent is looked at, so that no change of it is missed.
         let monitor = Monitor::new().map_err(Error::kernel("listen to changes of interfaces"))?;
@@ -205,7 +253,8 @@ impl Running {
         let _ = path.set_carrier(parent.works());
         let needed = needed_mtu(mtu, &wish.encapsulation);
         let watch = Watch::new(monitor, parent, index, needed);
-        let server = Server::new(sockets, Arc::clone(&shared), ask)?;
+        let serve = |(sockets, ask)| Server::new(sockets, &wish.name, Arc::clone(&shared), ask);
+        let server = asked.map(serve).transpose()?;
         let crew = Crew::start(others).map_err(Error::kernel("start threads"))?;
         Ok(Running { _claim: claim, server, path, crew, line, shared, watch, stop, waiting: Vec::new() })
     }
@@ -213,6 +262,11 @@ impl Running {
     /// How it stands.
     pub fn status(&self) -> Status {
         self.shared.status()
+    }
+
+    /// What tells how it stands while another thread runs it.
+    pub fn observer(&self) -> Observer {
+        Observer(Arc::clone(&self.shared))
     }
 
     /// Moves packets until somebody asks for the end, or there is nothing left to move them between.
@@ -287,8 +341,8 @@ impl Running {
     /// Ends the link: the interface is gone when this returns, and who asked for it hears of it.
     pub fn down(self) -> Status {
         let status = self.status();
-        let Running { mut server, path, crew, _claim: claim, mut waiting, .. } = self;
-        waiting.extend(server.close());
+        let Running { server, path, crew, _claim: claim, mut waiting, .. } = self;
+        waiting.extend(server.map(|mut server| server.close()).unwrap_or_default());
         drop(path);
         crew.end();
         // Before who waits for the end hears of it, and may bring the same line up again.

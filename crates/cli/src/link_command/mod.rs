@@ -1,18 +1,15 @@
 //! `rxlane link`: an encapsulated line as a network interface: check, up, status, down.
 
 mod check;
-mod daemon;
 mod down;
-mod log;
 mod parent;
 mod status;
-mod teller;
 mod up;
 
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anstyle::{AnsiColor, Style};
 use anyhow::anyhow;
-use link::control::Sockets;
+use link::control::{Bearer, Sockets};
 use link::error::{Error, Kind};
 use std::io;
 use std::path::PathBuf;
@@ -109,7 +106,7 @@ impl StateArguments {
     fn sockets(&self) -> Result<Sockets, Error> {
         let folder = self.state.clone().unwrap_or_else(|| host::journal::Journal::DIRECTORY.into());
         // A process that stays goes to another folder.
-        Ok(Sockets::new(std::path::absolute(&folder).unwrap_or(folder))?)
+        Ok(Sockets::new(Bearer::Link, std::path::absolute(&folder).unwrap_or(folder))?)
     }
 }
 

@@ -83,7 +83,7 @@ impl StatusArguments {
             match self.look(sockets, &name) {
                 Ok(looked) => links.push(looked),
                 // It ended meanwhile.
-                Err(ControlError::NoLink { .. }) => {}
+                Err(ControlError::None { .. }) => {}
                 // The others have an answer.
                 Err(error) if error.is_an_answer() => {
                     is_silent = true;

@@ -1,28 +1,24 @@
 //! `rxlane link up`.
 
-use super::log::Log;
 use super::parent::Opinion;
-use super::teller::Teller;
-use super::{BOLD, LineArguments, POOR, StateArguments, daemon, failed, item, status};
+use super::{BOLD, LineArguments, POOR, StateArguments, failed, item, status};
+use crate::background::daemon;
+use crate::background::log::Log;
+use crate::background::stop::{by_signals, unread};
+use crate::background::teller::Teller;
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use crate::steer_command::interrupted::is_ignored;
 use anyhow::anyhow;
 use link::address::{Address, station};
 use link::batch::Io;
 use link::running::{Ended, Event, Means, Running, Wish};
 use link::status::Status;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::thread;
 use steer::gone::Names;
 use steer::notify::{Told, notify};
-
-/// What a terminal that is gone answers (errno(3)).
-const EIO: i32 = 5;
 
 /// Arguments of `rxlane link up`.
 #[derive(clap::Args)]
@@ -120,7 +116,7 @@ impl UpArguments {
     fn link(&self, out: &mut Output, wish: &Wish, log: &mut Option<Log>) -> CommandResult {
         let leaving = self.stays.then(|| daemon::Leaving::prepare(self.log.as_deref())).transpose()?;
         let (stop, ask) =
-            stop_by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
+            by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
         let asked = ask.try_clone()?;
         let sockets = match self.state.sockets() {
             Ok(sockets) => sockets,
@@ -257,27 +253,6 @@ fn outcome(ended: Ended, wish: &Wish) -> Outcome {
             Outcome::Negative
         }
     }
-}
-
-/// A stream that becomes readable when a signal asks for the end, and its other end.
-fn stop_by_signals() -> io::Result<(UnixStream, UnixStream)> {
-    let (stop, ask) = UnixStream::pair()?;
-    // nohup(1) wants a process to outlive its terminal.
-    let signals =
-        [SIGTERM, SIGINT, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP));
-    for signal in signals {
-        signal_hook::low_level::pipe::register(signal, ask.try_clone()?)?;
-    }
-    Ok((stop, ask))
-}
-
-/// That nobody reads what it prints is no reason to end, nor to fail with the terminal.
-fn unread(printed: io::Result<()>) -> io::Result<()> {
-    printed.or_else(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Ok(()),
-        _ if error.raw_os_error() == Some(EIO) => Ok(()),
-        _ => Err(error),
-    })
 }
 
 /// What came up.

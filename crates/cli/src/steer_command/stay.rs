@@ -1,6 +1,7 @@
 //! The process that stays: `up --foreground`, and the one that `up --rebalance` and `up --metrics` start.
 
 use super::{StateArguments, down, failed};
+use crate::background::stop::unread;
 use crate::output::{CommandResult, Lacks, Outcome, Output};
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -19,9 +20,6 @@ use steer::record::{Keeper, Place, Planned, Records};
 use steer::weights::Weight;
 use xdp::layout::BUCKETS;
 use xdp::{Attachment, Interface};
-
-/// What a terminal that is gone answers (errno(3)).
-const EIO: i32 = 5;
 
 /// What the process does while it stays.
 #[derive(Clone, Copy, Debug)]
@@ -135,16 +133,6 @@ pub fn in_foreground(
     }
 }
 
-/// That nobody reads what it prints is no reason to end for a process that stays, nor to fail for one that ends with its
-/// terminal (EIO).
-fn unread(printed: io::Result<()>) -> io::Result<()> {
-    printed.or_else(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Ok(()),
-        _ if error.raw_os_error() == Some(EIO) => Ok(()),
-        _ => Err(error),
-    })
-}
-
 /// How it stays.
 struct Manner {
     foreground: bool,
@@ -194,13 +182,7 @@ fn stay_with(
     let names = Names::here();
     ready(attachment).map_err(|error| failed(error.to_string()))?;
     let cpus = Cpus::of_this_machine();
-    let keep = Keeping {
-        interface: attachment.attached_as().to_owned(),
-        setup,
-        metrics,
-        cpus,
-        names,
-    };
+    let keep = Keeping { interface: attachment.attached_as().to_owned(), setup, metrics, cpus, names };
     let ended = keeper::keep(attachment, keep, &stop, &mut |progress| {
         progress.moved.iter().for_each(&mut *moved);
         note.moves = progress.moves;

@@ -1,6 +1,6 @@
-//! The end of a link's socket that answers.
+//! The end of a socket that answers.
 
-use super::{ControlError, PATIENCE, Sockets};
+use super::{Bearer, ControlError, PATIENCE, Sockets};
 use crate::status::Shared;
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,7 +14,21 @@ use std::time::Duration;
 /// Between a connection that could not be had and the next.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest question, octets.
-const QUESTION: u64 = 64;
+const QUESTION: u64 = 1024;
+
+/// Who knows the answers.
+pub(crate) trait Answer: Send + Sync + 'static {
+    /// A line of JSON, without its line feed; `None`: there is no such question. `status` has one, and that of `down` is the
+    /// same.
+    fn answer(&self, question: &str) -> Option<String>;
+}
+
+impl Answer for Shared {
+    fn answer(&self, question: &str) -> Option<String> {
+        let is_known = matches!(question, "status" | "down");
+        is_known.then(|| serde_json::to_string(&self.status()).unwrap_or_default())
+    }
+}
 
 /// The thread that answers, and its socket; both end with this.
 #[derive(Debug)]
@@ -28,15 +42,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers for a link. `stop` is written to when somebody asks for its end.
-    ///
-    /// The caller holds the interface of this name, so whatever socket is there belongs to nobody.
+    /// Answers for what bears `name`. `stop` is written to when somebody asks for its end.
     ///
     /// # Errors
     ///
-    /// The socket cannot be made.
-    pub fn new(sockets: &Sockets, shared: Arc<Shared>, stop: UnixStream) -> Result<Server, ControlError> {
-        let path = sockets.path(&shared.identity.name);
+    /// The socket cannot be made, or one that lives answers there.
+    pub fn new(
+        sockets: &Sockets,
+        name: &str,
+        knows: Arc<impl Answer>,
+        stop: UnixStream,
+    ) -> Result<Server, ControlError> {
+        let path = sockets.path(name);
         let failed = |what| {
             let path = path.clone();
             move |source| ControlError::File { what, path, source }
@@ -48,7 +65,7 @@ impl Server {
             }
             _ => {}
         }
-        remove_dead(&path)?;
+        remove_dead(sockets.bearer, &path)?;
         let listener = UnixListener::bind(&path).map_err(failed("make"))?;
         let waiting = Arc::new(Mutex::new(Vec::new()));
         let own = listener.try_clone();
@@ -65,7 +82,7 @@ impl Server {
             loop {
                 match own.accept() {
                     // Who asks nothing, or does not read, gets nothing.
-                    Ok((stream, _)) => drop(answer(stream, &shared, &stop, &kept)),
+                    Ok((stream, _)) => drop(answer(stream, &*knows, &stop, &kept)),
                     // The socket was shut down (accept(2)).
                     Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return,
                     // Too many descriptors for the moment, or somebody who went away.
@@ -100,7 +117,7 @@ impl Drop for Server {
 
 fn answer(
     stream: UnixStream,
-    shared: &Shared,
+    knows: &impl Answer,
     mut stop: &UnixStream,
     waiting: &Mutex<Vec<UnixStream>>,
 ) -> io::Result<()> {
@@ -108,14 +125,10 @@ fn answer(
     stream.set_write_timeout(Some(PATIENCE / 10))?;
     let mut question = String::new();
     BufReader::new((&stream).take(QUESTION)).read_line(&mut question)?;
-    let is_end = match question.as_str() {
-        "status\n" => false,
-        "down\n" => true,
-        _ => return Ok(()),
-    };
-    let text = serde_json::to_string(&shared.status()).map_err(io::Error::from)? + "\n";
-    (&stream).write_all(text.as_bytes())?;
-    if is_end {
+    let Some(question) = question.strip_suffix('\n') else { return Ok(()) };
+    let Some(text) = knows.answer(question) else { return Ok(()) };
+    (&stream).write_all((text + "\n").as_bytes())?;
+    if question == "down" {
         if let Ok(mut waiting) = waiting.lock() {
             waiting.push(stream);
         }
@@ -125,14 +138,16 @@ fn answer(
 }
 
 /// Removes a socket that nobody listens at.
-pub(super) fn remove_dead(path: &Path) -> Result<(), ControlError> {
+pub(super) fn remove_dead(bearer: Bearer, path: &Path) -> Result<(), ControlError> {
     let failed = |what| move |source| ControlError::File { what, path: path.to_owned(), source };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(failed("read")(error)),
         Ok(metadata) if !metadata.file_type().is_socket() => Err(ControlError::NoSocket(path.to_owned())),
-        // The interface of a link may have been renamed, which leaves it the socket of its first name.
-        Ok(_) if UnixStream::connect(path).is_ok() => Err(ControlError::Held(path.to_owned())),
+        // An interface may have been renamed, which leaves the socket of its first name.
+        Ok(_) if UnixStream::connect(path).is_ok() => {
+            Err(ControlError::Held { bearer, path: path.to_owned() })
+        }
         Ok(_) => match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove")(error)),
             _ => Ok(()),

@@ -1,4 +1,4 @@
-//! `rxlane link up --daemon`: the program starts itself again, and the link lives on in that process.
+//! `--daemon`: the program starts itself again, and the link or session lives on in that process.
 //!
 //! The one that was called waits at a socket pair, whose other end is standard input of the one that stays. That one has
 //! standard output and standard error of its caller until the link is up, so that it says itself what came up, or why
@@ -24,7 +24,7 @@ pub const STAYS: &str = "stays";
 /// How often it is looked whether the network namespace was deleted.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Starts the process that stays, with the arguments of this one, and waits until the link is up or is known not to come.
+/// Starts the process that stays, with the arguments of this one, and waits until what was asked for is up or is known not to come.
 pub fn start() -> CommandResult {
     let failed = |error: io::Error| Lacks(format!("cannot start the process that stays: {error}"));
     let (mut own, other) = UnixStream::pair().map_err(failed)?;

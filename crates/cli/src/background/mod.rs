@@ -1,0 +1,6 @@
+//! Commands that stay: in the background by `--daemon`, with a log; what they say while they run; the signals that end them.
+
+pub mod daemon;
+pub mod log;
+pub mod stop;
+pub mod teller;
