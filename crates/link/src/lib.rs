@@ -17,7 +17,7 @@
 //! # Deliberately not here
 //!
 //! Making frames (crates `wire` and `traffic`), capture files (crate `capture`), samples of received frames for a
-//! diagnosis (`host::sample`); PPPoE discovery, LCP and authentication: the session of a link is fixed.
+//! diagnosis (`host::sample`); what discovery and PPP say to each other (crate `pppoe`).
 //!
 //! `unsafe` lives in modules named `sys` alone.
 
@@ -37,6 +37,7 @@ pub mod framing;
 mod inbound;
 pub mod mss;
 pub mod parent;
+pub mod pppoe;
 pub mod rtnetlink;
 pub mod running;
 pub mod simple;

@@ -1,0 +1,318 @@
+//! What an open session has on this machine: an interface with its addresses, default routes, name servers, scripts.
+//!
+//! All of it goes with [`Network::down`]; interface, addresses and routes also with the process, however that ends.
+
+use super::resolver::{Back, Place, Resolver};
+use super::script::{Scripts, Told};
+use crate::address::Address;
+use crate::error::Error;
+use crate::rtnetlink::{self, DefaultRoute};
+use crate::running::{Ended, Means, Observer, Running, Wish};
+use crate::status::Status;
+use pppoe::session::{Family, Ipv4, Ipv6};
+use std::io::Write;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+use wire::IpVersion;
+use wire::emit::Encapsulation;
+
+/// What is wanted on this machine.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Name of the interface.
+    pub name: String,
+    /// Name of the interface below.
+    pub parent: String,
+    /// How packets are moved.
+    pub means: Means,
+    /// Whether to lower the maximum segment size of TCP to what fits the MTU.
+    pub mss_clamp: bool,
+    /// Default routes through the session, of this metric.
+    pub default_route: Option<u32>,
+    /// Whether the name servers of the concentrator become the machine's.
+    pub dns: bool,
+    /// Run when a session is up.
+    pub up_script: Option<PathBuf>,
+    /// Run when it is over.
+    pub down_script: Option<PathBuf>,
+    /// Folder of what has to be remembered.
+    pub state: PathBuf,
+}
+
+/// Whose session it is, for scripts.
+#[derive(Clone, Debug, Default)]
+pub struct Peer {
+    /// Name of the concentrator, escaped.
+    pub name: String,
+    /// Its MAC address.
+    pub mac: String,
+    /// Name that was authenticated with.
+    pub user: String,
+}
+
+/// What a session has. See the [module](self).
+#[derive(Debug)]
+pub struct Network {
+    wanted: Wanted,
+    observer: Observer,
+    /// Written to, it ends the data path.
+    stop: UnixStream,
+    /// At its end when the data path has ended.
+    ended: UnixStream,
+    thread: Option<JoinHandle<Result<Ended, Error>>>,
+    addresses: Vec<(Family, Address)>,
+    resolver: Option<Resolver>,
+    told: Told,
+    is_told: bool,
+    since: Instant,
+}
+
+impl Network {
+    /// Brings up the interface, without addresses yet. `after_kill`: a process that had it was killed just now.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then.
+    pub fn up(
+        wanted: &Wanted,
+        encapsulation: Encapsulation,
+        mtu: u32,
+        peer: Peer,
+        after_kill: bool,
+    ) -> Result<Network, Error> {
+        let wish = Wish {
+            name: wanted.name.clone(),
+            parent: wanted.parent.clone(),
+            encapsulation,
+            addresses: Vec::new(),
+            mtu: Some(mtu),
+            mss_clamp: wanted.mss_clamp,
+            means: wanted.means,
+        };
+        let pair = || UnixStream::pair().map_err(Error::kernel("watch the data path"));
+        let ((stop, stopped), (ended, end)) = (pair()?, pair()?);
+        let mut running = Running::up_unasked(&wish, after_kill, stopped)?;
+        let observer = running.observer();
+        let moves = move || {
+            let result = running.run(&mut |_| ());
+            running.down();
+            drop(end);
+            result
+        };
+        let thread = thread::Builder::new().name("packets".to_owned()).spawn(moves);
+        let told = Told {
+            interface: wanted.name.clone(),
+            parent: wanted.parent.clone(),
+            peer: peer.name,
+            user: peer.user,
+            mac: peer.mac,
+            mtu,
+            ..Told::default()
+        };
+        Ok(Network {
+            wanted: wanted.clone(),
+            observer,
+            stop,
+            ended,
+            thread: Some(thread.map_err(Error::kernel("start a thread"))?),
+            addresses: Vec::new(),
+            resolver: None,
+            told,
+            is_told: false,
+            since: Instant::now(),
+        })
+    }
+
+    /// How the interface stands.
+    pub fn status(&self) -> Status {
+        self.observer.status()
+    }
+
+    /// What tells how it stands, from any thread.
+    pub fn observer(&self) -> Observer {
+        self.observer.clone()
+    }
+
+    /// Frames received so far.
+    pub fn received(&self) -> u64 {
+        self.observer.received()
+    }
+
+    /// IPv4 is up. What could not be done as wanted is said in sentences.
+    ///
+    /// # Errors
+    ///
+    /// The interface does not take the address.
+    pub fn ipv4(&mut self, ipv4: &Ipv4) -> Result<Vec<String>, Error> {
+        let address = Address { local: ipv4.local.into(), prefix: 32, peer: ipv4.peer.map(IpAddr::from) };
+        self.add(Family::Ipv4, address)?;
+        self.told.local = Some(ipv4.local.into());
+        self.told.remote = ipv4.peer.map(IpAddr::from);
+        self.told.dns = ipv4.dns.iter().flatten().map(|server| IpAddr::from(*server)).collect();
+        let mut said = Vec::new();
+        said.extend(self.route(IpVersion::V4));
+        if self.wanted.dns {
+            said.extend(self.name_servers());
+        }
+        Ok(said)
+    }
+
+    /// The same of IPv6.
+    ///
+    /// # Errors
+    ///
+    /// The interface does not take the address.
+    pub fn ipv6(&mut self, ipv6: &Ipv6) -> Result<Vec<String>, Error> {
+        let local = link_local(ipv6.local);
+        self.add(Family::Ipv6, Address { local: local.into(), prefix: 64, peer: None })?;
+        self.told.link_local = Some((local.into(), link_local(ipv6.peer).into()));
+        Ok(self.route(IpVersion::V6).into_iter().collect())
+    }
+
+    fn add(&mut self, family: Family, address: Address) -> Result<(), Error> {
+        self.without(family);
+        rtnetlink::add_address(self.observer.interface(), &address).map_err(|refusal| Error::Address {
+            name: self.wanted.name.clone(),
+            address,
+            refusal,
+        })?;
+        self.addresses.push((family, address));
+        Ok(())
+    }
+
+    /// A protocol is down, its addresses go.
+    pub fn without(&mut self, family: Family) {
+        let interface = self.observer.interface();
+        self.addresses.retain(|(of, address)| {
+            if *of == family {
+                // Whoever took it away before has done what is wanted.
+                let _ = rtnetlink::remove_address(interface, address);
+            }
+            *of != family
+        });
+    }
+
+    fn route(&self, version: IpVersion) -> Option<String> {
+        let metric = self.wanted.default_route?;
+        let name = &self.wanted.name;
+        let route = DefaultRoute { version, interface: self.observer.interface(), metric };
+        let refusal = rtnetlink::add_default_route(&route).err()?;
+        let family = if version == IpVersion::V4 { "-4" } else { "-6" };
+        Some(match refusal.error.raw_os_error() {
+            Some(libc::EEXIST) => format!(
+                "no default route through {name}: there is one with the metric {metric} already (`ip {family} route show \
+                 default`); `--metric` takes another, of which the least is used"
+            ),
+            _ => format!("no default route through {name}: {refusal}"),
+        })
+    }
+
+    fn name_servers(&mut self) -> Option<String> {
+        let name = &self.wanted.name;
+        if self.told.dns.is_empty() {
+            return Some(
+                "the concentrator named no name servers: those of this machine stay as they are".to_owned(),
+            );
+        }
+        let place = Place::of_machine(&self.wanted.state);
+        match Resolver::set(name, &self.told.dns, place) {
+            Ok(resolver) => {
+                self.resolver = Some(resolver);
+                None
+            }
+            Err(error) => Some(format!("the name servers of {name} are not this machine's: {error}")),
+        }
+    }
+
+    /// Runs the script of a session that is up, once.
+    pub fn tell(&mut self, scripts: &mut Scripts) -> Option<String> {
+        if std::mem::replace(&mut self.is_told, true) {
+            return None;
+        }
+        let script = self.wanted.up_script.as_ref()?;
+        scripts.start(script, &self.told).err().map(|error| error.to_string())
+    }
+
+    /// Takes it all away; how the interface stood at last, and what went wrong, in sentences.
+    pub fn down(mut self, scripts: &mut Scripts) -> (Status, Vec<String>) {
+        let status = self.observer.status();
+        let mut said = Vec::new();
+        if let Some(resolver) = self.resolver.take() {
+            match resolver.take_back() {
+                Ok(Back::Done) => {}
+                Ok(Back::Changed) => said.push(format!(
+                    "{} was written by somebody else meanwhile and stays as it is",
+                    super::resolver::PATH
+                )),
+                Err(error) => said.push(format!("the former name servers are not back: {error}")),
+            }
+        }
+        if let Err(error) = self.end() {
+            said.push(error.to_string());
+        }
+        if let Some(script) = self.wanted.down_script.as_ref().filter(|_| self.is_told) {
+            let seconds = self.since.elapsed().as_secs();
+            self.told.totals = Some((seconds, status.counted.sent.octets, status.counted.received.octets));
+            said.extend(scripts.start(script, &self.told).err().map(|error| error.to_string()));
+        }
+        (status, said)
+    }
+
+    /// Ends the data path, and the interface with it.
+    fn end(&mut self) -> Result<(), Error> {
+        // It may have ended already.
+        let _ = self.stop.write_all(&[0]);
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result.map(drop),
+            Some(Err(_)) => Err(Error::Worker { name: self.wanted.name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Why the data path ended, after it did.
+    ///
+    /// # Errors
+    ///
+    /// What it failed with.
+    pub fn ended(&mut self) -> Result<Ended, Error> {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(Error::Worker { name: self.wanted.name.clone() }),
+            None => Ok(Ended::Asked),
+        }
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+impl AsFd for Network {
+    /// Readable when the data path has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ended.as_fd()
+    }
+}
+
+/// The link-local address of an interface identifier (RFC 5072 section 5).
+pub fn link_local(identifier: u64) -> Ipv6Addr {
+    const PREFIX: u128 = 0xfe80 << 112;
+    Ipv6Addr::from_bits(PREFIX | u128::from(identifier))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_become_link_local_addresses() {
+        assert_eq!(link_local(0x0200_5eff_fe00_5301).to_string(), "fe80::200:5eff:fe00:5301");
+        assert_eq!(link_local(1).to_string(), "fe80::1");
+    }
+}

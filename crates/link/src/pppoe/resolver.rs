@@ -1,0 +1,348 @@
+//! The name servers that a concentrator named, as the machine's own.
+//!
+//! # Contract
+//!
+//! * systemd-resolved and resolvconf(8) are asked where they keep `/etc/resolv.conf`; they know how to take it back. Elsewhere
+//!   the file is written, and what was in it is on the disk before (`resolv.conf.former` in the state folder), from which it is
+//!   put back at the end, or by the next command after a kill.
+//! * What somebody else wrote meanwhile is left alone, and said.
+//! * One process at a time has the file.
+
+use rustix::process::{Pid, test_kill_process};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The file of resolv.conf(5).
+pub const PATH: &str = "/etc/resolv.conf";
+/// Where systemd-resolved keeps the file that `PATH` then leads to.
+const RESOLVED: &str = "/run/systemd/resolve";
+
+/// Why the name servers are not the machine's.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolverError {
+    /// A living process has written the file.
+    #[error(
+        "the process {pid} (the PPPoE session of {interface}) has written {PATH}, and only one can: leave --dns out of one of them"
+    )]
+    Held {
+        /// Its number.
+        pid: u32,
+        /// Its interface.
+        interface: String,
+    },
+    /// A file cannot be read or written.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// On which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A program did not do it.
+    #[error("`{command}` failed: {said}")]
+    Program {
+        /// What was run.
+        command: String,
+        /// What it said.
+        said: String,
+    },
+}
+
+/// Who keeps the machine's name servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeper {
+    Resolved,
+    Resolvconf,
+    File,
+}
+
+/// Name servers that are the machine's until this is taken back.
+#[derive(Debug)]
+pub struct Resolver {
+    keeper: Keeper,
+    interface: String,
+    note: Note,
+    place: Place,
+}
+
+/// Where the file and the note about it are.
+#[derive(Clone, Debug)]
+pub struct Place {
+    file: PathBuf,
+    note: PathBuf,
+}
+
+/// What is on the disk while the file is not the machine's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Note {
+    interface: String,
+    pid: u32,
+    /// When the process started (proc(5)), since numbers are given again.
+    started: u64,
+    /// What was in the file; `None`: there was none.
+    former: Option<String>,
+    /// What was written.
+    written: String,
+}
+
+/// What became of the file at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Back {
+    /// It is as before.
+    Done,
+    /// Somebody else had written it since, and it was left alone.
+    Changed,
+}
+
+impl Place {
+    /// `/etc/resolv.conf`, and the note in the state folder.
+    pub fn of_machine(state: &Path) -> Place {
+        Place { file: PATH.into(), note: state.join("resolv.conf.former") }
+    }
+
+    /// Puts back what a process wrote that was killed before it could; whether there was anything.
+    ///
+    /// # Errors
+    ///
+    /// [`ResolverError::File`].
+    pub fn recover(&self) -> Result<bool, ResolverError> {
+        match self.note()? {
+            Some(note) if !note.is_alive() => self.put_back(&note).map(|_| true),
+            _ => Ok(false),
+        }
+    }
+
+    fn note(&self) -> Result<Option<Note>, ResolverError> {
+        let Some(text) = self.read(&self.note)? else { return Ok(None) };
+        // One that was half written belongs to a file that was not touched.
+        Ok(serde_json::from_str(&text).ok())
+    }
+
+    fn put_back(&self, note: &Note) -> Result<Back, ResolverError> {
+        let now = self.read(&self.file)?;
+        let back = if now.as_ref() != Some(&note.written) {
+            Back::Changed
+        } else {
+            match &note.former {
+                Some(former) => self.write(former)?,
+                None => fs::remove_file(&self.file).map_err(self.failed("remove", &self.file))?,
+            }
+            Back::Done
+        };
+        fs::remove_file(&self.note).map_err(self.failed("remove", &self.note))?;
+        Ok(back)
+    }
+
+    fn read(&self, path: &Path) -> Result<Option<String>, ResolverError> {
+        match fs::read(path) {
+            Ok(octets) => Ok(Some(String::from_utf8_lossy(&octets).into_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed("read", path)(error)),
+        }
+    }
+
+    /// In place: it may be mounted by itself, as in containers, and then no other file can take its place.
+    fn write(&self, text: &str) -> Result<(), ResolverError> {
+        fs::write(&self.file, text).map_err(self.failed("write", &self.file))
+    }
+
+    fn failed(&self, what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ResolverError + use<> {
+        let path = path.to_owned();
+        move |source| ResolverError::File { what, path, source }
+    }
+}
+
+impl Note {
+    fn is_alive(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        pid.is_some_and(|pid| test_kill_process(pid).is_ok()) && started(self.pid) == Some(self.started)
+    }
+}
+
+/// When a process started, in clock ticks since boot: the 22nd field of `/proc/PID/stat`, the 20th behind the name.
+fn started(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
+}
+
+impl Resolver {
+    /// Makes `servers` the machine's, told by the session of `interface`.
+    ///
+    /// # Errors
+    ///
+    /// See [`ResolverError`]; the file is then as it was.
+    pub fn set(interface: &str, servers: &[IpAddr], place: Place) -> Result<Resolver, ResolverError> {
+        let keeper = keeper(&place.file);
+        let note = Note {
+            interface: interface.to_owned(),
+            pid: std::process::id(),
+            started: started(std::process::id()).unwrap_or_default(),
+            former: None,
+            written: text(interface, servers),
+        };
+        let mut resolver = Resolver { keeper, interface: interface.to_owned(), note, place };
+        match keeper {
+            Keeper::Resolved => {
+                let servers = servers.iter().map(IpAddr::to_string);
+                run("resolvectl", ["dns".to_owned(), interface.to_owned()].into_iter().chain(servers), "")?;
+                let domain = ["domain", interface, "~."].map(str::to_owned);
+                run("resolvectl", domain.into_iter(), "")?;
+            }
+            Keeper::Resolvconf => {
+                let arguments = ["-a".to_owned(), resolver.label()];
+                run("resolvconf", arguments.into_iter(), &resolver.note.written)?;
+            }
+            Keeper::File => resolver.write()?,
+        }
+        Ok(resolver)
+    }
+
+    /// Who was asked to take them, for people.
+    pub const fn taken_by(&self) -> &'static str {
+        match self.keeper {
+            Keeper::Resolved => "systemd-resolved",
+            Keeper::Resolvconf => "resolvconf",
+            Keeper::File => PATH,
+        }
+    }
+
+    fn label(&self) -> String {
+        format!("{}.rxlane", self.interface)
+    }
+
+    fn write(&mut self) -> Result<(), ResolverError> {
+        let place = &self.place;
+        place.recover()?;
+        if let Some(note) = place.note()? {
+            return Err(ResolverError::Held { pid: note.pid, interface: note.interface });
+        }
+        self.note.former = place.read(&place.file)?;
+        let text = serde_json::to_string(&self.note).unwrap_or_default();
+        let noted = || -> io::Result<()> {
+            let mut file = fs::File::create(&place.note)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        };
+        noted().map_err(place.failed("write", &place.note))?;
+        place.write(&self.note.written).inspect_err(|_| {
+            // It was not touched, or is put back.
+            let _ = place.put_back(&self.note);
+            let _ = fs::remove_file(&place.note);
+        })
+    }
+
+    /// Takes them back.
+    ///
+    /// # Errors
+    ///
+    /// See [`ResolverError`].
+    pub fn take_back(self) -> Result<Back, ResolverError> {
+        match self.keeper {
+            // It forgets what belongs to an interface that is no more.
+            Keeper::Resolved => Ok(Back::Done),
+            Keeper::Resolvconf => {
+                run("resolvconf", ["-d".to_owned(), self.label()].into_iter(), "").map(|()| Back::Done)
+            }
+            Keeper::File => self.place.put_back(&self.note),
+        }
+    }
+}
+
+fn keeper(file: &Path) -> Keeper {
+    let target = fs::canonicalize(file).unwrap_or_default();
+    let has = |program: &str| {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+    };
+    if target.starts_with(RESOLVED) {
+        Keeper::Resolved
+    } else if file == Path::new(PATH) && has("resolvconf") {
+        Keeper::Resolvconf
+    } else {
+        Keeper::File
+    }
+}
+
+fn text(interface: &str, servers: &[IpAddr]) -> String {
+    let mut text = format!(
+        "# Written by rxlane for the PPPoE session of {interface}; the former file comes back with its end.\n"
+    );
+    servers.iter().for_each(|server| text.push_str(&format!("nameserver {server}\n")));
+    text
+}
+
+fn run(program: &str, arguments: impl Iterator<Item = String>, input: &str) -> Result<(), ResolverError> {
+    let arguments: Vec<String> = arguments.collect();
+    let failed =
+        |said: String| ResolverError::Program { command: format!("{program} {}", arguments.join(" ")), said };
+    let mut command = Command::new(program);
+    command.args(&arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // What it does not read it does not want.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVERS: [IpAddr; 1] = [IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 53))];
+
+    fn place(folder: &Path) -> Place {
+        Place { file: folder.join("resolv.conf"), note: folder.join("note") }
+    }
+
+    #[test]
+    fn the_former_file_comes_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = place(folder.path());
+        for former in [None, Some("search example\nnameserver 198.51.100.1\n")] {
+            former.map_or(Ok(()), |former| fs::write(&place.file, former)).expect("written");
+            let resolver = Resolver::set("ppp0", &SERVERS, place.clone()).expect("set");
+            assert!(fs::read_to_string(&place.file).expect("there").ends_with("\nnameserver 192.0.2.53\n"));
+            let error = Resolver::set("ppp1", &SERVERS, place.clone()).expect_err("held").to_string();
+            assert!(error.contains("(the PPPoE session of ppp0)"), "{error}");
+            assert_eq!(resolver.take_back().expect("taken back"), Back::Done);
+            assert_eq!(place.read(&place.file).expect("read").as_deref(), former);
+            assert!(!place.note.exists());
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = place(folder.path());
+        let resolver = Resolver::set("ppp0", &SERVERS, place.clone()).expect("set");
+        fs::write(&place.file, "nameserver 203.0.113.1\n").expect("written");
+        assert_eq!(resolver.take_back().expect("taken back"), Back::Changed);
+        assert_eq!(fs::read_to_string(&place.file).expect("there"), "nameserver 203.0.113.1\n");
+    }
+
+    #[test]
+    fn after_a_kill_the_next_one_puts_it_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = place(folder.path());
+        fs::write(&place.file, "nameserver 198.51.100.1\n").expect("written");
+        let mut killed = Resolver::set("ppp0", &SERVERS, place.clone()).expect("set");
+        assert!(!place.recover().expect("looked"), "the process lives");
+        // Another process had this number.
+        killed.note.started += 1;
+        fs::write(&place.note, serde_json::to_string(&killed.note).expect("text")).expect("written");
+        assert!(place.recover().expect("put back"));
+        assert_eq!(fs::read_to_string(&place.file).expect("there"), "nameserver 198.51.100.1\n");
+        assert!(!place.recover().expect("nothing left"));
+    }
+}
