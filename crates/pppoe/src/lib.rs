@@ -26,6 +26,7 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
+pub mod automaton;
 pub mod control;
 pub mod ms_chap;
 pub mod session;
