@@ -12,7 +12,7 @@
 //!   and promiscuous mode is how a packet socket gets them.
 //! * The sockets survive the interface going down and coming back.
 
-mod filter;
+pub(crate) mod filter;
 pub(crate) mod sys;
 
 use crate::dropped::Dropped;
@@ -71,7 +71,7 @@ impl Parent {
     ///
     /// `EPERM` without CAP_NET_RAW; what else a packet socket says.
     pub fn open(interface: u32, framing: &Framing) -> io::Result<Parent> {
-        let receive = receiver(interface, framing, |_| Ok(()), |_| Ok(()))?;
+        let receive = receiver(interface, &Admission::of(framing), |_| Ok(()), |_| Ok(()))?;
         let send = sender(interface)?;
         Ok(Parent { receive, send, buffer: buffer() })
     }
@@ -130,21 +130,42 @@ fn open() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?)
 }
 
-/// A socket that receives the frames of a link, each with its tag and a virtio header. `prepare` is called before it is
-/// bound, `join` when it is bound and receives nothing yet.
+/// Which frames of an interface a socket receives.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    /// Accepts them.
+    pub program: Vec<sys::Instruction>,
+    /// Whether any of them have tags.
+    pub has_tags: bool,
+    /// Whether a virtio header stands in front of each.
+    pub has_header: bool,
+}
+
+impl Admission {
+    /// Those of a link.
+    pub fn of(framing: &Framing) -> Admission {
+        let has_tags = !framing.encapsulation().tags().is_empty();
+        Admission { program: filter::program(framing), has_tags, has_header: true }
+    }
+}
+
+/// A socket that receives frames of an interface, each with its tag. `prepare` is called before it is bound, `join` when it
+/// is bound and receives nothing yet.
 ///
 /// # Errors
 ///
 /// `EPERM` without CAP_NET_RAW; what else a packet socket says.
 pub(crate) fn receiver(
     interface: u32,
-    framing: &Framing,
+    admission: &Admission,
     prepare: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
     join: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
 ) -> io::Result<OwnedFd> {
     let socket = open()?;
     sys::turn_on(&socket, sys::Flag::Auxdata)?;
-    sys::turn_on(&socket, sys::Flag::NetHeader)?;
+    if admission.has_header {
+        sys::turn_on(&socket, sys::Flag::NetHeader)?;
+    }
     // Kernels before 4.20 do not know it; the filter leaves out what is sent, too.
     let _ = sys::turn_on(&socket, sys::Flag::IgnoreOutgoing);
     // Beyond the limit of the system only with CAP_NET_ADMIN; else as much as it allows.
@@ -153,12 +174,12 @@ pub(crate) fn receiver(
     }
     prepare(socket.as_fd())?;
     sys::filter(&socket, &filter::nothing())?;
-    if !framing.encapsulation().tags().is_empty() {
+    if admission.has_tags {
         sys::promiscuous(&socket, interface)?;
     }
     bind(&socket, &PacketAddress { interface, protocol: libc::ETH_P_ALL as u16 })?;
     join(socket.as_fd())?;
-    sys::filter(&socket, &filter::program(framing))?;
+    sys::filter(&socket, &admission.program)?;
     Ok(socket)
 }
 

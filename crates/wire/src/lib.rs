@@ -47,6 +47,7 @@ pub mod shape;
 pub mod stack;
 pub mod transport;
 pub mod vlan;
+pub mod vlans;
 
 pub use dissect::{Dissection, Link, dissect, flow_key};
 pub use error::{Class, Error, Reason};
@@ -54,3 +55,4 @@ pub use flow::{FlowKey, IpVersion};
 pub use ip::{Fragment, IpProtocol};
 pub use shape::{Extensions, Shape};
 pub use stack::{Stack, Word};
+pub use vlans::Vlans;

@@ -355,6 +355,7 @@ mod tests {
     use super::*;
     use crate::counters::Counters;
     use crate::framing::{Framing, Head};
+    use crate::parent::Admission;
     use crate::rtnetlink::link_by_name;
     use crate::transmit::Transmit;
     use std::sync::Arc;
@@ -414,7 +415,7 @@ mod tests {
                 Framing::new(&link, local).expect("a link")
             };
             let (framing, far) = (framing(near_mac, far_mac), framing(far_mac, near_mac));
-            let ring = Ring::open(near.index, &framing, near.mtu, None).expect("a ring");
+            let ring = Ring::open(near.index, &Admission::of(&framing), near.mtu, None).expect("a ring");
             let mut incoming = Incoming::new(ring, Offloads { tcp: true, udp: true });
             let mut transmit = Transmit::open("far0").expect("a socket");
             for number in 0..20 {

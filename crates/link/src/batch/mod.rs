@@ -28,6 +28,7 @@ mod xsk;
 
 use crate::datapath::{DataPath, Line, PathError};
 use crate::framing::Framing;
+use crate::parent::Admission;
 use crate::tun::{Offloads, Tun};
 use incoming::Incoming;
 use outgoing::Outgoing;
@@ -107,7 +108,8 @@ impl Batch {
         let mut group = None;
         let mut workers = Vec::new();
         for (number, tun) in (0..).zip(queues) {
-            let ring = Ring::open(below.index, framing, below.mtu, (!is_one).then_some(&mut group))?;
+            let ring =
+                Ring::open(below.index, &Admission::of(framing), below.mtu, (!is_one).then_some(&mut group))?;
             let way = match io {
                 Io::AfPacket => WayOut::packet(below.index, framing)?,
                 Io::AfXdp => {

@@ -10,8 +10,7 @@
 
 use super::sys::Mapping;
 use super::sys::packet::{RingRequest, join_fanout, receive_ring};
-use crate::framing::Framing;
-use crate::parent;
+use crate::parent::{self, Admission};
 use offload::NetHeader;
 use std::io;
 use std::mem::offset_of;
@@ -67,15 +66,15 @@ pub enum Slot {
 }
 
 impl Ring {
-    /// Opens a socket with a ring on the interface of this number, for frames of `framing` over an MTU of `mtu` octets. With
-    /// `group`, the sockets of which share the frames: the first call makes it and fills it in.
+    /// Opens a socket with a ring on the interface of this number, for the frames of `admission` over an MTU of `mtu` octets.
+    /// With `group`, the sockets of which share the frames: the first call makes it and fills it in.
     ///
     /// # Errors
     ///
     /// `EPERM` without CAP_NET_RAW, `ENOMEM`; what else a packet socket says.
     pub fn open(
         interface: u32,
-        framing: &Framing,
+        admission: &Admission,
         mtu: u32,
         group: Option<&mut Option<u16>>,
     ) -> io::Result<Ring> {
@@ -89,7 +88,7 @@ impl Ring {
         };
         let socket = parent::receiver(
             interface,
-            framing,
+            admission,
             |socket| receive_ring(socket, request),
             |socket| {
                 let Some(group) = group else { return Ok(()) };

@@ -10,25 +10,25 @@ use wire::ethernet::EtherType;
 use wire::vlan::{TAG_LENGTH, Tag};
 
 /// Loads: four, two octets of the frame; or what the kernel knows beside it.
-const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
-const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
-const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+pub const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+pub const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
+pub const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
+pub const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+pub const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 /// linux/filter.h: `SKF_AD_OFF` and the numbers behind it.
 const BESIDE: u32 = -0x1000_i32 as u32;
-const PACKET_TYPE: u32 = BESIDE + 4;
-const VLAN_TAG: u32 = BESIDE + 44;
-const VLAN_TAG_PRESENT: u32 = BESIDE + 48;
-const VLAN_TPID: u32 = BESIDE + 60;
+pub const PACKET_TYPE: u32 = BESIDE + 4;
+pub const VLAN_TAG: u32 = BESIDE + 44;
+pub const VLAN_TAG_PRESENT: u32 = BESIDE + 48;
+pub const VLAN_TPID: u32 = BESIDE + 60;
 
 /// As many octets as there are.
-const ALL: u32 = u32::MAX;
+pub const ALL: u32 = u32::MAX;
 /// The VLAN identifier in a TCI.
-const VID: u32 = 0x0fff;
+pub const VID: u32 = 0x0fff;
 /// The five TPIDs.
-const TPIDS: std::ops::RangeInclusive<u32> = 1..=5;
+pub const TPIDS: std::ops::RangeInclusive<u32> = 1..=5;
 
 /// A step of the program.
 #[derive(Clone, Copy, Debug)]

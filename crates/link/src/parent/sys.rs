@@ -20,6 +20,8 @@ pub enum Flag {
     NetHeader,
     /// `PACKET_IGNORE_OUTGOING`: no frames that are sent.
     IgnoreOutgoing,
+    /// `SO_TIMESTAMPNS`: when the kernel received a frame.
+    Times,
 }
 
 /// linux/if_packet.h; libc lacks them.
@@ -28,14 +30,15 @@ const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
 /// Turns an option on.
 pub fn turn_on(socket: &OwnedFd, flag: Flag) -> io::Result<()> {
-    let name = match flag {
-        Flag::Auxdata => libc::PACKET_AUXDATA,
-        Flag::NetHeader => PACKET_VNET_HDR,
-        Flag::IgnoreOutgoing => PACKET_IGNORE_OUTGOING,
+    let (level, name) = match flag {
+        Flag::Auxdata => (libc::SOL_PACKET, libc::PACKET_AUXDATA),
+        Flag::NetHeader => (libc::SOL_PACKET, PACKET_VNET_HDR),
+        Flag::IgnoreOutgoing => (libc::SOL_PACKET, PACKET_IGNORE_OUTGOING),
+        Flag::Times => (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS),
     };
     let value: libc::c_int = 1;
     // SAFETY: an int is read, which lives through the call.
-    unsafe { set(socket, libc::SOL_PACKET, name, &value) }
+    unsafe { set(socket, level, name, &value) }
 }
 
 /// Lets only frames reach the socket that a program accepts.
@@ -96,12 +99,13 @@ pub struct Taken {
     pub tag: Option<Tag>,
 }
 
-/// Octets for control messages: the auxiliary data take 40.
-const CONTROL: usize = 64;
+/// Octets for control messages: the auxiliary data take 40, a time 32.
+pub const CONTROL: usize = 96;
 
 /// Room for control messages, aligned as they want it.
+#[derive(Clone, Copy)]
 #[repr(C, align(8))]
-struct Control([u8; CONTROL]);
+pub struct Control(pub [u8; CONTROL]);
 
 /// Takes a frame into `room`.
 ///
@@ -126,25 +130,41 @@ pub fn receive(socket: &OwnedFd, room: &mut [u8]) -> io::Result<Taken> {
     let length =
         unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT | libc::MSG_TRUNC) };
     let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
-    Ok(Taken { length, header, tag: tag_of(&message) })
+    // SAFETY: recvmsg(2) succeeded, and its control octets are those of `control`.
+    let tag = unsafe { tag_of(&message) };
+    Ok(Taken { length, header, tag })
 }
 
-/// The tag in the auxiliary data of a message that recvmsg(2) has filled.
-fn tag_of(message: &libc::msghdr) -> Option<Tag> {
-    // SAFETY: the message and its control octets are those of a recvmsg(2) that succeeded.
+/// The tag in the auxiliary data of a message.
+///
+/// # Safety
+///
+/// As [`told`].
+pub unsafe fn tag_of(message: &libc::msghdr) -> Option<Tag> {
+    // SAFETY: the caller's promise; the struct is integers.
+    let data: Option<libc::tpacket_auxdata> =
+        unsafe { told(message, libc::SOL_PACKET, libc::PACKET_AUXDATA) };
+    tag(&data?)
+}
+
+/// What the kernel tells beside a message under this level and type.
+///
+/// # Safety
+///
+/// recvmsg(2) or recvmmsg(2) has filled the message, its control octets are still there, and a `T` is integers.
+pub unsafe fn told<T>(message: &libc::msghdr, level: libc::c_int, kind: libc::c_int) -> Option<T> {
+    // SAFETY: the caller's promise.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !next.is_null() {
         // SAFETY: the pointer is to a header inside the control octets, as the macros check.
         let header = unsafe { next.read_unaligned() };
         // SAFETY: a length in octets without any access.
-        let whole = unsafe { libc::CMSG_LEN(size_of::<libc::tpacket_auxdata>() as libc::c_uint) } as usize;
+        let whole = unsafe { libc::CMSG_LEN(size_of::<T>() as libc::c_uint) } as usize;
         #[allow(clippy::unnecessary_cast, reason = "32 bits in musl")]
         let length = header.cmsg_len as usize;
-        let is_it = (header.cmsg_level, header.cmsg_type) == (libc::SOL_PACKET, libc::PACKET_AUXDATA);
-        if is_it && length >= whole {
-            // SAFETY: the header says that as many octets follow it; the struct is integers.
-            let data = unsafe { libc::CMSG_DATA(next).cast::<libc::tpacket_auxdata>().read_unaligned() };
-            return tag(&data);
+        if (header.cmsg_level, header.cmsg_type) == (level, kind) && length >= whole {
+            // SAFETY: the header says that as many octets follow it; the caller says that they may be anything.
+            return Some(unsafe { libc::CMSG_DATA(next).cast::<T>().read_unaligned() });
         }
         // SAFETY: as above; null behind the last.
         next = unsafe { libc::CMSG_NXTHDR(message, next) };

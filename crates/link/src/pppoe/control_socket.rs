@@ -1,0 +1,379 @@
+//! The socket for everything of PPPoE that is no data of a session: discovery, and what PPP negotiates.
+//!
+//! # Contract
+//!
+//! * Received: frames of the discovery stage (EtherType 0x8863) for this station or for all, and frames of the session stage
+//!   (0x8864) for this station whose PPP protocol is neither IP (0x0021, 0x0057) nor compressed. A filter in the kernel leaves
+//!   everything else out, so that data of sessions costs this socket nothing but the filter.
+//! * The tag that the kernel takes off a frame counts as its outermost (`PACKET_AUXDATA`). Frames of other lines than the
+//!   [`VlanPattern`] has, and of more tags than [`Vlans::MOST`], are left out; so is what is longer than [`ControlSocket::LONGEST`].
+//! * Nothing behind the EtherType has been looked at but that protocol field. Octets behind a PPPoE length may be padding.
+//! * Sent: a frame for each packet, padded to 60 octets (IEEE 802.3 clause 4.2.3.3, without FCS). Many frames share a system
+//!   call, each way.
+//! * With tags the interface is promiscuous as long as the socket lives ([`crate::parent`]).
+//! * Nothing is allocated after [`ControlSocket::open`], which takes 300 KiB.
+//!
+//! RFC 2516 sections 4 to 7.
+
+mod sys;
+
+use super::filter::{Wanted, program};
+use super::vlan_pattern::VlanPattern;
+use crate::dropped::Dropped;
+use crate::parent::{self, Admission, refusal};
+use crate::transmit::sys::{BATCH, Messages};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+use sys::Inbox;
+use wire::Vlans;
+use wire::ethernet::{EtherType, MacAddress};
+use wire::ppp::PppProtocol;
+use wire::pppoe::{self, Stage};
+use wire::vlan::{TAG_LENGTH, Tag, Tci};
+
+/// Octets of both MAC addresses.
+const ADDRESSES: usize = 12;
+/// The shortest frame, without FCS.
+const SHORTEST: usize = 60;
+/// How often frames wait for room in the queue of the interface, and how long each time: 20 ms in all.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The socket. See the [module](self).
+#[derive(Debug)]
+pub struct ControlSocket {
+    socket: OwnedFd,
+    local: MacAddress,
+    vlans: VlanPattern,
+    inbox: Inbox,
+    outbox: Outbox,
+    messages: Box<Messages<1>>,
+    refused: u64,
+}
+
+/// A received frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlFrame<'b> {
+    /// This station or, of discovery, all.
+    pub destination: MacAddress,
+    /// Who sent it, or says so.
+    pub source: MacAddress,
+    /// Its tags.
+    pub vlans: Vlans,
+    /// The stage that its EtherType announces.
+    pub stage: Stage,
+    /// From the PPPoE header to the end of the frame, padding included.
+    pub payload: &'b [u8],
+    /// When the kernel received it, since 1970 by the clock that can be set; `None` unless [`ControlSocket::tell_times`].
+    pub time: Option<Duration>,
+}
+
+/// Frames that could not be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// How many.
+    pub count: usize,
+    /// Why, the last of them.
+    pub why: Dropped,
+}
+
+/// Frames that are to be sent.
+#[derive(Debug)]
+struct Outbox {
+    octets: Box<[u8]>,
+    used: usize,
+    frames: Vec<Range<usize>>,
+}
+
+impl ControlSocket {
+    /// Frames that a system call takes at most.
+    pub const BATCH: usize = BATCH;
+    /// The longest frame either way, octets from the destination address on, the tag that the kernel takes off not counted.
+    pub const LONGEST: usize = sys::ROOM;
+
+    /// Opens it on the interface of this number and MAC address, in the network namespace of the calling thread, for the lines
+    /// of `vlans`.
+    ///
+    /// # Errors
+    ///
+    /// `EPERM` without CAP_NET_RAW; what else a packet socket says.
+    pub fn open(interface: u32, local: MacAddress, vlans: VlanPattern) -> io::Result<ControlSocket> {
+        let admission = Admission {
+            program: program(Wanted::Control, local, &vlans),
+            has_tags: vlans.has_tags(),
+            has_header: false,
+        };
+        let socket = parent::receiver(interface, &admission, |_| Ok(()), |_| Ok(()))?;
+        let messages = Box::new(Messages::new());
+        Ok(ControlSocket {
+            socket,
+            local,
+            vlans,
+            inbox: Inbox::new(),
+            outbox: Outbox::new(),
+            messages,
+            refused: 0,
+        })
+    }
+
+    /// MAC address of this station.
+    pub const fn local(&self) -> MacAddress {
+        self.local
+    }
+
+    /// Another MAC address, since the interface has got one.
+    ///
+    /// # Errors
+    ///
+    /// Those of setsockopt(2).
+    pub fn set_local(&mut self, local: MacAddress) -> io::Result<()> {
+        parent::sys::filter(&self.socket, &program(Wanted::Control, local, &self.vlans))?;
+        self.local = local;
+        Ok(())
+    }
+
+    /// From now on frames have the time at which the kernel received them. It costs every frame that the machine receives a
+    /// look at the clock.
+    ///
+    /// # Errors
+    ///
+    /// Those of setsockopt(2).
+    pub fn tell_times(&self) -> io::Result<()> {
+        parent::sys::turn_on(&self.socket, parent::sys::Flag::Times)
+    }
+
+    /// Hands over the frames that are there, [`ControlSocket::BATCH`] at most, by one system call; how many frames that call
+    /// took. Fewer than the batch: there are no more.
+    ///
+    /// # Errors
+    ///
+    /// Those of recvmmsg(2), but for what passes: that there is no frame, or that the interface went down.
+    pub fn receive(&mut self, mut each: impl FnMut(&ControlFrame<'_>)) -> io::Result<usize> {
+        let count = match self.inbox.receive(&self.socket) {
+            Ok(count) => count,
+            Err(error) => match error.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(Errno::AGAIN | Errno::INTR | Errno::NETDOWN) => return Ok(0),
+                _ => return Err(error),
+            },
+        };
+        for number in 0..count {
+            let frame = self.inbox.message(number).and_then(|message| {
+                let frame = ControlFrame::of(message.octets, message.tag)?;
+                Some(ControlFrame { time: message.time, ..frame })
+            });
+            match frame.filter(|frame| frame.is_for(self.local) && self.vlans.has(frame.vlans)) {
+                Some(frame) => each(&frame),
+                None => self.refused += 1,
+            }
+        }
+        Ok(count)
+    }
+
+    /// Frames that the filter let through and that were none of this socket's, or too long.
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Frames that were dropped for want of room in the queue of the socket, since this was called last.
+    ///
+    /// # Errors
+    ///
+    /// Those of getsockopt(2).
+    pub fn lost(&self) -> io::Result<u32> {
+        parent::drops(&self.socket)
+    }
+
+    /// Puts a frame beside those that [`ControlSocket::flush`] sends, which is called where there is no room for it; its error
+    /// is then about those before. `payload` is from the PPPoE header on.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsent`]; a frame that is too long ([`ControlSocket::LONGEST`]) is one.
+    pub fn put(
+        &mut self,
+        destination: MacAddress,
+        vlans: Vlans,
+        stage: Stage,
+        payload: &[u8],
+    ) -> Result<(), Unsent> {
+        let length = ADDRESSES + vlans.count() * TAG_LENGTH + 2 + payload.len();
+        if length > ControlSocket::LONGEST {
+            return Err(Unsent { count: 1, why: Dropped::TooLong });
+        }
+        let flushed = if self.outbox.is_full() { self.flush() } else { Ok(()) };
+        self.outbox.put(destination, self.local, vlans, stage, payload);
+        flushed
+    }
+
+    /// Sends what has been [put](ControlSocket::put). Where the queue of the interface is full, it waits for room, 20 ms at
+    /// most.
+    ///
+    /// # Errors
+    ///
+    /// Frames that the interface did not take; all others are sent.
+    pub fn flush(&mut self) -> Result<(), Unsent> {
+        let Outbox { octets, frames, .. } = &self.outbox;
+        let mut unsent: Option<Unsent> = None;
+        let (mut at, mut tries) = (0, TRIES);
+        while let Some(rest) = frames.get(at..).filter(|rest| !rest.is_empty()) {
+            let pieces = rest.iter().map(|frame| [octets.get(frame.clone()).unwrap_or_default()]);
+            let error = match self.messages.send(&self.socket, pieces) {
+                Ok(sent) => {
+                    at += sent;
+                    continue;
+                }
+                Err(error) => error.raw_os_error().map(Errno::from_raw_os_error),
+            };
+            match error {
+                Some(Errno::INTR) => continue,
+                Some(error @ (Errno::AGAIN | Errno::NOBUFS)) if tries > 0 => {
+                    tries -= 1;
+                    self.wait(error);
+                    continue;
+                }
+                _ => {}
+            }
+            let why = error.map_or(Dropped::ParentRefused, refusal);
+            unsent = Some(Unsent { count: unsent.map_or(0, |unsent| unsent.count) + 1, why });
+            at += 1;
+        }
+        self.outbox.clear();
+        unsent.map_or(Ok(()), Err)
+    }
+
+    /// Sends a frame at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`ControlSocket::put`].
+    pub fn send(
+        &mut self,
+        destination: MacAddress,
+        vlans: Vlans,
+        stage: Stage,
+        payload: &[u8],
+    ) -> Result<(), Unsent> {
+        self.put(destination, vlans, stage, payload)?;
+        self.flush()
+    }
+
+    /// Waits for room: in the memory of the socket (`EAGAIN`), or in the queue of the interface (`ENOBUFS`), of which nobody
+    /// tells.
+    fn wait(&self, error: Errno) {
+        if error == Errno::AGAIN {
+            let timeout = Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 };
+            // Whatever it says, the next try tells.
+            let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], Some(&timeout));
+        } else {
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl AsFd for ControlSocket {
+    /// Readable when frames are there.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl<'b> ControlFrame<'b> {
+    /// Of a frame whose outermost tag may stand beside it. `None`: it is no frame of PPPoE, is data of a session, has too many
+    /// tags, or ends inside a header.
+    fn of(octets: &'b [u8], beside: Option<Tag>) -> Option<ControlFrame<'b>> {
+        let (addresses, mut rest) = octets.split_first_chunk::<ADDRESSES>()?;
+        let (destination, source) = addresses.split_first_chunk()?;
+        let mut vlans = Vlans::of(beside)?;
+        let stage = loop {
+            let (ethertype, behind) = rest.split_first_chunk()?;
+            let ethertype = EtherType(u16::from_be_bytes(*ethertype));
+            rest = behind;
+            match ethertype {
+                EtherType::PPPOE_DISCOVERY => break Stage::Discovery,
+                EtherType::PPPOE_SESSION => break Stage::Session,
+                tpid => {
+                    let (tci, behind) = rest.split_first_chunk()?;
+                    vlans = vlans.with(Tag { tpid, tci: Tci(u16::from_be_bytes(*tci)) })?;
+                    rest = behind;
+                }
+            }
+        };
+        if rest.len() < pppoe::Header::LENGTH || stage == Stage::Session && !is_control(rest) {
+            return None;
+        }
+        let (destination, source) = (MacAddress(*destination), MacAddress(*source.first_chunk()?));
+        Some(ControlFrame { destination, source, vlans, stage, payload: rest, time: None })
+    }
+
+    fn is_for(&self, local: MacAddress) -> bool {
+        self.destination == local
+            || self.stage == Stage::Discovery && self.destination == MacAddress::BROADCAST
+    }
+}
+
+/// Whether the PPP protocol behind a PPPoE header is neither IP nor compressed.
+fn is_control(payload: &[u8]) -> bool {
+    let field = payload.get(pppoe::Header::LENGTH..).and_then(|rest| rest.first_chunk());
+    field.is_some_and(|field: &[u8; 2]| {
+        let protocol = PppProtocol(u16::from_be_bytes(*field));
+        protocol.0 & 0x0100 == 0 && !matches!(protocol, PppProtocol::IPV4 | PppProtocol::IPV6)
+    })
+}
+
+impl Outbox {
+    fn new() -> Outbox {
+        let octets = vec![0; BATCH * ControlSocket::LONGEST].into_boxed_slice();
+        Outbox { octets, used: 0, frames: Vec::with_capacity(BATCH) }
+    }
+
+    fn is_full(&self) -> bool {
+        self.frames.len() >= BATCH
+    }
+
+    fn clear(&mut self) {
+        self.used = 0;
+        self.frames.clear();
+    }
+
+    /// There is room for as many frames as it takes.
+    fn put(
+        &mut self,
+        destination: MacAddress,
+        source: MacAddress,
+        vlans: Vlans,
+        stage: Stage,
+        payload: &[u8],
+    ) {
+        let start = self.used;
+        self.push(&destination.0);
+        self.push(&source.0);
+        for tag in vlans.tags() {
+            self.push(&crate::framing::octets_of(tag));
+        }
+        let ethertype = match stage {
+            Stage::Discovery => EtherType::PPPOE_DISCOVERY,
+            Stage::Session => EtherType::PPPOE_SESSION,
+        };
+        self.push(&ethertype.0.to_be_bytes());
+        self.push(payload);
+        let padding = [0; SHORTEST];
+        let missing = SHORTEST.saturating_sub(self.used - start);
+        self.push(padding.get(..missing).unwrap_or_default());
+        self.frames.push(start..self.used);
+    }
+
+    fn push(&mut self, octets: &[u8]) {
+        let end = self.used + octets.len();
+        if let Some(place) = self.octets.get_mut(self.used..end) {
+            place.copy_from_slice(octets);
+            self.used = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
