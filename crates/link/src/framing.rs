@@ -89,6 +89,7 @@ pub struct Framing {
     encapsulation: Encapsulation,
     local: MacAddress,
     session: Option<Session>,
+    is_managed: bool,
 }
 
 /// The octets in front of what is sent, from the destination address on.
@@ -142,7 +143,19 @@ impl Framing {
                 Some(Session { id, peer })
             }
         };
-        Ok(Framing { encapsulation: *encapsulation, local, session })
+        Ok(Framing { encapsulation: *encapsulation, local, session, is_managed: false })
+    }
+
+    /// The same of a session that this process negotiates: frames of LCP, authentication and network control protocols are
+    /// for its control socket ([`crate::pppoe::ControlSocket`]), do not get to the data path, and are not counted there.
+    #[must_use]
+    pub const fn managed(self) -> Framing {
+        Framing { is_managed: true, ..self }
+    }
+
+    /// Whether somebody else takes what is no data of the session.
+    pub const fn is_managed(&self) -> bool {
+        self.is_managed
     }
 
     /// What the interface carries.

@@ -1,9 +1,14 @@
-//! What PPPoE needs beside the data path of a session: the socket for everything that is no data of one.
+//! The running PPPoE client: its event loop, what a session has on this machine, and the socket for everything of PPPoE that
+//! is no data of a session.
+//!
+//! What is said to the concentrator is decided by crate `pppoe`; here are sockets, interfaces, routes, files and scripts.
 
 pub mod control_socket;
 mod filter;
+pub mod network;
+pub mod resolver;
+pub mod script;
 mod vlan_pattern;
 
 pub use control_socket::{ControlFrame, ControlSocket};
-pub(crate) use filter::{Wanted, program};
 pub use vlan_pattern::{VlanPattern, VlanPatternError};

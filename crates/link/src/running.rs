@@ -51,6 +51,8 @@ pub struct Wish {
     pub parent: String,
     /// What stands around packets there.
     pub encapsulation: Encapsulation,
+    /// Whether this process negotiates the session, so that the data path is given IP alone: [`Framing::managed`].
+    pub is_managed: bool,
     /// Addresses of the interface.
     pub addresses: Vec<Address>,
     /// MTU, octets; `None`: 1500, 1492 with PPPoE, or less where the parent has no room for it.
@@ -213,6 +215,7 @@ impl Running {
         let monitor = Monitor::new().map_err(Error::kernel("listen to changes of interfaces"))?;
         let parent = find_parent(&wish.parent)?;
         let framing = Framing::new(&wish.encapsulation, parent.mac.unwrap_or_default())?;
+        let framing = if wish.is_managed { framing.managed() } else { framing };
         let mtu = mtu_of(wish, &parent)?;
         let (tuns, offloads) = match wish.means {
             Means::Simple => (vec![Tun::new(&wish.name, framing.form())?], Offloads::default()),

@@ -186,6 +186,7 @@ impl UpArguments {
             name: self.name.clone(),
             parent: self.line.parent.clone(),
             encapsulation: self.line.encapsulation()?,
+            is_managed: false,
             addresses,
             mtu: self.line.mtu,
             mss_clamp: self.mss_clamp,

@@ -1,12 +1,14 @@
 //! The filter of a link's packet socket: a program of classic BPF (linux/filter.h, `Documentation/networking/filter.rst`)
 //! that accepts the frames of the link.
 //!
-//! It looks at tags, the EtherType under them, and of PPPoE at the session and the destination address. Everything else
+//! It looks at tags, the EtherType under them, and of PPPoE at the session and the destination address, and at the protocol of
+//! PPP where the session is managed ([`Framing::managed`]). Everything else
 //! is for [`Framing::decapsulate`] to refuse and to count, a frame of the session from another station among it.
 
 use super::sys::Instruction;
 use crate::framing::{Form, Framing};
 use wire::ethernet::EtherType;
+use wire::ppp::PppProtocol;
 use wire::vlan::{TAG_LENGTH, Tag};
 
 /// Loads: four, two octets of the frame; or what the kernel knows beside it.
@@ -14,6 +16,7 @@ pub const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 pub const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
 pub const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
 pub const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+pub const BITS: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 pub const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 /// linux/filter.h: `SKF_AD_OFF` and the numbers behind it.
@@ -27,6 +30,8 @@ pub const VLAN_TPID: u32 = BESIDE + 60;
 pub const ALL: u32 = u32::MAX;
 /// The VLAN identifier in a TCI.
 pub const VID: u32 = 0x0fff;
+/// Set in the first octet of a compressed PPP protocol field (RFC 1661 section 6.5).
+pub const COMPRESSED: u32 = 0x0100;
 /// The five TPIDs.
 pub const TPIDS: std::ops::RangeInclusive<u32> = 1..=5;
 
@@ -39,6 +44,10 @@ enum Step {
     Demand(u32),
     /// Refuses the frame if the accumulator is this.
     Refuse(u32),
+    /// Accepts the frame if the accumulator is this.
+    Accept(u32),
+    /// Goes on if the accumulator has any of these bits, refuses the frame if not.
+    DemandBits(u32),
 }
 
 /// A program that lets no frame through.
@@ -90,6 +99,12 @@ fn in_frame(framing: &Framing, tags: &[Tag]) -> Vec<Step> {
             steps.extend([Step::Do(LOAD_HALF, at + 4), Step::Demand(session.into())]);
             steps.extend([Step::Do(LOAD_WORD, 0), Step::Demand(u32::from_be_bytes([a, b, c, d]))]);
             steps.extend([Step::Do(LOAD_HALF, 4), Step::Demand(u16::from_be_bytes([e, f]).into())]);
+            if framing.is_managed() {
+                // A compressed protocol field is for the data path to count.
+                steps.push(Step::Do(LOAD_HALF, at + 8));
+                steps.extend([PppProtocol::IPV4, PppProtocol::IPV6].map(|ip| Step::Accept(ip.0.into())));
+                steps.push(Step::DemandBits(COMPRESSED));
+            }
         }
         // Frames with more tags are another link's.
         _ => steps.extend(TPIDS.map(|number| Step::Refuse(EtherType::of_tpid_number(number).0.into()))),
@@ -116,6 +131,14 @@ fn assembled(steps: &[Step]) -> Vec<Instruction> {
             }
             Step::Refuse(k) => {
                 program.push(Instruction { code: EQUAL, jt: 0, jf: 1, k });
+                program.push(instruction(RETURN, 0));
+            }
+            Step::Accept(k) => {
+                program.push(Instruction { code: EQUAL, jt: 0, jf: 1, k });
+                program.push(instruction(RETURN, ALL));
+            }
+            Step::DemandBits(k) => {
+                program.push(Instruction { code: BITS, jt: 1, jf: 0, k });
                 program.push(instruction(RETURN, 0));
             }
         }

@@ -80,6 +80,41 @@ fn only_frames_of_the_link_arrive_with_every_tag() {
 }
 
 #[test]
+fn a_managed_session_leaves_negotiation_to_the_control_socket() {
+    let Some(()) = require("netns", probe()) else { return };
+    let namespace = Namespace::new().expect("a namespace");
+    namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
+    namespace.inside(|| {
+        let near = link_by_name("near0").expect("there");
+        let local = near.mac.expect("an address");
+        for link in ["none", "ad:1,q:2"] {
+            let frame = |protocol: u16| {
+                let [high, low] = protocol.to_be_bytes();
+                let pppoe = [0x88, 0x64, 0x11, 0, 0, 7, 0, 6, high, low, 1, 2, 3, 4];
+                [&local.0[..], &under(link, &pppoe)[6..]].concat()
+            };
+            let tags = link.replace("none", "").replace("q:2", "q:2,");
+            let encapsulation = format!("{tags}pppoe:7@{PEER}").parse().expect("an encapsulation");
+            let framing = Framing::new(&encapsulation, local).expect("a link");
+            let frames = [0x0021, 0xc021, 0x8021, 0x8057, 0x0281, 0x2145, 0x0057].map(frame);
+            let all: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+            for (framing, expected) in [
+                (framing.clone(), all.clone()),
+                // IP, and what is compressed, for it to be counted.
+                (framing.managed(), vec![all[0], all[5], all[6]]),
+            ] {
+                let mut parent = Parent::open(near.index, &framing).expect("sockets");
+                Transmit::open("far0").expect("a socket").send(&all).expect("sent");
+                for frame in expected {
+                    assert_eq!(next(&mut parent).as_deref(), Some(frame), "{link}");
+                }
+                assert!(matches!(parent.receive(), Ok(Arrival::Nothing)), "{link}");
+            }
+        }
+    });
+}
+
+#[test]
 fn frames_that_the_mtu_forbids_are_told_apart() {
     let Some(()) = require("netns", probe()) else { return };
     let namespace = Namespace::new().expect("a namespace");

@@ -5,8 +5,8 @@
 
 use super::vlan_pattern::{Level, VlanPattern};
 use crate::parent::filter::{
-    ALL, AND, EQUAL, LOAD_HALF, LOAD_WORD, PACKET_TYPE, RETURN, TPIDS, VID, VLAN_TAG, VLAN_TAG_PRESENT,
-    VLAN_TPID,
+    ALL, AND, BITS, COMPRESSED, EQUAL, LOAD_HALF, LOAD_WORD, PACKET_TYPE, RETURN, TPIDS, VID, VLAN_TAG,
+    VLAN_TAG_PRESENT, VLAN_TPID,
 };
 use crate::parent::sys::Instruction;
 use wire::Vlans;
@@ -20,14 +20,11 @@ const SET_INDEX: u16 = (libc::BPF_LDX | libc::BPF_W | libc::BPF_IMM) as u16;
 const TO_INDEX: u16 = (libc::BPF_MISC | libc::BPF_TAX) as u16;
 const FROM_INDEX: u16 = (libc::BPF_MISC | libc::BPF_TXA) as u16;
 const ADD: u16 = (libc::BPF_ALU | libc::BPF_ADD | libc::BPF_K) as u16;
-const BITS: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const GO: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
 
 /// Where the EtherType is in an untagged frame, and the protocol field of PPP under it.
 const ETHERTYPE: u32 = 12;
 const PPP_PROTOCOL: u32 = ETHERTYPE + 2 + 6;
-/// Set in the first octet of a compressed protocol field (RFC 1661 section 6.5).
-const COMPRESSED: u32 = 0x0100;
 
 /// Which frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

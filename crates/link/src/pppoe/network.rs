@@ -92,6 +92,7 @@ impl Network {
             mtu: Some(mtu),
             mss_clamp: wanted.mss_clamp,
             means: wanted.means,
+            is_managed: true,
         };
         let pair = || UnixStream::pair().map_err(Error::kernel("watch the data path"));
         let ((stop, stopped), (ended, end)) = (pair()?, pair()?);
