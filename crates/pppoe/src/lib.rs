@@ -28,6 +28,7 @@
 
 pub mod automaton;
 pub mod control;
+pub mod discovery;
 pub mod ms_chap;
 pub mod session;
 pub mod text;

@@ -1,0 +1,87 @@
+//! What a peer says went wrong: the three error tags of RFC 2516 appendix A.
+
+use super::message::Message;
+use crate::text::{MOST, Shown};
+use std::fmt;
+use wire::pppoe::TagType;
+
+/// Octets kept of a text: as many as are ever shown.
+const LONGEST: usize = 4 * MOST;
+
+/// Which tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Service-Name-Error: the service asked for is not served.
+    ServiceName,
+    /// AC-System-Error: the concentrator cannot do it now.
+    AcSystem,
+    /// Generic-Error: anything else.
+    Generic,
+}
+
+impl Kind {
+    /// The tag's type.
+    pub const fn tag(self) -> TagType {
+        match self {
+            Kind::ServiceName => TagType::SERVICE_NAME_ERROR,
+            Kind::AcSystem => TagType::AC_SYSTEM_ERROR,
+            Kind::Generic => TagType::GENERIC_ERROR,
+        }
+    }
+
+    /// Its name in RFC 2516.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::ServiceName => "Service-Name-Error",
+            Kind::AcSystem => "AC-System-Error",
+            Kind::Generic => "Generic-Error",
+        }
+    }
+
+    /// What it means, and what a subscriber can do.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Kind::ServiceName => {
+                "it does not serve the service that was asked for: leave the service name out, or ask for one that \
+                 `rxlane pppoe discover` lists"
+            }
+            Kind::AcSystem => {
+                "the fault is the concentrator's (no room for another session, or an earlier session of this line is still \
+                 counted there): it is tried again; if it goes on, ask the operator and quote this text"
+            }
+            Kind::Generic => {
+                "RFC 2516 gives this error no meaning beyond its text: if that does not help, ask the operator and quote it"
+            }
+        }
+    }
+}
+
+/// An error tag of a received packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// Which.
+    pub kind: Kind,
+    /// What it says, which a peer chose: at most 800 octets, to be shown through [`Shown`].
+    pub text: Vec<u8>,
+}
+
+impl Complaint {
+    /// The first error tag of a packet.
+    pub fn of(message: &Message<'_>) -> Option<Complaint> {
+        let kinds = [Kind::ServiceName, Kind::AcSystem, Kind::Generic];
+        message.tags().find_map(|tag| {
+            let kind = kinds.into_iter().find(|kind| kind.tag() == tag.kind)?;
+            Some(Complaint { kind, text: tag.value.get(..LONGEST).unwrap_or(tag.value).to_vec() })
+        })
+    }
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.kind.name();
+        match self.text.as_slice() {
+            [] => write!(f, "{name} without a text"),
+            text => write!(f, "{name} \"{}\"", Shown(text)),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Why an attempt failed, in words that say what to do.
+
+use super::Config;
+use crate::discovery::complaint::Complaint;
+use crate::discovery::message::TooLong;
+use crate::discovery::offer::Offer;
+use crate::text::Shown;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::error::Error;
+
+/// Packets that came and did not count, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ignored {
+    /// To another station or to a group, or from a group.
+    pub addresses: u32,
+    /// Octets that contradict themselves.
+    pub malformed: u32,
+    /// What was wrong with the last of these.
+    pub error: Option<Error>,
+    /// With another Host-Uniq, from another concentrator, of another session.
+    pub foreign: u32,
+    /// Of a kind that means nothing at that moment.
+    pub unexpected: u32,
+    /// Offers for which there was no room.
+    pub surplus: u32,
+}
+
+impl Ignored {
+    pub(in crate::discovery) fn malformed(&mut self, error: Error) {
+        self.malformed += 1;
+        self.error = Some(error);
+    }
+}
+
+impl fmt::Display for Ignored {
+    /// `; 3 packets to other stations, …`, or nothing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ignored { addresses, malformed, error, foreign, unexpected, surplus } = self;
+        let reasons = [
+            (*addresses, "for other stations"),
+            (*foreign, "that answer somebody else (another Host-Uniq, sender or session)"),
+            (*unexpected, "out of turn"),
+            (*surplus, "more offers than are kept"),
+            (*malformed, "that contradict themselves"),
+        ];
+        let mut lead = "; ignored: ";
+        for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
+            write!(f, "{lead}{count} {reason}")?;
+            lead = ", ";
+        }
+        match error {
+            Some(error) => write!(f, " ({error})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why there is no session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Nobody answered.
+    NoOffer {
+        /// PADI sent.
+        sent: u32,
+        /// In this time.
+        waited: Duration,
+        /// What came all the same.
+        ignored: Ignored,
+    },
+    /// Some answered, and none is what is wanted.
+    NoneFits {
+        /// What is wanted.
+        config: Arc<Config>,
+        /// Who answered.
+        offers: Vec<Offer>,
+    },
+    /// A concentrator offered and then kept silent.
+    NoConfirmation {
+        /// Which.
+        offer: Box<Offer>,
+        /// PADR sent.
+        sent: u32,
+        /// In this time.
+        waited: Duration,
+        /// What came all the same.
+        ignored: Ignored,
+    },
+    /// The concentrator said no.
+    Refused {
+        /// Which.
+        offer: Box<Offer>,
+        /// What it said.
+        complaint: Complaint,
+    },
+    /// The concentrator gave a number that no session has.
+    NoSession {
+        /// Which.
+        offer: Box<Offer>,
+        /// The number, 0 or 0xffff.
+        session: u16,
+    },
+    /// A packet would be too long.
+    TooLong(TooLong),
+}
+
+impl fmt::Display for Failure {
+    /// What happened, and what to do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::NoOffer { sent, waited, ignored } => write!(
+                f,
+                "nobody answered {sent} PADI in {} s{ignored}: look whether the cable is in and the modem has sync and is \
+                 bridging, whether the line wants a VLAN tag (`rxlane pppoe discover IFACE --vlan 7`; many do), and \
+                 whether the operator knows this MAC address",
+                waited.as_secs()
+            ),
+            Failure::NoneFits { config, offers } => none_fits(f, config, offers),
+            Failure::NoConfirmation { offer, sent, waited, ignored } => write!(
+                f,
+                "the concentrator {offer} made an offer and answered none of {sent} PADR in {} s{ignored}: it may have no \
+                 room, refuse this line or MAC address without a word, or still count an earlier session of this line; \
+                 it is tried again",
+                waited.as_secs()
+            ),
+            Failure::Refused { offer, complaint } => {
+                write!(
+                    f,
+                    "the concentrator {offer} refused the session: {complaint}; {}",
+                    complaint.kind.advice()
+                )
+            }
+            Failure::NoSession { offer, session } => write!(
+                f,
+                "the concentrator {offer} confirmed a session under the number {session}, which no session can have (RFC \
+                 2516 section 4), and gave no reason: that is a fault of the concentrator or a refusal; ask the operator"
+            ),
+            Failure::TooLong(error) => {
+                write!(f, "{error}: the service name is too long, or the concentrator's cookie is")
+            }
+        }
+    }
+}
+
+/// Who answered, and why that is not enough. So many of them are named.
+const NAMED: usize = 4;
+
+fn none_fits(f: &mut fmt::Formatter<'_>, config: &Config, offers: &[Offer]) -> fmt::Result {
+    let count = offers.len();
+    write!(
+        f,
+        "{count} {} answered, and none is what is wanted: ",
+        if count == 1 { "concentrator" } else { "concentrators" }
+    )?;
+    for (number, offer) in offers.iter().take(NAMED).enumerate() {
+        let lead = if number == 0 { "" } else { "; " };
+        match &offer.complaint {
+            Some(complaint) => write!(f, "{lead}{offer} says {complaint}")?,
+            None => write!(f, "{lead}{offer} with services: {}", offer.services_in_words())?,
+        }
+    }
+    if count > NAMED {
+        write!(f, "; and {} more", count - NAMED)?;
+    }
+    write!(f, ". Wanted is ")?;
+    match &config.pin {
+        Some(pin) => write!(f, "the concentrator {pin}")?,
+        None => write!(f, "any concentrator")?,
+    }
+    match config.service.as_slice() {
+        [] => write!(f, " with any service"),
+        service => write!(f, " with the service \"{}\"", Shown(service)),
+    }?;
+    write!(f, ": ask for what is there, or leave `--ac` or `--service` out")
+}

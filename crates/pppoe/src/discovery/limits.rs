@@ -1,0 +1,218 @@
+//! How much discovery a concentrator takes part in: token buckets per host, per VLAN and per port.
+//!
+//! # Contract
+//!
+//! * A packet passes when its host, its VLAN and its port have a token each, and takes none where one of them has none: who is
+//!   refused takes nothing from those it shares a VLAN or a port with, and a flood in one VLAN takes nothing from the others.
+//! * The tables have a fixed size. Hosts and VLANs are dealt to their buckets by a keyed hash; two may share one, and nobody
+//!   outside knows which. A flood from invented addresses fills buckets, and no memory.
+
+use super::place::Place;
+use crate::{Random, Time, draw};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use wire::ethernet::MacAddress;
+
+/// A rate and how many may come at once before it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Packets a second.
+    pub per_second: u32,
+    /// Packets at once; at least one.
+    pub burst: u32,
+}
+
+/// Rates of one kind of packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rates {
+    /// Of one host: a MAC address in a VLAN of a port.
+    pub host: Rate,
+    /// Of one stack of VLAN tags of a port. Untagged frames have the port's alone.
+    pub vlan: Rate,
+    /// Of one port.
+    pub port: Rate,
+}
+
+impl Rates {
+    /// What thousands of hosts that come back at once need, and what no single one does.
+    pub const DEFAULT: Rates = Rates {
+        host: Rate { per_second: 2, burst: 10 },
+        vlan: Rate { per_second: 1_000, burst: 2_000 },
+        port: Rate { per_second: 20_000, burst: 40_000 },
+    };
+}
+
+/// Whose rate is exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exceeded {
+    /// The host's.
+    Host,
+    /// The VLAN's.
+    Vlan,
+    /// The port's.
+    Port,
+}
+
+/// Buckets of hosts, of VLANs, of ports.
+const HOSTS: usize = 1 << 16;
+const VLANS: usize = 1 << 14;
+const PORTS: usize = 1 << 8;
+
+/// The tables of one kind of packet: 1.3 MB, whatever comes.
+pub struct Limits {
+    rates: Rates,
+    key: [u8; 16],
+    hosts: Box<[Bucket]>,
+    vlans: Box<[Bucket]>,
+    ports: Box<[Bucket]>,
+}
+
+impl std::fmt::Debug for Limits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Limits").field("rates", &self.rates).finish_non_exhaustive()
+    }
+}
+
+impl Limits {
+    /// All buckets are full.
+    pub fn new(rates: Rates, random: &mut dyn Random) -> Limits {
+        let full = |rate: Rate, count| vec![Bucket::full(rate); count].into_boxed_slice();
+        Limits {
+            rates,
+            key: draw(random),
+            hosts: full(rates.host, HOSTS),
+            vlans: full(rates.vlan, VLANS),
+            ports: full(rates.port, PORTS),
+        }
+    }
+
+    /// Takes the tokens of a packet, or none.
+    ///
+    /// # Errors
+    ///
+    /// Who has none; the packet is to be dropped.
+    pub fn take(&mut self, now: Time, host: MacAddress, place: &Place) -> Result<(), Exceeded> {
+        let Limits { rates, key, hosts, vlans, ports } = self;
+        let place_of = |what: &dyn Fn(&mut DefaultHasher), buckets: usize| {
+            let mut hasher = DefaultHasher::new();
+            key.hash(&mut hasher);
+            what(&mut hasher);
+            hasher.finish() as usize % buckets
+        };
+        let host_at = place_of(&|hasher| (host.0, place).hash(hasher), HOSTS);
+        let vlan_at = place_of(&|hasher| place.hash(hasher), VLANS);
+        let vlan = vlans.get_mut(vlan_at).filter(|_| !place.vlans.is_empty());
+        // All three have one, or none gives one.
+        let asked = [
+            (hosts.get_mut(host_at), rates.host, Exceeded::Host),
+            (vlan, rates.vlan, Exceeded::Vlan),
+            (ports.get_mut(place.port as usize % PORTS), rates.port, Exceeded::Port),
+        ];
+        let mut buckets = asked.map(|(bucket, rate, whose)| Some((bucket?, rate, whose)));
+        for (bucket, rate, whose) in buckets.iter_mut().flatten() {
+            if !bucket.has_one(*rate, now) {
+                return Err(*whose);
+            }
+        }
+        buckets.into_iter().flatten().for_each(|(bucket, ..)| bucket.take());
+        Ok(())
+    }
+}
+
+/// A token bucket. A token is [`TOKEN`] parts, so that a slow rate fills it in small steps.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    parts: u64,
+    /// When it was filled last, microseconds.
+    filled: u64,
+}
+
+/// Parts of a token: a rate of one a second gives one part a microsecond.
+const TOKEN: u64 = 1_000_000;
+
+impl Bucket {
+    fn full(rate: Rate) -> Bucket {
+        Bucket { parts: Bucket::most(rate), filled: 0 }
+    }
+
+    fn most(rate: Rate) -> u64 {
+        u64::from(rate.burst.max(1)) * TOKEN
+    }
+
+    /// Fills it with what came since the last time.
+    fn has_one(&mut self, rate: Rate, now: Time) -> bool {
+        let now = now.as_micros() as u64;
+        let gained = now.saturating_sub(self.filled).saturating_mul(rate.per_second.into());
+        self.filled = self.filled.max(now);
+        self.parts = self.parts.saturating_add(gained).min(Bucket::most(rate));
+        self.parts >= TOKEN
+    }
+
+    fn take(&mut self) {
+        self.parts = self.parts.saturating_sub(TOKEN);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::Vlans;
+    use super::*;
+    use std::time::Duration;
+    use wire::ethernet::EtherType;
+    use wire::vlan::{Tag, Tci};
+
+    const RATES: Rates = Rates {
+        host: Rate { per_second: 1, burst: 3 },
+        vlan: Rate { per_second: 10, burst: 20 },
+        port: Rate { per_second: 100, burst: 200 },
+    };
+
+    fn limits() -> Limits {
+        Limits::new(RATES, &mut |octets: &mut [u8]| octets.fill(7))
+    }
+
+    fn mac(number: u32) -> MacAddress {
+        let [a, b, c, d] = number.to_be_bytes();
+        MacAddress([2, 0, a, b, c, d])
+    }
+
+    fn place(vid: u16) -> Place {
+        let tags = [Tag { tpid: EtherType::VLAN, tci: Tci(vid) }];
+        Place { port: 1, vlans: Vlans::new(&tags).expect("a tag") }
+    }
+
+    fn passed(limits: &mut Limits, now: Time, hosts: u32, vid: u16, each: u32) -> u32 {
+        let tries = (0..hosts).flat_map(|host| (0..each).map(move |_| host));
+        tries.filter(|host| limits.take(now, mac(*host), &place(vid)).is_ok()).count() as u32
+    }
+
+    #[test]
+    fn a_host_has_its_burst_and_then_its_rate() {
+        let mut limits = limits();
+        let now = Duration::from_secs(5000);
+        assert_eq!(passed(&mut limits, now, 1, 1, 10), 3);
+        assert_eq!(limits.take(now, mac(0), &place(1)), Err(Exceeded::Host));
+        assert_eq!(passed(&mut limits, now + Duration::from_millis(999), 1, 1, 10), 0);
+        assert_eq!(passed(&mut limits, now + Duration::from_millis(2000), 1, 1, 10), 2);
+        // An hour later there is a burst, and no more; and time that goes back gives nothing.
+        assert_eq!(passed(&mut limits, now + Duration::from_secs(3600), 1, 1, 10), 3);
+        assert_eq!(passed(&mut limits, now, 1, 1, 10), 0);
+        // The same address in another VLAN is another host.
+        assert_eq!(passed(&mut limits, now, 1, 2, 10), 3);
+    }
+
+    /// Attack 7: a flood of invented addresses is held to its VLAN's rate, and other VLANs have theirs.
+    #[test]
+    fn a_flood_of_invented_addresses_stays_in_its_vlan() {
+        let mut limits = limits();
+        let now = Duration::from_secs(5000);
+        assert_eq!(passed(&mut limits, now, 100_000, 666, 1), 20);
+        assert_eq!(limits.take(now, mac(200_000), &place(666)), Err(Exceeded::Vlan));
+        for vid in 1..=9 {
+            assert_eq!(passed(&mut limits, now, 20, vid, 1), 20, "VLAN {vid}");
+        }
+        // Many VLANs at once are held to the port's.
+        assert_eq!(passed(&mut limits, now, 20, 10, 1), 0);
+        assert_eq!(limits.take(now, mac(0), &place(11)), Err(Exceeded::Port));
+    }
+}
