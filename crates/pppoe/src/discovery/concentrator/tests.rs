@@ -1,1 +1,315 @@
+use super::*;
+use crate::discovery::complaint::Complaint;
+use crate::discovery::limits::Rate;
+use crate::discovery::message::padt;
+use crate::discovery::place::Vlans;
+use proptest::prelude::*;
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::time::Duration;
+use wire::ethernet::EtherType;
+use wire::vlan::{Tag, Tci};
 
+const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xac]);
+const HOST: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+const NOW: Time = Duration::from_secs(77);
+
+fn random(seed: u64) -> impl FnMut(&mut [u8]) {
+    let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
+    move |octets: &mut [u8]| generator.fill_bytes(octets)
+}
+
+fn place(vid: u16) -> Place {
+    let tags = [Tag { tpid: EtherType::VLAN, tci: Tci(vid) }];
+    Place { port: 2, vlans: Vlans::new(&tags).expect("a tag") }
+}
+
+struct Bench {
+    concentrator: Concentrator,
+    random: Box<dyn FnMut(&mut [u8])>,
+}
+
+impl Bench {
+    fn new(change: impl FnOnce(&mut Config)) -> Bench {
+        let mut config = Config::new(b"ac1");
+        config.services = vec![b"internet".to_vec(), b"voice".to_vec()];
+        change(&mut config);
+        let mut random: Box<dyn FnMut(&mut [u8])> = Box::new(random(1));
+        Bench { concentrator: Concentrator::new(config, NOW, &mut random), random }
+    }
+
+    fn at(&mut self, now: Time, source: MacAddress, vid: u16, payload: &[u8]) -> Answer {
+        let to_all = payload.get(1) == Some(&Code::PADI.0);
+        let destination = if to_all { MacAddress::BROADCAST } else { OWN };
+        self.to(now, source, destination, vid, payload)
+    }
+
+    fn to(
+        &mut self,
+        now: Time,
+        source: MacAddress,
+        destination: MacAddress,
+        vid: u16,
+        payload: &[u8],
+    ) -> Answer {
+        let packet = Packet { source, destination, payload };
+        let arrival = Arrival { place: place(vid), own: OWN, packet };
+        self.concentrator.receive(now, &arrival, &mut self.random)
+    }
+
+    fn offer(&mut self, source: MacAddress, vid: u16, payload: &[u8]) -> Vec<u8> {
+        match self.at(NOW, source, vid, payload) {
+            Answer::Offer(payload) => payload,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn padi(service: &[u8]) -> Builder {
+    Builder::new(Code::PADI, 0).tag(TagType::SERVICE_NAME, service).tag(TagType::HOST_UNIQ, b"uniq")
+}
+
+fn padr(service: &[u8], pado: &[u8]) -> Vec<u8> {
+    let offer = Message::parse(pado).expect("an offer");
+    let packet = Builder::new(Code::PADR, 0)
+        .tag(TagType::SERVICE_NAME, service)
+        .tag(TagType::HOST_UNIQ, b"uniq")
+        .tag_if(TagType::AC_COOKIE, offer.cookie())
+        .tag_if(TagType::RELAY_SESSION_ID, offer.relay_session_id())
+        .max_payload(offer.max_payload());
+    packet.finish().expect("it fits")
+}
+
+fn request(answer: Answer) -> Request {
+    match answer {
+        Answer::Request(request) => *request,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_offer_and_a_session_echo_what_came() {
+    let mut bench = Bench::new(|config| config.max_payload = 1508);
+    let line = b"\x00\x00\x0d\xe9\x01\x05eth 1\x02\x02me";
+    let asked = padi(b"voice")
+        .tag(TagType::RELAY_SESSION_ID, b"relay-id-012")
+        .tag(TagType::VENDOR_SPECIFIC, line)
+        .max_payload(Some(1500));
+    let pado = bench.offer(HOST, 35, &asked.finish().expect("it fits"));
+    let offer = Message::parse(&pado).expect("an offer");
+    assert_eq!((offer.code(), offer.session(), offer.ac_name()), (Code::PADO, 0, Some(&b"ac1"[..])));
+    assert_eq!(offer.service_names().collect::<Vec<_>>(), [&b"voice"[..], b"internet"]);
+    assert_eq!((offer.host_uniq(), offer.max_payload()), (Some(&b"uniq"[..]), Some(1500)));
+    assert_eq!(offer.relay_session_id(), Some(&b"relay-id-012"[..]));
+    assert_eq!(offer.line(), None, "what an access node says is not for the host");
+    let mut asked = padr(b"voice", &pado);
+    asked.extend(b"\x01\x05\x00\x0f");
+    asked.extend(line);
+    asked[5] += 4 + line.len() as u8;
+    let request = request(bench.at(NOW, HOST, 35, &asked));
+    assert_eq!((request.host, request.place, request.is_served), (HOST, place(35), true));
+    assert_eq!((&request.service[..], request.max_payload), (&b"voice"[..], 1500));
+    let line = request.line.as_ref().expect("a line");
+    assert_eq!((&line.circuit[..], &line.remote[..]), (&b"eth 1"[..], &b"me"[..]));
+    let pads = request.confirm(0x1234).expect("it fits");
+    let pads = Message::parse(&pads).expect("a PADS");
+    assert_eq!((pads.code(), pads.session(), pads.service_name()), (Code::PADS, 0x1234, &b"voice"[..]));
+    assert_eq!((pads.host_uniq(), pads.max_payload()), (Some(&b"uniq"[..]), Some(1500)));
+    assert_eq!((pads.relay_session_id(), pads.cookie()), (Some(&b"relay-id-012"[..]), None));
+    let refused = request.refuse(Kind::AcSystem, "all addresses are taken").expect("it fits");
+    let refused = Message::parse(&refused).expect("a PADS");
+    assert_eq!((refused.session(), refused.host_uniq()), (0, Some(&b"uniq"[..])));
+    let complaint = Complaint::of(&refused).expect("an error");
+    assert_eq!(complaint.to_string(), "AC-System-Error \"all addresses are taken\"");
+    assert_eq!((bench.concentrator.counters().offers, bench.concentrator.counters().requests), (1, 1));
+}
+
+#[test]
+fn max_payload_is_answered_within_the_own_limit() {
+    for (own, asked, answered) in [
+        (1508, Some(1500), Some(1500)),
+        (1500, Some(9000), Some(1500)),
+        (1492, Some(1500), None),
+        (1508, Some(1492), None),
+        (1508, Some(0), None),
+        (1508, None, None),
+    ] {
+        let mut bench = Bench::new(|config| config.max_payload = own);
+        let pado = bench.offer(HOST, 1, &padi(b"").max_payload(asked).finish().expect("it fits"));
+        assert_eq!(Message::parse(&pado).expect("an offer").max_payload(), answered);
+        // Asked for in the PADR only, which RFC 4638 does not have, it is answered all the same.
+        let request = request(bench.at(NOW, HOST, 1, &padr(b"", &pado)));
+        assert_eq!(request.max_payload, answered.unwrap_or(1492), "{own} {asked:?}");
+    }
+}
+
+#[test]
+fn a_service_that_is_not_served_is_not_offered_and_refused() {
+    let mut bench = Bench::new(|config| config.any_service = false);
+    let of = |service: &[u8]| padi(service).finish().expect("it fits");
+    assert_eq!(bench.at(NOW, HOST, 1, &of(b"tv")), Answer::Ignored(Reason::Service));
+    let pado = bench.offer(HOST, 1, &of(b""));
+    let services: Vec<_> =
+        Message::parse(&pado).expect("an offer").service_names().map(<[u8]>::to_vec).collect();
+    assert_eq!(services, [b"".to_vec(), b"internet".to_vec(), b"voice".to_vec()]);
+    assert!(!request(bench.at(NOW, HOST, 1, &padr(b"tv", &pado))).is_served);
+    assert!(request(bench.at(NOW, HOST, 1, &padr(b"", &pado))).is_served);
+    let mut bench = Bench::new(|_| {});
+    let pado = bench.offer(HOST, 1, &of(b"tv"));
+    assert!(request(bench.at(NOW, HOST, 1, &padr(b"tv", &pado))).is_served);
+}
+
+/// Attack 7: PADI from invented addresses cost nothing that stays, and no more answers than rates allow.
+#[test]
+fn a_flood_of_initiations_leaves_nothing_behind() {
+    let rates = Rates {
+        host: Rate { per_second: 1, burst: 5 },
+        vlan: Rate { per_second: 100, burst: 200 },
+        port: Rate { per_second: 1000, burst: 2000 },
+    };
+    let mut bench = Bench::new(|config| config.offers = rates);
+    let octets = padi(b"").finish().expect("it fits");
+    let flood = 50_000_u64;
+    for number in 0..flood {
+        let [.., a, b, c, d] = number.to_be_bytes();
+        bench.at(NOW, MacAddress([2, 9, a, b, c, d]), 666, &octets);
+    }
+    let counters = *bench.concentrator.counters();
+    assert_eq!(counters.offers, 200);
+    assert_eq!(counters.ignored().collect::<Vec<_>>(), [(Reason::VlanRate, flood - 200)]);
+    // A subscriber of another VLAN is served meanwhile.
+    let pado = bench.offer(HOST, 35, &octets);
+    assert!(matches!(bench.at(NOW, HOST, 35, &padr(b"", &pado)), Answer::Request(_)));
+}
+
+/// Attack 7: all that is known of an offer is in its cookie: a machine that has never seen the PADI, and has the same keys,
+/// takes the PADR.
+#[test]
+fn an_offer_is_not_remembered() {
+    let mut bench = Bench::new(|_| {});
+    let pado = bench.offer(HOST, 35, &padi(b"").finish().expect("it fits"));
+    let mut twin = Bench::new(|_| {});
+    assert!(matches!(twin.at(NOW, HOST, 35, &padr(b"", &pado)), Answer::Request(_)));
+    let mut stranger = Bench::new(|_| {});
+    let mut other_random = random(2);
+    stranger.concentrator = Concentrator::new(Config::new(b"ac1"), NOW, &mut other_random);
+    let ignored = Answer::Ignored(Reason::Forged);
+    assert_eq!(stranger.at(NOW, HOST, 35, &padr(b"", &pado)), ignored);
+}
+
+/// Attack 8: PADR without a cookie, or with an invented one, are not handed on, and are held to rates of their own.
+#[test]
+fn a_flood_of_requests_reaches_nobody() {
+    let mut bench = Bench::new(|_| {});
+    let pado = bench.offer(HOST, 35, &padi(b"").finish().expect("it fits"));
+    let none = Builder::new(Code::PADR, 0).tag(TagType::SERVICE_NAME, b"").finish().expect("it fits");
+    let invented = Builder::new(Code::PADR, 0).tag(TagType::AC_COOKIE, &[0; 29]).finish().expect("it fits");
+    for number in 0..20_000_u32 {
+        let [a, b, c, d] = number.to_be_bytes();
+        let source = MacAddress([2, 9, a, b, c, d]);
+        let payload = if number.is_multiple_of(2) { &none } else { &invented };
+        assert!(matches!(bench.at(NOW, source, 666, payload), Answer::Ignored(_)));
+    }
+    let counters = *bench.concentrator.counters();
+    assert_eq!(counters.requests, 0);
+    let ignored: Vec<_> = counters.ignored().collect();
+    assert_eq!(ignored, [(Reason::VlanRate, 18_000), (Reason::Forged, 2_000)]);
+    assert!(matches!(bench.at(NOW, HOST, 35, &padr(b"", &pado)), Answer::Request(_)));
+}
+
+/// Attack 9: a PADR that was overheard brings nobody else a session, nor its host another one.
+#[test]
+fn a_request_again_is_the_same_request() {
+    let mut bench = Bench::new(|_| {});
+    let octets = padi(b"").finish().expect("it fits");
+    let pado = bench.offer(HOST, 35, &octets);
+    let asked = padr(b"", &pado);
+    let first = request(bench.at(NOW, HOST, 35, &asked));
+    let again = request(bench.at(NOW + Duration::from_secs(59), HOST, 35, &asked));
+    assert_eq!(first, again);
+    assert_eq!(first.confirm(9), again.confirm(9));
+    let other = MacAddress([2, 0, 0, 0, 0, 2]);
+    assert_eq!(bench.at(NOW, other, 35, &asked), Answer::Ignored(Reason::Forged));
+    assert_eq!(bench.at(NOW, HOST, 36, &asked), Answer::Ignored(Reason::Forged));
+    let later = NOW + Duration::from_secs(61);
+    assert_eq!(bench.at(later, HOST, 35, &asked), Answer::Ignored(Reason::Expired));
+    let later = NOW + Duration::from_secs(3 * 3600);
+    assert_eq!(bench.at(later, HOST, 35, &asked), Answer::Ignored(Reason::Expired));
+    // Another exchange of the same host is another request.
+    let second = bench.offer(HOST, 35, &octets);
+    assert_ne!(request(bench.at(NOW, HOST, 35, &padr(b"", &second))).cookie, first.cookie);
+}
+
+/// Attack 10: a PADT counts from a single station to this one, and its sender is told on with it.
+#[test]
+fn a_termination_is_for_this_station_alone() {
+    let mut bench = Bench::new(|_| {});
+    let octets = padt(7, None);
+    assert_eq!(bench.at(NOW, HOST, 35, &octets), Answer::Terminate { session: 7 });
+    let ignored = |reason| Answer::Ignored(reason);
+    let to_all = MacAddress::BROADCAST;
+    assert_eq!(bench.to(NOW, HOST, to_all, 35, &octets), ignored(Reason::Destination));
+    assert_eq!(bench.to(NOW, HOST, HOST, 35, &octets), ignored(Reason::Destination));
+    assert_eq!(bench.to(NOW, to_all, OWN, 35, &octets), ignored(Reason::Source));
+    assert_eq!(bench.to(NOW, OWN, OWN, 35, &octets), ignored(Reason::Source));
+    for session in [0, 0xffff] {
+        assert_eq!(bench.at(NOW, HOST, 35, &padt(session, None)), ignored(Reason::Session));
+    }
+    assert_eq!(bench.concentrator.counters().terminations, 1);
+}
+
+#[test]
+fn only_an_initiation_may_be_for_all() {
+    let mut bench = Bench::new(|_| {});
+    let octets = padi(b"").finish().expect("it fits");
+    let pado = bench.offer(HOST, 35, &octets);
+    assert!(matches!(bench.to(NOW, HOST, OWN, 35, &octets), Answer::Offer(_)));
+    let group = MacAddress([0x33, 0x33, 0, 0, 0, 1]);
+    assert_eq!(bench.to(NOW, HOST, group, 35, &octets), Answer::Ignored(Reason::Destination));
+    let asked = padr(b"", &pado);
+    let to_all = bench.to(NOW, HOST, MacAddress::BROADCAST, 35, &asked);
+    assert_eq!(to_all, Answer::Ignored(Reason::Destination));
+    assert_eq!(bench.at(NOW, HOST, 35, &pado), Answer::Ignored(Reason::Concentrator));
+    assert_eq!(bench.at(NOW, HOST, 35, b"\x11\x09"), Answer::Ignored(Reason::Malformed));
+}
+
+/// Attack 1: an echo that leaves no room for the rest of the answer.
+#[test]
+fn what_cannot_be_echoed_is_not_answered() {
+    let mut bench = Bench::new(|_| {});
+    let with =
+        |octets: usize| padi(b"").tag(TagType::RELAY_SESSION_ID, &vec![7; octets]).finish().expect("it fits");
+    assert_eq!(bench.at(NOW, HOST, 1, &with(1450)), Answer::Ignored(Reason::TooLong));
+    assert!(bench.offer(HOST, 1, &with(1380)).len() > 1400);
+}
+
+#[test]
+fn names_that_leave_no_room_are_found_beforehand() {
+    let mut config = Config::new(b"ac1");
+    assert_eq!(config.check(), Ok(()));
+    config.services = (0..100).map(|number| format!("service number {number}").into_bytes()).collect();
+    assert!(config.check().is_err());
+}
+
+#[test]
+fn every_reason_has_its_place_and_name() {
+    for (number, reason) in Reason::ALL.into_iter().enumerate() {
+        assert_eq!(reason as usize, number);
+        assert_eq!(Reason::ALL.iter().filter(|other| other.name() == reason.name()).count(), 1);
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_octets_panic(octets in proptest::collection::vec(any::<u8>(), 0..100), code in 0_usize..6, to_all in any::<bool>()) {
+        let code = [0x07, 0x09, 0x19, 0x65, 0xa7, 0x00][code];
+        let framed = [&[0x11, code, 0, 7, 0, octets.len() as u8], &octets[..]].concat();
+        let mut bench = Bench::new(|_| {});
+        let destination = if to_all { MacAddress::BROADCAST } else { OWN };
+        for payload in [&octets, &framed] {
+            if let Answer::Offer(payload) = bench.to(NOW, HOST, destination, 1, payload) {
+                prop_assert!(Message::parse(&payload).is_ok());
+            }
+        }
+    }
+}

@@ -1,1 +1,446 @@
+use super::*;
+use crate::discovery::complaint::Kind;
+use proptest::prelude::*;
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
+const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+const NOW: Time = Duration::from_secs(500);
+
+fn ac(number: u8) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 1, number])
+}
+
+/// A host, and what it sent last.
+struct Bench {
+    host: Host,
+    now: Time,
+    actions: Vec<Action>,
+}
+
+impl Bench {
+    fn new(change: impl FnOnce(&mut Config)) -> Bench {
+        Bench::seeded(1, change)
+    }
+
+    fn seeded(seed: u64, change: impl FnOnce(&mut Config)) -> Bench {
+        let mut config = Config::default();
+        change(&mut config);
+        let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut bench = Bench { host: Host::new(Arc::new(config), OWN), now: NOW, actions: Vec::new() };
+        let random = &mut |octets: &mut [u8]| generator.fill_bytes(octets);
+        bench.host.start(NOW, random, &mut bench.actions);
+        bench
+    }
+
+    fn done(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// The only packet sent since the last time.
+    fn sent(&mut self) -> (MacAddress, Vec<u8>) {
+        match &self.done()[..] {
+            [Action::Send { destination, payload }] => (*destination, payload.clone()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn come(&mut self, from: u8, payload: &[u8]) -> Option<Terminated> {
+        self.from_to(ac(from), OWN, payload)
+    }
+
+    fn from_to(&mut self, source: MacAddress, destination: MacAddress, payload: &[u8]) -> Option<Terminated> {
+        self.host.receive(self.now, Packet { source, destination, payload }, &mut self.actions)
+    }
+
+    /// Waits until the machine wants to be called.
+    fn wait(&mut self) -> Duration {
+        let deadline = self.host.deadline().expect("a deadline");
+        let waited = deadline - self.now;
+        self.now = deadline;
+        self.host.tick(self.now, &mut self.actions);
+        waited
+    }
+
+    /// As far as a PADR to the concentrator 1.
+    fn requesting(change: impl FnOnce(&mut Config)) -> (Bench, Vec<u8>) {
+        let mut bench = Bench::new(change);
+        let padi = bench.sent().1;
+        bench.come(1, &pado(&padi, b"ac1").finish().expect("it fits"));
+        if bench.actions.is_empty() {
+            bench.wait();
+        }
+        let (destination, padr) = bench.sent();
+        assert_eq!(destination, ac(1));
+        (bench, padr)
+    }
+
+    /// With the session 7 of the concentrator 1.
+    fn found() -> (Bench, Vec<u8>) {
+        let (mut bench, padr) = Bench::requesting(|_| {});
+        bench.come(1, &pads(&padr, 7).finish().expect("it fits"));
+        assert!(matches!(&bench.done()[..], [Action::Found(found)] if found.session == 7));
+        (bench, padr)
+    }
+
+    fn failure(&mut self) -> Failure {
+        match self.done().pop() {
+            Some(Action::Failed(failure)) => failure,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn echoing(code: Code, session: u16, asked: &[u8]) -> Builder {
+    let asked = Message::parse(asked).expect("a packet");
+    Builder::new(code, session)
+        .tag(TagType::SERVICE_NAME, asked.service_name())
+        .tag_if(TagType::HOST_UNIQ, asked.host_uniq())
+}
+
+fn pado(padi: &[u8], name: &[u8]) -> Builder {
+    echoing(Code::PADO, 0, padi).tag(TagType::AC_NAME, name)
+}
+
+fn pads(padr: &[u8], session: u16) -> Builder {
+    echoing(Code::PADS, session, padr)
+}
+
+#[test]
+fn a_session_is_found_and_everything_goes_back_as_it_came() {
+    let mut bench = Bench::new(|config| config.service = b"internet".to_vec());
+    let (destination, padi) = bench.sent();
+    assert_eq!(destination, MacAddress::BROADCAST);
+    let sent = Message::parse(&padi).expect("a PADI");
+    assert_eq!((sent.code(), sent.session(), sent.service_name()), (Code::PADI, 0, &b"internet"[..]));
+    assert_eq!((sent.host_uniq().map(<[u8]>::len), sent.max_payload()), (Some(16), None));
+    let cookie: Vec<u8> = (0..=255).collect();
+    let offer =
+        pado(&padi, b"ac1").tag(TagType::AC_COOKIE, &cookie).tag(TagType::RELAY_SESSION_ID, b"\0relay");
+    bench.come(1, &offer.finish().expect("it fits"));
+    assert_eq!(bench.wait(), Duration::from_millis(250));
+    let (destination, padr) = bench.sent();
+    let asked = Message::parse(&padr).expect("a PADR");
+    assert_eq!((destination, asked.code(), asked.session()), (ac(1), Code::PADR, 0));
+    assert_eq!((asked.cookie(), asked.relay_session_id()), (Some(&cookie[..]), Some(&b"\0relay"[..])));
+    assert_eq!((asked.service_name(), asked.host_uniq()), (&b"internet"[..], sent.host_uniq()));
+    bench.come(1, &pads(&padr, 0x1234).finish().expect("it fits"));
+    let Some(Action::Found(found)) = bench.done().pop() else { panic!() };
+    assert_eq!((found.session, found.offer.concentrator, found.max_payload), (0x1234, ac(1), 1492));
+    assert!(!found.fell_back());
+    assert_eq!(bench.host.deadline(), None);
+    bench.host.terminate(Some("asked to"), &mut bench.actions);
+    let (destination, end) = bench.sent();
+    assert_eq!((destination, &end[..4]), (ac(1), &b"\x11\xa7\x12\x34"[..]));
+    bench.host.terminate(None, &mut bench.actions);
+    assert_eq!(bench.done(), [], "once is enough");
+}
+
+#[test]
+fn waiting_doubles_until_it_is_given_up() {
+    let mut bench = Bench::new(|_| {});
+    let first = bench.sent().1;
+    for seconds in [1, 2, 4, 8, 16] {
+        assert_eq!(bench.wait(), Duration::from_secs(seconds));
+        assert_eq!(bench.sent().1, first, "the same PADI");
+    }
+    assert_eq!(bench.wait(), Duration::from_secs(16));
+    let failure = bench.failure();
+    assert!(matches!(failure, Failure::NoOffer { sent: 6, waited, .. } if waited.as_secs() == 47));
+    let said = failure.to_string();
+    for part in ["nobody answered 6 PADI in 47 s:", "cable", "VLAN tag", "pppoe discover"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(bench.host.deadline(), None);
+    let (mut bench, padr) = Bench::requesting(|_| {});
+    for seconds in [1, 2, 4, 8] {
+        assert_eq!(bench.wait(), Duration::from_secs(seconds));
+        assert_eq!(bench.sent(), (ac(1), padr.clone()));
+    }
+    bench.wait();
+    let said = bench.failure().to_string();
+    assert!(
+        said.contains("\"ac1\" (02:00:00:00:01:01) made an offer and answered none of 5 PADR in 31 s"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_hour_that_passes_at_once_is_one_waiting_time() {
+    let mut bench = Bench::new(|_| {});
+    bench.sent();
+    bench.now += Duration::from_secs(3600);
+    bench.host.tick(bench.now, &mut bench.actions);
+    bench.sent();
+    // Called too early, it does nothing.
+    bench.host.tick(NOW, &mut bench.actions);
+    bench.host.tick(bench.now, &mut bench.actions);
+    assert_eq!(bench.done(), []);
+    assert_eq!(bench.wait(), Duration::from_secs(2));
+}
+
+/// Attack 12: another concentrator's offers to other hosts, invented ones, and a flood of them.
+#[test]
+fn a_rogue_concentrator_has_to_hear_the_padi_and_fills_no_memory() {
+    let mut bench = Bench::new(|_| {});
+    let padi = bench.sent().1;
+    let uniq = |seed| {
+        let mut other = Bench::seeded(seed, |_| {});
+        Message::parse(&other.sent().1).expect("a PADI").host_uniq().map(<[u8]>::to_vec)
+    };
+    assert_ne!(uniq(2), uniq(3));
+    let good = pado(&padi, b"rogue").finish().expect("it fits");
+    // Invented: with another Host-Uniq, with none, to all, from a group.
+    let other = echoing(Code::PADO, 0, &Bench::seeded(2, |_| {}).sent().1).finish().expect("it fits");
+    let none = Builder::new(Code::PADO, 0).tag(TagType::AC_NAME, b"rogue").finish().expect("it fits");
+    bench.come(9, &other);
+    bench.come(9, &none);
+    bench.from_to(ac(9), MacAddress::BROADCAST, &good);
+    bench.from_to(MacAddress([3, 0, 0, 0, 0, 1]), OWN, &good);
+    bench.come(9, &good[..20]);
+    let ignored = bench.host.ignored().clone();
+    assert_eq!((ignored.foreign, ignored.addresses, ignored.malformed), (2, 2, 1));
+    assert_eq!(bench.host.deadline(), Some(NOW + Duration::from_secs(1)), "no offer yet");
+    for number in 0..200 {
+        bench.come(number, &good);
+        bench.come(number, &good);
+    }
+    assert_eq!(bench.host.ignored().surplus, 2 * (200 - MOST_OFFERS as u32));
+    bench.wait();
+    let done = bench.done();
+    let [Action::Chosen { offer, others }, Action::Send { destination, .. }] = &done[..] else {
+        panic!("{done:?}")
+    };
+    assert_eq!((offer.concentrator, *destination, others.len()), (ac(0), ac(0), MOST_OFFERS - 1));
+}
+
+/// Attack 12: a pinned concentrator is taken however many others answer first.
+#[test]
+fn a_pinned_concentrator_is_the_only_one() {
+    for pin in [Pin::Mac(ac(250)), Pin::Name(b"ac250".to_vec())] {
+        let mut bench = Bench::new(|config| config.pin = Some(pin));
+        let padi = bench.sent().1;
+        for number in 0..100 {
+            bench.come(number, &pado(&padi, b"rogue").finish().expect("it fits"));
+        }
+        assert_eq!(bench.done(), []);
+        bench.come(250, &pado(&padi, b"ac250").finish().expect("it fits"));
+        assert_eq!(bench.sent().0, ac(250), "at once");
+    }
+    let mut bench = Bench::new(|config| config.pin = Some(Pin::Name(b"ac250".to_vec())));
+    let padi = bench.sent().1;
+    bench.come(1, &pado(&padi, b"ac\n1").finish().expect("it fits"));
+    while bench.host.deadline().is_some() {
+        bench.wait();
+    }
+    let said = bench.failure().to_string();
+    assert!(
+        said.contains("1 concentrator answered") && said.contains("\"ac\\u{a}1\" (02:00:00:00:01:01)"),
+        "{said}"
+    );
+    assert!(said.contains("Wanted is the concentrator \"ac250\" with any service"), "{said}");
+}
+
+#[test]
+fn of_two_on_a_segment_the_first_that_agrees_to_the_payload_is_taken() {
+    let mut bench = Bench::new(|config| config.max_payload = 1500);
+    let padi = bench.sent().1;
+    assert_eq!(Message::parse(&padi).expect("a PADI").max_payload(), Some(1500));
+    bench.come(1, &pado(&padi, b"small").finish().expect("it fits"));
+    bench.come(2, &pado(&padi, b"large").max_payload(Some(1500)).finish().expect("it fits"));
+    bench.wait();
+    let done = bench.done();
+    let [Action::Chosen { offer, others }, Action::Send { payload, .. }] = &done[..] else {
+        panic!("{done:?}")
+    };
+    assert_eq!((&offer.ac_name[..], &others[0].ac_name[..]), (&b"large"[..], &b"small"[..]));
+    assert_eq!(Message::parse(payload).expect("a PADR").max_payload(), Some(1500));
+}
+
+#[test]
+fn a_service_is_taken_where_it_is_served() {
+    let wanted = |config: &mut Config| config.service = b"voice".to_vec();
+    let mut bench = Bench::new(wanted);
+    let padi = bench.sent().1;
+    let uniq = Message::parse(&padi).expect("a PADI").host_uniq().map(<[u8]>::to_vec);
+    let offer = |service: &[u8]| {
+        let packet =
+            Builder::new(Code::PADO, 0).tag(TagType::AC_NAME, b"ac").tag(TagType::SERVICE_NAME, service);
+        packet.tag_if(TagType::HOST_UNIQ, uniq.as_deref()).finish().expect("it fits")
+    };
+    bench.come(1, &offer(b"internet"));
+    assert_eq!(bench.host.deadline(), Some(NOW + Duration::from_secs(1)), "no offer yet");
+    bench.come(2, &offer(b"voice"));
+    bench.wait();
+    assert_eq!(bench.sent().0, ac(2));
+    // Who offers only another one is told of.
+    let mut bench = Bench::new(wanted);
+    bench.sent();
+    bench.come(1, &offer(b"internet"));
+    while bench.host.deadline().is_some() {
+        bench.wait();
+    }
+    let said = bench.failure().to_string();
+    assert!(said.contains("\"ac\" (02:00:00:00:01:01) with services: \"internet\""), "{said}");
+    assert!(said.contains("service \"voice\""), "{said}");
+}
+
+#[test]
+fn a_newer_offer_of_the_same_concentrator_replaces_its_cookie() {
+    let mut bench = Bench::new(|_| {});
+    let padi = bench.sent().1;
+    for cookie in [b"old", b"new"] {
+        bench.come(1, &pado(&padi, b"ac1").tag(TagType::AC_COOKIE, cookie).finish().expect("it fits"));
+    }
+    bench.wait();
+    assert_eq!(Message::parse(&bench.sent().1).expect("a PADR").cookie(), Some(&b"new"[..]));
+}
+
+#[test]
+fn max_payload_is_what_both_ends_named_and_never_more() {
+    for (wanted, answered, agreed, fell_back) in [
+        (1500, Some(1500), 1500, false),
+        (1500, Some(1496), 1496, true),
+        (1500, Some(9000), 1500, false),
+        (1500, Some(1000), 1492, true),
+        (1500, None, 1492, true),
+        (1492, Some(1500), 1492, false),
+        (1400, None, 1400, false),
+    ] {
+        let (mut bench, padr) = Bench::requesting(|config| config.max_payload = wanted);
+        let asked = Message::parse(&padr).expect("a PADR").max_payload();
+        assert_eq!(asked, Some(wanted).filter(|octets| *octets > 1492));
+        bench.come(1, &pads(&padr, 7).max_payload(answered).finish().expect("it fits"));
+        let Some(Action::Found(found)) = bench.done().pop() else { panic!() };
+        assert_eq!((found.max_payload, found.fell_back()), (agreed, fell_back), "{wanted} {answered:?}");
+    }
+}
+
+#[test]
+fn a_refusal_is_told_in_its_words_with_what_to_do() {
+    for (kind, advice) in [
+        (Kind::ServiceName, "leave the service name out"),
+        (Kind::AcSystem, "it is tried again"),
+        (Kind::Generic, "ask the operator"),
+    ] {
+        let (mut bench, padr) = Bench::requesting(|_| {});
+        // A number beside the error does not make a session of it.
+        let packet = pads(&padr, 7).tag(kind.tag(), b"line 7: GENERIC\nERROR");
+        bench.come(1, &packet.finish().expect("it fits"));
+        let said = bench.failure().to_string();
+        let expected = format!(
+            "the concentrator \"ac1\" (02:00:00:00:01:01) refused the session: {} \"line 7: GENERIC\\u{{a}}ERROR\"; ",
+            kind.name()
+        );
+        assert!(said.starts_with(&expected) && said.contains(advice), "{said}");
+    }
+    let (mut bench, padr) = Bench::requesting(|_| {});
+    bench.come(1, &pads(&padr, 0).tag(TagType::AC_SYSTEM_ERROR, b"").finish().expect("it fits"));
+    let said = bench.failure().to_string();
+    assert!(said.contains("AC-System-Error without a text"), "{said}");
+}
+
+#[test]
+fn an_offer_with_an_error_is_none_and_is_told() {
+    let mut bench = Bench::new(|_| {});
+    let padi = bench.sent().1;
+    bench.come(1, &pado(&padi, b"ac1").tag(TagType::GENERIC_ERROR, b"closed").finish().expect("it fits"));
+    while bench.host.deadline().is_some() {
+        bench.wait();
+    }
+    let said = bench.failure().to_string();
+    assert!(said.contains("\"ac1\" (02:00:00:00:01:01) says Generic-Error \"closed\""), "{said}");
+}
+
+#[test]
+fn numbers_that_no_session_has_are_refused() {
+    for session in [0, 0xffff] {
+        let (mut bench, padr) = Bench::requesting(|_| {});
+        bench.come(1, &pads(&padr, session).finish().expect("it fits"));
+        let failure = bench.failure();
+        assert!(matches!(&failure, Failure::NoSession { session: found, .. } if *found == session));
+        assert!(failure.to_string().contains(&format!("number {session},")), "{failure}");
+    }
+}
+
+#[test]
+fn a_confirmation_comes_from_who_was_asked() {
+    let (mut bench, padr) = Bench::requesting(|_| {});
+    let good = pads(&padr, 7).finish().expect("it fits");
+    let other = Builder::new(Code::PADS, 7).tag(TagType::HOST_UNIQ, b"other").finish().expect("it fits");
+    bench.come(2, &good);
+    bench.come(1, &other);
+    bench.from_to(ac(1), MacAddress::BROADCAST, &good);
+    assert_eq!((bench.done(), bench.host.ignored().foreign, bench.host.ignored().addresses), (vec![], 2, 1));
+    bench.come(1, &good);
+    assert!(matches!(&bench.done()[..], [Action::Found(_)]));
+}
+
+/// Attack 10: a PADT counts from the session's concentrator, with its number, to this host alone.
+#[test]
+fn a_spoofed_termination_is_ignored() {
+    let (mut bench, _) = Bench::found();
+    let good = padt(7, Some("maintenance\u{1b}"));
+    assert_eq!(bench.come(2, &good), None);
+    assert_eq!(bench.come(1, &padt(8, None)), None);
+    assert_eq!(bench.from_to(ac(1), MacAddress::BROADCAST, &good), None);
+    assert_eq!(bench.from_to(ac(1), ac(2), &good), None);
+    let ended = bench.come(1, &good).expect("its end");
+    assert_eq!(ended.complaint.expect("a text").to_string(), "Generic-Error \"maintenance\\u{1b}\"");
+    assert_eq!(bench.come(1, &good), None, "once");
+    assert_eq!(bench.done(), []);
+}
+
+#[test]
+fn a_second_session_that_nobody_asked_for_is_given_back() {
+    let (mut bench, padr) = Bench::found();
+    bench.come(1, &pads(&padr, 7).finish().expect("it fits"));
+    assert_eq!(bench.done(), [], "the same PADS again");
+    bench.come(1, &pads(&padr, 8).finish().expect("it fits"));
+    let (destination, payload) = bench.sent();
+    assert_eq!((destination, &payload[..4]), (ac(1), &b"\x11\xa7\0\x08"[..]));
+    bench.come(2, &pads(&padr, 9).finish().expect("it fits"));
+    assert_eq!(bench.done(), [], "of another concentrator");
+}
+
+/// Attack 1: a cookie that leaves no room for the rest of the request.
+#[test]
+fn what_does_not_fit_is_said() {
+    let mut bench = Bench::new(|config| config.service = vec![b's'; 1470]);
+    assert!(bench.failure().to_string().contains("a padi of 1500 octets"));
+    let mut bench = Bench::new(|_| {});
+    let padi = bench.sent().1;
+    let uniq = Message::parse(&padi).expect("a PADI").host_uniq().map(<[u8]>::to_vec);
+    let long = Builder::new(Code::PADO, 0).tag_if(TagType::HOST_UNIQ, uniq.as_deref());
+    bench.come(1, &long.tag(TagType::AC_COOKIE, &[1; 1470]).finish().expect("it fits"));
+    bench.wait();
+    assert!(bench.failure().to_string().contains("the concentrator's cookie is"));
+    assert_eq!(bench.host.deadline(), None);
+}
+
+proptest! {
+    /// Whatever comes, an attempt ends in time, and no octets panic.
+    #[test]
+    fn every_attempt_ends(packets in proptest::collection::vec((0_usize..6, 0_u8..3, proptest::collection::vec(any::<u8>(), 0..40), any::<u16>(), any::<bool>()), 0..40)) {
+        let mut bench = Bench::new(|config| config.max_payload = 1500);
+        let padi = bench.sent().1;
+        let codes = [Code::PADO, Code::PADS, Code::PADT, Code::PADI, Code::PADR, Code::SESSION];
+        for (code, from, junk, session, is_whole) in packets {
+            let packet = echoing(codes[code], session, &padi).finish().expect("it fits");
+            if is_whole { bench.come(from, &packet); }
+            bench.come(from, &junk);
+            let mut damaged = packet;
+            junk.chunks_exact(2).for_each(|pair| {
+                let at = usize::from(pair[0]) % damaged.len();
+                damaged[at] = pair[1];
+            });
+            bench.come(from, &damaged);
+            if bench.host.deadline().is_some() { bench.wait(); }
+        }
+        for _ in 0..20 {
+            if bench.host.deadline().is_some() { bench.wait(); }
+        }
+        prop_assert_eq!(bench.host.deadline(), None);
+        prop_assert!(bench.now - NOW < Duration::from_secs(120));
+    }
+}
