@@ -136,14 +136,14 @@ fn code(key: &Hmac<Sha256>, head: &[u8; HEAD], host: MacAddress, place: &Place) 
     code.update(head);
     code.update(&host.0);
     code.update(&place.port.to_be_bytes());
-    code.update(&place.vlans.octets());
+    code.update(&place.vlans.number().to_be_bytes());
     code
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::Vlans;
     use super::*;
+    use wire::Vlans;
     use wire::ethernet::EtherType;
     use wire::vlan::{Tag, Tci};
 
@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn vlan(vid: u16) -> Vlans {
-        Vlans::new(&[Tag { tpid: EtherType::VLAN, tci: Tci(vid) }]).expect("a tag")
+        Vlans::of([Tag { tpid: EtherType::VLAN, tci: Tci(vid) }]).expect("a tag")
     }
 
     /// Attack 9: a cookie that was overheard is good for nobody else, nowhere else, and not for long.

@@ -101,7 +101,7 @@ impl Limits {
         };
         let host_at = place_of(&|hasher| (host.0, place).hash(hasher), HOSTS);
         let vlan_at = place_of(&|hasher| place.hash(hasher), VLANS);
-        let vlan = vlans.get_mut(vlan_at).filter(|_| !place.vlans.is_empty());
+        let vlan = vlans.get_mut(vlan_at).filter(|_| place.vlans.count() > 0);
         // All three have one, or none gives one.
         let asked = [
             (hosts.get_mut(host_at), rates.host, Exceeded::Host),
@@ -155,9 +155,9 @@ impl Bucket {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::Vlans;
     use super::*;
     use std::time::Duration;
+    use wire::Vlans;
     use wire::ethernet::EtherType;
     use wire::vlan::{Tag, Tci};
 
@@ -178,7 +178,7 @@ mod tests {
 
     fn place(vid: u16) -> Place {
         let tags = [Tag { tpid: EtherType::VLAN, tci: Tci(vid) }];
-        Place { port: 1, vlans: Vlans::new(&tags).expect("a tag") }
+        Place { port: 1, vlans: Vlans::of(tags).expect("a tag") }
     }
 
     fn passed(limits: &mut Limits, now: Time, hosts: u32, vid: u16, each: u32) -> u32 {

@@ -2,11 +2,11 @@ use super::*;
 use crate::discovery::complaint::Complaint;
 use crate::discovery::limits::Rate;
 use crate::discovery::message::padt;
-use crate::discovery::place::Vlans;
 use proptest::prelude::*;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::Duration;
+use wire::Vlans;
 use wire::ethernet::EtherType;
 use wire::vlan::{Tag, Tci};
 
@@ -21,12 +21,12 @@ fn random(seed: u64) -> impl FnMut(&mut [u8]) {
 
 fn place(vid: u16) -> Place {
     let tags = [Tag { tpid: EtherType::VLAN, tci: Tci(vid) }];
-    Place { port: 2, vlans: Vlans::new(&tags).expect("a tag") }
+    Place { port: 2, vlans: Vlans::of(tags).expect("a tag") }
 }
 
 struct Bench {
     concentrator: Concentrator,
-    random: Box<dyn FnMut(&mut [u8])>,
+    random: Box<dyn Random>,
 }
 
 impl Bench {
@@ -34,8 +34,8 @@ impl Bench {
         let mut config = Config::new(b"ac1");
         config.services = vec![b"internet".to_vec(), b"voice".to_vec()];
         change(&mut config);
-        let mut random: Box<dyn FnMut(&mut [u8])> = Box::new(random(1));
-        Bench { concentrator: Concentrator::new(config, NOW, &mut random), random }
+        let mut random: Box<dyn Random> = Box::new(random(1));
+        Bench { concentrator: Concentrator::new(config, NOW, &mut *random), random }
     }
 
     fn at(&mut self, now: Time, source: MacAddress, vid: u16, payload: &[u8]) -> Answer {
@@ -54,7 +54,7 @@ impl Bench {
     ) -> Answer {
         let packet = Packet { source, destination, payload };
         let arrival = Arrival { place: place(vid), own: OWN, packet };
-        self.concentrator.receive(now, &arrival, &mut self.random)
+        self.concentrator.receive(now, &arrival, &mut *self.random)
     }
 
     fn offer(&mut self, source: MacAddress, vid: u16, payload: &[u8]) -> Vec<u8> {

@@ -46,10 +46,10 @@ impl Bench {
     }
 
     fn come(&mut self, from: u8, payload: &[u8]) -> Option<Terminated> {
-        self.from_to(ac(from), OWN, payload)
+        self.between(ac(from), OWN, payload)
     }
 
-    fn from_to(&mut self, source: MacAddress, destination: MacAddress, payload: &[u8]) -> Option<Terminated> {
+    fn between(&mut self, source: MacAddress, destination: MacAddress, payload: &[u8]) -> Option<Terminated> {
         self.host.receive(self.now, Packet { source, destination, payload }, &mut self.actions)
     }
 
@@ -195,8 +195,8 @@ fn a_rogue_concentrator_has_to_hear_the_padi_and_fills_no_memory() {
     let none = Builder::new(Code::PADO, 0).tag(TagType::AC_NAME, b"rogue").finish().expect("it fits");
     bench.come(9, &other);
     bench.come(9, &none);
-    bench.from_to(ac(9), MacAddress::BROADCAST, &good);
-    bench.from_to(MacAddress([3, 0, 0, 0, 0, 1]), OWN, &good);
+    bench.between(ac(9), MacAddress::BROADCAST, &good);
+    bench.between(MacAddress([3, 0, 0, 0, 0, 1]), OWN, &good);
     bench.come(9, &good[..20]);
     let ignored = bench.host.ignored().clone();
     assert_eq!((ignored.foreign, ignored.addresses, ignored.malformed), (2, 2, 1));
@@ -370,7 +370,7 @@ fn a_confirmation_comes_from_who_was_asked() {
     let other = Builder::new(Code::PADS, 7).tag(TagType::HOST_UNIQ, b"other").finish().expect("it fits");
     bench.come(2, &good);
     bench.come(1, &other);
-    bench.from_to(ac(1), MacAddress::BROADCAST, &good);
+    bench.between(ac(1), MacAddress::BROADCAST, &good);
     assert_eq!((bench.done(), bench.host.ignored().foreign, bench.host.ignored().addresses), (vec![], 2, 1));
     bench.come(1, &good);
     assert!(matches!(&bench.done()[..], [Action::Found(_)]));
@@ -383,8 +383,8 @@ fn a_spoofed_termination_is_ignored() {
     let good = padt(7, Some("maintenance\u{1b}"));
     assert_eq!(bench.come(2, &good), None);
     assert_eq!(bench.come(1, &padt(8, None)), None);
-    assert_eq!(bench.from_to(ac(1), MacAddress::BROADCAST, &good), None);
-    assert_eq!(bench.from_to(ac(1), ac(2), &good), None);
+    assert_eq!(bench.between(ac(1), MacAddress::BROADCAST, &good), None);
+    assert_eq!(bench.between(ac(1), ac(2), &good), None);
     let ended = bench.come(1, &good).expect("its end");
     assert_eq!(ended.complaint.expect("a text").to_string(), "Generic-Error \"maintenance\\u{1b}\"");
     assert_eq!(bench.come(1, &good), None, "once");
