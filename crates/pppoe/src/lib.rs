@@ -27,8 +27,10 @@
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
 pub mod automaton;
+pub mod client;
 pub mod control;
 pub mod discovery;
+pub mod framing;
 pub mod ms_chap;
 pub mod session;
 pub mod text;

@@ -1,0 +1,68 @@
+//! Why an attempt or a session is over.
+
+use crate::discovery::host::{Failure, Terminated};
+use crate::session::Closed;
+use std::fmt;
+
+/// Why. `Display` says what happened and, behind it, what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// No session was found.
+    NotFound(Failure),
+    /// The session ended by itself.
+    Session(Closed),
+    /// The concentrator ended it by a PADT.
+    Terminated(Terminated),
+    /// The interface has another MAC address.
+    AddressChanged,
+    /// It was closed before there was a session, or for the second time.
+    Asked,
+}
+
+impl End {
+    /// Whether trying again soon can hardly bring another result.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            End::NotFound(failure) => failure.is_lasting(),
+            End::Session(closed) => matches!(
+                closed,
+                Closed::MethodNotAllowed { .. } | Closed::AuthenticationFailed { .. } | Closed::Impostor
+            ),
+            End::Terminated(_) | End::AddressChanged | End::Asked => false,
+        }
+    }
+
+    /// What the PADT says about it.
+    pub(super) fn for_peer(&self) -> Option<&'static str> {
+        match self {
+            End::Session(Closed::Asked) | End::Asked => Some("closed by the subscriber"),
+            End::Session(Closed::PeerSilent { .. }) => Some("echo requests were not answered"),
+            End::Session(_) => Some("PPP ended"),
+            End::NotFound(_) | End::Terminated(_) | End::AddressChanged => None,
+        }
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::NotFound(failure) => failure.fmt(f),
+            End::Session(closed) => closed.fmt(f),
+            End::Terminated(Terminated { complaint }) => {
+                f.write_str("the concentrator ended the session by a PADT")?;
+                match complaint {
+                    Some(complaint) => write!(f, " and says {complaint}")?,
+                    None => f.write_str(" and gave no reason")?,
+                }
+                f.write_str(
+                    "; operators do so at fixed times, for maintenance, and when the same user connects elsewhere: it is tried \
+                     again",
+                )
+            }
+            End::AddressChanged => f.write_str(
+                "the interface has another MAC address, and the session belonged to the one before: it is tried again",
+            ),
+            End::Asked => f.write_str("closed by this end"),
+        }
+    }
+}
