@@ -427,7 +427,7 @@ impl Client {
             State::Session(running) => running.opened,
             _ => None,
         };
-        let reconnect = &self.config.reconnect;
+        let reconnect = self.config.reconnect;
         let stood = opened.is_some_and(|opened| step.now.saturating_sub(opened) >= reconnect.stable);
         self.failures = if stood { 1 } else { self.failures.saturating_add(1) };
         let least = if end.is_lasting() { reconnect.lasting } else { Duration::ZERO };
