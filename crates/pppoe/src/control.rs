@@ -1,7 +1,7 @@
 //! Control packets (RFC 1661 section 5) and configuration options (section 6): reading and writing.
 
 use thiserror::Error;
-use wire::emit::ControlPacket;
+use wire::emit::{ControlPacket, Emit, Ppp, headers};
 use wire::ppp::PppProtocol;
 
 /// Codes of control packets (RFC 1661 section 5, RFC 1570 section 2).
@@ -122,6 +122,11 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
+/// Whether an option of this type stands in `data`.
+pub fn has_option(kind: u8, data: &[u8]) -> bool {
+    options(data).map_while(Result::ok).any(|option| option.kind == kind)
+}
+
 /// Appends an option. Data beyond 253 octets, the most that the length can tell, is cut off; no option of this crate is as
 /// long.
 pub fn put_option(kind: u8, data: &[u8], options: &mut Vec<u8>) {
@@ -133,7 +138,6 @@ pub fn put_option(kind: u8, data: &[u8], options: &mut Vec<u8>) {
 /// A control packet behind its protocol field, as [`Action::Send`](crate::session::Action::Send) wants it. `limit`: the most
 /// octets that the peer receives behind the protocol field (its MRU); `None` where it would be longer.
 pub fn packet(protocol: PppProtocol, packet: ControlPacket<'_>, limit: u16) -> Option<Vec<u8>> {
-    use wire::emit::{Emit, Ppp, headers};
     if packet.length() > usize::from(limit) {
         return None;
     }

@@ -26,14 +26,22 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
+mod authentication;
 pub mod automaton;
+pub mod chap;
 pub mod client;
 pub mod control;
 pub mod discovery;
 pub mod framing;
+mod ipcp;
+mod ipv6cp;
+mod lcp;
 pub mod ms_chap;
+mod negotiation;
+pub mod pap;
 pub mod session;
 pub mod text;
+mod turn;
 
 /// Time since a moment that the caller chooses once for all machines, and which never goes back: a monotonic clock.
 pub type Time = core::time::Duration;

@@ -4,9 +4,14 @@ mod action;
 mod claim;
 mod closed;
 mod config;
+mod keepalive;
+mod link_maintenance;
+mod machine;
+mod network;
 mod remark;
 
 pub use action::Action;
+pub(crate) use claim::Evidence;
 pub use claim::{Claim, Proof, Verdict};
 pub use closed::{Closed, Demanded, NetworkFailure, Waiting};
 pub use config::{
@@ -14,49 +19,57 @@ pub use config::{
 };
 pub use remark::Remark;
 
+use crate::turn::{Manners, Turn};
 use crate::{Random, Time};
+use machine::Machine;
 use std::sync::Arc;
 
-/// One session.
+/// One session. It keeps less than a kilobyte besides the configuration, which is shared, and for the time of authentication
+/// the subscriber's claim.
+///
+/// Every wait has an end: LCP takes at most twice as long as its requests, authentication and the network protocols as long as
+/// [`Timers`] says, termination as long as its requests. An open session ends when the peer is silent.
 #[derive(Debug)]
 pub struct Session {
     config: Arc<Config>,
-    mru: u16,
-    phase: Phase,
+    machine: Machine,
+    manners: Manners,
 }
 
 impl Session {
     /// A session that was agreed to by discovery. `mru`: the most octets of PPP payload that this end receives, 1492, or up
-    /// to 1500 and more where discovery agreed to it by PPP-Max-Payload (RFC 4638).
-    pub fn new(config: Arc<Config>, mru: u16, random: &mut dyn Random) -> Session {
-        let _ = random;
-        Session { config, mru, phase: Phase::Lcp }
+    /// to 1500 and more where discovery agreed to it by PPP-Max-Payload (RFC 4638); at least 128.
+    pub fn new(config: Arc<Config>, mru: u16, _random: &mut dyn Random) -> Session {
+        Session { config, machine: Machine::new(mru), manners: Manners::default() }
     }
 
     /// Sends the first Configure-Request.
     pub fn start(&mut self, now: Time, random: &mut dyn Random, actions: &mut Vec<Action>) {
-        let _ = (now, random, actions);
+        let (machine, mut turn) = self.turn(now, random, actions);
+        machine.start(&mut turn);
     }
 
     /// Takes a packet: the payload of a PPPoE session packet, cut to its length, which begins with the PPP protocol field. IP
     /// packets may come here and do no more than [`Session::heard`].
     pub fn receive(&mut self, now: Time, packet: &[u8], random: &mut dyn Random, actions: &mut Vec<Action>) {
-        let _ = (now, packet, random, actions);
+        let (machine, mut turn) = self.turn(now, random, actions);
+        machine.receive(packet, &mut turn);
     }
 
-    /// When [`Session::tick`] wants to be called next.
+    /// When [`Session::tick`] wants to be called next. `None`: not before something was received.
     pub fn deadline(&self) -> Option<Time> {
-        None
+        self.machine.deadline(&self.config)
     }
 
-    /// Does what is due.
+    /// Does what is due. Behind it the deadline lies after `now`.
     pub fn tick(&mut self, now: Time, random: &mut dyn Random, actions: &mut Vec<Action>) {
-        let _ = (now, random, actions);
+        let (machine, mut turn) = self.turn(now, random, actions);
+        machine.tick(&mut turn);
     }
 
-    /// Tells that data was received from the peer, so that no echo is needed.
+    /// Tells that data was received from the peer, so that no echo is needed. It only moves the deadline away.
     pub fn heard(&mut self, now: Time) {
-        let _ = now;
+        self.machine.keepalive.heard(now);
     }
 
     /// Concentrator: answers [`Action::Authenticate`]. A verdict on a claim that is not pending any more does nothing.
@@ -67,36 +80,50 @@ impl Session {
         random: &mut dyn Random,
         actions: &mut Vec<Action>,
     ) {
-        let _ = (now, verdict, random, actions);
+        let (machine, mut turn) = self.turn(now, random, actions);
+        machine.authenticated(verdict, &mut turn);
     }
 
-    /// Ends the session: Terminate-Request, and [`Action::Closed`] when it was answered or time ran out.
+    /// Ends the session: Terminate-Request, and [`Action::Closed`] when it was answered or time ran out. Who cannot wait for
+    /// that drops the session and sends a PADT.
     pub fn close(&mut self, now: Time, random: &mut dyn Random, actions: &mut Vec<Action>) {
-        let _ = (now, random, actions, &self.config);
+        let (machine, mut turn) = self.turn(now, random, actions);
+        machine.close(&mut turn);
     }
 
     /// Where it is.
     pub fn phase(&self) -> Phase {
-        self.phase
+        self.machine.phase
     }
 
     /// Addresses, while IPv4 is up.
     pub fn ipv4(&self) -> Option<Ipv4> {
-        None
+        self.machine.ipcp.as_ref().filter(|network| network.up).map(|network| network.layer.result())
     }
 
     /// Interface identifiers, while IPv6 is up.
     pub fn ipv6(&self) -> Option<Ipv6> {
-        None
+        self.machine.ipv6cp.as_ref().filter(|network| network.up).map(|network| network.layer.result())
     }
 
     /// The most octets of PPP payload that may be sent to the peer: its MRU, and never more than this end's.
     pub fn peer_mru(&self) -> u16 {
-        self.mru
+        self.machine.lcp.peer_mru()
     }
 
     /// The last round trip that was measured by an echo.
     pub fn round_trip(&self) -> Option<RoundTrip> {
-        None
+        self.machine.keepalive.round_trip
+    }
+
+    fn turn<'a>(
+        &'a mut self,
+        now: Time,
+        random: &'a mut dyn Random,
+        actions: &'a mut Vec<Action>,
+    ) -> (&'a mut Machine, Turn<'a>) {
+        let Session { config, machine, manners } = self;
+        let limit = machine.limit();
+        (machine, Turn { now, random, actions, config, manners, limit })
     }
 }

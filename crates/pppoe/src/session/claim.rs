@@ -1,7 +1,9 @@
 //! Who a subscriber says it is, and the proof that it knows the secret.
 
 use crate::session::{Grant, Method};
+use crate::{chap, ms_chap};
 use std::fmt;
+use subtle::ConstantTimeEq;
 
 /// Who the peer says it is. What it showed for it stays inside: [`Claim::proof`] compares it with a secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -50,8 +52,21 @@ impl Claim {
     /// Compares what the peer showed with what `secret` gives, in constant time. `None`: it is not the same secret. A claim
     /// without a method is proved by any secret.
     pub fn proof(&self, secret: &[u8]) -> Option<Proof> {
-        let _ = secret;
-        None
+        let mut authenticator_response = None;
+        let same = match &self.evidence {
+            Evidence::None => true,
+            Evidence::Pap { password } => bool::from(password.as_slice().ct_eq(secret)),
+            Evidence::ChapMd5 { identifier, challenge, response } => {
+                bool::from(chap::md5_response(*identifier, secret, challenge).ct_eq(response))
+            }
+            Evidence::MsChapV2 { challenge, peer_challenge, response } => {
+                let expected = ms_chap::nt_response(challenge, peer_challenge, &self.user, secret);
+                authenticator_response =
+                    Some(ms_chap::authenticator_response(challenge, peer_challenge, &self.user, secret));
+                bool::from(expected.ct_eq(response))
+            }
+        };
+        same.then_some(Proof { serial: self.serial, authenticator_response })
     }
 }
 

@@ -82,6 +82,30 @@ pub enum Remark {
     },
 }
 
+impl Remark {
+    /// Tells the kinds apart, below 32.
+    pub(crate) const fn number(&self) -> u32 {
+        match self {
+            Remark::Identification { .. } => 0,
+            Remark::TimeRemaining { .. } => 1,
+            Remark::Welcome { .. } => 2,
+            Remark::MethodNotAllowed { .. } => 3,
+            Remark::OwnChallenge => 4,
+            Remark::LcpRestarted => 5,
+            Remark::Malformed { .. } => 6,
+            Remark::BadProtocolField { .. } => 7,
+            Remark::UnknownProtocol { .. } => 8,
+            Remark::TooLong { .. } => 9,
+            Remark::OwnEcho => 10,
+            Remark::EchoLost => 11,
+            Remark::PeerMru { .. } => 12,
+            Remark::BadAddress { .. } => 13,
+            Remark::NetworkFailed { family: Family::Ipv4, .. } => 14,
+            Remark::NetworkFailed { family: Family::Ipv6, .. } => 15,
+        }
+    }
+}
+
 impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,0 +1,125 @@
+//! Whether the peer is still there: Echo-Requests (RFC 1661 section 5.8), only when nothing else was heard.
+
+use crate::Time;
+use crate::session::{RoundTrip, Timers};
+use std::time::Duration;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keepalive {
+    heard: Time,
+    /// When the last request was sent, and its identifier.
+    sent: Time,
+    pub identifier: u8,
+    /// Whether its reply has not come.
+    awaited: bool,
+    /// Requests in a row behind which nothing was heard.
+    pub unanswered: u32,
+    running: bool,
+    pub round_trip: Option<RoundTrip>,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Nothing,
+    /// An Echo-Request with the identifier.
+    Echo,
+    /// To give up.
+    Death,
+}
+
+impl Keepalive {
+    pub fn start(&mut self, now: Time) {
+        (self.running, self.unanswered, self.awaited, self.heard) = (true, 0, false, now);
+    }
+
+    pub fn stop(&mut self) {
+        self.running = false;
+    }
+
+    pub fn heard(&mut self, now: Time) {
+        self.heard = self.heard.max(now);
+        self.unanswered = 0;
+    }
+
+    /// How long a reply may take: a quarter of the interval, so that a dead peer is found soon after the first loss.
+    fn patience(timers: &Timers) -> Duration {
+        (timers.echo / 4).max(Duration::from_secs(1)).min(timers.echo)
+    }
+
+    pub fn deadline(&self, timers: &Timers) -> Option<Time> {
+        if !self.running || timers.echo.is_zero() {
+            return None;
+        }
+        Some(match self.unanswered {
+            0 => self.heard.saturating_add(timers.echo),
+            _ => self.sent.saturating_add(Keepalive::patience(timers)),
+        })
+    }
+
+    pub fn tick(&mut self, now: Time, timers: &Timers) -> Due {
+        if self.deadline(timers).is_none_or(|deadline| now < deadline) {
+            return Due::Nothing;
+        }
+        if self.unanswered > 0 && self.unanswered >= timers.echo_failures {
+            return Due::Death;
+        }
+        self.unanswered += 1;
+        self.probe(now);
+        Due::Echo
+    }
+
+    /// A request is sent, whether it is due or not.
+    pub fn probe(&mut self, now: Time) {
+        self.identifier = self.identifier.wrapping_add(1);
+        (self.sent, self.awaited) = (now, true);
+    }
+
+    pub fn replied(&mut self, now: Time, identifier: u8) {
+        if self.awaited && identifier == self.identifier {
+            self.awaited = false;
+            self.round_trip = Some(RoundTrip { at: now, time: now.saturating_sub(self.sent) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMERS: Timers = Timers::DEFAULT;
+    const fn at(seconds: u64) -> Time {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn echoes_come_only_in_silence_and_faster_after_a_loss() {
+        let mut keepalive = Keepalive::default();
+        assert_eq!(keepalive.deadline(&TIMERS), None);
+        keepalive.start(at(0));
+        for second in 0..100 {
+            keepalive.heard(at(second));
+            assert_eq!(keepalive.tick(at(second), &TIMERS), Due::Nothing);
+        }
+        assert_eq!(keepalive.tick(at(118), &TIMERS), Due::Nothing);
+        assert_eq!(keepalive.tick(at(119), &TIMERS), Due::Echo);
+        assert_eq!(keepalive.tick(at(123), &TIMERS), Due::Nothing);
+        assert_eq!(keepalive.tick(at(124), &TIMERS), Due::Echo);
+        keepalive.replied(at(125), keepalive.identifier);
+        keepalive.heard(at(125));
+        assert_eq!(keepalive.round_trip, Some(RoundTrip { at: at(125), time: at(1) }));
+        keepalive.replied(at(126), keepalive.identifier);
+        assert_eq!(keepalive.round_trip.map(|trip| trip.at), Some(at(125)), "a reply counts once");
+        let due: Vec<_> =
+            (126..200).filter(|second| keepalive.tick(at(*second), &TIMERS) != Due::Nothing).collect();
+        assert_eq!(due[..4], [145, 150, 155, 160]);
+        assert_eq!(keepalive.tick(at(200), &TIMERS), Due::Death);
+    }
+
+    #[test]
+    fn an_interval_of_zero_switches_it_off() {
+        let mut keepalive = Keepalive::default();
+        keepalive.start(at(0));
+        assert_eq!(keepalive.deadline(&Timers { echo: Duration::ZERO, ..TIMERS }), None);
+    }
+}
