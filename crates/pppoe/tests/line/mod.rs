@@ -221,7 +221,7 @@ impl Line {
                     }
                     let late =
                         if self.chance(self.trouble.late) { self.random.next_u32() % 2_000 } else { 0 };
-                    let delay = u64::from(5 + self.random.next_u32() % 10 + late);
+                    let delay = u64::from(5 + late);
                     let arrival = self.now + Duration::from_millis(delay);
                     self.number += 1;
                     self.flying.push((std::cmp::Reverse((arrival, self.number)), 1 - from, packet.clone()));
