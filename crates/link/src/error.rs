@@ -2,6 +2,7 @@
 
 use crate::address::Address;
 use crate::control::ControlError;
+use crate::dropped::Dropped;
 use crate::framing::FramingError;
 use crate::rtnetlink::Refusal;
 use crate::tun::TunError;
@@ -63,6 +64,17 @@ pub enum Error {
     /// The interface cannot be made.
     #[error(transparent)]
     Tun(#[from] TunError),
+    /// A packet of the discovery stage is too long.
+    #[error(transparent)]
+    Discovery(#[from] pppoe::discovery::message::TooLong),
+    /// The interface did not take a packet.
+    #[error("{parent} sent nothing ({why}){}", not_sent(*why, parent))]
+    NotSent {
+        /// The interface.
+        parent: String,
+        /// Why.
+        why: Dropped,
+    },
     /// The process may not open packet sockets.
     #[error("frames of {parent} take CAP_NET_RAW: run rxlane as root")]
     Privilege {
@@ -149,10 +161,12 @@ impl Error {
             | Error::NoParent(_)
             | Error::NotEthernet { .. }
             | Error::Framing(_)
+            | Error::Discovery(_)
             | Error::MtuTooSmall { .. } => Kind::Usage,
-            Error::MtuTooLarge { .. } | Error::LineTaken { .. } | Error::Tun(TunError::Taken { .. }) => {
-                Kind::No
-            }
+            Error::NotSent { .. }
+            | Error::MtuTooLarge { .. }
+            | Error::LineTaken { .. }
+            | Error::Tun(TunError::Taken { .. }) => Kind::No,
             Error::Xdp { source, .. } => match source.raw_os_error() {
                 Some(libc::EBUSY) => Kind::No,
                 Some(libc::EINVAL | libc::EMSGSIZE) => Kind::Usage,
@@ -206,6 +220,14 @@ impl Error {
     pub(crate) fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let what = what.into();
         move |source| Error::Kernel { what, source }
+    }
+}
+
+fn not_sent(why: Dropped, parent: &str) -> String {
+    match why {
+        Dropped::ParentDown => format!(": it is down (`ip link set {parent} up`), or gone"),
+        Dropped::ParentMtu => format!(": the packet is longer than its MTU (`ip -br link show {parent}`)"),
+        _ => String::new(),
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod control_socket;
 mod filter;
 pub mod network;
+pub mod probe;
 pub mod resolver;
 pub mod script;
 mod vlan_pattern;
