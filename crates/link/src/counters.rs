@@ -16,6 +16,7 @@ pub struct Counters {
     super_packets: AtomicU64,
     deliveries: AtomicU64,
     delivered: AtomicU64,
+    told: AtomicU64,
 }
 
 /// Frames one way.
@@ -56,6 +57,14 @@ pub struct Counted {
     /// Frames that are in them.
     #[serde(default)]
     pub delivered: u64,
+    /// Senders that were told by ICMP that a packet is too long for a subscriber.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub too_big_told: u64,
+}
+
+/// A link never counts what only a concentrator does.
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Traffic {
@@ -78,6 +87,7 @@ impl Counted {
         self.super_packets += other.super_packets;
         self.deliveries += other.deliveries;
         self.delivered += other.delivered;
+        self.too_big_told += other.too_big_told;
     }
 }
 
@@ -117,6 +127,11 @@ impl Counters {
     pub fn delivered(&self, frames: u64) {
         self.deliveries.fetch_add(1, Ordering::Relaxed);
         self.delivered.fetch_add(frames, Ordering::Relaxed);
+    }
+
+    /// A sender was told that a packet is too long.
+    pub fn too_big_told(&self) {
+        self.told.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A frame or packet went no further.
@@ -161,6 +176,7 @@ impl Counters {
             super_packets: self.super_packets.load(Ordering::Relaxed),
             deliveries: self.deliveries.load(Ordering::Relaxed),
             delivered: self.delivered.load(Ordering::Relaxed),
+            too_big_told: self.told.load(Ordering::Relaxed),
         }
     }
 }

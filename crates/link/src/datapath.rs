@@ -1,8 +1,9 @@
 //! What every data path of a link has in common: what it is given, and the turns that the event loop gives it.
 
 use crate::counters::Counters;
-use crate::frame_size::{longest_frame, longest_mtu};
+use crate::frame_size::longest_mtu;
 use crate::framing::Framing;
+use crate::lines::Lines;
 use crate::mss::Clamp;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -10,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// What packets of a link go through, whatever the data path.
+/// What packets go through, whatever the data path: of a link, or with another `F` of many lines.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct Line<F = Framing> {
     /// The framing.
-    pub framing: Framing,
+    pub framing: F,
     /// How far TCP segments are lowered; `None`: not at all.
     pub clamp: Option<Clamp>,
     /// What is counted, by this thread.
@@ -28,10 +29,12 @@ impl Line {
     pub fn longest_packet(&self) -> u32 {
         longest_mtu(self.parent_mtu.load(Ordering::Relaxed), self.framing.encapsulation())
     }
+}
 
+impl<F: Lines> Line<F> {
     /// The longest frames that the parent lets out, octets without FCS.
-    pub fn longest_frame(&self) -> u32 {
-        longest_frame(self.parent_mtu.load(Ordering::Relaxed), self.framing.encapsulation())
+    pub(crate) fn longest_frame(&self) -> u32 {
+        self.framing.longest_frame(self.parent_mtu.load(Ordering::Relaxed))
     }
 }
 
@@ -48,8 +51,9 @@ pub enum PathError {
     Worker,
 }
 
-/// Moves packets between the interface and its parent, when the event loop says that there are any.
-pub trait DataPath: Send {
+/// Moves packets between the interface and its parent, when the event loop says that there are any. `L` is what they go
+/// through.
+pub trait DataPath<L = Line>: Send {
     /// Readable when the kernel wants to send by the interface.
     fn interface(&self) -> BorrowedFd<'_>;
 
@@ -76,12 +80,12 @@ pub trait DataPath: Send {
     /// # Errors
     ///
     /// It cannot go on.
-    fn send_some(&mut self, line: &Line) -> Result<(), PathError>;
+    fn send_some(&mut self, line: &L) -> Result<(), PathError>;
 
     /// Takes some of what the parent received. What cannot be taken is counted.
     ///
     /// # Errors
     ///
     /// It cannot go on.
-    fn receive_some(&mut self, line: &Line) -> Result<(), PathError>;
+    fn receive_some(&mut self, line: &L) -> Result<(), PathError>;
 }

@@ -63,6 +63,12 @@ reasons! {
     SocketFull = "socket-full",
     /// Received: the interface of the link is down or did not take it.
     InterfaceRefused = "interface-refused",
+    /// Received: the inner source address is none of the subscriber's.
+    OtherSource = "other-source",
+    /// To be sent: no subscriber has the destination.
+    NoSubscriber = "no-subscriber",
+    /// To be sent: longer than the subscriber takes, and not to be fragmented; its sender is told.
+    PathMtu = "path-mtu",
     /// To be sent: longer than the parent's MTU allows (EMSGSIZE).
     ParentMtu = "parent-mtu",
     /// To be sent: longer than a frame of the XDP socket, which was made for the MTU that the parent had when the link came up.

@@ -21,6 +21,7 @@
 mod tests;
 
 use crate::dropped::Dropped;
+use offload::Prefix;
 use std::ops::Range;
 use thiserror::Error;
 use wire::IpVersion;
@@ -89,6 +90,8 @@ pub struct Framing {
     encapsulation: Encapsulation,
     local: MacAddress,
     session: Option<Session>,
+    /// Of a session, always the same.
+    prefix: Option<Box<Prefix>>,
     is_managed: bool,
 }
 
@@ -143,14 +146,22 @@ impl Framing {
                 Some(Session { id, peer })
             }
         };
-        Ok(Framing { encapsulation: *encapsulation, local, session, is_managed: false })
+        let prefix = session.and_then(|session| Prefix::new(encapsulation, session.peer, local).ok());
+        let prefix = prefix.map(Box::new);
+        Ok(Framing { encapsulation: *encapsulation, local, session, prefix, is_managed: false })
     }
 
     /// The same of a session that this process negotiates: frames of LCP, authentication and network control protocols are
     /// for its control socket ([`crate::pppoe::ControlSocket`]), do not get to the data path, and are not counted there.
     #[must_use]
-    pub const fn managed(self) -> Framing {
+    pub fn managed(self) -> Framing {
         Framing { is_managed: true, ..self }
+    }
+
+    /// What goes in front of every packet of a session.
+    #[inline]
+    pub(crate) fn prefix(&self) -> Option<&Prefix> {
+        self.prefix.as_deref()
     }
 
     /// Whether somebody else takes what is no data of the session.
@@ -320,7 +331,7 @@ pub(crate) const fn octets_of(tag: Tag) -> [u8; TAG_LENGTH] {
 }
 
 /// The IP version that the PPP protocol field announces, and the octets of the field.
-fn ip_of_ppp(payload: &[u8]) -> Result<(IpVersion, usize), Dropped> {
+pub(crate) fn ip_of_ppp(payload: &[u8]) -> Result<(IpVersion, usize), Dropped> {
     /// Network control protocols and link control, from here to the end (RFC 1661 section 2).
     const CONTROL: u16 = 0x8000;
     let (protocol, taken) =
@@ -338,7 +349,7 @@ fn ip_of_ppp(payload: &[u8]) -> Result<(IpVersion, usize), Dropped> {
 }
 
 /// Octets of the IP packet at the start of `octets`, which must be of `version`.
-fn ip_length(announced: IpVersion, octets: &[u8]) -> Result<usize, Dropped> {
+pub(crate) fn ip_length(announced: IpVersion, octets: &[u8]) -> Result<usize, Dropped> {
     if version(octets).ok_or(if octets.is_empty() { Dropped::Short } else { Dropped::IpVersion })?
         != announced
     {
@@ -370,6 +381,6 @@ pub(crate) fn version(packet: &[u8]) -> Option<IpVersion> {
 }
 
 #[inline]
-fn word(octets: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn word(octets: &[u8], at: usize) -> Option<u16> {
     octets.get(at..)?.first_chunk().map(|word| u16::from_be_bytes(*word))
 }

@@ -3,6 +3,7 @@
 use crate::datapath::Line;
 use crate::dropped::Dropped;
 use crate::framing::Form;
+use crate::lines::Lines;
 use crate::mss::Checksum;
 use crate::tun::Tun;
 use offload::{NetHeader, Prefix, Segments};
@@ -36,7 +37,11 @@ impl From<Dropped> for Untaken {
 }
 
 /// The virtio header of a frame as it is for the IP packet in it.
-pub fn inside(header: NetHeader, range: &Range<usize>, line: &Line) -> Result<NetHeader, Dropped> {
+pub fn inside<F: Lines>(
+    header: NetHeader,
+    range: &Range<usize>,
+    line: &Line<F>,
+) -> Result<NetHeader, Dropped> {
     if !header.needs_checksum() {
         return Ok(header);
     }
@@ -48,8 +53,8 @@ pub fn inside(header: NetHeader, range: &Range<usize>, line: &Line) -> Result<Ne
 /// Writes the segments of what the kernel had put together (GRO), each behind `lead`, octets that the interface wants in front
 /// of every packet; how many there were. What a card puts together itself (LRO) comes without the partial checksum that segments
 /// are made from, and is refused; so is what has more than [`MOST_SEGMENTS`].
-pub fn take_apart(
-    line: &Line,
+pub fn take_apart<F: Lines>(
+    line: &Line<F>,
     tun: &Tun,
     lead: &[u8],
     header: &NetHeader,
@@ -81,8 +86,8 @@ pub fn take_apart(
 
 /// Lowers the maximum segment size in a packet or frame of the interface, if the link does so.
 #[inline]
-pub fn lower_mss(line: &Line, packet: &mut [u8], checksum: Checksum) {
-    let Some(clamp) = &line.clamp else { return };
+pub fn lower_mss<F: Lines>(line: &Line<F>, owner: F::Owner, packet: &mut [u8], checksum: Checksum) {
+    let Some(clamp) = line.framing.clamp(line.clamp, owner) else { return };
     let network = match line.framing.form() {
         Form::Packets => Some(packet),
         Form::Frames => network_of(packet),

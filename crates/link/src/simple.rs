@@ -106,7 +106,7 @@ pub(crate) fn unread(error: io::Error) -> Result<(), PathError> {
 
 /// Sends what the kernel handed to the interface.
 fn send(line: &Line, head: &mut Head, parent: &Parent, from_interface: &mut [u8]) -> Result<(), Dropped> {
-    lower_mss(line, from_interface, Checksum::Whole);
+    lower_mss(line, (), from_interface, Checksum::Whole);
     let rest = line.framing.encapsulate(from_interface, head)?;
     parent.send(head.octets(), rest)?;
     line.counters.sent(head.octets().len() + rest.len());
@@ -128,7 +128,7 @@ fn take(line: &Line, tun: &Tun, received: Received<'_>, headers: &mut [u8]) -> R
             checksum::complete(network, header.checksum_start.into(), header.checksum_offset.into())
                 .map_err(|_| Dropped::SuperPacket)?;
         }
-        lower_mss(line, packet, Checksum::Whole);
+        lower_mss(line, (), packet, Checksum::Whole);
         write(tun, &[IoSlice::new(packet)])?;
         1
     };

@@ -3,6 +3,7 @@
 use wire::IpVersion;
 use wire::emit::{EmitError, Encapsulation, MAX_LABELS, MAX_TAGS};
 use wire::ethernet::{Header, MacAddress};
+use wire::ppp::PppProtocol;
 use wire::{mpls, pppoe, vlan};
 
 /// Octets of a PPP protocol field on PPPoE (RFC 2516 section 7).
@@ -56,10 +57,30 @@ impl Prefix {
         if self.has_pppoe { most - PPP_LENGTH } else { most }
     }
 
+    /// Makes it that of a PPPoE session: `front` is everything up to the PPPoE length, which is not part of it. Cheaper than
+    /// [`Prefix::new`], for who has sessions by the thousand and keeps no prefix of each. `false`: `front` is longer than that of
+    /// any encapsulation, and nothing was changed.
+    #[inline]
+    pub fn set_session(&mut self, front: &[u8]) -> bool {
+        let length = front.len() + BEHIND_LENGTH;
+        for (octets, protocol) in [(&mut self.ipv4, PppProtocol::IPV4), (&mut self.ipv6, PppProtocol::IPV6)] {
+            let Some((place, [_, _, high, low])) =
+                octets.get_mut(..length).and_then(|octets| octets.split_last_chunk_mut::<BEHIND_LENGTH>())
+            else {
+                return false;
+            };
+            place.copy_from_slice(front);
+            [*high, *low] = protocol.0.to_be_bytes();
+        }
+        self.length = length;
+        self.has_pppoe = true;
+        true
+    }
+
     /// Writes the prefix of a packet of `packet_length` octets into a buffer of its own length; into any other
     /// nothing.
     #[inline]
-    pub(crate) fn write(&self, version: IpVersion, packet_length: usize, buffer: &mut [u8]) {
+    pub fn write(&self, version: IpVersion, packet_length: usize, buffer: &mut [u8]) {
         let octets = match version {
             IpVersion::V4 => &self.ipv4,
             IpVersion::V6 => &self.ipv6,
@@ -73,5 +94,32 @@ impl Prefix {
         {
             [*high, *low] = ((packet_length + PPP_LENGTH) as u16).to_be_bytes();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_set_is_a_session_made() {
+        let (near, far) = (MacAddress([2; 6]), MacAddress([4; 6]));
+        let mut set = Prefix::NONE;
+        for text in ["pppoe:7", "ad:1,q:2,q:3,q:4,pppoe:65534", "q:9,pppoe:1"] {
+            let encapsulation: Encapsulation = text.parse().expect("an encapsulation");
+            let made = Prefix::new(&encapsulation, far, near).expect("a prefix");
+            let front = made.ipv4.get(..made.length - BEHIND_LENGTH).expect("its front");
+            assert!(set.set_session(front));
+            assert_eq!((set.length(), set.longest_packet()), (made.length(), made.longest_packet()));
+            for (version, length) in [(IpVersion::V4, 20), (IpVersion::V6, 65_533)] {
+                let written = [&set, &made].map(|prefix| {
+                    let mut octets = vec![0; prefix.length()];
+                    prefix.write(version, length, &mut octets);
+                    octets
+                });
+                assert_eq!(written[0], written[1], "{text}");
+            }
+        }
+        assert!(!set.set_session(&[0; 67]));
     }
 }

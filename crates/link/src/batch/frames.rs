@@ -13,7 +13,7 @@ const LONGEST_HEAD: usize = HEADERS + NetHeader::LENGTH;
 
 /// A frame in two pieces.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub struct Frame<O = ()> {
     /// Among the heads.
     pub head: Range<usize>,
     /// In what was read from the interface: it is not copied.
@@ -22,30 +22,32 @@ pub struct Frame {
     pub count: u32,
     /// Octets on the line of all of them, without FCS.
     pub octets: u32,
+    /// Whose it is.
+    pub owner: O,
 }
 
 /// Up to [`BATCH`] frames. Nothing is allocated after [`Frames::new`].
 #[derive(Debug)]
-pub struct Frames {
+pub struct Frames<O = ()> {
     heads: Box<[u8]>,
     used: usize,
-    list: Vec<Frame>,
+    list: Vec<Frame<O>>,
 }
 
-impl Frames {
+impl<O: Copy> Frames<O> {
     /// Without any.
-    pub fn new() -> Frames {
+    pub fn new() -> Frames<O> {
         Frames { heads: vec![0; HEADS].into_boxed_slice(), used: 0, list: Vec::with_capacity(BATCH) }
     }
 
     /// Those that are ready.
-    pub fn list(&self) -> &[Frame] {
+    pub fn list(&self) -> &[Frame<O>] {
         &self.list
     }
 
     /// A frame in pieces, where `read` is what was read from the interface.
     #[inline]
-    pub fn pieces<'f>(&'f self, frame: &Frame, read: &'f [u8]) -> [&'f [u8]; 2] {
+    pub fn pieces<'f>(&'f self, frame: &Frame<O>, read: &'f [u8]) -> [&'f [u8]; 2] {
         [
             self.heads.get(frame.head.clone()).unwrap_or_default(),
             read.get(frame.rest.clone()).unwrap_or_default(),
@@ -66,10 +68,10 @@ impl Frames {
 
     /// Adds a frame whose head has been written into [`Frames::room`].
     #[inline]
-    pub fn push(&mut self, head: usize, rest: Range<usize>, count: u32, octets: u32) {
+    pub fn push(&mut self, head: usize, rest: Range<usize>, count: u32, octets: u32, owner: O) {
         let start = self.used;
         self.used += head;
-        self.list.push(Frame { head: start..self.used, rest, count, octets });
+        self.list.push(Frame { head: start..self.used, rest, count, octets, owner });
     }
 
     /// Forgets all of them.

@@ -6,6 +6,7 @@ use crate::datapath::{Line, PathError};
 use crate::dropped::Dropped;
 use crate::framing::{Form, version};
 use crate::inbound::{HEADERS, Untaken, inside, lower_mss, take_apart, write};
+use crate::lines::Lines;
 use crate::mss::Checksum;
 use crate::parent::{self, Arrival};
 use crate::tun::{Offloads, Tun};
@@ -33,13 +34,15 @@ const WINDOW: Duration = Duration::from_micros(150);
 
 /// A frame in the ring that is one of the link.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Place<O> {
     /// Where the frame starts and ends that is looked at for coalescing; of no octets where it is not.
     looked_at: (usize, usize),
     /// Where the packet or frame for the interface starts and ends.
     inner: (usize, usize),
     /// Octets on the line.
     octets: u32,
+    /// Whose it is.
+    owner: O,
 }
 
 /// What ends a batch before the next frame can be looked at.
@@ -52,10 +55,10 @@ enum Alone {
 
 /// The way from the parent to the interface.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct Incoming<O = ()> {
     ring: Ring,
     coalescer: Coalescer,
-    places: Vec<Place>,
+    places: Vec<Place<O>>,
     offloads: Offloads,
     /// For a frame that is longer than a slot.
     buffer: Box<[u8]>,
@@ -66,9 +69,9 @@ pub struct Incoming {
     is_dense: bool,
 }
 
-impl Incoming {
+impl<O: Copy> Incoming<O> {
     /// From a ring to an interface that takes what `offloads` says.
-    pub fn new(ring: Ring, offloads: Offloads) -> Incoming {
+    pub fn new(ring: Ring, offloads: Offloads) -> Incoming<O> {
         let limits = Limits { segments: if offloads.tcp { SEGMENTS } else { 1 }, udp: offloads.udp };
         Incoming {
             ring,
@@ -94,7 +97,7 @@ impl Incoming {
     }
 
     /// Takes some of what the parent received.
-    pub fn receive_some(&mut self, tun: &Tun, line: &Line) -> Result<(), PathError> {
+    pub fn receive_some<F: Lines<Owner = O>>(&mut self, tun: &Tun, line: &Line<F>) -> Result<(), PathError> {
         for turn in 0..TURN {
             let (taken, alone) = self.collect(line);
             if taken == 0 {
@@ -129,7 +132,7 @@ impl Incoming {
     }
 
     /// Looks at the next frames: how many slots they take, and the one that cannot be put together with others.
-    fn collect(&mut self, line: &Line) -> (usize, Option<Alone>) {
+    fn collect<F: Lines<Owner = O>>(&mut self, line: &Line<F>) -> (usize, Option<Alone>) {
         self.places.clear();
         for ahead in 0..BATCH {
             let (start, length, header) = match self.ring.look(ahead) {
@@ -145,10 +148,11 @@ impl Incoming {
                 return (ahead + 1, Some(Alone::InSlot(start..start + length, header)));
             }
             match prepare(line, self.ring.octets_mut(start, length), header) {
-                Ok((looked_at, inner)) => self.places.push(Place {
+                Ok((looked_at, inner, owner)) => self.places.push(Place {
                     looked_at: (start + looked_at.start, start + looked_at.end),
                     inner: (start + inner.start, start + inner.end),
                     octets: length as u32,
+                    owner,
                 }),
                 Err(why) => line.counters.dropped(why),
             }
@@ -157,7 +161,7 @@ impl Incoming {
     }
 
     /// Puts the frames together and writes them.
-    fn deliver(&mut self, tun: &Tun, line: &Line) -> Result<(), Stopped> {
+    fn deliver<F: Lines<Owner = O>>(&mut self, tun: &Tun, line: &Line<F>) -> Result<(), Stopped> {
         let ring = &self.ring;
         let octets = |(start, end): (usize, usize)| ring.octets(start, end - start);
         let mut frames: [&[u8]; BATCH] = [&[]; BATCH];
@@ -167,8 +171,14 @@ impl Incoming {
         let frames = frames.get(..self.places.len()).unwrap_or_default();
         let places = &self.places;
         let received = |number: usize| {
-            let octets = places.get(number).map_or(0, |place| place.octets);
-            line.counters.received(octets as usize);
+            if let Some(place) = places.get(number) {
+                line.count_received(place.owner, place.octets as usize);
+            }
+        };
+        let lost = |number: usize, why: Dropped, frames: usize| {
+            if let Some(place) = places.get(number) {
+                line.count_lost(place.owner, why, frames as u64);
+            }
         };
         for delivery in self.coalescer.coalesce(frames) {
             let written = match &delivery {
@@ -189,16 +199,21 @@ impl Incoming {
                 }
                 (Err(Untaken::Gone), _) => return Err(Stopped::Gone),
                 (Err(Untaken::Dropped(why)), Delivery::Packet(packet)) => {
-                    line.counters.dropped_many(why, packet.segments() as u64);
+                    lost(packet.frame(), why, packet.segments());
                 }
-                (Err(Untaken::Dropped(why)), Delivery::Frame(_)) => line.counters.dropped(why),
+                (Err(Untaken::Dropped(why)), Delivery::Frame(number)) => lost(*number, why, 1),
             }
         }
         Ok(())
     }
 
     /// Takes what stands alone.
-    fn deliver_alone(&mut self, tun: &Tun, line: &Line, alone: Option<Alone>) -> Result<(), Stopped> {
+    fn deliver_alone<F: Lines<Owner = O>>(
+        &mut self,
+        tun: &Tun,
+        line: &Line<F>,
+        alone: Option<Alone>,
+    ) -> Result<(), Stopped> {
         let (frame, header) = match alone {
             None => return Ok(()),
             Some(Alone::InSlot(range, header)) => (self.ring.octets_mut(range.start, range.len()), header),
@@ -240,14 +255,14 @@ enum Stopped {
     Parent(io::Error),
 }
 
-/// Checks a frame, completes its checksum: which octets are looked at for coalescing, and which are for the interface.
-fn prepare(
-    line: &Line,
+/// Checks a frame, completes its checksum: which octets are looked at for coalescing, which are for the interface, and whose.
+fn prepare<F: Lines>(
+    line: &Line<F>,
     frame: &mut [u8],
     header: NetHeader,
-) -> Result<(Range<usize>, Range<usize>), Dropped> {
+) -> Result<(Range<usize>, Range<usize>, F::Owner), Dropped> {
     let length = frame.len();
-    let inner = line.framing.decapsulate(frame)?;
+    let (inner, owner) = line.framing.decapsulate(frame)?;
     let header = inside(header, &inner, line)?;
     let packet = frame.get_mut(inner.clone()).unwrap_or_default();
     if header.needs_checksum() {
@@ -255,14 +270,14 @@ fn prepare(
         checksum::complete(network, header.checksum_start.into(), header.checksum_offset.into())
             .map_err(|_| Dropped::SuperPacket)?;
     }
-    lower_mss(line, packet, Checksum::Whole);
+    lower_mss(line, owner, packet, Checksum::Whole);
     let looked_at = match line.framing.form() {
         Form::Packets => 0..length,
         // A PPPoE session inside a link with tags alone must not lose its header.
         Form::Frames if is_ip(packet) => inner.clone(),
         Form::Frames => 0..0,
     };
-    Ok((looked_at, inner))
+    Ok((looked_at, inner, owner))
 }
 
 /// Whether an untagged frame has an IP packet of the version that it announces.
@@ -276,7 +291,12 @@ fn is_ip(frame: &[u8]) -> bool {
 }
 
 /// Writes a packet of one or more frames, of the form that the interface has.
-fn write_packet(tun: &Tun, line: &Line, packet: &Packet<'_, &[u8]>, frames: &[&[u8]]) -> Result<(), Untaken> {
+fn write_packet<F: Lines>(
+    tun: &Tun,
+    line: &Line<F>,
+    packet: &Packet<'_, &[u8]>,
+    frames: &[&[u8]],
+) -> Result<(), Untaken> {
     let front = match line.framing.form() {
         Form::Packets => &[][..],
         Form::Frames => {
@@ -309,8 +329,8 @@ fn behind(header: NetHeader, before: usize) -> NetHeader {
 }
 
 /// Hands a super-packet that the kernel had put together to the interface: as it is, where that takes such.
-fn take(
-    line: &Line,
+fn take<F: Lines>(
+    line: &Line<F>,
     tun: &Tun,
     offloads: Offloads,
     frame: &mut [u8],
@@ -319,14 +339,14 @@ fn take(
 ) -> Result<(), Untaken> {
     let length = frame.len();
     if !header.is_super_packet() {
-        let (_, inner) = prepare(line, frame, header)?;
+        let (_, inner, owner) = prepare(line, frame, header)?;
         let packet = frame.get(inner).unwrap_or_default();
         write(tun, &[IoSlice::new(&NetHeader::default().octets()), IoSlice::new(packet)])?;
         line.counters.delivered(1);
-        line.counters.received(length);
+        line.count_received(owner, length);
         return Ok(());
     }
-    let range = line.framing.decapsulate(frame)?;
+    let (range, owner) = line.framing.decapsulate(frame)?;
     let header = inside(header, &range, line)?;
     let packet = frame.get_mut(range).unwrap_or_default();
     let before = line.framing.network_offset();
@@ -341,12 +361,12 @@ fn take(
         let told = behind(header, before).octets();
         if write(tun, &[IoSlice::new(&told), IoSlice::new(packet)]).is_ok() {
             line.counters.delivered(1);
-            line.counters.received(length);
+            line.count_received(owner, length);
             return Ok(());
         }
     }
     take_apart(line, tun, &NetHeader::default().octets(), &header, packet, headers)?;
-    line.counters.received(length);
+    line.count_received(owner, length);
     Ok(())
 }
 

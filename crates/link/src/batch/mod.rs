@@ -28,6 +28,7 @@ mod xsk;
 
 use crate::datapath::{DataPath, Line, PathError};
 use crate::framing::Framing;
+use crate::lines::Lines;
 use crate::parent::Admission;
 use crate::tun::{Offloads, Tun};
 use incoming::Incoming;
@@ -71,10 +72,10 @@ impl fmt::Display for Io {
 
 /// One worker of the data path. See the [module](self).
 #[derive(Debug)]
-pub struct Batch {
+pub struct Batch<F: Lines = Framing> {
     tun: Tun,
-    incoming: Incoming,
-    outgoing: Outgoing,
+    incoming: Incoming<F::Owner>,
+    outgoing: Outgoing<F::Owner>,
 }
 
 /// Workers need one parent.
@@ -120,10 +121,33 @@ impl Batch {
             workers.push(Batch {
                 tun,
                 incoming: Incoming::new(ring, offloads),
-                outgoing: Outgoing::new(framing, way),
+                outgoing: Outgoing::new(way),
             });
         }
         Ok(workers)
+    }
+}
+
+impl<F: Lines> Batch<F> {
+    /// A worker for each queue of the interface, for sessions of PPPoE whose frames are those of `admission`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Batch::workers`].
+    pub(crate) fn of_sessions(
+        queues: Vec<Tun>,
+        offloads: Offloads,
+        below: Below,
+        admission: &Admission,
+    ) -> io::Result<Vec<Batch<F>>> {
+        let is_one = queues.len() == 1;
+        let mut group = None;
+        let worker = |tun| {
+            let ring = Ring::open(below.index, admission, below.mtu, (!is_one).then_some(&mut group))?;
+            let outgoing = Outgoing::new(WayOut::pppoe(below.index)?);
+            Ok(Batch { tun, incoming: Incoming::new(ring, offloads), outgoing })
+        };
+        queues.into_iter().map(worker).collect()
     }
 
     /// Another descriptor of the socket that receives, from which `parent::drops` can be read.
@@ -136,7 +160,7 @@ impl Batch {
     }
 }
 
-impl DataPath for Batch {
+impl<F: Lines> DataPath<Line<F>> for Batch<F> {
     fn interface(&self) -> BorrowedFd<'_> {
         self.tun.as_fd()
     }
@@ -157,11 +181,11 @@ impl DataPath for Batch {
         sys::exact_timers();
     }
 
-    fn send_some(&mut self, line: &Line) -> Result<(), PathError> {
+    fn send_some(&mut self, line: &Line<F>) -> Result<(), PathError> {
         self.outgoing.send_some(&self.tun, line)
     }
 
-    fn receive_some(&mut self, line: &Line) -> Result<(), PathError> {
+    fn receive_some(&mut self, line: &Line<F>) -> Result<(), PathError> {
         self.incoming.receive_some(&self.tun, line)
     }
 }

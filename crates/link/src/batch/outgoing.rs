@@ -1,20 +1,27 @@
 //! From the interface to the parent: super-packets are read, segmented, encapsulated, and sent in batches. No payload is
 //! copied: a frame is a head, written here, and a part of what was read.
 
+mod too_long;
+
 use super::frames::Frames;
 use super::way_out::WayOut;
 use crate::datapath::{Line, PathError};
 use crate::dropped::Dropped;
+use crate::frame_size::longest_mtu;
 use crate::framing::{Form, Framing, Head};
 use crate::inbound::{HEADERS, lower_mss};
+use crate::lines::Lines;
 use crate::mss::Checksum;
+use crate::path_mtu::Allowance;
 use crate::simple::unread;
 use crate::tun::Tun;
 use offload::segment::SegmentError;
 use offload::{NetHeader, Prefix, Segments, checksum};
 use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 use wire::error::Layer;
-use wire::ethernet::{self, EtherType, MacAddress};
+use wire::ethernet::{self, EtherType};
 use wire::transport::Udp;
 
 /// The longest packet or frame that is read, with its virtio header, in whole cache lines.
@@ -30,38 +37,39 @@ const ADDRESSES: usize = 12;
 
 /// The way from the interface to the parent.
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct Outgoing<O = ()> {
     read: Box<[u8]>,
     packets: Vec<Range<usize>>,
-    frames: Frames,
+    frames: Frames<O>,
     head: Head,
-    /// Of a PPPoE session, always the same.
-    prefix: Option<Prefix>,
+    /// For what goes in front of packets, where it is looked up.
+    space: Option<Box<Prefix>>,
     way: WayOut,
+    /// Of messages to senders whose packets are too long.
+    allowance: Allowance,
 }
 
-impl Outgoing {
-    /// For a link of this framing.
-    pub fn new(framing: &Framing, way: WayOut) -> Outgoing {
-        let peer = framing.encapsulation().pppoe().and_then(|pppoe| pppoe.peer);
-        let prefix = |peer: MacAddress| Prefix::new(framing.encapsulation(), peer, framing.local()).ok();
+impl<O: Copy + Default> Outgoing<O> {
+    /// By this way.
+    pub fn new(way: WayOut) -> Outgoing<O> {
         Outgoing {
             read: vec![0; ROOM].into_boxed_slice(),
             packets: Vec::with_capacity(PACKETS),
             frames: Frames::new(),
             head: Head::new(),
-            prefix: peer.and_then(prefix),
+            space: Some(Box::new(Prefix::NONE)),
             way,
+            allowance: Allowance::new(Instant::now()),
         }
     }
 
     /// Sends some of what the kernel handed to the interface.
-    pub fn send_some(&mut self, tun: &Tun, line: &Line) -> Result<(), PathError> {
+    pub fn send_some<F: Lines<Owner = O>>(&mut self, tun: &Tun, line: &Line<F>) -> Result<(), PathError> {
         for _ in 0..TURN {
             let is_empty = self.fill(tun)?;
             for number in 0..self.packets.len() {
                 let Some(range) = self.packets.get(number).cloned() else { break };
-                if let Err(why) = self.prepare(line, range) {
+                if let Err(why) = self.prepare(tun, line, range) {
                     line.counters.dropped(why);
                 }
             }
@@ -91,39 +99,78 @@ impl Outgoing {
     }
 
     /// Makes frames of a packet, or of a frame of the interface.
-    fn prepare(&mut self, line: &Line, range: Range<usize>) -> Result<(), Dropped> {
-        let (header, packet) = self
-            .read
-            .get_mut(range.clone())
-            .and_then(|read| read.split_first_chunk_mut())
-            .ok_or(Dropped::Short)?;
-        let header = NetHeader::parse(header);
-        let checksum = if header.needs_checksum() { Checksum::Partial } else { Checksum::Whole };
-        lower_mss(line, packet, checksum);
+    fn prepare<F: Lines<Owner = O>>(
+        &mut self,
+        tun: &Tun,
+        line: &Line<F>,
+        range: Range<usize>,
+    ) -> Result<(), Dropped> {
+        let header = self.read.get(range.clone()).and_then(|read| read.first_chunk());
+        let header = NetHeader::parse(header.ok_or(Dropped::Short)?);
         let range = range.start + NetHeader::LENGTH..range.end;
         if header.is_super_packet() {
             line.counters.super_packet_sent();
         }
-        match line.framing.form() {
-            Form::Packets => {
-                let prefix = self.prefix.take().ok_or(Dropped::TooLong)?;
-                let done = self.segment(line, &prefix, &header, range);
-                self.prefix = Some(prefix);
+        match line.framing.single().filter(|framing| framing.form() == Form::Frames) {
+            None => {
+                let mut space = self.space.take().ok_or(Dropped::TooLong)?;
+                let done = self.packet(tun, line, &mut space, &header, range);
+                self.space = Some(space);
                 done
             }
-            Form::Frames if self.way.has_header() && self.fits(line, &header, range.clone()) => {
-                self.whole(line, &header, range)
+            Some(framing) => {
+                self.lower(line, O::default(), &header, range.clone());
+                if self.way.has_header() && self.fits(line, framing, &header, range.clone()) {
+                    self.whole(line, framing, &header, range)
+                } else if header.is_super_packet() {
+                    self.segment_frame(line, framing, &header, range)
+                } else {
+                    self.frame(line, framing, &header, range)
+                }
             }
-            Form::Frames if header.is_super_packet() => self.segment_frame(line, &header, range),
-            Form::Frames => self.frame(line, &header, range),
         }
     }
 
-    /// Makes frames of an IP packet, each behind the prefix.
-    fn segment(
+    /// Lowers the maximum segment size in what was read.
+    #[inline]
+    fn lower<F: Lines<Owner = O>>(
         &mut self,
-        line: &Line,
+        line: &Line<F>,
+        owner: O,
+        header: &NetHeader,
+        range: Range<usize>,
+    ) {
+        let checksum = if header.needs_checksum() { Checksum::Partial } else { Checksum::Whole };
+        lower_mss(line, owner, self.read.get_mut(range).unwrap_or_default(), checksum);
+    }
+
+    /// Makes frames of an IP packet, or tells its sender that it is too long.
+    fn packet<F: Lines<Owner = O>>(
+        &mut self,
+        tun: &Tun,
+        line: &Line<F>,
+        space: &mut Prefix,
+        header: &NetHeader,
+        range: Range<usize>,
+    ) -> Result<(), Dropped> {
+        let packet = self.read.get(range.clone()).unwrap_or_default();
+        let (prefix, owner) = line.framing.outward(packet, space)?;
+        let done = match line.framing.exceeded(owner, header, packet) {
+            None => {
+                self.lower(line, owner, header, range.clone());
+                self.segment(line, prefix, owner, header, range)
+            }
+            Some(most) => self.too_long(tun, line, prefix, owner, header, range, most),
+        };
+        done.inspect_err(|_| line.framing.dropped(owner, false, 1))
+    }
+
+    /// Makes frames of an IP packet, each behind the prefix.
+    fn segment<F: Lines<Owner = O>>(
+        &mut self,
+        line: &Line<F>,
         prefix: &Prefix,
+        owner: O,
         header: &NetHeader,
         range: Range<usize>,
     ) -> Result<(), Dropped> {
@@ -149,12 +196,18 @@ impl Outgoing {
             let start = range.start + segment.start;
             let rest = start..start + segment.payload.len();
             let octets = segment.header_length + segment.payload.len();
-            self.frames.push(lead + segment.header_length, rest, 1, octets as u32);
+            self.frames.push(lead + segment.header_length, rest, 1, octets as u32, owner);
         }
     }
 
     /// The same of a frame of the interface that is a super-packet.
-    fn segment_frame(&mut self, line: &Line, header: &NetHeader, range: Range<usize>) -> Result<(), Dropped> {
+    fn segment_frame<F: Lines<Owner = O>>(
+        &mut self,
+        line: &Line<F>,
+        framing: &Framing,
+        header: &NetHeader,
+        range: Range<usize>,
+    ) -> Result<(), Dropped> {
         let frame = self.read.get(range.clone()).unwrap_or_default();
         let addresses = frame.first_chunk().ok_or(Dropped::Short).map(ethernet::Header::of)?;
         match addresses.ethertype() {
@@ -162,43 +215,55 @@ impl Outgoing {
             ethertype if ethertype.is_tag() => return Err(Dropped::MoreTags),
             _ => return Err(Dropped::SuperPacket),
         }
-        let encapsulation = line.framing.encapsulation();
-        let prefix = Prefix::new(encapsulation, addresses.destination(), addresses.source())
+        let prefix = Prefix::new(framing.encapsulation(), addresses.destination(), addresses.source())
             .map_err(|_| Dropped::SuperPacket)?;
         let before = ethernet::Header::LENGTH as u16;
         let checksum_start = header.checksum_start.checked_sub(before).ok_or(Dropped::SuperPacket)?;
         let header = NetHeader { checksum_start, header_length: 0, ..*header };
-        self.segment(line, &prefix, &header, range.start + ethernet::Header::LENGTH..range.end)
+        self.segment(line, &prefix, O::default(), &header, range.start + ethernet::Header::LENGTH..range.end)
     }
 
     /// One frame of one frame of the interface.
-    fn frame(&mut self, line: &Line, header: &NetHeader, range: Range<usize>) -> Result<(), Dropped> {
+    fn frame<F: Lines<Owner = O>>(
+        &mut self,
+        line: &Line<F>,
+        framing: &Framing,
+        header: &NetHeader,
+        range: Range<usize>,
+    ) -> Result<(), Dropped> {
         let frame = self.read.get_mut(range.clone()).unwrap_or_default();
         if header.needs_checksum() {
             checksum::complete(frame, header.checksum_start.into(), header.checksum_offset.into())
                 .map_err(|_| Dropped::SuperPacket)?;
         }
-        self.put(line, &NetHeader::default(), range, 1, 0)
+        self.put(line, framing, &NetHeader::default(), range, 1, 0)
     }
 
     /// A frame of the interface as it is, which the kernel or the card completes.
-    fn whole(&mut self, line: &Line, header: &NetHeader, range: Range<usize>) -> Result<(), Dropped> {
+    fn whole<F: Lines<Owner = O>>(
+        &mut self,
+        line: &Line<F>,
+        framing: &Framing,
+        header: &NetHeader,
+        range: Range<usize>,
+    ) -> Result<(), Dropped> {
         let frame = self.read.get(range.clone()).unwrap_or_default();
         let (count, repeated) = if header.is_super_packet() {
             let headers = headers_of(header, frame).ok_or(Dropped::SuperPacket)?;
             let payload = frame.len().saturating_sub(headers);
             let count = payload.div_ceil(usize::from(header.gso_size).max(1)).max(1);
-            (count, headers + line.framing.encapsulation().tags().len() * wire::vlan::TAG_LENGTH)
+            (count, headers + framing.encapsulation().tags().len() * wire::vlan::TAG_LENGTH)
         } else {
             (1, 0)
         };
-        self.put(line, header, range, count, repeated)
+        self.put(line, framing, header, range, count, repeated)
     }
 
     /// Puts a frame of the interface behind its tags. `repeated` octets of it stand in each of `count` frames on the line.
-    fn put(
+    fn put<F: Lines<Owner = O>>(
         &mut self,
-        line: &Line,
+        line: &Line<F>,
+        framing: &Framing,
         header: &NetHeader,
         range: Range<usize>,
         count: usize,
@@ -208,7 +273,7 @@ impl Outgoing {
             flush(line, &mut self.way, &mut self.frames, &self.read);
         }
         let frame = self.read.get(range.clone()).unwrap_or_default();
-        line.framing.encapsulate(frame, &mut self.head)?;
+        framing.encapsulate(frame, &mut self.head)?;
         let head = self.head.octets();
         let room = self.frames.room();
         let mut length = 0;
@@ -236,13 +301,20 @@ impl Outgoing {
             range.start + ADDRESSES..range.end,
             count as u32,
             octets as u32,
+            O::default(),
         );
         Ok(())
     }
 
     /// Whether a frame may go as it is: of a super-packet, whether its frames fit the parent, which a packet socket does not
     /// look at.
-    fn fits(&self, line: &Line, header: &NetHeader, range: Range<usize>) -> bool {
+    fn fits<F: Lines<Owner = O>>(
+        &self,
+        line: &Line<F>,
+        framing: &Framing,
+        header: &NetHeader,
+        range: Range<usize>,
+    ) -> bool {
         if !header.is_super_packet() {
             return true;
         }
@@ -252,13 +324,13 @@ impl Outgoing {
         let frame = self.read.get(range).unwrap_or_default();
         headers_of(header, frame).is_some_and(|headers| {
             let packet = headers + usize::from(header.gso_size) - ethernet::Header::LENGTH;
-            line.longest_packet() >= packet as u32
+            longest_mtu(line.parent_mtu.load(Ordering::Relaxed), framing.encapsulation()) >= packet as u32
         })
     }
 }
 
 /// Sends what is ready.
-fn flush(line: &Line, way: &mut WayOut, frames: &mut Frames, read: &[u8]) {
+fn flush<F: Lines>(line: &Line<F>, way: &mut WayOut, frames: &mut Frames<F::Owner>, read: &[u8]) {
     if !frames.list().is_empty() {
         way.send(line, frames, read);
         frames.clear();
@@ -293,6 +365,7 @@ mod tests {
     use testkit::netns::{Namespace, probe};
     use testkit::require;
     use wire::emit::{Emit, Ipv4, Tcp};
+    use wire::ethernet::MacAddress;
 
     /// Octets of the payload of a super-packet, and of a segment.
     const PAYLOAD: usize = 60_000;
@@ -358,13 +431,14 @@ mod tests {
                 let framing = Framing::new(&encapsulation, MacAddress([2; 6])).expect("a link");
                 let loopback = 1;
                 let way = WayOut::packet(loopback, &framing).expect("a socket");
-                let mut outgoing = Outgoing::new(&framing, way);
+                let mut outgoing = Outgoing::new(way);
                 let read = super_packet(framing.network_offset());
                 outgoing.read[64..64 + read.len()].copy_from_slice(&read);
                 let counters = Arc::new(Counters::default());
                 let parent_mtu = Arc::new(AtomicU32::new(1600));
                 let line = Line { framing, clamp: None, counters, parent_mtu };
-                outgoing.prepare(&line, 64..64 + read.len()).expect("frames");
+                let tun = Tun::new("sub0", Form::Packets).expect("an interface");
+                outgoing.prepare(&tun, &line, 64..64 + read.len()).expect("frames");
                 let list = outgoing.frames.list();
                 assert_eq!(list.len(), frames, "{link}");
                 assert!(list.iter().all(|frame| frame.head.len() == head), "{link}: {:?}", list[0]);

@@ -5,6 +5,7 @@ use super::xsk::Xsk;
 use crate::datapath::Line;
 use crate::dropped::Dropped;
 use crate::framing::{Form, Framing};
+use crate::lines::Lines;
 use crate::parent;
 use crate::transmit::sys::Messages;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -46,10 +47,23 @@ impl WayOut {
     ///
     /// `EPERM` without CAP_NET_RAW; what else a packet socket says.
     pub fn packet(interface: u32, framing: &Framing) -> io::Result<WayOut> {
-        let socket = parent::sender(interface)?;
         let is_known = |tag: &Tag| matches!(tag.tpid, EtherType::VLAN | EtherType::SERVICE_VLAN);
         let has_header =
             framing.form() == Form::Frames && framing.encapsulation().tags().iter().all(is_known);
+        WayOut::by_packet(interface, has_header)
+    }
+
+    /// The same of frames behind PPPoE, whatever their tags.
+    ///
+    /// # Errors
+    ///
+    /// As [`WayOut::packet`].
+    pub fn pppoe(interface: u32) -> io::Result<WayOut> {
+        WayOut::by_packet(interface, false)
+    }
+
+    fn by_packet(interface: u32, has_header: bool) -> io::Result<WayOut> {
+        let socket = parent::sender(interface)?;
         if has_header {
             parent::sys::turn_on(&socket, parent::sys::Flag::NetHeader)?;
         }
@@ -69,7 +83,7 @@ impl WayOut {
 
     /// Sends all frames, and counts what became of each. It waits for room where the parent's queue is full, for 20 ms at
     /// most.
-    pub fn send(&mut self, line: &Line, frames: &Frames, read: &[u8]) {
+    pub fn send<F: Lines>(&mut self, line: &Line<F>, frames: &Frames<F::Owner>, read: &[u8]) {
         match self {
             WayOut::Packet { socket, messages, takes_super_packets, .. } => {
                 *takes_super_packets &= send_messages(socket, messages, line, frames, read);
@@ -80,11 +94,11 @@ impl WayOut {
 }
 
 /// Sends all frames; whether super-packets may come again. Where the kernel takes none, the first is lost.
-fn send_messages(
+fn send_messages<F: Lines>(
     socket: &OwnedFd,
     messages: &mut Messages<2>,
-    line: &Line,
-    frames: &Frames,
+    line: &Line<F>,
+    frames: &Frames<F::Owner>,
     read: &[u8],
 ) -> bool {
     let list = frames.list();
@@ -97,6 +111,7 @@ fn send_messages(
             Ok(sent) => {
                 for frame in rest.iter().take(sent) {
                     line.counters.sent_many(frame.count.into(), frame.octets.into());
+                    line.framing.sent(frame.owner, frame.count.into(), frame.octets.into());
                 }
                 at += sent;
                 continue;
@@ -116,6 +131,9 @@ fn send_messages(
         let count = rest.first().map_or(1, |frame| frame.count);
         takes_super_packets &= count == 1 || why != Dropped::ParentRefused;
         line.counters.dropped_many(why, count.into());
+        if let Some(first) = rest.first() {
+            line.framing.dropped(first.owner, false, count.into());
+        }
         at += 1;
     }
     takes_super_packets

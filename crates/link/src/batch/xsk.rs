@@ -7,6 +7,7 @@ use super::frames::{Frame, Frames};
 use super::sys::{Mapping, get, packet::kick, set, xdp};
 use crate::datapath::Line;
 use crate::dropped::Dropped;
+use crate::lines::Lines;
 use crate::parent::refusal;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -105,7 +106,7 @@ impl Xsk {
     }
 
     /// Sends all frames, and counts what became of each.
-    pub fn send(&mut self, line: &Line, frames: &Frames, read: &[u8]) {
+    pub fn send<F: Lines>(&mut self, line: &Line<F>, frames: &Frames<F::Owner>, read: &[u8]) {
         for burst in frames.list().chunks(BURST as usize) {
             if self.open.is_none() && self.since.elapsed() >= AGAIN {
                 self.open = Open::new(self.place).ok();
@@ -154,11 +155,11 @@ impl Open {
     /// # Errors
     ///
     /// How many of its frames are not sent, which are not counted, and why; the socket is of no use any more.
-    fn send(
+    fn send<F: Lines>(
         &mut self,
-        line: &Line,
-        burst: &[Frame],
-        frames: &Frames,
+        line: &Line<F>,
+        burst: &[Frame<F::Owner>],
+        frames: &Frames<F::Owner>,
         read: &[u8],
     ) -> Result<(), (u32, Dropped)> {
         let first = self.transmit.read(self.transmit.offsets.producer);
@@ -194,7 +195,7 @@ impl Open {
     }
 
     /// Whether a frame may leave the parent, at whose MTU nobody else looks on this way.
-    fn fits(&self, line: &Line, pieces: [&[u8]; 2]) -> Result<(), Dropped> {
+    fn fits<F: Lines>(&self, line: &Line<F>, pieces: [&[u8]; 2]) -> Result<(), Dropped> {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         match length {
             _ if length > line.longest_frame() as usize => Err(Dropped::ParentMtu),

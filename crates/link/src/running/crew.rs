@@ -1,6 +1,6 @@
 //! Workers of a link beyond the first, each in a thread of its own.
 
-use crate::datapath::{DataPath, Line, PathError};
+use crate::datapath::{DataPath, PathError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::io::{self, Read, Write};
@@ -34,7 +34,7 @@ impl Crew {
     /// # Errors
     ///
     /// There are no more threads or descriptors.
-    pub fn start(workers: Vec<(Box<dyn DataPath>, Line)>) -> io::Result<Crew> {
+    pub fn start<L: Send + 'static>(workers: Vec<(Box<dyn DataPath<L>>, L)>) -> io::Result<Crew> {
         let (work, end) = UnixStream::pair()?;
         let (bell, ring) = UnixStream::pair()?;
         let (sender, failures) = channel();
@@ -88,7 +88,7 @@ impl Drop for Report {
     }
 }
 
-fn work_on(mut path: Box<dyn DataPath>, line: &Line, end: &UnixStream, report: Report) {
+fn work_on<L>(mut path: Box<dyn DataPath<L>>, line: &L, end: &UnixStream, report: Report) {
     path.begin();
     if let Err(error) = move_packets(&mut *path, line, end) {
         // Nobody listens any more when the link ends.
@@ -96,7 +96,7 @@ fn work_on(mut path: Box<dyn DataPath>, line: &Line, end: &UnixStream, report: R
     }
 }
 
-fn move_packets(path: &mut dyn DataPath, line: &Line, end: &UnixStream) -> Result<(), PathError> {
+fn move_packets<L>(path: &mut dyn DataPath<L>, line: &L, end: &UnixStream) -> Result<(), PathError> {
     loop {
         if let Some(pause) = path.pause() {
             thread::sleep(pause);

@@ -19,7 +19,7 @@ fn burst() -> Frames {
     let mut frames = Frames::new();
     for _ in 0..BURST {
         frames.room()[..LENGTH].fill(2);
-        frames.push(LENGTH, 0..0, 1, LENGTH as u32);
+        frames.push(LENGTH, 0..0, 1, LENGTH as u32, ());
     }
     frames
 }
@@ -97,7 +97,7 @@ fn what_is_too_long_is_told_from_what_the_parent_refuses() {
         let mut frames = Frames::new();
         let read = [2; 4096];
         for length in [LENGTH, 1600, 3000] {
-            frames.push(0, 0..length, 1, length as u32);
+            frames.push(0, 0..length, 1, length as u32, ());
         }
         let dropped = |open: &mut Open| {
             assert_eq!(open.send(line, frames.list(), &frames, &read), Ok(()));

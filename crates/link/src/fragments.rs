@@ -1,0 +1,192 @@
+//! A packet of IPv4 becomes fragments (RFC 791 sections 2.3 and 3.2).
+
+use offload::checksum;
+use std::ops::Range;
+use wire::ipv4;
+
+/// The longest header.
+pub const HEADER: usize = 60;
+/// Octets that the offset counts in.
+const UNIT: usize = 8;
+/// In the word of flags and offset.
+const DONT_FRAGMENT: u16 = 0x4000;
+const MORE: u16 = 0x2000;
+const OFFSET: u16 = 0x1fff;
+/// Options: the end, the filler, and the bit of those that every fragment has.
+const END: u8 = 0;
+const FILLER: u8 = 1;
+const COPIED: u8 = 0x80;
+
+/// The fragments of a packet, in order.
+#[derive(Clone, Debug)]
+pub struct Fragments {
+    header: [u8; HEADER],
+    length: usize,
+    data: usize,
+    /// Octets of data of each fragment but the last.
+    room: usize,
+    at: usize,
+    word: u16,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Its header.
+    pub header: [u8; HEADER],
+    /// Octets of that.
+    pub length: usize,
+    /// Which octets behind the packet's header are its data.
+    pub data: Range<usize>,
+}
+
+impl Fragments {
+    /// Of a packet with this header, whose options are whole, and so many octets behind it; each of at most `most` octets.
+    /// `None`: it is no header, it must not be fragmented, or there is no room for eight octets of data.
+    pub fn of(header: &[u8], data: usize, most: usize) -> Option<Fragments> {
+        let seen = ipv4::Header::of(header.first_chunk()?);
+        seen.check_header().ok()?;
+        let length = seen.header_length();
+        let word = u16::from_be_bytes(*header.get(6..)?.first_chunk()?);
+        let room = most.checked_sub(length)? / UNIT * UNIT;
+        let last = usize::from(word & OFFSET) * UNIT + data;
+        if word & DONT_FRAGMENT != 0 || room == 0 || last > usize::from(u16::MAX) {
+            return None;
+        }
+        let mut own = [0; HEADER];
+        own.get_mut(..length)?.copy_from_slice(header.get(..length)?);
+        Some(Fragments { header: own, length, data, room, at: 0, word })
+    }
+
+    /// Octets of data of each fragment but the last.
+    pub const fn room(&self) -> usize {
+        self.room
+    }
+
+    /// Of the options, only those that are to be copied are in later fragments; the others become fillers.
+    fn clean(&mut self) {
+        let mut at = ipv4::Header::LENGTH;
+        while at < self.length {
+            let rest = self.header.get_mut(at..self.length).unwrap_or_default();
+            let length = match rest {
+                [] | [END, ..] => return,
+                [FILLER, ..] => 1,
+                [_, length, ..] => usize::from(*length),
+                [_] => return,
+            };
+            let Some(option) = rest.get_mut(..length).filter(|_| length > 0) else { return };
+            if option.first().is_some_and(|kind| kind & COPIED == 0) {
+                option.fill(FILLER);
+            }
+            at += length;
+        }
+    }
+}
+
+impl Iterator for Fragments {
+    type Item = Piece;
+
+    fn next(&mut self) -> Option<Piece> {
+        if self.at >= self.data {
+            return None;
+        }
+        let start = self.at;
+        let end = self.data.min(start + self.room);
+        let offset = (self.word & OFFSET) + (start / UNIT) as u16;
+        let more = if end < self.data { MORE } else { self.word & MORE };
+        let total = (self.length + end - start) as u16;
+        let mut header = self.header;
+        let mut put = |at: usize, value: u16| {
+            if let Some(place) = header.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+                *place = value.to_be_bytes();
+            }
+        };
+        put(2, total);
+        put(6, self.word & !(OFFSET | MORE) | more | offset);
+        put(10, 0);
+        let sum = checksum::internet(header.get(..self.length).unwrap_or_default());
+        if let Some(place) = header.get_mut(10..).and_then(|rest| rest.first_chunk_mut()) {
+            *place = sum.to_be_bytes();
+        }
+        if start == 0 {
+            self.clean();
+        }
+        self.at = end;
+        Some(Piece { header, length: self.length, data: start..end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::emit::{Emit, Ipv4};
+
+    fn header(options: &[u8], data: usize, fragment_offset: u16, more_fragments: bool) -> Vec<u8> {
+        let mut octets = vec![0; 20 + options.len()];
+        let ip = Ipv4 {
+            traffic_class: 3,
+            total_length: (octets.len() + data) as u16,
+            identification: 77,
+            dont_fragment: false,
+            more_fragments,
+            fragment_offset,
+            ttl: 64,
+            protocol: wire::IpProtocol::UDP,
+            source: [192, 0, 2, 1].into(),
+            destination: [192, 0, 2, 2].into(),
+            options,
+        };
+        ip.emit(&mut octets).expect("room");
+        octets
+    }
+
+    #[test]
+    fn put_together_they_are_the_packet() {
+        for (options, data, most, offset, more) in [
+            (&[][..], 1480, 1492, 0, false),
+            (&[], 1480, 1000, 0, false),
+            (&[], 60_000, 576, 0, false),
+            (&[], 1472, 68, 185, true),
+            (&[7, 7, 4, 0, 0, 0, 0, 0x94, 4, 0, 0, 0], 1400, 800, 0, false),
+        ] {
+            let header = header(options, data, offset, more);
+            let mut at = 0;
+            let pieces: Vec<Piece> = Fragments::of(&header, data, most).expect("fragments").collect();
+            for (number, piece) in pieces.iter().enumerate() {
+                let own = &piece.header[..piece.length];
+                let seen = ipv4::Header::of(own.first_chunk().expect("a header"));
+                assert_eq!(checksum::internet(own), 0);
+                assert_eq!(usize::from(seen.total_length()), piece.length + piece.data.len());
+                assert!(usize::from(seen.total_length()) <= most && piece.data.start == at, "{piece:?}");
+                assert_eq!(usize::from(seen.fragment_offset()), usize::from(offset) + at / 8);
+                let is_last = number + 1 == pieces.len();
+                assert_eq!(seen.more_fragments(), !is_last || more);
+                assert_eq!((seen.identification(), seen.ttl()), (77, 64));
+                if number > 0 && !options.is_empty() {
+                    // Record route is in the first alone, router alert in all.
+                    assert_eq!(own[20..], [1, 1, 1, 1, 1, 1, 1, 0x94, 4, 0, 0, 0]);
+                }
+                at = piece.data.end;
+            }
+            assert_eq!(at, data);
+        }
+    }
+
+    #[test]
+    fn what_must_or_can_not_be_is_not_fragmented() {
+        let mut own = header(&[], 1480, 0, false);
+        assert!(Fragments::of(&own, 1480, 27).is_none());
+        assert!(Fragments::of(&own[..19], 1480, 1000).is_none());
+        assert!(Fragments::of(&own, 65_536, 1000).is_none());
+        own[6] |= 0x40;
+        assert!(Fragments::of(&own, 1480, 1000).is_none());
+    }
+
+    #[test]
+    fn options_whose_lengths_do_not_add_up_end_nothing() {
+        for length in [0, 1, 2, 40, 255] {
+            let own = header(&[0x07, length, 0, 0], 1400, 0, false);
+            assert_eq!(Fragments::of(&own, 1400, 800).expect("fragments").count(), 2);
+        }
+    }
+}

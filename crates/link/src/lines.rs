@@ -1,0 +1,130 @@
+//! One line or many: what stands around the packets of a data path, and whose they are.
+
+use crate::datapath::Line;
+use crate::dropped::Dropped;
+use crate::framing::{Form, Framing};
+use crate::mss::Clamp;
+use offload::{NetHeader, Prefix};
+use std::fmt;
+use std::ops::Range;
+
+/// What a data path asks about each frame and each packet. A link has one [`Framing`] for all of them, which costs nothing
+/// to find; a concentrator looks a session up.
+pub trait Lines: fmt::Debug + Send + Sized + 'static {
+    /// Whose a frame or packet is.
+    type Owner: Copy + Default + fmt::Debug + Send;
+
+    /// The framing of all, if there is one.
+    fn single(&self) -> Option<&Framing>;
+
+    /// What the interface carries.
+    fn form(&self) -> Form;
+
+    /// Octets of the interface's packets or frames in front of the IP packet.
+    fn network_offset(&self) -> usize;
+
+    /// Where in a received frame, with every tag in its place, the packet or frame for the interface is, and whose it is.
+    ///
+    /// # Errors
+    ///
+    /// Why it goes no further; the frame is then as it was.
+    fn decapsulate(&self, frame: &mut [u8]) -> Result<(Range<usize>, Self::Owner), Dropped>;
+
+    /// What goes in front of a packet of the interface, and whose it is. `space` is for what is not kept.
+    ///
+    /// # Errors
+    ///
+    /// Nobody has it.
+    fn outward<'p>(
+        &'p self,
+        packet: &[u8],
+        space: &'p mut Prefix,
+    ) -> Result<(&'p Prefix, Self::Owner), Dropped>;
+
+    /// How far the segments of TCP are lowered, where `all` is what the data path does.
+    fn clamp(&self, all: Option<Clamp>, owner: Self::Owner) -> Option<Clamp>;
+
+    /// The longest packet that goes out to an owner, octets, where `packet` with this header, or one of its segments, is
+    /// longer than that.
+    fn exceeded(&self, owner: Self::Owner, header: &NetHeader, packet: &[u8]) -> Option<usize>;
+
+    /// So many frames of so many octets together went to the interface.
+    fn received(&self, owner: Self::Owner, frames: u64, octets: u64);
+
+    /// So many frames of so many octets together went to the parent.
+    fn sent(&self, owner: Self::Owner, frames: u64, octets: u64);
+
+    /// So many that were received for an owner went no further; or that were to be sent.
+    fn dropped(&self, owner: Self::Owner, is_received: bool, frames: u64);
+
+    /// The longest frames that a parent of this MTU lets out, octets without FCS.
+    fn longest_frame(&self, parent_mtu: u32) -> u32;
+}
+
+impl Lines for Framing {
+    type Owner = ();
+
+    #[inline]
+    fn single(&self) -> Option<&Framing> {
+        Some(self)
+    }
+
+    #[inline]
+    fn form(&self) -> Form {
+        Framing::form(self)
+    }
+
+    #[inline]
+    fn network_offset(&self) -> usize {
+        Framing::network_offset(self)
+    }
+
+    #[inline]
+    fn decapsulate(&self, frame: &mut [u8]) -> Result<(Range<usize>, ()), Dropped> {
+        Framing::decapsulate(self, frame).map(|range| (range, ()))
+    }
+
+    #[inline]
+    fn outward<'p>(&'p self, _: &[u8], _: &'p mut Prefix) -> Result<(&'p Prefix, ()), Dropped> {
+        self.prefix().map(|prefix| (prefix, ())).ok_or(Dropped::TooLong)
+    }
+
+    #[inline]
+    fn clamp(&self, all: Option<Clamp>, (): ()) -> Option<Clamp> {
+        all
+    }
+
+    #[inline]
+    fn exceeded(&self, (): (), _: &NetHeader, _: &[u8]) -> Option<usize> {
+        None
+    }
+
+    #[inline]
+    fn received(&self, (): (), _: u64, _: u64) {}
+
+    #[inline]
+    fn sent(&self, (): (), _: u64, _: u64) {}
+
+    #[inline]
+    fn dropped(&self, (): (), _: bool, _: u64) {}
+
+    fn longest_frame(&self, parent_mtu: u32) -> u32 {
+        crate::frame_size::longest_frame(parent_mtu, self.encapsulation())
+    }
+}
+
+impl<F: Lines> Line<F> {
+    /// A received frame of an owner was given to the interface.
+    #[inline]
+    pub(crate) fn count_received(&self, owner: F::Owner, octets: usize) {
+        self.counters.received(octets);
+        self.framing.received(owner, 1, octets as u64);
+    }
+
+    /// Received frames of an owner go no further.
+    #[inline]
+    pub(crate) fn count_lost(&self, owner: F::Owner, why: Dropped, frames: u64) {
+        self.counters.dropped_many(why, frames);
+        self.framing.dropped(owner, true, frames);
+    }
+}
