@@ -145,3 +145,51 @@ pub fn packet(protocol: PppProtocol, packet: ControlPacket<'_>, limit: u16) -> O
     headers(&[&Ppp { protocol }, &packet], &mut octets).ok()?;
     Some(octets)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(data: &[u8]) -> Vec<Result<(u8, &[u8]), ControlError>> {
+        options(data).map(|option| option.map(|option| (option.kind, option.data))).collect()
+    }
+
+    /// Attack 2: zero-length and oversized options. The walk ends, and says which option is wrong and why.
+    #[test]
+    fn options_that_do_not_fit_end_the_walk() {
+        let first = Ok((1, &b"\x05\xd4"[..]));
+        let cases: [(&[u8], ControlError); 5] = [
+            (b"\x01\x04\x05\xd4\x05", ControlError::Cut { at: 4 }),
+            (b"\x01\x04\x05\xd4\x05\x00\x01", ControlError::Short { at: 4, kind: 5, length: 0 }),
+            (b"\x01\x04\x05\xd4\x05\x01\x01", ControlError::Short { at: 4, kind: 5, length: 1 }),
+            (b"\x01\x04\x05\xd4\x05\x06\x01", ControlError::Exceeds { at: 4, kind: 5, length: 6, left: 3 }),
+            (b"\x01\x04\x05\xd4\x05\xff", ControlError::Exceeds { at: 4, kind: 5, length: 255, left: 2 }),
+        ];
+        for (data, error) in cases {
+            assert_eq!(read(data), [first, Err(error)]);
+        }
+        assert_eq!(read(b"\x07\x02\x08\x02"), [Ok((7, &b""[..])), Ok((8, &b""[..]))]);
+        assert_eq!(read(b""), []);
+    }
+
+    #[test]
+    fn options_are_read_as_written() {
+        let mut data = Vec::new();
+        put_option(1, &1492_u16.to_be_bytes(), &mut data);
+        put_option(7, &[], &mut data);
+        assert_eq!(data, b"\x01\x04\x05\xd4\x07\x02");
+        assert!(has_option(7, &data) && !has_option(5, &data));
+        put_option(9, &[1; 300], &mut data);
+        assert_eq!(read(&data).last(), Some(&Ok((9, &[1; 253][..]))));
+    }
+
+    #[test]
+    fn a_packet_is_no_longer_than_its_limit() {
+        let long = ControlPacket { code: 9, identifier: 1, data: &[0; 100] };
+        assert_eq!(packet(PppProtocol::LCP, long, 103), None);
+        assert_eq!(packet(PppProtocol::LCP, long, 104).map(|octets| octets.len()), Some(106));
+        let short = ControlPacket { code: 5, identifier: 3, data: b"bye" };
+        let octets = packet(PppProtocol::LCP, short, 1492);
+        assert_eq!(octets.as_deref(), Some(&b"\xc0\x21\x05\x03\x00\x07bye"[..]));
+    }
+}

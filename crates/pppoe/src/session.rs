@@ -127,3 +127,15 @@ impl Session {
         (machine, Turn { now, random, actions, config, manners, limit })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 60,000 sessions have 256 MiB together with everything else about them.
+    #[test]
+    fn a_session_is_small() {
+        let size = size_of::<Session>();
+        assert!(size <= 512, "{size} octets");
+    }
+}

@@ -53,7 +53,7 @@ fn a_good_line_comes_up_in_a_moment_with_every_method() {
 #[test]
 fn a_bad_line_comes_up_or_gives_a_reason() {
     let trouble = Trouble { loss: 30, doubled: 20, late: 20 };
-    let (mut up, mut reasons, mut slowest) = (0, 0, Duration::ZERO);
+    let (mut up, mut reasons) = (0, 0);
     for seed in 0..600 {
         let methods = &ALL[(seed % 3) as usize..];
         let mut line = line(&ALL, methods, trouble, seed);
@@ -69,12 +69,10 @@ fn a_bad_line_comes_up_or_gives_a_reason() {
         );
         if line.is_up() {
             up += 1;
-            slowest = slowest.max(line.now);
         } else {
             reasons += 1;
         }
     }
-    println!("{up} up, {reasons} not, the slowest after {slowest:?}");
     assert!(up > 540, "{up} up, {reasons} not");
 }
 

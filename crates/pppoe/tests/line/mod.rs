@@ -173,14 +173,16 @@ pub struct Trouble {
     pub late: u32,
 }
 
+/// What is under way: when it arrives and its number, reversed so that the earliest is the greatest; where to; the packet.
+type Flying = (std::cmp::Reverse<(Duration, u64)>, usize, Vec<u8>);
+
 /// Host (0) and concentrator (1) on a line.
 pub struct Line {
     pub ends: [End; 2],
     pub trouble: Trouble,
     pub now: Duration,
     random: Xoshiro256PlusPlus,
-    /// What is under way: when it arrives (negative, so that the earliest is the greatest), order, where, what.
-    flying: BinaryHeap<(std::cmp::Reverse<(Duration, u64)>, usize, Vec<u8>)>,
+    flying: BinaryHeap<Flying>,
     number: u64,
     /// Everything that crossed the line or was lost on it, for comparison of runs.
     pub trace: Vec<(Duration, usize, Vec<u8>)>,
