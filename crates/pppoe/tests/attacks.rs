@@ -420,7 +420,7 @@ fn repeated_authentication_changes_nothing() {
         let (response, success) = (of(0, chap::RESPONSE), of(1, chap::SUCCESS));
         for _ in 0..3 {
             line.ends[1].receive(&response);
-            assert_eq!(line.ends[1].sent(), [success.clone()]);
+            assert_eq!(line.ends[1].sent(), std::slice::from_ref(&success));
         }
         // A forged response under the same identifier is told no more than the right one was.
         let mut forged = response.clone();
