@@ -18,6 +18,7 @@ mod nics;
 mod output;
 mod page;
 mod page_file;
+mod pppoe_command;
 mod rss_arguments;
 mod rss_command;
 mod steer_command;
@@ -60,6 +61,8 @@ enum Command {
     Man(generate::ManArguments),
     /// Show what is known of network cards, each claim with its source.
     Nics(nics::NicsArguments),
+    /// Speak PPPoE: find the access concentrators of a line.
+    Pppoe(pppoe_command::PppoeArguments),
     /// Compute and check receive-side scaling by hand.
     Rss(rss_command::RssArguments),
     /// Steer inner flows over CPUs by XDP.
@@ -81,6 +84,7 @@ impl Command {
             Command::Link(arguments) => arguments.run(out),
             Command::Man(arguments) => arguments.run(out, Cli::command()),
             Command::Nics(arguments) => arguments.run(out),
+            Command::Pppoe(arguments) => arguments.run(out),
             Command::Rss(arguments) => arguments.run(out),
             Command::Steer(arguments) => arguments.run(out),
             Command::Top(arguments) => arguments.run(out),

@@ -145,7 +145,7 @@ fn tags_seen(profile: &Profile) -> String {
 
 /// Columns as wide as their widest cell; the last one takes what is left and is wrapped. Where too little is
 /// left, its cells stand below their rows.
-fn table(out: &mut Output, rows: &[Vec<String>]) -> io::Result<()> {
+pub fn table(out: &mut Output, rows: &[Vec<String>]) -> io::Result<()> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width_of = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));

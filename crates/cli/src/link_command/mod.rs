@@ -86,7 +86,8 @@ impl LineArguments {
     }
 }
 
-fn tpid(text: &str) -> Result<EtherType, String> {
+/// Reads a TPID.
+pub fn tpid(text: &str) -> Result<EtherType, String> {
     let tpid = text.strip_prefix("0x").and_then(|digits| u16::from_str_radix(digits, 16).ok()).map(EtherType);
     tpid.filter(|tpid| tpid.is_tag())
         .ok_or_else(|| "one of 0x8100, 0x88a8, 0x9100, 0x9200, 0x9300".to_owned())
@@ -111,7 +112,7 @@ impl StateArguments {
 }
 
 /// The end of a command that failed: its exit code, and its sentence on standard error.
-fn failed(error: Error) -> CommandResult {
+pub fn failed(error: Error) -> CommandResult {
     match error.kind() {
         Kind::Usage => Err(anyhow!("{error}")),
         Kind::Lacks => Err(Lacks(error.to_string()).into()),

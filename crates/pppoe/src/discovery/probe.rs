@@ -1,6 +1,7 @@
 //! Only looks who is there: PADI, and no PADR. For `rxlane pppoe discover`.
 //!
 //! Several PADI go out, each with a Host-Uniq of its own, so that every answer is timed against the PADI that it answers.
+//! Every second one leaves PPP-Max-Payload out, lest somebody who cannot stand that tag be taken for silent.
 //! Everybody who answers is kept, up to [`MOST_ANSWERS`], and what else is seen of PPPoE around is remembered, since it says
 //! where to look when nobody answers.
 
@@ -26,16 +27,16 @@ const MOST_TAGS: usize = 32;
 pub struct Question {
     /// Service-Name; empty for any.
     pub service: Vec<u8>,
-    /// PPP-Max-Payload, octets; `None`: it is not asked for.
+    /// PPP-Max-Payload, octets, in every second PADI from the first on; `None`: in none.
     pub max_payload: Option<u16>,
 }
 
 /// Who answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The last answer.
+    /// The last answer, with the largest PPP-Max-Payload of all answers.
     pub offer: Offer,
-    /// Types and lengths of its tags, in order.
+    /// Types and lengths of tags, in order, of the answer that had most.
     pub tags: Vec<(TagType, u16)>,
     /// Round trip of each answer in the order of arrival: of the PADI, in the concentrator, of the PADO.
     pub latencies: Vec<Duration>,
@@ -72,7 +73,7 @@ impl Probe {
         Builder::new(Code::PADI, 0)
             .tag(TagType::SERVICE_NAME, &self.question.service)
             .tag(TagType::HOST_UNIQ, &[&self.uniq[..], &number.to_be_bytes()].concat())
-            .max_payload(self.question.max_payload)
+            .max_payload(self.question.max_payload.filter(|_| number.is_multiple_of(2)))
             .finish()
     }
 
@@ -109,8 +110,9 @@ impl Probe {
     }
 
     fn answered(&mut self, source: MacAddress, message: &Message<'_>, latency: Duration) {
-        let offer = Offer::new(source, message);
-        let tags = message.tags().take(MOST_TAGS).map(|tag| (tag.kind, tag.value.len() as u16)).collect();
+        let mut offer = Offer::new(source, message);
+        let tags: Vec<_> =
+            message.tags().take(MOST_TAGS).map(|tag| (tag.kind, tag.value.len() as u16)).collect();
         let is_full = self.answers.len() >= MOST_ANSWERS;
         let known = self.answers.iter_mut().find(|answer| answer.offer.concentrator == source);
         match known {
@@ -118,7 +120,11 @@ impl Probe {
             Some(answer) if answer.latencies.len() >= self.sent.len() => self.ignored.surplus += 1,
             Some(answer) => {
                 answer.latencies.push(latency);
-                (answer.offer, answer.tags) = (offer, tags);
+                offer.max_payload = offer.max_payload.max(answer.offer.max_payload);
+                answer.offer = offer;
+                if tags.len() > answer.tags.len() {
+                    answer.tags = tags;
+                }
             }
             None if is_full => self.ignored.surplus += 1,
             None => self.answers.push(Answer { offer, tags, latencies: vec![latency] }),
@@ -186,14 +192,16 @@ mod tests {
         let mut come = |now, from, payload: &[u8]| {
             probe.receive(at(now), Packet { source: mac(from), destination: HOST, payload });
         };
-        come(1003, 1, &offer(&second, 1, 1508));
+        come(3, 1, &offer(&first, 1, 1508));
+        // What the second PADI does not ask for it is not told.
+        come(1004, 1, &offer(&second, 1, 1508));
         come(1005, 2, &offer(&second, 2, 1492));
         // The answer to the first is late.
         come(1100, 2, &offer(&first, 2, 1492));
         // A third answer of the same one to two PADI.
         come(1200, 2, &offer(&first, 2, 1492));
         let [one, two] = probe.answers() else { panic!("{:?}", probe.answers()) };
-        assert_eq!((&one.latencies[..], one.offer.max_payload), (&[at(3)][..], Some(1500)));
+        assert_eq!((&one.latencies[..], one.offer.max_payload), (&[at(3), at(4)][..], Some(1500)));
         assert_eq!((&two.latencies[..], two.offer.max_payload), (&[at(5), at(1100)][..], None));
         assert_eq!(one.offer.services, [b"".to_vec(), b"internet".to_vec()]);
         assert_eq!(one.tags[0], (TagType::AC_NAME, 3));

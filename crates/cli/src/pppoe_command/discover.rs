@@ -1,0 +1,95 @@
+//! `rxlane pppoe discover`.
+
+mod advice;
+mod report;
+
+use crate::output::{CommandResult, Outcome, Output};
+use anyhow::anyhow;
+use link::pppoe::probe;
+use link::running::find_parent;
+use pppoe::discovery::PLAIN_PAYLOAD;
+use pppoe::discovery::offer::Pin;
+use pppoe::discovery::probe::Question;
+use rand_core::{OsRng, TryRngCore};
+use report::Report;
+use std::time::Duration;
+use wire::Vlans;
+use wire::emit::Encapsulation;
+use wire::ethernet::EtherType;
+
+/// Arguments of `rxlane pppoe discover`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Sends one PADI a second and asks for no session, so that no concentrator has to remember anything. Takes root.\n\n\
+Exit codes: 0 a concentrator answered that fits --ac and --service, 1 none did, or the interface is down, 2 wrong usage, \
+3 a privilege is missing.\n\n\
+Examples:\n  \
+rxlane pppoe discover eth0\n  \
+rxlane pppoe discover eth0 --vlan 7\n  \
+rxlane pppoe discover eth0 --vlan 100.200 --service internet --ac bras1 --json")]
+pub struct DiscoverArguments {
+    /// Ethernet interface that the line is on.
+    #[arg(value_name = "INTERFACE")]
+    interface: String,
+    /// VLAN tags of the line, outermost first, four at most: 7, or 100.200.
+    #[arg(long, value_name = "VID[.VID…]")]
+    vlan: Option<String>,
+    /// TPID of the outermost tag of --vlan [default: 0x8100 of one tag, 0x88a8 of several].
+    #[arg(long, value_name = "0xTPID", requires = "vlan", value_parser = crate::link_command::tpid)]
+    tpid: Option<EtherType>,
+    /// Service-Name to ask for; without it any.
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    service: String,
+    /// Concentrator that has to answer: its AC-Name, or its MAC address. Others are listed all the same.
+    #[arg(long, value_name = "NAME|MAC")]
+    ac: Option<Pin>,
+    /// How long to listen, seconds; a PADI goes out in each.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// Largest PPP payload to ask for (PPP-Max-Payload, RFC 4638), octets; 1492 asks for none.
+    #[arg(long, value_name = "OCTETS", default_value_t = 1500, value_parser = clap::value_parser!(u16).range(1492..))]
+    max_payload: u16,
+    /// Print JSON (schema rxlane.pppoe-discover/1).
+    #[arg(long)]
+    json: bool,
+}
+
+impl DiscoverArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let vlans = self.vlans()?;
+        let parent = match find_parent(&self.interface) {
+            Ok(parent) => parent,
+            Err(error) => return crate::link_command::failed(error),
+        };
+        let question = Question {
+            service: self.service.as_bytes().to_vec(),
+            max_payload: Some(self.max_payload).filter(|octets| *octets > PLAIN_PAYLOAD),
+        };
+        // The kernel's, which answers as soon as it has been seeded once, long before there are users.
+        let random = &mut |octets: &mut [u8]| {
+            let _ = OsRng.try_fill_bytes(octets);
+        };
+        let time = Duration::from_secs(self.seconds);
+        let probe = match probe::look(&parent, vlans, question, time, random) {
+            Ok(probe) => probe,
+            Err(error) => return crate::link_command::failed(error),
+        };
+        let report = Report::new(&self, &parent, vlans, &probe);
+        if self.json {
+            out.json(&report)?;
+        } else {
+            report.print(out)?;
+        }
+        Ok(if report.is_answered() { Outcome::Success } else { Outcome::Negative })
+    }
+
+    fn vlans(&self) -> anyhow::Result<Vlans> {
+        let Some(text) = &self.vlan else { return Ok(Vlans::NONE) };
+        let encapsulation = Encapsulation::NONE
+            .with_vlans(text, self.tpid)
+            .map_err(|error| anyhow!("--vlan {text}: {error}"))?;
+        Vlans::of(encapsulation.tags().iter().copied())
+            .ok_or_else(|| anyhow!("--vlan {text}: {} tags are the most", Vlans::MOST))
+    }
+}
