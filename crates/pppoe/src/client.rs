@@ -17,8 +17,6 @@ mod config;
 mod end;
 mod remark;
 mod status;
-#[cfg(test)]
-mod tests;
 
 pub use config::{Config, Reconnect};
 pub use end::End;
