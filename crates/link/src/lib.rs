@@ -45,6 +45,7 @@ pub mod rtnetlink;
 pub mod running;
 pub mod simple;
 pub mod status;
+pub mod subscribers;
 mod sys;
 mod transmit;
 pub mod tun;

@@ -12,4 +12,5 @@ pub mod script;
 mod vlan_pattern;
 
 pub use control_socket::{ControlFrame, ControlSocket};
-pub use vlan_pattern::{VlanPattern, VlanPatternError};
+pub(crate) use filter::{Wanted, program};
+pub use vlan_pattern::{Level, VlanPattern, VlanPatternError};

@@ -17,7 +17,7 @@ use crate::rtnetlink::{self, Monitor};
 use crate::simple::Simple;
 use crate::status::{Identity, Shared, Status, form_word};
 use crate::tun::{Offloads, Tun};
-use crew::Crew;
+pub(crate) use crew::Crew;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::fmt;
@@ -30,7 +30,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
 use std::time::{Duration, Instant};
-use watch::Watch;
+pub use watch::Seen;
+pub(crate) use watch::Watch;
 use wire::emit::Encapsulation;
 
 /// ARPHRD type of Ethernet (linux/if_arp.h).
@@ -368,7 +369,7 @@ fn descriptors(means: Means) -> u64 {
 }
 
 /// `dev_valid_name()` of net/core/dev.c, without what no terminal should show.
-fn check_name(name: &str) -> Result<(), Error> {
+pub(crate) fn check_name(name: &str) -> Result<(), Error> {
     let is_right = (1..libc::IFNAMSIZ).contains(&name.len())
         && name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b'/' | b':' | b'%'))
         // The last two mean every interface below /proc/sys/net.

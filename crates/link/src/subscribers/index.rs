@@ -1,0 +1,209 @@
+//! A hash table of words that one thread changes while others look things up.
+//!
+//! # Contract
+//!
+//! * A look-up takes no lock and waits for nobody who sleeps: it reads words, each of which is whole. What it finds was there at
+//!   one moment of the look-up; what is there throughout it finds.
+//! * Open addressing, linear probing, at most half full. An entry that is removed is replaced by those behind it, so that
+//!   probes stay short however long sessions come and go. While that happens, an entry may be in two places, and one that a
+//!   look-up passes may move behind it: who finds nothing looks whether anything has moved, and then once more.
+//! * Changes take turns (`&mut Writer` is the caller's business); each is a few words.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// How often a look-up that found nothing begins anew while entries move. Whoever moves them takes less than that, but when the
+/// scheduler stops it on its way; then nothing is found, and a packet is lost.
+const AGAIN: usize = 1000;
+/// No entry.
+const EMPTY: u64 = 0;
+
+/// The table. Entries are words other than 0, whose hash their owner knows.
+#[derive(Debug)]
+pub struct Index {
+    entries: Box<[AtomicU64]>,
+    mask: usize,
+    /// Odd while entries move, and two more after each time.
+    moves: AtomicU64,
+}
+
+impl Index {
+    /// With room for so many entries.
+    pub fn new(most: usize) -> Index {
+        let size = (most.max(8) * 2).next_power_of_two();
+        let entries = (0..size).map(|_| AtomicU64::new(EMPTY)).collect();
+        Index { entries, mask: size - 1, moves: AtomicU64::new(0) }
+    }
+
+    /// Octets that it takes.
+    pub fn memory(&self) -> usize {
+        self.entries.len() * size_of::<AtomicU64>()
+    }
+
+    #[inline]
+    fn entry(&self, at: usize) -> u64 {
+        self.entries.get(at & self.mask).map_or(EMPTY, |entry| entry.load(Ordering::Acquire))
+    }
+
+    fn set(&self, at: usize, entry: u64) {
+        if let Some(place) = self.entries.get(at & self.mask) {
+            place.store(entry, Ordering::Release);
+        }
+    }
+
+    /// The first entry under this hash for which `check` has an answer.
+    #[inline]
+    pub fn find<T>(&self, hash: u32, mut check: impl FnMut(u64) -> Option<T>) -> Option<T> {
+        for _ in 0..AGAIN {
+            let before = self.moves.load(Ordering::Acquire);
+            for at in (hash as usize..).take(self.entries.len()) {
+                let entry = self.entry(at);
+                if entry == EMPTY {
+                    break;
+                }
+                if let Some(found) = check(entry) {
+                    return Some(found);
+                }
+            }
+            fence(Ordering::Acquire);
+            if before & 1 == 0 && self.moves.load(Ordering::Relaxed) == before {
+                return None;
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// Puts an entry in, of which there is none yet, and for which there is room.
+    pub fn insert(&self, hash: u32, entry: u64) {
+        let mut at = hash as usize;
+        // At most half full: there is an end.
+        while self.entry(at) != EMPTY {
+            at += 1;
+        }
+        self.set(at, entry);
+    }
+
+    /// Takes an entry out, where `hash_of` knows the hash of any that is there; whether it was there.
+    pub fn remove(&self, hash: u32, entry: u64, hash_of: impl Fn(u64) -> u32) -> bool {
+        let mut hole = hash as usize & self.mask;
+        loop {
+            match self.entry(hole) {
+                EMPTY => return false,
+                found if found == entry => break,
+                _ => hole = (hole + 1) & self.mask,
+            }
+        }
+        self.moves.fetch_add(1, Ordering::AcqRel);
+        let mut at = hole;
+        loop {
+            at = (at + 1) & self.mask;
+            let next = self.entry(at);
+            if next == EMPTY {
+                break;
+            }
+            // It may go back to the hole unless its probe begins behind that.
+            let from = hash_of(next) as usize & self.mask;
+            if at.wrapping_sub(from) & self.mask >= at.wrapping_sub(hole) & self.mask {
+                self.set(hole, next);
+                hole = at;
+            }
+        }
+        self.set(hole, EMPTY);
+        self.moves.fetch_add(1, Ordering::AcqRel);
+        true
+    }
+}
+
+/// Hashes two words by a seed that nobody can guess, so that nobody can choose addresses that meet.
+#[derive(Clone, Copy, Debug)]
+pub struct Seed([u64; 2]);
+
+impl Seed {
+    /// Another each time.
+    pub fn new() -> Seed {
+        use std::hash::{BuildHasher, RandomState};
+        Seed([RandomState::new().hash_one(1), RandomState::new().hash_one(2)])
+    }
+
+    /// The hash: the halves of a product, folded together.
+    #[inline]
+    pub fn hash(self, a: u64, b: u64) -> u32 {
+        let [one, other] = self.0;
+        let product = u128::from(a ^ one) * u128::from(b ^ other);
+        let folded = (product as u64) ^ (product >> 64) as u64;
+        // The second product takes care of factors that have few bits.
+        let mixed = folded.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use std::sync::atomic::AtomicBool;
+
+    /// Hashes that meet often.
+    fn hash(entry: u64) -> u32 {
+        (entry % 7) as u32
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_set(steps in prop::collection::vec((any::<bool>(), 1_u64..40), 1..300)) {
+            let index = Index::new(40);
+            let mut expected = BTreeSet::new();
+            for (is_in, entry) in steps {
+                if is_in && expected.insert(entry) {
+                    index.insert(hash(entry), entry);
+                } else if !is_in {
+                    prop_assert_eq!(index.remove(hash(entry), entry, hash), expected.remove(&entry));
+                }
+                for entry in 1..40 {
+                    let found = index.find(hash(entry), |found| (found == entry).then_some(found));
+                    prop_assert_eq!(found.is_some(), expected.contains(&entry));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_stays_is_found_while_others_come_and_go() {
+        let index = Index::new(64);
+        let stay: Vec<u64> = (1..20).map(|number| number * 2).collect();
+        for entry in &stay {
+            index.insert(hash(*entry), *entry);
+        }
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut count = 0_u64;
+                        while !is_over.load(Ordering::Relaxed) {
+                            for entry in &stay {
+                                let found =
+                                    index.find(hash(*entry), |found| (found == *entry).then_some(found));
+                                assert_eq!(found, Some(*entry));
+                                count += 1;
+                            }
+                        }
+                        count
+                    })
+                })
+                .collect();
+            let start = std::time::Instant::now();
+            while start.elapsed().as_millis() < 300 {
+                for entry in (1..20).map(|number| number * 2 + 1) {
+                    index.insert(hash(entry), entry);
+                }
+                for entry in (1..20).map(|number| number * 2 + 1) {
+                    assert!(index.remove(hash(entry), entry, hash));
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+            assert!(readers.into_iter().all(|reader| reader.join().expect("no panic") > 100));
+        });
+    }
+}

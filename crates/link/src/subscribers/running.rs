@@ -1,0 +1,167 @@
+//! The interface of all subscribers, and the workers between it and the parent.
+
+use super::Limits;
+use super::registry::Registry;
+use super::view::View;
+use crate::address::Address;
+use crate::batch::{Batch, Below};
+use crate::counters::{Counted, Counters};
+use crate::datapath::{DataPath, Line, PathError};
+use crate::dropped::Dropped;
+use crate::error::Error;
+use crate::framing::Form;
+use crate::parent::{self, Admission};
+use crate::pppoe::{VlanPattern, Wanted, program};
+use crate::rtnetlink::{self, Monitor};
+use crate::running::{Crew, Seen, Watch, check_name, find_parent};
+use crate::tun::Tun;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+/// What a concentrator's data path is to be.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// Name of the interface.
+    pub name: String,
+    /// Name of the interface below.
+    pub parent: String,
+    /// The VLANs there that are served.
+    pub vlans: VlanPattern,
+    /// Addresses of the interface.
+    pub addresses: Vec<Address>,
+    /// MTU of the interface, octets: the longest that any subscriber has.
+    pub mtu: u32,
+    /// Threads that move packets, at least one.
+    pub workers: usize,
+    /// How many of everything there may be.
+    pub limits: Limits,
+}
+
+/// The data path while it is up. The interface is gone when this is dropped.
+pub struct Subscribers {
+    crew: Crew,
+    workers: Vec<(Arc<Counters>, OwnedFd)>,
+    watch: Watch,
+    index: u32,
+    name: String,
+}
+
+impl fmt::Debug for Subscribers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Subscribers({}, {} workers)", self.name, self.workers.len())
+    }
+}
+
+impl Subscribers {
+    /// Brings the interface up in the network namespace of the calling thread, and starts to move packets, each worker in a
+    /// thread of its own. There are no sessions yet: the registry takes them.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then.
+    pub fn up(wish: &Wish) -> Result<(Subscribers, Registry), Error> {
+        check_name(&wish.name)?;
+        let monitor = Monitor::new().map_err(Error::kernel("listen to changes of interfaces"))?;
+        let parent = find_parent(&wish.parent)?;
+        let local = parent.mac.unwrap_or_default();
+        let (tuns, offloads) = Tun::queues(&wish.name, Form::Packets, wish.workers)?;
+        let index = configure(wish)?;
+        let admission = Admission {
+            program: program(Wanted::Data, local, &wish.vlans),
+            has_tags: wish.vlans.has_tags(),
+            has_header: true,
+        };
+        let below = Below { index: parent.index, mtu: parent.mtu };
+        let refused = |source: io::Error| match source.kind() {
+            io::ErrorKind::PermissionDenied => Error::Privilege { parent: wish.parent.clone() },
+            _ => Error::Kernel { what: format!("open a packet socket on {}", wish.parent), source },
+        };
+        let registry = Registry::new(wish.limits, local);
+        let parent_mtu = Arc::new(AtomicU32::new(parent.mtu));
+        let mut workers = Vec::new();
+        let mut paths = Vec::new();
+        for path in Batch::<View>::of_sessions(tuns, offloads, below, &admission).map_err(refused)? {
+            let counters = Arc::new(Counters::default());
+            let observer = path.observer().map_err(Error::kernel("watch the packet socket"))?;
+            workers.push((Arc::clone(&counters), observer));
+            let line =
+                Line { framing: registry.view(), clamp: None, counters, parent_mtu: Arc::clone(&parent_mtu) };
+            paths.push((Box::new(path) as Box<dyn DataPath<Line<View>>>, line));
+        }
+        let crew = Crew::start(paths).map_err(Error::kernel("start threads"))?;
+        let watch = Watch::new(monitor, parent, index, wish.mtu);
+        let name = wish.name.clone();
+        Ok((Subscribers { crew, workers, watch, index, name }, registry))
+    }
+
+    /// Number of the interface.
+    pub const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// What all workers have counted.
+    pub fn counted(&self) -> Counted {
+        let mut counted = Counted::default();
+        for (counters, observer) in &self.workers {
+            // What cannot be read is counted the next time.
+            let lost = parent::drops(observer).unwrap_or_default();
+            counters.dropped_many(Dropped::SocketFull, lost.into());
+            counted.add(counters.read());
+        }
+        counted
+    }
+
+    /// Readable when something happened to the parent or the interface: [`Subscribers::look`].
+    pub fn changes(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+
+    /// What happened to the parent and the interface since the last call.
+    ///
+    /// # Errors
+    ///
+    /// Those of rtnetlink.
+    pub fn look(&mut self) -> Result<Seen, Error> {
+        self.watch.look().map_err(Error::kernel("read changes of interfaces"))
+    }
+
+    /// Readable when a worker cannot go on: [`Subscribers::failure`].
+    pub fn failures(&self) -> BorrowedFd<'_> {
+        self.crew.as_fd()
+    }
+
+    /// Why a worker cannot go on; waits for that.
+    pub fn failure(&mut self) -> PathError {
+        self.crew.failure().err().unwrap_or(PathError::Worker)
+    }
+
+    /// Ends it: the interface is gone when this returns.
+    pub fn down(self) -> Counted {
+        let counted = self.counted();
+        self.crew.end();
+        counted
+    }
+}
+
+/// Gives the interface what it should have, and sets it up; its number.
+fn configure(wish: &Wish) -> Result<u32, Error> {
+    let name = &wish.name;
+    let index = rtnetlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
+    let refused = |what: &str| {
+        let what = format!("{what} {name}");
+        move |refusal: rtnetlink::Refusal| Error::Kernel { what, source: io::Error::other(refusal) }
+    };
+    rtnetlink::configure(index, wish.mtu, None).map_err(refused("set the MTU of"))?;
+    rtnetlink::set_up(index).map_err(refused("set up"))?;
+    for address in &wish.addresses {
+        rtnetlink::add_address(index, address).map_err(|refusal| Error::Address {
+            name: name.to_owned(),
+            address: *address,
+            refusal,
+        })?;
+    }
+    Ok(index)
+}
