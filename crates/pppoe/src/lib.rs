@@ -30,6 +30,7 @@ mod authentication;
 pub mod automaton;
 pub mod chap;
 pub mod client;
+pub mod concentrator;
 pub mod control;
 pub mod discovery;
 pub mod framing;

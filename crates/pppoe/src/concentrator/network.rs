@@ -1,0 +1,129 @@
+//! Networks: what is routed to a subscriber beside the address, and prefixes of links.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+/// An IP network: an address whose bits behind the prefix are zero, and the length of the prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Network {
+    address: IpAddr,
+    length: u8,
+}
+
+/// A text is no network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkError {
+    /// It is none at all.
+    #[error("expected a network such as 192.0.2.0/28 or 2001:db8:1::/48")]
+    Unreadable,
+    /// Bits behind the prefix are set.
+    #[error("bits behind the prefix are set: expected {0}")]
+    HostBits(Network),
+}
+
+impl Network {
+    /// The network of `address` whose prefix has `length` bits; what is behind the prefix is cleared. `None`: more bits than
+    /// the address has.
+    pub fn of(address: IpAddr, length: u8) -> Option<Network> {
+        let address = match address {
+            IpAddr::V4(four) if length <= 32 => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
+                IpAddr::V4((u32::from(four) & mask).into())
+            }
+            IpAddr::V6(six) if length <= 128 => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
+                IpAddr::V6((u128::from(six) & mask).into())
+            }
+            _ => return None,
+        };
+        Some(Network { address, length })
+    }
+
+    /// Its lowest address.
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Bits of the prefix.
+    pub const fn length(&self) -> u8 {
+        self.length
+    }
+
+    /// The lowest address of a network of IPv6.
+    pub const fn ipv6(&self) -> Option<Ipv6Addr> {
+        match self.address {
+            IpAddr::V6(address) => Some(address),
+            IpAddr::V4(_) => None,
+        }
+    }
+
+    /// Whether `address` is in it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.address.is_ipv4() && Network::of(address, self.length) == Some(*self)
+    }
+}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    /// `ADDRESS/BITS`.
+    fn from_str(text: &str) -> Result<Network, NetworkError> {
+        let (address, length) = text.split_once('/').ok_or(NetworkError::Unreadable)?;
+        let address: IpAddr = address.parse().map_err(|_| NetworkError::Unreadable)?;
+        if length.is_empty() || !length.bytes().all(|octet| octet.is_ascii_digit()) {
+            return Err(NetworkError::Unreadable);
+        }
+        let length = length.parse().map_err(|_| NetworkError::Unreadable)?;
+        let network = Network::of(address, length).ok_or(NetworkError::Unreadable)?;
+        if network.address == address { Ok(network) } else { Err(NetworkError::HostBits(network)) }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+impl serde::Serialize for Network {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Network {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Network, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_read_and_shown() {
+        for text in ["192.0.2.0/28", "0.0.0.0/0", "10.0.0.1/32", "2001:db8::/32", "::/0", "2001:db8::1/128"] {
+            assert_eq!(text.parse::<Network>().unwrap().to_string(), text);
+        }
+        for text in ["", "192.0.2.0", "192.0.2.0/", "192.0.2.0/33", "192.0.2.0/+8", "::/129", "x/8", "192.0.2.0/256"] {
+            assert_eq!(text.parse::<Network>(), Err(NetworkError::Unreadable), "{text}");
+        }
+        let error = "192.0.2.17/28".parse::<Network>().unwrap_err();
+        assert_eq!(error.to_string(), "bits behind the prefix are set: expected 192.0.2.16/28");
+    }
+
+    #[test]
+    fn membership_keeps_to_the_family_and_the_prefix() {
+        let network: Network = "192.0.2.16/28".parse().unwrap();
+        for (address, expected) in
+            [("192.0.2.16", true), ("192.0.2.31", true), ("192.0.2.32", false), ("192.0.2.15", false), ("::", false)]
+        {
+            assert_eq!(network.contains(address.parse().unwrap()), expected, "{address}");
+        }
+        let all: Network = "::/0".parse().unwrap();
+        assert!(all.contains("ffff::1".parse().unwrap()) && !all.contains("1.2.3.4".parse().unwrap()));
+    }
+}

@@ -1,0 +1,249 @@
+//! The subscribers: who may connect, by which password, and what they get.
+//!
+//! Two forms are read, told apart by their content.
+//!
+//! # The TOML form
+//!
+//! One table `[[subscriber]]` each:
+//!
+//! ```toml
+//! [[subscriber]]
+//! user = "alice"                                     # as the host says it, with the realm if there is one
+//! password = "correct horse"
+//!
+//! [[subscriber]]
+//! user = "bob@example.net"
+//! password = "battery staple"
+//! address = "192.0.2.7"                              # "pool" (as if it were left out), "none", or always this one
+//! routes = ["198.51.100.16/28", "2001:db8:b0b::/48"] # networks behind this host
+//! prefix = "2001:db8:1:7::/64"                       # IPv6 prefix of the link; left out: one of the pool
+//! sessions = 1                                       # at the same time; left out: what holds for everybody
+//! ```
+//!
+//! # The form of `pap-secrets` and `chap-secrets`
+//!
+//! As pppd's manual has it (AUTHENTICATION): on each line client, server, password, then addresses, as words parted by white
+//! space. Quotes `"` and `'` keep white space and `#` in a word, a backslash quotes the next character or names one (`\n`,
+//! `\040`, `\x20`), `#` begins a comment, a backslash at the end of a line continues it. `*` as a client is everybody who is
+//! not named, as a server every concentrator; lines for other servers are passed over. Of several lines for one client
+//! the one with the fewest `*` holds, of those the first. The first single address is the client's fixed one, `*` is any of
+//! the pool, `-` none. What follows `--` are options of pppd, and passed over.
+//!
+//! In one thing it differs. pppd gives a client without any address in its line none, because there the client chooses. Here
+//! the concentrator chooses, so that such a client gets one of the pool.
+//!
+//! # Passwords
+//!
+//! No password appears in [`Debug`](std::fmt::Debug), in an error or in any other text.
+
+mod pppd_form;
+mod table_form;
+
+use super::network::Network;
+use std::collections::HashMap;
+use std::fmt;
+use std::net::Ipv4Addr;
+
+/// A password, which is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(Box<[u8]>);
+
+impl Password {
+    /// From its octets.
+    pub fn new(octets: &[u8]) -> Password {
+        Password(octets.into())
+    }
+
+    /// Its octets, for the authentication alone.
+    pub const fn octets(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(…)")
+    }
+}
+
+/// Which IPv4 address a subscriber gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Address {
+    /// One of the pool.
+    #[default]
+    Pool,
+    /// Always this one, for one session at a time.
+    Fixed(Ipv4Addr),
+    /// None: IPv4 is refused.
+    None,
+}
+
+/// One subscriber.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscriber {
+    /// The password.
+    pub password: Password,
+    /// The IPv4 address.
+    pub address: Address,
+    /// Networks that are routed to this subscriber.
+    pub routes: Box<[Network]>,
+    /// The IPv6 prefix of the link, 64 bits long; `None`: one of the pool, where there is one.
+    pub prefix: Option<Network>,
+    /// Most sessions at the same time; `None`: what holds for everybody.
+    pub sessions: Option<u32>,
+    /// The line that says so, from 1.
+    pub line: usize,
+}
+
+/// All subscribers, found in constant time by their name.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets {
+    named: HashMap<Box<[u8]>, Subscriber>,
+    anybody: Option<Box<Subscriber>>,
+}
+
+impl Secrets {
+    /// Reads either form. `server` is the name of this concentrator, for the second column of pppd's form.
+    ///
+    /// # Errors
+    ///
+    /// The line, and what was expected there. The caller puts the name of the file before it.
+    pub fn parse(text: &[u8], server: &[u8]) -> Result<Secrets, Error> {
+        if is_table_form(text) { table_form::read(text) } else { pppd_form::read(text, server) }
+    }
+
+    /// What holds for a user: their own entry, else the one for everybody.
+    pub fn find(&self, user: &[u8]) -> Option<&Subscriber> {
+        self.named.get(user).or(self.anybody.as_deref())
+    }
+
+    /// Number of named subscribers.
+    pub fn len(&self) -> usize {
+        self.named.len()
+    }
+
+    /// Whether nobody may connect.
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty() && self.anybody.is_none()
+    }
+
+    /// Users and what holds for them, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Subscriber)> {
+        self.named.iter().map(|(user, subscriber)| (&**user, subscriber))
+    }
+
+    /// Addresses that belong to one subscriber each, in no order. No pool gives them to anybody else.
+    pub fn fixed(&self) -> impl Iterator<Item = Ipv4Addr> {
+        self.named.values().chain(self.anybody.as_deref()).filter_map(|subscriber| match subscriber.address {
+            Address::Fixed(address) => Some(address),
+            _ => None,
+        })
+    }
+
+    /// IPv6 prefixes that belong to one subscriber each, in no order.
+    pub fn fixed_prefixes(&self) -> impl Iterator<Item = Network> {
+        self.named.values().chain(self.anybody.as_deref()).filter_map(|subscriber| subscriber.prefix)
+    }
+}
+
+/// A line of the file that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {mistake}")]
+pub struct Error {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub mistake: Mistake,
+}
+
+/// What is wrong with a line, and what was expected. Nothing of it quotes a password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Mistake {
+    /// A quotation that does not end on its line.
+    #[error("the quotation that begins with {0} has no end on this line")]
+    OpenQuotation(char),
+    /// Too few words.
+    #[error(
+        "expected client, server and password, found {0} word{s}; passwords with white space or # stand in quotes",
+        s = if *.0 == 1 { "" } else { "s" }
+    )]
+    Words(usize),
+    /// A password that pppd would read from a file.
+    #[error("the password is to be read from a file (@/…), which is not done here: expected the password itself")]
+    PasswordFile,
+    /// An empty password.
+    #[error("the password of \"{0}\" is empty: expected at least one character")]
+    NoPassword(String),
+    /// An empty name.
+    #[error("the user is empty: expected a name, or in the form of pppd * for everybody")]
+    NoUser,
+    /// No address.
+    #[error("\"{0}\" is no address: expected one IPv4 address, * for one of the pool, or - for none")]
+    Address(String),
+    /// No station's address.
+    #[error("{0} cannot be the address of a host")]
+    NoStation(Ipv4Addr),
+    /// It is neither UTF-8 nor, so, TOML.
+    #[error("is no UTF-8, which TOML has to be")]
+    Utf8,
+    /// It is no TOML.
+    #[error("is no TOML: {0}")]
+    Toml(String),
+    /// A table or key that means nothing here.
+    #[error("unknown key \"{found}\": expected {expected}")]
+    UnknownKey {
+        /// The key.
+        found: String,
+        /// What can stand there.
+        expected: &'static str,
+    },
+    /// A key that has to be there.
+    #[error("this subscriber has no {0}")]
+    Missing(&'static str),
+    /// A value of the wrong kind, or out of range.
+    #[error("{key}: expected {expected}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// What was expected.
+        expected: String,
+    },
+    /// The same user twice.
+    #[error("the user \"{user}\" has an entry in line {first} already")]
+    Twice {
+        /// The user.
+        user: String,
+        /// Where the first entry is.
+        first: usize,
+    },
+    /// One address, route or prefix of two subscribers.
+    #[error("{network} belongs to the subscriber of line {first} already")]
+    Taken {
+        /// What both have.
+        network: String,
+        /// Where the first has it.
+        first: usize,
+    },
+}
+
+/// Whether the first line that says anything is one of TOML: a table's head, or a key with `=`.
+fn is_table_form(text: &[u8]) -> bool {
+    let lines = text.split(|octet| *octet == b'\n').map(<[u8]>::trim_ascii);
+    let Some(line) = lines.into_iter().find(|line| !line.is_empty() && !line.starts_with(b"#")) else { return false };
+    let key = line.iter().take_while(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-')).count();
+    let (key, rest) = line.split_at_checked(key).unwrap_or_default();
+    let rest = rest.trim_ascii_start();
+    // The second word of pppd's form is a server, which `=` is not; without white space it is a client such as `user=x`.
+    let is_pair = !key.is_empty() && ["= ", "=\"", "=["].iter().any(|start| rest.starts_with(start.as_bytes()));
+    line.starts_with(b"[") || is_pair || rest == b"="
+}
+
+/// Sees that a host can have an address.
+fn station(address: Ipv4Addr) -> Result<Ipv4Addr, Mistake> {
+    let is_none = address.is_unspecified() || address.is_multicast() || address.is_broadcast() || address.is_loopback();
+    if is_none { Err(Mistake::NoStation(address)) } else { Ok(address) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! Lines of client, server, password and addresses, as pppd reads them (`pap-secrets`, `chap-secrets`).
+
+use super::{Address, Error, Mistake, Password, Secrets, Subscriber, station};
+use crate::text::Shown;
+use std::net::Ipv4Addr;
+
+/// Reads the lines that are for `server`.
+pub(super) fn read(text: &[u8], server: &[u8]) -> Result<Secrets, Error> {
+    let mut words = Words { rest: text, line: 1 };
+    let mut table = Table::default();
+    while let Some(line) = words.line()? {
+        let at = |mistake| Error { line: line.number, mistake };
+        let [client, of, password, addresses @ ..] = &line.words[..] else {
+            return Err(at(Mistake::Words(line.words.len())));
+        };
+        if of != b"*" && of != server {
+            continue;
+        }
+        let subscriber = subscriber(client, password, addresses, line.number).map_err(at)?;
+        table.take(client, usize::from(client == b"*") + usize::from(of == b"*"), subscriber);
+    }
+    Ok(table.secrets)
+}
+
+fn subscriber(client: &[u8], password: &[u8], addresses: &[Vec<u8>], line: usize) -> Result<Subscriber, Mistake> {
+    if client.is_empty() {
+        return Err(Mistake::NoUser);
+    }
+    if password.is_empty() {
+        return Err(Mistake::NoPassword(Shown(client).to_string()));
+    }
+    if password.starts_with(b"@/") {
+        return Err(Mistake::PasswordFile);
+    }
+    Ok(Subscriber {
+        password: Password::new(password),
+        address: address(addresses)?,
+        routes: Box::default(),
+        prefix: None,
+        sessions: None,
+        line,
+    })
+}
+
+/// The first single address, `*` or `-` decides; all words are looked at, so that none is wrong unseen.
+fn address(words: &[Vec<u8>]) -> Result<Address, Mistake> {
+    let mut found = None;
+    for word in words.iter().take_while(|word| *word != b"--") {
+        let address = match &word[..] {
+            b"*" => Address::Pool,
+            b"-" => Address::None,
+            text => {
+                let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<Ipv4Addr>().ok());
+                let parsed = parsed.ok_or_else(|| Mistake::Address(Shown(text).to_string()))?;
+                Address::Fixed(station(parsed)?)
+            }
+        };
+        found.get_or_insert(address);
+    }
+    Ok(found.unwrap_or_default())
+}
+
+#[derive(Default)]
+struct Table {
+    secrets: Secrets,
+    /// Wildcards of the line that holds for everybody.
+    anybody: usize,
+    /// Users whose line has a `*` for the server, with nothing else to tell it by.
+    by_any_server: std::collections::HashSet<Box<[u8]>>,
+}
+
+impl Table {
+    /// The line with the fewest wildcards holds, and of those the first.
+    fn take(&mut self, client: &[u8], wildcards: usize, subscriber: Subscriber) {
+        if client == b"*" {
+            if self.secrets.anybody.is_none() || wildcards < self.anybody {
+                self.anybody = wildcards;
+                self.secrets.anybody = Some(Box::new(subscriber));
+            }
+            return;
+        }
+        let is_better = match self.secrets.named.get(client) {
+            None => true,
+            Some(_) => wildcards == 0 && self.by_any_server.contains(client),
+        };
+        if !is_better {
+            return;
+        }
+        if wildcards == 0 {
+            self.by_any_server.remove(client);
+        } else {
+            self.by_any_server.insert(client.into());
+        }
+        self.secrets.named.insert(client.into(), subscriber);
+    }
+}
+
+struct Line {
+    number: usize,
+    words: Vec<Vec<u8>>,
+}
+
+/// What parts the text into lines of words.
+struct Words<'a> {
+    rest: &'a [u8],
+    line: usize,
+}
+
+impl Words<'_> {
+    /// The next line with words on it; a line that a backslash continues is one with the next.
+    fn line(&mut self) -> Result<Option<Line>, Error> {
+        let mut line = Line { number: self.line, words: Vec::new() };
+        loop {
+            let is_over = self.skip();
+            if is_over && !line.words.is_empty() {
+                return Ok(Some(line));
+            }
+            match self.peek() {
+                None => return Ok(None),
+                Some(b'\n') => line.number = self.line + 1,
+                Some(_) => {
+                    if line.words.is_empty() {
+                        line.number = self.line;
+                    }
+                    line.words.push(self.word()?);
+                    continue;
+                }
+            }
+            self.next();
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.rest.first().copied()
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let (&octet, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        self.line += usize::from(octet == b'\n');
+        Some(octet)
+    }
+
+    /// Passes a backslash with the end of the line behind it.
+    fn continued(&mut self) -> bool {
+        for end in [&b"\\\n"[..], b"\\\r\n"] {
+            if let Some(rest) = self.rest.strip_prefix(end) {
+                self.rest = rest;
+                self.line += 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Passes white space and comments. Whether the line, or the text, ends here.
+    fn skip(&mut self) -> bool {
+        loop {
+            match self.peek() {
+                None | Some(b'\n') => return true,
+                Some(b'#') => {
+                    while self.peek().is_some_and(|octet| octet != b'\n') {
+                        self.next();
+                    }
+                }
+                Some(octet) if is_space(octet) => {
+                    self.next();
+                }
+                Some(_) if self.continued() => {}
+                Some(_) => return false,
+            }
+        }
+    }
+
+    fn word(&mut self) -> Result<Vec<u8>, Error> {
+        let mut word = Vec::new();
+        let mut quotation = None;
+        while let Some(octet) = self.peek() {
+            match (octet, quotation) {
+                _ if self.continued() => continue,
+                (b'\\', _) => {
+                    self.next();
+                    word.extend(self.escaped());
+                    continue;
+                }
+                (b'\n', Some(quote)) => return Err(self.open(quote)),
+                (_, Some(quote)) if octet == quote => quotation = None,
+                (_, Some(_)) => word.push(octet),
+                (b'"' | b'\'', None) => quotation = Some(octet),
+                (b'#', None) => break,
+                (_, None) if is_space(octet) || octet == b'\n' => break,
+                (_, None) => word.push(octet),
+            }
+            self.next();
+        }
+        match quotation {
+            None => Ok(word),
+            Some(quote) => Err(self.open(quote)),
+        }
+    }
+
+    fn open(&self, quote: u8) -> Error {
+        Error { line: self.line, mistake: Mistake::OpenQuotation(char::from(quote)) }
+    }
+
+    /// What stands behind a backslash: a letter for a control character, up to three octal or two hexadecimal digits, or
+    /// the character itself. Nothing at the end of the text.
+    fn escaped(&mut self) -> Option<u8> {
+        let octet = self.peek()?;
+        if (b'0'..=b'7').contains(&octet) {
+            return Some(self.digits(3, 8));
+        }
+        self.next();
+        Some(match octet {
+            b'a' => 7,
+            b'b' => 8,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b's' => b' ',
+            b't' => b'\t',
+            b'x' => self.digits(2, 16),
+            itself => itself,
+        })
+    }
+
+    /// At most `most` digits; of a larger number the low eight bits.
+    fn digits(&mut self, most: usize, radix: u32) -> u8 {
+        let mut value = 0u32;
+        for _ in 0..most {
+            let Some(digit) = self.peek().and_then(|octet| char::from(octet).to_digit(radix)) else { break };
+            value = value * radix + digit;
+            self.next();
+        }
+        value.to_le_bytes()[0]
+    }
+}
+
+const fn is_space(octet: u8) -> bool {
+    matches!(octet, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
+}

@@ -1,0 +1,161 @@
+//! The TOML form: `[[subscriber]]` tables.
+//!
+//! Every value is looked at here, never by a deserialiser: its messages quote what they found, and that may be a password.
+
+use super::{Address, Error, Mistake, Password, Secrets, Subscriber, station};
+use crate::concentrator::network::Network;
+use crate::text::Shown;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+const KEYS: &str = "user, password, address, routes, prefix or sessions";
+
+/// Reads the tables.
+pub(super) fn read(text: &[u8]) -> Result<Secrets, Error> {
+    let ends: Vec<usize> = text.iter().enumerate().filter(|(_, octet)| **octet == b'\n').map(|(at, _)| at).collect();
+    let line_of = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
+    let text = std::str::from_utf8(text)
+        .map_err(|error| Error { line: line_of(error.valid_up_to()), mistake: Mistake::Utf8 })?;
+    let document = DeTable::parse(text).map_err(|error| Error {
+        line: line_of(error.span().map_or(0, |span| span.start)),
+        mistake: Mistake::Toml(error.message().lines().next().unwrap_or_default().to_owned()),
+    })?;
+    let mut reader = Reader { line_of: &line_of, secrets: Secrets::default(), taken: HashMap::new() };
+    for (key, value) in document.get_ref() {
+        let at = |mistake| Error { line: line_of(key.span().start), mistake };
+        if key.get_ref() != "subscriber" {
+            let expected = "tables [[subscriber]] alone";
+            return Err(at(Mistake::UnknownKey { found: shown(key.get_ref()), expected }));
+        }
+        let tables = || at(wrong("subscriber", "tables, each under a line [[subscriber]]"));
+        let DeValue::Array(entries) = value.get_ref() else { return Err(tables()) };
+        for entry in entries.iter() {
+            let DeValue::Table(table) = entry.get_ref() else { return Err(tables()) };
+            reader.subscriber(line_of(entry.span().start), table)?;
+        }
+    }
+    Ok(reader.secrets)
+}
+
+struct Reader<'a> {
+    line_of: &'a dyn Fn(usize) -> usize,
+    secrets: Secrets,
+    /// Addresses, routes and prefixes, with the line of the subscriber.
+    taken: HashMap<Network, usize>,
+}
+
+type Value<'a> = Spanned<DeValue<'a>>;
+
+impl Reader<'_> {
+    fn subscriber(&mut self, line: usize, table: &DeTable<'_>) -> Result<(), Error> {
+        let (mut user, mut password) = (None, None);
+        let mut subscriber = Subscriber {
+            password: Password::new(b""),
+            address: Address::Pool,
+            routes: Box::default(),
+            prefix: None,
+            sessions: None,
+            line,
+        };
+        for (key, value) in table {
+            let at = (self.line_of)(key.span().start);
+            let result = match &**key.get_ref() {
+                "user" => text("user", value).map(|text| user = Some((text, at))),
+                "password" => text("password", value).map(|text| password = Some((text, at))),
+                "address" => address(value).map(|address| subscriber.address = address),
+                "routes" => routes(value).map(|routes| subscriber.routes = routes),
+                "prefix" => prefix(value).map(|prefix| subscriber.prefix = Some(prefix)),
+                "sessions" => sessions(value).map(|sessions| subscriber.sessions = Some(sessions)),
+                other => Err(Mistake::UnknownKey { found: shown(other), expected: KEYS }),
+            };
+            result.map_err(|mistake| Error { line: at, mistake })?;
+        }
+        let missing = |key| move || Error { line, mistake: Mistake::Missing(key) };
+        let (user, user_line) = user.ok_or_else(missing("user"))?;
+        let (password, password_line) = password.ok_or_else(missing("password"))?;
+        if user.is_empty() {
+            return Err(Error { line: user_line, mistake: Mistake::NoUser });
+        }
+        if password.is_empty() {
+            return Err(Error { line: password_line, mistake: Mistake::NoPassword(shown(user)) });
+        }
+        if matches!(subscriber.address, Address::Fixed(_)) && subscriber.sessions.is_some_and(|most| most > 1) {
+            let mistake = wrong("sessions", "1, because a fixed address serves one session at a time");
+            return Err(Error { line, mistake });
+        }
+        subscriber.password = Password::new(password.as_bytes());
+        self.claim(&subscriber)?;
+        self.put(user, user_line, subscriber)
+    }
+
+    /// Sees that no two subscribers have the same address, route or prefix.
+    fn claim(&mut self, subscriber: &Subscriber) -> Result<(), Error> {
+        let fixed = match subscriber.address {
+            Address::Fixed(address) => Network::of(IpAddr::V4(address), 32),
+            _ => None,
+        };
+        for network in subscriber.routes.iter().copied().chain(fixed).chain(subscriber.prefix) {
+            if let Some(first) = self.taken.insert(network, subscriber.line) {
+                let mistake = Mistake::Taken { network: network.to_string(), first };
+                return Err(Error { line: subscriber.line, mistake });
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, user: &str, line: usize, subscriber: Subscriber) -> Result<(), Error> {
+        if let Some(first) = self.secrets.named.get(user.as_bytes()) {
+            return Err(Error { line, mistake: Mistake::Twice { user: shown(user), first: first.line } });
+        }
+        self.secrets.named.insert(user.as_bytes().into(), subscriber);
+        Ok(())
+    }
+}
+
+fn shown(text: &str) -> String {
+    Shown(text.as_bytes()).to_string()
+}
+
+fn wrong(key: &'static str, expected: impl Into<String>) -> Mistake {
+    Mistake::Value { key, expected: expected.into() }
+}
+
+fn text<'v>(key: &'static str, value: &'v Value<'_>) -> Result<&'v str, Mistake> {
+    value.get_ref().as_str().ok_or_else(|| wrong(key, "a text in quotes"))
+}
+
+fn address(value: &Value<'_>) -> Result<Address, Mistake> {
+    let expected = || wrong("address", "an IPv4 address in quotes, \"pool\" or \"none\"");
+    match value.get_ref().as_str().ok_or_else(expected)? {
+        "pool" => Ok(Address::Pool),
+        "none" => Ok(Address::None),
+        text => Ok(Address::Fixed(station(text.parse::<Ipv4Addr>().map_err(|_| expected())?)?)),
+    }
+}
+
+fn routes(value: &Value<'_>) -> Result<Box<[Network]>, Mistake> {
+    let expected = || wrong("routes", "a list of networks such as [\"198.51.100.16/28\", \"2001:db8:b0b::/48\"]");
+    let list = value.get_ref().as_array().ok_or_else(expected)?;
+    let route = |value: &Value<'_>| {
+        let text = value.get_ref().as_str().ok_or_else(expected)?;
+        text.parse().map_err(|error| wrong("routes", format!("networks, and of \"{}\" {error}", shown(text))))
+    };
+    list.iter().map(route).collect()
+}
+
+fn prefix(value: &Value<'_>) -> Result<Network, Mistake> {
+    // Hosts make addresses of their own in prefixes of 64 bits alone (RFC 4291 section 2.5.1).
+    let expected = || wrong("prefix", "an IPv6 network of 64 bits such as \"2001:db8:1:7::/64\"");
+    let text = value.get_ref().as_str().ok_or_else(expected)?;
+    let network: Network = text.parse().map_err(|_| expected())?;
+    if network.ipv6().is_some() && network.length() == 64 { Ok(network) } else { Err(expected()) }
+}
+
+fn sessions(value: &Value<'_>) -> Result<u32, Mistake> {
+    let expected = || wrong("sessions", "a number from 1");
+    let number = value.get_ref().as_integer().ok_or_else(expected)?;
+    let number = u32::from_str_radix(number.as_str(), number.radix()).map_err(|_| expected())?;
+    if number == 0 { Err(expected()) } else { Ok(number) }
+}

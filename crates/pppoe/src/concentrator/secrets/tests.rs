@@ -1,0 +1,207 @@
+use super::*;
+use proptest::prelude::*;
+
+fn pppd(text: &str) -> Secrets {
+    Secrets::parse(text.as_bytes(), b"ac-1").unwrap()
+}
+
+fn error(text: &str) -> String {
+    Secrets::parse(text.as_bytes(), b"ac-1").unwrap_err().to_string()
+}
+
+fn password(secrets: &Secrets, user: &str) -> String {
+    String::from_utf8_lossy(secrets.find(user.as_bytes()).unwrap().password.octets()).into_owned()
+}
+
+#[test]
+fn words_of_pppd() {
+    let text = "# client server secret addresses\n\
+        alice * plain *\n\
+        \t\"bob@example.net\"\tac-1 'with space' 192.0.2.7 # his own\n\
+        \"c\\\"d\" * \"#no comment\" -\n\
+        eve * a\\ b\\#c\\x41\\102\\s\\t! 192.0.2.8 *\n\
+        multi * \\\n   continued \\\r\n 192.0.2.9 -- require-mppe\n\
+        half\"quo\"ted * pa\"ss word\"'x'\r\n\
+        ends * here#comment 10.0.0.1";
+    let secrets = pppd(text);
+    assert_eq!(secrets.len(), 7);
+    assert_eq!(password(&secrets, "alice"), "plain");
+    assert_eq!(secrets.find(b"alice").unwrap().address, Address::Pool);
+    assert_eq!(password(&secrets, "bob@example.net"), "with space");
+    assert_eq!(secrets.find(b"bob@example.net").unwrap().address, Address::Fixed([192, 0, 2, 7].into()));
+    assert_eq!(password(&secrets, "c\"d"), "#no comment");
+    assert_eq!(secrets.find(b"c\"d").unwrap().address, Address::None);
+    assert_eq!(password(&secrets, "eve"), "a b#cAB \t!");
+    assert_eq!(password(&secrets, "multi"), "continued");
+    assert_eq!(secrets.find(b"multi").unwrap().address, Address::Fixed([192, 0, 2, 9].into()));
+    assert_eq!(secrets.find(b"multi").unwrap().line, 6);
+    assert_eq!(password(&secrets, "halfquoted"), "pass wordx");
+    assert_eq!(secrets.find(b"halfquoted").unwrap().line, 9);
+    assert_eq!((password(&secrets, "ends"), secrets.find(b"ends").unwrap().address), ("here".into(), Address::Pool));
+    assert_eq!(secrets.find(b"nobody"), None);
+}
+
+#[test]
+fn the_line_with_the_fewest_wildcards_holds_and_of_those_the_first() {
+    let secrets = pppd(
+        "* * everybody\n\
+         alice * any-server\n\
+         alice ac-1 here\n\
+         alice ac-1 here-too\n\
+         bob ac-2 elsewhere\n\
+         carol * first\n\
+         carol * second\n\
+         * ac-1 everybody-here\n",
+    );
+    assert_eq!(password(&secrets, "alice"), "here");
+    assert_eq!(password(&secrets, "carol"), "first");
+    // Bob's line is for another concentrator.
+    assert_eq!(password(&secrets, "bob"), "everybody-here");
+    assert_eq!(secrets.len(), 2);
+}
+
+#[test]
+fn errors_of_pppds_form_name_line_and_way_out() {
+    assert_eq!(
+        error("a * b\n\nalice secret\n"),
+        "line 3: expected client, server and password, found 2 words; passwords with white space or # stand in quotes"
+    );
+    assert_eq!(error("a * \"b\n"), "line 1: the quotation that begins with \" has no end on this line");
+    assert_eq!(error("a * 'b"), "line 1: the quotation that begins with ' has no end on this line");
+    assert_eq!(error("a * \"\"\n"), "line 1: the password of \"a\" is empty: expected at least one character");
+    assert_eq!(
+        error("a * @/etc/secret\n"),
+        "line 1: the password is to be read from a file (@/…), which is not done here: expected the password itself"
+    );
+    assert_eq!(
+        error("# c\na * b 10.0.0.0/8\n"),
+        "line 2: \"10.0.0.0/8\" is no address: expected one IPv4 address, * for one of the pool, or - for none"
+    );
+    assert_eq!(error("a * b 224.0.0.1\n"), "line 1: 224.0.0.1 cannot be the address of a host");
+    assert!(error("\"\" * b\n").starts_with("line 1: the user is empty"));
+}
+
+#[test]
+fn tables_of_subscribers() {
+    let text = r#"
+# who may connect
+[[subscriber]]
+user = "alice"
+password = "correct horse"
+
+[[subscriber]]
+user = "bob@example.net"
+password = 'battery "staple'
+address = "192.0.2.7"
+routes = ["198.51.100.16/28", "2001:db8:b0b::/48"]
+prefix = "2001:db8:1:7::/64"
+sessions = 1
+
+[[subscriber]]
+user = "six"
+password = "p"
+address = "none"
+sessions = 0x10
+"#;
+    let secrets = pppd(text);
+    assert_eq!(secrets.len(), 3);
+    let alice = secrets.find(b"alice").unwrap();
+    assert_eq!((alice.address, alice.sessions, alice.line), (Address::Pool, None, 3));
+    let bob = secrets.find(b"bob@example.net").unwrap();
+    assert_eq!(bob.password.octets(), b"battery \"staple");
+    assert_eq!(bob.address, Address::Fixed([192, 0, 2, 7].into()));
+    assert_eq!(bob.routes.iter().map(Network::to_string).collect::<Vec<_>>(), ["198.51.100.16/28", "2001:db8:b0b::/48"]);
+    assert_eq!(bob.prefix.unwrap().to_string(), "2001:db8:1:7::/64");
+    let six = secrets.find(b"six").unwrap();
+    assert_eq!((six.address, six.sessions), (Address::None, Some(16)));
+    assert_eq!(secrets.fixed().collect::<Vec<_>>(), [Ipv4Addr::new(192, 0, 2, 7)]);
+}
+
+#[test]
+fn errors_of_the_tables_name_line_and_way_out() {
+    let with = |line: &str| format!("[[subscriber]]\nuser = \"a\"\npassword = \"b\"\n{line}\n");
+    for (line, expected) in [
+        ("adress = \"192.0.2.1\"", "line 4: unknown key \"adress\": expected user, password, address, routes, prefix or sessions"),
+        ("address = \"192.0.2\"", "line 4: address: expected an IPv4 address in quotes, \"pool\" or \"none\""),
+        ("address = 4", "line 4: address: expected an IPv4 address in quotes, \"pool\" or \"none\""),
+        ("address = \"0.0.0.0\"", "line 4: 0.0.0.0 cannot be the address of a host"),
+        ("prefix = \"2001:db8::/56\"", "line 4: prefix: expected an IPv6 network of 64 bits such as \"2001:db8:1:7::/64\""),
+        ("sessions = 0", "line 4: sessions: expected a number from 1"),
+        ("sessions = \"b\"", "line 4: sessions: expected a number from 1"),
+        (
+            "routes = [\"198.51.100.17/28\"]",
+            "line 4: routes: expected networks, and of \"198.51.100.17/28\" bits behind the prefix are set: expected 198.51.100.16/28",
+        ),
+        ("address = \"10.0.0.1\"\nsessions = 2", "line 1: sessions: expected 1, because a fixed address serves one session at a time"),
+    ] {
+        assert_eq!(error(&with(line)), expected);
+    }
+    assert_eq!(error("[[subscriber]]\nuser = \"a\"\n"), "line 1: this subscriber has no password");
+    assert_eq!(error("\n[[subscriber]]\npassword = \"a\"\n"), "line 2: this subscriber has no user");
+    assert_eq!(error("[subscribers]\n"), "line 1: unknown key \"subscribers\": expected tables [[subscriber]] alone");
+    let twice = format!("{}{}", with(""), with(""));
+    assert_eq!(error(&twice), "line 6: the user \"a\" has an entry in line 1 already");
+    let taken = format!("{}{}", with("address = \"10.0.0.1\""), with("routes = [\"10.0.0.1/32\"]").replace("\"a\"", "\"c\""));
+    assert_eq!(error(&taken), "line 5: 10.0.0.1/32 belongs to the subscriber of line 1 already");
+}
+
+/// Passwords stay out of everything that is printed, whatever is wrong with the line that has one.
+#[test]
+fn no_message_quotes_a_password() {
+    let secret = "hunter2";
+    for text in [
+        "[[subscriber]]\nuser = \"a\"\npassword = hunter2\n",
+        "[[subscriber]]\nuser = \"a\"\npassword = \"hunter2\n",
+        "[[subscriber]]\nuser = \"a\"\npassword = [\"hunter2\"]\n",
+        "[[subscriber]]\nuser = \"a\"\npassword = \"hunter2\" x\n",
+        "[[subscriber]]\nuser = \"a\"\npassword = \"hunter2\"\npassword = \"hunter2\"\n",
+        "[[subscriber]]\nuser = \"a\"\npassword \"hunter2\"\n",
+        "[[subscriber]]\nuser = \"\"\npassword = \"hunter2\"\n",
+        "a * \"hunter2\n",
+        "a * hunter2 10.0.0.0/8\n",
+        "a hunter2\n",
+        "\"\" * hunter2\n",
+        "a * @/hunter2\n",
+    ] {
+        let error = Secrets::parse(text.as_bytes(), b"ac-1").unwrap_err();
+        assert!(!error.to_string().contains(secret), "{error}");
+        assert!(!format!("{error:?}").contains(secret), "{error:?}");
+        assert!((1..=5).contains(&error.line), "{error}");
+    }
+    let secrets = pppd("a * hunter2 *\n");
+    assert!(!format!("{secrets:?}").contains(secret));
+}
+
+#[test]
+fn the_form_is_told_by_the_content() {
+    for text in ["[[subscriber]]", "\n# c\n [[subscriber]]", "user = \"a\"", "subscriber=[", "x =", "[a"] {
+        assert!(is_table_form(text.as_bytes()), "{text}");
+    }
+    for text in ["", "# only\n", "alice * pass *", "\"a\" * b", "user=x * b", "a=b@c * x", "= = ="] {
+        assert!(!is_table_form(text.as_bytes()), "{text}");
+    }
+    assert!(pppd("").is_empty() && pppd("# nobody\n").is_empty());
+}
+
+proptest! {
+    /// Whatever stands in a file, there is a table or a line to look at.
+    #[test]
+    fn any_octets_give_a_table_or_a_line(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Err(error) = Secrets::parse(&octets, b"s") {
+            prop_assert!(error.line >= 1 && error.line <= octets.iter().filter(|octet| **octet == b'\n').count() + 1);
+        }
+    }
+
+    /// A quoted word comes back as it was, whatever is in it.
+    #[test]
+    fn what_is_quoted_comes_back(octets in proptest::collection::vec(any::<u8>(), 1..40)) {
+        prop_assume!(!octets.starts_with(b"@/"));
+        let mut text = b"u * \"".to_vec();
+        for octet in &octets {
+            text.extend(format!("\\x{octet:02x}").bytes());
+        }
+        text.extend(b"\"\n");
+        let secrets = Secrets::parse(&text, b"s").unwrap();
+        prop_assert_eq!(secrets.find(b"u").unwrap().password.octets(), &octets[..]);
+    }
+}
