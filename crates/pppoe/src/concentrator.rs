@@ -1,6 +1,326 @@
-//! The access concentrator.
+//! The access concentrator: every session of every subscriber, from the first PADI to the last record.
+//!
+//! # Contract
+//!
+//! * [`Concentrator::receive`] takes each packet of either stage with where it came from; [`Concentrator::tick`] is called when
+//!   [`Concentrator::deadline`] has come. What is to be done comes out as [`Action`]s, to be done in their order.
+//! * IP packets of a session that is installed ([`Action::Installed`]) are the data path's. That some came is told by
+//!   [`Concentrator::heard`], so that the session needs no echo; what it counted is asked for through [`Turn::traffic`].
+//! * Nothing is kept for a PADI (attack 7 of the test names). A PADR costs a session only with a cookie that was made for its
+//!   sender, at that place, not long ago, and not used for a session that is over. Half-open and all sessions have caps
+//!   ([`Caps`]), in all, of a VLAN and of a station; one that does not come up in [`Config::setup`] ends.
+//! * Frames of a session count only from its station, in its VLAN and at its port; a PADT as well.
+//! * A user's sessions are counted once they have shown who they are. Every address and prefix that is given out comes back
+//!   with the end of its session, whatever ends it, and every end has a reason ([`Action::Ended`]).
+//! * Work for one session does not grow with the number of the others; those that wait cost none.
+//!
+//! # Deliberately not here
+//!
+//! Sockets, interfaces, files, and packets of users: crate `link`. Router Advertisements and DHCPv6 for the prefixes: a program
+//! of its own. RADIUS.
 
+pub mod accounting;
+mod authentication;
+mod config;
 pub mod network;
+mod opening;
+mod operator;
 pub mod pool;
+mod progress;
+mod remark;
 pub mod secrets;
 mod sessions;
+
+pub use authentication::Refusal;
+pub use config::{Config, ConfigError, SameUser};
+pub use operator::{Listed, Reloaded, Target, Why};
+pub use remark::Remark;
+pub use sessions::{Caps, Full, Id};
+
+use self::accounting::{Ended, Record, Traffic};
+use self::network::Network;
+use self::pool::{AddressPool, PrefixPool};
+use self::secrets::Secrets;
+use self::sessions::Table;
+use crate::discovery::concentrator::{Answer, Arrival, Concentrator as Discovery, Counters as DiscoveryCounters};
+use crate::discovery::limits::Limits;
+use crate::discovery::message::padt;
+use crate::discovery::place::Place;
+use crate::session;
+use crate::{Random, Time};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use wire::emit::Pppoe;
+use wire::ethernet::MacAddress;
+use wire::pppoe::{Code, Header, Stage};
+
+/// What the machine needs of the world for each of its turns.
+pub struct Turn<'a> {
+    /// The time.
+    pub now: Time,
+    /// Randomness.
+    pub random: &'a mut dyn Random,
+    /// What the data path has counted of an installed session since it was first installed here.
+    pub traffic: &'a mut dyn FnMut(Id) -> Traffic,
+}
+
+/// What is to be done, in the order given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send a frame.
+    Send {
+        /// Out of which port, with which tags.
+        place: Place,
+        /// To whom.
+        destination: MacAddress,
+        /// EtherType 0x8863 or 0x8864.
+        stage: Stage,
+        /// What stands behind the EtherType: PPPoE header and what follows, without padding.
+        payload: Vec<u8>,
+    },
+    /// The data path carries this session from now on; or this is what it carries of it from now on.
+    Installed(Box<Installed>),
+    /// The data path drops this session.
+    Removed(Id),
+    /// Write this down.
+    Account(Box<Record>),
+    /// A session is over, whether it ever was open or not. Its number and addresses are free again.
+    Ended(Box<End>),
+    /// Worth telling the operator.
+    Remark(Box<Remark>),
+}
+
+/// A session as a data path needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// Its name here.
+    pub id: Id,
+    /// Port and tags.
+    pub place: Place,
+    /// MAC address of the host; frames from any other are not the session's.
+    pub station: MacAddress,
+    /// Number of the PPPoE session.
+    pub number: u16,
+    /// Who it is.
+    pub user: Arc<[u8]>,
+    /// Longest IP packet that may be sent to the host, octets.
+    pub mtu: u16,
+    /// While IPv4 is up: the own address and that of the host. Packets from any other that is not of `routes` are not the
+    /// host's.
+    pub ipv4: Option<(Ipv4Addr, Ipv4Addr)>,
+    /// While IPv6 is up: interface identifiers, the own and that of the host, of their link-local addresses.
+    pub ipv6: Option<(u64, u64)>,
+    /// While IPv6 is up: the prefix of the link.
+    pub prefix: Option<Network>,
+    /// Networks behind the host, of the protocols that are up.
+    pub routes: Vec<Network>,
+}
+
+/// A session that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Its name here.
+    pub id: Id,
+    /// Port and tags.
+    pub place: Place,
+    /// MAC address of the host.
+    pub station: MacAddress,
+    /// Number of the PPPoE session.
+    pub number: u16,
+    /// Who it was; empty where nobody said.
+    pub user: Vec<u8>,
+    /// Why.
+    pub cause: Ended,
+}
+
+/// Packets that came to nothing, and sessions so far. Those of discovery are counted apart
+/// ([`Concentrator::discovery_counters`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Session packets that contradict themselves, or are for another station.
+    pub malformed: u64,
+    /// Session packets of another station than the session's.
+    pub other_station: u64,
+    /// Session packets of a number that is nobody's at that place.
+    pub unknown_session: u64,
+    /// PADT of another station than the session's, or of a number that is nobody's.
+    pub padt_ignored: u64,
+    /// PADR whose cookie opened a session that is over, or that is past LCP.
+    pub padr_used_up: u64,
+    /// PADR sent again, which got the same PADS.
+    pub padr_repeated: u64,
+    /// PADR that were refused.
+    pub padr_refused: u64,
+    /// Sessions that were confirmed.
+    pub confirmed: u64,
+    /// Claims that were refused.
+    pub refused: u64,
+    /// Sessions that came up.
+    pub opened: u64,
+    /// Sessions that ended.
+    pub ended: u64,
+}
+
+/// The machine. Its memory is that of its sessions and of the tables of limits and pools, whatever comes.
+#[derive(Debug)]
+pub struct Concentrator {
+    config: Config,
+    session_config: Arc<session::Config>,
+    secrets: Arc<Secrets>,
+    discovery: Discovery,
+    /// How many PADT answer packets of unknown sessions.
+    strays: Limits,
+    table: Table,
+    addresses: AddressPool,
+    prefixes: Option<PrefixPool>,
+    is_draining: bool,
+    remarks: remark::Throttle,
+    counters: Counters,
+}
+
+impl Concentrator {
+    /// Without sessions.
+    ///
+    /// # Errors
+    ///
+    /// The configuration contradicts itself.
+    pub fn new(
+        config: Config,
+        secrets: Secrets,
+        now: Time,
+        random: &mut dyn Random,
+    ) -> Result<Concentrator, ConfigError> {
+        let (mut addresses, mut prefixes) = config.pools()?;
+        if let Some(local) = config.local {
+            addresses.keep_back(local, true);
+        }
+        secrets.fixed().for_each(|address| addresses.keep_back(address, true));
+        if let Some(pool) = &mut prefixes {
+            secrets.fixed_prefixes().for_each(|prefix| pool.keep_back(prefix, true));
+        }
+        Ok(Concentrator {
+            session_config: Arc::new(config.session()),
+            secrets: Arc::new(secrets),
+            discovery: Discovery::new(config.discovery.clone(), now, random),
+            strays: Limits::new(config.strays, random),
+            table: Table::new(config.caps),
+            addresses,
+            prefixes,
+            is_draining: false,
+            remarks: remark::Throttle::default(),
+            counters: Counters::default(),
+            config,
+        })
+    }
+
+    /// Takes a packet of either stage.
+    pub fn receive(&mut self, turn: &mut Turn<'_>, stage: Stage, arrival: &Arrival<'_>, out: &mut Vec<Action>) {
+        match stage {
+            Stage::Discovery => self.discovery_packet(turn, arrival, out),
+            Stage::Session => self.session_packet(turn, arrival, out),
+        }
+    }
+
+    fn discovery_packet(&mut self, turn: &mut Turn<'_>, arrival: &Arrival<'_>, out: &mut Vec<Action>) {
+        let (place, station) = (arrival.place, arrival.packet.source);
+        match self.discovery.receive(turn.now, arrival, turn.random) {
+            Answer::Ignored(_) => {}
+            Answer::Offer(_) if self.is_draining => {}
+            Answer::Offer(payload) => {
+                out.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
+            }
+            Answer::Request(request) => self.open(turn, &request, out),
+            // RFC 2516 section 5.5: no more traffic is allowed, and none is sent back.
+            Answer::Terminate { session } => match self.table.of_number(&place, session) {
+                Some(slot) if self.is_of(slot, station) => self.end(turn, slot, Ended::Host, out),
+                _ => self.counters.padt_ignored += 1,
+            },
+        }
+    }
+
+    fn is_of(&self, slot: u32, station: MacAddress) -> bool {
+        self.table.get(slot).is_some_and(|entry| entry.station == station)
+    }
+
+    fn session_packet(&mut self, turn: &mut Turn<'_>, arrival: &Arrival<'_>, out: &mut Vec<Action>) {
+        let (place, packet) = (arrival.place, arrival.packet);
+        let read = read_session(packet.payload).filter(|_| packet.destination == arrival.own);
+        let Some((number, payload)) = read.filter(|_| !packet.source.is_multicast()) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        match self.table.of_number(&place, number) {
+            Some(slot) if self.is_of(slot, packet.source) => {
+                self.drive(turn, slot, out, |session, turn, actions| {
+                    session.receive(turn.now, payload, turn.random, actions);
+                });
+            }
+            Some(_) => self.counters.other_station += 1,
+            None => {
+                self.counters.unknown_session += 1;
+                // A host whose session is gone learns of it by its next packet, instead of after some lost echoes.
+                if self.strays.take(turn.now, packet.source, &place).is_ok() {
+                    let payload = padt(number, Some("there is no such session"));
+                    let (destination, stage) = (packet.source, Stage::Discovery);
+                    out.push(Action::Send { place, destination, stage, payload });
+                }
+            }
+        }
+    }
+
+    /// When [`Concentrator::tick`] wants to be called next.
+    pub fn deadline(&self) -> Option<Time> {
+        self.table.timers.next()
+    }
+
+    /// Does what is due. Called early, it does nothing.
+    pub fn tick(&mut self, turn: &mut Turn<'_>, out: &mut Vec<Action>) {
+        // Each at most once, so that a session that always wants to be called does not stop the others.
+        let due: Vec<u32> = std::iter::from_fn(|| self.table.timers.expired(turn.now)).collect();
+        for slot in due {
+            self.tick_one(turn, slot, out);
+        }
+    }
+
+    /// Tells that the data path received packets of a session.
+    pub fn heard(&mut self, now: Time, id: Id) {
+        if let Some(entry) = self.table.of_id(id).and_then(|slot| self.table.get_mut(slot)) {
+            entry.session.heard(now);
+        }
+    }
+
+    /// What came to nothing.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What became of discovery packets.
+    pub fn discovery_counters(&self) -> &DiscoveryCounters {
+        self.discovery.counters()
+    }
+
+    /// Number of sessions.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there is no session.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sessions in which nothing came up yet.
+    pub const fn half_open(&self) -> u32 {
+        self.table.half_open()
+    }
+}
+
+/// Number and payload of a packet of the session stage, cut to its length. `None`: it contradicts itself.
+fn read_session(octets: &[u8]) -> Option<(u16, &[u8])> {
+    let header = Pppoe::parse(octets).ok().filter(|header| header.code == Code::SESSION)?;
+    let payload = octets.get(Header::LENGTH..)?.get(..usize::from(header.payload_length))?;
+    Some((header.session, payload))
+}
+
+#[cfg(test)]
+mod tests;

@@ -92,6 +92,7 @@ impl<K: Hash + Eq> Chains<K> {
     }
 
     /// How many keys have slots.
+    #[cfg(test)]
     pub(in crate::concentrator) fn keys(&self) -> usize {
         self.chains.len()
     }

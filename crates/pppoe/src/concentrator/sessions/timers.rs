@@ -29,13 +29,13 @@ impl Timers {
     }
 
     /// The time of a slot.
-    #[cfg(test)]
     pub(in crate::concentrator) fn of(&self, slot: u32) -> Option<Time> {
         let place = self.places.get(slot as usize)?;
         self.heap.get(*place as usize).map(|(time, _)| *time)
     }
 
     /// How many slots have a time.
+    #[cfg(test)]
     pub(in crate::concentrator) fn len(&self) -> usize {
         self.heap.len()
     }

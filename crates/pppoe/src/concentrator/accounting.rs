@@ -1,0 +1,166 @@
+//! What is written down of each session: when it began, what it transferred, why it ended.
+
+use super::network::Network;
+use super::sessions::Id;
+use crate::discovery::place::Place;
+use crate::session::Closed;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::ops::Add;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::ethernet::MacAddress;
+
+/// What went through a session, as its data path counts it: IP packets and their octets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Octets from the subscriber.
+    pub received_octets: u64,
+    /// Packets from the subscriber.
+    pub received_packets: u64,
+    /// Octets to the subscriber.
+    pub sent_octets: u64,
+    /// Packets to the subscriber.
+    pub sent_packets: u64,
+}
+
+impl Add for Traffic {
+    type Output = Traffic;
+
+    fn add(self, other: Traffic) -> Traffic {
+        Traffic {
+            received_octets: self.received_octets.saturating_add(other.received_octets),
+            received_packets: self.received_packets.saturating_add(other.received_packets),
+            sent_octets: self.sent_octets.saturating_add(other.sent_octets),
+            sent_packets: self.sent_packets.saturating_add(other.sent_packets),
+        }
+    }
+}
+
+/// Why a session ended. `Display` says what happened and, where something can be done, what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// PPP came to its end.
+    Ppp(Closed),
+    /// The host ended it by a PADT.
+    Host,
+    /// The same user set up another session, and may not have more.
+    TakenOver {
+        /// From where.
+        by: MacAddress,
+        /// And where that is.
+        at: Place,
+    },
+    /// It was disconnected by the operator.
+    Operator,
+    /// Nothing came up in time.
+    Unfinished {
+        /// In how much.
+        after: Duration,
+    },
+    /// The concentrator is being shut down.
+    ShutDown,
+    /// The process that had it has ended, and this one cannot go on with it.
+    NotRestored(NotRestored),
+}
+
+impl Ended {
+    /// A word for scripts.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Ended::Ppp(_) => "ppp",
+            Ended::Host => "padt",
+            Ended::TakenOver { .. } => "taken-over",
+            Ended::Operator => "operator",
+            Ended::Unfinished { .. } => "unfinished",
+            Ended::ShutDown => "shut-down",
+            Ended::NotRestored(_) => "not-restored",
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Ppp(closed) => closed.fmt(f),
+            Ended::Host => f.write_str("the host ended the session (PADT)"),
+            Ended::TakenOver { by, at } => {
+                write!(f, "the same user set up another session from {by} at port {} {}", at.port, at.vlans)
+            }
+            Ended::Operator => f.write_str("disconnected by the operator"),
+            Ended::Unfinished { after } => write!(
+                f,
+                "no network protocol came up in {} s: the host answers, but never agrees, or frames are lost",
+                after.as_secs()
+            ),
+            Ended::ShutDown => f.write_str("the concentrator is being shut down"),
+            Ended::NotRestored(why) => write!(f, "the concentrator was restarted, and {why}; the host connects again"),
+        }
+    }
+}
+
+/// Why a session was not taken over from an earlier process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRestored {
+    /// It was not open.
+    #[error("the session was still being set up")]
+    Unfinished,
+    /// The user is gone from the secrets.
+    #[error("its user is no subscriber any more")]
+    User,
+    /// Its address belongs to somebody else, or nowhere.
+    #[error("its address is not free any more")]
+    Address,
+    /// Its IPv6 prefix belongs to somebody else.
+    #[error("its IPv6 prefix is not free any more")]
+    Prefix,
+    /// Two sessions of one number, or a number that is none.
+    #[error("its session number is not free")]
+    Number,
+    /// No room.
+    #[error("there is no room for as many sessions as there were")]
+    Full,
+    /// What PPP needs is not there.
+    #[error("its PPP state makes no sense")]
+    State,
+}
+
+/// When a record is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The first network protocol is up.
+    Start,
+    /// Every so often in between.
+    Interim,
+    /// It is over.
+    Stop(Ended),
+}
+
+/// A record: one at the start of a session, one at its end, and perhaps some in between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Which of them.
+    pub event: Event,
+    /// The session in this process.
+    pub id: Id,
+    /// The session, over restarts, too: drawn at random.
+    pub accounting: u64,
+    /// Who.
+    pub user: Arc<[u8]>,
+    /// Where.
+    pub place: Place,
+    /// MAC address of the host.
+    pub station: MacAddress,
+    /// Number of the PPPoE session.
+    pub number: u16,
+    /// IPv4 address of the host.
+    pub address: Option<Ipv4Addr>,
+    /// IPv6 prefix of the link.
+    pub prefix: Option<Network>,
+    /// Time since the first network protocol came up.
+    pub uptime: Duration,
+    /// What it transferred since then, in this process and in those before.
+    pub traffic: Traffic,
+}

@@ -1,0 +1,222 @@
+//! Who a subscriber is, and what they get.
+
+use super::config::SameUser;
+use super::accounting::Ended;
+use super::pool::Exhausted;
+use super::secrets::{Address, Secrets, Subscriber};
+use super::sessions::entry::Lease;
+use super::{Action, Concentrator, Remark, Turn};
+use crate::draw;
+use crate::session::{Claim, Grant, Proof, Verdict};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+/// Why a subscriber gets no session. `Display` is for the operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Nobody of this name.
+    #[error("the secrets have no such user")]
+    Unknown,
+    /// The password is another one.
+    #[error("the password is wrong (line {line} of the secrets has the right one)")]
+    Password {
+        /// Line of the secrets.
+        line: usize,
+    },
+    /// The session was another user's.
+    #[error("the session is another user's already")]
+    OtherUser,
+    /// As many sessions as there may be.
+    #[error("the user has {0} sessions already, and may not have more")]
+    Sessions(u32),
+    /// The fixed address is another session's.
+    #[error("the address {0} of this user is in use by another session")]
+    AddressInUse(Ipv4Addr),
+    /// The pool is empty.
+    #[error("{0}")]
+    NoAddress(Exhausted),
+    /// Neither protocol is for this user.
+    #[error("there is neither an IPv4 address nor IPv6 for this user")]
+    Nothing,
+}
+
+impl Refusal {
+    /// What the host is told. Whether it was the name or the password is not for strangers.
+    const fn for_host(&self) -> &'static str {
+        match self {
+            Refusal::Unknown | Refusal::Password { .. } => "unknown user or wrong password",
+            Refusal::OtherUser => "the user changed in mid-session; connect again",
+            Refusal::Sessions(_) => "this user has as many sessions as allowed already",
+            Refusal::AddressInUse(_) => "the address of this user is in use by another session",
+            Refusal::NoAddress(_) => "all addresses are in use; try again later",
+            Refusal::Nothing => "no address is set up for this user; ask the operator",
+        }
+    }
+}
+
+impl Concentrator {
+    /// Says what comes of a claim.
+    pub(super) fn authenticate(
+        &mut self,
+        turn: &mut Turn<'_>,
+        slot: u32,
+        claim: &Claim,
+        out: &mut Vec<Action>,
+    ) -> Verdict {
+        let secrets = self.secrets.clone();
+        match self.judge(turn, slot, claim, &secrets, out) {
+            Ok((grant, proof)) => Verdict::Accepted { grant, proof, message: Vec::new() },
+            Err(refusal) => {
+                self.counters.refused += 1;
+                let message = refusal.for_host().into();
+                if let Some(entry) = self.table.get(slot) {
+                    let (place, station, user) = (entry.place, entry.station, claim.user().to_vec());
+                    self.remark(turn.now, Remark::Refused { place, station, user, refusal }, out);
+                }
+                Verdict::Refused { message }
+            }
+        }
+    }
+
+    fn judge(
+        &mut self,
+        turn: &mut Turn<'_>,
+        slot: u32,
+        claim: &Claim,
+        secrets: &Secrets,
+        out: &mut Vec<Action>,
+    ) -> Result<(Grant, Proof), Refusal> {
+        let (subscriber, proof) = prove(claim, secrets)?;
+        let user = claim.user();
+        // LCP started anew in mid-session: what was given stays given.
+        match self.table.get(slot).and_then(|entry| entry.user.as_deref()) {
+            Some(same) if same == user => {}
+            Some(_) => return Err(Refusal::OtherUser),
+            None => {
+                let most = subscriber.and_then(|subscriber| subscriber.sessions);
+                let most = most.unwrap_or(self.config.sessions_per_user);
+                if claim.method().is_some() {
+                    self.make_room(turn, slot, user, most, out)?;
+                }
+                let lease = self.lease(turn, slot, user, subscriber, out)?;
+                self.table.set_user(slot, Arc::from(user));
+                if let Some(address) = lease.address {
+                    self.table.set_address(slot, address);
+                }
+                if let Some(entry) = self.table.get_mut(slot) {
+                    entry.lease = lease;
+                }
+            }
+        }
+        let lease = self.table.get(slot).map(|entry| entry.lease.clone()).unwrap_or_default();
+        let ipv4 = self.config.local.zip(lease.address);
+        Ok((Grant { ipv4, dns: self.config.dns, ipv6: lease.identifiers }, proof))
+    }
+
+    /// Sees that a user may have one session more.
+    fn make_room(
+        &mut self,
+        turn: &mut Turn<'_>,
+        slot: u32,
+        user: &[u8],
+        most: u32,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Refusal> {
+        while self.table.count_of_user(user) >= most {
+            let oldest = self.table.of_user(user).last();
+            match oldest {
+                Some(oldest) if self.config.same_user == SameUser::Replace => self.take_over(turn, oldest, slot, out),
+                _ => return Err(Refusal::Sessions(most)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a session because of another one.
+    fn take_over(&mut self, turn: &mut Turn<'_>, old: u32, new: u32, out: &mut Vec<Action>) {
+        let Some(entry) = self.table.get(new) else { return };
+        let cause = Ended::TakenOver { by: entry.station, at: entry.place };
+        self.cut(turn, old, cause, out);
+    }
+
+    fn lease(
+        &mut self,
+        turn: &mut Turn<'_>,
+        slot: u32,
+        user: &[u8],
+        subscriber: Option<&Subscriber>,
+        out: &mut Vec<Action>,
+    ) -> Result<Lease, Refusal> {
+        let mut lease = Lease::default();
+        if let Some(own) = self.config.identifier {
+            lease.identifiers = Some((own, identifier(own, turn)));
+        }
+        let wanted = subscriber.map(|subscriber| subscriber.address).unwrap_or_default();
+        lease.address = match wanted {
+            _ if self.config.local.is_none() => None,
+            Address::None => None,
+            Address::Pool if self.config.pool.is_empty() => None,
+            Address::Fixed(address) => {
+                self.free(turn, slot, user, address, out)?;
+                Some(address)
+            }
+            Address::Pool => Some(self.addresses.take(user).map_err(Refusal::NoAddress)?),
+        };
+        if lease.address.is_none() && lease.identifiers.is_none() {
+            return Err(Refusal::Nothing);
+        }
+        if lease.identifiers.is_some() {
+            lease.prefix = subscriber.and_then(|subscriber| subscriber.prefix);
+            if let (None, Some(pool)) = (lease.prefix, &mut self.prefixes) {
+                match pool.take(user) {
+                    Ok(prefix) => lease.prefix = Some(prefix),
+                    Err(why) => self.remark(turn.now, Remark::NoPrefix { user: user.to_vec(), why }, out),
+                }
+            }
+        }
+        lease.routes = subscriber.map(|subscriber| subscriber.routes.clone()).unwrap_or_default();
+        Ok(lease)
+    }
+
+    /// Sees that nobody has a fixed address.
+    fn free(
+        &mut self,
+        turn: &mut Turn<'_>,
+        slot: u32,
+        user: &[u8],
+        address: Ipv4Addr,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Refusal> {
+        let Some(holder) = self.table.of_address(address) else { return Ok(()) };
+        let is_own = self.table.get(holder).is_some_and(|entry| entry.user() == user);
+        if !is_own || self.config.same_user == SameUser::Refuse {
+            return Err(Refusal::AddressInUse(address));
+        }
+        self.take_over(turn, holder, slot, out);
+        Ok(())
+    }
+}
+
+/// Compares a claim with the secret. Of a user who is unknown it takes as long.
+fn prove<'s>(claim: &Claim, secrets: &'s Secrets) -> Result<(Option<&'s Subscriber>, Proof), Refusal> {
+    let subscriber = secrets.find(claim.user());
+    if claim.method().is_none() {
+        return claim.proof(b"").map(|proof| (subscriber, proof)).ok_or(Refusal::Unknown);
+    }
+    let Some(found) = subscriber else {
+        let _ = claim.proof(b"not anybody's password");
+        return Err(Refusal::Unknown);
+    };
+    let proof = claim.proof(found.password.octets()).ok_or(Refusal::Password { line: found.line })?;
+    Ok((Some(found), proof))
+}
+
+/// An interface identifier that is neither zero nor this end's (RFC 5072 section 4.1). The universal bit is not set, for
+/// it comes of no hardware address.
+fn identifier(own: u64, turn: &mut Turn<'_>) -> u64 {
+    const UNIVERSAL: u64 = 0x0200_0000_0000_0000;
+    let drawn = u64::from_be_bytes(draw(turn.random)) & !UNIVERSAL;
+    // The last two are for randomness that is none.
+    [drawn, 1, 2].into_iter().find(|identifier| *identifier != 0 && *identifier != own).unwrap_or(drawn)
+}

@@ -1,0 +1,229 @@
+//! What an operator asks for: the list of sessions, a session's end, no more sessions, other secrets.
+
+use super::accounting::{Ended, Traffic};
+use super::network::Network;
+use super::secrets::{Address, Secrets};
+use super::sessions::{Id, entry::Entry};
+use super::{Action, Concentrator, Turn};
+use crate::discovery::place::Place;
+use crate::session::{Phase, RoundTrip};
+use crate::Time;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+use wire::ethernet::MacAddress;
+
+/// A session in the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed<'a> {
+    /// Its name here.
+    pub id: Id,
+    /// Number of the PPPoE session.
+    pub number: u16,
+    /// Port and tags.
+    pub place: Place,
+    /// MAC address of the host.
+    pub station: MacAddress,
+    /// Who; empty where nobody has said so yet.
+    pub user: &'a [u8],
+    /// Where it is.
+    pub phase: Phase,
+    /// IPv4 address of the host, from when it is given.
+    pub address: Option<Ipv4Addr>,
+    /// IPv6 prefix of the link.
+    pub prefix: Option<Network>,
+    /// Interface identifier of the host, while IPv6 is up.
+    pub identifier: Option<u64>,
+    /// Networks behind the host.
+    pub routes: &'a [Network],
+    /// Longest IP packet to the host, octets.
+    pub mtu: u16,
+    /// Time since the PADS.
+    pub age: Duration,
+    /// Time since the first network protocol came up; `None`: none has.
+    pub uptime: Option<Duration>,
+    /// What it transferred before it was last installed; the data path has counted the rest.
+    pub before: Traffic,
+    /// The last round trip that was measured.
+    pub round_trip: Option<RoundTrip>,
+}
+
+impl<'a> Listed<'a> {
+    fn of(entry: &'a Entry, now: Time) -> Listed<'a> {
+        Listed {
+            id: entry.id,
+            number: entry.number,
+            place: entry.place,
+            station: entry.station,
+            user: entry.user(),
+            phase: entry.session.phase(),
+            address: entry.lease.address,
+            prefix: entry.lease.prefix,
+            identifier: entry.session.ipv6().map(|up| up.peer),
+            routes: &entry.lease.routes,
+            mtu: entry.session.peer_mru().min(entry.max_payload),
+            age: now.saturating_sub(entry.since),
+            uptime: entry.opened.map(|opened| now.saturating_sub(opened)),
+            before: entry.before,
+            round_trip: entry.session.round_trip(),
+        }
+    }
+}
+
+/// Which sessions to disconnect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target<'a> {
+    /// This one.
+    Id(Id),
+    /// All of a user.
+    User(&'a [u8]),
+    /// The one that has this address, or to which it is routed.
+    Address(IpAddr),
+    /// All of a MAC address.
+    Station(MacAddress),
+    /// All there are.
+    All,
+}
+
+/// Why a session does not agree with new secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Why {
+    /// Its user is gone.
+    #[error("its user is no subscriber any more")]
+    Removed,
+    /// The password is another one.
+    #[error("its user has another password")]
+    Password,
+    /// It has an address or a prefix that is another subscriber's now, or its user another one.
+    #[error("its address or prefix is not what the secrets say")]
+    Address,
+}
+
+/// What came of new secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Sessions that do not agree with them, in the order of [`Id::slot`]. They go on until the caller disconnects them.
+    pub disagreeing: Vec<(Id, Why)>,
+}
+
+impl Concentrator {
+    /// All sessions, in the order of [`Id::slot`].
+    pub fn sessions(&self, now: Time) -> impl Iterator<Item = Listed<'_>> {
+        self.table.slots().filter_map(move |slot| Some(Listed::of(self.table.get(slot)?, now)))
+    }
+
+    /// One session.
+    pub fn session(&self, now: Time, id: Id) -> Option<Listed<'_>> {
+        Some(Listed::of(self.table.get(self.table.of_id(id)?)?, now))
+    }
+
+    /// Ends sessions: a Terminate-Request, and a PADT when it was answered or time ran out. How many there were.
+    pub fn disconnect(&mut self, turn: &mut Turn<'_>, target: Target<'_>, out: &mut Vec<Action>) -> usize {
+        let slots = self.slots_of(target);
+        for slot in &slots {
+            if let Some(entry) = self.table.get_mut(*slot) {
+                entry.closing = Some(Ended::Operator);
+            }
+            self.drive(turn, *slot, out, |session, turn, actions| session.close(turn.now, turn.random, actions));
+        }
+        slots.len()
+    }
+
+    fn slots_of(&self, target: Target<'_>) -> Vec<u32> {
+        let such = |is_such: &dyn Fn(&Entry) -> bool| {
+            self.table.slots().filter(|slot| self.table.get(*slot).is_some_and(is_such)).collect()
+        };
+        match target {
+            Target::Id(id) => self.table.of_id(id).into_iter().collect(),
+            Target::User(user) => self.table.of_user(user).collect(),
+            Target::Address(address) => {
+                let found = match address {
+                    IpAddr::V4(address) => self.table.of_address(address),
+                    IpAddr::V6(_) => None,
+                };
+                let has = |entry: &Entry| {
+                    entry.lease.routes.iter().chain(&entry.lease.prefix).any(|network| network.contains(address))
+                };
+                found.map_or_else(|| such(&has), |slot| vec![slot])
+            }
+            Target::Station(station) => such(&|entry| entry.station == station),
+            Target::All => self.table.slots().collect(),
+        }
+    }
+
+    /// Takes no more sessions, or takes them again. Those that there are go on.
+    pub const fn set_draining(&mut self, is_draining: bool) {
+        self.is_draining = is_draining;
+    }
+
+    /// Whether no more sessions are taken.
+    pub const fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
+    /// Ends all sessions at once, each with a Terminate-Request and a PADT, and takes no more.
+    pub fn shut_down(&mut self, turn: &mut Turn<'_>, out: &mut Vec<Action>) {
+        self.is_draining = true;
+        let slots: Vec<u32> = self.table.slots().collect();
+        for slot in slots {
+            self.cut(turn, slot, Ended::ShutDown, out);
+        }
+    }
+
+    /// Puts new secrets in the place of the old ones, all at once. Which sessions do not agree with them is told, and no
+    /// session is ended for it.
+    pub fn reload(&mut self, secrets: Secrets) -> Reloaded {
+        let secrets = Arc::new(secrets);
+        let old = std::mem::replace(&mut self.secrets, secrets.clone());
+        old.fixed().for_each(|address| self.addresses.keep_back(address, false));
+        secrets.fixed().chain(self.config.local).for_each(|address| self.addresses.keep_back(address, true));
+        if let Some(pool) = &mut self.prefixes {
+            old.fixed_prefixes().for_each(|prefix| pool.keep_back(prefix, false));
+            secrets.fixed_prefixes().for_each(|prefix| pool.keep_back(prefix, true));
+        }
+        let owners = Owners::of(&secrets);
+        let entries = self.table.slots().filter_map(|slot| self.table.get(slot));
+        let disagreeing = entries.filter_map(|entry| Some((entry.id, self.disagrees(entry, &old, &owners)?)));
+        Reloaded { disagreeing: disagreeing.collect() }
+    }
+
+    fn disagrees(&self, entry: &Entry, old: &Secrets, owners: &Owners<'_>) -> Option<Why> {
+        let user = entry.user.as_deref()?;
+        if self.config.methods.is_empty() {
+            return None;
+        }
+        let Some(now) = self.secrets.find(user) else { return Some(Why::Removed) };
+        if old.find(user).is_some_and(|before| before.password != now.password) {
+            return Some(Why::Password);
+        }
+        let is_other = |owner: Option<&&[u8]>| owner.is_some_and(|owner| *owner != user);
+        let fixed = match now.address {
+            Address::Fixed(address) => self.config.local.is_some() && entry.lease.address != Some(address),
+            Address::Pool => false,
+            Address::None => entry.lease.address.is_some(),
+        };
+        let is_taken = entry.lease.address.is_some_and(|address| is_other(owners.addresses.get(&address)))
+            || entry.lease.prefix.is_some_and(|prefix| is_other(owners.prefixes.get(&prefix)));
+        (fixed || is_taken).then_some(Why::Address)
+    }
+}
+
+/// Whose the fixed addresses and prefixes are.
+struct Owners<'s> {
+    addresses: HashMap<Ipv4Addr, &'s [u8]>,
+    prefixes: HashMap<Network, &'s [u8]>,
+}
+
+impl<'s> Owners<'s> {
+    fn of(secrets: &'s Secrets) -> Owners<'s> {
+        let mut owners = Owners { addresses: HashMap::new(), prefixes: HashMap::new() };
+        for (user, subscriber) in secrets.iter() {
+            if let Address::Fixed(address) = subscriber.address {
+                owners.addresses.insert(address, user);
+            }
+            owners.prefixes.extend(subscriber.prefix.map(|prefix| (prefix, user)));
+        }
+        owners
+    }
+}

@@ -1,0 +1,120 @@
+//! What is worth telling the operator.
+
+use super::authentication::Refusal;
+use super::sessions::{Full, Id};
+use super::{Action, Concentrator};
+use crate::discovery::place::Place;
+use crate::session;
+use crate::text::Shown;
+use crate::Time;
+use std::fmt;
+use wire::ethernet::MacAddress;
+
+/// Something worth telling. `Display` is a whole sentence, in which what strangers said went through [`Shown`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remark {
+    /// Of a session.
+    Session {
+        /// Which.
+        id: Id,
+        /// Where.
+        place: Place,
+        /// Whose.
+        station: MacAddress,
+        /// Who; empty where nobody has said so yet.
+        user: Vec<u8>,
+        /// What.
+        remark: session::Remark,
+    },
+    /// There is no room for a session.
+    Full {
+        /// Where it was asked for.
+        place: Place,
+        /// By whom.
+        station: MacAddress,
+        /// Why not.
+        full: Full,
+    },
+    /// A subscriber was refused.
+    Refused {
+        /// Where.
+        place: Place,
+        /// Whose host.
+        station: MacAddress,
+        /// Who it said it is.
+        user: Vec<u8>,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A subscriber got no IPv6 prefix.
+    NoPrefix {
+        /// Who.
+        user: Vec<u8>,
+        /// Why.
+        why: super::pool::Exhausted,
+    },
+    /// More was remarked than anybody reads.
+    Suppressed {
+        /// Remarks that were left out.
+        count: u64,
+    },
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = |place: &Place, station: &MacAddress| format!("{station} at port {} {}", place.port, place.vlans);
+        match self {
+            Remark::Session { place, station, user, remark, .. } if user.is_empty() => {
+                write!(f, "{}: {remark}", at(place, station))
+            }
+            Remark::Session { place, station, user, remark, .. } => {
+                write!(f, "{} (\"{}\"): {remark}", at(place, station), Shown(user))
+            }
+            Remark::Full { place, station, full } => write!(f, "{} got no session: {full}.", at(place, station)),
+            Remark::Refused { place, station, user, refusal } => {
+                write!(f, "\"{}\" was refused, {}: {refusal}.", Shown(user), at(place, station))
+            }
+            Remark::NoPrefix { user, why } => write!(f, "\"{}\" got no IPv6 prefix: {why}.", Shown(user)),
+            Remark::Suppressed { count: 1 } => f.write_str("One more remark was left out."),
+            Remark::Suppressed { count } => write!(f, "{count} more remarks were left out."),
+        }
+    }
+}
+
+/// Keeps strangers from filling a log: so many remarks at once, and so many a second.
+#[derive(Debug, Default)]
+pub(super) struct Throttle {
+    /// Remarks said in the second that began then.
+    second: u64,
+    said: u32,
+    suppressed: u64,
+}
+
+impl Throttle {
+    const A_SECOND: u32 = 50;
+
+    /// Whether one may be said, and how many were left out before it.
+    fn pass(&mut self, now: Time) -> Option<u64> {
+        if now.as_secs() != self.second {
+            self.second = now.as_secs();
+            self.said = 0;
+        }
+        if self.said >= Throttle::A_SECOND {
+            self.suppressed += 1;
+            return None;
+        }
+        self.said += 1;
+        Some(std::mem::take(&mut self.suppressed))
+    }
+}
+
+impl Concentrator {
+    pub(super) fn remark(&mut self, now: Time, remark: Remark, out: &mut Vec<Action>) {
+        let Some(count) = self.remarks.pass(now) else { return };
+        if count > 0 {
+            out.push(Action::Remark(Box::new(Remark::Suppressed { count })));
+        }
+        out.push(Action::Remark(Box::new(remark)));
+    }
+}
