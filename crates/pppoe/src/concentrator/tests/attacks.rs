@@ -1,0 +1,298 @@
+//! Attacks on the concentrator as a whole; those on a single machine are with that machine.
+
+use super::host::{Host, Sent, session_payload};
+use super::world::{OWN, World, config, place, secrets};
+use crate::concentrator::accounting::Ended;
+use crate::concentrator::{Caps, Config};
+use crate::discovery::limits::{Rate, Rates};
+use crate::discovery::message::{Builder, Message, padt};
+use crate::discovery::place::Place;
+use crate::session::{Method, Phase};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wire::ethernet::MacAddress;
+use wire::pppoe::{Code, Stage, TagType};
+
+const UNLIMITED: Rates = {
+    let rate = Rate { per_second: 1_000_000, burst: 1_000_000 };
+    Rates { host: rate, vlan: rate, port: rate }
+};
+
+fn unlimited() -> Config {
+    let mut config = config();
+    config.discovery.offers = UNLIMITED;
+    config.discovery.requests = UNLIMITED;
+    config
+}
+
+fn mac(number: u32) -> MacAddress {
+    let [a, b, c, d] = number.to_be_bytes();
+    MacAddress([2, 0x66, a, b, c, d])
+}
+
+fn padi() -> Sent {
+    let payload = Builder::new(Code::PADI, 0).tag(TagType::SERVICE_NAME, b"").finish().unwrap();
+    Sent { destination: MacAddress::BROADCAST, stage: Stage::Discovery, payload }
+}
+
+/// Sends without delay, and gives what the concentrator sends back at once.
+fn ask(world: &mut World, place: Place, source: MacAddress, sent: &Sent) -> Vec<(Stage, Vec<u8>)> {
+    use crate::discovery::{Packet, concentrator::Arrival};
+    world.sent.clear();
+    let packet = Packet { source, destination: sent.destination, payload: &sent.payload };
+    let arrival = Arrival { place, own: OWN, packet };
+    world.act(|concentrator, turn, out| concentrator.receive(turn, sent.stage, &arrival, out));
+    world.sent.drain(..).map(|(_, _, stage, payload)| (stage, payload)).collect()
+}
+
+/// A PADR for a fresh offer.
+fn padr(world: &mut World, place: Place, source: MacAddress) -> Sent {
+    let offer = ask(world, place, source, &padi()).remove(0).1;
+    let cookie = Message::parse(&offer).unwrap().cookie().unwrap().to_vec();
+    let packet = Builder::new(Code::PADR, 0).tag(TagType::SERVICE_NAME, b"").tag(TagType::AC_COOKIE, &cookie);
+    Sent { destination: OWN, stage: Stage::Discovery, payload: packet.finish().unwrap() }
+}
+
+fn number(answers: &[(Stage, Vec<u8>)]) -> u16 {
+    let pads = answers.iter().find(|(stage, _)| *stage == Stage::Discovery).unwrap();
+    let message = Message::parse(&pads.1).unwrap();
+    assert_eq!(message.code(), Code::PADS);
+    message.session()
+}
+
+/// Attack 7: a flood of PADI from invented addresses. Nothing is kept for any of them, and those beyond the rate of their VLAN
+/// are not answered.
+#[test]
+fn a_flood_of_padi_leaves_nothing_behind() {
+    let mut world = World::new(config(), secrets(""), 1);
+    let mut answers = 0;
+    for number in 0..50_000 {
+        answers += ask(&mut world, place(9, 9), mac(number), &padi()).len();
+    }
+    assert!((1..10_000).contains(&answers), "{answers} of 50,000 PADI in no time");
+    assert_eq!((world.concentrator.len(), world.concentrator.half_open()), (0, 0));
+    assert_eq!(world.concentrator.deadline(), None);
+    world.check();
+}
+
+/// Attack 8: a flood of PADR with good cookies. Half-open sessions have caps, of a station, of a VLAN and in all; other VLANs
+/// and those who come later are served, and nothing stays of it.
+#[test]
+fn a_flood_of_padr_fills_only_its_share() {
+    let mut config = unlimited();
+    config.caps = Caps { sessions: 1000, half_open: 60, place: 1000, place_half_open: 40, station: 3 };
+    let mut world = World::new(config, secrets("alice * wonder *\n"), 1);
+    let flood = |world: &mut World, place: Place, sources: &mut dyn Iterator<Item = u32>| {
+        let mut confirmed = 0;
+        for source in sources {
+            let padr = padr(world, place, mac(source));
+            let answers = ask(world, place, mac(source), &padr);
+            let message = Message::parse(&answers[0].1).unwrap();
+            if message.session() == 0 {
+                let text = message.first(TagType::AC_SYSTEM_ERROR).unwrap();
+                assert!(!text.is_empty() && answers.len() == 1);
+            } else {
+                confirmed += 1;
+            }
+        }
+        confirmed
+    };
+    assert_eq!(flood(&mut world, place(1, 1), &mut std::iter::repeat_n(1, 50)), 3, "one station");
+    assert_eq!(flood(&mut world, place(1, 1), &mut (2..500)), 37, "one VLAN");
+    let alice = world.add(Host::new(1, place(2, 2), "alice", "wonder", &[Method::Pap]));
+    world.connect(alice);
+    world.run(Duration::from_secs(2));
+    assert!(world.hosts[alice].is_up(), "another VLAN");
+    assert_eq!(flood(&mut world, place(3, 3), &mut (500..900)), 20, "all VLANs");
+    assert_eq!(world.concentrator.half_open(), 60);
+    assert!(world.remarks.iter().any(|remark| remark.contains("busy")), "{:?}", world.remarks);
+    world.run(Duration::from_secs(100));
+    assert_eq!((world.concentrator.len(), world.concentrator.half_open()), (1, 0));
+    assert!(world.hosts[alice].is_up());
+    world.check();
+}
+
+/// Attack 9: a PADR sent again. While LCP is negotiated it gets the same PADS; later, and when its session is over, nothing. By
+/// another station, or in another VLAN, it is nothing at any time.
+#[test]
+fn a_padr_opens_one_session() {
+    let mut world = World::new(unlimited(), secrets("alice * wonder *\n"), 1);
+    let padr = padr(&mut world, place(1, 1), mac(1));
+    let first = number(&ask(&mut world, place(1, 1), mac(1), &padr));
+    for _ in 0..100 {
+        let answers = ask(&mut world, place(1, 1), mac(1), &padr);
+        assert_eq!((number(&answers), answers.len()), (first, 1));
+    }
+    assert_eq!(ask(&mut world, place(1, 1), mac(2), &padr).len(), 0);
+    assert_eq!(ask(&mut world, place(1, 2), mac(1), &padr).len(), 0);
+    assert_eq!((world.concentrator.len(), world.concentrator.counters().padr_repeated), (1, 100));
+    let end = Sent { destination: OWN, stage: Stage::Discovery, payload: padt(first, None) };
+    assert_eq!(ask(&mut world, place(1, 1), mac(1), &end).len(), 0);
+    assert_eq!(ask(&mut world, place(1, 1), mac(1), &padr).len(), 0);
+    assert_eq!((world.concentrator.len(), world.concentrator.counters().padr_used_up), (0, 1));
+    world.run(Duration::from_secs(200));
+    assert_eq!(ask(&mut world, place(1, 1), mac(1), &padr).len(), 0, "its cookie is too old");
+    world.check();
+}
+
+/// Attack 10: PADT for sessions of others: from another MAC address, VLAN or port, with another number, to all.
+#[test]
+fn a_padt_of_somebody_else_ends_nothing() {
+    let mut world = World::new(unlimited(), secrets("alice * wonder *\n"), 1);
+    let alice = world.add(Host::new(1, place(1, 1), "alice", "wonder", &[Method::ChapMd5]));
+    world.connect(alice);
+    world.run(Duration::from_secs(2));
+    let (own, number) = (world.hosts[alice].mac, world.hosts[alice].number().unwrap());
+    let sent = |number, destination| Sent { destination, stage: Stage::Discovery, payload: padt(number, None) };
+    let port = Place { port: 4, ..place(1, 1) };
+    for (place, source, padt) in [
+        (place(1, 1), mac(1), sent(number, OWN)),
+        (place(1, 2), own, sent(number, OWN)),
+        (Place { port: 3, vlans: wire::Vlans::NONE }, own, sent(number, OWN)),
+        (port, own, sent(number, OWN)),
+        (place(1, 1), own, sent(number ^ 1, OWN)),
+        (place(1, 1), own, sent(number, MacAddress::BROADCAST)),
+        (place(1, 1), own, sent(number, mac(7))),
+    ] {
+        assert_eq!(ask(&mut world, place, source, &padt).len(), 0);
+        assert_eq!(world.concentrator.len(), 1, "{place:?} {source}");
+    }
+    for guess in 1..=0xfffe {
+        if guess != number {
+            ask(&mut world, place(1, 1), mac(1), &sent(guess, OWN));
+        }
+    }
+    assert!(world.hosts[alice].is_up() && world.ends.is_empty());
+    assert_eq!(ask(&mut world, place(1, 1), own, &sent(number, OWN)).len(), 0, "and its own gets no answer");
+    assert_eq!(world.ends[0].cause, Ended::Host);
+    world.check();
+}
+
+/// Attack 11: guessable session numbers: those of successive sessions say nothing of each other, whatever was given before.
+#[test]
+fn numbers_of_successive_sessions_are_unrelated() {
+    let mut world = World::new(unlimited(), secrets(""), 1);
+    let mut numbers = Vec::new();
+    for source in 0..2000 {
+        let padr = padr(&mut world, place(1, 1), mac(source));
+        numbers.push(number(&ask(&mut world, place(1, 1), mac(source), &padr)));
+    }
+    assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), 2000);
+    assert!(numbers.iter().all(|number| crate::discovery::is_session(*number)));
+    let steps: BTreeSet<_> = numbers.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
+    assert!(steps.len() > 1900, "{} different steps", steps.len());
+}
+
+/// Attack 16: frames of a session from another MAC address, VLAN or port. They neither reach the session nor keep it alive.
+#[test]
+fn frames_from_elsewhere_do_not_reach_a_session() {
+    let mut world = World::new(unlimited(), secrets("alice * wonder *\n"), 1);
+    let alice = world.add(Host::new(1, place(1, 1), "alice", "wonder", &[Method::ChapMd5]));
+    world.connect(alice);
+    world.run(Duration::from_secs(2));
+    let (own, number) = (world.hosts[alice].mac, world.hosts[alice].number().unwrap());
+    let terminate = |destination| Sent {
+        destination,
+        stage: Stage::Session,
+        payload: session_payload(number, &[0xc0, 0x21, 5, 1, 0, 4]),
+    };
+    assert_eq!(ask(&mut world, place(1, 1), mac(1), &terminate(OWN)).len(), 0);
+    assert_eq!(ask(&mut world, place(1, 1), own, &terminate(mac(5))).len(), 0);
+    assert_eq!(world.concentrator.counters().other_station, 1);
+    // There is no such session elsewhere, and who sends such frames is told so at a rate of its own.
+    let answers = (0..100).map(|_| ask(&mut world, place(1, 2), own, &terminate(OWN)).len()).sum::<usize>();
+    assert!((1..=5).contains(&answers), "{answers}");
+    assert_eq!(world.concentrator.counters().unknown_session, 100);
+    world.hosts[alice].is_dead = true;
+    let echo = session_payload(number, &[0xc0, 0x21, 9, 1, 0, 8, 0, 0, 0, 0]);
+    for _ in 0..60 {
+        world.run(Duration::from_secs(2));
+        let sent = Sent { destination: OWN, stage: Stage::Session, payload: echo.clone() };
+        ask(&mut world, place(1, 1), mac(1), &sent);
+    }
+    assert_eq!(world.concentrator.len(), 0, "the dead host is not kept alive by others");
+    world.check();
+}
+
+/// Attack 20: authentication again and again, and as somebody else. What was given stays as it is, and no other session is
+/// touched.
+#[test]
+fn repeated_authentication_changes_nothing() {
+    let mut world = World::new(unlimited(), secrets("alice * wonder *\nbob * b *\n"), 1);
+    let alice = world.add(Host::new(1, place(1, 1), "alice", "wonder", &[Method::Pap]));
+    let bob = world.add(Host::new(2, place(1, 2), "bob", "b", &[Method::Pap]));
+    world.connect(alice);
+    world.connect(bob);
+    world.run(Duration::from_secs(2));
+    let before = (world.installed.clone(), world.concentrator.addresses.free());
+    let (own, at) = (world.hosts[alice].mac, world.hosts[alice].place);
+    for identifier in 0..=255 {
+        for claim in [&b"\x05alice\x06wonder"[..], b"\x05alice\x05wrong", b"\x03bob\x01b"] {
+            let length = (4 + claim.len()) as u8;
+            let packet = [&[0xc0, 0x23, 1, identifier, 0, length], claim].concat();
+            let frame = world.hosts[alice].send_raw(&packet);
+            ask(&mut world, at, own, &frame);
+        }
+    }
+    world.run(Duration::from_secs(60));
+    assert_eq!((world.installed.clone(), world.concentrator.addresses.free()), before);
+    assert!(world.hosts[alice].is_up() && world.hosts[bob].is_up() && world.ends.is_empty());
+    assert_eq!(world.records.len(), 2);
+    world.check();
+}
+
+/// Attack 19: LCP started anew in mid-session takes the session through authentication again: the same user gets what they
+/// had, another one nothing.
+#[test]
+fn lcp_started_anew_keeps_the_lease() {
+    let mut world = World::new(unlimited(), secrets("alice * wonder *\n"), 1);
+    let alice = world.add(Host::new(1, place(1, 1), "alice", "wonder", &[Method::Pap]));
+    world.connect(alice);
+    world.run(Duration::from_secs(2));
+    let (own, at) = (world.hosts[alice].mac, world.hosts[alice].place);
+    let free = world.concentrator.addresses.free();
+    let request = world.hosts[alice].send_raw(&[0xc0, 0x21, 1, 77, 0, 10, 5, 6, 1, 2, 3, 4]);
+    ask(&mut world, at, own, &request);
+    assert!(world.installed.is_empty(), "nothing flows until it is shown again who this is");
+    assert_eq!(world.concentrator.sessions(world.now).next().unwrap().phase, Phase::Lcp);
+    assert_eq!((world.concentrator.half_open(), world.concentrator.addresses.free()), (1, free));
+    world.run(Duration::from_secs(100));
+    assert_eq!(world.concentrator.len(), world.up());
+    world.check();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    /// Whatever comes, nothing panics, and what is kept agrees with itself.
+    #[test]
+    fn any_frames_leave_the_tables_whole(
+        frames in proptest::collection::vec((any::<bool>(), 0u8..3, 0u16..3, any::<u8>(), proptest::collection::vec(any::<u8>(), 0..60)), 0..60),
+        seed in any::<u64>(),
+    ) {
+        let mut world = World::new(unlimited(), secrets("alice * wonder *\n"), seed);
+        let alice = world.add(Host::new(1, place(1, 1), "alice", "wonder", &[Method::Pap]));
+        world.connect(alice);
+        world.run(Duration::from_secs(1));
+        let session = world.hosts[alice].number().unwrap_or(1);
+        for (is_session, from, inner, code, octets) in frames {
+            let source = if from == 0 { world.hosts[alice].mac } else { mac(from.into()) };
+            let stage = if is_session { Stage::Session } else { Stage::Discovery };
+            let payload = match code {
+                0..64 => session_payload(session, &octets),
+                64..128 => session_payload(session, &[&[0xc0, 0x21], &octets[..]].concat()),
+                128..160 => session_payload(session, &[&[0x80, 0x21], &octets[..]].concat()),
+                160..192 => [&[0x11, 0xa7][..], &session.to_be_bytes(), &[0, 0]].concat(),
+                192..224 => [&[0x11, 0x09, 0, 0, 0, octets.len() as u8][..], &octets].concat(),
+                _ => octets,
+            };
+            ask(&mut world, place(1, inner), source, &Sent { destination: OWN, stage, payload });
+            world.run(Duration::from_millis(u64::from(code)));
+        }
+        world.check();
+        world.hosts[alice].is_dead = true;
+        world.run(Duration::from_secs(300));
+        prop_assert!(world.concentrator.is_empty() && world.installed.is_empty());
+        prop_assert_eq!(world.concentrator.addresses.free(), 4);
+    }
+}

@@ -1,0 +1,236 @@
+//! Sessions from their beginning to their end, and what an operator asks for.
+
+use super::host::Host;
+use super::world::{World, config, place, secrets};
+use crate::concentrator::accounting::{Ended, Event, Traffic};
+use crate::concentrator::{SameUser, Target, Why};
+use crate::session::{Method, Phase};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use wire::pppoe::{Code, Stage};
+
+const ALL: [Method; 3] = [Method::ChapMd5, Method::MsChapV2, Method::Pap];
+const USERS: &str = "\
+    alice * wonder *\nbob * builder 10.0.0.77\ncarol * sea -\ndave * d *\neve * e *\nfrank * f *\ngina * g *\n";
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+fn host(number: u32, user: &str, password: &str) -> Host {
+    Host::new(number, place(100, number as u16), user, password, &ALL)
+}
+
+fn world(users: &[(&str, &str)]) -> World {
+    let mut world = World::new(config(), secrets(USERS), 42);
+    for (number, (user, password)) in users.iter().enumerate() {
+        let host = world.add(host(number as u32, user, password));
+        world.connect(host);
+    }
+    world.run(seconds(5));
+    world.check();
+    world
+}
+
+#[test]
+fn a_session_comes_up_is_accounted_and_goes() {
+    let mut config = config();
+    config.interim = Some(seconds(60));
+    let mut world = World::new(config, secrets(USERS), 1);
+    let alice = world.add(host(0, "alice", "wonder"));
+    world.connect(alice);
+    world.run(seconds(2));
+    assert_eq!(world.up(), 1, "{:?} {:?}", world.ends, world.remarks);
+    let installed = world.installed.values().next().unwrap().clone();
+    assert_eq!(installed.ipv4, Some(([10, 0, 0, 1].into(), [10, 0, 0, 2].into())));
+    assert_eq!(installed.prefix.unwrap().to_string(), "2001:db8:f::/64");
+    assert_eq!(installed.ipv6.unwrap().0, 1);
+    assert_eq!((&*installed.user, installed.mtu, installed.place), (&b"alice"[..], 1492, place(100, 0)));
+    assert_eq!(Some(installed.number), world.hosts[alice].number());
+    let ipv4 = world.hosts[alice].ipv4.unwrap();
+    assert_eq!((ipv4.local, ipv4.peer), ([10, 0, 0, 2].into(), Some([10, 0, 0, 1].into())));
+    assert_eq!(ipv4.dns[0], Some([9, 9, 9, 9].into()));
+    let listed: Vec<_> = world.concentrator.sessions(world.now).collect();
+    assert_eq!((listed[0].phase, listed[0].user, listed[0].address), (Phase::Open, &b"alice"[..], Some(ipv4.local)));
+    assert!(listed[0].uptime.unwrap() > seconds(1) && listed[0].age >= listed[0].uptime.unwrap());
+    let id = listed[0].id;
+    let traffic = Traffic { received_octets: 10, received_packets: 1, sent_octets: 2000, sent_packets: 2 };
+    world.traffic.insert(id, traffic);
+    world.run(seconds(130));
+    world.of(alice, Host::close);
+    world.run(seconds(2));
+    let events: Vec<_> = world.records.iter().map(|record| (record.event.clone(), record.traffic)).collect();
+    assert!(matches!(
+        &events[..],
+        [(Event::Start, none), (Event::Interim, one), (Event::Interim, two), (Event::Stop(Ended::Ppp(_)), last)]
+            if *none == Traffic::default() && *one == traffic && *two == traffic && *last == traffic
+    ), "{events:?}");
+    assert!(world.records.iter().all(|record| record.accounting == world.records[0].accounting));
+    assert_eq!(world.records[3].uptime.as_secs() / 10, 13);
+    assert!(world.concentrator.is_empty() && world.installed.is_empty() && world.concentrator.deadline().is_none());
+    world.check();
+    // Whose address it was gets it again.
+    world.connect(alice);
+    world.run(seconds(2));
+    assert_eq!(world.hosts[alice].ipv4.unwrap().local, Ipv4Addr::new(10, 0, 0, 2));
+}
+
+#[test]
+fn fixed_addresses_no_address_and_a_wrong_password() {
+    let world = world(&[("bob", "builder"), ("carol", "sea"), ("dave", "wrong"), ("nobody", "d")]);
+    assert_eq!(world.hosts[0].ipv4.unwrap().local, Ipv4Addr::new(10, 0, 0, 77));
+    assert_eq!((world.hosts[1].ipv4, world.hosts[1].ipv6.is_some()), (None, true));
+    assert!(!world.hosts[2].is_up() && !world.hosts[3].is_up());
+    for host in [2, 3] {
+        assert!(world.hosts[host].ends[0].contains("unknown user or wrong password"), "{:?}", world.hosts[host].ends);
+    }
+    let said = world.remarks.join("\n");
+    assert!(said.contains("\"dave\" was refused") && said.contains("the password is wrong (line 4"), "{said}");
+    assert!(said.contains("\"nobody\" was refused") && said.contains("no such user"), "{said}");
+    assert_eq!(world.concentrator.len(), 2);
+}
+
+#[test]
+fn a_full_pool_refuses_in_words_and_recovers() {
+    let users = [("alice", "wonder"), ("dave", "d"), ("eve", "e"), ("frank", "f"), ("gina", "g")];
+    let mut world = world(&users);
+    assert_eq!(world.up(), 4);
+    let late = world.hosts.iter().position(|host| !host.is_up()).unwrap();
+    assert!(world.hosts[late].ends[0].contains("all addresses are in use; try again later"), "{:?}", world.hosts[late].ends);
+    assert!(world.remarks.join("\n").contains("all 4 addresses of the pool 10.0.0.2-10.0.0.5 are in use"), "{:?}", world.remarks);
+    let other = (late + 1) % 5;
+    world.of(other, Host::close);
+    world.run(seconds(1));
+    world.connect(late);
+    world.run(seconds(3));
+    assert!(world.hosts[late].is_up() && world.up() == 4);
+    world.check();
+    world.act(|concentrator, turn, out| concentrator.disconnect(turn, Target::All, out));
+    world.run(seconds(10));
+    assert_eq!((world.concentrator.len(), world.concentrator.addresses.free()), (0, 4));
+}
+
+#[test]
+fn the_same_user_again_takes_over_or_is_refused() {
+    for policy in [SameUser::Replace, SameUser::Refuse] {
+        let mut config = config();
+        config.same_user = policy;
+        let mut world = World::new(config, secrets(USERS), 7);
+        let (old, new) = (world.add(host(0, "alice", "wonder")), world.add(host(1, "alice", "wonder")));
+        let (fixed, again) = (world.add(host(2, "bob", "builder")), world.add(host(3, "bob", "builder")));
+        world.connect(old);
+        world.connect(fixed);
+        world.run(seconds(2));
+        let address = world.hosts[old].ipv4.unwrap().local;
+        world.connect(new);
+        world.connect(again);
+        world.run(seconds(2));
+        let replaced = policy == SameUser::Replace;
+        let up: Vec<_> = world.hosts.iter().map(Host::is_up).collect();
+        assert_eq!(up, [!replaced, replaced, !replaced, replaced]);
+        assert_eq!(world.hosts[if replaced { new } else { old }].ipv4.unwrap().local, address);
+        assert_eq!(world.hosts[if replaced { again } else { fixed }].ipv4.unwrap().local, Ipv4Addr::new(10, 0, 0, 77));
+        if replaced {
+            assert!(matches!(world.ends[0].cause, Ended::TakenOver { by, .. } if by == world.hosts[new].mac));
+        } else {
+            assert!(world.hosts[new].ends[0].contains("as many sessions as allowed"), "{:?}", world.hosts[new].ends);
+        }
+        // A wrong password takes nothing over.
+        let thief = world.add(host(9, "alice", "guess"));
+        world.connect(thief);
+        world.run(seconds(2));
+        assert_eq!((world.up(), world.concentrator.len()), (2, 2));
+        world.check();
+    }
+}
+
+#[test]
+fn an_operator_disconnects_by_name_address_and_id() {
+    let mut world = world(&[("alice", "wonder"), ("bob", "builder"), ("dave", "d"), ("carol", "sea")]);
+    let id = world.installed.values().find(|installed| &*installed.user == b"dave").unwrap().id;
+    let prefix = world.installed.values().find(|installed| &*installed.user == b"carol").unwrap().prefix.unwrap();
+    for (target, count) in [
+        (Target::User(b"nobody"), 0),
+        (Target::User(b"alice"), 1),
+        (Target::Address([10, 0, 0, 77].into()), 1),
+        (Target::Address([10, 0, 0, 99].into()), 0),
+        (Target::Address(prefix.address()), 1),
+        (Target::Id(id), 1),
+    ] {
+        assert_eq!(world.act(|concentrator, turn, out| concentrator.disconnect(turn, target, out)), count, "{target:?}");
+    }
+    world.run(seconds(1));
+    assert!(world.ends.iter().all(|end| end.cause == Ended::Operator) && world.ends.len() == 4, "{:?}", world.ends);
+    assert!(world.hosts.iter().all(|host| !host.is_up()));
+    assert_eq!(world.act(|concentrator, turn, out| concentrator.disconnect(turn, Target::Id(id), out)), 0);
+    world.check();
+}
+
+#[test]
+fn draining_takes_no_more_and_shutting_down_tells_everybody() {
+    let mut world = world(&[("alice", "wonder"), ("bob", "builder")]);
+    world.concentrator.set_draining(true);
+    let late = world.add(host(5, "dave", "d"));
+    world.connect(late);
+    world.run(seconds(120));
+    assert_eq!((world.up(), world.concentrator.len()), (2, 2));
+    assert!(!world.hosts[late].ends.is_empty());
+    world.sent.clear();
+    world.act(|concentrator, turn, out| concentrator.shut_down(turn, out));
+    assert!(world.concentrator.is_empty() && world.installed.is_empty());
+    let padts = world.sent.iter().filter(|(.., stage, payload)| *stage == Stage::Discovery && payload[1] == Code::PADT.0);
+    assert_eq!(padts.count(), 2);
+    world.run(seconds(1));
+    assert_eq!(world.up(), 0);
+    world.check();
+}
+
+#[test]
+fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_told() {
+    let mut world = world(&[("alice", "wonder"), ("bob", "builder"), ("dave", "d"), ("eve", "e")]);
+    let of = |world: &World, user: &str| {
+        let found = world.installed.values().find(|installed| *installed.user == *user.as_bytes());
+        found.map(|installed| (installed.id, installed.ipv4.unwrap().1)).unwrap()
+    };
+    let (alice, bob, dave, eve) = (of(&world, "alice"), of(&world, "bob"), of(&world, "dave"), of(&world, "eve"));
+    // Alice is gone, Bob has another password, Dave's address is now Zoe's, Eve stays as she is.
+    let new = format!("bob * changed 10.0.0.77\ndave * d *\neve * e *\nzoe * z {}\n", dave.1);
+    let reloaded = world.concentrator.reload(secrets(&new));
+    let mut expected = vec![(alice.0, Why::Removed), (bob.0, Why::Password), (dave.0, Why::Address)];
+    expected.sort_by_key(|(id, _)| id.slot());
+    assert_eq!(reloaded.disagreeing, expected);
+    assert_eq!(world.up(), 4, "nobody is ended for it");
+    // Zoe has to wait for her address, and Dave's next one is another.
+    let zoe = world.add(host(6, "zoe", "z"));
+    world.connect(zoe);
+    world.run(seconds(2));
+    assert!(world.hosts[zoe].ends[0].contains("in use by another session"), "{:?}", world.hosts[zoe].ends);
+    for (id, _) in reloaded.disagreeing {
+        world.act(|concentrator, turn, out| concentrator.disconnect(turn, Target::Id(id), out));
+    }
+    world.run(seconds(1));
+    for host in [0, 1, 2, zoe] {
+        world.connect(host);
+    }
+    world.run(seconds(3));
+    assert_eq!(world.hosts[zoe].ipv4.unwrap().local, dave.1);
+    let now = world.hosts[2].ipv4.unwrap().local;
+    assert!(now != dave.1 && now != eve.1, "{now}");
+    assert!(!world.hosts[0].is_up() && !world.hosts[1].is_up());
+    world.check();
+}
+
+#[test]
+fn one_of_two_protocols_may_come_and_go() {
+    let mut world = world(&[("alice", "wonder")]);
+    // IPV6CP Terminate-Request.
+    let frame = world.hosts[0].send_raw(&[0x80, 0x57, 5, 99, 0, 4]);
+    let (place, mac) = (world.hosts[0].place, world.hosts[0].mac);
+    world.inject(place, mac, frame);
+    world.run(Duration::from_millis(500));
+    let installed = world.installed.values().next().unwrap();
+    assert!(installed.ipv4.is_some() && installed.ipv6.is_none() && installed.prefix.is_none());
+    assert_eq!(world.records.len(), 1);
+    world.run(seconds(5));
+    world.check();
+}

@@ -1,0 +1,139 @@
+//! Hundreds of subscribers over bad wires.
+
+use super::host::Host;
+use super::world::{Wires, World, config, place, secrets};
+use crate::concentrator::accounting::Ended;
+use crate::session::{Method, Phase};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::time::Duration;
+
+const HOSTS: u32 = 240;
+
+fn world(seed: u64) -> World {
+    let mut config = config();
+    config.pool = vec!["10.0.1.0-10.0.1.99".parse().unwrap(), "10.0.2.0-10.0.2.199".parse().unwrap()];
+    config.interim = Some(Duration::from_secs(30));
+    let users = (0..HOSTS).fold(String::new(), |mut text, user| {
+        let address = if user % 10 == 0 { format!("10.0.9.{}", user / 10 + 1) } else { "*".to_owned() };
+        writeln!(text, "user-{user} * secret-{user} {address}").unwrap();
+        text
+    });
+    let mut world = World::new(config, secrets(&users), seed);
+    for user in 0..HOSTS {
+        let method = [Method::Pap, Method::ChapMd5, Method::MsChapV2][user as usize % 3];
+        let vlan = (user / 8) as u16;
+        let mut host =
+            Host::new(user, place(vlan, 7), &format!("user-{user}"), &format!("secret-{user}"), &[method]);
+        host.persists = true;
+        world.add(host);
+    }
+    world
+}
+
+/// Loss of 30 %, duplication and reordering, hosts that die without a word and come back, NCPs that flap: every session comes up
+/// or ends with a reason, and no session, address or timer is left behind.
+#[test]
+fn every_session_comes_up_or_ends_with_a_reason() {
+    for seed in 1..=3 {
+        let mut world = world(seed);
+        world.wires = Wires { loss: 300, duplication: 100, reordering: 200 };
+        for host in 0..HOSTS as usize {
+            world.connect(host);
+        }
+        let mut ever_up = BTreeSet::new();
+        for _ in 0..240 {
+            world.run(Duration::from_secs(1));
+            ever_up.extend((0..HOSTS as usize).filter(|host| world.hosts[*host].is_up()));
+            for _ in 0..2 {
+                let victim = world.pick(HOSTS as usize);
+                disturb(&mut world, victim);
+            }
+        }
+        world.check();
+        assert!(ever_up.len() > HOSTS as usize * 9 / 10, "{} of {HOSTS} came up", ever_up.len());
+        assert!(!world.ends.is_empty() && world.concentrator.counters().opened > u64::from(HOSTS));
+
+        // The wires are mended: everybody comes up, and both ends agree on it.
+        world.wires = Wires::default();
+        for host in 0..HOSTS as usize {
+            if std::mem::take(&mut world.hosts[host].is_dead) {
+                world.hosts[host].reset();
+                world.connect(host);
+            }
+        }
+        world.run(Duration::from_secs(240));
+        world.check();
+        let down: Vec<_> = world.hosts.iter().filter(|host| !host.is_up()).map(|host| (&host.user, &host.ends)).collect();
+        assert!(down.is_empty(), "{down:?}");
+        assert_eq!(world.concentrator.len(), HOSTS as usize);
+        assert!(world.concentrator.sessions(world.now).all(|session| session.phase == Phase::Open));
+        for host in &world.hosts {
+            let installed = world.installed.values().find(|installed| installed.station == host.mac).unwrap();
+            assert_eq!(installed.ipv4.unwrap().1, host.ipv4.unwrap().local);
+            assert_eq!(Some(installed.number), host.number());
+        }
+
+        // Everybody dies at once.
+        world.hosts.iter_mut().for_each(|host| host.is_dead = true);
+        world.run(Duration::from_secs(120));
+        world.check();
+        assert_eq!((world.concentrator.len(), world.concentrator.half_open()), (0, 0));
+        assert_eq!(world.concentrator.addresses.free(), 300);
+        assert_eq!(world.concentrator.prefixes.as_ref().unwrap().free(), 1 << 16);
+        assert!(world.concentrator.deadline().is_none() && world.installed.is_empty());
+    }
+}
+
+fn disturb(world: &mut World, victim: usize) {
+    let (place, mac) = (world.hosts[victim].place, world.hosts[victim].mac);
+    match world.pick(6) {
+        // It loses power, and comes back some time later.
+        0 | 1 => {
+            world.hosts[victim].reset();
+            world.hosts[victim].is_dead = true;
+        }
+        2 | 3 => {
+            if std::mem::take(&mut world.hosts[victim].is_dead) {
+                world.hosts[victim].reset();
+                world.connect(victim);
+            }
+        }
+        // One of its network protocols ends and begins again.
+        4 if world.hosts[victim].is_up() => {
+            let protocol = if world.chance(500) { 0x21 } else { 0x57 };
+            let frame = world.hosts[victim].send_raw(&[0x80, protocol, 5, 200, 0, 4]);
+            world.inject(place, mac, frame);
+        }
+        _ => world.of(victim, Host::close),
+    }
+}
+
+/// More subscribers than addresses: those who got none are told why and try again, and get the first that is free.
+#[test]
+fn a_pool_that_is_too_small_is_shared_in_turn() {
+    let mut world = world(9);
+    let text = (0..HOSTS).map(|user| format!("user-{user} * secret-{user} *\n")).collect::<String>();
+    let mut config = config();
+    config.pool = vec!["10.0.1.0-10.0.1.99".parse().unwrap()];
+    let hosts = std::mem::take(&mut world.hosts);
+    world = World::new(config, secrets(&text), 9);
+    world.hosts = hosts;
+    for host in 0..HOSTS as usize {
+        world.connect(host);
+    }
+    world.run(Duration::from_secs(20));
+    assert_eq!((world.up(), world.concentrator.addresses.free()), (100, 0));
+    let refused = world.hosts.iter().filter(|host| !host.is_up());
+    assert!(refused.clone().all(|host| host.ends.iter().any(|end| end.contains("all addresses are in use"))));
+    for host in 0..HOSTS as usize {
+        if world.hosts[host].is_up() {
+            world.hosts[host].persists = false;
+            world.of(host, Host::close);
+        }
+    }
+    world.run(Duration::from_secs(20));
+    assert_eq!(world.up(), 100);
+    assert!(world.ends.iter().all(|end| matches!(end.cause, Ended::Ppp(_))));
+    world.check();
+}
