@@ -58,7 +58,8 @@ fn a_session_comes_up_is_accounted_and_goes() {
     world.traffic.insert(id, traffic);
     world.run(seconds(130));
     world.of(alice, Host::close);
-    world.run(seconds(2));
+    // RFC 1661 section 4.1: who was asked to end waits for a restart period.
+    world.run(seconds(4));
     let events: Vec<_> = world.records.iter().map(|record| (record.event.clone(), record.traffic)).collect();
     assert!(matches!(
         &events[..],
@@ -100,7 +101,7 @@ fn a_full_pool_refuses_in_words_and_recovers() {
     assert!(world.remarks.join("\n").contains("all 4 addresses of the pool 10.0.0.2-10.0.0.5 are in use"), "{:?}", world.remarks);
     let other = (late + 1) % 5;
     world.of(other, Host::close);
-    world.run(seconds(1));
+    world.run(seconds(4));
     world.connect(late);
     world.run(seconds(3));
     assert!(world.hosts[late].is_up() && world.up() == 4);

@@ -163,8 +163,8 @@ impl World {
             if copy == 1 && !self.chance(duplication) || self.chance(loss) {
                 continue;
             }
-            let late = if self.chance(reordering) { 200 } else { 0 };
-            let delay = Duration::from_millis(1 + u64::from(self.chance.next_u32()) % (5 + late));
+            let late = if self.chance(reordering) { self.chance.next_u32() % 200 } else { 0 };
+            let delay = Duration::from_millis(1 + u64::from(late));
             self.count += 1;
             self.frames.insert((self.now + delay, self.count), frame.clone());
         }
