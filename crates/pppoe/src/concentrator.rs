@@ -30,12 +30,14 @@ mod progress;
 mod remark;
 pub mod secrets;
 mod sessions;
+mod snapshot;
 
 pub use authentication::Refusal;
 pub use config::{Config, ConfigError, SameUser};
 pub use operator::{Listed, Reloaded, Target, Why};
 pub use remark::Remark;
 pub use sessions::{Caps, Full, Id};
+pub use snapshot::{Restored, Snapshot, SnapshotError};
 
 use self::accounting::{Ended, Record, Traffic};
 use self::network::Network;
@@ -46,13 +48,13 @@ use crate::discovery::concentrator::{Answer, Arrival, Concentrator as Discovery,
 use crate::discovery::limits::Limits;
 use crate::discovery::message::padt;
 use crate::discovery::place::Place;
+use crate::framing::unwrapped;
 use crate::session;
 use crate::{Random, Time};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use wire::emit::Pppoe;
 use wire::ethernet::MacAddress;
-use wire::pppoe::{Code, Header, Stage};
+use wire::pppoe::Stage;
 
 /// What the machine needs of the world for each of its turns.
 pub struct Turn<'a> {
@@ -119,7 +121,7 @@ pub struct Installed {
 /// A session that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Its name here.
+    /// Its name here; of one that was not restored, a name that no other has.
     pub id: Id,
     /// Port and tags.
     pub place: Place,
@@ -244,7 +246,7 @@ impl Concentrator {
 
     fn session_packet(&mut self, turn: &mut Turn<'_>, arrival: &Arrival<'_>, out: &mut Vec<Action>) {
         let (place, packet) = (arrival.place, arrival.packet);
-        let read = read_session(packet.payload).filter(|_| packet.destination == arrival.own);
+        let read = unwrapped(packet.payload).ok().filter(|_| packet.destination == arrival.own);
         let Some((number, payload)) = read.filter(|_| !packet.source.is_multicast()) else {
             self.counters.malformed += 1;
             return;
@@ -313,13 +315,6 @@ impl Concentrator {
     pub const fn half_open(&self) -> u32 {
         self.table.half_open()
     }
-}
-
-/// Number and payload of a packet of the session stage, cut to its length. `None`: it contradicts itself.
-fn read_session(octets: &[u8]) -> Option<(u16, &[u8])> {
-    let header = Pppoe::parse(octets).ok().filter(|header| header.code == Code::SESSION)?;
-    let payload = octets.get(Header::LENGTH..)?.get(..usize::from(header.payload_length))?;
-    Some((header.session, payload))
 }
 
 #[cfg(test)]

@@ -61,6 +61,13 @@ impl Ipcp {
         Some(Ipcp::new(wishes, Some(Given { peer, dns: grant.dns })))
     }
 
+    /// A concentrator's that was up in another process.
+    pub fn resumed(grant: &Grant) -> Option<Ipcp> {
+        let mut ipcp = Ipcp::concentrator(grant)?;
+        ipcp.peer = ipcp.given.map(|given| given.peer);
+        Some(ipcp)
+    }
+
     fn new(first: Wishes, given: Option<Given>) -> Ipcp {
         Ipcp { first, asked: first, address_naks: 0, dns_naks: [0; 2], given, peer: None, candidate: None }
     }

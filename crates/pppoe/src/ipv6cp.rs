@@ -27,6 +27,11 @@ impl Ipv6cp {
         Ipv6cp { first, asked: first, suggestion, peer: 0, candidate: 0 }
     }
 
+    /// One that was up in another process, with the identifier that the peer has.
+    pub fn resumed(first: u64, suggestion: u64, peer: u64) -> Ipv6cp {
+        Ipv6cp { peer, ..Ipv6cp::new(first, suggestion) }
+    }
+
     /// What came of it, once it is up.
     pub fn result(&self) -> Ipv6 {
         Ipv6 { local: self.asked, peer: self.peer }

@@ -76,6 +76,11 @@ impl Lcp {
         }
     }
 
+    /// As it was agreed to in another process.
+    pub fn resumed(mru: u16, magic: u32, peer: Peer) -> Lcp {
+        Lcp { magic, peer, ..Lcp::new(mru) }
+    }
+
     /// The most octets that may be sent to the peer behind the protocol field.
     pub fn peer_mru(&self) -> u16 {
         self.peer.mru.min(self.mru)

@@ -123,6 +123,16 @@ impl Negotiation {
         }
     }
 
+    /// One of another process: `Opened`, or `Stopped` for what the peer may begin anew. `identifier`: of the last request.
+    pub const fn resumed(state: State, identifier: u8) -> Negotiation {
+        Negotiation { state, identifier, ..Negotiation::new() }
+    }
+
+    /// Identifier of the last request.
+    pub const fn identifier(&self) -> u8 {
+        self.identifier
+    }
+
     pub fn state(&self) -> State {
         self.state
     }

@@ -4,6 +4,7 @@ mod action;
 mod claim;
 mod closed;
 mod config;
+mod handover;
 mod keepalive;
 mod link_maintenance;
 mod machine;
@@ -17,6 +18,7 @@ pub use closed::{Closed, Demanded, NetworkFailure, Waiting};
 pub use config::{
     Concentrator, Config, Family, Grant, Host, Ipv4, Ipv6, Method, Phase, Role, RoundTrip, Timers,
 };
+pub use handover::Handover;
 pub use remark::Remark;
 
 use crate::turn::{Manners, Turn};

@@ -39,7 +39,7 @@ pub struct Listed<'a> {
     pub routes: &'a [Network],
     /// Longest IP packet to the host, octets.
     pub mtu: u16,
-    /// Time since the PADS.
+    /// Time since the PADS, or since this process took the session over.
     pub age: Duration,
     /// Time since the first network protocol came up; `None`: none has.
     pub uptime: Option<Duration>,
@@ -64,7 +64,7 @@ impl<'a> Listed<'a> {
             routes: &entry.lease.routes,
             mtu: entry.session.peer_mru().min(entry.max_payload),
             age: now.saturating_sub(entry.since),
-            uptime: entry.opened.map(|opened| now.saturating_sub(opened)),
+            uptime: entry.uptime(now),
             before: entry.before,
             round_trip: entry.session.round_trip(),
         }

@@ -138,9 +138,9 @@ impl AddressPool {
         self.address(place).ok_or_else(|| self.exhausted())
     }
 
-    /// Takes one address, which a subscriber has already. Whether it was free; what is outside the pool always is.
-    pub fn take_this(&mut self, address: Ipv4Addr) -> bool {
-        self.place(address).is_none_or(|place| self.places.take_this(place))
+    /// Takes the address that a user has already. Whether it was free; what is outside the pool always is.
+    pub fn take_again(&mut self, user: &[u8], address: Ipv4Addr) -> bool {
+        self.place(address).is_none_or(|place| self.places.take_again(user, place))
     }
 
     /// Gives an address back; one that is not of the pool, or not taken, is none of its business.
@@ -225,9 +225,9 @@ impl PrefixPool {
         })
     }
 
-    /// Takes one prefix, which a subscriber has already. Whether it was free; what is outside the pool always is.
-    pub fn take_this(&mut self, prefix: Network) -> bool {
-        self.place(prefix).is_none_or(|place| self.places.take_this(place))
+    /// Takes the prefix that a user has already. Whether it was free; what is outside the pool always is.
+    pub fn take_again(&mut self, user: &[u8], prefix: Network) -> bool {
+        self.place(prefix).is_none_or(|place| self.places.take_again(user, place))
     }
 
     /// Gives a prefix back; one that is not of the pool, or not taken, is none of its business.
@@ -311,9 +311,9 @@ mod tests {
         pool.keep_back(lent, false);
         assert_eq!((pool.free(), pool.take(b"b")), (1, Ok(lent)));
         // What a subscriber brings along from before.
-        assert!(!pool.take_this(lent) && pool.take_this([172, 16, 0, 1].into()));
+        assert!(!pool.take_again(b"c", lent) && pool.take_again(b"c", [172, 16, 0, 1].into()));
         pool.release(lent);
-        assert!(pool.take_this(lent));
+        assert!(pool.take_again(b"c", lent));
     }
 
     #[test]

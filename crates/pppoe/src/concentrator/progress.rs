@@ -4,10 +4,10 @@ use super::accounting::{Ended, Event, Record};
 use super::sessions::entry::Entry;
 use super::{Action, Concentrator, End, Installed, Remark, Turn};
 use crate::discovery::message::padt;
+use crate::framing::wrapped;
 use crate::session::{self, Phase, Session};
 use std::sync::Arc;
-use wire::emit::{Emit, Pppoe};
-use wire::pppoe::{Code, Header, Stage};
+use wire::pppoe::Stage;
 
 impl Concentrator {
     /// Lets a session act, and does what comes of it.
@@ -52,14 +52,7 @@ impl Concentrator {
 
     fn send(&self, slot: u32, packet: &[u8], out: &mut Vec<Action>) {
         let Some(entry) = self.table.get(slot) else { return };
-        let Ok(payload_length) = u16::try_from(packet.len()) else { return };
-        let mut payload = vec![0; Header::LENGTH + packet.len()];
-        let header = Pppoe { code: Code::SESSION, session: entry.number, payload_length };
-        // There is room for both.
-        let _ = header.emit(&mut payload);
-        if let Some(rest) = payload.get_mut(Header::LENGTH..) {
-            rest.copy_from_slice(packet);
-        }
+        let payload = wrapped(entry.number, packet);
         let (place, destination) = (entry.place, entry.station);
         out.push(Action::Send { place, destination, stage: Stage::Session, payload });
     }
@@ -191,7 +184,7 @@ impl Concentrator {
             number: entry.number,
             address: entry.lease.address,
             prefix: entry.lease.prefix,
-            uptime: entry.opened.map(|opened| turn.now.saturating_sub(opened)).unwrap_or_default(),
+            uptime: entry.uptime(turn.now).unwrap_or_default(),
             traffic: entry.traffic(turn),
         })));
     }

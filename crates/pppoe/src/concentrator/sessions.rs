@@ -187,6 +187,12 @@ impl Table {
         slot
     }
 
+    /// A name for a session that is in no slot.
+    pub(super) const fn no_slot(&mut self) -> Id {
+        self.serial = self.serial.wrapping_add(1);
+        Id::new(self.serial, u32::MAX)
+    }
+
     /// Takes a session out; its number rests for a while, its cookie is used up.
     pub(super) fn take(&mut self, now: Time, slot: u32) -> Option<Box<Entry>> {
         let entry = self.slots.get_mut(slot as usize)?.take()?;

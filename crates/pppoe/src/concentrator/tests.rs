@@ -4,5 +4,6 @@ mod attacks;
 mod authentication;
 mod host;
 mod operation;
+mod restart;
 mod simulation;
 mod world;

@@ -33,6 +33,11 @@ impl Keepalive {
         (self.running, self.unanswered, self.awaited, self.heard) = (true, 0, false, now);
     }
 
+    /// As if the peer was heard last at a moment in the past.
+    pub fn heard_at(&mut self, moment: Time) {
+        self.heard = moment;
+    }
+
     pub fn stop(&mut self) {
         self.running = false;
     }

@@ -25,6 +25,13 @@ impl<L: Layer> Network<L> {
         Network { negotiation, layer, failure: NetworkFailure::NoAnswer, up: false }
     }
 
+    /// One of another process: up, or ended so that the peer may begin it anew.
+    pub fn resumed(layer: L, up: bool, identifier: u8) -> Network<L> {
+        let state = if up { State::Opened } else { State::Stopped };
+        let negotiation = Negotiation::resumed(state, identifier);
+        Network { negotiation, layer, failure: NetworkFailure::NoAnswer, up }
+    }
+
     /// Whether it has ended and this end will not try again by itself.
     pub fn is_finished(&self) -> bool {
         matches!(self.negotiation.state(), State::Stopped | State::Closed | State::Closing)

@@ -107,8 +107,15 @@ impl Places {
         Some(place)
     }
 
+    /// Takes one place for the user who had it. Whether it was free.
+    pub(super) fn take_again(&mut self, user: &[u8], place: u32) -> bool {
+        let user = self.hasher.hash_one(user);
+        self.remember(user, place);
+        self.take_this(place)
+    }
+
     /// Takes one place. Whether it was free.
-    pub(super) fn take_this(&mut self, place: u32) -> bool {
+    fn take_this(&mut self, place: u32) -> bool {
         let is_free = self.is_free(place);
         if is_free {
             set(&mut self.taken, place, true);

@@ -8,6 +8,7 @@ use crate::discovery::place::Place;
 use crate::session::Session;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 use wire::ethernet::MacAddress;
 
 /// What a session was given.
@@ -46,7 +47,9 @@ pub(in crate::concentrator) struct Entry {
     pub(in crate::concentrator) is_installed: bool,
     /// Names the session in accounting records, in the next process, too.
     pub(in crate::concentrator) accounting: u64,
-    /// What it transferred in processes before this one.
+    /// How long it was open in processes before this one.
+    pub(in crate::concentrator) earlier: Duration,
+    /// What it transferred before it was last installed.
     pub(in crate::concentrator) before: Traffic,
     /// Why this end is closing it.
     pub(in crate::concentrator) closing: Option<Ended>,
@@ -71,9 +74,15 @@ impl Entry {
             lease: Lease::default(),
             is_installed: false,
             accounting: 0,
+            earlier: Duration::ZERO,
             before: Traffic::default(),
             closing: None,
         }
+    }
+
+    /// Time since the first network protocol came up, in whichever process; `None`: none has.
+    pub(in crate::concentrator) fn uptime(&self, now: Time) -> Option<Duration> {
+        self.opened.map(|opened| now.saturating_sub(opened).saturating_add(self.earlier))
     }
 
     /// The user; empty while nobody has said who they are.

@@ -78,10 +78,6 @@ impl Host {
         self.session.as_ref().map(|(number, ..)| *number)
     }
 
-    pub fn is_idle(&self) -> bool {
-        self.session.is_none() && self.again.is_none() && self.discovery.deadline().is_none()
-    }
-
     pub fn connect(&mut self, now: Time, sent: &mut Vec<Sent>) {
         let mut actions = Vec::new();
         let mut random = self.random.clone();

@@ -1,0 +1,282 @@
+//! The open sessions as data, so that another process goes on with them and subscribers do not notice a restart.
+//!
+//! Sessions that are still being set up are not taken over: their hosts get a PADT from the next process and begin again. So
+//! do those with which it cannot go on ([`NotRestored`]), and each is accounted for by its last record. Keys of cookies are not
+//! handed over: who has an offer of the earlier process asks again.
+
+use super::accounting::{Ended, Event, NotRestored, Record, Traffic};
+use super::network::Network;
+use super::progress::installed;
+use super::secrets::{Address, Subscriber};
+use super::sessions::entry::{Entry, Lease};
+use super::{Action, Concentrator, End, Turn};
+use crate::discovery::is_session;
+use crate::discovery::message::padt;
+use crate::discovery::place::Place;
+use crate::session::{Grant, Handover, Session};
+use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::Vlans;
+use wire::ethernet::{EtherType, MacAddress};
+use wire::pppoe::Stage;
+use wire::vlan::{Tag, Tci};
+
+/// Raised with every change of what is in a snapshot.
+const VERSION: u32 = 1;
+
+/// The sessions of a concentrator at one moment. It has users, addresses and magic numbers, but no passwords and no keys.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Snapshot {
+    version: u32,
+    sessions: Vec<Saved>,
+    unfinished: Vec<Whose>,
+}
+
+impl Snapshot {
+    /// Sessions that can be gone on with.
+    pub fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+}
+
+/// A snapshot that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// Of another version.
+    #[error("the sessions were written by another version of the program (form {0}, expected {VERSION}): their hosts connect again")]
+    Version(u32),
+}
+
+/// What came of a snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Sessions that go on.
+    pub sessions: usize,
+    /// Sessions that were ended.
+    pub ended: usize,
+}
+
+/// Where a session is and whose.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Whose {
+    port: u32,
+    /// TPID and VID of each tag, outermost first.
+    tags: Vec<(u16, u16)>,
+    station: [u8; 6],
+    number: u16,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Saved {
+    whose: Whose,
+    user: Option<Vec<u8>>,
+    max_payload: u16,
+    uptime: Duration,
+    local: Option<Ipv4Addr>,
+    address: Option<Ipv4Addr>,
+    prefix: Option<Network>,
+    identifiers: Option<(u64, u64)>,
+    accounting: u64,
+    traffic: Traffic,
+    ppp: Handover,
+}
+
+impl Whose {
+    fn of(entry: &Entry) -> Whose {
+        let Place { port, vlans } = entry.place;
+        let tags = vlans.tags().map(|tag| (tag.tpid.0, tag.tci.vid())).collect();
+        Whose { port, tags, station: entry.station.0, number: entry.number }
+    }
+
+    fn place(&self) -> Option<Place> {
+        let tags = self.tags.iter().map(|(tpid, vid)| Tag { tpid: EtherType(*tpid), tci: Tci::new(0, false, *vid) });
+        Some(Place { port: self.port, vlans: Vlans::of(tags)? })
+    }
+}
+
+impl Concentrator {
+    /// The sessions as they are. The process that has them goes on with them until it ends; it must not send anything for
+    /// them once another one has them.
+    pub fn snapshot(&self, turn: &mut Turn<'_>) -> Snapshot {
+        let mut snapshot = Snapshot { version: VERSION, sessions: Vec::new(), unfinished: Vec::new() };
+        for entry in self.table.slots().filter_map(|slot| self.table.get(slot)) {
+            match entry.session.handover().filter(|_| entry.closing.is_none()) {
+                Some(ppp) => snapshot.sessions.push(Saved {
+                    whose: Whose::of(entry),
+                    user: entry.user.as_deref().map(<[u8]>::to_vec),
+                    max_payload: entry.max_payload,
+                    uptime: entry.uptime(turn.now).unwrap_or_default(),
+                    local: self.config.local,
+                    address: entry.lease.address,
+                    prefix: entry.lease.prefix,
+                    identifiers: entry.lease.identifiers,
+                    accounting: entry.accounting,
+                    traffic: entry.traffic(turn),
+                    ppp,
+                }),
+                None => snapshot.unfinished.push(Whose::of(entry)),
+            }
+        }
+        snapshot
+    }
+
+    /// Goes on with the sessions of an earlier process. `elapsed`: time since the snapshot was made.
+    ///
+    /// # Errors
+    ///
+    /// The snapshot is of another version; nothing was done.
+    pub fn restore(
+        &mut self,
+        turn: &mut Turn<'_>,
+        snapshot: Snapshot,
+        elapsed: Duration,
+        out: &mut Vec<Action>,
+    ) -> Result<Restored, SnapshotError> {
+        if snapshot.version != VERSION {
+            return Err(SnapshotError::Version(snapshot.version));
+        }
+        let mut restored = Restored::default();
+        for mut saved in snapshot.sessions {
+            saved.uptime = saved.uptime.saturating_add(elapsed);
+            let Some(place) = saved.whose.place() else { continue };
+            match self.resume(turn, place, &saved) {
+                Ok(slot) => {
+                    restored.sessions += 1;
+                    out.extend(self.table.get(slot).map(|entry| Action::Installed(Box::new(installed(entry)))));
+                    self.arm(slot);
+                }
+                Err(why) => {
+                    restored.ended += 1;
+                    self.lose(place, &saved.whose, Some(&saved), why, out);
+                }
+            }
+        }
+        for whose in &snapshot.unfinished {
+            if let Some(place) = whose.place() {
+                restored.ended += 1;
+                self.lose(place, whose, None, NotRestored::Unfinished, out);
+            }
+        }
+        Ok(restored)
+    }
+
+    fn resume(&mut self, turn: &mut Turn<'_>, place: Place, saved: &Saved) -> Result<u32, NotRestored> {
+        let (number, station) = (saved.whose.number, MacAddress(saved.whose.station));
+        if !is_session(number) || self.table.of_number(&place, number).is_some() || station.is_multicast() {
+            return Err(NotRestored::Number);
+        }
+        if self.table.len() as u32 >= self.config.caps.sessions {
+            return Err(NotRestored::Full);
+        }
+        let secrets = self.secrets.clone();
+        let user = saved.user.as_deref().unwrap_or_default();
+        let subscriber = secrets.find(user);
+        if subscriber.is_none() && !self.config.methods.is_empty() {
+            return Err(NotRestored::User);
+        }
+        let is_same_end = saved.local == self.config.local || saved.address.is_none();
+        let is_same_identifier = saved.identifiers.map(|(own, _)| own) == self.config.identifier;
+        if !is_same_end || !is_same_identifier {
+            return Err(NotRestored::State);
+        }
+        let grant = Grant {
+            ipv4: self.config.local.zip(saved.address),
+            dns: self.config.dns,
+            ipv6: saved.identifiers,
+        };
+        let config = self.session_config.clone();
+        let session = Session::resume(config, &saved.ppp, &grant, turn.now, turn.random);
+        let session = session.ok_or(NotRestored::State)?;
+        let lease = self.lease_again(user, subscriber, saved)?;
+        let mut entry = Entry::new(session, place, station, number, turn.now);
+        entry.max_payload = saved.max_payload;
+        entry.opened = Some(turn.now);
+        entry.earlier = saved.uptime;
+        entry.interim = self.config.interim.map(|every| turn.now + every);
+        entry.is_installed = true;
+        entry.accounting = saved.accounting;
+        entry.before = saved.traffic;
+        entry.lease = Lease { address: None, ..lease };
+        let slot = self.table.put(entry);
+        self.table.set_half_open(slot, false);
+        if saved.user.is_some() {
+            self.table.set_user(slot, Arc::from(user));
+        }
+        if let Some(address) = saved.address {
+            self.table.set_address(slot, address);
+        }
+        Ok(slot)
+    }
+
+    /// Takes what a session had out of the pools again.
+    fn lease_again(
+        &mut self,
+        user: &[u8],
+        subscriber: Option<&Subscriber>,
+        saved: &Saved,
+    ) -> Result<Lease, NotRestored> {
+        let wanted = subscriber.map(|subscriber| subscriber.address).unwrap_or_default();
+        let has_address = match (saved.address, wanted) {
+            (None, Address::None | Address::Pool) => true,
+            (None, Address::Fixed(_)) => self.config.local.is_none(),
+            (Some(address), Address::Fixed(fixed)) => address == fixed && self.table.of_address(address).is_none(),
+            (Some(_), Address::None) => false,
+            (Some(address), Address::Pool) => {
+                self.table.of_address(address).is_none() && self.addresses.take_again(user, address)
+            }
+        };
+        if !has_address {
+            return Err(NotRestored::Address);
+        }
+        let fixed = subscriber.and_then(|subscriber| subscriber.prefix);
+        let has_prefix = match (saved.prefix, fixed, &mut self.prefixes) {
+            (None, None, _) => true,
+            (prefix, Some(fixed), _) => prefix == Some(fixed) || saved.identifiers.is_none(),
+            (Some(prefix), None, Some(pool)) => pool.take_again(user, prefix),
+            (Some(_), None, None) => false,
+        };
+        if !has_prefix {
+            if let Some(address) = saved.address {
+                self.addresses.release(address);
+            }
+            return Err(NotRestored::Prefix);
+        }
+        let routes = subscriber.map(|subscriber| subscriber.routes.clone()).unwrap_or_default();
+        Ok(Lease { address: saved.address, prefix: saved.prefix, identifiers: saved.identifiers, routes })
+    }
+
+    /// Tells the host of a session that is not gone on with, and writes its last record.
+    fn lose(&mut self, place: Place, whose: &Whose, saved: Option<&Saved>, why: NotRestored, out: &mut Vec<Action>) {
+        let (id, station, number) = (self.table.no_slot(), MacAddress(whose.station), whose.number);
+        let cause = Ended::NotRestored(why);
+        let user = saved.and_then(|saved| saved.user.as_deref()).unwrap_or_default();
+        // A number in use is the session of the same number; it is not to be ended.
+        if self.table.of_number(&place, number).is_none() && !station.is_multicast() {
+            let payload = padt(number, cause.for_host());
+            out.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
+        }
+        if let Some(saved) = saved {
+            out.push(Action::Account(Box::new(Record {
+                event: Event::Stop(cause.clone()),
+                id,
+                accounting: saved.accounting,
+                user: Arc::from(user),
+                place,
+                station,
+                number,
+                address: saved.address,
+                prefix: saved.prefix,
+                uptime: saved.uptime,
+                traffic: saved.traffic,
+            })));
+        }
+        out.push(Action::Ended(Box::new(End { id, place, station, number, user: user.to_vec(), cause })));
+    }
+}

@@ -1,0 +1,138 @@
+//! Sessions handed from one process to the next.
+
+use super::host::Host;
+use super::world::{World, config, place, secrets};
+use crate::concentrator::accounting::{Ended, Event, NotRestored, Traffic};
+use crate::concentrator::{Concentrator, Config, Restored, Snapshot, SnapshotError};
+use crate::session::Method;
+use rand_core::RngCore;
+use std::time::Duration;
+use wire::pppoe::{Code, Stage};
+
+const USERS: &str = "alice * a *\nbob * b 10.0.0.77\ncarol * c -\ndave * d *\n";
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+fn world() -> World {
+    let mut world = World::new(config(), secrets(USERS), 3);
+    for (number, user) in ["alice", "bob", "carol", "dave"].into_iter().enumerate() {
+        let method = [Method::Pap, Method::ChapMd5, Method::MsChapV2][number % 3];
+        let host = Host::new(number as u32, place(4, number as u16), user, &user[..1], &[method]);
+        let host = world.add(host);
+        world.connect(host);
+    }
+    world.run(seconds(5));
+    assert_eq!(world.up(), 4);
+    world
+}
+
+/// Ends the process without a word and begins another one, some seconds later, by what was written down.
+fn restart(world: &mut World, config: Config, users: &str) -> Restored {
+    let snapshot = world.act(|concentrator, turn, _| concentrator.snapshot(turn));
+    let text = serde_json::to_string(&snapshot).unwrap();
+    assert!(!text.contains("secret"));
+    world.run(seconds(2));
+    let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
+    world.installed.clear();
+    world.traffic.clear();
+    world.sent.clear();
+    let random = &mut world.random;
+    let mut fill = |octets: &mut [u8]| random.fill_bytes(octets);
+    world.concentrator = Concentrator::new(config, secrets(users), world.now, &mut fill).unwrap();
+    world.act(|concentrator, turn, out| concentrator.restore(turn, snapshot, seconds(2), out).unwrap())
+}
+
+#[test]
+fn subscribers_do_not_notice_a_restart() {
+    let mut world = world();
+    let alice = world.installed.values().find(|installed| &*installed.user == b"alice").unwrap().id;
+    let traffic = Traffic { received_octets: 5, received_packets: 1, sent_octets: 7, sent_packets: 2 };
+    world.traffic.insert(alice, traffic);
+    let before = world.installed.clone();
+    let unlike_id = |world: &World| -> Vec<_> {
+        let mut all: Vec<_> = world.installed.values().map(|installed| format!("{:?}", (installed.place, installed.station, installed.number, &installed.user, installed.mtu, installed.ipv4, installed.ipv6, installed.prefix))).collect();
+        all.sort();
+        all
+    };
+    let expected = unlike_id(&world);
+    assert_eq!(restart(&mut world, config(), USERS), Restored { sessions: 4, ended: 0 });
+    assert_eq!(unlike_id(&world), expected);
+    assert_eq!(before.len(), 4);
+    assert!(world.sent.is_empty(), "nobody is told anything");
+    world.check();
+    let traffic_now = world.installed.values().find(|installed| &*installed.user == b"alice").unwrap().id;
+    world.traffic.insert(traffic_now, traffic);
+    world.run(seconds(300));
+    assert_eq!((world.up(), world.ends.len()), (4, 0), "the echoes of both ends are answered");
+    world.check();
+    // What they had is not given to others, and comes back.
+    assert_eq!(world.concentrator.addresses.free(), 2);
+    for host in 0..4 {
+        world.of(host, Host::close);
+    }
+    world.run(seconds(10));
+    assert_eq!((world.concentrator.addresses.free(), world.concentrator.len()), (4, 0));
+    assert_eq!(world.concentrator.prefixes.as_ref().unwrap().free(), 1 << 16);
+    let stop = world.records.iter().find(|record| &*record.user == b"alice" && matches!(record.event, Event::Stop(_)));
+    assert_eq!(stop.unwrap().traffic, traffic + traffic);
+    assert!(stop.unwrap().uptime > seconds(304));
+    let accounting = world.records.iter().find(|record| &*record.user == b"alice").unwrap().accounting;
+    assert_eq!(stop.unwrap().accounting, accounting);
+    world.check();
+    world.connect(0);
+    world.run(seconds(3));
+    assert!(world.hosts[0].is_up());
+}
+
+#[test]
+fn what_cannot_go_on_is_told_and_accounted() {
+    let mut world = world();
+    // One more is in the middle of its set-up.
+    let late = world.add(Host::new(8, place(4, 8), "dave", "d", &[Method::Pap]));
+    world.connect(late);
+    world.run(Duration::from_millis(254));
+    assert_eq!(world.concentrator.len(), 5);
+    // Alice is gone, Bob's address is another, Dave's is Erin's now.
+    let dave = world.installed.values().find(|installed| &*installed.user == b"dave").unwrap().ipv4.unwrap().1;
+    let users = format!("bob * b 10.0.0.78\ncarol * c -\ndave * d *\nerin * e {dave}\n");
+    assert_eq!(restart(&mut world, config(), &users), Restored { sessions: 1, ended: 4 });
+    let mut ends: Vec<_> = world.ends.iter().map(|end| (String::from_utf8_lossy(&end.user), end.cause.clone())).collect();
+    ends.sort_by_key(|(user, _)| user.clone());
+    let expected = [("", NotRestored::Unfinished), ("alice", NotRestored::User), ("bob", NotRestored::Address), ("dave", NotRestored::Address)];
+    assert_eq!(ends, expected.map(|(user, why)| (user.into(), Ended::NotRestored(why))));
+    let padts = world.sent.iter().filter(|(.., stage, payload)| *stage == Stage::Discovery && payload[1] == Code::PADT.0);
+    assert_eq!(padts.count(), 4);
+    world.run(seconds(2));
+    assert_eq!(world.up(), 1);
+    world.check();
+}
+
+#[test]
+fn another_address_of_this_end_ends_them_and_another_version_is_not_read() {
+    let mut world = world();
+    let mut other = config();
+    other.local = Some([10, 0, 0, 9].into());
+    let restored = restart(&mut world, other, USERS);
+    // Carol has IPv6 alone.
+    assert_eq!(restored, Restored { sessions: 1, ended: 3 });
+    let snapshot = world.act(|concentrator, turn, _| concentrator.snapshot(turn));
+    let text = serde_json::to_string(&snapshot).unwrap().replace("\"version\":1", "\"version\":2");
+    let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
+    let error = world.act(|concentrator, turn, out| concentrator.restore(turn, snapshot, seconds(0), out)).unwrap_err();
+    assert_eq!(error, SnapshotError::Version(2));
+}
+
+/// The same sessions again, as when an earlier process is still there: nobody is ended for it.
+#[test]
+fn sessions_that_are_there_are_not_doubled() {
+    let mut world = world();
+    let snapshot = world.act(|concentrator, turn, _| concentrator.snapshot(turn));
+    world.sent.clear();
+    let restored = world.act(|concentrator, turn, out| concentrator.restore(turn, snapshot, seconds(0), out));
+    assert_eq!(restored, Ok(Restored { sessions: 0, ended: 4 }));
+    assert!(world.sent.is_empty());
+    world.run(seconds(100));
+    assert_eq!(world.up(), 4);
+}
