@@ -38,6 +38,7 @@ fn restart(world: &mut World, config: Config, users: &str) -> Restored {
     world.installed.clear();
     world.traffic.clear();
     world.sent.clear();
+    world.ends.clear();
     let random = &mut world.random;
     let mut fill = |octets: &mut [u8]| random.fill_bytes(octets);
     world.concentrator = Concentrator::new(config, secrets(users), world.now, &mut fill).unwrap();
@@ -90,7 +91,7 @@ fn subscribers_do_not_notice_a_restart() {
 fn what_cannot_go_on_is_told_and_accounted() {
     let mut world = world();
     // One more is in the middle of its set-up.
-    let late = world.add(Host::new(8, place(4, 8), "dave", "d", &[Method::Pap]));
+    let late = world.add(Host::new(8, place(4, 8), "zed", "z", &[Method::Pap]));
     world.connect(late);
     world.run(Duration::from_millis(254));
     assert_eq!(world.concentrator.len(), 5);
