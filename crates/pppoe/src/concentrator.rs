@@ -44,7 +44,9 @@ use self::network::Network;
 use self::pool::{AddressPool, PrefixPool};
 use self::secrets::Secrets;
 use self::sessions::Table;
-use crate::discovery::concentrator::{Answer, Arrival, Concentrator as Discovery, Counters as DiscoveryCounters};
+use crate::discovery::concentrator::{
+    Answer, Arrival, Concentrator as Discovery, Counters as DiscoveryCounters,
+};
 use crate::discovery::limits::Limits;
 use crate::discovery::message::padt;
 use crate::discovery::place::Place;
@@ -216,7 +218,13 @@ impl Concentrator {
     }
 
     /// Takes a packet of either stage.
-    pub fn receive(&mut self, turn: &mut Turn<'_>, stage: Stage, arrival: &Arrival<'_>, out: &mut Vec<Action>) {
+    pub fn receive(
+        &mut self,
+        turn: &mut Turn<'_>,
+        stage: Stage,
+        arrival: &Arrival<'_>,
+        out: &mut Vec<Action>,
+    ) {
         match stage {
             Stage::Discovery => self.discovery_packet(turn, arrival, out),
             Stage::Session => self.session_packet(turn, arrival, out),

@@ -96,7 +96,9 @@ impl fmt::Display for Ended {
                 after.as_secs()
             ),
             Ended::ShutDown => f.write_str("the concentrator is being shut down"),
-            Ended::NotRestored(why) => write!(f, "the concentrator was restarted, and {why}; the host connects again"),
+            Ended::NotRestored(why) => {
+                write!(f, "the concentrator was restarted, and {why}; the host connects again")
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Who a subscriber is, and what they get.
 
-use super::config::SameUser;
 use super::accounting::Ended;
+use super::config::SameUser;
 use super::pool::Exhausted;
 use super::secrets::{Address, Secrets, Subscriber};
 use super::sessions::entry::Lease;
@@ -126,7 +126,9 @@ impl Concentrator {
         while self.table.count_of_user(user) >= most {
             let oldest = self.table.of_user(user).last();
             match oldest {
-                Some(oldest) if self.config.same_user == SameUser::Replace => self.take_over(turn, oldest, slot, out),
+                Some(oldest) if self.config.same_user == SameUser::Replace => {
+                    self.take_over(turn, oldest, slot, out)
+                }
                 _ => return Err(Refusal::Sessions(most)),
             }
         }

@@ -62,7 +62,9 @@ pub enum ConfigError {
     #[error("the names of concentrator and services are too long for an offer: {0}")]
     Names(#[from] TooLong),
     /// Addresses for subscribers, and none for this end.
-    #[error("there is a pool of IPv4 addresses, but no own address (--local), which subscribers need as their gateway")]
+    #[error(
+        "there is a pool of IPv4 addresses, but no own address (--local), which subscribers need as their gateway"
+    )]
     NoLocal,
     /// Neither protocol.
     #[error("neither IPv4 (--local and --pool) nor IPv6 is configured: no session could come up")]

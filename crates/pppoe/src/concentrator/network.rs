@@ -108,7 +108,9 @@ mod tests {
         for text in ["192.0.2.0/28", "0.0.0.0/0", "10.0.0.1/32", "2001:db8::/32", "::/0", "2001:db8::1/128"] {
             assert_eq!(text.parse::<Network>().unwrap().to_string(), text);
         }
-        for text in ["", "192.0.2.0", "192.0.2.0/", "192.0.2.0/33", "192.0.2.0/+8", "::/129", "x/8", "192.0.2.0/256"] {
+        for text in
+            ["", "192.0.2.0", "192.0.2.0/", "192.0.2.0/33", "192.0.2.0/+8", "::/129", "x/8", "192.0.2.0/256"]
+        {
             assert_eq!(text.parse::<Network>(), Err(NetworkError::Unreadable), "{text}");
         }
         let error = "192.0.2.17/28".parse::<Network>().unwrap_err();
@@ -118,9 +120,13 @@ mod tests {
     #[test]
     fn membership_keeps_to_the_family_and_the_prefix() {
         let network: Network = "192.0.2.16/28".parse().unwrap();
-        for (address, expected) in
-            [("192.0.2.16", true), ("192.0.2.31", true), ("192.0.2.32", false), ("192.0.2.15", false), ("::", false)]
-        {
+        for (address, expected) in [
+            ("192.0.2.16", true),
+            ("192.0.2.31", true),
+            ("192.0.2.32", false),
+            ("192.0.2.15", false),
+            ("::", false),
+        ] {
             assert_eq!(network.contains(address.parse().unwrap()), expected, "{address}");
         }
         let all: Network = "::/0".parse().unwrap();

@@ -1,7 +1,7 @@
 //! From a PADR that may be believed to a session.
 
-use super::sessions::entry::Entry;
 use super::sessions::Full;
+use super::sessions::entry::Entry;
 use super::{Action, Concentrator, Remark, Turn};
 use crate::discovery::complaint::Kind;
 use crate::discovery::concentrator::Request;
@@ -43,7 +43,14 @@ impl Concentrator {
         }
     }
 
-    fn confirm(&mut self, turn: &mut Turn<'_>, request: &Request, number: u16, cookie: u64, out: &mut Vec<Action>) {
+    fn confirm(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: &Request,
+        number: u16,
+        cookie: u64,
+        out: &mut Vec<Action>,
+    ) {
         // What a host wants echoed that fits no frame would fit none the next time either.
         let Ok(payload) = request.confirm(number) else {
             self.counters.padr_refused += 1;

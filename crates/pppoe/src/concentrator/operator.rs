@@ -5,9 +5,9 @@ use super::network::Network;
 use super::secrets::{Address, Secrets};
 use super::sessions::{Id, entry::Entry};
 use super::{Action, Concentrator, Turn};
+use crate::Time;
 use crate::discovery::place::Place;
 use crate::session::{Phase, RoundTrip};
-use crate::Time;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -125,7 +125,9 @@ impl Concentrator {
             if let Some(entry) = self.table.get_mut(*slot) {
                 entry.closing = Some(Ended::Operator);
             }
-            self.drive(turn, *slot, out, |session, turn, actions| session.close(turn.now, turn.random, actions));
+            self.drive(turn, *slot, out, |session, turn, actions| {
+                session.close(turn.now, turn.random, actions)
+            });
         }
         slots.len()
     }
@@ -143,7 +145,12 @@ impl Concentrator {
                     IpAddr::V6(_) => None,
                 };
                 let has = |entry: &Entry| {
-                    entry.lease.routes.iter().chain(&entry.lease.prefix).any(|network| network.contains(address))
+                    entry
+                        .lease
+                        .routes
+                        .iter()
+                        .chain(&entry.lease.prefix)
+                        .any(|network| network.contains(address))
                 };
                 found.map_or_else(|| such(&has), |slot| vec![slot])
             }

@@ -36,7 +36,8 @@ impl FromStr for Range {
         if first > last {
             return Err(PoolError::Backwards { first, last });
         }
-        let is_none = |address: Ipv4Addr| address.is_unspecified() || address.is_multicast() || address.is_broadcast();
+        let is_none =
+            |address: Ipv4Addr| address.is_unspecified() || address.is_multicast() || address.is_broadcast();
         match [first, last].into_iter().find(|address| is_none(*address)) {
             Some(address) => Err(PoolError::NoStation(address)),
             None => Ok(Range { first, last }),
@@ -74,7 +75,9 @@ pub enum PoolError {
     #[error("the pool has {0} addresses, and may have {most}: make its ranges smaller", most = places::MOST)]
     TooMany(u64),
     /// No prefix for links.
-    #[error("{0} cannot be parted into links: expected an IPv6 network of at most 64 bits such as 2001:db8::/48")]
+    #[error(
+        "{0} cannot be parted into links: expected an IPv6 network of at most 64 bits such as 2001:db8::/48"
+    )]
     NoPrefix(Network),
 }
 
@@ -319,18 +322,30 @@ mod tests {
     #[test]
     fn what_is_no_pool_says_what_would_be_one() {
         for (ranges, expected) in [
-            (&["10.0.0.1-10.0.0"][..], "`10.0.0.1-10.0.0` is no range of IPv4 addresses such as 10.0.0.2-10.0.0.254"),
-            (&["10.0.0.9-10.0.0.1"], "the range 10.0.0.9-10.0.0.1 ends before it begins: write 10.0.0.1-10.0.0.9"),
+            (
+                &["10.0.0.1-10.0.0"][..],
+                "`10.0.0.1-10.0.0` is no range of IPv4 addresses such as 10.0.0.2-10.0.0.254",
+            ),
+            (
+                &["10.0.0.9-10.0.0.1"],
+                "the range 10.0.0.9-10.0.0.1 ends before it begins: write 10.0.0.1-10.0.0.9",
+            ),
             (
                 &["10.0.0.1-10.0.0.9", "10.0.0.9-10.0.0.20"],
                 "the ranges 10.0.0.1-10.0.0.9 and 10.0.0.9-10.0.0.20 overlap: each address may stand in one of them",
             ),
-            (&["0.0.0.0-10.0.0.1"], "0.0.0.0 cannot be the address of a host, and so neither begin nor end a pool"),
-            (&["1.0.0.0-2.0.0.0"], "the pool has 16777217 addresses, and may have 16777216: make its ranges smaller"),
+            (
+                &["0.0.0.0-10.0.0.1"],
+                "0.0.0.0 cannot be the address of a host, and so neither begin nor end a pool",
+            ),
+            (
+                &["1.0.0.0-2.0.0.0"],
+                "the pool has 16777217 addresses, and may have 16777216: make its ranges smaller",
+            ),
         ] {
             assert_eq!(pool(ranges).unwrap_err().to_string(), expected);
         }
-        assert_eq!(pool(&[]).unwrap().take(b"a").is_err(), true);
+        assert!(pool(&[]).unwrap().take(b"a").is_err());
     }
 
     #[test]
@@ -347,6 +362,9 @@ mod tests {
             assert!(matches!(PrefixPool::new(text.parse().unwrap()), Err(PoolError::NoPrefix(_))));
         }
         let mut huge = PrefixPool::new("2001:db8::/32".parse().unwrap()).unwrap();
-        assert_eq!((huge.free(), huge.take(b"a").unwrap().to_string()), (1 << 24, "2001:db8::/64".to_owned()));
+        assert_eq!(
+            (huge.free(), huge.take(b"a").unwrap().to_string()),
+            (1 << 24, "2001:db8::/64".to_owned())
+        );
     }
 }

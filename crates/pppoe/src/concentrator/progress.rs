@@ -32,7 +32,9 @@ impl Concentrator {
                             entry.session.authenticated(turn.now, verdict, turn.random, &mut actions);
                         }
                     }
-                    session::Action::Up4(_) | session::Action::Up6(_) | session::Action::Down(_) => is_changed = true,
+                    session::Action::Up4(_) | session::Action::Up6(_) | session::Action::Down(_) => {
+                        is_changed = true
+                    }
                     session::Action::Phase(_) => {}
                     session::Action::Remark(remark) => self.remark_of(turn.now, slot, remark, out),
                     session::Action::Closed(closed) => {
@@ -127,9 +129,15 @@ impl Concentrator {
             entry.interim = self.config.interim.map(|every| turn.now + every);
             self.account(turn, slot, Event::Interim, out);
         }
-        let is_due = self.table.get(slot).and_then(|entry| entry.session.deadline()).is_some_and(|due| due <= turn.now);
+        let is_due = self
+            .table
+            .get(slot)
+            .and_then(|entry| entry.session.deadline())
+            .is_some_and(|due| due <= turn.now);
         if is_due {
-            self.drive(turn, slot, out, |session, turn, actions| session.tick(turn.now, turn.random, actions));
+            self.drive(turn, slot, out, |session, turn, actions| {
+                session.tick(turn.now, turn.random, actions)
+            });
         }
         self.arm(slot);
     }

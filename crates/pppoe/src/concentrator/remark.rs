@@ -3,10 +3,10 @@
 use super::authentication::Refusal;
 use super::sessions::{Full, Id};
 use super::{Action, Concentrator};
+use crate::Time;
 use crate::discovery::place::Place;
 use crate::session;
 use crate::text::Shown;
-use crate::Time;
 use std::fmt;
 use wire::ethernet::MacAddress;
 
@@ -63,7 +63,8 @@ pub enum Remark {
 
 impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = |place: &Place, station: &MacAddress| format!("{station} at port {} {}", place.port, place.vlans);
+        let at =
+            |place: &Place, station: &MacAddress| format!("{station} at port {} {}", place.port, place.vlans);
         match self {
             Remark::Session { place, station, user, remark, .. } if user.is_empty() => {
                 write!(f, "{}: {remark}", at(place, station))
@@ -71,7 +72,9 @@ impl fmt::Display for Remark {
             Remark::Session { place, station, user, remark, .. } => {
                 write!(f, "{} (\"{}\"): {remark}", at(place, station), Shown(user))
             }
-            Remark::Full { place, station, full } => write!(f, "{} got no session: {full}.", at(place, station)),
+            Remark::Full { place, station, full } => {
+                write!(f, "{} got no session: {full}.", at(place, station))
+            }
             Remark::Refused { place, station, user, refusal } => {
                 write!(f, "\"{}\" was refused, {}: {refusal}.", Shown(user), at(place, station))
             }

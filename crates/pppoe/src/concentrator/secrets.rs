@@ -170,7 +170,9 @@ pub enum Mistake {
     )]
     Words(usize),
     /// A password that pppd would read from a file.
-    #[error("the password is to be read from a file (@/…), which is not done here: expected the password itself")]
+    #[error(
+        "the password is to be read from a file (@/…), which is not done here: expected the password itself"
+    )]
     PasswordFile,
     /// An empty password.
     #[error("the password of \"{0}\" is empty: expected at least one character")]
@@ -230,18 +232,23 @@ pub enum Mistake {
 /// Whether the first line that says anything is one of TOML: a table's head, or a key with `=`.
 fn is_table_form(text: &[u8]) -> bool {
     let lines = text.split(|octet| *octet == b'\n').map(<[u8]>::trim_ascii);
-    let Some(line) = lines.into_iter().find(|line| !line.is_empty() && !line.starts_with(b"#")) else { return false };
-    let key = line.iter().take_while(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-')).count();
+    let Some(line) = lines.into_iter().find(|line| !line.is_empty() && !line.starts_with(b"#")) else {
+        return false;
+    };
+    let key =
+        line.iter().take_while(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-')).count();
     let (key, rest) = line.split_at_checked(key).unwrap_or_default();
     let rest = rest.trim_ascii_start();
     // The second word of pppd's form is a server, which `=` is not; without white space it is a client such as `user=x`.
-    let is_pair = !key.is_empty() && ["= ", "=\"", "=["].iter().any(|start| rest.starts_with(start.as_bytes()));
+    let is_pair =
+        !key.is_empty() && ["= ", "=\"", "=["].iter().any(|start| rest.starts_with(start.as_bytes()));
     line.starts_with(b"[") || is_pair || rest == b"="
 }
 
 /// Sees that a host can have an address.
 fn station(address: Ipv4Addr) -> Result<Ipv4Addr, Mistake> {
-    let is_none = address.is_unspecified() || address.is_multicast() || address.is_broadcast() || address.is_loopback();
+    let is_none =
+        address.is_unspecified() || address.is_multicast() || address.is_broadcast() || address.is_loopback();
     if is_none { Err(Mistake::NoStation(address)) } else { Ok(address) }
 }
 

@@ -146,16 +146,14 @@ impl Table {
         let Caps { sessions, half_open, place: of_place, place_half_open, station: of_station } = self.caps;
         let here = self.places.get(place).copied().unwrap_or_default();
         let of_this = self.by_station.count(&(*place, station));
-        let reasons: [(u32, u32, fn(u32) -> Full); 5] = [
-            (of_this, of_station, Full::Station),
-            (here.sessions, of_place.min(numbers::ALL), Full::Place),
-            (here.half_open, place_half_open, Full::PlaceHalfOpen),
-            (self.len() as u32, sessions, Full::Sessions),
-            (self.half_open, half_open, Full::HalfOpen),
-        ];
-        match reasons.into_iter().find(|(count, cap, _)| count >= cap) {
-            Some((count, _, full)) => Err(full(count)),
-            None => Ok(()),
+        let all = self.len() as u32;
+        match () {
+            () if of_this >= of_station => Err(Full::Station(of_this)),
+            () if here.sessions >= of_place.min(numbers::ALL) => Err(Full::Place(here.sessions)),
+            () if here.half_open >= place_half_open => Err(Full::PlaceHalfOpen(here.half_open)),
+            () if all >= sessions => Err(Full::Sessions(all)),
+            () if self.half_open >= half_open => Err(Full::HalfOpen(self.half_open)),
+            () => Ok(()),
         }
     }
 
@@ -307,11 +305,16 @@ impl Table {
         assert_eq!(self.by_number.len(), count);
         assert_eq!(self.slots.len(), count + self.free.len());
         assert_eq!(self.half_open as usize, entries.iter().filter(|entry| entry.is_half_open).count());
-        assert_eq!(self.by_address.len(), entries.iter().filter(|entry| entry.lease.address.is_some()).count());
+        assert_eq!(
+            self.by_address.len(),
+            entries.iter().filter(|entry| entry.lease.address.is_some()).count()
+        );
         assert_eq!(self.timers.len(), count, "every session has a timer, and nothing else");
-        let users: std::collections::BTreeSet<_> = entries.iter().filter_map(|entry| entry.user.clone()).collect();
+        let users: std::collections::BTreeSet<_> =
+            entries.iter().filter_map(|entry| entry.user.clone()).collect();
         assert_eq!(self.by_user.keys(), users.len());
-        let stations: std::collections::BTreeSet<_> = entries.iter().map(|entry| (entry.place, entry.station)).collect();
+        let stations: std::collections::BTreeSet<_> =
+            entries.iter().map(|entry| (entry.place, entry.station)).collect();
         assert_eq!(self.by_station.keys(), stations.len());
         assert_eq!(self.places.values().map(|here| here.sessions as usize).sum::<usize>(), count);
         for slot in self.slots() {

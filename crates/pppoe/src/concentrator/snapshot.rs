@@ -50,7 +50,9 @@ impl Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// Of another version.
-    #[error("the sessions were written by another version of the program (form {0}, expected {VERSION}): their hosts connect again")]
+    #[error(
+        "the sessions were written by another version of the program (form {0}, expected {VERSION}): their hosts connect again"
+    )]
     Version(u32),
 }
 
@@ -96,7 +98,8 @@ impl Whose {
     }
 
     fn place(&self) -> Option<Place> {
-        let tags = self.tags.iter().map(|(tpid, vid)| Tag { tpid: EtherType(*tpid), tci: Tci::new(0, false, *vid) });
+        let tags =
+            self.tags.iter().map(|(tpid, vid)| Tag { tpid: EtherType(*tpid), tci: Tci::new(0, false, *vid) });
         Some(Place { port: self.port, vlans: Vlans::of(tags)? })
     }
 }
@@ -149,7 +152,9 @@ impl Concentrator {
             match self.resume(turn, place, &saved) {
                 Ok(slot) => {
                     restored.sessions += 1;
-                    out.extend(self.table.get(slot).map(|entry| Action::Installed(Box::new(installed(entry)))));
+                    out.extend(
+                        self.table.get(slot).map(|entry| Action::Installed(Box::new(installed(entry)))),
+                    );
                     self.arm(slot);
                 }
                 Err(why) => {
@@ -226,7 +231,9 @@ impl Concentrator {
         let has_address = match (saved.address, wanted) {
             (None, Address::None | Address::Pool) => true,
             (None, Address::Fixed(_)) => self.config.local.is_none(),
-            (Some(address), Address::Fixed(fixed)) => address == fixed && self.table.of_address(address).is_none(),
+            (Some(address), Address::Fixed(fixed)) => {
+                address == fixed && self.table.of_address(address).is_none()
+            }
             (Some(_), Address::None) => false,
             (Some(address), Address::Pool) => {
                 self.table.of_address(address).is_none() && self.addresses.take_again(user, address)
@@ -253,7 +260,14 @@ impl Concentrator {
     }
 
     /// Tells the host of a session that is not gone on with, and writes its last record.
-    fn lose(&mut self, place: Place, whose: &Whose, saved: Option<&Saved>, why: NotRestored, out: &mut Vec<Action>) {
+    fn lose(
+        &mut self,
+        place: Place,
+        whose: &Whose,
+        saved: Option<&Saved>,
+        why: NotRestored,
+        out: &mut Vec<Action>,
+    ) {
         let (id, station, number) = (self.table.no_slot(), MacAddress(whose.station), whose.number);
         let cause = Ended::NotRestored(why);
         let user = saved.and_then(|saved| saved.user.as_deref()).unwrap_or_default();

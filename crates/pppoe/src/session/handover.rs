@@ -113,10 +113,12 @@ mod tests {
 
     /// Carries packets between both ends until nobody has any.
     fn talk(now: Time, ends: &mut [Session; 2], first: [Vec<Action>; 2], seed: &mut u8) -> Vec<Action> {
-        let mut random = |octets: &mut [u8]| octets.iter_mut().for_each(|octet| {
-            *seed = seed.wrapping_mul(29).wrapping_add(17);
-            *octet = *seed;
-        });
+        let mut random = |octets: &mut [u8]| {
+            octets.iter_mut().for_each(|octet| {
+                *seed = seed.wrapping_mul(29).wrapping_add(17);
+                *octet = *seed;
+            })
+        };
         let (mut todo, mut rest) = (first.map(std::collections::VecDeque::from), Vec::new());
         while let Some(from) = (0..2).find(|end| !todo[*end].is_empty()) {
             let mut actions = Vec::new();
@@ -144,12 +146,16 @@ mod tests {
     #[test]
     fn an_open_session_goes_on_in_another_process() {
         let methods = vec![Method::ChapMd5];
-        let server = config(Role::Concentrator(Concentrator { name: b"ac".to_vec(), methods: methods.clone() }));
+        let server =
+            config(Role::Concentrator(Concentrator { name: b"ac".to_vec(), methods: methods.clone() }));
         let (user, secret, ipv4) = (b"u".to_vec(), b"secret".to_vec(), Some(Ipv4Addr::UNSPECIFIED));
         let host = config(Role::Host(Host { user, secret, methods, ipv4, dns: false, ipv6: Some(0) }));
         let (mut now, mut seed) = (Duration::from_secs(100), 1);
         let mut random = |octets: &mut [u8]| octets.fill(0x5a);
-        let mut ends = [Session::new(server.clone(), 1492, &mut random), Session::new(host, 1480, &mut |octets: &mut [u8]| octets.fill(3))];
+        let mut ends = [
+            Session::new(server.clone(), 1492, &mut random),
+            Session::new(host, 1480, &mut |octets: &mut [u8]| octets.fill(3)),
+        ];
         assert_eq!(ends[0].handover(), None, "not open");
         let mut first = [Vec::new(), Vec::new()];
         ends[0].start(now, &mut random, &mut first[0]);
@@ -162,7 +168,10 @@ mod tests {
         let text = serde_json::to_string(&handover).unwrap();
         let handover: Handover = serde_json::from_str(&text).unwrap();
         let resumed = Session::resume(server.clone(), &handover, &grant(), now, &mut random).unwrap();
-        assert_eq!((resumed.ipv4(), resumed.ipv6(), resumed.peer_mru()), (ends[0].ipv4(), ends[0].ipv6(), 1480));
+        assert_eq!(
+            (resumed.ipv4(), resumed.ipv6(), resumed.peer_mru()),
+            (ends[0].ipv4(), ends[0].ipv6(), 1480)
+        );
         assert_eq!(resumed.handover(), Some(handover));
         ends[0] = resumed;
         // Its echoes are answered, and it answers those of the host: the magic numbers are right.
@@ -183,6 +192,9 @@ mod tests {
 
         let nothing = Handover { ipcp: None, ipv6cp: None, ..handover };
         assert!(Session::resume(server.clone(), &nothing, &grant(), now, &mut random).is_none());
-        assert!(Session::resume(server, &Handover { peer_mru: 0, ..handover }, &grant(), now, &mut random).is_none());
+        assert!(
+            Session::resume(server, &Handover { peer_mru: 0, ..handover }, &grant(), now, &mut random)
+                .is_none()
+        );
     }
 }

@@ -93,7 +93,8 @@ impl Places {
     /// Takes a place for a user: the one they had last, where it is free, else the next free one. `None`: all are taken.
     pub(super) fn take(&mut self, user: &[u8]) -> Option<u32> {
         let user = self.hasher.hash_one(user);
-        let last = self.last.iter().find_map(|half| half.get(&user)).copied().filter(|place| self.is_free(*place));
+        let last =
+            self.last.iter().find_map(|half| half.get(&user)).copied().filter(|place| self.is_free(*place));
         let place = match last {
             Some(place) => place,
             None => {
@@ -172,7 +173,8 @@ impl Places {
     fn next_free(&self, from: u32) -> Option<u32> {
         let used = |word: u32| {
             let at = word as usize;
-            self.taken.get(at).copied().unwrap_or(u64::MAX) | self.kept_back.get(at).copied().unwrap_or(u64::MAX)
+            self.taken.get(at).copied().unwrap_or(u64::MAX)
+                | self.kept_back.get(at).copied().unwrap_or(u64::MAX)
         };
         let word = from / BITS;
         if let Some(bit) = first_zero(used(word), from % BITS) {

@@ -22,7 +22,12 @@ pub(super) fn read(text: &[u8], server: &[u8]) -> Result<Secrets, Error> {
     Ok(table.secrets)
 }
 
-fn subscriber(client: &[u8], password: &[u8], addresses: &[Vec<u8>], line: usize) -> Result<Subscriber, Mistake> {
+fn subscriber(
+    client: &[u8],
+    password: &[u8],
+    addresses: &[Vec<u8>],
+    line: usize,
+) -> Result<Subscriber, Mistake> {
     if client.is_empty() {
         return Err(Mistake::NoUser);
     }

@@ -14,7 +14,8 @@ const KEYS: &str = "user, password, address, routes, prefix or sessions";
 
 /// Reads the tables.
 pub(super) fn read(text: &[u8]) -> Result<Secrets, Error> {
-    let ends: Vec<usize> = text.iter().enumerate().filter(|(_, octet)| **octet == b'\n').map(|(at, _)| at).collect();
+    let ends: Vec<usize> =
+        text.iter().enumerate().filter(|(_, octet)| **octet == b'\n').map(|(at, _)| at).collect();
     let line_of = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
     let text = std::str::from_utf8(text)
         .map_err(|error| Error { line: line_of(error.valid_up_to()), mistake: Mistake::Utf8 })?;
@@ -81,7 +82,8 @@ impl Reader<'_> {
         if password.is_empty() {
             return Err(Error { line: password_line, mistake: Mistake::NoPassword(shown(user)) });
         }
-        if matches!(subscriber.address, Address::Fixed(_)) && subscriber.sessions.is_some_and(|most| most > 1) {
+        if matches!(subscriber.address, Address::Fixed(_)) && subscriber.sessions.is_some_and(|most| most > 1)
+        {
             let mistake = wrong("sessions", "1, because a fixed address serves one session at a time");
             return Err(Error { line, mistake });
         }
@@ -136,7 +138,8 @@ fn address(value: &Value<'_>) -> Result<Address, Mistake> {
 }
 
 fn routes(value: &Value<'_>) -> Result<Box<[Network]>, Mistake> {
-    let expected = || wrong("routes", "a list of networks such as [\"198.51.100.16/28\", \"2001:db8:b0b::/48\"]");
+    let expected =
+        || wrong("routes", "a list of networks such as [\"198.51.100.16/28\", \"2001:db8:b0b::/48\"]");
     let list = value.get_ref().as_array().ok_or_else(expected)?;
     let route = |value: &Value<'_>| {
         let text = value.get_ref().as_str().ok_or_else(expected)?;

@@ -37,7 +37,10 @@ fn words_of_pppd() {
     assert_eq!(secrets.find(b"multi").unwrap().line, 6);
     assert_eq!(password(&secrets, "halfquoted"), "pass wordx");
     assert_eq!(secrets.find(b"halfquoted").unwrap().line, 9);
-    assert_eq!((password(&secrets, "ends"), secrets.find(b"ends").unwrap().address), ("here".into(), Address::Pool));
+    assert_eq!(
+        (password(&secrets, "ends"), secrets.find(b"ends").unwrap().address),
+        ("here".into(), Address::Pool)
+    );
     assert_eq!(secrets.find(b"nobody"), None);
 }
 
@@ -68,7 +71,10 @@ fn errors_of_pppds_form_name_line_and_way_out() {
     );
     assert_eq!(error("a * \"b\n"), "line 1: the quotation that begins with \" has no end on this line");
     assert_eq!(error("a * 'b"), "line 1: the quotation that begins with ' has no end on this line");
-    assert_eq!(error("a * \"\"\n"), "line 1: the password of \"a\" is empty: expected at least one character");
+    assert_eq!(
+        error("a * \"\"\n"),
+        "line 1: the password of \"a\" is empty: expected at least one character"
+    );
     assert_eq!(
         error("a * @/etc/secret\n"),
         "line 1: the password is to be read from a file (@/…), which is not done here: expected the password itself"
@@ -110,7 +116,10 @@ sessions = 0x10
     let bob = secrets.find(b"bob@example.net").unwrap();
     assert_eq!(bob.password.octets(), b"battery \"staple");
     assert_eq!(bob.address, Address::Fixed([192, 0, 2, 7].into()));
-    assert_eq!(bob.routes.iter().map(Network::to_string).collect::<Vec<_>>(), ["198.51.100.16/28", "2001:db8:b0b::/48"]);
+    assert_eq!(
+        bob.routes.iter().map(Network::to_string).collect::<Vec<_>>(),
+        ["198.51.100.16/28", "2001:db8:b0b::/48"]
+    );
     assert_eq!(bob.prefix.unwrap().to_string(), "2001:db8:1:7::/64");
     let six = secrets.find(b"six").unwrap();
     assert_eq!((six.address, six.sessions), (Address::None, Some(16)));
@@ -121,27 +130,46 @@ sessions = 0x10
 fn errors_of_the_tables_name_line_and_way_out() {
     let with = |line: &str| format!("[[subscriber]]\nuser = \"a\"\npassword = \"b\"\n{line}\n");
     for (line, expected) in [
-        ("adress = \"192.0.2.1\"", "line 4: unknown key \"adress\": expected user, password, address, routes, prefix or sessions"),
-        ("address = \"192.0.2\"", "line 4: address: expected an IPv4 address in quotes, \"pool\" or \"none\""),
+        (
+            "adress = \"192.0.2.1\"",
+            "line 4: unknown key \"adress\": expected user, password, address, routes, prefix or sessions",
+        ),
+        (
+            "address = \"192.0.2\"",
+            "line 4: address: expected an IPv4 address in quotes, \"pool\" or \"none\"",
+        ),
         ("address = 4", "line 4: address: expected an IPv4 address in quotes, \"pool\" or \"none\""),
         ("address = \"0.0.0.0\"", "line 4: 0.0.0.0 cannot be the address of a host"),
-        ("prefix = \"2001:db8::/56\"", "line 4: prefix: expected an IPv6 network of 64 bits such as \"2001:db8:1:7::/64\""),
+        (
+            "prefix = \"2001:db8::/56\"",
+            "line 4: prefix: expected an IPv6 network of 64 bits such as \"2001:db8:1:7::/64\"",
+        ),
         ("sessions = 0", "line 4: sessions: expected a number from 1"),
         ("sessions = \"b\"", "line 4: sessions: expected a number from 1"),
         (
             "routes = [\"198.51.100.17/28\"]",
             "line 4: routes: expected networks, and of \"198.51.100.17/28\" bits behind the prefix are set: expected 198.51.100.16/28",
         ),
-        ("address = \"10.0.0.1\"\nsessions = 2", "line 1: sessions: expected 1, because a fixed address serves one session at a time"),
+        (
+            "address = \"10.0.0.1\"\nsessions = 2",
+            "line 1: sessions: expected 1, because a fixed address serves one session at a time",
+        ),
     ] {
         assert_eq!(error(&with(line)), expected);
     }
     assert_eq!(error("[[subscriber]]\nuser = \"a\"\n"), "line 1: this subscriber has no password");
     assert_eq!(error("\n[[subscriber]]\npassword = \"a\"\n"), "line 2: this subscriber has no user");
-    assert_eq!(error("[subscribers]\n"), "line 1: unknown key \"subscribers\": expected tables [[subscriber]] alone");
+    assert_eq!(
+        error("[subscribers]\n"),
+        "line 1: unknown key \"subscribers\": expected tables [[subscriber]] alone"
+    );
     let twice = format!("{}{}", with(""), with(""));
     assert_eq!(error(&twice), "line 6: the user \"a\" has an entry in line 1 already");
-    let taken = format!("{}{}", with("address = \"10.0.0.1\""), with("routes = [\"10.0.0.1/32\"]").replace("\"a\"", "\"c\""));
+    let taken = format!(
+        "{}{}",
+        with("address = \"10.0.0.1\""),
+        with("routes = [\"10.0.0.1/32\"]").replace("\"a\"", "\"c\"")
+    );
     assert_eq!(error(&taken), "line 5: 10.0.0.1/32 belongs to the subscriber of line 1 already");
 }
 

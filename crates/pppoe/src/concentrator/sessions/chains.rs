@@ -55,7 +55,9 @@ impl<K: Hash + Eq> Chains<K> {
         K: Borrow<Q>,
     {
         let end = Links { before: END, behind: END };
-        let Some(links) = self.links.get_mut(slot as usize).map(|links| std::mem::replace(links, end)) else { return };
+        let Some(links) = self.links.get_mut(slot as usize).map(|links| std::mem::replace(links, end)) else {
+            return;
+        };
         if let Some(before) = self.links.get_mut(links.before as usize) {
             before.behind = links.behind;
         }

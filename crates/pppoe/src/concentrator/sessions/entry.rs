@@ -56,7 +56,13 @@ pub(in crate::concentrator) struct Entry {
 }
 
 impl Entry {
-    pub(in crate::concentrator) fn new(session: Session, place: Place, station: MacAddress, number: u16, now: Time) -> Entry {
+    pub(in crate::concentrator) fn new(
+        session: Session,
+        place: Place,
+        station: MacAddress,
+        number: u16,
+        now: Time,
+    ) -> Entry {
         Entry {
             id: Id::new(0, 0),
             session,

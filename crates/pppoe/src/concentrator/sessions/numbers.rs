@@ -50,7 +50,8 @@ impl Numbers {
             return Some(number);
         }
         let start = u16::from_be_bytes(draw(random));
-        let around = || (0..=u16::MAX).map(|step| start.wrapping_add(step)).filter(|number| is_session(*number));
+        let around =
+            || (0..=u16::MAX).map(|step| start.wrapping_add(step)).filter(|number| is_session(*number));
         around().find(|number| is_free(*number)).or_else(|| around().find(|number| !is_used(*number)))
     }
 
@@ -104,7 +105,11 @@ mod tests {
         let order = |seed: u64| {
             let (mut numbers, mut used) = (Numbers::default(), BTreeSet::new());
             let mut order = Vec::new();
-            while let Some(number) = numbers.draw(Time::ZERO, &place, &mut random(seed + order.len() as u64), |number| used.contains(&number)) {
+            while let Some(number) =
+                numbers.draw(Time::ZERO, &place, &mut random(seed + order.len() as u64), |number| {
+                    used.contains(&number)
+                })
+            {
                 assert!(is_session(number) && used.insert(number), "{number}");
                 order.push(number);
             }

@@ -144,7 +144,8 @@ fn a_padt_of_somebody_else_ends_nothing() {
     world.connect(alice);
     world.run(Duration::from_secs(2));
     let (own, number) = (world.hosts[alice].mac, world.hosts[alice].number().unwrap());
-    let sent = |number, destination| Sent { destination, stage: Stage::Discovery, payload: padt(number, None) };
+    let sent =
+        |number, destination| Sent { destination, stage: Stage::Discovery, payload: padt(number, None) };
     let port = Place { port: 4, ..place(1, 1) };
     for (place, source, padt) in [
         (place(1, 1), mac(1), sent(number, OWN)),

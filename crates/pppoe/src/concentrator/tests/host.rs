@@ -4,7 +4,9 @@ use crate::Time;
 use crate::discovery::host::{Action as Found, Config, Host as Discovery};
 use crate::discovery::place::Place;
 use crate::discovery::{PLAIN_PAYLOAD, Packet};
-use crate::session::{self, Action, Config as SessionConfig, Family, Ipv4, Ipv6, Method, Phase, Role, Session, Timers};
+use crate::session::{
+    self, Action, Config as SessionConfig, Family, Ipv4, Ipv6, Method, Phase, Role, Session, Timers,
+};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::net::Ipv4Addr;
@@ -124,7 +126,14 @@ impl Host {
         self.drive(now, sent, |session, now, random, actions| session.tick(now, random, actions));
     }
 
-    pub fn receive(&mut self, now: Time, source: MacAddress, stage: Stage, payload: &[u8], sent: &mut Vec<Sent>) {
+    pub fn receive(
+        &mut self,
+        now: Time,
+        source: MacAddress,
+        stage: Stage,
+        payload: &[u8],
+        sent: &mut Vec<Sent>,
+    ) {
         if self.is_dead {
             return;
         }
@@ -140,7 +149,9 @@ impl Host {
         let Ok(header) = Pppoe::parse(payload) else { return };
         let packet = payload[Header::LENGTH..][..usize::from(header.payload_length)].to_vec();
         if self.session.as_ref().is_some_and(|(number, ..)| *number == header.session) {
-            self.drive(now, sent, |session, now, random, actions| session.receive(now, &packet, random, actions));
+            self.drive(now, sent, |session, now, random, actions| {
+                session.receive(now, &packet, random, actions)
+            });
         }
     }
 
@@ -157,7 +168,9 @@ impl Host {
                     let session = Session::new(self.config.clone(), PLAIN_PAYLOAD, &mut random_of);
                     self.session = Some((found.session, found.offer.concentrator, session));
                     self.random = random;
-                    self.drive(now, sent, |session, now, random, actions| session.start(now, random, actions));
+                    self.drive(now, sent, |session, now, random, actions| {
+                        session.start(now, random, actions)
+                    });
                 }
                 Found::Failed(failure) => self.over(now, failure.to_string()),
             }

@@ -51,7 +51,10 @@ fn a_session_comes_up_is_accounted_and_goes() {
     assert_eq!((ipv4.local, ipv4.peer), ([10, 0, 0, 2].into(), Some([10, 0, 0, 1].into())));
     assert_eq!(ipv4.dns[0], Some([9, 9, 9, 9].into()));
     let listed: Vec<_> = world.concentrator.sessions(world.now).collect();
-    assert_eq!((listed[0].phase, listed[0].user, listed[0].address), (Phase::Open, &b"alice"[..], Some(ipv4.local)));
+    assert_eq!(
+        (listed[0].phase, listed[0].user, listed[0].address),
+        (Phase::Open, &b"alice"[..], Some(ipv4.local))
+    );
     assert!(listed[0].uptime.unwrap() > seconds(1) && listed[0].age >= listed[0].uptime.unwrap());
     let id = listed[0].id;
     let traffic = Traffic { received_octets: 10, received_packets: 1, sent_octets: 2000, sent_packets: 2 };
@@ -61,14 +64,21 @@ fn a_session_comes_up_is_accounted_and_goes() {
     // RFC 1661 section 4.1: who was asked to end waits for a restart period.
     world.run(seconds(4));
     let events: Vec<_> = world.records.iter().map(|record| (record.event.clone(), record.traffic)).collect();
-    assert!(matches!(
-        &events[..],
-        [(Event::Start, none), (Event::Interim, one), (Event::Interim, two), (Event::Stop(Ended::Ppp(_)), last)]
-            if *none == Traffic::default() && *one == traffic && *two == traffic && *last == traffic
-    ), "{events:?}");
+    assert!(
+        matches!(
+            &events[..],
+            [(Event::Start, none), (Event::Interim, one), (Event::Interim, two), (Event::Stop(Ended::Ppp(_)), last)]
+                if *none == Traffic::default() && *one == traffic && *two == traffic && *last == traffic
+        ),
+        "{events:?}"
+    );
     assert!(world.records.iter().all(|record| record.accounting == world.records[0].accounting));
     assert_eq!(world.records[3].uptime.as_secs() / 10, 13);
-    assert!(world.concentrator.is_empty() && world.installed.is_empty() && world.concentrator.deadline().is_none());
+    assert!(
+        world.concentrator.is_empty()
+            && world.installed.is_empty()
+            && world.concentrator.deadline().is_none()
+    );
     world.check();
     // Whose address it was gets it again.
     world.connect(alice);
@@ -83,10 +93,17 @@ fn fixed_addresses_no_address_and_a_wrong_password() {
     assert_eq!((world.hosts[1].ipv4, world.hosts[1].ipv6.is_some()), (None, true));
     assert!(!world.hosts[2].is_up() && !world.hosts[3].is_up());
     for host in [2, 3] {
-        assert!(world.hosts[host].ends[0].contains("unknown user or wrong password"), "{:?}", world.hosts[host].ends);
+        assert!(
+            world.hosts[host].ends[0].contains("unknown user or wrong password"),
+            "{:?}",
+            world.hosts[host].ends
+        );
     }
     let said = world.remarks.join("\n");
-    assert!(said.contains("\"dave\" was refused") && said.contains("the password is wrong (line 4"), "{said}");
+    assert!(
+        said.contains("\"dave\" was refused") && said.contains("the password is wrong (line 4"),
+        "{said}"
+    );
     assert!(said.contains("\"nobody\" was refused") && said.contains("no such user"), "{said}");
     assert_eq!(world.concentrator.len(), 2);
 }
@@ -97,8 +114,16 @@ fn a_full_pool_refuses_in_words_and_recovers() {
     let mut world = world(&users);
     assert_eq!(world.up(), 4);
     let late = world.hosts.iter().position(|host| !host.is_up()).unwrap();
-    assert!(world.hosts[late].ends[0].contains("all addresses are in use; try again later"), "{:?}", world.hosts[late].ends);
-    assert!(world.remarks.join("\n").contains("all 4 addresses of the pool 10.0.0.2-10.0.0.5 are in use"), "{:?}", world.remarks);
+    assert!(
+        world.hosts[late].ends[0].contains("all addresses are in use; try again later"),
+        "{:?}",
+        world.hosts[late].ends
+    );
+    assert!(
+        world.remarks.join("\n").contains("all 4 addresses of the pool 10.0.0.2-10.0.0.5 are in use"),
+        "{:?}",
+        world.remarks
+    );
     let other = (late + 1) % 5;
     world.of(other, Host::close);
     world.run(seconds(4));
@@ -130,11 +155,18 @@ fn the_same_user_again_takes_over_or_is_refused() {
         let up: Vec<_> = world.hosts.iter().map(Host::is_up).collect();
         assert_eq!(up, [!replaced, replaced, !replaced, replaced]);
         assert_eq!(world.hosts[if replaced { new } else { old }].ipv4.unwrap().local, address);
-        assert_eq!(world.hosts[if replaced { again } else { fixed }].ipv4.unwrap().local, Ipv4Addr::new(10, 0, 0, 77));
+        assert_eq!(
+            world.hosts[if replaced { again } else { fixed }].ipv4.unwrap().local,
+            Ipv4Addr::new(10, 0, 0, 77)
+        );
         if replaced {
             assert!(matches!(world.ends[0].cause, Ended::TakenOver { by, .. } if by == world.hosts[new].mac));
         } else {
-            assert!(world.hosts[new].ends[0].contains("as many sessions as allowed"), "{:?}", world.hosts[new].ends);
+            assert!(
+                world.hosts[new].ends[0].contains("as many sessions as allowed"),
+                "{:?}",
+                world.hosts[new].ends
+            );
         }
         // A wrong password takes nothing over.
         let thief = world.add(host(9, "alice", "guess"));
@@ -149,7 +181,8 @@ fn the_same_user_again_takes_over_or_is_refused() {
 fn an_operator_disconnects_by_name_address_and_id() {
     let mut world = world(&[("alice", "wonder"), ("bob", "builder"), ("dave", "d"), ("carol", "sea")]);
     let id = world.installed.values().find(|installed| &*installed.user == b"dave").unwrap().id;
-    let prefix = world.installed.values().find(|installed| &*installed.user == b"carol").unwrap().prefix.unwrap();
+    let prefix =
+        world.installed.values().find(|installed| &*installed.user == b"carol").unwrap().prefix.unwrap();
     for (target, count) in [
         (Target::User(b"nobody"), 0),
         (Target::User(b"alice"), 1),
@@ -158,10 +191,18 @@ fn an_operator_disconnects_by_name_address_and_id() {
         (Target::Address(prefix.address()), 1),
         (Target::Id(id), 1),
     ] {
-        assert_eq!(world.act(|concentrator, turn, out| concentrator.disconnect(turn, target, out)), count, "{target:?}");
+        assert_eq!(
+            world.act(|concentrator, turn, out| concentrator.disconnect(turn, target, out)),
+            count,
+            "{target:?}"
+        );
     }
     world.run(seconds(1));
-    assert!(world.ends.iter().all(|end| end.cause == Ended::Operator) && world.ends.len() == 4, "{:?}", world.ends);
+    assert!(
+        world.ends.iter().all(|end| end.cause == Ended::Operator) && world.ends.len() == 4,
+        "{:?}",
+        world.ends
+    );
     assert!(world.hosts.iter().all(|host| !host.is_up()));
     assert_eq!(world.act(|concentrator, turn, out| concentrator.disconnect(turn, Target::Id(id), out)), 0);
     world.check();
@@ -179,7 +220,10 @@ fn draining_takes_no_more_and_shutting_down_tells_everybody() {
     world.sent.clear();
     world.act(|concentrator, turn, out| concentrator.shut_down(turn, out));
     assert!(world.concentrator.is_empty() && world.installed.is_empty());
-    let padts = world.sent.iter().filter(|(.., stage, payload)| *stage == Stage::Discovery && payload[1] == Code::PADT.0);
+    let padts = world
+        .sent
+        .iter()
+        .filter(|(.., stage, payload)| *stage == Stage::Discovery && payload[1] == Code::PADT.0);
     assert_eq!(padts.count(), 2);
     world.run(seconds(1));
     assert_eq!(world.up(), 0);
@@ -193,7 +237,8 @@ fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_told() {
         let found = world.installed.values().find(|installed| *installed.user == *user.as_bytes());
         found.map(|installed| (installed.id, installed.ipv4.unwrap().1)).unwrap()
     };
-    let (alice, bob, dave, eve) = (of(&world, "alice"), of(&world, "bob"), of(&world, "dave"), of(&world, "eve"));
+    let (alice, bob, dave, eve) =
+        (of(&world, "alice"), of(&world, "bob"), of(&world, "dave"), of(&world, "eve"));
     // Alice is gone, Bob has another password, Dave's address is now Zoe's, Eve stays as she is.
     let new = format!("bob * changed 10.0.0.77\ndave * d *\neve * e *\nzoe * z {}\n", dave.1);
     let reloaded = world.concentrator.reload(secrets(&new));

@@ -53,7 +53,25 @@ fn subscribers_do_not_notice_a_restart() {
     world.traffic.insert(alice, traffic);
     let before = world.installed.clone();
     let unlike_id = |world: &World| -> Vec<_> {
-        let mut all: Vec<_> = world.installed.values().map(|installed| format!("{:?}", (installed.place, installed.station, installed.number, &installed.user, installed.mtu, installed.ipv4, installed.ipv6, installed.prefix))).collect();
+        let mut all: Vec<_> = world
+            .installed
+            .values()
+            .map(|installed| {
+                format!(
+                    "{:?}",
+                    (
+                        installed.place,
+                        installed.station,
+                        installed.number,
+                        &installed.user,
+                        installed.mtu,
+                        installed.ipv4,
+                        installed.ipv6,
+                        installed.prefix
+                    )
+                )
+            })
+            .collect();
         all.sort();
         all
     };
@@ -76,7 +94,10 @@ fn subscribers_do_not_notice_a_restart() {
     world.run(seconds(10));
     assert_eq!((world.concentrator.addresses.free(), world.concentrator.len()), (4, 0));
     assert_eq!(world.concentrator.prefixes.as_ref().unwrap().free(), 1 << 16);
-    let stop = world.records.iter().find(|record| &*record.user == b"alice" && matches!(record.event, Event::Stop(_)));
+    let stop = world
+        .records
+        .iter()
+        .find(|record| &*record.user == b"alice" && matches!(record.event, Event::Stop(_)));
     assert_eq!(stop.unwrap().traffic, traffic + traffic);
     assert!(stop.unwrap().uptime > seconds(304));
     let accounting = world.records.iter().find(|record| &*record.user == b"alice").unwrap().accounting;
@@ -96,14 +117,24 @@ fn what_cannot_go_on_is_told_and_accounted() {
     world.run(Duration::from_millis(254));
     assert_eq!(world.concentrator.len(), 5);
     // Alice is gone, Bob's address is another, Dave's is Erin's now.
-    let dave = world.installed.values().find(|installed| &*installed.user == b"dave").unwrap().ipv4.unwrap().1;
+    let dave =
+        world.installed.values().find(|installed| &*installed.user == b"dave").unwrap().ipv4.unwrap().1;
     let users = format!("bob * b 10.0.0.78\ncarol * c -\ndave * d *\nerin * e {dave}\n");
     assert_eq!(restart(&mut world, config(), &users), Restored { sessions: 1, ended: 4 });
-    let mut ends: Vec<_> = world.ends.iter().map(|end| (String::from_utf8_lossy(&end.user), end.cause.clone())).collect();
+    let mut ends: Vec<_> =
+        world.ends.iter().map(|end| (String::from_utf8_lossy(&end.user), end.cause.clone())).collect();
     ends.sort_by_key(|(user, _)| user.clone());
-    let expected = [("", NotRestored::Unfinished), ("alice", NotRestored::User), ("bob", NotRestored::Address), ("dave", NotRestored::Address)];
+    let expected = [
+        ("", NotRestored::Unfinished),
+        ("alice", NotRestored::User),
+        ("bob", NotRestored::Address),
+        ("dave", NotRestored::Address),
+    ];
     assert_eq!(ends, expected.map(|(user, why)| (user.into(), Ended::NotRestored(why))));
-    let padts = world.sent.iter().filter(|(.., stage, payload)| *stage == Stage::Discovery && payload[1] == Code::PADT.0);
+    let padts = world
+        .sent
+        .iter()
+        .filter(|(.., stage, payload)| *stage == Stage::Discovery && payload[1] == Code::PADT.0);
     assert_eq!(padts.count(), 4);
     world.run(seconds(2));
     assert_eq!(world.up(), 1);
@@ -121,7 +152,9 @@ fn another_address_of_this_end_ends_them_and_another_version_is_not_read() {
     let snapshot = world.act(|concentrator, turn, _| concentrator.snapshot(turn));
     let text = serde_json::to_string(&snapshot).unwrap().replace("\"version\":1", "\"version\":2");
     let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
-    let error = world.act(|concentrator, turn, out| concentrator.restore(turn, snapshot, seconds(0), out)).unwrap_err();
+    let error = world
+        .act(|concentrator, turn, out| concentrator.restore(turn, snapshot, seconds(0), out))
+        .unwrap_err();
     assert_eq!(error, SnapshotError::Version(2));
 }
 

@@ -64,7 +64,8 @@ fn every_session_comes_up_or_ends_with_a_reason() {
         }
         world.run(Duration::from_secs(240));
         world.check();
-        let down: Vec<_> = world.hosts.iter().filter(|host| !host.is_up()).map(|host| (&host.user, &host.ends)).collect();
+        let down: Vec<_> =
+            world.hosts.iter().filter(|host| !host.is_up()).map(|host| (&host.user, &host.ends)).collect();
         assert!(down.is_empty(), "{down:?}");
         assert_eq!(world.concentrator.len(), HOSTS as usize);
         assert!(world.concentrator.sessions(world.now).all(|session| session.phase == Phase::Open));

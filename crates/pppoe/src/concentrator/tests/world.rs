@@ -82,7 +82,8 @@ impl World {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let now = Duration::from_secs(1000);
         let concentrator =
-            Concentrator::new(config, secrets, now, &mut |octets: &mut [u8]| random.fill_bytes(octets)).unwrap();
+            Concentrator::new(config, secrets, now, &mut |octets: &mut [u8]| random.fill_bytes(octets))
+                .unwrap();
         World {
             now,
             concentrator,
@@ -133,7 +134,8 @@ impl World {
             match action {
                 Action::Send { place, destination, stage, payload } => {
                     self.sent.push((place, destination, stage, payload.clone()));
-                    let host = self.hosts.iter().position(|host| host.mac == destination && host.place == place);
+                    let host =
+                        self.hosts.iter().position(|host| host.mac == destination && host.place == place);
                     if host.is_some() {
                         self.put(Frame { host, place, source: OWN, destination, stage, payload });
                     }
@@ -207,7 +209,8 @@ impl World {
     pub fn run(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
-            let hosts = self.hosts.iter().enumerate().filter_map(|(number, host)| Some((host.deadline()?, number)));
+            let hosts =
+                self.hosts.iter().enumerate().filter_map(|(number, host)| Some((host.deadline()?, number)));
             let host = hosts.min();
             let frame = self.frames.keys().next().map(|(time, _)| *time);
             let own = self.concentrator.deadline();
@@ -217,7 +220,11 @@ impl World {
             if own.is_some_and(|own| own <= self.now) {
                 self.act(|concentrator, turn, out| concentrator.tick(turn, out));
                 let later = self.concentrator.deadline();
-                assert!(later.is_none_or(|later| later > self.now), "a turn leaves nothing due: {later:?} {:?}", self.now);
+                assert!(
+                    later.is_none_or(|later| later > self.now),
+                    "a turn leaves nothing due: {later:?} {:?}",
+                    self.now
+                );
             }
             if let Some((_, number)) = host.filter(|(time, _)| *time <= self.now) {
                 self.of(number, Host::tick);
@@ -242,7 +249,8 @@ impl World {
         let listed: Vec<_> = self.concentrator.sessions(self.now).collect();
         assert_eq!(listed.len(), self.concentrator.len());
         assert!(self.installed.keys().all(|id| listed.iter().any(|session| session.id == *id)));
-        let count = |wanted: fn(&Event) -> bool| self.records.iter().filter(|record| wanted(&record.event)).count();
+        let count =
+            |wanted: fn(&Event) -> bool| self.records.iter().filter(|record| wanted(&record.event)).count();
         let open = listed.iter().filter(|session| session.uptime.is_some()).count();
         assert_eq!(
             count(|event| matches!(event, Event::Start)),

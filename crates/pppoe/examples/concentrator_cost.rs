@@ -1,0 +1,318 @@
+//! What sessions cost the concentrator on this machine: `cargo run --release -p rxlane-pppoe --example concentrator_cost`.
+//!
+//! Set-ups a second of one core, from PADI to IPCP and IPV6CP open, with hosts that answer at once: the time within the
+//! concentrator alone, a thousand set-ups at the same time. Memory of all there is for it (subscribers, pools, tables), as
+//! the allocator counts it and as the kernel does, the hosts of finished waves gone.
+//!
+//! Arguments: numbers of sessions at which memory is told (1000 10000 60000).
+
+#![allow(clippy::print_stdout, reason = "it prints")]
+
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rxlane_pppoe::concentrator::accounting::Traffic;
+use rxlane_pppoe::concentrator::secrets::Secrets;
+use rxlane_pppoe::concentrator::{Action, Caps, Concentrator, Config, Turn};
+use rxlane_pppoe::discovery::concentrator::Arrival;
+use rxlane_pppoe::discovery::limits::{Rate, Rates};
+use rxlane_pppoe::discovery::message::{Builder, Message};
+use rxlane_pppoe::discovery::place::Place;
+use rxlane_pppoe::discovery::{PLAIN_PAYLOAD, Packet};
+use rxlane_pppoe::framing::{unwrapped, wrapped};
+use rxlane_pppoe::session::{self, Method, Phase, Role, Session, Timers};
+use std::collections::VecDeque;
+use std::error::Error;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use wire::Vlans;
+use wire::ethernet::{EtherType, MacAddress};
+use wire::pppoe::{Code, Stage, TagType};
+use wire::vlan::{Tag, Tci};
+
+/// The system's allocator, which counts what is in use.
+mod sys {
+    #![allow(unsafe_code)]
+
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    struct Counting;
+
+    /// Octets in use, as they were asked for.
+    pub static IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+    // SAFETY: every call is handed on to the system's allocator with its arguments.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
+            // SAFETY: the caller's promise.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+            IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+            // SAFETY: the caller's promise.
+            unsafe { System.dealloc(pointer, layout) }
+        }
+    }
+
+    #[global_allocator]
+    static COUNTING: Counting = Counting;
+}
+
+type Done<T> = Result<T, Box<dyn Error>>;
+
+const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xac]);
+const WAVE: usize = 1000;
+const MOST: usize = 60_000;
+
+fn main() -> Done<()> {
+    let arguments = std::env::args().skip(1).map(|count| count.parse::<usize>());
+    let mut counts: Vec<usize> = arguments.collect::<Result<_, _>>()?;
+    if counts.is_empty() {
+        counts = vec![1000, 10_000, MOST];
+    }
+    // The first, so that nothing but it is in memory.
+    println!("memory, subscribers of {MOST} lines and tables among it");
+    let (before, resident) = (in_use(), resident()?);
+    let mut bench = Bench::new(Method::ChapMd5)?;
+    let show = |bench: &Bench, sessions: usize| -> Done<()> {
+        let (used, resident) = (in_use().saturating_sub(before), self::resident()?.saturating_sub(resident));
+        let last = bench.last.as_secs_f64() * 1e6 / WAVE as f64;
+        let mib = |octets: usize| octets as f64 / f64::from(1 << 20);
+        println!(
+            "  {sessions:>6} sessions {:>7.1} MiB asked for, {:>7.1} MiB resident, last thousand {last:.1} us each",
+            mib(used),
+            mib(resident)
+        );
+        Ok(())
+    };
+    show(&bench, 0)?;
+    for count in counts {
+        bench.grow(count)?;
+        show(&bench, count)?;
+    }
+    bench.idle();
+    drop(bench);
+    println!("set-ups, a thousand at the same time, one VLAN stack each");
+    for (name, method) in
+        [("PAP", Method::Pap), ("CHAP-MD5", Method::ChapMd5), ("MS-CHAPv2", Method::MsChapV2)]
+    {
+        let mut bench = Bench::new(method)?;
+        bench.grow(10_000)?;
+        let each = bench.spent / 10_000;
+        println!(
+            "  {name:<10} {:>9.0}/s {:>8.1} us each",
+            1.0 / each.as_secs_f64(),
+            each.as_secs_f64() * 1e6
+        );
+    }
+    Ok(())
+}
+
+fn in_use() -> usize {
+    sys::IN_USE.load(Ordering::Relaxed)
+}
+
+/// Octets of this process in memory.
+fn resident() -> Done<usize> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<usize>()? * 1024)
+}
+
+struct Bench {
+    concentrator: Concentrator,
+    host: Arc<dyn Fn(usize) -> Arc<session::Config>>,
+    random: Xoshiro256PlusPlus,
+    now: Duration,
+    sessions: usize,
+    /// Within the concentrator, and of that for the last wave.
+    spent: Duration,
+    last: Duration,
+}
+
+/// A host of a wave, which began as that number.
+struct Host {
+    number: usize,
+    session: Option<(u16, Session)>,
+}
+
+type Todo = VecDeque<(usize, Stage, Vec<u8>)>;
+
+impl Bench {
+    fn new(method: Method) -> Done<Bench> {
+        let unlimited = Rate { per_second: 1_000_000, burst: 1_000_000 };
+        let rates = Rates { host: unlimited, vlan: unlimited, port: unlimited };
+        let mut config = Config::new(b"ac");
+        (config.discovery.offers, config.discovery.requests) = (rates, rates);
+        config.methods = vec![method];
+        config.local = Some(Ipv4Addr::new(100, 64, 0, 1));
+        config.pool = vec!["100.64.0.2-100.65.255.255".parse()?];
+        config.dns = [Some(Ipv4Addr::new(9, 9, 9, 9)), None];
+        config.identifier = Some(1);
+        config.prefixes = Some("2001:db8::/40".parse()?);
+        config.caps = Caps { sessions: 100_000, ..Caps::DEFAULT };
+        let secrets: String =
+            (0..MOST).map(|user| format!("user-{user}@isp.example * secret-{user} *\n")).collect();
+        let secrets = Secrets::parse(secrets.as_bytes(), b"ac")?;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let now = Duration::from_secs(1000);
+        let concentrator =
+            Concentrator::new(config, secrets, now, &mut |octets: &mut [u8]| random.fill_bytes(octets))?;
+        let host = Arc::new(move |number| {
+            let host = session::Host {
+                user: format!("user-{number}@isp.example").into(),
+                secret: format!("secret-{number}").into(),
+                methods: vec![method],
+                ipv4: Some(Ipv4Addr::UNSPECIFIED),
+                dns: true,
+                ipv6: Some(0),
+            };
+            Arc::new(session::Config { role: Role::Host(host), timers: Timers::DEFAULT })
+        });
+        let (spent, last) = (Duration::ZERO, Duration::ZERO);
+        Ok(Bench { concentrator, host, random, now, sessions: 0, spent, last })
+    }
+
+    /// Sets up sessions until there are so many.
+    fn grow(&mut self, count: usize) -> Done<()> {
+        while self.sessions < count {
+            let before = self.spent;
+            let wave = WAVE.min(count - self.sessions);
+            self.wave(wave)?;
+            self.last = self.spent - before;
+            self.sessions += wave;
+            self.now += Duration::from_millis(100);
+        }
+        let open = self.concentrator.sessions(self.now).filter(|session| {
+            session.phase == Phase::Open && session.address.is_some() && session.identifier.is_some()
+        });
+        if open.count() == count { Ok(()) } else { Err("not all sessions came up".into()) }
+    }
+
+    fn wave(&mut self, count: usize) -> Done<()> {
+        let mut hosts: Vec<Host> =
+            (self.sessions..self.sessions + count).map(|number| Host { number, session: None }).collect();
+        let padi =
+            Builder::new(Code::PADI, 0).tag(TagType::SERVICE_NAME, b"").tag(TagType::HOST_UNIQ, b"host-uniq");
+        let padi = padi.finish()?;
+        let mut todo: Todo = (0..count).map(|host| (host, Stage::Discovery, padi.clone())).collect();
+        while let Some((host, stage, payload)) = todo.pop_front() {
+            let number = hosts.get(host).map_or(0, |host| host.number);
+            for (destination, stage, payload) in self.receive(number, stage, &payload) {
+                let [.., a, b, c] = destination.0;
+                let to = u32::from_be_bytes([0, a, b, c]) as usize - self.sessions;
+                if let Some(host) = hosts.get_mut(to) {
+                    self.answer(to, host, stage, &payload, &mut todo)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The concentrator's turn, by the clock.
+    fn receive(&mut self, number: usize, stage: Stage, payload: &[u8]) -> Vec<(MacAddress, Stage, Vec<u8>)> {
+        let [_, a, b, c] = (number as u32).to_be_bytes();
+        let source = MacAddress([2, 0x10, 0, a, b, c]);
+        let destination = if payload.get(1) == Some(&Code::PADI.0) { MacAddress::BROADCAST } else { OWN };
+        let arrival =
+            Arrival { place: place(number), own: OWN, packet: Packet { source, destination, payload } };
+        let mut out = Vec::with_capacity(8);
+        let random = &mut self.random;
+        let mut turn = Turn {
+            now: self.now,
+            random: &mut |octets: &mut [u8]| random.fill_bytes(octets),
+            traffic: &mut |_| Traffic::default(),
+        };
+        let start = Instant::now();
+        self.concentrator.receive(&mut turn, stage, &arrival, &mut out);
+        self.spent += start.elapsed();
+        let sent = out.into_iter().filter_map(|action| match action {
+            Action::Send { destination, stage, payload, .. } => Some((destination, stage, payload)),
+            _ => None,
+        });
+        sent.collect()
+    }
+
+    fn answer(
+        &mut self,
+        at: usize,
+        host: &mut Host,
+        stage: Stage,
+        payload: &[u8],
+        todo: &mut Todo,
+    ) -> Done<()> {
+        let mut actions = Vec::new();
+        let generator = &mut self.random;
+        let mut random = |octets: &mut [u8]| generator.fill_bytes(octets);
+        if stage == Stage::Discovery {
+            let message = Message::parse(payload).map_err(|error| error.to_string())?;
+            if message.code() == Code::PADO {
+                let padr = Builder::new(Code::PADR, 0)
+                    .tag(TagType::SERVICE_NAME, b"")
+                    .tag(TagType::HOST_UNIQ, b"host-uniq");
+                let padr = padr.tag_if(TagType::AC_COOKIE, message.cookie()).finish()?;
+                todo.push_back((at, Stage::Discovery, padr));
+                return Ok(());
+            }
+            let mut session = Session::new((self.host)(host.number), PLAIN_PAYLOAD, &mut random);
+            session.start(self.now, &mut random, &mut actions);
+            host.session = Some((message.session(), session));
+        } else if let Some((_, session)) = &mut host.session {
+            let (_, packet) = unwrapped(payload).map_err(|error| error.to_string())?;
+            session.receive(self.now, packet, &mut random, &mut actions);
+        }
+        let number = host.session.as_ref().map_or(0, |(number, _)| *number);
+        todo.extend(actions.into_iter().filter_map(|action| match action {
+            session::Action::Send(packet) => Some((at, Stage::Session, wrapped(number, &packet))),
+            _ => None,
+        }));
+        Ok(())
+    }
+
+    /// A minute in which every session has traffic every ten seconds.
+    fn idle(&mut self) {
+        let ids: Vec<_> = self.concentrator.sessions(self.now).map(|session| session.id).collect();
+        let (mut heard, mut ticks, mut turns) = (Duration::ZERO, Duration::ZERO, 0u64);
+        let end = self.now + Duration::from_secs(60);
+        let mut next = self.now;
+        let mut sent = 0;
+        while self.now < end {
+            if self.now >= next {
+                let start = Instant::now();
+                ids.iter().for_each(|id| self.concentrator.heard(self.now, *id));
+                heard += start.elapsed();
+                next += Duration::from_secs(10);
+            }
+            let random = &mut self.random;
+            let mut turn = Turn {
+                now: self.now,
+                random: &mut |octets: &mut [u8]| random.fill_bytes(octets),
+                traffic: &mut |_| Traffic::default(),
+            };
+            let mut out = Vec::new();
+            let start = Instant::now();
+            self.concentrator.tick(&mut turn, &mut out);
+            ticks += start.elapsed();
+            turns += 1;
+            sent += out.len();
+            self.now = self.concentrator.deadline().map_or(end, |deadline| deadline.max(self.now)).min(next);
+        }
+        println!("a minute with {} busy sessions", ids.len());
+        println!(
+            "  {sent} frames sent, {turns} turns of {:.2} ms in all, {:.0} ns to tell of traffic",
+            ticks.as_secs_f64() * 1e3,
+            heard.as_secs_f64() * 1e9 / (6 * ids.len()) as f64
+        );
+    }
+}
+
+/// A stack of two tags of its own for each subscriber.
+fn place(number: usize) -> Place {
+    let tag = |tpid, vid| Tag { tpid: EtherType(tpid), tci: Tci::new(0, false, vid) };
+    let (outer, inner) = (1 + (number / 4000) as u16, 1 + (number % 4000) as u16);
+    Place { port: 2, vlans: Vlans::of([tag(0x88a8, outer), tag(0x8100, inner)]).unwrap_or_default() }
+}
