@@ -61,7 +61,7 @@ enum Command {
     Man(generate::ManArguments),
     /// Show what is known of network cards, each claim with its source.
     Nics(nics::NicsArguments),
-    /// Speak PPPoE: find the access concentrators of a line.
+    /// Speak PPPoE: find the concentrators of a line, connect to one, without the kernel's PPP.
     Pppoe(pppoe_command::PppoeArguments),
     /// Compute and check receive-side scaling by hand.
     Rss(rss_command::RssArguments),

@@ -5,9 +5,11 @@
 
 use anstyle::Style;
 use serde::Serialize;
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
+use std::rc::Rc;
 
 /// What a command that ran to its end has to say in its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +115,19 @@ impl Output {
         if self.colour { format!("{style}{text}{style:#}") } else { text.to_string() }
     }
 
+    /// What `write` prints, as text, in the colour and width of this output.
+    ///
+    /// # Errors
+    ///
+    /// Those of `write`.
+    pub fn aside(&self, write: impl FnOnce(&mut Output) -> io::Result<()>) -> io::Result<String> {
+        let text = Rc::new(RefCell::new(Vec::new()));
+        let writer = Box::new(Aside(Rc::clone(&text)));
+        write(&mut Output { writer, colour: self.colour, width: self.width })?;
+        let text = text.take();
+        String::from_utf8(text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
     /// Writes `value` as JSON, indented, and a line feed.
     ///
     /// # Errors
@@ -136,6 +151,19 @@ impl Output {
     /// Writes out what is buffered. Errors: whatever standard output says, a closed pipe among it.
     pub fn finish(&mut self) -> io::Result<()> {
         self.flush()
+    }
+}
+
+/// What is printed into memory.
+struct Aside(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Aside {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@
 mod server;
 mod sys;
 
-pub(crate) use server::Server;
+pub(crate) use server::{Answer, Server};
 
 use crate::rtnetlink;
 use crate::status::Status;

@@ -61,6 +61,9 @@ pub enum Error {
         /// `IPv4`, `IPv6`.
         version: &'static str,
     },
+    /// More tags than a PPPoE line is looked for in.
+    #[error("more than {} VLAN tags around PPPoE are used nowhere", wire::Vlans::MOST)]
+    TooManyTags,
     /// The interface cannot be made.
     #[error(transparent)]
     Tun(#[from] TunError),
@@ -162,6 +165,7 @@ impl Error {
             | Error::NotEthernet { .. }
             | Error::Framing(_)
             | Error::Discovery(_)
+            | Error::TooManyTags
             | Error::MtuTooSmall { .. } => Kind::Usage,
             Error::NotSent { .. }
             | Error::MtuTooLarge { .. }

@@ -3,12 +3,14 @@
 //!
 //! What is said to the concentrator is decided by crate `pppoe`; here are sockets, interfaces, routes, files and scripts.
 
+pub mod connection;
 pub mod control_socket;
 mod filter;
 pub mod network;
 pub mod probe;
 pub mod resolver;
 pub mod script;
+pub mod status;
 mod vlan_pattern;
 
 pub use control_socket::{ControlFrame, ControlSocket};

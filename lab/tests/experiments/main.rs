@@ -10,6 +10,7 @@ mod links;
 mod offline;
 mod oldest;
 mod pool;
+mod pppoe;
 mod receive;
 mod sizes;
 mod steer;

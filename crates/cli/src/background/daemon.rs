@@ -24,8 +24,12 @@ pub const STAYS: &str = "stays";
 /// How often it is looked whether the network namespace was deleted.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Starts the process that stays, with the arguments of this one, and waits until what was asked for is up or is known not to come.
-pub fn start() -> CommandResult {
+/// The longest secret, octets.
+const SECRET: usize = 1024;
+
+/// Starts the process that stays, with the arguments of this one, and waits until what was asked for is up or is known not to
+/// come. `secret` is handed over through the pair, where nobody else sees it ([`handed_over`]).
+pub fn start(secret: &[u8]) -> CommandResult {
     let failed = |error: io::Error| Lacks(format!("cannot start the process that stays: {error}"));
     let (mut own, other) = UnixStream::pair().map_err(failed)?;
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
@@ -35,6 +39,8 @@ pub fn start() -> CommandResult {
     let mut child = command.spawn().map_err(failed)?;
     // The other end is the child's alone from here on: its end can be seen.
     drop(command);
+    // What it does not take it does not want; why, it says itself.
+    let _ = own.write_all(&(secret.len() as u32).to_be_bytes()).and_then(|()| own.write_all(secret));
     let mut word = [0];
     match own.read_exact(&mut word) {
         Ok(()) => Ok(Outcome::Success),
@@ -42,16 +48,34 @@ pub fn start() -> CommandResult {
     }
 }
 
-/// What became of a process that ended before its link was up.
+/// The secret that the one who was called handed over to this process, which stays.
+///
+/// # Errors
+///
+/// Nobody did.
+pub fn handed_over() -> io::Result<Vec<u8>> {
+    let mut caller = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut length = [0; 4];
+    caller.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > SECRET {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut secret = vec![0; length];
+    caller.read_exact(&mut secret)?;
+    Ok(secret)
+}
+
+/// What became of a process that ended before what it has was up.
 fn ended(status: ExitStatus) -> CommandResult {
     match (status.code(), status.signal()) {
         (Some(1), _) => Ok(Outcome::Negative),
         // It has said why on the same standard error: one sentence is enough.
         (Some(code), _) if code != 0 => std::process::exit(code),
         (_, Some(signal)) => {
-            Err(Lacks(format!("signal {signal} ended the process of the link before it was up")).into())
+            Err(Lacks(format!("signal {signal} ended the process that stays before anything was up")).into())
         }
-        _ => Err(Lacks("the process of the link ended before it was up".to_owned()).into()),
+        _ => Err(Lacks("the process that stays ended before anything was up".to_owned()).into()),
     }
 }
 
@@ -82,7 +106,7 @@ impl Leaving {
     ///
     /// # Errors
     ///
-    /// The caller is gone, and nobody knows of the link.
+    /// The caller is gone, and nobody knows of this process.
     pub fn leave(mut self) -> io::Result<Option<Log>> {
         // A leader of a session already, where somebody else started it: nothing to leave.
         let _ = rustix::process::setsid();
@@ -102,7 +126,7 @@ fn open(path: &Path) -> anyhow::Result<File> {
     opened.with_context(|| format!("cannot write to {}", path.display()))
 }
 
-/// Asks for the end of the link when its network namespace is deleted: this process would keep it alive, where nobody
+/// Asks for the end of `name` when its network namespace is deleted: this process would keep it alive, where nobody
 /// finds it.
 pub fn end_with_namespace(name: String, names: Names, mut ask: UnixStream) -> io::Result<()> {
     let watch = move || {

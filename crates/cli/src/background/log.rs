@@ -1,5 +1,6 @@
-//! The log of a link in the background: whatever its process says, line by line behind the time.
+//! The log of a process in the background: whatever it says, line by line behind the time.
 
+use crate::output::{CommandResult, Output, complain};
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
@@ -45,6 +46,23 @@ impl Prepared {
         dup2_stdout(&self.writer)?;
         dup2_stderr(&self.writer)?;
         Ok(Log { nothing: self.nothing, thread: Some(self.thread) })
+    }
+}
+
+impl Log {
+    /// The end of a command whose last words are for the log.
+    pub fn around(self, out: &mut Output, result: CommandResult) -> CommandResult {
+        // There is nobody else to be told.
+        let _ = out.flush();
+        match result {
+            Ok(outcome) => Ok(outcome),
+            Err(error) => {
+                complain(&format!("{error:#}"));
+                drop(self);
+                // What fails once it is up, the machine lacks.
+                std::process::exit(3)
+            }
+        }
     }
 }
 

@@ -102,12 +102,12 @@ impl UpArguments {
                      keeps the link in the background itself"
                 ));
             }
-            return daemon::start();
+            return daemon::start(&[]);
         }
         let mut log = None;
         let result = self.link(out, &wish, &mut log);
         match log {
-            Some(log) => logged(out, result, log),
+            Some(log) => log.around(out, result),
             None => result,
         }
     }
@@ -221,21 +221,6 @@ fn peer(text: &str) -> Result<IpAddr, String> {
     let address =
         text.parse().map_err(|_| format!("`{text}` is no address such as 10.0.0.2 or 2001:db8::2"))?;
     station(address).map_err(|error| error.to_string())
-}
-
-/// Says in the log what is said last, which otherwise happens when that is closed already.
-fn logged(out: &mut Output, result: CommandResult, log: Log) -> CommandResult {
-    // There is nobody else to be told.
-    let _ = out.flush();
-    match result {
-        Ok(outcome) => Ok(outcome),
-        Err(error) => {
-            complain(&format!("{error:#}"));
-            drop(log);
-            // What fails while a link is up, the machine lacks.
-            std::process::exit(3)
-        }
-    }
 }
 
 fn outcome(ended: Ended, wish: &Wish) -> Outcome {

@@ -1,8 +1,23 @@
-//! `rxlane pppoe`: discover.
+//! `rxlane pppoe`: a PPPoE client, and what answers on a line.
 
+mod connect;
+mod disconnect;
 mod discover;
+mod options;
+mod password;
+mod status;
 
-use crate::output::{CommandResult, Output};
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use anstyle::{AnsiColor, Style};
+use anyhow::anyhow;
+use link::control::{Bearer, Sockets};
+use link::error::{Error, Kind};
+use std::io;
+use std::path::PathBuf;
+
+const BOLD: Style = Style::new().bold();
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const POOR: Style = AnsiColor::Yellow.on_default();
 
 /// Arguments of `rxlane pppoe`.
 #[derive(clap::Args)]
@@ -13,15 +28,63 @@ pub struct PppoeArguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Connect to a provider: a network interface for the session, which comes back when it ends.
+    Connect(Box<connect::ConnectArguments>),
     /// Find the access concentrators of a line: who answers, with which services, how fast, how large packets may be.
     Discover(discover::DiscoverArguments),
+    /// End a session.
+    Disconnect(disconnect::DisconnectArguments),
+    /// Show how sessions stand: phase, addresses, last error and what to do about it.
+    Status(status::StatusArguments),
 }
 
 impl PppoeArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         match self.command {
+            Command::Connect(arguments) => arguments.run(out),
             Command::Discover(arguments) => arguments.run(out),
+            Command::Disconnect(arguments) => arguments.run(out),
+            Command::Status(arguments) => arguments.run(out),
         }
     }
+}
+
+/// Where sessions are asked.
+#[derive(clap::Args)]
+// The arguments of other commands that stand beside these have a group of the same name.
+#[group(skip)]
+struct StateArguments {
+    /// Folder of the sockets of sessions.
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    state: Option<PathBuf>,
+}
+
+impl StateArguments {
+    fn folder(&self) -> PathBuf {
+        let folder = self.state.clone().unwrap_or_else(|| host::journal::Journal::DIRECTORY.into());
+        // A process that stays goes to another folder.
+        std::path::absolute(&folder).unwrap_or(folder)
+    }
+
+    fn sockets(&self, bearer: Bearer) -> Result<Sockets, Error> {
+        Ok(Sockets::new(bearer, self.folder())?)
+    }
+}
+
+/// The end of a command that failed: its exit code, and its sentence on standard error.
+fn failed(error: Error) -> CommandResult {
+    match error.kind() {
+        Kind::Usage => Err(anyhow!("{error}")),
+        Kind::Lacks => Err(Lacks(error.to_string()).into()),
+        Kind::No => {
+            complain(&error.to_string());
+            Ok(Outcome::Negative)
+        }
+    }
+}
+
+/// A line of a name and a text that is broken behind it.
+fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
+    crate::explain_command::text::item(out, 14, name, text)
 }

@@ -65,6 +65,8 @@ pub struct Network {
     ended: UnixStream,
     thread: Option<JoinHandle<Result<Ended, Error>>>,
     addresses: Vec<(Family, Address)>,
+    ipv4: Option<Ipv4>,
+    ipv6: Option<Ipv6>,
     resolver: Option<Resolver>,
     told: Told,
     is_told: bool,
@@ -121,6 +123,8 @@ impl Network {
             ended,
             thread: Some(thread.map_err(Error::kernel("start a thread"))?),
             addresses: Vec::new(),
+            ipv4: None,
+            ipv6: None,
             resolver: None,
             told,
             is_told: false,
@@ -143,12 +147,7 @@ impl Network {
         self.observer.received()
     }
 
-    /// IPv4 is up. What could not be done as wanted is said in sentences.
-    ///
-    /// # Errors
-    ///
-    /// The interface does not take the address.
-    pub fn ipv4(&mut self, ipv4: &Ipv4) -> Result<Vec<String>, Error> {
+    fn ipv4(&mut self, ipv4: &Ipv4) -> Result<Vec<String>, Error> {
         let address = Address { local: ipv4.local.into(), prefix: 32, peer: ipv4.peer.map(IpAddr::from) };
         self.add(Family::Ipv4, address)?;
         self.told.local = Some(ipv4.local.into());
@@ -162,16 +161,35 @@ impl Network {
         Ok(said)
     }
 
-    /// The same of IPv6.
-    ///
-    /// # Errors
-    ///
-    /// The interface does not take the address.
-    pub fn ipv6(&mut self, ipv6: &Ipv6) -> Result<Vec<String>, Error> {
+    fn ipv6(&mut self, ipv6: &Ipv6) -> Result<Vec<String>, Error> {
         let local = link_local(ipv6.local);
         self.add(Family::Ipv6, Address { local: local.into(), prefix: 64, peer: None })?;
         self.told.link_local = Some((local.into(), link_local(ipv6.peer).into()));
         Ok(self.route(IpVersion::V6).into_iter().collect())
+    }
+
+    /// What is up now, and what is not. What could not be done as wanted is said in sentences.
+    ///
+    /// # Errors
+    ///
+    /// The interface does not take an address.
+    pub fn set(&mut self, ipv4: Option<Ipv4>, ipv6: Option<Ipv6>) -> Result<Vec<String>, Error> {
+        let mut said = Vec::new();
+        if ipv4 != self.ipv4 {
+            match ipv4 {
+                Some(ipv4) => said.extend(self.ipv4(&ipv4)?),
+                None => self.without(Family::Ipv4),
+            }
+            self.ipv4 = ipv4;
+        }
+        if ipv6 != self.ipv6 {
+            match ipv6 {
+                Some(ipv6) => said.extend(self.ipv6(&ipv6)?),
+                None => self.without(Family::Ipv6),
+            }
+            self.ipv6 = ipv6;
+        }
+        Ok(said)
     }
 
     fn add(&mut self, family: Family, address: Address) -> Result<(), Error> {
@@ -186,7 +204,7 @@ impl Network {
     }
 
     /// A protocol is down, its addresses go.
-    pub fn without(&mut self, family: Family) {
+    fn without(&mut self, family: Family) {
         let interface = self.observer.interface();
         self.addresses.retain(|(of, address)| {
             if *of == family {

@@ -142,6 +142,11 @@ impl Scripts {
         before
     }
 
+    /// Whether one runs.
+    pub const fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
     /// Whether one has ended since, and how, without waiting.
     ///
     /// # Errors

@@ -1,0 +1,241 @@
+//! `rxlane pppoe connect`.
+
+use super::options::{self, Options};
+use super::{BOLD, GOOD, POOR, StateArguments, failed, item, status};
+use crate::background::daemon;
+use crate::background::log::Log;
+use crate::background::stop::{by_signals, unread};
+use crate::background::teller::Teller;
+use crate::explain_command::text::printable;
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use anyhow::anyhow;
+use link::control::Bearer;
+use link::pppoe::connection::{Connection, Event, Over, Start};
+use link::pppoe::network::Wanted;
+use link::pppoe::status::SessionStatus;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use steer::gone::Names;
+use steer::notify::{Told, notify};
+
+/// Arguments of `rxlane pppoe connect`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The session comes back whenever it ends, until SIGTERM, SIGINT, SIGHUP or `rxlane pppoe disconnect IFNAME` asks for the end; the \
+concentrator is told then, and interface, routes and name servers are as before. The interface is there while a session is open. With \
+--daemon the command returns when a session is open, or the first try has failed for good.\n\n\
+Exit codes: 0 ended because somebody asked for it, 1 the name is taken, the first try failed and --reconnect=false, or the interface \
+with the line went away, 2 wrong usage, 3 a privilege or the kernel's TUN driver is missing.\n\n\
+Examples:\n  \
+rxlane pppoe connect eth0 --user me@provider.example --password-file /etc/rxlane/wan.password --default-route --dns\n  \
+rxlane pppoe connect eth0 --vlan 35 --user me --mtu 1500\n  \
+rxlane pppoe connect --config /etc/rxlane/pppoe-wan.toml --daemon")]
+pub struct ConnectArguments {
+    #[command(flatten)]
+    options: Options,
+    /// File (TOML) with the same options, for those that are not given here.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Return when a session is open; a process stays in the background.
+    #[arg(long)]
+    daemon: bool,
+    /// File to which that process adds what happens, each line behind the time in UTC [default: nobody is told].
+    #[arg(long, value_name = "FILE", requires = "daemon")]
+    log: Option<PathBuf>,
+    /// This is the process that stays.
+    #[arg(long = daemon::STAYS, hide = true, requires = "daemon")]
+    stays: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+impl ConnectArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let options = match &self.config {
+            Some(file) => self.options.clone().or(options::from_file(file)?),
+            None => self.options.clone(),
+        };
+        if self.daemon && !self.stays {
+            if std::env::var_os("NOTIFY_SOCKET").is_some() {
+                return Err(anyhow!(
+                    "--daemon under a service manager that waits for the process (NOTIFY_SOCKET): leave it out, the manager \
+                     keeps the session in the background itself"
+                ));
+            }
+            // What is wrong with the options is said before anything is started, and a terminal is asked here.
+            self.start(&options, Vec::new())?;
+            let password = options.password().read()?;
+            return daemon::start(&password);
+        }
+        let password = if self.stays { daemon::handed_over()? } else { options.password().read()? };
+        let start = self.start(&options, password)?;
+        let mut log = None;
+        let result = self.connect(out, start, &mut log);
+        match log {
+            Some(log) => log.around(out, result),
+            None => result,
+        }
+    }
+
+    /// What the options come to.
+    fn start(&self, options: &Options, password: Vec<u8>) -> anyhow::Result<Start> {
+        let wanted = Wanted {
+            name: options.ifname().to_owned(),
+            parent: options.interface()?.to_owned(),
+            means: options.means()?,
+            mss_clamp: options.mss_clamp.unwrap_or(true),
+            default_route: options.default_route.unwrap_or(false).then(|| options.metric.unwrap_or(0)),
+            dns: options.dns.unwrap_or(false),
+            up_script: options.up_script.clone(),
+            down_script: options.down_script.clone(),
+            state: self.state.folder(),
+        };
+        Ok(Start {
+            wanted,
+            tags: options.tags()?,
+            user: options.user.clone(),
+            config: options.client(password)?,
+        })
+    }
+
+    fn connect(&self, out: &mut Output, start: Start, log: &mut Option<Log>) -> CommandResult {
+        let leaving = self.stays.then(|| daemon::Leaving::prepare(self.log.as_deref())).transpose()?;
+        let (stop, ask) =
+            by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
+        let asked = ask.try_clone()?;
+        let name = start.wanted.name.clone();
+        let sockets = match self.state.sockets(Bearer::Session) {
+            Ok(sockets) => sockets,
+            Err(error) => return failed(error),
+        };
+        let connection = match Connection::begin(start, &sockets, stop, asked) {
+            Ok(connection) => connection,
+            Err(error) => return failed(error),
+        };
+        let mut speaker =
+            Speaker { out, name, teller: teller()?, leaving, log, ask, is_ready: false, failure: None };
+        let ended = connection.run(&mut |event| speaker.hear(event));
+        let _ = notify(&Told::Stopping);
+        speaker.end(ended)
+    }
+}
+
+fn teller() -> anyhow::Result<Teller> {
+    let failed = |error| Lacks(format!("cannot tell what happens to the session: {error}"));
+    Ok(Teller::new().map_err(failed)?)
+}
+
+/// Says what happens. A terminal that is held up must not hold up the session, whose other end wants answers.
+struct Speaker<'a> {
+    out: &'a mut Output,
+    name: String,
+    teller: Teller,
+    /// Until the session is open for the first time.
+    leaving: Option<daemon::Leaving>,
+    log: &'a mut Option<Log>,
+    ask: UnixStream,
+    is_ready: bool,
+    /// Why the background could not be gone to.
+    failure: Option<anyhow::Error>,
+}
+
+impl Speaker<'_> {
+    fn hear(&mut self, event: &Event) {
+        let said = self.text(event);
+        self.teller.tell(said);
+        if matches!(event, Event::Open(_)) && !std::mem::replace(&mut self.is_ready, true) {
+            // Who is not there need not be told.
+            let _ = notify(&Told::Ready(format!("{} is open", self.name)));
+            if let Err(error) = self.leave() {
+                self.failure = Some(error);
+                // It ends already, where nobody listens.
+                let _ = self.ask.write_all(&[0]);
+            }
+        }
+    }
+
+    /// Goes to the background, if that was wanted.
+    fn leave(&mut self) -> anyhow::Result<()> {
+        let Some(leaving) = self.leaving.take() else { return Ok(()) };
+        let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
+        let names = Names::here();
+        daemon::end_with_namespace(self.name.clone(), names, self.ask.try_clone()?).map_err(failed)?;
+        // What is said until here is for the caller.
+        let before = std::mem::replace(&mut self.teller, teller()?);
+        before.finish();
+        *self.log = leaving.leave().map_err(failed)?;
+        // Colour and width are those of the log now.
+        *self.out = Output::standard();
+        self.teller = teller()?;
+        Ok(())
+    }
+
+    fn text(&mut self, event: &Event) -> String {
+        let mark = |style, word| self.out.styled(style, word);
+        match event {
+            Event::Remark(text) => format!("{}: {}\n", mark(POOR, "note"), printable(text)),
+            Event::Closed(text) => format!("{}: {}\n", mark(POOR, "closed"), printable(text)),
+            Event::Open(status) => {
+                // Memory takes it all.
+                self.out.aside(|out| opened(out, status, self.is_ready)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The last words, and the exit code.
+    fn end(self, ended: Result<Over, link::error::Error>) -> CommandResult {
+        let stays = self.log.is_some();
+        let is_heard = self.teller.finish();
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        if !is_heard && stays {
+            // The log takes nothing any more, and would hold up what is said on standard error, too.
+            std::process::exit(match ended {
+                Ok(Over::Asked) => 0,
+                Ok(_) => 1,
+                Err(_) => 3,
+            });
+        }
+        match ended {
+            Err(error) => failed(error),
+            Ok(Over::Asked) => {
+                if is_heard {
+                    let title = self.out.styled(BOLD, format!("{} is disconnected.", self.name));
+                    unread(writeln!(self.out, "{title}").and_then(|()| self.out.flush()))?;
+                }
+                Ok(Outcome::Success)
+            }
+            Ok(over) => {
+                complain(&reason(&self.name, &over));
+                Ok(Outcome::Negative)
+            }
+        }
+    }
+}
+
+fn reason(name: &str, over: &Over) -> String {
+    match over {
+        Over::Asked => String::new(),
+        Over::Closed(why) => why.clone(),
+        Over::ParentRemoved => {
+            "the interface with the line was removed, or went to another network namespace".to_owned()
+        }
+        Over::InterfaceDeleted => format!("somebody deleted {name}"),
+    }
+}
+
+/// A session is open. The first time it is also said how to go on.
+fn opened(out: &mut Output, status: &SessionStatus, is_known: bool) -> io::Result<()> {
+    let title = out.styled(GOOD, "open");
+    let name = out.styled(BOLD, &status.interface);
+    writeln!(out, "{name} over {}: {title}", printable(&status.parent))?;
+    status::line(out, status)?;
+    if is_known {
+        return Ok(());
+    }
+    item(out, "look", &format!("rxlane pppoe status {}", status.interface))?;
+    item(out, "end", &format!("rxlane pppoe disconnect {}, or SIGINT", status.interface))
+}

@@ -1,0 +1,130 @@
+//! The password: from a file, the environment, or a terminal. It is never an argument, which every user of a machine sees.
+
+use crate::output::complain;
+use anyhow::{Context, anyhow, bail};
+use std::fs::{File, Metadata};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The variable of the environment.
+pub const VARIABLE: &str = "RXLANE_PPPOE_PASSWORD";
+/// The longest password, octets: what a length of PAP has room for (RFC 1334 section 2.2.1).
+const LONGEST: usize = 255;
+
+/// Where a password comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct PasswordSource<'a> {
+    user: Option<&'a str>,
+    file: Option<&'a Path>,
+}
+
+impl<'a> PasswordSource<'a> {
+    /// Of this user; from this file, where there is one.
+    pub const fn of(user: Option<&'a str>, file: Option<&'a Path>) -> PasswordSource<'a> {
+        PasswordSource { user, file }
+    }
+
+    /// Reads it; empty where there is no user.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it is too long.
+    pub fn read(&self) -> anyhow::Result<Vec<u8>> {
+        let Some(user) = self.user else { return Ok(Vec::new()) };
+        let password = match self.file {
+            Some(file) => from_file(file)?,
+            None => match std::env::var_os(VARIABLE) {
+                Some(password) => password.into_encoded_bytes(),
+                None => from_terminal(user)?,
+            },
+        };
+        if password.len() > LONGEST {
+            bail!("a password of {} octets: PPP has room for {LONGEST}", password.len());
+        }
+        Ok(password)
+    }
+}
+
+fn from_file(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let named = || format!("cannot read the password in {}", path.display());
+    let file = File::open(path).with_context(named)?;
+    let metadata = file.metadata().with_context(named)?;
+    let mut line = Vec::new();
+    BufReader::new(file.take(4096)).read_until(b'\n', &mut line).with_context(named)?;
+    if others_may_read(&metadata) {
+        complain(&format!("others may read the password in {0}: `chmod 600 {0}`", path.display()));
+    }
+    let line = line.strip_suffix(b"\n").unwrap_or(&line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.is_empty() {
+        bail!("the first line of {} is empty, and should be the password", path.display());
+    }
+    Ok(line.to_vec())
+}
+
+fn others_may_read(metadata: &Metadata) -> bool {
+    metadata.is_file() && metadata.mode() & 0o044 != 0
+}
+
+/// Asks on the terminal, without showing what is typed.
+fn from_terminal(user: &str) -> anyhow::Result<Vec<u8>> {
+    if !io::stdin().is_terminal() {
+        return Err(anyhow!(
+            "the password of {user} is missing: --password-file FILE, or {VARIABLE} in the environment (a terminal would be asked)"
+        ));
+    }
+    let mut screen = io::stderr();
+    write!(screen, "Password of {}: ", crate::explain_command::text::printable(user))?;
+    screen.flush()?;
+    let hidden = Hidden::new()?;
+    let mut line = Vec::new();
+    let read = io::stdin().lock().take(4096).read_until(b'\n', &mut line);
+    drop(hidden);
+    writeln!(screen)?;
+    read.context("cannot read the password")?;
+    Ok(line.strip_suffix(b"\n").unwrap_or(&line).to_vec())
+}
+
+/// A terminal that does not show what is typed, as long as this lives.
+struct Hidden(rustix::termios::Termios);
+
+impl Hidden {
+    fn new() -> io::Result<Hidden> {
+        use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+        let before = tcgetattr(io::stdin())?;
+        let mut quiet = before.clone();
+        quiet.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(io::stdin(), OptionalActions::Flush, &quiet)?;
+        Ok(Hidden(before))
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        use rustix::termios::{OptionalActions, tcsetattr};
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_of_a_file_is_the_password() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("password");
+        let read = |text: &[u8]| {
+            std::fs::write(&path, text).expect("written");
+            PasswordSource::of(Some("me"), Some(&path)).read()
+        };
+        assert_eq!(read(b"secret\nmore\n").expect("one"), b"secret");
+        assert_eq!(read(b"with spaces \xff\r\n").expect("one"), b"with spaces \xff");
+        assert!(read(b"\n").expect_err("empty").to_string().contains("is empty"));
+        assert!(read(&[b'x'; 300]).expect_err("too long").to_string().contains("300 octets"));
+        let nowhere = PasswordSource::of(Some("me"), Some(Path::new("/nowhere"))).read();
+        assert!(format!("{:#}", nowhere.expect_err("none")).contains("cannot read the password in /nowhere"));
+        assert_eq!(PasswordSource::of(None, None).read().expect("nobody"), b"");
+    }
+}

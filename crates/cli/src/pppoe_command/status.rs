@@ -1,0 +1,191 @@
+//! `rxlane pppoe status`.
+
+use super::{BOLD, GOOD, POOR, StateArguments, failed, item};
+use crate::explain_command::text::printable;
+use crate::output::{CommandResult, Outcome, Output, complain};
+use explain::counted as number_of;
+use link::control::{Bearer, ControlError, Sockets};
+use link::error::Error;
+use link::pppoe::status::{SCHEMA, SessionStatus};
+use serde_json::json;
+use std::io::{self, Write};
+
+/// Arguments of `rxlane pppoe status`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 the session is open (without IFNAME: whatever there is), 1 it is not open, there is none, its process was killed, or \
+does not answer, 3 it takes root.")]
+pub struct StatusArguments {
+    /// Interface of the session [default: all of this network namespace].
+    #[arg(value_name = "IFNAME")]
+    name: Option<String>,
+    /// Print JSON (schema rxlane.pppoe/1).
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+impl StatusArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let sockets = match self.state.sockets(Bearer::Session) {
+            Ok(sockets) => sockets,
+            Err(error) => return failed(error),
+        };
+        match &self.name {
+            Some(name) => self.one(out, &sockets, name),
+            None => self.all(out, &sockets),
+        }
+    }
+
+    fn one(&self, out: &mut Output, sockets: &Sockets, name: &str) -> CommandResult {
+        let status: SessionStatus = match sockets.answer(name, "status") {
+            Ok(status) => status,
+            Err(error) => return failed(error.into()),
+        };
+        if self.json {
+            out.json(&status)?;
+        } else {
+            print(out, &status)?;
+        }
+        Ok(if status.phase == "open" { Outcome::Success } else { Outcome::Negative })
+    }
+
+    fn all(&self, out: &mut Output, sockets: &Sockets) -> CommandResult {
+        let names = match sockets.names() {
+            Ok(names) => names,
+            Err(error) => return failed(error.into()),
+        };
+        let mut sessions = Vec::new();
+        let mut is_silent = false;
+        for name in names {
+            match sockets.answer::<SessionStatus>(&name, "status") {
+                Ok(status) => sessions.push(status),
+                // It ended meanwhile.
+                Err(ControlError::None { .. }) => {}
+                // The others have an answer.
+                Err(error) if error.is_an_answer() => {
+                    is_silent = true;
+                    complain(&error.to_string());
+                }
+                Err(error) => return failed(Error::from(error)),
+            }
+        }
+        if self.json {
+            out.json(&json!({"schema": SCHEMA, "clients": sessions}))?;
+        } else if sessions.is_empty() && !is_silent {
+            writeln!(out, "There is no PPPoE session in this network namespace.")?;
+        } else {
+            sessions.iter().try_for_each(|status| print(out, status))?;
+        }
+        Ok(if is_silent { Outcome::Negative } else { Outcome::Success })
+    }
+}
+
+/// Prints how a session stands.
+pub fn print(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
+    let parent = printable(&status.parent);
+    let title = match (status.phase.as_str(), status.next_try) {
+        ("open", _) => out.styled(GOOD, "open"),
+        (_, Some(_)) => out.styled(POOR, "waiting for the next try"),
+        ("discovery", _) => out.styled(POOR, "looking for a concentrator"),
+        ("lcp", _) => out.styled(POOR, "negotiating the link (LCP)"),
+        ("auth", _) => out.styled(POOR, "authenticating"),
+        ("network", _) => out.styled(POOR, "negotiating addresses (IPCP, IPV6CP)"),
+        _ => out.styled(POOR, "closed"),
+    };
+    let name = out.styled(BOLD, &status.interface);
+    writeln!(out, "{name} over {parent}: {title}")?;
+    line(out, status)?;
+    times(out, status)?;
+    if let Some(error) = &status.last_error {
+        item(out, "last error", error)?;
+    }
+    traffic(out, status)
+}
+
+/// Who is at the other end, and the addresses.
+pub fn line(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
+    if status.vlans != "none" {
+        item(out, "line", &status.vlans)?;
+    }
+    let named = |name: &Option<String>| name.clone().unwrap_or_default();
+    if let Some(mac) = &status.ac_mac {
+        let session = status.session_id.map_or(String::new(), |id| format!(", session {id:#06x}"));
+        item(out, "concentrator", &format!("{} ({mac}){session}", named(&status.ac_name)))?;
+    }
+    if let Some(user) = &status.user {
+        item(out, "user", &printable(user))?;
+    }
+    let both = |local: Option<std::net::IpAddr>, peer: Option<std::net::IpAddr>| {
+        let peer = peer.map_or(String::new(), |peer| format!(", the other end {peer}"));
+        local.map(|local| format!("{local}{peer}"))
+    };
+    if let Some(text) = both(status.local, status.peer) {
+        item(out, "IPv4", &text)?;
+    }
+    if let Some(text) = both(status.local6, status.peer6) {
+        item(out, "IPv6", &text)?;
+    }
+    if !status.dns.is_empty() {
+        let servers: Vec<String> = status.dns.iter().map(ToString::to_string).collect();
+        item(out, "name servers", &servers.join(", "))?;
+    }
+    status.mtu.map_or(Ok(()), |mtu| item(out, "MTU", &format!("{mtu} octets")))
+}
+
+fn times(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
+    if let Some(uptime) = status.uptime {
+        item(out, "open for", &duration(uptime))?;
+    }
+    if let Some(milliseconds) = status.round_trip_ms {
+        item(out, "echo", &format!("{milliseconds:.1} ms there and back"))?;
+    }
+    if let Some(next) = status.next_try {
+        item(out, "next try", &format!("in {}", duration(next)))?;
+    }
+    Ok(())
+}
+
+/// What the data path counted.
+pub fn traffic(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
+    let Some(counted) = &status.counted else { return Ok(()) };
+    for (name, way) in [("received", counted.received), ("sent", counted.sent)] {
+        let text = format!("{}, {} octets", number_of(way.frames, "frame"), explain::grouped(way.octets));
+        item(out, name, &text)?;
+    }
+    for (reason, count) in &counted.drops {
+        item(out, "dropped", &format!("{reason} {}", explain::grouped(*count)))?;
+    }
+    Ok(())
+}
+
+/// `3 d 4 h`, `5 min 6 s`, `7 s`: the two largest units.
+fn duration(seconds: f64) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+    let mut left = seconds.max(0.0).round() as u64;
+    let mut parts = Vec::new();
+    for (size, unit) in UNITS {
+        if left >= size || !parts.is_empty() || unit == "s" {
+            parts.push(format!("{} {unit}", left / size));
+            left %= size;
+        }
+    }
+    parts.truncate(2);
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+
+    #[test]
+    fn times_have_their_two_largest_units() {
+        for (seconds, text) in
+            [(0.0, "0 s"), (59.4, "59 s"), (60.0, "1 min 0 s"), (3725.0, "1 h 2 min"), (200_000.0, "2 d 7 h")]
+        {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+}

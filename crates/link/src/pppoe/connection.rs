@@ -1,0 +1,528 @@
+//! A PPPoE client from its start to its end: whatever becomes of a session, the next one follows, until somebody asks for the
+//! end.
+//!
+//! The session is kept by one thread, which has sockets and timers; packets are moved by others ([`Network`]), so that a
+//! terminal, a script or a loaded line does not keep an echo request waiting.
+
+use super::control_socket::ControlSocket;
+use super::network::{Network, Peer, Wanted, link_local};
+use super::resolver::Place;
+use super::script::Scripts;
+use super::status::{SCHEMA, SessionStatus, Shared};
+use super::vlan_pattern::VlanPattern;
+use crate::control::{Server, Sockets};
+use crate::error::Error;
+use crate::frame_size::{longest_mtu, needed_mtu};
+use crate::rtnetlink::{self, Change, Link, Monitor};
+use crate::running::{Ended, check_name, find_parent};
+use pppoe::client::{Action, Client, Config, Opened, Phase};
+use pppoe::discovery::Packet;
+use pppoe::text::Shown;
+use pppoe::{Random, Time};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wire::Vlans;
+use wire::emit::{Encapsulation, PppoeSession};
+
+/// How long the goodbye may take: Terminate-Request, its answer, PADT.
+const GOODBYE: Duration = Duration::from_secs(3);
+/// How often it is looked whether a script has ended.
+const LOOK: Duration = Duration::from_secs(1);
+/// The longest wait for anything.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// What a client is started with.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// What is wanted on this machine.
+    pub wanted: Wanted,
+    /// VLAN tags of the line.
+    pub tags: Encapsulation,
+    /// Name to authenticate with.
+    pub user: Option<String>,
+    /// What is wanted of the concentrator.
+    pub config: Config,
+}
+
+/// What is said while it runs.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A session is open: how it stands.
+    Open(Box<SessionStatus>),
+    /// A session, or a try, is over: why, and what to do about it.
+    Closed(String),
+    /// Something worth knowing.
+    Remark(String),
+}
+
+/// Why a client ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Somebody asked for it.
+    Asked,
+    /// It was not to try again: why the session or the try ended.
+    Closed(String),
+    /// The interface with the line was removed, or went to another network namespace.
+    ParentRemoved,
+    /// Somebody deleted the interface of the session.
+    InterfaceDeleted,
+}
+
+/// A client that runs. See the [module](self).
+#[derive(Debug)]
+pub struct Connection {
+    // Dropped in this order: who asks is answered as long as there is an interface.
+    server: Server,
+    network: Option<Network>,
+    client: Client,
+    clock: Clock,
+    socket: ControlSocket,
+    vlans: Vlans,
+    start: Start,
+    parent: Link,
+    monitor: Monitor,
+    scripts: Scripts,
+    shared: Arc<Shared>,
+    stop: UnixStream,
+    heard: u64,
+    opened: u64,
+    after_kill: bool,
+    over: Option<Over>,
+    /// Until when the goodbye may take.
+    closing: Option<Instant>,
+}
+
+/// The time of the client.
+#[derive(Clone, Copy, Debug)]
+struct Clock(Instant);
+
+impl Clock {
+    fn now(self) -> Time {
+        self.0.elapsed()
+    }
+}
+
+/// The kernel's generator.
+struct Kernel;
+
+impl Random for Kernel {
+    fn fill(&mut self, octets: &mut [u8]) {
+        let mut left = octets;
+        while !left.is_empty() {
+            let filled = match getrandom(&mut *left, GetRandomFlags::empty()) {
+                Ok(filled) => filled,
+                Err(Errno::INTR) => 0,
+                // Numbers that can be guessed are worse than no session (Linux before 3.17, or a sandbox).
+                Err(_) => std::process::abort(),
+            };
+            left = left.get_mut(filled..).unwrap_or_default();
+        }
+    }
+}
+
+/// Where events go.
+type Tell<'a> = &'a mut dyn FnMut(&Event);
+
+impl Connection {
+    /// Begins in the network namespace of the calling thread. It ends when `stop` becomes readable; `ask` is the other end
+    /// of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then.
+    pub fn begin(
+        mut start: Start,
+        sockets: &Sockets,
+        stop: UnixStream,
+        ask: UnixStream,
+    ) -> Result<Connection, Error> {
+        let wanted = &start.wanted;
+        check_name(&wanted.name)?;
+        // Before the parent is looked at, so that no change of it is missed.
+        let monitor = Monitor::new().map_err(Error::kernel("listen to changes of interfaces"))?;
+        let parent = find_parent(&wanted.parent)?;
+        let own = parent.mac.unwrap_or_default();
+        room(&mut start.config, &parent, &start.tags)?;
+        let vlans = Vlans::of(start.tags.tags().iter().copied()).ok_or(Error::TooManyTags)?;
+        let wanted = &start.wanted;
+        let pattern = VlanPattern::from(vlans);
+        let socket =
+            ControlSocket::open(parent.index, own, pattern).map_err(|source| refused(wanted, source))?;
+        let after_kill = sockets.is_killed(&wanted.name);
+        let shared = Arc::new(Shared::new(SessionStatus::default()));
+        let server = Server::new(sockets, &wanted.name, Arc::clone(&shared), ask)?;
+        // What a killed process could not.
+        let recovered = Place::of_machine(&wanted.state).recover();
+        recovered.map_err(|error| Error::Kernel {
+            what: error.to_string(),
+            source: std::io::ErrorKind::Other.into(),
+        })?;
+        let client = Client::new(Arc::new(start.config.clone()), own);
+        let mut connection = Connection {
+            server,
+            network: None,
+            client,
+            clock: Clock(Instant::now()),
+            socket,
+            vlans,
+            start,
+            parent,
+            monitor,
+            scripts: Scripts::default(),
+            shared,
+            stop,
+            heard: 0,
+            opened: 0,
+            after_kill,
+            over: None,
+            closing: None,
+        };
+        connection.note();
+        Ok(connection)
+    }
+
+    /// Keeps a session until the end.
+    ///
+    /// # Errors
+    ///
+    /// The machine refuses what a session needs.
+    pub fn run(mut self, tell: Tell<'_>) -> Result<Over, Error> {
+        let result = self.keep(tell);
+        if result.is_err() {
+            // The concentrator need not wait for echoes that never come. The first error is the one to be told.
+            let _ = self.act(tell, |client, now, actions| {
+                client.close(now, &mut Kernel, actions);
+                client.close(now, &mut Kernel, actions);
+            });
+        }
+        let said = match self.network.take() {
+            Some(network) => network.down(&mut self.scripts).1,
+            None => Vec::new(),
+        };
+        said.into_iter().for_each(|text| tell(&Event::Remark(text)));
+        if let Err(error) = self.scripts.finish() {
+            tell(&Event::Remark(error.to_string()));
+        }
+        let waiting = self.server.close();
+        drop(self);
+        // Who waits for the end may bring the same up again.
+        drop(waiting);
+        result
+    }
+
+    fn keep(&mut self, tell: Tell<'_>) -> Result<Over, Error> {
+        if !self.parent.works() {
+            let name = &self.start.wanted.parent;
+            tell(&Event::Remark(format!(
+                "{name} is down, or its cable has no carrier: the first try is when it is up"
+            )));
+            self.act(tell, |client, now, actions| client.line(now, false, &mut Kernel, actions))?;
+        }
+        self.act(tell, |client, now, actions| client.start(now, &mut Kernel, actions))?;
+        loop {
+            if let Some(over) = self.over.take() {
+                return Ok(over);
+            }
+            if self.closing.is_some_and(|until| Instant::now() >= until) {
+                return Ok(Over::Asked);
+            }
+            let [received, changed, stopped, ended] = self.wait()?;
+            if stopped && self.closing.is_none() {
+                self.closing = Some(Instant::now() + GOODBYE);
+                self.act(tell, |client, now, actions| client.close(now, &mut Kernel, actions))?;
+            }
+            if changed {
+                self.changed(tell)?;
+            }
+            if ended {
+                self.ended(tell)?;
+            }
+            if received {
+                self.receive(tell)?;
+            }
+            if let Err(error) = self.scripts.look() {
+                tell(&Event::Remark(error.to_string()));
+            }
+            self.tick(tell)?;
+        }
+    }
+
+    /// Which of line, changes of interfaces, stop and data path have something.
+    fn wait(&self) -> Result<[bool; 4], Error> {
+        let mut wait = LONGEST;
+        if let Some(deadline) = self.client.deadline() {
+            wait = wait.min(deadline.saturating_sub(self.clock.now()));
+        }
+        if let Some(until) = self.closing {
+            wait = wait.min(until.saturating_duration_since(Instant::now()));
+        }
+        if self.scripts.is_running() {
+            wait = wait.min(LOOK);
+        }
+        // The descriptor that never has anything stands for a data path that is not there.
+        let path = self.network.as_ref().map_or(self.stop.as_fd(), AsFd::as_fd);
+        let mut sources = [
+            PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.monitor.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(
+                self.stop.as_fd(),
+                if self.closing.is_some() { PollFlags::empty() } else { PollFlags::IN },
+            ),
+            PollFd::from_borrowed_fd(
+                path,
+                if self.network.is_some() { PollFlags::IN } else { PollFlags::empty() },
+            ),
+        ];
+        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().max(1).into() };
+        match poll(&mut sources, Some(&timeout)) {
+            Ok(_) => {
+                let mut has = sources.map(|source| !source.revents().is_empty());
+                has[3] &= self.network.is_some();
+                Ok(has)
+            }
+            Err(Errno::INTR) => Ok([false; 4]),
+            Err(error) => Err(Error::kernel("wait for frames of the line")(error.into())),
+        }
+    }
+
+    /// Has the client do something, and does what comes of it.
+    fn act(
+        &mut self,
+        tell: Tell<'_>,
+        with: impl FnOnce(&mut Client, Time, &mut Vec<Action>),
+    ) -> Result<(), Error> {
+        let mut actions = Vec::new();
+        with(&mut self.client, self.clock.now(), &mut actions);
+        let is_news = !actions.is_empty();
+        for action in actions {
+            self.carry_out(action, tell)?;
+        }
+        if is_news {
+            self.note();
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, action: Action, tell: Tell<'_>) -> Result<(), Error> {
+        match action {
+            Action::Send { stage, destination, payload } => {
+                // What the line does not take is sent again, as what gets lost on it.
+                let _ = self.socket.send(destination, self.vlans, stage, &payload);
+            }
+            Action::Opened(opened) => self.open(&opened, tell)?,
+            Action::Changed(opened) => self.change(&opened, tell)?,
+            Action::Closed { end, .. } => {
+                self.close(tell);
+                if self.closing.is_none() {
+                    tell(&Event::Closed(end.to_string()));
+                    if self.start.config.reconnect.most.is_some() {
+                        self.over = Some(Over::Closed(end.to_string()));
+                    }
+                }
+            }
+            Action::Remark(remark) => tell(&Event::Remark(remark.to_string())),
+            Action::Ended => {
+                self.over.get_or_insert(Over::Asked);
+            }
+            Action::Phase(_) | Action::Waits(_) => {}
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, opened: &Opened, tell: Tell<'_>) -> Result<(), Error> {
+        let session = PppoeSession { session: Some(opened.session), peer: Some(opened.concentrator) };
+        let encapsulation = framed(&self.start.tags, session);
+        let peer = Peer {
+            name: Shown(&opened.ac_name).to_string(),
+            mac: opened.concentrator.to_string(),
+            user: self.start.user.clone().unwrap_or_default(),
+        };
+        let after_kill = std::mem::take(&mut self.after_kill);
+        let network = Network::up(&self.start.wanted, encapsulation, opened.mtu.into(), peer, after_kill)?;
+        self.network = Some(network);
+        self.heard = 0;
+        self.opened += 1;
+        self.change(opened, tell)?;
+        self.note();
+        tell(&Event::Open(Box::new(self.shared.status())));
+        if let Some(said) = self.network.as_mut().and_then(|network| network.tell(&mut self.scripts)) {
+            tell(&Event::Remark(said));
+        }
+        Ok(())
+    }
+
+    /// Addresses came, changed or went.
+    fn change(&mut self, opened: &Opened, tell: Tell<'_>) -> Result<(), Error> {
+        let Some(network) = &mut self.network else { return Ok(()) };
+        network.set(opened.ipv4, opened.ipv6)?.into_iter().for_each(|said| tell(&Event::Remark(said)));
+        Ok(())
+    }
+
+    /// Takes away what the session had.
+    fn close(&mut self, tell: Tell<'_>) {
+        let Some(network) = self.network.take() else { return };
+        let (_, said) = network.down(&mut self.scripts);
+        said.into_iter().for_each(|text| tell(&Event::Remark(text)));
+    }
+
+    fn receive(&mut self, tell: Tell<'_>) -> Result<(), Error> {
+        loop {
+            let mut actions = Vec::new();
+            let (client, now) = (&mut self.client, self.clock.now());
+            let taken = self.socket.receive(|frame| {
+                let packet =
+                    Packet { source: frame.source, destination: frame.destination, payload: frame.payload };
+                client.receive(now, frame.stage, packet, &mut Kernel, &mut actions);
+            });
+            let taken = taken.map_err(Error::kernel("receive frames of the line"))?;
+            self.act(tell, |_, _, did| did.extend(actions))?;
+            if taken < ControlSocket::BATCH {
+                return Ok(());
+            }
+        }
+    }
+
+    fn tick(&mut self, tell: Tell<'_>) -> Result<(), Error> {
+        if self.client.deadline().is_none_or(|deadline| deadline > self.clock.now()) {
+            return Ok(());
+        }
+        if let Some(network) = &self.network {
+            let heard = network.received();
+            if heard != self.heard {
+                self.heard = heard;
+                self.client.heard(self.clock.now());
+            }
+        }
+        self.act(tell, |client, now, actions| client.tick(now, &mut Kernel, actions))
+    }
+
+    /// Looks what became of the parent.
+    fn changed(&mut self, tell: Tell<'_>) -> Result<(), Error> {
+        let failed = |source| Error::Kernel { what: "read changes of interfaces".to_owned(), source };
+        for change in self.monitor.changes().map_err(failed)? {
+            let now = match change {
+                Change::Now(link) if link.index == self.parent.index => link,
+                Change::Gone(index) if index == self.parent.index => {
+                    self.over = Some(Over::ParentRemoved);
+                    return Ok(());
+                }
+                Change::Lost => match rtnetlink::link_by_index(self.parent.index) {
+                    Ok(link) => link,
+                    Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
+                        self.over = Some(Over::ParentRemoved);
+                        return Ok(());
+                    }
+                    Err(error) => return Err(failed(error)),
+                },
+                Change::Now(_) | Change::Gone(_) => continue,
+            };
+            let before = std::mem::replace(&mut self.parent, now);
+            self.compare(&before, tell)?;
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, before: &Link, tell: Tell<'_>) -> Result<(), Error> {
+        let works = self.parent.works();
+        if before.works() != works {
+            self.act(tell, |client, now, actions| client.line(now, works, &mut Kernel, actions))?;
+        }
+        let own = self.parent.mac.unwrap_or_default();
+        if own != self.socket.local() {
+            self.socket.set_local(own).map_err(Error::kernel("receive frames of the line"))?;
+            self.act(tell, |client, now, actions| client.set_own(now, own, &mut Kernel, actions))?;
+        }
+        Ok(())
+    }
+
+    /// The data path ended by itself.
+    fn ended(&mut self, tell: Tell<'_>) -> Result<(), Error> {
+        let Some(network) = &mut self.network else { return Ok(()) };
+        let ended = network.ended()?;
+        self.act(tell, |client, now, actions| {
+            client.close(now, &mut Kernel, actions);
+            client.close(now, &mut Kernel, actions);
+        })?;
+        self.over = Some(match ended {
+            Ended::Asked => Over::Asked,
+            Ended::ParentRemoved => Over::ParentRemoved,
+            Ended::InterfaceDeleted => Over::InterfaceDeleted,
+        });
+        Ok(())
+    }
+
+    /// Writes down how it stands, for who asks.
+    fn note(&mut self) {
+        let status = self.client.status(self.clock.now());
+        let wanted = &self.start.wanted;
+        let session = status.session.as_ref();
+        let (ipv4, ipv6) =
+            (session.and_then(|session| session.ipv4), session.and_then(|session| session.ipv6));
+        let now = Instant::now();
+        let open = session.filter(|_| status.phase == Phase::Open);
+        let noted = SessionStatus {
+            schema: SCHEMA.to_owned(),
+            interface: wanted.name.clone(),
+            parent: wanted.parent.clone(),
+            vlans: self.vlans.to_string(),
+            phase: status.phase.name().to_owned(),
+            session_id: session.map(|session| session.session),
+            local: ipv4.map(|ipv4| ipv4.local.into()),
+            peer: ipv4.and_then(|ipv4| ipv4.peer).map(IpAddr::from),
+            local6: ipv6.map(|ipv6| link_local(ipv6.local).into()),
+            peer6: ipv6.map(|ipv6| link_local(ipv6.peer).into()),
+            dns: ipv4
+                .map_or(Vec::new(), |ipv4| ipv4.dns.iter().flatten().map(|dns| IpAddr::from(*dns)).collect()),
+            mtu: open.map(|session| session.mtu.into()),
+            ac_name: session.map(|session| Shown(&session.ac_name).to_string()),
+            ac_mac: session.map(|session| session.concentrator.to_string()),
+            service: Shown(&status.service).to_string(),
+            user: self.start.user.clone(),
+            sessions: self.opened,
+            attempts: status.attempts.into(),
+            round_trip_ms: status.round_trip.map(|trip| trip.time.as_secs_f64() * 1000.0),
+            last_error: status.last_error.map(|(_, end)| end.to_string()),
+            pid: std::process::id(),
+            ..SessionStatus::default()
+        };
+        let since = status.uptime.and_then(|uptime| now.checked_sub(uptime));
+        let next_try = status.waits.map(|waits| now + waits);
+        let observer = self.network.as_ref().map(Network::observer);
+        self.shared.note(noted, since, next_try, observer);
+    }
+}
+
+/// PPPoE inside the tags, which have none inside yet.
+fn framed(tags: &Encapsulation, session: PppoeSession) -> Encapsulation {
+    tags.with_pppoe(session).unwrap_or(*tags)
+}
+
+/// Sees that the packets wanted have room on the parent.
+fn room(config: &mut Config, parent: &Link, tags: &Encapsulation) -> Result<(), Error> {
+    let encapsulation = framed(tags, PppoeSession { session: None, peer: None });
+    let most = longest_mtu(parent.mtu, &encapsulation);
+    let wanted = u32::from(config.discovery.max_payload);
+    if wanted <= most {
+        return Ok(());
+    }
+    Err(Error::MtuTooLarge {
+        mtu: wanted,
+        parent: parent.name.clone(),
+        parent_mtu: parent.mtu,
+        most,
+        needed: needed_mtu(wanted, &encapsulation),
+    })
+}
+
+fn refused(wanted: &Wanted, source: std::io::Error) -> Error {
+    match source.kind() {
+        std::io::ErrorKind::PermissionDenied => Error::Privilege { parent: wanted.parent.clone() },
+        _ => Error::Kernel { what: format!("open a packet socket on {}", wanted.parent), source },
+    }
+}

@@ -1,0 +1,113 @@
+//! How the session of a client stands: `rxlane.pppoe/1`.
+
+use crate::counters::Counted;
+use crate::running::Observer;
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// The schema of scripted output.
+pub const SCHEMA: &str = "rxlane.pppoe/1";
+
+/// A session at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionStatus {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Name of the interface, which is there while the session is open.
+    pub interface: String,
+    /// Name of the interface below.
+    pub parent: String,
+    /// VLAN tags of the line, outermost first; `none`.
+    pub vlans: String,
+    /// `discovery`, `lcp`, `auth`, `network`, `open`, `closed`.
+    pub phase: String,
+    /// Number of the session.
+    pub session_id: Option<u16>,
+    /// IPv4 address of this end.
+    pub local: Option<IpAddr>,
+    /// IPv4 address of the other end.
+    pub peer: Option<IpAddr>,
+    /// Link-local IPv6 address of this end.
+    pub local6: Option<IpAddr>,
+    /// Link-local IPv6 address of the other end.
+    pub peer6: Option<IpAddr>,
+    /// Name servers that the concentrator named.
+    pub dns: Vec<IpAddr>,
+    /// MTU, octets.
+    pub mtu: Option<u32>,
+    /// Name of the concentrator, escaped.
+    pub ac_name: Option<String>,
+    /// MAC address of the concentrator.
+    pub ac_mac: Option<String>,
+    /// Service, escaped.
+    pub service: String,
+    /// Name that is authenticated with.
+    pub user: Option<String>,
+    /// Seconds since the session is open.
+    pub uptime: Option<f64>,
+    /// How often the session was open so far, this time included.
+    pub sessions: u64,
+    /// Tries to open one since the last that was open.
+    pub attempts: u64,
+    /// Seconds until the next try.
+    pub next_try: Option<f64>,
+    /// Milliseconds between the last Echo-Request that was answered and its answer.
+    pub round_trip_ms: Option<f64>,
+    /// Why the last session or try ended, and what to do about it.
+    pub last_error: Option<String>,
+    /// Number of the process.
+    pub pid: u32,
+    /// What the data path counted since the session is open.
+    pub counted: Option<Counted>,
+}
+
+/// What the thread that answers questions shares with the one that keeps the session.
+#[derive(Debug)]
+pub(crate) struct Shared(Mutex<Kept>);
+
+/// The last status, and what has changed by itself since.
+#[derive(Debug, Default)]
+struct Kept {
+    status: SessionStatus,
+    open_since: Option<Instant>,
+    next_try: Option<Instant>,
+    observer: Option<Observer>,
+}
+
+impl Shared {
+    pub fn new(status: SessionStatus) -> Shared {
+        Shared(Mutex::new(Kept { status, ..Kept::default() }))
+    }
+
+    /// Writes down how it stands.
+    pub fn note(
+        &self,
+        status: SessionStatus,
+        open_since: Option<Instant>,
+        next_try: Option<Instant>,
+        observer: Option<Observer>,
+    ) {
+        if let Ok(mut kept) = self.0.lock() {
+            *kept = Kept { status, open_since, next_try, observer };
+        }
+    }
+
+    pub fn status(&self) -> SessionStatus {
+        let Ok(kept) = self.0.lock() else { return SessionStatus::default() };
+        SessionStatus {
+            uptime: kept.open_since.map(|since| since.elapsed().as_secs_f64()),
+            next_try: kept.next_try.map(|at| at.saturating_duration_since(Instant::now()).as_secs_f64()),
+            counted: kept.observer.as_ref().map(|observer| observer.status().counted),
+            ..kept.status.clone()
+        }
+    }
+}
+
+impl crate::control::Answer for Shared {
+    fn answer(&self, question: &str) -> Option<String> {
+        let is_known = matches!(question, "status" | "down");
+        is_known.then(|| serde_json::to_string(&self.status()).unwrap_or_default())
+    }
+}

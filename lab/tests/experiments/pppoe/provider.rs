@@ -1,0 +1,115 @@
+//! The provider's end: `pppoe-server` of Debian in the namespace `isp`.
+
+use anyhow::Result;
+use rxlane_lab::Guest;
+
+/// Whom it knows.
+pub const USER: &str = "subscriber";
+pub const PASSWORD: &str = "secret word";
+
+const OPTIONS: &str = "/etc/ppp/rxlane-provider";
+const LOG: &str = "/tmp/provider";
+
+/// What it demands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Login {
+    Pap,
+    Chap,
+    MsChapV2,
+}
+
+impl Login {
+    const fn option(self) -> &'static str {
+        match self {
+            Login::Pap => "require-pap",
+            Login::Chap => "require-chap",
+            Login::MsChapV2 => "require-mschap-v2",
+        }
+    }
+}
+
+pub struct Provider<'a> {
+    guest: &'a Guest,
+    pid: Option<u32>,
+    device: Option<&'static str>,
+}
+
+/// What it said.
+pub fn log(guest: &Guest) -> String {
+    let read = |path: &str| String::from_utf8_lossy(&guest.read(path).unwrap_or_default()).into_owned();
+    format!("{}{}", read(LOG), read("/tmp/provider.pppd"))
+}
+
+impl<'a> Provider<'a> {
+    /// Serves on the line, whose tags are those of the encapsulation; packets are at most `mtu` octets long.
+    pub fn start(guest: &'a Guest, tags: &str, login: Login, mtu: u32) -> Result<Provider<'a>> {
+        guest.sh("rm -rf /etc/ppp; mkdir -p /etc/ppp /var/run/ppp; rm -f /tmp/provider*")?;
+        guest.write("/etc/ppp/options", b"")?;
+        for file in ["pap-secrets", "chap-secrets"] {
+            guest.write(&format!("/etc/ppp/{file}"), format!("{USER} * \"{PASSWORD}\" *\n").as_bytes())?;
+        }
+        let options = format!(
+            "{}\nname provider\nlcp-echo-interval 2\nlcp-echo-failure 5\nms-dns 198.51.100.53\nms-dns 198.51.100.54\n\
+             nodefaultroute\nnoproxyarp\nnobsdcomp\nnodeflate\n+ipv6\nmtu {mtu}\nmru {mtu}\ndebug\nlogfile /tmp/provider.pppd\n",
+            login.option()
+        );
+        guest.write(OPTIONS, options.as_bytes())?;
+        let device = tagged(guest, tags)?;
+        let on = device.unwrap_or("line0");
+        let command = format!(
+            "ip netns exec isp pppoe-server -F -C concentrator -S internet -N 4 -L 198.51.100.1 -R 198.51.100.10 -O {OPTIONS} \
+             -I {on}"
+        );
+        let words: Vec<&str> = command.split_whitespace().collect();
+        Ok(Provider { guest, pid: Some(guest.start(&words, LOG)?), device })
+    }
+
+    /// Ends it and its sessions.
+    pub fn stop(mut self) -> Result<()> {
+        self.end(libc::SIGTERM)
+    }
+
+    /// It dies, and its sessions with it, without a word.
+    pub fn kill(mut self) -> Result<()> {
+        // The sessions are processes of their own.
+        self.guest.sh("ip netns pids isp | while read pid; do [ $(cat /proc/$pid/comm) = pppd ] && kill -9 $pid; done; :")?;
+        self.end(libc::SIGKILL)
+    }
+
+    fn end(&mut self, signal: i32) -> Result<()> {
+        let Some(pid) = self.pid.take() else { return Ok(()) };
+        self.guest.signal(pid, signal, true)?;
+        let gone = "until [ -z \"$(ip netns pids isp)\" ]; do ip netns pids isp | xargs -r kill 2>/dev/null; sleep 0.1; done";
+        self.guest.sh(&format!("timeout 20 sh -c '{gone}'"))?;
+        if let Some(device) = self.device.take() {
+            let lowest = if device == "inner0" { "outer0" } else { device };
+            self.guest.sh(&format!("ip -n isp link del {lowest}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Provider<'_> {
+    fn drop(&mut self) {
+        let _ = self.end(libc::SIGTERM);
+    }
+}
+
+/// Devices of the kernel for the tags; the innermost.
+fn tagged(guest: &Guest, tags: &str) -> Result<Option<&'static str>> {
+    let up = "mtu 1508 up";
+    let script = match tags {
+        "" => return Ok(None),
+        "q:35" => {
+            format!(
+                "ip -n isp link add link line0 name outer0 type vlan id 35; ip -n isp link set outer0 {up}"
+            )
+        }
+        _ => format!(
+            "ip -n isp link add link line0 name outer0 type vlan protocol 802.1ad id 100; ip -n isp link set outer0 mtu 1512 up; \
+             ip -n isp link add link outer0 name inner0 type vlan id 200; ip -n isp link set inner0 {up}"
+        ),
+    };
+    guest.sh(&script)?;
+    Ok(Some(if tags.contains(',') { "inner0" } else { "outer0" }))
+}
