@@ -114,6 +114,139 @@ fn headers(corpus: &Corpus) -> Done {
     Ok(())
 }
 
+/// Sessions of host and concentrator with each method, as either end saw them: see the target.
+fn sessions(corpus: &Corpus) -> Done {
+    let control: [&[u8]; 5] = [
+        b"\x01\x04\x05\xd4\x03\x05\xc2\x23\x81\x05\x06\x12\x34\x56\x78",
+        b"\x08user@isp\x06secret",
+        b"\x10\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0fname",
+        b"S=407A5589115FD0D6209F510FE9C04566932CDA56 M=hello",
+        b"E=691 R=0 C=5B5D7C7D7B3F2F3E3C2C602132262628 V=3 M=no",
+    ];
+    for (number, data) in control.iter().enumerate() {
+        corpus.put("ppp_control", &format!("data-{number}"), data)?;
+    }
+    let (lcp, pap, ipcp, ipv6cp) = (b"\xc0\x21", b"\xc0\x23", b"\x80\x21", b"\x80\x57");
+    let packet = |protocol: &[u8; 2], code: u8, identifier: u8, data: &[u8]| -> Vec<u8> {
+        let length = data.len() as u8 + 4;
+        [&[length + 2], &protocol[..], &[code, identifier, 0, length], data].concat()
+    };
+    // Magic numbers and identifiers are those of the target's own random numbers; what is not right is dropped.
+    let scenes: [Vec<Vec<u8>>; 4] = [
+        vec![
+            packet(lcp, 1, 1, b"\x01\x04\x05\xd4\x03\x04\xc0\x23\x05\x06\x12\x34\x56\x78"),
+            packet(lcp, 4, 1, b"\x01\x04\x05\xd4"),
+            packet(lcp, 3, 2, b"\x05\x06\0\0\0\0"),
+            packet(pap, 2, 1, b"\x05hello"),
+            packet(ipcp, 1, 1, b"\x03\x06\xc0\x00\x02\x01"),
+            packet(ipcp, 3, 1, b"\x03\x06\xc0\x00\x02\x02"),
+            packet(ipv6cp, 1, 1, b"\x01\x0a\0\0\0\0\0\0\0\x01"),
+            vec![0xf0, 0xf0, 0xf5],
+            packet(lcp, 9, 1, b"\x12\x34\x56\x78"),
+            packet(lcp, 5, 1, b"bye"),
+            vec![0xf0, 0xf0],
+        ],
+        vec![
+            packet(lcp, 1, 1, b"\x01\x04\x05\xd4"),
+            packet(lcp, 4, 1, b"\x05\x06\0\0\0\0"),
+            packet(pap, 1, 1, b"\x08user@isp\x06secret"),
+            vec![0xfe, 0],
+            packet(ipcp, 1, 1, b"\x03\x06\0\0\0\0\x81\x06\0\0\0\0"),
+            packet(ipcp, 1, 2, b"\x03\x06\xc0\x00\x02\x02"),
+            packet(b"\x80\xfd", 1, 1, b"\x1a\x04\x78\x00"),
+            packet(lcp, 8, 1, b"\x80\x57\x01\x01\0\x04"),
+            vec![0xff, 0xf0, 0xf0, 0xf0],
+        ],
+        vec![
+            packet(lcp, 1, 1, b"\x05\x06\x12\x34\x56\x78"),
+            packet(b"\xc2\x23", 2, 1, b"\x10................user@isp"),
+            vec![0xfe, 1, 0xf0, 0xf0],
+        ],
+        vec![vec![0xf0; 12]],
+    ];
+    for (number, scene) in scenes.iter().enumerate() {
+        for choice in 0..8 {
+            corpus.put(
+                "ppp_session",
+                &format!("{number}-{choice}"),
+                &[&[choice], &scene.concat()[..]].concat(),
+            )?;
+        }
+    }
+    whole_sessions(corpus)
+}
+
+/// What each end of a good session received, from the random numbers of the target.
+fn whole_sessions(corpus: &Corpus) -> Done {
+    use rxlane_pppoe::session::*;
+    use std::{net::Ipv4Addr, sync::Arc, time::Duration};
+    let all = [Method::MsChapV2, Method::ChapMd5, Method::Pap];
+    for choice in 0..4_u8 {
+        let methods = all.get(usize::from(choice)..).unwrap_or_default().to_vec();
+        let host = Host {
+            user: b"user@isp".to_vec(),
+            secret: b"secret".to_vec(),
+            methods: methods.clone(),
+            ipv4: Some(Ipv4Addr::UNSPECIFIED),
+            dns: true,
+            ipv6: Some(0),
+        };
+        let concentrator = Concentrator { name: b"ac".to_vec(), methods };
+        let mut counters = [choice << 1, choice << 1 | 1];
+        let mut inputs = [vec![choice << 1], vec![choice << 1 | 1]];
+        let mut ends = [Role::Host(host), Role::Concentrator(concentrator)].map(|role| {
+            let config = Arc::new(Config { role, timers: Timers::DEFAULT });
+            Session::new(config, 1492, &mut |_: &mut [u8]| {})
+        });
+        let now = Duration::ZERO;
+        let mut actions = [Vec::new(), Vec::new()];
+        for round in 0..30 {
+            for (end, (session, counter)) in ends.iter_mut().zip(&mut counters).enumerate() {
+                let mut random = |octets: &mut [u8]| {
+                    for octet in octets {
+                        *counter = counter.wrapping_mul(29).wrapping_add(71);
+                        *octet = *counter;
+                    }
+                };
+                if round == 0 {
+                    session.start(now, &mut random, &mut actions[end]);
+                    continue;
+                }
+                for action in std::mem::take(&mut actions[1 - end]) {
+                    if let Action::Send(octets) = action {
+                        inputs[end].push(u8::try_from(octets.len())?);
+                        inputs[end].extend(&octets);
+                        session.receive(now, &octets, &mut random, &mut actions[end]);
+                    }
+                }
+                let claims: Vec<Claim> = actions[end]
+                    .iter()
+                    .filter_map(|action| match action {
+                        Action::Authenticate(claim) => Some(claim.clone()),
+                        _ => None,
+                    })
+                    .collect();
+                for claim in claims {
+                    inputs[end].extend([0xfe, 0]);
+                    let ipv4 = Some((Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)));
+                    let dns = [Some(Ipv4Addr::new(192, 0, 2, 53)), None];
+                    let grant = Grant { ipv4, dns, ipv6: Some((1, 2)) };
+                    let proof = claim.proof(b"secret").ok_or("the secret is wrong")?;
+                    let verdict = Verdict::Accepted { grant, proof, message: b"words".to_vec() };
+                    session.authenticated(now, verdict, &mut random, &mut actions[end]);
+                }
+            }
+        }
+        if ends.iter().any(|end| end.ipv4().is_none()) {
+            return Err("the seeds of ppp_session do not come up".into());
+        }
+        for (end, input) in inputs.iter().enumerate() {
+            corpus.put("ppp_session", &format!("whole-{choice}-{end}"), input)?;
+        }
+    }
+    Ok(())
+}
+
 /// Frames of every link of the target, from its peer to it, and what its interface hands over: packets and frames, some of
 /// them SYN segments.
 fn links(corpus: &Corpus) -> Done {
@@ -249,6 +382,7 @@ fn main() -> Done {
     offloads(&corpus, &frames)?;
     links(&corpus)?;
     headers(&corpus)?;
+    sessions(&corpus)?;
     captures(&corpus, &frames)?;
     outputs(&corpus, &fuzz.join("seeds/host_text"))?;
     machines(&corpus, fuzz)?;
