@@ -244,11 +244,11 @@ const fn other_packet(state: State, event: Event) -> Option<(&'static [Action], 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// The table of RFC 1661 section 4.1, row by row as it is printed there, without the notes.
-    const TABLE: &str = "
+    pub(crate) const TABLE: &str = "
         Up   | 2 | irc,scr/6 | - | - | - | - | - | - | - | -
         Down | - | - | 0 | tls/1 | 0 | 1 | 1 | 1 | 1 | tld/1
         Open | tls/1 | 1 | irc,scr/6 | 3 | 5 | 5 | 6 | 7 | 8 | 9

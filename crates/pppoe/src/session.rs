@@ -24,6 +24,7 @@ pub use remark::Remark;
 use crate::turn::{Manners, Turn};
 use crate::{Random, Time};
 use machine::Machine;
+use std::fmt;
 use std::sync::Arc;
 
 /// One session. It keeps less than a kilobyte besides the configuration, which is shared, and for the time of authentication
@@ -31,7 +32,6 @@ use std::sync::Arc;
 ///
 /// Every wait has an end: LCP takes at most twice as long as its requests, authentication and the network protocols as long as
 /// [`Timers`] says, termination as long as its requests. An open session ends when the peer is silent.
-#[derive(Debug)]
 pub struct Session {
     config: Arc<Config>,
     machine: Machine,
@@ -127,6 +127,18 @@ impl Session {
         let Session { config, machine, manners } = self;
         let limit = machine.limit();
         (machine, Turn { now, random, actions, config, manners, limit })
+    }
+}
+
+impl fmt::Debug for Session {
+    /// Leaves out what a claim that waits for its verdict carries: with PAP, the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("phase", &self.phase())
+            .field("ipv4", &self.ipv4())
+            .field("ipv6", &self.ipv6())
+            .field("deadline", &self.deadline())
+            .finish_non_exhaustive()
     }
 }
 

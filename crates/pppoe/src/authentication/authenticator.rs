@@ -9,7 +9,6 @@ use wire::ppp::PppProtocol;
 
 /// Challenges (CHAP) or waits (PAP), passes the claim on, and answers by the verdict. Each challenge is a new one, under a new
 /// identifier, and good for one claim. What comes again after the verdict gets the same answer, without a second claim.
-#[derive(Clone, Debug)]
 pub(crate) struct Authenticator {
     /// `None`: nobody has to say who they are.
     method: Option<Method>,
@@ -21,7 +20,6 @@ pub(crate) struct Authenticator {
     pub deadline: Option<Time>,
 }
 
-#[derive(Clone, Debug)]
 enum Stage {
     /// No claim yet.
     Waiting,

@@ -11,7 +11,6 @@ use wire::ppp::PppProtocol;
 
 /// Answers by the method that LCP agreed to, and by no other. Until it is accepted it sends its packet again whenever the
 /// restart timer runs out, since the answer may have been lost (RFC 1334 section 2.2.1, RFC 1994 section 4.2).
-#[derive(Clone, Debug)]
 pub(crate) struct Peer {
     method: Method,
     accepted: bool,
@@ -26,7 +25,6 @@ pub(crate) struct Peer {
     issued: Option<Box<[u8; 16]>>,
 }
 
-#[derive(Clone, Debug)]
 struct Response {
     /// The challenge that it answers.
     challenge: Vec<u8>,

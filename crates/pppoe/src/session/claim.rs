@@ -105,7 +105,7 @@ pub enum Verdict {
         /// Words for the subscriber; mostly empty.
         message: Vec<u8>,
     },
-    /// It may not. The session then ends.
+    /// It may not, whichever claim it made. The session then ends.
     Refused {
         /// Words for the subscriber.
         message: Vec<u8>,

@@ -84,7 +84,8 @@ pub struct Timers {
     pub max_configure: u32,
     /// Terminate-Requests without an answer.
     pub max_terminate: u32,
-    /// Naks, sent or received, after which options are rejected, and rejections after which the session ends.
+    /// Naks sent without an agreement after which options are rejected, and rejections after which that protocol's
+    /// negotiation has failed; Naks and Rejects received, twice as many.
     pub max_failure: u32,
     /// How long authentication may take.
     pub authentication: Duration,

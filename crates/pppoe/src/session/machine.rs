@@ -16,13 +16,11 @@ use crate::turn::Turn;
 use wire::emit::ControlPacket;
 use wire::ppp::{Compression, PppProtocol, protocol};
 
-#[derive(Debug)]
 pub(super) enum Authentication {
     Peer(Peer),
     Authenticator(Authenticator),
 }
 
-#[derive(Debug)]
 pub(super) struct Machine {
     pub phase: Phase,
     pub lcp: Lcp,
@@ -340,9 +338,14 @@ impl Machine {
                 self.authentication = Some(Authentication::Peer(Peer::start(method, host, turn)));
             }
             (Role::Concentrator(concentrator), _) => {
+                let demand = self.lcp.demand;
+                // Only who demands nothing lets a subscriber in without a name.
+                if demand.is_none() && !concentrator.methods.is_empty() {
+                    self.terminate(Closed::MethodRefused, turn);
+                    return;
+                }
                 self.begin_authentication(turn);
                 self.serial = self.serial.wrapping_add(1);
-                let demand = self.lcp.demand;
                 let (authenticator, claim) = Authenticator::start(demand, concentrator, self.serial, turn);
                 self.authentication = Some(Authentication::Authenticator(authenticator));
                 turn.actions.extend(claim.map(Action::Authenticate));

@@ -5,7 +5,6 @@ use crate::negotiation::{Layer, Negotiation, Signal};
 use crate::session::NetworkFailure;
 use crate::turn::Turn;
 
-#[derive(Clone, Debug)]
 pub(crate) struct Network<L> {
     pub negotiation: Negotiation,
     pub layer: L,
