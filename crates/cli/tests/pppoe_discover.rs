@@ -1,0 +1,272 @@
+//! `rxlane pppoe discover` between two network namespaces, against concentrators made of the discovery machine of crate
+//! `pppoe`.
+
+use link::pppoe::{ControlSocket, VlanPattern};
+use link::rtnetlink::link_by_name;
+use pppoe::discovery::Packet;
+use pppoe::discovery::concentrator::{Answer, Arrival, Concentrator, Config};
+use pppoe::discovery::place::Place;
+use serde_json::Value;
+use std::process::Output;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use testkit::netns::{Namespace, Veth, probe};
+use testkit::{program, require};
+use wire::ethernet::{EtherType, MacAddress};
+use wire::pppoe::Stage;
+
+const WAN: &str = "wan0";
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A line: the subscriber's end and the concentrators'.
+struct Ends {
+    near: Namespace,
+    far: Namespace,
+}
+
+impl Ends {
+    fn new() -> Option<Ends> {
+        require("netns", probe())?;
+        let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
+        near.veth(&Veth { peer: Some(&far), ..Veth::pair(WAN, WAN) }).expect("a pair");
+        Some(Ends { near, far })
+    }
+
+    fn discover(&self, arguments: &[&str]) -> Output {
+        let mut command = self.near.command(env!("CARGO_BIN_EXE_rxlane"));
+        command.args(["pppoe", "discover"]).args(arguments).env("COLUMNS", "80");
+        command.output().expect("it runs")
+    }
+
+    fn json(&self, arguments: &[&str]) -> (i32, Value) {
+        let output = self.discover(&[arguments, &["--json"]].concat());
+        let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+        (code(&output), report)
+    }
+
+    /// Runs `work` while concentrators answer on the far end.
+    fn with<T: Send>(&self, concentrators: Vec<(&str, Config)>, work: impl FnOnce() -> T + Send) -> T {
+        let (stop, ready) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let answering = scope.spawn(|| self.far.inside(|| answer(concentrators, &stop, &ready)));
+            while !ready.load(Ordering::Acquire) && !answering.is_finished() {
+                thread::sleep(Duration::from_millis(5));
+            }
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            stop.store(true, Ordering::Release);
+            answering.join().expect("the concentrators");
+            done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+fn mac(number: usize) -> MacAddress {
+    MacAddress([2, 0, 0x5e, 0, 0, number as u8])
+}
+
+/// Concentrators at MAC addresses that count from 1, each on the lines of its pattern.
+fn answer(concentrators: Vec<(&str, Config)>, stop: &AtomicBool, ready: &AtomicBool) {
+    let interface = link_by_name(WAN).expect("there").index;
+    let random = &mut |octets: &mut [u8]| octets.fill(0x5a);
+    let mut all: Vec<_> = concentrators
+        .into_iter()
+        .zip(1..)
+        .map(|((lines, config), number)| {
+            let pattern: VlanPattern = lines.parse().expect("a pattern");
+            let socket = ControlSocket::open(interface, mac(number), pattern).expect("a socket");
+            (socket, Concentrator::new(config, Duration::ZERO, random))
+        })
+        .collect();
+    let begin = Instant::now();
+    ready.store(true, Ordering::Release);
+    while !stop.load(Ordering::Acquire) {
+        for (socket, concentrator) in &mut all {
+            let (own, mut offers) = (socket.local(), Vec::new());
+            socket
+                .receive(|frame| {
+                    let packet = Packet {
+                        source: frame.source,
+                        destination: frame.destination,
+                        payload: frame.payload,
+                    };
+                    let place = Place { port: interface, vlans: frame.vlans };
+                    let arrival = Arrival { place, own, packet };
+                    if let Answer::Offer(payload) = concentrator.receive(begin.elapsed(), &arrival, random) {
+                        offers.push((frame.source, frame.vlans, payload));
+                    }
+                })
+                .expect("received");
+            for (host, vlans, payload) in offers {
+                socket.send(host, vlans, Stage::Discovery, &payload).expect("sent");
+            }
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn named(name: &[u8]) -> Config {
+    Config::new(name)
+}
+
+#[test]
+fn who_answers_is_listed_with_what_it_offers() {
+    let Some(ends) = Ends::new() else { return };
+    let mut large = named(b"bras1");
+    (large.services, large.max_payload) = (vec![b"internet".to_vec(), b"voice".to_vec()], 1500);
+    let concentrators = vec![("none", large), ("any", named(b"a\x1b[2Jb"))];
+    ends.with(concentrators, || {
+        let (code, report) = ends.json(&[WAN, "--seconds", "2"]);
+        assert_eq!((code, report["schema"].as_str()), (0, Some("rxlane.pppoe-discover/1")), "{report:#}");
+        assert_eq!(
+            (&report["interface"], &report["vlans"], &report["sent"]),
+            (&WAN.into(), &"none".into(), &2.into())
+        );
+        let concentrators = report["concentrators"].as_array().expect("a list");
+        assert_eq!(concentrators.len(), 2, "{report:#}");
+        let of = |mac: &str| concentrators.iter().find(|one| one["mac"] == mac).expect("listed");
+        let bras = of("02:00:5e:00:00:01");
+        assert_eq!(
+            (&bras["ac_name"], &bras["max_payload"], &bras["fits"]),
+            (&"bras1".into(), &1500.into(), &true.into())
+        );
+        assert_eq!(bras["services"], serde_json::json!(["", "internet", "voice"]));
+        assert_eq!(bras["latency"]["answers"], 2, "{bras:#}");
+        let latency = bras["latency"]["median"].as_f64().expect("a number");
+        assert!(latency > 0.0 && latency < 1000.0, "{latency}");
+        let tags: Vec<_> =
+            bras["tags"].as_array().expect("tags").iter().map(|tag| tag["name"].as_str()).collect();
+        let expected = [
+            "AC-Name",
+            "Service-Name",
+            "AC-Cookie",
+            "Service-Name",
+            "Service-Name",
+            "Host-Uniq",
+            "PPP-Max-Payload",
+        ];
+        assert_eq!(tags, expected.map(Some));
+        let other = of("02:00:5e:00:00:02");
+        assert_eq!((&other["ac_name"], &other["max_payload"]), (&"a\\u{1b}[2Jb".into(), &1492.into()));
+        // The parent's MTU does not let such packets out.
+        assert_eq!(
+            report["advice"][0],
+            "packets of 1500 octets need an MTU of 1508 on wan0, which has 1500: `ip link set wan0 mtu 1508`"
+        );
+        let text = ends.discover(&[WAN, "--seconds", "1"]);
+        let said = said(&text);
+        assert!(
+            self::code(&text) == 0
+                && said.starts_with("wan0 without a VLAN tag: 2 concentrators answered 1 PADI in 1 s."),
+            "{said}"
+        );
+        assert!(
+            said.contains("bras1") && said.contains("internet, voice") && said.contains("\\u{1b}[2J"),
+            "{said}"
+        );
+        assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+        assert!(!said.contains('\u{1b}'), "{said}");
+    });
+}
+
+#[test]
+fn a_line_in_vlans_is_found_there() {
+    let Some(ends) = Ends::new() else { return };
+    ends.with(vec![("100.200", named(b"bras1"))], || {
+        let (code, report) = ends.json(&[WAN, "--vlan", "100.200", "--seconds", "1"]);
+        assert_eq!((code, report["vlans"].as_str()), (0, Some("ad:100,q:200")), "{report:#}");
+        let (code, report) = ends.json(&[WAN, "--vlan", "100.201", "--seconds", "1"]);
+        assert_eq!((code, report["concentrators"].as_array().map(Vec::len)), (1, Some(0)), "{report:#}");
+    });
+}
+
+#[test]
+fn only_what_was_asked_for_is_an_answer() {
+    let Some(ends) = Ends::new() else { return };
+    let mut strict = named(b"bras1");
+    (strict.services, strict.any_service) = (vec![b"internet".to_vec()], false);
+    ends.with(vec![("none", strict)], || {
+        for (arguments, expected) in [
+            (&["--ac", "bras1"][..], 0),
+            (&["--ac", "02:00:5e:00:00:01", "--service", "internet"], 0),
+            (&["--ac", "bras2"], 1),
+            (&["--ac", "02:00:5e:00:00:02"], 1),
+            (&["--service", "voice"], 1),
+        ] {
+            let output = ends.discover(&[&[WAN, "--seconds", "1"], arguments].concat());
+            assert_eq!(code(&output), expected, "{arguments:?}: {}", said(&output));
+            let is_listed = said(&output).contains("02:00:5e:00:00:01");
+            assert_eq!(is_listed, arguments[0] == "--ac", "{}", said(&output));
+            assert_eq!(said(&output).contains("What to do"), expected == 1, "{}", said(&output));
+        }
+    });
+}
+
+#[test]
+fn silence_says_what_to_do() {
+    let Some(ends) = Ends::new() else { return };
+    // Another host in another VLAN.
+    let padi = {
+        let mut head = [0; 64];
+        let tags: wire::emit::Encapsulation = "ad:100,q:200".parse().expect("an encapsulation");
+        let length = tags.emit_tagged(MacAddress::BROADCAST, mac(9), EtherType::PPPOE_DISCOVERY, &mut head);
+        [&head[..length.expect("room")], &[0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0], &[0; 40]].concat()
+    };
+    let stop = AtomicBool::new(false);
+    let output = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Acquire) {
+                ends.far.send(WAN, [&padi]).expect("sent");
+                thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let output = ends.discover(&[WAN, "--seconds", "2"]);
+        stop.store(true, Ordering::Release);
+        output
+    });
+    let text = said(&output);
+    assert_eq!(code(&output), 1, "{text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.starts_with("wan0 without a VLAN tag: nobody answered 2 PADI in 2 s."), "{text}");
+    assert!(flat.contains("seen with other tags (ad:100,q:200): try `--vlan 100.200`"), "{text}");
+    assert!(flat.contains("many lines want a VLAN tag"), "{text}");
+    ends.far.run("ip", &["link", "set", WAN, "down"]).expect("down");
+    let text = said(&ends.discover(&[WAN, "--seconds", "1"]));
+    assert!(text.contains("wan0 has no carrier"), "{text}");
+    ends.near.run("ip", &["link", "set", WAN, "down"]).expect("down");
+    let output = ends.discover(&[WAN, "--seconds", "1"]);
+    assert_eq!(code(&output), 1, "{}", said(&output));
+    assert!(said(&output).contains("it is down (`ip link set wan0 up`)"), "{}", said(&output));
+}
+
+#[test]
+fn wrong_usage_and_missing_privilege_have_their_codes() {
+    let Some(ends) = Ends::new() else { return };
+    let long = "s".repeat(1500);
+    for (arguments, part) in [
+        (&["nothing0"][..], "there is no interface nothing0"),
+        (&["lo"], "has no Ethernet frames"),
+        (&[WAN, "--vlan", "4096"], "--vlan 4096"),
+        (&[WAN, "--vlan", "1.2.3.4.5"], "4 tags are the most"),
+        (&[WAN, "--max-payload", "1000"], "1000"),
+        (&[WAN, "--service", &long], "longer than the 1484"),
+        (&[], "INTERFACE"),
+    ] {
+        let output = ends.discover(arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(part), "{}", said(&output));
+    }
+    let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
+    let mut command = ends.near.command(setpriv);
+    command.args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_rxlane")]);
+    let output = command.args(["pppoe", "discover", WAN]).output().expect("it runs");
+    assert_eq!(code(&output), 3, "{}", said(&output));
+    assert!(said(&output).contains("CAP_NET_RAW: run rxlane as root"), "{}", said(&output));
+}
