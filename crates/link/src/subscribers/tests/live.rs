@@ -218,13 +218,7 @@ impl Drop for Ended {
 }
 
 /// Runs a link with a fixed session in the far namespace while `work` goes on.
-fn with_link<T>(
-    scene: &Scene,
-    session: &Session,
-    own: Ipv4Addr,
-    mtu: u32,
-    work: impl FnOnce() -> T,
-) -> T {
+fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work: impl FnOnce() -> T) -> T {
     let peer = session.peer.to_string();
     scene.far.run("ip", &["link", "set", "far0", "address", &peer]).expect("an address");
     let folder = tempfile::tempdir().expect("a folder");
@@ -338,7 +332,7 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
         let datagrams = |namespace: &Namespace, discover: libc::c_int, octets: usize| {
             namespace.inside(|| {
                 let socket = UdpSocket::bind((SERVER4, 0)).expect("bound");
-                discovery::set(&socket, discover);
+                option::set(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, discover);
                 socket.send_to(&vec![0x77; octets], (address(5), 7001)).map_err(|error| error.raw_os_error())
             })
         };
@@ -351,6 +345,20 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
             assert_eq!(taker.recv(&mut buffer).expect("received"), octets);
             assert!(buffer[..octets].iter().all(|octet| *octet == 0x77));
         }
+        // One, two and two; and six of the three that the kernel had made.
+        assert_eq!(scene.registry.usage(own).expect("there").sent.frames, 11);
+        // Of a super-packet of four datagrams, each.
+        scene.near.inside(|| {
+            let socket = UdpSocket::bind((SERVER4, 0)).expect("bound");
+            option::set(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT);
+            option::set(&socket, libc::SOL_UDP, libc::UDP_SEGMENT, 1300);
+            socket.send_to(&[0x77; 5000], (address(5), 7001)).expect("sent");
+        });
+        for octets in [1300, 1300, 1300, 1100] {
+            assert_eq!(taker.recv(&mut buffer).expect("received"), octets);
+            assert!(buffer[..octets].iter().all(|octet| *octet == 0x77));
+        }
+        assert_eq!(scene.registry.usage(own).expect("there").sent.frames, 11 + 8);
         // Must not: the kernel learns of it.
         assert_eq!(scene.subscribers.counted().too_big_told, 0);
         datagrams(&scene.near, libc::IP_PMTUDISC_DO, 1200).expect("sent");
@@ -398,21 +406,58 @@ fn segment_sizes_are_lowered_to_what_the_session_takes() {
     assert!(counted.mss_clamped >= 4, "{counted:?}");
 }
 
-/// How a socket treats what is too long (ip(7), `IP_MTU_DISCOVER`).
-mod discovery {
+#[test]
+fn senders_of_ipv6_are_told() {
+    let Some(()) = require("netns", probe()) else { return };
+    let mut scene = Scene::new(VlanPattern::Any, 1, 1492);
+    let mut narrow = session("q:35", 5);
+    narrow.mtu = 1300;
+    let own = scene.registry.insert(&narrow).expect("room");
+    let prefix = Prefix::of("2001:db8:64::".parse().expect("an address"), 64).expect("so many bits");
+    scene.registry.add_prefix(own, prefix).expect("free");
+    let on = "for name in all bras0; do echo 0 > /proc/sys/net/ipv6/conf/$name/disable_ipv6; done";
+    scene.near.run("sh", &["-c", on]).expect("on");
+    for arguments in ["addr add 2001:db8::1/128 dev bras0 nodad", "route add 2001:db8:64::/64 dev bras0"] {
+        let arguments: Vec<&str> = ["-6"].into_iter().chain(arguments.split(' ')).collect();
+        scene.near.run("ip", &arguments).expect("set");
+    }
+    scene.near.inside(|| {
+        let socket = UdpSocket::bind("[2001:db8::1]:0").expect("bound");
+        option::set(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO);
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match socket.send_to(&[7; 1400], "[2001:db8:64::9]:7001") {
+                Ok(_) => assert!(Instant::now() < until),
+                Err(error) => {
+                    assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE), "{error}");
+                    break;
+                }
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let before = scene.registry.usage(own).expect("there").sent.frames;
+        socket.send_to(&[7; 1300 - 48], "[2001:db8:64::9]:7001").expect("fits");
+        while scene.registry.usage(own).expect("there").sent.frames == before {
+            assert!(Instant::now() < until);
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    assert!(scene.subscribers.counted().too_big_told > 0);
+}
+
+/// Options of sockets that the standard library lacks.
+mod option {
     pub mod sys {
         #![allow(unsafe_code)]
 
         use std::net::UdpSocket;
         use std::os::fd::AsRawFd;
 
-        pub fn set(socket: &UdpSocket, value: libc::c_int) {
+        pub fn set(socket: &UdpSocket, level: libc::c_int, name: libc::c_int, value: libc::c_int) {
             let length = size_of::<libc::c_int>() as libc::socklen_t;
             let pointer = (&raw const value).cast();
             // SAFETY: an int is read, which lives through the call.
-            let result = unsafe {
-                libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, pointer, length)
-            };
+            let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, pointer, length) };
             assert_eq!(result, 0);
         }
     }
