@@ -222,7 +222,7 @@ impl Running {
             Means::Simple => (vec![Tun::new(&wish.name, framing.form())?], Offloads::default()),
             Means::Batch { workers, .. } => Tun::queues(&wish.name, framing.form(), workers)?,
         };
-        let claim = claim(&parent, wish)?;
+        let claim = claim(&parent, &wish.encapsulation.to_string())?;
         let index = configure(&wish.name, wish, &framing, mtu)?;
         let mut paths = paths(wish, tuns, offloads, &parent, &framing)?;
         let parent_mtu = Arc::new(AtomicU32::new(parent.mtu));
@@ -416,20 +416,20 @@ fn mtu_of(wish: &Wish, parent: &rtnetlink::Link) -> Result<u32, Error> {
     if mtu < least { Err(Error::MtuTooSmall { mtu, least, version }) } else { Ok(mtu) }
 }
 
-/// Claims the frames of an encapsulation over a parent for this process: two links with the same would each get all that
-/// comes in. The claim is a socket in the abstract name space of the network namespace (unix(7)), so it ends with the process,
-/// however that ends, and no file is left.
-fn claim(parent: &rtnetlink::Link, wish: &Wish) -> Result<UnixDatagram, Error> {
+/// Claims frames of a parent for this process, those of an encapsulation or of whatever the word says: two links with the same
+/// would each get all that comes in. The claim is a socket in the abstract name space of the network namespace (unix(7)), so it
+/// ends with the process, however that ends, and no file is left.
+pub(crate) fn claim(parent: &rtnetlink::Link, encapsulation: &str) -> Result<UnixDatagram, Error> {
     // A name has room for 107 octets, an encapsulation may take more.
     let mut hasher = DefaultHasher::new();
-    wish.encapsulation.to_string().hash(&mut hasher);
+    encapsulation.hash(&mut hasher);
     let name = format!("rxlane-link-{}-{:016x}", parent.index, hasher.finish());
     let bound = SocketAddr::from_abstract_name(name).and_then(|name| UnixDatagram::bind_addr(&name));
     bound.map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => {
-            Error::LineTaken { parent: parent.name.clone(), encapsulation: wish.encapsulation.to_string() }
+            Error::LineTaken { parent: parent.name.clone(), encapsulation: encapsulation.to_owned() }
         }
-        _ => Error::Kernel { what: format!("claim the frames of {}", wish.encapsulation), source },
+        _ => Error::Kernel { what: format!("claim the frames of {encapsulation}"), source },
     })
 }
 

@@ -137,6 +137,11 @@ impl Tun {
         self.form
     }
 
+    /// Another descriptor of the device, which lives as long as any. Error: there are no more descriptors.
+    pub fn try_clone(&self) -> io::Result<Tun> {
+        Ok(Tun { device: self.device.try_clone()?, name: self.name.clone(), form: self.form })
+    }
+
     /// Lets the kernel see whether the line works. Error: a kernel before 5.0.
     pub fn set_carrier(&self, works: bool) -> io::Result<()> {
         sys::set_carrier(self.device.as_fd(), works)

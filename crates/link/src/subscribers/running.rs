@@ -13,13 +13,15 @@ use crate::framing::Form;
 use crate::parent::{self, Admission};
 use crate::pppoe::{VlanPattern, Wanted, program};
 use crate::rtnetlink::{self, Monitor};
-use crate::running::{Crew, Seen, Watch, check_name, find_parent};
+use crate::running::{Crew, Event, Seen, Watch, check_name, claim, find_parent};
 use crate::tun::Tun;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+use wire::ethernet::MacAddress;
 
 /// What a concentrator's data path is to be.
 #[derive(Clone, Debug)]
@@ -42,11 +44,17 @@ pub struct Wish {
 
 /// The data path while it is up. The interface is gone when this is dropped.
 pub struct Subscribers {
+    // Dropped in this order: the interface goes with the last that has it open.
     crew: Crew,
+    interface: Tun,
+    /// Held as long as it is up, so that no other has its frames.
+    _claim: UnixDatagram,
     workers: Vec<(Arc<Counters>, OwnedFd)>,
+    parent_mtu: Arc<AtomicU32>,
     watch: Watch,
     index: u32,
     name: String,
+    vlans: VlanPattern,
 }
 
 impl fmt::Debug for Subscribers {
@@ -68,7 +76,12 @@ impl Subscribers {
         let parent = find_parent(&wish.parent)?;
         let local = parent.mac.unwrap_or_default();
         let (tuns, offloads) = Tun::queues(&wish.name, Form::Packets, wish.workers)?;
+        let claim = claim(&parent, &format!("PPPoE, VLANs {}", wish.vlans))?;
         let index = configure(wish)?;
+        let interface = match tuns.first() {
+            Some(tun) => tun.try_clone().map_err(Error::kernel(format!("keep {}", wish.name)))?,
+            None => return Err(Error::Worker { name: wish.name.clone() }),
+        };
         let admission = Admission {
             program: program(Wanted::Data, local, &wish.vlans),
             has_tags: wish.vlans.has_tags(),
@@ -92,9 +105,22 @@ impl Subscribers {
             paths.push((Box::new(path) as Box<dyn DataPath<Line<View>>>, line));
         }
         let crew = Crew::start(paths).map_err(Error::kernel("start threads"))?;
+        // A kernel before 5.0 has no carrier to turn off.
+        let _ = interface.set_carrier(parent.works());
         let watch = Watch::new(monitor, parent, index, wish.mtu);
         let name = wish.name.clone();
-        Ok((Subscribers { crew, workers, watch, index, name }, registry))
+        let up = Subscribers {
+            crew,
+            interface,
+            _claim: claim,
+            workers,
+            parent_mtu,
+            watch,
+            index,
+            name,
+            vlans: wish.vlans.clone(),
+        };
+        Ok((up, registry))
     }
 
     /// Number of the interface.
@@ -119,13 +145,38 @@ impl Subscribers {
         self.watch.as_fd()
     }
 
-    /// What happened to the parent and the interface since the last call.
+    /// What happened to the parent and the interface since the last call. The interface has a carrier where the parent works.
+    /// Where the parent has got another MAC address, frames to it come once `Registry::set_local` and
+    /// [`Subscribers::set_local`] know of it.
     ///
     /// # Errors
     ///
     /// Those of rtnetlink.
     pub fn look(&mut self) -> Result<Seen, Error> {
-        self.watch.look().map_err(Error::kernel("read changes of interfaces"))
+        let seen = self.watch.look().map_err(Error::kernel("read changes of interfaces"))?;
+        for event in &seen.events {
+            match event {
+                Event::ParentUp | Event::ParentDown => {
+                    let _ = self.interface.set_carrier(*event == Event::ParentUp);
+                }
+                Event::ParentMtu { now, .. } => self.parent_mtu.store(*now, Ordering::Relaxed),
+                Event::ParentMac => {}
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Lets frames to another MAC address through.
+    ///
+    /// # Errors
+    ///
+    /// The kernel takes no filter.
+    pub fn set_local(&self, local: MacAddress) -> Result<(), Error> {
+        let program = program(Wanted::Data, local, &self.vlans);
+        for (_, socket) in &self.workers {
+            parent::sys::filter(socket, &program).map_err(Error::kernel("filter frames of PPPoE"))?;
+        }
+        Ok(())
     }
 
     /// Readable when a worker cannot go on: [`Subscribers::failure`].
@@ -141,7 +192,7 @@ impl Subscribers {
     /// Ends it: the interface is gone when this returns.
     pub fn down(self) -> Counted {
         let counted = self.counted();
-        self.crew.end();
+        drop(self);
         counted
     }
 }

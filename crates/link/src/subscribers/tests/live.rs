@@ -5,7 +5,7 @@ use crate::control::Sockets;
 use crate::parent::{Admission, Arrival, buffer, receive, receiver, sys::Instruction};
 use crate::pppoe::VlanPattern;
 use crate::rtnetlink::link_by_name;
-use crate::running::{Means, Running, Wish as LinkWish};
+use crate::running::{Event, Means, Running, Wish as LinkWish};
 use crate::transmit::Transmit;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -404,6 +404,56 @@ fn segment_sizes_are_lowered_to_what_the_session_takes() {
     let counted = scene.subscribers.counted();
     assert_eq!(counted.drops, BTreeMap::new());
     assert!(counted.mss_clamped >= 4, "{counted:?}");
+}
+
+#[test]
+fn the_parent_is_watched_and_its_new_address_taken() {
+    let Some(()) = require("netns", probe()) else { return };
+    let mut scene = Scene::new("none".parse().expect("a pattern"), 2, 1492);
+    let again = Wish {
+        name: "bras1".to_owned(),
+        parent: "near0".to_owned(),
+        vlans: "none".parse().expect("a pattern"),
+        addresses: Vec::new(),
+        mtu: 1492,
+        workers: 1,
+        limits: LIMITS,
+    };
+    let refused = scene.near.inside(|| Subscribers::up(&again).map(drop).expect_err("taken"));
+    assert!(refused.to_string().contains("near0"), "{refused}");
+    let carrier = |scene: &Scene| {
+        scene.near.run("cat", &["/sys/class/net/bras0/carrier"]).expect("read").trim().to_owned()
+    };
+    assert_eq!(carrier(&scene), "1");
+    let wanted = [Event::ParentDown, Event::ParentMac, Event::ParentUp];
+    let moved = MacAddress([2, 0, 0x5e, 0, 0, 0x77]);
+    for (event, arguments) in wanted.into_iter().zip([
+        "link set near0 down",
+        "link set near0 address 02:00:5e:00:00:77",
+        "link set near0 up",
+    ]) {
+        scene.near.run("ip", &arguments.split(' ').collect::<Vec<_>>()).expect("set");
+        let until = Instant::now() + PATIENCE;
+        while !scene.subscribers.look().expect("looked").events.contains(&event) {
+            assert!(Instant::now() < until, "{event:?}");
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(carrier(&scene), if event == Event::ParentUp { "1" } else { "0" });
+    }
+    scene.registry.set_local(moved);
+    scene.subscribers.set_local(moved).expect("filtered");
+    let (session, own) = add(&mut scene.registry, "none", 5);
+    let packet = datagram(address(5).into(), SERVER4.into(), b"x");
+    scene
+        .far
+        .send("far0", [frame(&session, scene.local, &packet), frame(&session, moved, &packet)])
+        .expect("sent");
+    let until = Instant::now() + PATIENCE;
+    while scene.registry.heard(own) != Ok(1) {
+        assert!(Instant::now() < until, "{:?}", scene.subscribers.counted());
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(scene.drops(), BTreeMap::new());
 }
 
 #[test]
