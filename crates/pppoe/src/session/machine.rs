@@ -26,20 +26,20 @@ pub(super) struct Machine {
     pub lcp: Lcp,
     pub lcp_negotiation: Negotiation,
     /// From LCP's being up on.
-    authentication: Option<Authentication>,
+    pub authentication: Option<Authentication>,
     /// `None`: not wanted, or not yet.
     pub ipcp: Option<Network<Ipcp>>,
     pub ipv6cp: Option<Network<Ipv6cp>>,
     pub keepalive: Keepalive,
     /// When the phase has lasted too long.
-    until: Option<Time>,
+    pub until: Option<Time>,
     /// Why the session is being terminated.
-    reason: Option<Box<Closed>>,
-    over: bool,
+    pub reason: Option<Box<Closed>>,
+    pub over: bool,
     /// How often the peer started LCP anew since the session was open last.
-    restarts: u32,
+    pub restarts: u32,
     /// Claims made.
-    serial: u32,
+    pub serial: u32,
     /// Of Protocol-Rejects.
     pub reject_identifier: u8,
 }
@@ -144,17 +144,6 @@ impl Machine {
         }
     }
 
-    fn tick_networks(&mut self, turn: &mut Turn<'_>) {
-        if let Some(network) = &mut self.ipcp {
-            let signal = network.negotiation.tick(&mut network.layer, turn);
-            self.network_signal(Family::Ipv4, signal, turn);
-        }
-        if let Some(network) = &mut self.ipv6cp {
-            let signal = network.negotiation.tick(&mut network.layer, turn);
-            self.network_signal(Family::Ipv6, signal, turn);
-        }
-    }
-
     /// Why the phase that lasted too long did.
     fn too_long(&self, turn: &Turn<'_>) -> Closed {
         match (self.phase, &self.authentication) {
@@ -178,13 +167,6 @@ impl Machine {
             Closed::NoAgreement
         } else {
             Closed::NoAnswer { requests: turn.timers().max_configure }
-        }
-    }
-
-    fn no_network(&self) -> Closed {
-        Closed::NoNetwork {
-            ipv4: self.ipcp.as_ref().map(|network| network.failure),
-            ipv6: self.ipv6cp.as_ref().map(|network| network.failure),
         }
     }
 
@@ -378,17 +360,6 @@ impl Machine {
         }
     }
 
-    fn networks_down(&mut self, turn: &mut Turn<'_>) {
-        for (up, family) in [
-            (self.ipcp.take().is_some_and(|network| network.up), Family::Ipv4),
-            (self.ipv6cp.take().is_some_and(|network| network.up), Family::Ipv6),
-        ] {
-            if up {
-                turn.actions.push(Action::Down(family));
-            }
-        }
-    }
-
     fn authentication_packet(
         &mut self,
         protocol: PppProtocol,
@@ -440,143 +411,8 @@ impl Machine {
         }
     }
 
-    /// A host's network protocols.
-    fn begin_network(&mut self, turn: &mut Turn<'_>) {
-        if let Role::Host(host) = &turn.config.role {
-            self.ipcp = host.ipv4.map(|address| Network::open(Ipcp::host(address, host.dns), turn));
-            self.ipv6cp = host.ipv6.map(|identifier| Network::open(Ipv6cp::new(identifier, 0), turn));
-        }
-        self.networks_begun(turn);
-    }
-
-    fn networks_begun(&mut self, turn: &mut Turn<'_>) {
-        self.until = Some(turn.now.saturating_add(turn.timers().network));
-        self.enter(Phase::Network, turn);
-        if self.ipcp.is_none() && self.ipv6cp.is_none() {
-            self.terminate(self.no_network(), turn);
-        }
-    }
-
-    fn network_packet(
-        &mut self,
-        protocol: PppProtocol,
-        data: &[u8],
-        turn: &mut Turn<'_>,
-    ) -> Result<(), ControlError> {
-        match (protocol, &mut self.ipcp, &mut self.ipv6cp) {
-            (PppProtocol::IPCP, Some(network), _) => {
-                let packet = ControlPacket::parse(data)?;
-                let signal = network.negotiation.receive(&mut network.layer, packet, turn)?;
-                self.network_signal(Family::Ipv4, signal, turn);
-            }
-            (PppProtocol::IPV6CP, _, Some(network)) => {
-                let packet = ControlPacket::parse(data)?;
-                let signal = network.negotiation.receive(&mut network.layer, packet, turn)?;
-                self.network_signal(Family::Ipv6, signal, turn);
-            }
-            (PppProtocol::IPV4 | PppProtocol::IPV6, ..) => {}
-            _ => self.reject_protocol(protocol, data, turn),
-        }
-        Ok(())
-    }
-
-    fn fail(&mut self, family: Family, failure: NetworkFailure, event: Event, turn: &mut Turn<'_>) {
-        let signal = match family {
-            Family::Ipv4 => self.ipcp.as_mut().and_then(|network| network.fail(failure, event, turn)),
-            Family::Ipv6 => self.ipv6cp.as_mut().and_then(|network| network.fail(failure, event, turn)),
-        };
-        self.network_signal(family, signal, turn);
-    }
-
-    fn network_signal(&mut self, family: Family, signal: Option<Signal>, turn: &mut Turn<'_>) {
-        match signal {
-            None => {}
-            Some(Signal::Up) => self.network_up(family, turn),
-            Some(Signal::Down) => self.network_down(family, turn),
-            Some(Signal::Failed(failure)) => {
-                let failure = match failure {
-                    Failure::NoAddress => NetworkFailure::NoAddress,
-                    _ => NetworkFailure::NoAgreement,
-                };
-                self.fail(family, failure, Event::Close, turn);
-                self.network_ended(family, turn);
-            }
-            Some(Signal::Finished) => self.network_ended(family, turn),
-        }
-    }
-
-    fn network_up(&mut self, family: Family, turn: &mut Turn<'_>) {
-        match (family, &mut self.ipcp, &mut self.ipv6cp) {
-            (Family::Ipv4, Some(network), _) => {
-                (network.up, network.failure) = (true, NetworkFailure::NoAnswer);
-                turn.actions.push(Action::Up4(network.layer.result()));
-            }
-            (Family::Ipv6, _, Some(network)) => {
-                (network.up, network.failure) = (true, NetworkFailure::NoAnswer);
-                turn.actions.push(Action::Up6(network.layer.result()));
-            }
-            _ => {}
-        }
-        self.until = None;
-        self.restarts = 0;
-        if self.phase != Phase::Open {
-            self.enter(Phase::Open, turn);
-            // One round trip is measured at once; later ones only when there is silence.
-            self.keepalive.probe(turn.now);
-            self.send_echo(turn);
-        }
-    }
-
-    fn network_down(&mut self, family: Family, turn: &mut Turn<'_>) {
-        let (up, failure, negotiation) = match (family, &mut self.ipcp, &mut self.ipv6cp) {
-            (Family::Ipv4, Some(network), _) => (&mut network.up, &mut network.failure, &network.negotiation),
-            (Family::Ipv6, _, Some(network)) => (&mut network.up, &mut network.failure, &network.negotiation),
-            _ => return,
-        };
-        if negotiation.state() == State::Stopping && *failure == NetworkFailure::NoAnswer {
-            *failure = NetworkFailure::PeerEnded;
-        }
-        if std::mem::replace(up, false) {
-            turn.actions.push(Action::Down(family));
-        }
-        if !self.is_up() && self.phase == Phase::Open {
-            self.until = Some(turn.now.saturating_add(turn.timers().network));
-            self.enter(Phase::Network, turn);
-        }
-    }
-
-    fn is_up(&self) -> bool {
-        self.ipcp.as_ref().is_some_and(|network| network.up)
-            || self.ipv6cp.as_ref().is_some_and(|network| network.up)
-    }
-
-    /// One protocol has ended or failed. The session goes on with the other, and while the peer may begin this one anew.
-    fn network_ended(&mut self, family: Family, turn: &mut Turn<'_>) {
-        let of = |failure: Option<NetworkFailure>, finished: Option<bool>| {
-            let hopeless = matches!(
-                failure,
-                Some(NetworkFailure::Rejected | NetworkFailure::NoAgreement | NetworkFailure::NoAddress)
-            );
-            (failure, finished.is_none_or(|finished| finished && hopeless))
-        };
-        let (failure4, hopeless4) = of(
-            self.ipcp.as_ref().map(|network| network.failure),
-            self.ipcp.as_ref().map(Network::is_finished),
-        );
-        let (failure6, hopeless6) = of(
-            self.ipv6cp.as_ref().map(|network| network.failure),
-            self.ipv6cp.as_ref().map(Network::is_finished),
-        );
-        if let Some(failure) = if family == Family::Ipv4 { failure4 } else { failure6 } {
-            turn.remark(Remark::NetworkFailed { family, failure });
-        }
-        if !self.is_up() && hopeless4 && hopeless6 && self.phase != Phase::Closed {
-            self.terminate(self.no_network(), turn);
-        }
-    }
-
     /// Begins to end the session: what was up is down, and the peer is told. The first reason counts.
-    fn terminate(&mut self, reason: Closed, turn: &mut Turn<'_>) {
+    pub(super) fn terminate(&mut self, reason: Closed, turn: &mut Turn<'_>) {
         if self.over || self.phase == Phase::Closed {
             return;
         }
@@ -593,7 +429,7 @@ impl Machine {
         }
     }
 
-    fn finish(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn finish(&mut self, turn: &mut Turn<'_>) {
         if std::mem::replace(&mut self.over, true) {
             return;
         }
@@ -604,7 +440,7 @@ impl Machine {
         turn.actions.push(Action::Closed(reason));
     }
 
-    fn enter(&mut self, phase: Phase, turn: &mut Turn<'_>) {
+    pub(super) fn enter(&mut self, phase: Phase, turn: &mut Turn<'_>) {
         if self.phase != phase {
             self.phase = phase;
             turn.actions.push(Action::Phase(phase));
