@@ -247,6 +247,31 @@ fn whole_sessions(corpus: &Corpus) -> Done {
     Ok(())
 }
 
+/// Runs of discovery packets as the target reads them: `how | from | length | octets`, with the Host-Uniq (0x10) and cookie
+/// (0x20) that the machines wait for, and time that passes (0x40).
+fn discovery(corpus: &Corpus) -> Done {
+    let (pado, pads, padt, padi, padr) = (0x10, 0x11, 2, 0x13, 0x34);
+    let step = |how: u8, from: u8, tags: &[u8]| [&[how, from, tags.len() as u8], tags].concat();
+    let name = b"\x01\x01\0\0\x01\x02\0\x02ac\x01\x04\0\x04cook";
+    let payload = b"\x01\x01\0\0\x01\x20\0\x02\x05\xdc";
+    let line = b"\x01\x05\0\x15\0\0\x0d\xe9\x01\x05eth 1\x02\x08customer";
+    let runs = [
+        // To a session, and its end.
+        [step(pado | 0x40, 1, name), step(pads, 1, payload), step(padt, 1, b""), step(0x80, 1, b"")].concat(),
+        // Two offers, a refusal.
+        [step(pado, 1, name), step(pado | 0x40, 2, name), step(pads, 1, b"\x02\x02\0\x04full")].concat(),
+        // The concentrator's side.
+        [step(padi, 1, payload), step(padr, 1, payload), step(padr, 1, line), step(padt, 7, b"")].concat(),
+        // Nobody answers.
+        vec![step(0x47, 0, b"\x11\x09"); 80].concat(),
+    ];
+    for (i, run) in runs.iter().enumerate() {
+        corpus.put("pppoe_discovery", &format!("seed-{i}"), run)?;
+    }
+    let packet = [&b"\x11\x07\0\0\0\x12"[..], name].concat();
+    corpus.put("pppoe_discovery", "packet", &packet)
+}
+
 /// Frames of every link of the target, from its peer to it, and what its interface hands over: packets and frames, some of
 /// them SYN segments.
 fn links(corpus: &Corpus) -> Done {
@@ -383,6 +408,7 @@ fn main() -> Done {
     links(&corpus)?;
     headers(&corpus)?;
     sessions(&corpus)?;
+    discovery(&corpus)?;
     captures(&corpus, &frames)?;
     outputs(&corpus, &fuzz.join("seeds/host_text"))?;
     machines(&corpus, fuzz)?;
