@@ -46,7 +46,7 @@ impl Seeded {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        ((self.0 >> 32) * u64::from(most) >> 32) as u32
+        (((self.0 >> 32) * u64::from(most)) >> 32) as u32
     }
 }
 
@@ -255,11 +255,13 @@ fn main() -> Outcome<()> {
     for count in SESSIONS {
         let before = resident();
         let mut registry = Registry::new(LIMITS, LOCAL);
+        let start = Instant::now();
         fill(&mut registry, count)?;
+        let made = start.elapsed().as_nanos() as f64 / f64::from(count);
         let taken = resident().saturating_sub(before) as f64 / f64::from(1 << 20);
         let each = registry.memory() as f64 / f64::from(count);
         let [way_in, way_out] = look_ups(&registry, count)?;
-        println!("{count:>9}  {way_in:>18}  {way_out:>18}  {each:>20.0}  {taken:>16.1}");
+        println!("{count:>9}  {way_in:>18}  {way_out:>18}  {each:>20.0}  {taken:>16.1}  {made:>12.0}");
     }
     if probe().is_err() {
         println!("the whole way of a packet takes root");

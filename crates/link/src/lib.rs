@@ -9,6 +9,8 @@
 //!   size of TCP to what fits. Both are pure: no system call, no allocation, no panic on any input.
 //! * A data path ([`datapath`]) moves the packets: [`batch`] many at once, [`simple`] one a system call.
 //! * [`Counters`] count what went either way, and what did not, by its reason ([`Dropped`]). Nothing is dropped in silence.
+//! * [`subscribers`] is the data path of a concentrator: one interface and thousands of sessions. [`pppoe`] has what is no data
+//!   of a session.
 //! * What is asked of a running link goes through [`control`].
 //!
 //! In the steady state nothing is allocated. By `simple` a link has 130 KiB of buffers, and at most 8 MiB in the kernel for

@@ -12,7 +12,7 @@
 //! * Frames of sessions that there are not are told ([`Registry::strays`]), so that their senders may be: at most
 //!   [`Registry::MOST_STRAYS`] until the next look.
 //! * Out: the longest prefix that has the destination says whose a packet is. One that is longer than its subscriber takes
-//!   becomes fragments or is told to its sender ([`crate::path_mtu`]), at most 1000 a second and worker.
+//!   becomes fragments or is told to its sender by ICMP, at most 1000 a second and worker.
 //! * Packets are moved as by [`crate::batch`], by one or more workers: a flow stays with one, in order. Super-packets are
 //!   segmented behind the session's own headers, and frames of a flow put together whatever other sessions' lie between.
 //! * A look-up takes as long with one session as with [`Registry::MOST`], but for the caches of the processor: a probe of a

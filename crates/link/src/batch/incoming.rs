@@ -148,7 +148,7 @@ impl<O: Copy> Incoming<O> {
                 return (ahead + 1, Some(Alone::InSlot(start..start + length, header)));
             }
             match prepare(line, self.ring.octets_mut(start, length), header) {
-                Ok((looked_at, inner, owner)) => self.places.push(Place {
+                Ok(Prepared { looked_at, inner, owner }) => self.places.push(Place {
                     looked_at: (start + looked_at.start, start + looked_at.end),
                     inner: (start + inner.start, start + inner.end),
                     octets: length as u32,
@@ -255,12 +255,22 @@ enum Stopped {
     Parent(io::Error),
 }
 
-/// Checks a frame, completes its checksum: which octets are looked at for coalescing, which are for the interface, and whose.
+/// A frame that is one of the link.
+struct Prepared<O> {
+    /// Which octets are looked at for coalescing.
+    looked_at: Range<usize>,
+    /// Which are for the interface.
+    inner: Range<usize>,
+    /// Whose it is.
+    owner: O,
+}
+
+/// Checks a frame, and completes its checksum.
 fn prepare<F: Lines>(
     line: &Line<F>,
     frame: &mut [u8],
     header: NetHeader,
-) -> Result<(Range<usize>, Range<usize>, F::Owner), Dropped> {
+) -> Result<Prepared<F::Owner>, Dropped> {
     let length = frame.len();
     let (inner, owner) = line.framing.decapsulate(frame)?;
     let header = inside(header, &inner, line)?;
@@ -277,7 +287,7 @@ fn prepare<F: Lines>(
         Form::Frames if is_ip(packet) => inner.clone(),
         Form::Frames => 0..0,
     };
-    Ok((looked_at, inner, owner))
+    Ok(Prepared { looked_at, inner, owner })
 }
 
 /// Whether an untagged frame has an IP packet of the version that it announces.
@@ -339,7 +349,7 @@ fn take<F: Lines>(
 ) -> Result<(), Untaken> {
     let length = frame.len();
     if !header.is_super_packet() {
-        let (_, inner, owner) = prepare(line, frame, header)?;
+        let Prepared { inner, owner, .. } = prepare(line, frame, header)?;
         let packet = frame.get(inner).unwrap_or_default();
         write(tun, &[IoSlice::new(&NetHeader::default().octets()), IoSlice::new(packet)])?;
         line.counters.delivered(1);

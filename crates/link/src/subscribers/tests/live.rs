@@ -1,7 +1,7 @@
 //! Traffic of subscribers through namespaces.
 
 use super::*;
-use crate::control::Sockets;
+use crate::control::{Bearer, Sockets};
 use crate::parent::{Admission, Arrival, buffer, receive, receiver, sys::Instruction};
 use crate::pppoe::VlanPattern;
 use crate::rtnetlink::link_by_name;
@@ -241,7 +241,7 @@ fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work:
         let (folder, far) = (folder.path(), &scene.far);
         let link = scope.spawn(move || {
             far.inside(|| {
-                let sockets = Sockets::new(folder).expect("a namespace");
+                let sockets = Sockets::new(Bearer::Link, folder).expect("a namespace");
                 let mut link = Running::up(&wish, &sockets, stop, ask).expect("up");
                 ready.send(()).expect("somebody waits");
                 link.run(&mut |_| {}).expect("ran");
