@@ -272,6 +272,31 @@ fn discovery(corpus: &Corpus) -> Done {
     corpus.put("pppoe_discovery", "packet", &packet)
 }
 
+/// Sessions that come up by PAP, are talked to, restarted and ended; see the target.
+fn concentrators(corpus: &Corpus) -> Done {
+    // Discovery, the host's Configure-Request, its Ack, name and password, Acks of both network protocols, IPCP of the host.
+    let up = |host: u8| {
+        let lcp = [1, host, 12, 0xc0, 0x21, 1, 1, 0, 10, 5, 6, 9, 8, 7, host];
+        let ipcp = [1, host, 12, 0x80, 0x21, 1, 1, 0, 10, 3, 6, 10, 0, 0, 2];
+        let steps: [&[u8]; 6] = [&[0, host], &lcp, &[2, host], &[3, host], &[2, host], &ipcp];
+        steps.concat()
+    };
+    let end = [1, 0, 6, 0xc0, 0x21, 5, 9, 0, 4];
+    let sequences: [Vec<u8>; 6] = [
+        up(0),
+        [&up(0)[..], &up(1), &up(4), &[5, 40, 4, 0, 4, 1]].concat(),
+        [&up(0)[..], &[6, 0], &[5, 90]].concat(),
+        [&up(0)[..], &[7, 0], &up(1), &end, &[5, 3]].concat(),
+        [&up(0)[..], &[8, 0], &[5, 20]].concat(),
+        [&[0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 5, 70][..], &[9, 0, 12, 0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0, 0, 0]]
+            .concat(),
+    ];
+    for (i, sequence) in sequences.iter().enumerate() {
+        corpus.put("pppoe_concentrator", &format!("seed-{i}"), sequence)?;
+    }
+    Ok(())
+}
+
 /// Frames of every link of the target, from its peer to it, and what its interface hands over: packets and frames, some of
 /// them SYN segments.
 fn links(corpus: &Corpus) -> Done {
@@ -406,6 +431,7 @@ fn main() -> Done {
     dissect(&corpus, &[frames.as_slice(), &recorded(&fuzz.join("../captures"))?].concat())?;
     offloads(&corpus, &frames)?;
     links(&corpus)?;
+    concentrators(&corpus)?;
     headers(&corpus)?;
     sessions(&corpus)?;
     discovery(&corpus)?;

@@ -319,6 +319,16 @@ impl Concentrator {
         self.len() == 0
     }
 
+    /// Addresses of the pool that anybody can get.
+    pub const fn free_addresses(&self) -> u32 {
+        self.addresses.free()
+    }
+
+    /// Prefixes of the pool that anybody can get; `None`: there is no pool.
+    pub fn free_prefixes(&self) -> Option<u32> {
+        self.prefixes.as_ref().map(PrefixPool::free)
+    }
+
     /// Sessions in which nothing came up yet.
     pub const fn half_open(&self) -> u32 {
         self.table.half_open()
