@@ -5,7 +5,8 @@
 //! * [`Concentrator::receive`] takes each packet of either stage with where it came from; [`Concentrator::tick`] is called when
 //!   [`Concentrator::deadline`] has come. What is to be done comes out as [`Action`]s, to be done in their order.
 //! * IP packets of a session that is installed ([`Action::Installed`]) are the data path's. That some came is told by
-//!   [`Concentrator::heard`], so that the session needs no echo; what it counted is asked for through [`Turn::traffic`].
+//!   [`Concentrator::heard`], so that the session needs no echo, and packets of sessions that there are not by
+//!   [`Concentrator::stray`]; what it counted is asked for through [`Turn::traffic`].
 //! * Nothing is kept for a PADI (attack 7 of the test names). A PADR costs a session only with a cookie that was made for its
 //!   sender, at that place, not long ago, and not used for a session that is over. Half-open and all sessions have caps
 //!   ([`Caps`]), in all, of a VLAN and of a station; one that does not come up in [`Config::setup`] ends.
@@ -47,6 +48,7 @@ use self::sessions::Table;
 use crate::discovery::concentrator::{
     Answer, Arrival, Concentrator as Discovery, Counters as DiscoveryCounters,
 };
+use crate::discovery::is_session;
 use crate::discovery::limits::Limits;
 use crate::discovery::message::padt;
 use crate::discovery::place::Place;
@@ -64,7 +66,8 @@ pub struct Turn<'a> {
     pub now: Time,
     /// Randomness.
     pub random: &'a mut dyn Random,
-    /// What the data path has counted of an installed session since it was first installed here.
+    /// What the data path has counted of a session since it took it in: since the last [`Action::Installed`] of a session that
+    /// it did not have.
     pub traffic: &'a mut dyn FnMut(Id) -> Traffic,
 }
 
@@ -268,13 +271,28 @@ impl Concentrator {
             Some(_) => self.counters.other_station += 1,
             None => {
                 self.counters.unknown_session += 1;
-                // A host whose session is gone learns of it by its next packet, instead of after some lost echoes.
-                if self.strays.take(turn.now, packet.source, &place).is_ok() {
-                    let payload = padt(number, Some("there is no such session"));
-                    let (destination, stage) = (packet.source, Stage::Discovery);
-                    out.push(Action::Send { place, destination, stage, payload });
-                }
+                self.stray(turn.now, place, packet.source, number, out);
             }
+        }
+    }
+
+    /// Tells that the data path received packets of a number that is nobody's at that place. A host whose session is gone so
+    /// learns of it by its next packet, instead of after some lost echoes.
+    pub fn stray(
+        &mut self,
+        now: Time,
+        place: Place,
+        station: MacAddress,
+        number: u16,
+        out: &mut Vec<Action>,
+    ) {
+        let is_there = self.table.of_number(&place, number).is_some();
+        if is_there || station.is_multicast() || !is_session(number) {
+            return;
+        }
+        if self.strays.take(now, station, &place).is_ok() {
+            let payload = padt(number, Some("there is no such session"));
+            out.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::network::Network;
 use super::sessions::Id;
+use crate::discovery::message::Line;
 use crate::discovery::place::Place;
 use crate::session::Closed;
 use serde::{Deserialize, Serialize};
@@ -155,6 +156,8 @@ pub struct Record {
     pub place: Place,
     /// MAC address of the host.
     pub station: MacAddress,
+    /// What an access node says of the line (TR-101 section 3.9).
+    pub line: Option<Arc<Line>>,
     /// Number of the PPPoE session.
     pub number: u16,
     /// IPv4 address of the host.

@@ -2,6 +2,7 @@
 
 use super::accounting::Ended;
 use super::config::SameUser;
+use super::network::Network;
 use super::pool::Exhausted;
 use super::secrets::{Address, Secrets, Subscriber};
 use super::sessions::entry::Lease;
@@ -36,6 +37,9 @@ pub enum Refusal {
     /// The pool is empty.
     #[error("{0}")]
     NoAddress(Exhausted),
+    /// Another session has the fixed prefix, by the secrets that were before.
+    #[error("the prefix {0} of this user is in use by another session")]
+    PrefixInUse(Network),
     /// Neither protocol is for this user.
     #[error("there is neither an IPv4 address nor IPv6 for this user")]
     Nothing,
@@ -49,6 +53,7 @@ impl Refusal {
             Refusal::OtherUser => "the user changed in mid-session; connect again",
             Refusal::Sessions(_) => "this user has as many sessions as allowed already",
             Refusal::AddressInUse(_) => "the address of this user is in use by another session",
+            Refusal::PrefixInUse(_) => "the prefix of this user is in use by another session",
             Refusal::NoAddress(_) => "all addresses are in use; try again later",
             Refusal::Nothing => "no address is set up for this user; ask the operator",
         }
@@ -95,7 +100,8 @@ impl Concentrator {
             Some(_) => return Err(Refusal::OtherUser),
             None => {
                 let most = subscriber.and_then(|subscriber| subscriber.sessions);
-                let most = most.unwrap_or(self.config.sessions_per_user);
+                let one = subscriber.is_some_and(Subscriber::serves_one).then_some(1);
+                let most = most.or(one).unwrap_or(self.config.sessions_per_user);
                 if claim.method().is_some() {
                     self.make_room(turn, slot, user, most, out)?;
                 }
@@ -169,16 +175,23 @@ impl Concentrator {
             return Err(Refusal::Nothing);
         }
         if lease.identifiers.is_some() {
-            lease.prefix = subscriber.and_then(|subscriber| subscriber.prefix);
-            if let (None, Some(pool)) = (lease.prefix, &mut self.prefixes) {
-                match pool.take(user) {
-                    Ok(prefix) => lease.prefix = Some(prefix),
-                    Err(why) => self.remark(turn.now, Remark::NoPrefix { user: user.to_vec(), why }, out),
-                }
+            match self.prefix(user, subscriber) {
+                Ok(prefix) => lease.prefix = prefix,
+                Err(why) => self.remark(turn.now, Remark::NoPrefix { user: user.to_vec(), why }, out),
             }
         }
         lease.routes = subscriber.map(|subscriber| subscriber.routes.clone()).unwrap_or_default();
         Ok(lease)
+    }
+
+    /// The prefix of a user's link: the own one, else one of the pool. `None`: there is neither.
+    fn prefix(&mut self, user: &[u8], subscriber: Option<&Subscriber>) -> Result<Option<Network>, Refusal> {
+        match (subscriber.and_then(|subscriber| subscriber.prefix), &mut self.prefixes) {
+            (Some(own), Some(pool)) if pool.is_lent(own) => Err(Refusal::PrefixInUse(own)),
+            (Some(own), _) => Ok(Some(own)),
+            (None, Some(pool)) => pool.take(user).map(Some).map_err(Refusal::NoAddress),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Sees that nobody has a fixed address.

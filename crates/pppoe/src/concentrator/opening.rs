@@ -7,6 +7,7 @@ use crate::discovery::complaint::Kind;
 use crate::discovery::concentrator::Request;
 use crate::draw;
 use crate::session::{Phase, Session};
+use std::sync::Arc;
 use wire::pppoe::Stage;
 
 impl Concentrator {
@@ -60,6 +61,7 @@ impl Concentrator {
         let session = Session::new(self.session_config.clone(), request.max_payload, turn.random);
         let mut entry = Entry::new(session, request.place, request.host, number, turn.now);
         entry.cookie = cookie;
+        entry.line = request.line.clone().map(Arc::new);
         entry.max_payload = request.max_payload;
         entry.accounting = u64::from_be_bytes(draw(turn.random));
         let slot = self.table.put(entry);

@@ -6,6 +6,7 @@ use super::secrets::{Address, Secrets};
 use super::sessions::{Id, entry::Entry};
 use super::{Action, Concentrator, Turn};
 use crate::Time;
+use crate::discovery::message::Line;
 use crate::discovery::place::Place;
 use crate::session::{Phase, RoundTrip};
 use std::collections::HashMap;
@@ -25,6 +26,8 @@ pub struct Listed<'a> {
     pub place: Place,
     /// MAC address of the host.
     pub station: MacAddress,
+    /// What an access node says of the line (TR-101 section 3.9).
+    pub line: Option<&'a Line>,
     /// Who; empty where nobody has said so yet.
     pub user: &'a [u8],
     /// Where it is.
@@ -56,6 +59,7 @@ impl<'a> Listed<'a> {
             number: entry.number,
             place: entry.place,
             station: entry.station,
+            line: entry.line.as_deref(),
             user: entry.user(),
             phase: entry.session.phase(),
             address: entry.lease.address,
@@ -188,6 +192,12 @@ impl Concentrator {
         if let Some(pool) = &mut self.prefixes {
             old.fixed_prefixes().for_each(|prefix| pool.keep_back(prefix, false));
             secrets.fixed_prefixes().for_each(|prefix| pool.keep_back(prefix, true));
+        }
+        for lease in self.table.slots().filter_map(|slot| Some(&self.table.get(slot)?.lease)) {
+            lease.address.into_iter().for_each(|address| self.addresses.hold(address));
+            if let (Some(prefix), Some(pool)) = (lease.prefix, &mut self.prefixes) {
+                pool.hold(prefix);
+            }
         }
         let owners = Owners::of(&secrets);
         let entries = self.table.slots().filter_map(|slot| self.table.get(slot));

@@ -84,7 +84,7 @@ pub enum PoolError {
 /// All of a pool is in use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "all {given} {what} of the pool {pool} are in use{kept}; a larger pool (--pool) takes more subscribers",
+    "all {given} {what} of the pool {pool} are in use{kept}; a larger pool takes more subscribers",
     kept = match kept_back { 0 => String::new(), kept => format!(", {kept} more belong to subscribers with a fixed one") }
 )]
 pub struct Exhausted {
@@ -144,6 +144,13 @@ impl AddressPool {
     /// Takes the address that a user has already. Whether it was free; what is outside the pool always is.
     pub fn take_again(&mut self, user: &[u8], address: Ipv4Addr) -> bool {
         self.place(address).is_none_or(|place| self.places.take_again(user, place))
+    }
+
+    /// Sees that an address that a user has is nobody else's, now that it is not kept back any more.
+    pub fn hold(&mut self, address: Ipv4Addr) {
+        if let Some(place) = self.place(address) {
+            self.places.take_this(place);
+        }
     }
 
     /// Gives an address back; one that is not of the pool, or not taken, is none of its business.
@@ -233,11 +240,23 @@ impl PrefixPool {
         self.place(prefix).is_none_or(|place| self.places.take_again(user, place))
     }
 
+    /// Sees that a prefix that a user has is nobody else's, now that it is not kept back any more.
+    pub fn hold(&mut self, prefix: Network) {
+        if let Some(place) = self.place(prefix) {
+            self.places.take_this(place);
+        }
+    }
+
     /// Gives a prefix back; one that is not of the pool, or not taken, is none of its business.
     pub fn release(&mut self, prefix: Network) {
         if let Some(place) = self.place(prefix) {
             self.places.release(place);
         }
+    }
+
+    /// Whether somebody has a prefix out of this pool.
+    pub fn is_lent(&self, prefix: Network) -> bool {
+        self.place(prefix).is_some_and(|place| self.places.is_taken(place))
     }
 
     /// Says whether a prefix belongs to one subscriber, so that nobody else gets it.
@@ -288,7 +307,7 @@ mod tests {
         assert_eq!(
             pool.take(b"late").unwrap_err().to_string(),
             "all 263 addresses of the pool 10.0.0.250-10.0.0.255, 10.0.1.0-10.0.1.255, 192.0.2.7-192.0.2.7 are in use; a \
-             larger pool (--pool) takes more subscribers"
+             larger pool takes more subscribers"
         );
         pool.release(Ipv4Addr::new(10, 0, 1, 9));
         assert_eq!(pool.take(b"late"), Ok(Ipv4Addr::new(10, 0, 1, 9)));
@@ -309,7 +328,7 @@ mod tests {
         assert_eq!(
             error,
             "all 1 addresses of the pool 10.0.0.1-10.0.0.3 are in use, 2 more belong to subscribers with a fixed one; a \
-             larger pool (--pool) takes more subscribers"
+             larger pool takes more subscribers"
         );
         pool.keep_back(lent, false);
         assert_eq!((pool.free(), pool.take(b"b")), (1, Ok(lent)));

@@ -189,6 +189,7 @@ impl Concentrator {
             user: entry.user.clone().unwrap_or_else(|| Arc::from(&[][..])),
             place: entry.place,
             station: entry.station,
+            line: entry.line.clone(),
             number: entry.number,
             address: entry.lease.address,
             prefix: entry.lease.prefix,

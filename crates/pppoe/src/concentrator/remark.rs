@@ -52,7 +52,7 @@ pub enum Remark {
         /// Who.
         user: Vec<u8>,
         /// Why.
-        why: super::pool::Exhausted,
+        why: Refusal,
     },
     /// More was remarked than anybody reads.
     Suppressed {
@@ -119,5 +119,26 @@ impl Concentrator {
             out.push(Action::Remark(Box::new(Remark::Suppressed { count })));
         }
         out.push(Action::Remark(Box::new(remark)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Attack 21: remarks that strangers cause, without end and with names of their choice.
+    #[test]
+    fn remarks_have_a_rate_and_one_harmless_line() {
+        let mut throttle = Throttle::default();
+        let passed =
+            |throttle: &mut Throttle, now| (0..1000).filter(|_| throttle.pass(now).is_some()).count();
+        assert_eq!(passed(&mut throttle, Time::from_millis(9_100)), 50);
+        assert_eq!(passed(&mut throttle, Time::from_millis(9_900)), 0);
+        assert_eq!(throttle.pass(Time::from_millis(10_000)), Some(1950));
+        assert_eq!(throttle.pass(Time::from_millis(10_000)), Some(0));
+        let (place, station) = (Place::default(), MacAddress([2, 0, 0, 0, 0, 1]));
+        let user = b"x\n\x1b[2J$(reboot)".to_vec();
+        let said = Remark::Refused { place, station, user, refusal: Refusal::Unknown }.to_string();
+        assert!(!said.chars().any(char::is_control) && said.contains("\\$(reboot)"), "{said}");
     }
 }

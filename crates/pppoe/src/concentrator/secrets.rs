@@ -17,7 +17,8 @@
 //! address = "192.0.2.7"                              # "pool" (as if it were left out), "none", or always this one
 //! routes = ["198.51.100.16/28", "2001:db8:b0b::/48"] # networks behind this host
 //! prefix = "2001:db8:1:7::/64"                       # IPv6 prefix of the link; left out: one of the pool
-//! sessions = 1                                       # at the same time; left out: what holds for everybody
+//! sessions = 1                                       # at the same time; left out: what holds for everybody, or one
+//! #                                                    where there is an address, a route or a prefix
 //! ```
 //!
 //! # The form of `pap-secrets` and `chap-secrets`
@@ -89,10 +90,17 @@ pub struct Subscriber {
     pub routes: Box<[Network]>,
     /// The IPv6 prefix of the link, 64 bits long; `None`: one of the pool, where there is one.
     pub prefix: Option<Network>,
-    /// Most sessions at the same time; `None`: what holds for everybody.
+    /// Most sessions at the same time; `None`: what holds for everybody, or one ([`Subscriber::serves_one`]).
     pub sessions: Option<u32>,
     /// The line that says so, from 1.
     pub line: usize,
+}
+
+impl Subscriber {
+    /// Whether something of it can serve one session at a time alone: a fixed address, a prefix, networks behind the host.
+    pub fn serves_one(&self) -> bool {
+        matches!(self.address, Address::Fixed(_)) || self.prefix.is_some() || !self.routes.is_empty()
+    }
 }
 
 /// All subscribers, found in constant time by their name.

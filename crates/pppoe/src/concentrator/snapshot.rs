@@ -11,7 +11,7 @@ use super::secrets::{Address, Subscriber};
 use super::sessions::entry::{Entry, Lease};
 use super::{Action, Concentrator, End, Turn};
 use crate::discovery::is_session;
-use crate::discovery::message::padt;
+use crate::discovery::message::{Line, padt};
 use crate::discovery::place::Place;
 use crate::session::{Grant, Handover, Session};
 use serde::{Deserialize, Serialize};
@@ -78,6 +78,8 @@ struct Whose {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Saved {
     whose: Whose,
+    /// Circuit and remote id.
+    line: Option<(Vec<u8>, Vec<u8>)>,
     user: Option<Vec<u8>>,
     max_payload: u16,
     uptime: Duration,
@@ -104,6 +106,13 @@ impl Whose {
     }
 }
 
+impl Saved {
+    fn line(&self) -> Option<Arc<Line>> {
+        let (circuit, remote) = self.line.clone()?;
+        Some(Arc::new(Line { circuit, remote }))
+    }
+}
+
 impl Concentrator {
     /// The sessions as they are. The process that has them goes on with them until it ends; it must not send anything for
     /// them once another one has them.
@@ -113,6 +122,7 @@ impl Concentrator {
             match entry.session.handover().filter(|_| entry.closing.is_none()) {
                 Some(ppp) => snapshot.sessions.push(Saved {
                     whose: Whose::of(entry),
+                    line: entry.line.as_deref().map(|line| (line.circuit.clone(), line.remote.clone())),
                     user: entry.user.as_deref().map(<[u8]>::to_vec),
                     max_payload: entry.max_payload,
                     uptime: entry.uptime(turn.now).unwrap_or_default(),
@@ -201,6 +211,7 @@ impl Concentrator {
         let session = session.ok_or(NotRestored::State)?;
         let lease = self.lease_again(user, subscriber, saved)?;
         let mut entry = Entry::new(session, place, station, number, turn.now);
+        entry.line = saved.line();
         entry.max_payload = saved.max_payload;
         entry.opened = Some(turn.now);
         entry.earlier = saved.uptime;
@@ -284,6 +295,7 @@ impl Concentrator {
                 user: Arc::from(user),
                 place,
                 station,
+                line: saved.line(),
                 number,
                 address: saved.address,
                 prefix: saved.prefix,

@@ -90,6 +90,11 @@ impl Places {
         place < self.len && !get(&self.taken, place) && !get(&self.kept_back, place)
     }
 
+    /// Whether a place is somebody's.
+    pub(super) fn is_taken(&self, place: u32) -> bool {
+        get(&self.taken, place)
+    }
+
     /// Takes a place for a user: the one they had last, where it is free, else the next free one. `None`: all are taken.
     pub(super) fn take(&mut self, user: &[u8]) -> Option<u32> {
         let user = self.hasher.hash_one(user);
@@ -116,7 +121,7 @@ impl Places {
     }
 
     /// Takes one place. Whether it was free.
-    fn take_this(&mut self, place: u32) -> bool {
+    pub(super) fn take_this(&mut self, place: u32) -> bool {
         let is_free = self.is_free(place);
         if is_free {
             set(&mut self.taken, place, true);

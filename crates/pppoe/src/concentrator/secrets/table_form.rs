@@ -82,9 +82,9 @@ impl Reader<'_> {
         if password.is_empty() {
             return Err(Error { line: password_line, mistake: Mistake::NoPassword(shown(user)) });
         }
-        if matches!(subscriber.address, Address::Fixed(_)) && subscriber.sessions.is_some_and(|most| most > 1)
-        {
-            let mistake = wrong("sessions", "1, because a fixed address serves one session at a time");
+        if subscriber.serves_one() && subscriber.sessions.is_some_and(|most| most > 1) {
+            let mistake =
+                wrong("sessions", "1, because address, routes and prefix serve one session at a time");
             return Err(Error { line, mistake });
         }
         subscriber.password = Password::new(password.as_bytes());

@@ -152,7 +152,7 @@ fn errors_of_the_tables_name_line_and_way_out() {
         ),
         (
             "address = \"10.0.0.1\"\nsessions = 2",
-            "line 1: sessions: expected 1, because a fixed address serves one session at a time",
+            "line 1: sessions: expected 1, because address, routes and prefix serve one session at a time",
         ),
     ] {
         assert_eq!(error(&with(line)), expected);

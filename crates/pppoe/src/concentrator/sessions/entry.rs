@@ -4,6 +4,7 @@ use super::Id;
 use crate::Time;
 use crate::concentrator::accounting::{Ended, Traffic};
 use crate::concentrator::network::Network;
+use crate::discovery::message::Line;
 use crate::discovery::place::Place;
 use crate::session::Session;
 use std::net::Ipv4Addr;
@@ -31,6 +32,8 @@ pub(in crate::concentrator) struct Entry {
     pub(in crate::concentrator) number: u16,
     /// Of the cookie that opened it.
     pub(in crate::concentrator) cookie: u64,
+    /// What an access node says of the line.
+    pub(in crate::concentrator) line: Option<Arc<Line>>,
     /// Most octets of PPP payload that discovery agreed to.
     pub(in crate::concentrator) max_payload: u16,
     /// When it was confirmed.
@@ -70,6 +73,7 @@ impl Entry {
             station,
             number,
             cookie: 0,
+            line: None,
             max_payload: crate::discovery::PLAIN_PAYLOAD,
             since: now,
             is_half_open: true,

@@ -266,6 +266,104 @@ fn secrets_are_replaced_all_at_once_and_disagreeing_sessions_told() {
     world.check();
 }
 
+/// A fixed address and a fixed prefix that become anybody's while a session has them.
+#[test]
+fn what_a_session_has_is_nobody_elses_after_a_reload() {
+    let subscriber =
+        |user: &str, rest: &str| format!("[[subscriber]]\nuser = \"{user}\"\npassword = \"p\"\n{rest}\n");
+    let others: String = ["a", "b", "c", "d"].into_iter().map(|user| subscriber(user, "")).collect();
+    let fixed = "address = \"10.0.0.3\"\nprefix = \"2001:db8:f:1::/64\"\nroutes = [\"192.0.2.0/28\", \"2001:db8:1::/48\"]";
+    let mut world = World::new(config(), secrets(&(others.clone() + &subscriber("bob", fixed))), 11);
+    let bob = world.add(host(0, "bob", "p"));
+    world.connect(bob);
+    world.run(seconds(2));
+    let installed = world.installed.values().next().unwrap().clone();
+    assert_eq!(installed.ipv4.unwrap().1, Ipv4Addr::new(10, 0, 0, 3));
+    assert_eq!(installed.prefix.unwrap().to_string(), "2001:db8:f:1::/64");
+    assert_eq!(installed.routes.len(), 2);
+    assert_eq!(world.concentrator.free_addresses(), 3);
+    world.concentrator.reload(secrets(&(others + &subscriber("bob", ""))));
+    assert_eq!(world.concentrator.free_addresses(), 3);
+    for number in 1..5 {
+        let other = world.add(host(number, ["a", "b", "c", "d"][number as usize - 1], "p"));
+        world.connect(other);
+    }
+    world.run(seconds(5));
+    assert_eq!(world.up(), 4, "three others, and one without an address");
+    world.check();
+    let prefixes: std::collections::BTreeSet<_> =
+        world.installed.values().map(|installed| installed.prefix).collect();
+    assert_eq!(prefixes.len(), 4);
+    world.act(|concentrator, turn, out| concentrator.shut_down(turn, out));
+    assert_eq!((world.concentrator.free_addresses(), world.concentrator.free_prefixes()), (4, Some(1 << 16)));
+}
+
+/// The line identification of an access node goes with the session, and escaped into what people read.
+#[test]
+fn a_line_is_known_by_its_identification() {
+    use crate::discovery::message::{Builder, Message};
+    use crate::discovery::{Packet, concentrator::Arrival};
+    use wire::pppoe::TagType;
+    let mut world = World::new(config(), secrets(USERS), 1);
+    let ask = |world: &mut World, to, packet: Builder| {
+        let (place, payload) = (place(1, 1), packet.finish().unwrap());
+        let mac = wire::ethernet::MacAddress([2, 0, 0, 0, 0, 1]);
+        let packet = Packet { source: mac, destination: to, payload: &payload };
+        let arrival = Arrival { place, own: super::world::OWN, packet };
+        world.act(|concentrator, turn, out| concentrator.receive(turn, Stage::Discovery, &arrival, out));
+        world.sent.pop().unwrap().3
+    };
+    let line = b"\x00\x00\x0d\xe9\x01\x05eth\n1\x02\x03bob";
+    let padi = Builder::new(Code::PADI, 0).tag(TagType::SERVICE_NAME, b"");
+    let offer = ask(&mut world, wire::ethernet::MacAddress::BROADCAST, padi);
+    let cookie = Message::parse(&offer).unwrap().cookie().unwrap().to_vec();
+    let padr = Builder::new(Code::PADR, 0).tag(TagType::SERVICE_NAME, b"").tag(TagType::AC_COOKIE, &cookie);
+    ask(&mut world, super::world::OWN, padr.tag(TagType::VENDOR_SPECIFIC, line));
+    let listed = world.concentrator.sessions(world.now).next().unwrap();
+    assert_eq!(listed.line.unwrap().to_string(), "circuit \"eth\\u{a}1\", remote \"bob\"");
+}
+
+#[test]
+fn strays_of_the_data_path_are_told_at_a_rate() {
+    let mut world = world(&[("alice", "wonder")]);
+    let number = world.hosts[0].number().unwrap();
+    let (at, mac) = (world.hosts[0].place, world.hosts[0].mac);
+    world.sent.clear();
+    for _ in 0..100 {
+        let now = world.now;
+        world.act(|concentrator, _, out| {
+            concentrator.stray(now, at, mac, number ^ 1, out);
+            concentrator.stray(now, at, mac, number, out);
+            concentrator.stray(now, at, mac, 0, out);
+        });
+    }
+    assert!((1..=5).contains(&world.sent.len()), "{}", world.sent.len());
+    world.run(seconds(1));
+    assert!(world.hosts[0].is_up(), "its session is there");
+}
+
+#[test]
+fn a_configuration_that_contradicts_itself_is_told() {
+    let new = |change: fn(&mut crate::concentrator::Config)| {
+        let mut config = config();
+        change(&mut config);
+        let made =
+            crate::concentrator::Concentrator::new(config, secrets(""), seconds(1), &mut |_: &mut [u8]| {});
+        made.unwrap_err().to_string()
+    };
+    assert!(new(|config| config.local = None).contains("no own address (--local)"));
+    assert!(new(|config| config.pool.push("10.0.0.5-10.0.0.9".parse().unwrap())).contains("overlap"));
+    assert!(new(|config| config.prefixes = Some("10.0.0.0/8".parse().unwrap())).contains("cannot be parted"));
+    assert!(new(|config| config.discovery.name = vec![b'x'; 1500]).contains("too long for an offer"));
+    assert!(
+        new(|config| {
+            (config.local, config.identifier) = (None, None);
+            config.pool.clear();
+        })
+        .contains("neither IPv4")
+    );
+}
+
 #[test]
 fn one_of_two_protocols_may_come_and_go() {
     let mut world = world(&[("alice", "wonder")]);
