@@ -95,6 +95,7 @@ fn main() -> Done<()> {
         show(&bench, count)?;
     }
     bench.idle();
+    bench.restart()?;
     drop(bench);
     println!("set-ups, a thousand at the same time, one VLAN stack each");
     for (name, method) in
@@ -307,6 +308,32 @@ impl Bench {
             ticks.as_secs_f64() * 1e3,
             heard.as_secs_f64() * 1e9 / (6 * ids.len()) as f64
         );
+    }
+}
+
+impl Bench {
+    /// All sessions handed to another process.
+    fn restart(&mut self) -> Done<()> {
+        let fresh = Bench::new(Method::ChapMd5)?;
+        let old = std::mem::replace(&mut self.concentrator, fresh.concentrator);
+        let random = &mut self.random;
+        let mut turn = Turn {
+            now: self.now,
+            random: &mut |octets: &mut [u8]| random.fill_bytes(octets),
+            traffic: &mut |_| Traffic::default(),
+        };
+        let start = Instant::now();
+        let text = serde_json::to_vec(&old.snapshot(&mut turn))?;
+        let written = start.elapsed();
+        drop(old);
+        let start = Instant::now();
+        let snapshot = serde_json::from_slice(&text)?;
+        let restored = self.concentrator.restore(&mut turn, snapshot, Duration::ZERO, &mut Vec::new())?;
+        let (written, read) = (written.as_secs_f64(), start.elapsed().as_secs_f64());
+        println!("restart with {} sessions", restored.sessions);
+        let mib = text.len() as f64 / f64::from(1 << 20);
+        println!("  {written:.2} s to write {mib:.1} MiB of JSON, {read:.2} s to go on");
+        if restored.ended == 0 { Ok(()) } else { Err("not all sessions were restored".into()) }
     }
 }
 

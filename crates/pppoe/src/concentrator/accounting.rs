@@ -1,5 +1,6 @@
 //! What is written down of each session: when it began, what it transferred, why it ended.
 
+use super::authentication::Refusal;
 use super::network::Network;
 use super::sessions::Id;
 use crate::discovery::message::Line;
@@ -45,6 +46,8 @@ impl Add for Traffic {
 pub enum Ended {
     /// PPP came to its end.
     Ppp(Closed),
+    /// Who the subscriber is, or what they may have, was not enough.
+    Refused(Refusal),
     /// The host ended it by a PADT.
     Host,
     /// The same user set up another session, and may not have more.
@@ -72,6 +75,7 @@ impl Ended {
     pub const fn name(&self) -> &'static str {
         match self {
             Ended::Ppp(_) => "ppp",
+            Ended::Refused(_) => "refused",
             Ended::Host => "padt",
             Ended::TakenOver { .. } => "taken-over",
             Ended::Operator => "operator",
@@ -86,6 +90,7 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Ended::Ppp(closed) => closed.fmt(f),
+            Ended::Refused(refusal) => write!(f, "the subscriber was refused: {refusal}"),
             Ended::Host => f.write_str("the host ended the session (PADT)"),
             Ended::TakenOver { by, at } => {
                 write!(f, "the same user set up another session from {by} at port {} {}", at.port, at.vlans)

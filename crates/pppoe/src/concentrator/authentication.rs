@@ -47,7 +47,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// What the host is told. Whether it was the name or the password is not for strangers.
-    const fn for_host(&self) -> &'static str {
+    pub(super) const fn for_host(&self) -> &'static str {
         match self {
             Refusal::Unknown | Refusal::Password { .. } => "unknown user or wrong password",
             Refusal::OtherUser => "the user changed in mid-session; connect again",
@@ -75,7 +75,9 @@ impl Concentrator {
             Err(refusal) => {
                 self.counters.refused += 1;
                 let message = refusal.for_host().into();
-                if let Some(entry) = self.table.get(slot) {
+                if let Some(entry) = self.table.get_mut(slot) {
+                    // The session has only to tell the host; then it ends for this.
+                    entry.closing = Some(Ended::Refused(refusal.clone()));
                     let (place, station, user) = (entry.place, entry.station, claim.user().to_vec());
                     self.remark(turn.now, Remark::Refused { place, station, user, refusal }, out);
                 }

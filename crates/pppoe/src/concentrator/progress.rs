@@ -229,6 +229,7 @@ impl Ended {
     pub(super) const fn for_host(&self) -> Option<&'static str> {
         match self {
             Ended::Ppp(_) | Ended::Host => None,
+            Ended::Refused(refusal) => Some(refusal.for_host()),
             Ended::TakenOver { .. } => Some("the same user has connected from elsewhere"),
             Ended::Operator => Some("disconnected by the operator"),
             Ended::Unfinished { .. } => Some("the session did not come up in time"),

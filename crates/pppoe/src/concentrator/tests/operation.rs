@@ -3,7 +3,7 @@
 use super::host::Host;
 use super::world::{World, config, place, secrets};
 use crate::concentrator::accounting::{Ended, Event, Traffic};
-use crate::concentrator::{SameUser, Target, Why};
+use crate::concentrator::{Refusal, SameUser, Target, Why};
 use crate::session::{Method, Phase};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -106,6 +106,9 @@ fn fixed_addresses_no_address_and_a_wrong_password() {
     );
     assert!(said.contains("\"nobody\" was refused") && said.contains("no such user"), "{said}");
     assert_eq!(world.concentrator.len(), 2);
+    let causes: Vec<_> = world.ends.iter().map(|end| end.cause.clone()).collect();
+    let refused = [Refusal::Password { line: 4 }, Refusal::Unknown].map(Ended::Refused);
+    assert_eq!(causes, refused);
 }
 
 #[test]

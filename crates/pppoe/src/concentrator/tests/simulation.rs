@@ -3,6 +3,7 @@
 use super::host::Host;
 use super::world::{Wires, World, config, place, secrets};
 use crate::concentrator::accounting::Ended;
+use crate::concentrator::{End, Refusal};
 use crate::session::{Method, Phase};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -138,6 +139,8 @@ fn a_pool_that_is_too_small_is_shared_in_turn() {
     }
     world.run(Duration::from_secs(20));
     assert_eq!(world.up(), 100);
-    assert!(world.ends.iter().all(|end| matches!(end.cause, Ended::Ppp(_))));
+    let is_full = |end: &End| matches!(end.cause, Ended::Refused(Refusal::NoAddress(_)));
+    assert!(world.ends.iter().all(|end| is_full(end) || matches!(end.cause, Ended::Ppp(_))));
+    assert_eq!(world.ends.iter().filter(|end| !is_full(end)).count(), 100, "those who left");
     world.check();
 }
