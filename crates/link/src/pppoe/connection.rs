@@ -17,6 +17,7 @@ use crate::rtnetlink::{self, Change, Link, Monitor};
 use crate::running::{Ended, check_name, find_parent};
 use pppoe::client::{Action, Client, Config, Opened, Phase};
 use pppoe::discovery::Packet;
+use pppoe::session::Role;
 use pppoe::text::Shown;
 use pppoe::{Random, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -34,6 +35,8 @@ use wire::emit::{Encapsulation, PppoeSession};
 const GOODBYE: Duration = Duration::from_secs(3);
 /// How often it is looked whether a script has ended.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long the second network protocol has, from the first, until the session is told as it is.
+const BOTH: Duration = Duration::from_secs(3);
 /// The longest wait for anything.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -48,6 +51,16 @@ pub struct Start {
     pub user: Option<String>,
     /// What is wanted of the concentrator.
     pub config: Config,
+}
+
+impl Start {
+    /// Whether IPv4, and whether IPv6, is wanted.
+    fn families(&self) -> (bool, bool) {
+        match &self.config.session.role {
+            Role::Host(host) => (host.ipv4.is_some(), host.ipv6.is_some()),
+            Role::Concentrator(_) => (false, false),
+        }
+    }
 }
 
 /// What is said while it runs.
@@ -94,6 +107,8 @@ pub struct Connection {
     opened: u64,
     after_kill: bool,
     over: Option<Over>,
+    /// When an open session is told at the latest.
+    tell_at: Option<Instant>,
     /// Until when the goodbye may take.
     closing: Option<Instant>,
 }
@@ -181,6 +196,7 @@ impl Connection {
             opened: 0,
             after_kill,
             over: None,
+            tell_at: None,
             closing: None,
         };
         connection.note();
@@ -250,6 +266,7 @@ impl Connection {
                 tell(&Event::Remark(error.to_string()));
             }
             self.tick(tell)?;
+            self.tell_open(tell);
         }
     }
 
@@ -259,7 +276,7 @@ impl Connection {
         if let Some(deadline) = self.client.deadline() {
             wait = wait.min(deadline.saturating_sub(self.clock.now()));
         }
-        if let Some(until) = self.closing {
+        if let Some(until) = self.closing.into_iter().chain(self.tell_at).min() {
             wait = wait.min(until.saturating_duration_since(Instant::now()));
         }
         if self.scripts.is_running() {
@@ -348,13 +365,24 @@ impl Connection {
         self.network = Some(network);
         self.heard = 0;
         self.opened += 1;
-        self.change(opened, tell)?;
+        self.tell_at = Some(Instant::now() + BOTH);
+        self.change(opened, tell)
+    }
+
+    /// Tells an open session and runs the script, when all that is wanted of it is up, or has had its time.
+    fn tell_open(&mut self, tell: Tell<'_>) {
+        let Some(at) = self.tell_at else { return };
+        let Some(network) = &mut self.network else { return };
+        if !network.is_whole(self.start.families()) && Instant::now() < at {
+            return;
+        }
+        self.tell_at = None;
+        let said = network.tell(&mut self.scripts);
         self.note();
         tell(&Event::Open(Box::new(self.shared.status())));
-        if let Some(said) = self.network.as_mut().and_then(|network| network.tell(&mut self.scripts)) {
+        if let Some(said) = said {
             tell(&Event::Remark(said));
         }
-        Ok(())
     }
 
     /// Addresses came, changed or went.
@@ -366,6 +394,7 @@ impl Connection {
 
     /// Takes away what the session had.
     fn close(&mut self, tell: Tell<'_>) {
+        self.tell_at = None;
         let Some(network) = self.network.take() else { return };
         let (_, said) = network.down(&mut self.scripts);
         said.into_iter().for_each(|text| tell(&Event::Remark(text)));

@@ -41,8 +41,8 @@ pub fn log(guest: &Guest) -> String {
 }
 
 impl<'a> Provider<'a> {
-    /// Serves on the line, whose tags are those of the encapsulation; packets are at most `mtu` octets long.
-    pub fn start(guest: &'a Guest, tags: &str, login: Login, mtu: u32) -> Result<Provider<'a>> {
+    /// Serves on the line, whose tags are those of the encapsulation.
+    pub fn start(guest: &'a Guest, tags: &str, login: Login) -> Result<Provider<'a>> {
         guest.sh("rm -rf /etc/ppp; mkdir -p /etc/ppp /var/run/ppp; rm -f /tmp/provider*")?;
         guest.write("/etc/ppp/options", b"")?;
         for file in ["pap-secrets", "chap-secrets"] {
@@ -50,7 +50,7 @@ impl<'a> Provider<'a> {
         }
         let options = format!(
             "{}\nname provider\nlcp-echo-interval 2\nlcp-echo-failure 5\nms-dns 198.51.100.53\nms-dns 198.51.100.54\n\
-             nodefaultroute\nnoproxyarp\nnobsdcomp\nnodeflate\n+ipv6\nmtu {mtu}\nmru {mtu}\ndebug\nlogfile /tmp/provider.pppd\n",
+             nodefaultroute\nnoproxyarp\nnobsdcomp\nnodeflate\n+ipv6\ndebug\nlogfile /tmp/provider.pppd\n",
             login.option()
         );
         guest.write(OPTIONS, options.as_bytes())?;
@@ -72,7 +72,9 @@ impl<'a> Provider<'a> {
     /// It dies, and its sessions with it, without a word.
     pub fn kill(mut self) -> Result<()> {
         // The sessions are processes of their own.
-        self.guest.sh("ip netns pids isp | while read pid; do [ $(cat /proc/$pid/comm) = pppd ] && kill -9 $pid; done; :")?;
+        self.guest.sh(
+            "ip netns pids isp | while read pid; do [ $(cat /proc/$pid/comm) != pppd ] || kill -9 $pid; done",
+        )?;
         self.end(libc::SIGKILL)
     }
 
