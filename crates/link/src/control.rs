@@ -298,7 +298,21 @@ impl Sockets {
     ///
     /// As [`Sockets::status`].
     pub fn end<T: DeserializeOwned>(&self, name: &str) -> Result<T, ControlError> {
-        let (answer, mut rest, pid) = self.ask(name, "down").inspect_err(|error| {
+        self.last_of(name, "down")
+    }
+
+    /// Takes over what a concentrator has, and waits until its process has ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sockets::status`].
+    pub fn take_over<T: DeserializeOwned>(&self, name: &str) -> Result<T, ControlError> {
+        self.last_of(name, "handover")
+    }
+
+    /// The answer to a question after which the process ends.
+    fn last_of<T: DeserializeOwned>(&self, name: &str, question: &str) -> Result<T, ControlError> {
+        let (answer, mut rest, pid) = self.ask(name, question).inspect_err(|error| {
             if matches!(error, ControlError::Killed { .. }) {
                 wait_until_gone(name);
             }

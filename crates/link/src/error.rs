@@ -64,6 +64,9 @@ pub enum Error {
     /// More tags than a PPPoE line is looked for in.
     #[error("more than {} VLAN tags around PPPoE are used nowhere", wire::Vlans::MOST)]
     TooManyTags,
+    /// What a concentrator is told to do makes no sense.
+    #[error("{0}")]
+    Concentrator(String),
     /// The interface cannot be made.
     #[error(transparent)]
     Tun(#[from] TunError),
@@ -166,6 +169,7 @@ impl Error {
             | Error::Framing(_)
             | Error::Discovery(_)
             | Error::TooManyTags
+            | Error::Concentrator(_)
             | Error::MtuTooSmall { .. } => Kind::Usage,
             Error::NotSent { .. }
             | Error::MtuTooLarge { .. }

@@ -1,15 +1,17 @@
-//! The running PPPoE client: its event loop, what a session has on this machine, and the socket for everything of PPPoE that
-//! is no data of a session.
+//! The running PPPoE client and access concentrator: their event loops, what a session has on this machine, and the socket for
+//! everything of PPPoE that is no data of a session.
 //!
 //! What is said to the concentrator is decided by crate `pppoe`; here are sockets, interfaces, routes, files and scripts.
 
 pub mod connection;
 pub mod control_socket;
 mod filter;
+mod kernel;
 pub mod network;
 pub mod probe;
 pub mod resolver;
 pub mod script;
+pub mod serving;
 pub mod status;
 mod vlan_pattern;
 

@@ -7,7 +7,7 @@ mod monitor;
 mod route;
 
 pub use monitor::{Change, Monitor};
-pub use route::{DefaultRoute, add_default_route};
+pub use route::{Route, add_route, remove_route};
 
 use crate::address::Address;
 use message::{attribute, attributes, half, text, word};

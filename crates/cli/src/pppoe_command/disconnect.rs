@@ -2,33 +2,124 @@
 
 use super::{StateArguments, failed, status};
 use crate::output::{CommandResult, Outcome, Output, complain};
+use anyhow::anyhow;
+use explain::counted;
 use link::control::{Bearer, ControlError};
 use link::pppoe::resolver::Place;
+use link::pppoe::serving::{ConcentratorStatus, Disconnected};
 use link::pppoe::status::SessionStatus;
 use std::io::Write;
+use std::net::IpAddr;
 
 /// Arguments of `rxlane pppoe disconnect`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The concentrator is told (Terminate-Request, PADT), and the command waits until interface, routes and name servers are as \
+A client's session: the concentrator is told (Terminate-Request, PADT), and the command waits until interface, routes and name servers are as \
 before. Exit codes: 0 they are, 1 there was no such session, or its process was killed before (what it left is put back), or does \
-not answer, 3 it takes root.")]
+not answer, 3 it takes root.\n\n\
+Subscribers of a concentrator are told in the same way, and connect again if they want to; without one of --id, --user, --address, --mac \
+and --all the concentrator itself ends.\n\n\
+Examples:\n  \
+rxlane pppoe disconnect ppp0\n  \
+rxlane pppoe disconnect --concentrator eth1 --user alice\n  \
+rxlane pppoe disconnect --concentrator eth1")]
 pub struct DisconnectArguments {
-    /// Interface of the session, as `rxlane pppoe connect --ifname` named it.
-    #[arg(value_name = "IFNAME")]
-    name: String,
+    /// Interface of a client's session, as `rxlane pppoe connect --ifname` named it.
+    #[arg(value_name = "IFNAME", required_unless_present = "concentrator", conflicts_with = "concentrator")]
+    name: Option<String>,
+    /// Interface that is served: its concentrator, or some of its sessions.
+    #[arg(long, value_name = "IFACE")]
+    concentrator: Option<String>,
+    #[command(flatten)]
+    which: Which,
     #[command(flatten)]
     state: StateArguments,
+}
+
+/// Which sessions of a concentrator.
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct Which {
+    /// The session of this id (`rxlane pppoe sessions`).
+    #[arg(long, value_name = "ID", requires = "concentrator")]
+    id: Option<String>,
+    /// All sessions of a user.
+    #[arg(long, value_name = "NAME", requires = "concentrator")]
+    user: Option<String>,
+    /// The session that has an address, or to which it is routed.
+    #[arg(long, value_name = "ADDRESS", requires = "concentrator")]
+    address: Option<IpAddr>,
+    /// All sessions of a MAC address.
+    #[arg(long, value_name = "MAC", requires = "concentrator")]
+    mac: Option<String>,
+    /// All sessions.
+    #[arg(long, requires = "concentrator")]
+    all: bool,
+}
+
+impl Which {
+    /// The question to the concentrator; `None`: none of its sessions.
+    fn question(&self) -> Option<String> {
+        let one = self.id.as_ref().map(|id| format!("id {id}"));
+        let one = one.or(self.user.as_ref().map(|user| format!("user {user}")));
+        let one = one.or(self.address.map(|address| format!("address {address}")));
+        let one = one.or(self.mac.as_ref().map(|mac| format!("mac {mac}")));
+        let one = one.or(self.all.then(|| "all".to_owned()));
+        one.map(|which| format!("disconnect {which}"))
+    }
 }
 
 impl DisconnectArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
+        match (&self.name, &self.concentrator) {
+            (Some(name), _) => self.client(out, name),
+            (None, Some(interface)) => self.concentrator(out, interface),
+            // clap demands one of them.
+            (None, None) => Err(anyhow!("which session? IFNAME or --concentrator says it")),
+        }
+    }
+
+    fn concentrator(&self, out: &mut Output, interface: &str) -> CommandResult {
+        let sockets = match self.state.sockets(Bearer::Concentrator) {
+            Ok(sockets) => sockets,
+            Err(error) => return failed(error),
+        };
+        let Some(question) = self.which.question() else {
+            return match sockets.end::<ConcentratorStatus>(interface) {
+                Ok(last) => {
+                    let sessions = counted(last.count as u64, "session");
+                    writeln!(out, "{} is served no more; {sessions} ended.", last.parent)?;
+                    Ok(Outcome::Success)
+                }
+                Err(error) => failed(error.into()),
+            };
+        };
+        match sockets.answer::<Disconnected>(interface, &question) {
+            Ok(Disconnected { sessions: Some(0) }) => {
+                complain(&format!(
+                    "there is no such session on {interface} (`rxlane pppoe sessions {interface}`)"
+                ));
+                Ok(Outcome::Negative)
+            }
+            Ok(Disconnected { sessions: Some(sessions) }) => {
+                writeln!(out, "{} told to end.", counted(sessions as u64, "session"))?;
+                Ok(Outcome::Success)
+            }
+            Ok(Disconnected { sessions: None }) => Err(anyhow!(
+                "`{}` is none: `rxlane pppoe sessions {interface}` shows what is",
+                question.trim_start_matches("disconnect ")
+            )),
+            Err(error) => failed(error.into()),
+        }
+    }
+
+    fn client(&self, out: &mut Output, name: &str) -> CommandResult {
         let sockets = match self.state.sockets(Bearer::Session) {
             Ok(sockets) => sockets,
             Err(error) => return failed(error),
         };
-        match sockets.end::<SessionStatus>(&self.name) {
+        match sockets.end::<SessionStatus>(name) {
             Ok(last) => {
                 writeln!(out, "{} is disconnected.", last.interface)?;
                 status::traffic(out, &last)?;

@@ -1,10 +1,12 @@
-//! `rxlane pppoe`: a PPPoE client, and what answers on a line.
+//! `rxlane pppoe`: a PPPoE client, an access concentrator, and what answers on a line.
 
 mod connect;
 mod disconnect;
 mod discover;
 mod options;
 mod password;
+mod serve;
+mod sessions;
 mod status;
 
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
@@ -34,6 +36,10 @@ enum Command {
     Discover(discover::DiscoverArguments),
     /// End a session.
     Disconnect(disconnect::DisconnectArguments),
+    /// Serve subscribers: an access concentrator with one network interface for all of them.
+    Serve(Box<serve::ServeArguments>),
+    /// Show the sessions of the subscribers that are served.
+    Sessions(sessions::SessionsArguments),
     /// Show how sessions stand: phase, addresses, last error and what to do about it.
     Status(status::StatusArguments),
 }
@@ -45,6 +51,8 @@ impl PppoeArguments {
             Command::Connect(arguments) => arguments.run(out),
             Command::Discover(arguments) => arguments.run(out),
             Command::Disconnect(arguments) => arguments.run(out),
+            Command::Serve(arguments) => arguments.run(out),
+            Command::Sessions(arguments) => arguments.run(out),
             Command::Status(arguments) => arguments.run(out),
         }
     }

@@ -136,7 +136,8 @@ pub enum WayOut {
 }
 
 impl Auth {
-    fn method(self) -> Method {
+    /// What it is in PPP.
+    pub fn method(self) -> Method {
         match self {
             Auth::Pap => Method::Pap,
             Auth::Chap => Method::ChapMd5,

@@ -162,7 +162,7 @@ pub fn traffic(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
 }
 
 /// `3 d 4 h`, `5 min 6 s`, `7 s`: the two largest units.
-fn duration(seconds: f64) -> String {
+pub fn duration(seconds: f64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
     let mut left = seconds.max(0.0).round() as u64;
     let mut parts = Vec::new();

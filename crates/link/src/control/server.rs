@@ -128,10 +128,13 @@ fn answer(
     let Some(question) = question.strip_suffix('\n') else { return Ok(()) };
     let Some(text) = knows.answer(question) else { return Ok(()) };
     (&stream).write_all((text + "\n").as_bytes())?;
+    // After both the process ends; after the second it knows by itself.
+    if matches!(question, "down" | "handover")
+        && let Ok(mut waiting) = waiting.lock()
+    {
+        waiting.push(stream);
+    }
     if question == "down" {
-        if let Ok(mut waiting) = waiting.lock() {
-            waiting.push(stream);
-        }
         stop.write_all(&[0])?;
     }
     Ok(())

@@ -5,6 +5,7 @@
 //! terminal, a script or a loaded line does not keep an echo request waiting.
 
 use super::control_socket::ControlSocket;
+use super::kernel::{Clock, Kernel};
 use super::network::{Network, Peer, Wanted, link_local};
 use super::resolver::Place;
 use super::script::Scripts;
@@ -15,14 +16,13 @@ use crate::error::Error;
 use crate::frame_size::{longest_mtu, needed_mtu};
 use crate::rtnetlink::{self, Change, Link, Monitor};
 use crate::running::{Ended, check_name, find_parent};
+use pppoe::Time;
 use pppoe::client::{Action, Client, Config, Opened, Phase};
 use pppoe::discovery::Packet;
 use pppoe::session::Role;
 use pppoe::text::Shown;
-use pppoe::{Random, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -113,34 +113,6 @@ pub struct Connection {
     closing: Option<Instant>,
 }
 
-/// The time of the client.
-#[derive(Clone, Copy, Debug)]
-struct Clock(Instant);
-
-impl Clock {
-    fn now(self) -> Time {
-        self.0.elapsed()
-    }
-}
-
-/// The kernel's generator.
-struct Kernel;
-
-impl Random for Kernel {
-    fn fill(&mut self, octets: &mut [u8]) {
-        let mut left = octets;
-        while !left.is_empty() {
-            let filled = match getrandom(&mut *left, GetRandomFlags::empty()) {
-                Ok(filled) => filled,
-                Err(Errno::INTR) => 0,
-                // Numbers that can be guessed are worse than no session (Linux before 3.17, or a sandbox).
-                Err(_) => std::process::abort(),
-            };
-            left = left.get_mut(filled..).unwrap_or_default();
-        }
-    }
-}
-
 /// Where events go.
 type Tell<'a> = &'a mut dyn FnMut(&Event);
 
@@ -183,7 +155,7 @@ impl Connection {
             server,
             network: None,
             client,
-            clock: Clock(Instant::now()),
+            clock: Clock::new(),
             socket,
             vlans,
             start,

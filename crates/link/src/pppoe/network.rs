@@ -6,7 +6,7 @@ use super::resolver::{Back, Place, Resolver};
 use super::script::{Scripts, Told};
 use crate::address::Address;
 use crate::error::Error;
-use crate::rtnetlink::{self, DefaultRoute};
+use crate::rtnetlink::{self, Route};
 use crate::running::{Ended, Means, Observer, Running, Wish};
 use crate::status::Status;
 use pppoe::session::{Family, Ipv4, Ipv6};
@@ -223,8 +223,8 @@ impl Network {
     fn route(&self, version: IpVersion) -> Option<String> {
         let metric = self.wanted.default_route?;
         let name = &self.wanted.name;
-        let route = DefaultRoute { version, interface: self.observer.interface(), metric };
-        let refusal = rtnetlink::add_default_route(&route).err()?;
+        let route = Route { version, destination: None, interface: self.observer.interface(), metric };
+        let refusal = rtnetlink::add_route(&route).err()?;
         let family = if version == IpVersion::V4 { "-4" } else { "-6" };
         Some(match refusal.error.raw_os_error() {
             Some(libc::EEXIST) => format!(

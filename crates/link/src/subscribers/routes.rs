@@ -57,6 +57,14 @@ impl Prefix {
     pub const fn length(&self) -> u8 {
         self.length
     }
+
+    /// Whether it is of the addresses that each link of IPv6 has for itself (RFC 4291 section 2.5.6).
+    pub const fn is_link_local(&self) -> bool {
+        match self.address {
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+            IpAddr::V4(_) => false,
+        }
+    }
 }
 
 impl std::fmt::Display for Prefix {

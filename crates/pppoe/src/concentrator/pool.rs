@@ -24,6 +24,23 @@ impl Range {
     }
 }
 
+impl Range {
+    /// The fewest networks that have all of these addresses and no others, lowest first.
+    pub fn networks(&self) -> Vec<Network> {
+        let (mut at, end) = (u64::from(self.first.to_bits()), u64::from(self.last.to_bits()) + 1);
+        let mut networks = Vec::new();
+        while at < end {
+            // The largest that begins here and does not go beyond the end.
+            let aligned = if at == 0 { 32 } else { at.trailing_zeros().min(32) };
+            let bits = aligned.min((end - at).ilog2());
+            let address = Ipv4Addr::from_bits(at as u32);
+            networks.extend(Network::of(address.into(), 32 - bits as u8));
+            at += 1 << bits;
+        }
+        networks
+    }
+}
+
 impl FromStr for Range {
     type Err = PoolError;
 
@@ -294,6 +311,18 @@ mod tests {
 
     fn pool(ranges: &[&str]) -> Result<AddressPool, PoolError> {
         AddressPool::new(&ranges.iter().map(|range| range.parse()).collect::<Result<Vec<_>, _>>()?)
+    }
+
+    #[test]
+    fn a_range_is_the_fewest_networks() {
+        let networks = |range: &str| {
+            let networks = range.parse::<Range>().unwrap().networks();
+            networks.iter().map(Network::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(networks("10.0.0.0-10.0.0.255"), "10.0.0.0/24");
+        assert_eq!(networks("192.0.2.7"), "192.0.2.7/32");
+        assert_eq!(networks("10.0.0.10-10.0.0.21"), "10.0.0.10/31 10.0.0.12/30 10.0.0.16/30 10.0.0.20/31");
+        assert_eq!(networks("1.0.0.0-1.255.255.255"), "1.0.0.0/8");
     }
 
     #[test]

@@ -1,0 +1,340 @@
+//! `rxlane pppoe serve`.
+
+use super::options::Auth;
+use super::{BOLD, POOR, StateArguments, failed, item};
+use crate::background::daemon;
+use crate::background::log::Log;
+use crate::background::stop::{by_signals, unread};
+use crate::background::teller::Teller;
+use crate::explain_command::text::printable;
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use anyhow::{Context, anyhow};
+use explain::counted as number_of;
+use link::control::{Bearer, Sockets};
+use link::pppoe::VlanPattern;
+use link::pppoe::serving::{Event, Over, Serving, Start};
+use pppoe::concentrator::network::Network;
+use pppoe::concentrator::pool::Range;
+use pppoe::concentrator::secrets::Secrets;
+use pppoe::concentrator::{Config, Restored, SameUser, Snapshot};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+use steer::gone::Names;
+use steer::notify::{Told, notify};
+
+/// Workers that a concentrator has at most if nobody says how many.
+const MOST_WORKERS: usize = 8;
+
+/// Arguments of `rxlane pppoe serve`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+One interface carries all subscribers. It serves until SIGTERM, SIGINT, SIGHUP or `rxlane pppoe disconnect --concentrator IFACE` asks for \
+the end, and subscribers are told (PADT). A second `serve --takeover` goes on with the sessions of the first, which ends; subscribers do not \
+notice.\n\n\
+Exit codes: 0 ended because somebody asked for it, 1 another one serves the interface, or it went away, 2 wrong usage or secrets, 3 a \
+privilege or the kernel's TUN driver is missing.\n\n\
+Examples:\n  \
+rxlane pppoe serve eth1 --secrets subscribers.toml --local 100.64.0.1 --pool 100.64.0.2-100.64.255.254\n  \
+rxlane pppoe serve eth1 --vlan '100.*' --secrets /etc/ppp/chap-secrets --local 10.0.0.1 --pool 10.0.0.2-10.0.0.254 --prefix 2001:db8:100::/48")]
+pub struct ServeArguments {
+    /// Ethernet interface with the lines of the subscribers.
+    #[arg(value_name = "IFACE")]
+    interface: String,
+    /// Who may connect: a file in TOML, or of pppd's `pap-secrets` and `chap-secrets` form; SIGUSR1 has it read again.
+    #[arg(long, value_name = "FILE", required_unless_present = "anybody")]
+    secrets: Option<PathBuf>,
+    /// Nobody has to say who they are.
+    #[arg(long, conflicts_with_all = ["secrets", "auth"])]
+    anybody: bool,
+    /// What subscribers have to authenticate by, the most wanted first [default: chap,ms-chap-v2,pap].
+    #[arg(long, value_enum, value_delimiter = ',')]
+    auth: Option<Vec<Auth>>,
+    /// Own IPv4 address, the gateway of all subscribers.
+    #[arg(long, value_name = "ADDRESS")]
+    local: Option<Ipv4Addr>,
+    /// Addresses for subscribers; may be given several times.
+    #[arg(long, value_name = "FIRST-LAST", requires = "local")]
+    pool: Vec<Range>,
+    /// Name servers that subscribers are told, two at most.
+    #[arg(long, value_name = "ADDRESS")]
+    dns: Vec<Ipv4Addr>,
+    /// IPv6 network of which each link gets a prefix of 64 bits.
+    #[arg(long, value_name = "PREFIX/BITS")]
+    prefix: Option<Network>,
+    /// Whether to speak IPv6 [default: true].
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    ipv6: bool,
+    /// Lines to serve: `none`, `any`, or VLANs from outermost to innermost with `*` for any, as `100.*` [default: none].
+    #[arg(long, value_name = "PATTERN")]
+    vlan: Option<VlanPattern>,
+    /// Name of this concentrator (AC-Name).
+    #[arg(long, value_name = "NAME", default_value = "rxlane")]
+    name: String,
+    /// Service to offer by name; may be given several times [default: any].
+    #[arg(long, value_name = "NAME")]
+    service: Vec<String>,
+    /// Longest IP packets, octets; above 1492 with subscribers that ask for it (RFC 4638).
+    #[arg(long, value_name = "OCTETS", default_value_t = 1492, value_parser = clap::value_parser!(u16).range(576..=9000))]
+    mtu: u16,
+    /// Name of the interface of all subscribers.
+    #[arg(long, value_name = "NAME", default_value = "pppoe0")]
+    ifname: String,
+    /// Lower the maximum segment size of TCP to what fits each subscriber.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    mss_clamp: bool,
+    /// Sessions at the same time.
+    #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    max_sessions: u32,
+    /// Sessions of a MAC address at the same time, on one line.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    sessions_per_mac: u32,
+    /// Sessions of a user at the same time, where the secrets say nothing else.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    sessions_per_user: u32,
+    /// What becomes of one more.
+    #[arg(long, value_enum, default_value_t = OneMore::Replace)]
+    same_user: OneMore,
+    /// Seconds of silence after which a subscriber is asked whether it lives.
+    #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=3600))]
+    echo_interval: u16,
+    /// Questions without an answer after which it is dead.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    echo_failures: u16,
+    /// File to which a line of JSON is added when a session begins and when it ends.
+    #[arg(long, value_name = "FILE")]
+    accounting: Option<PathBuf>,
+    /// Seconds between further lines of each session.
+    #[arg(long, value_name = "SECONDS", requires = "accounting")]
+    interim: Option<u32>,
+    /// Threads that move packets [default: one a CPU, at most 8].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: Option<u16>,
+    /// Go on with the sessions of the process that serves the interface now, which ends.
+    #[arg(long)]
+    takeover: bool,
+    /// Return when it serves; a process stays in the background.
+    #[arg(long)]
+    daemon: bool,
+    /// File to which that process adds what happens, each line behind the time in UTC [default: nobody is told].
+    #[arg(long, value_name = "FILE", requires = "daemon")]
+    log: Option<PathBuf>,
+    /// This is the process that stays.
+    #[arg(long = daemon::STAYS, hide = true, requires = "daemon")]
+    stays: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+/// What becomes of one more session of a user who has as many as they may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum OneMore {
+    /// The oldest one ends.
+    Replace,
+    /// The new one is refused.
+    Refuse,
+}
+
+impl ServeArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let secrets = self.read_secrets()?;
+        let config = self.config()?;
+        if self.daemon && !self.stays {
+            if std::env::var_os("NOTIFY_SOCKET").is_some() {
+                return Err(anyhow!(
+                    "--daemon under a service manager that waits for the process (NOTIFY_SOCKET): leave it out, the manager \
+                     keeps the concentrator in the background itself"
+                ));
+            }
+            return daemon::start(&[]);
+        }
+        let mut log = None;
+        let result = self.serve(out, config, secrets, &mut log);
+        match log {
+            Some(log) => log.around(out, result),
+            None => result,
+        }
+    }
+
+    fn read_secrets(&self) -> anyhow::Result<Secrets> {
+        let Some(file) = &self.secrets else { return Ok(Secrets::default()) };
+        secrets(file, &self.name)
+    }
+
+    fn config(&self) -> anyhow::Result<Config> {
+        let mut config = Config::new(self.name.as_bytes());
+        config.discovery.services = self.service.iter().map(|name| name.clone().into_bytes()).collect();
+        config.discovery.any_service = self.service.is_empty();
+        config.discovery.max_payload = self.mtu;
+        if let Some(auth) = &self.auth {
+            config.methods = auth.iter().map(|auth| auth.method()).collect();
+        }
+        if self.anybody {
+            config.methods.clear();
+        }
+        config.timers.echo = Duration::from_secs(self.echo_interval.into());
+        config.timers.echo_failures = self.echo_failures.into();
+        config.local = self.local;
+        config.pool = self.pool.clone();
+        if self.dns.len() > 2 {
+            return Err(anyhow!("--dns: PPP tells two name servers at most (RFC 1877)"));
+        }
+        config.dns = [self.dns.first().copied(), self.dns.get(1).copied()];
+        // Any but zero; that of every link is the same, as fe80::1 of other routers.
+        config.identifier = self.ipv6.then_some(1);
+        config.prefixes = self.prefix;
+        config.caps.sessions = self.max_sessions;
+        config.caps.station = self.sessions_per_mac;
+        config.sessions_per_user = self.sessions_per_user;
+        config.same_user = match self.same_user {
+            OneMore::Replace => SameUser::Replace,
+            OneMore::Refuse => SameUser::Refuse,
+        };
+        config.interim = self.interim.map(|seconds| Duration::from_secs(seconds.into()));
+        Ok(config)
+    }
+
+    fn serve(
+        &self,
+        out: &mut Output,
+        config: Config,
+        secrets: Secrets,
+        log: &mut Option<Log>,
+    ) -> CommandResult {
+        let leaving = self.stays.then(|| daemon::Leaving::prepare(self.log.as_deref())).transpose()?;
+        let (stop, ask) =
+            by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
+        let asked = ask.try_clone()?;
+        let sockets = match self.state.sockets(Bearer::Concentrator) {
+            Ok(sockets) => sockets,
+            Err(error) => return failed(error),
+        };
+        let snapshot = if self.takeover { take_over(&sockets, &self.interface)? } else { None };
+        let cpus = || thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_WORKERS));
+        let start = Start {
+            parent: self.interface.clone(),
+            name: self.ifname.clone(),
+            vlans: self.vlan.clone().unwrap_or_else(|| VlanPattern::Stack(Vec::new())),
+            workers: self.workers.map_or_else(cpus, usize::from),
+            mss_clamp: self.mss_clamp,
+            config,
+            secrets,
+            snapshot,
+        };
+        let mut speaker =
+            Speaker { teller: teller()?, mark: out.styled(POOR, "note"), accounts: self.accounts()? };
+        let begun = Serving::begin(start, &sockets, stop, asked, &mut |event| speaker.hear(event));
+        let (serving, restored) = match begun {
+            Ok(begun) => begun,
+            Err(error) => return failed(error),
+        };
+        unread(self.started(out, &restored).and_then(|()| out.flush()))?;
+        if let Some(leaving) = leaving {
+            let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
+            daemon::end_with_namespace(self.ifname.clone(), Names::here(), ask).map_err(failed)?;
+            *log = leaving.leave().map_err(failed)?;
+            *out = Output::standard();
+            speaker.teller = teller()?;
+            speaker.mark = out.styled(POOR, "note");
+        }
+        // Who is not there need not be told.
+        let _ = notify(&Told::Ready(format!("serves {}", self.interface)));
+        let ended = serving.run(&mut |event| speaker.hear(event));
+        let _ = notify(&Told::Stopping);
+        speaker.teller.finish();
+        match ended {
+            Err(error) => failed(error),
+            Ok(over) => self.ended(out, over),
+        }
+    }
+
+    fn accounts(&self) -> anyhow::Result<Option<File>> {
+        let open = |path: &PathBuf| {
+            let opened = File::options().append(true).create(true).open(path);
+            opened.with_context(|| format!("cannot write accounts to {}", path.display()))
+        };
+        self.accounting.as_ref().map(open).transpose()
+    }
+
+    fn started(&self, out: &mut Output, restored: &Restored) -> io::Result<()> {
+        let title = out.styled(BOLD, format!("{} serves {}.", self.name, printable(&self.interface)));
+        writeln!(out, "{title}")?;
+        item(out, "interface", &self.ifname)?;
+        if self.takeover {
+            let text = format!(
+                "{} taken over, {} told to connect again",
+                number_of(restored.sessions as u64, "session"),
+                restored.ended
+            );
+            item(out, "sessions", &text)?;
+        }
+        item(out, "look", &format!("rxlane pppoe sessions {}", self.interface))?;
+        item(out, "end", &format!("rxlane pppoe disconnect --concentrator {}", self.interface))
+    }
+
+    fn ended(&self, out: &mut Output, over: Over) -> CommandResult {
+        let text = match over {
+            Over::Asked => format!("{} serves no more.", self.name),
+            Over::HandedOver => "Another process goes on with the sessions.".to_owned(),
+            Over::ParentRemoved => {
+                complain(&format!("{} was removed, or went to another network namespace", self.interface));
+                return Ok(Outcome::Negative);
+            }
+            Over::InterfaceDeleted => {
+                complain(&format!("somebody deleted {}", self.ifname));
+                return Ok(Outcome::Negative);
+            }
+        };
+        unread(writeln!(out, "{text}").and_then(|()| out.flush()))?;
+        Ok(Outcome::Success)
+    }
+}
+
+fn teller() -> anyhow::Result<Teller> {
+    let failed = |error| Lacks(format!("cannot tell what happens to the sessions: {error}"));
+    Ok(Teller::new().map_err(failed)?)
+}
+
+/// Reads a file of secrets.
+fn secrets(file: &Path, server: &str) -> anyhow::Result<Secrets> {
+    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Secrets::parse(&text, server.as_bytes()).map_err(|error| anyhow!("{}: {error}", file.display()))
+}
+
+/// The sessions of the process that serves the interface, which ends then; `None`: there is none.
+fn take_over(sockets: &Sockets, interface: &str) -> anyhow::Result<Option<(Snapshot, Duration)>> {
+    let began = Instant::now();
+    match sockets.take_over::<Snapshot>(interface) {
+        Ok(snapshot) => Ok(Some((snapshot, began.elapsed()))),
+        Err(link::control::ControlError::None { .. } | link::control::ControlError::Killed { .. }) => {
+            Ok(None)
+        }
+        Err(error) => Err(anyhow!("{error}")),
+    }
+}
+
+/// Says what happens, and writes accounts. A terminal that is held up must not hold up thousands of sessions.
+struct Speaker {
+    teller: Teller,
+    mark: String,
+    accounts: Option<File>,
+}
+
+impl Speaker {
+    fn hear(&mut self, event: &Event) {
+        match event {
+            Event::Remark(text) => self.teller.tell(format!("{}: {}\n", self.mark, printable(text))),
+            Event::Account(line) => {
+                let Some(file) = &mut self.accounts else { return };
+                if let Err(error) = writeln!(file, "{line}") {
+                    self.teller
+                        .tell(format!("{}: a record of accounting is lost: {error}: {line}\n", self.mark));
+                }
+            }
+        }
+    }
+}

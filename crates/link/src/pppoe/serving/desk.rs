@@ -1,0 +1,314 @@
+//! Where a concentrator is asked, by other threads than the one that serves.
+
+use super::carried::Carried;
+use crate::control::Answer;
+use crate::pppoe::kernel::{Clock, Kernel};
+use pppoe::Time;
+use pppoe::concentrator::accounting::{Event, Record, Traffic};
+use pppoe::concentrator::{Action, Concentrator, Id, Listed, Target, Turn};
+use pppoe::discovery::offer::Pin;
+use pppoe::session::Phase;
+use pppoe::text::Shown;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The schema of scripted output.
+pub const SCHEMA: &str = "rxlane.pppoe/1";
+
+/// A concentrator and what its data path carries.
+#[derive(Debug)]
+pub struct Inner {
+    pub machine: Concentrator,
+    pub carried: Carried,
+    /// What somebody asked for, which the thread that serves does.
+    pub pending: Vec<Action>,
+    /// Another process has the sessions.
+    pub is_handed_over: bool,
+}
+
+impl Inner {
+    /// Has the machine do something.
+    pub fn turn<R>(&mut self, now: Time, with: impl FnOnce(&mut Concentrator, &mut Turn<'_>) -> R) -> R {
+        let Inner { machine, carried, .. } = self;
+        let mut traffic = |id| carried.traffic(id);
+        with(machine, &mut Turn { now, random: &mut Kernel, traffic: &mut traffic })
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Desk {
+    pub inner: Mutex<Inner>,
+    clock: Clock,
+    /// Wakes the thread that serves.
+    ring: UnixStream,
+    parent: String,
+    name: String,
+}
+
+/// A concentrator at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConcentratorStatus {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// `open`.
+    pub phase: String,
+    /// Name of the interface with the lines.
+    pub parent: String,
+    /// Name of the interface of all subscribers.
+    pub interface: String,
+    /// Seconds since it began.
+    pub uptime: f64,
+    /// Whether it takes no more sessions.
+    pub draining: bool,
+    /// Sessions that are not open yet.
+    pub half_open: u32,
+    /// How many sessions there are.
+    pub count: usize,
+    /// What was counted: discovery, sessions, refusals, by name.
+    pub counters: std::collections::BTreeMap<String, u64>,
+    /// The sessions, where they were asked for.
+    pub sessions: Vec<SubscriberStatus>,
+    /// Number of the process.
+    pub pid: u32,
+}
+
+/// A session of a subscriber at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SubscriberStatus {
+    /// Its name here.
+    pub id: String,
+    /// `lcp`, `auth`, `network`, `open`, `closed`.
+    pub phase: String,
+    /// Number of the PPPoE session.
+    pub session_id: u16,
+    /// Who, escaped; empty: nobody has said so yet.
+    pub user: String,
+    /// MAC address of the host.
+    pub mac: String,
+    /// VLAN tags, outermost first; `none`.
+    pub tags: String,
+    /// The own IPv4 address; `None`: the session has none.
+    pub local: Option<IpAddr>,
+    /// IPv4 address of the host.
+    pub peer: Option<IpAddr>,
+    /// IPv6 prefix of the link.
+    pub prefix: Option<String>,
+    /// Networks behind the host.
+    pub routes: Vec<String>,
+    /// Longest IP packet to the host, octets.
+    pub mtu: u16,
+    /// Seconds since it is open.
+    pub uptime: Option<f64>,
+    /// Milliseconds between the last Echo-Request that was answered and its answer.
+    pub round_trip_ms: Option<f64>,
+    /// IP packets and octets from and to the host, over restarts of the concentrator, too.
+    pub received_packets: u64,
+    /// See `received_packets`.
+    pub received_octets: u64,
+    /// See `received_packets`.
+    pub sent_packets: u64,
+    /// See `received_packets`.
+    pub sent_octets: u64,
+    /// Sessions of a concentrator have no error as long as they are there.
+    pub last_error: Option<String>,
+}
+
+/// What came of a request to disconnect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disconnected {
+    /// Sessions that were told to end; `None`: the request makes no sense.
+    pub sessions: Option<usize>,
+}
+
+impl Desk {
+    pub fn new(
+        machine: Concentrator,
+        carried: Carried,
+        clock: Clock,
+        ring: UnixStream,
+        parent: &str,
+        name: &str,
+    ) -> Desk {
+        let inner = Inner { machine, carried, pending: Vec::new(), is_handed_over: false };
+        Desk { inner: Mutex::new(inner), clock, ring, parent: parent.to_owned(), name: name.to_owned() }
+    }
+
+    pub fn parent(&self) -> &str {
+        &self.parent
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn with<R>(&self, with: impl FnOnce(&mut Inner, Time) -> R) -> R {
+        with(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner), self.clock.now())
+    }
+
+    fn wake(&self) {
+        // It wakes anyway when it is full.
+        let _ = (&self.ring).write(&[0]);
+    }
+
+    fn status(&self, has_sessions: bool) -> ConcentratorStatus {
+        self.with(|inner, now| {
+            let machine = &inner.machine;
+            let sessions = |listed: Listed<'_>| {
+                let traffic = inner.carried.traffic(listed.id);
+                subscriber(&listed, traffic)
+            };
+            ConcentratorStatus {
+                schema: SCHEMA.to_owned(),
+                phase: "open".to_owned(),
+                parent: self.parent.clone(),
+                interface: self.name.clone(),
+                uptime: now.as_secs_f64(),
+                draining: machine.is_draining(),
+                half_open: machine.half_open(),
+                count: machine.len(),
+                counters: counters(machine),
+                sessions: if has_sessions {
+                    machine.sessions(now).map(sessions).collect()
+                } else {
+                    Vec::new()
+                },
+                pid: std::process::id(),
+            }
+        })
+    }
+
+    /// `id ID`, `user NAME`, `address ADDRESS`, `mac MAC`, `all`.
+    fn disconnect(&self, target: &str) -> Disconnected {
+        let (kind, what) = target.split_once(' ').unwrap_or((target, ""));
+        let target = match kind {
+            "id" => what.parse::<Id>().ok().map(Target::Id),
+            "user" => Some(Target::User(what.as_bytes())),
+            "address" => what.parse().ok().map(Target::Address),
+            "mac" => match what.parse() {
+                Ok(Pin::Mac(station)) => Some(Target::Station(station)),
+                _ => None,
+            },
+            "all" => Some(Target::All),
+            _ => None,
+        };
+        let Some(target) = target else { return Disconnected { sessions: None } };
+        let sessions = self.with(|inner, now| {
+            let mut actions = Vec::new();
+            let sessions = inner.turn(now, |machine, turn| machine.disconnect(turn, target, &mut actions));
+            inner.pending.extend(actions);
+            sessions
+        });
+        self.wake();
+        Disconnected { sessions: Some(sessions) }
+    }
+
+    /// The sessions for another process; this one does nothing for them any more.
+    fn hand_over(&self) -> String {
+        let snapshot = self.with(|inner, now| {
+            inner.is_handed_over = true;
+            inner.turn(now, |machine, turn| machine.snapshot(turn))
+        });
+        self.wake();
+        serde_json::to_string(&snapshot).unwrap_or_default()
+    }
+}
+
+impl Answer for Desk {
+    fn answer(&self, question: &str) -> Option<String> {
+        let json = |status: ConcentratorStatus| serde_json::to_string(&status).ok();
+        match question {
+            "status" | "down" => json(self.status(false)),
+            "sessions" => json(self.status(true)),
+            "handover" => Some(self.hand_over()),
+            "drain" | "fill" => {
+                self.with(|inner, _| inner.machine.set_draining(question == "drain"));
+                json(self.status(false))
+            }
+            _ => serde_json::to_string(&self.disconnect(question.strip_prefix("disconnect ")?)).ok(),
+        }
+    }
+}
+
+fn subscriber(listed: &Listed<'_>, traffic: Traffic) -> SubscriberStatus {
+    let traffic = listed.before + traffic;
+    SubscriberStatus {
+        id: listed.id.to_string(),
+        phase: match listed.phase {
+            Phase::Lcp => "lcp",
+            Phase::Auth => "auth",
+            Phase::Network => "network",
+            Phase::Open => "open",
+            Phase::Closed => "closed",
+        }
+        .to_owned(),
+        session_id: listed.number,
+        user: Shown(listed.user).to_string(),
+        mac: listed.station.to_string(),
+        tags: listed.place.vlans.to_string(),
+        local: None,
+        peer: listed.address.map(IpAddr::from),
+        prefix: listed.prefix.map(|prefix| prefix.to_string()),
+        routes: listed.routes.iter().map(ToString::to_string).collect(),
+        mtu: listed.mtu,
+        uptime: listed.uptime.map(|uptime| uptime.as_secs_f64()),
+        round_trip_ms: listed.round_trip.map(|trip| trip.time.as_secs_f64() * 1000.0),
+        received_packets: traffic.received_packets,
+        received_octets: traffic.received_octets,
+        sent_packets: traffic.sent_packets,
+        sent_octets: traffic.sent_octets,
+        last_error: None,
+    }
+}
+
+fn counters(machine: &Concentrator) -> std::collections::BTreeMap<String, u64> {
+    let counters = machine.counters();
+    let all = [
+        ("malformed", counters.malformed),
+        ("other_station", counters.other_station),
+        ("unknown_session", counters.unknown_session),
+        ("padt_ignored", counters.padt_ignored),
+        ("padr_used_up", counters.padr_used_up),
+        ("padr_repeated", counters.padr_repeated),
+        ("padr_refused", counters.padr_refused),
+        ("confirmed", counters.confirmed),
+        ("refused", counters.refused),
+        ("opened", counters.opened),
+        ("ended", counters.ended),
+    ];
+    all.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+/// A record as a line of JSON.
+pub fn record(record: &Record) -> String {
+    let seconds = |time: Duration| time.as_secs_f64();
+    let (event, cause) = match &record.event {
+        Event::Start => ("start", None),
+        Event::Interim => ("interim", None),
+        Event::Stop(ended) => ("stop", Some((ended.name(), ended.to_string()))),
+    };
+    json!({
+        "event": event,
+        "cause": cause.as_ref().map(|(name, _)| name),
+        "reason": cause.as_ref().map(|(_, reason)| reason),
+        "accounting": format!("{:016x}", record.accounting),
+        "id": record.id.to_string(),
+        "session_id": record.number,
+        "user": Shown(&record.user).to_string(),
+        "mac": record.station.to_string(),
+        "tags": record.place.vlans.to_string(),
+        "address": record.address.map(|address: Ipv4Addr| address.to_string()),
+        "prefix": record.prefix.map(|prefix| prefix.to_string()),
+        "uptime": seconds(record.uptime),
+        "received_packets": record.traffic.received_packets,
+        "received_octets": record.traffic.received_octets,
+        "sent_packets": record.traffic.sent_packets,
+        "sent_octets": record.traffic.sent_octets,
+    })
+    .to_string()
+}
