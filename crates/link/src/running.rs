@@ -481,6 +481,10 @@ fn configure(name: &str, wish: &Wish, framing: &Framing, mtu: u32) -> Result<u32
     };
     let mac = (framing.form() == Form::Frames).then(|| framing.local());
     rtnetlink::configure(index, mtu, mac).map_err(refused("set MTU and MAC address of"))?;
+    if wish.is_managed {
+        // IPV6CP gives it one; a kernel without IPv6 makes none anyway.
+        let _ = rtnetlink::without_own_ipv6(index);
+    }
     // First, since the kernel adds the route to a peer when an address has been found to be nobody else's, and without
     // ARP that is at once: in vain, if the interface is down.
     rtnetlink::set_up(index).map_err(refused("set up"))?;

@@ -95,6 +95,7 @@ impl ConnectArguments {
         Ok(Start {
             wanted,
             tags: options.tags()?,
+            has_mtu: options.mtu.is_some(),
             user: options.user.clone(),
             config: options.client(password)?,
         })

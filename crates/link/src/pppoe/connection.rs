@@ -37,6 +37,8 @@ const GOODBYE: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_secs(1);
 /// How long the second network protocol has, from the first, until the session is told as it is.
 const BOTH: Duration = Duration::from_secs(3);
+/// The least MTU that is taken unasked: that of IPv6 (RFC 8200 section 5).
+const LEAST: u16 = 1280;
 /// The longest wait for anything.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -47,6 +49,8 @@ pub struct Start {
     pub wanted: Wanted,
     /// VLAN tags of the line.
     pub tags: Encapsulation,
+    /// Whether the largest payload in `config` was asked for; if not, it is lowered to what has room.
+    pub has_mtu: bool,
     /// Name to authenticate with.
     pub user: Option<String>,
     /// What is wanted of the concentrator.
@@ -107,6 +111,8 @@ pub struct Connection {
     opened: u64,
     after_kill: bool,
     over: Option<Over>,
+    /// That packets are shorter than usual, and why.
+    narrow: Option<String>,
     /// When an open session is told at the latest.
     tell_at: Option<Instant>,
     /// Until when the goodbye may take.
@@ -135,7 +141,7 @@ impl Connection {
         let monitor = Monitor::new().map_err(Error::kernel("listen to changes of interfaces"))?;
         let parent = find_parent(&wanted.parent)?;
         let own = parent.mac.unwrap_or_default();
-        room(&mut start.config, &parent, &start.tags)?;
+        let narrow = room(&mut start, &parent)?;
         let vlans = Vlans::of(start.tags.tags().iter().copied()).ok_or(Error::TooManyTags)?;
         let wanted = &start.wanted;
         let pattern = VlanPattern::from(vlans);
@@ -168,6 +174,7 @@ impl Connection {
             opened: 0,
             after_kill,
             over: None,
+            narrow,
             tell_at: None,
             closing: None,
         };
@@ -205,6 +212,9 @@ impl Connection {
     }
 
     fn keep(&mut self, tell: Tell<'_>) -> Result<Over, Error> {
+        if let Some(text) = self.narrow.take() {
+            tell(&Event::Remark(text));
+        }
         if !self.parent.works() {
             let name = &self.start.wanted.parent;
             tell(&Event::Remark(format!(
@@ -504,21 +514,27 @@ fn framed(tags: &Encapsulation, session: PppoeSession) -> Encapsulation {
     tags.with_pppoe(session).unwrap_or(*tags)
 }
 
-/// Sees that the packets wanted have room on the parent.
-fn room(config: &mut Config, parent: &Link, tags: &Encapsulation) -> Result<(), Error> {
-    let encapsulation = framed(tags, PppoeSession { session: None, peer: None });
+/// Sees that the packets wanted have room on the parent, or makes them shorter, and says so.
+fn room(start: &mut Start, parent: &Link) -> Result<Option<String>, Error> {
+    let encapsulation = framed(&start.tags, PppoeSession { session: None, peer: None });
     let most = longest_mtu(parent.mtu, &encapsulation);
-    let wanted = u32::from(config.discovery.max_payload);
+    let wanted = u32::from(start.config.discovery.max_payload);
     if wanted <= most {
-        return Ok(());
+        return Ok(None);
     }
-    Err(Error::MtuTooLarge {
-        mtu: wanted,
-        parent: parent.name.clone(),
-        parent_mtu: parent.mtu,
-        most,
-        needed: needed_mtu(wanted, &encapsulation),
-    })
+    let needed = needed_mtu(wanted, &encapsulation);
+    let name = &parent.name;
+    let shorter = u16::try_from(most).ok().filter(|most| !start.has_mtu && *most >= LEAST);
+    let Some(shorter) = shorter else {
+        let parent_mtu = parent.mtu;
+        return Err(Error::MtuTooLarge { mtu: wanted, parent: name.clone(), parent_mtu, most, needed });
+    };
+    start.config.discovery.max_payload = shorter;
+    Ok(Some(format!(
+        "{name} has an MTU of {}, in which packets of {shorter} octets have room behind tags and PPPoE: `ip link set {name} mtu \
+         {needed}` makes room for {wanted}",
+        parent.mtu
+    )))
 }
 
 fn refused(wanted: &Wanted, source: std::io::Error) -> Error {

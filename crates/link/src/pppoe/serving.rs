@@ -17,6 +17,7 @@ use crate::running::{Ended, Event as ParentEvent, find_parent};
 use crate::subscribers::{self, Limits, Subscribers};
 use carried::Carried;
 use desk::{Desk, Inner};
+use pppoe::concentrator::network::Network;
 use pppoe::concentrator::secrets::Secrets;
 use pppoe::concentrator::{Action, Concentrator, Config, Restored, Snapshot};
 use pppoe::discovery::Packet;
@@ -132,12 +133,13 @@ impl Serving {
         };
         let (path, registry) = Subscribers::up(&wish)?;
         routes(&start, path.index())?;
+        let covered = pools(&start.config);
         let socket = ControlSocket::open(parent.index, own, start.vlans.clone())
             .map_err(Error::kernel(format!("open a packet socket on {}", start.parent)))?;
         let clock = Clock::new();
         let machine = Concentrator::new(start.config, start.secrets, clock.now(), &mut Kernel)
             .map_err(|error| Error::Concentrator(error.to_string()))?;
-        let carried = Carried::new(registry, path.index(), start.mss_clamp);
+        let carried = Carried::new(registry, path.index(), start.mss_clamp, covered);
         let (bell, ring) = UnixStream::pair().map_err(Error::kernel("listen to questions"))?;
         let desk = Arc::new(Desk::new(machine, carried, clock, ring, &start.parent, &start.name));
         let server = Server::new(sockets, &start.parent, Arc::clone(&desk), ask)?;
@@ -391,10 +393,14 @@ fn addresses(config: &Config) -> Vec<Address> {
     four.into_iter().chain(six).collect()
 }
 
-/// Routes to all addresses that subscribers may get.
+/// All addresses that subscribers may get by chance.
+fn pools(config: &Config) -> Vec<Network> {
+    config.pool.iter().flat_map(|range| range.networks()).chain(config.prefixes).collect()
+}
+
+/// Routes to all of them.
 fn routes(start: &Start, interface: u32) -> Result<(), Error> {
-    let pools = start.config.pool.iter().flat_map(|range| range.networks());
-    for network in pools.chain(start.config.prefixes) {
+    for network in pools(&start.config) {
         let version = if network.address().is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
         let destination = Some((network.address(), network.length()));
         let added = rtnetlink::add_route(&Route { version, destination, interface, metric: 0 });

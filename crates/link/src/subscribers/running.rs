@@ -206,6 +206,8 @@ fn configure(wish: &Wish) -> Result<u32, Error> {
         move |refusal: rtnetlink::Refusal| Error::Kernel { what, source: io::Error::other(refusal) }
     };
     rtnetlink::configure(index, wish.mtu, None).map_err(refused("set the MTU of"))?;
+    // Its link-local address is that which subscribers are told; a kernel without IPv6 makes none anyway.
+    let _ = rtnetlink::without_own_ipv6(index);
     rtnetlink::set_up(index).map_err(refused("set up"))?;
     for address in &wish.addresses {
         rtnetlink::add_address(index, address).map_err(|refusal| Error::Address {

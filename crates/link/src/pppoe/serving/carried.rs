@@ -31,12 +31,14 @@ pub struct Carried {
     registry: Registry,
     interface: u32,
     mss_clamp: bool,
+    /// What the kernel has routes for, whoever has it.
+    covered: Vec<Network>,
     sessions: HashMap<Id, One>,
 }
 
 impl Carried {
-    pub fn new(registry: Registry, interface: u32, mss_clamp: bool) -> Carried {
-        Carried { registry, interface, mss_clamp, sessions: HashMap::new() }
+    pub fn new(registry: Registry, interface: u32, mss_clamp: bool, covered: Vec<Network>) -> Carried {
+        Carried { registry, interface, mss_clamp, covered, sessions: HashMap::new() }
     }
 
     pub fn set_local(&self, local: MacAddress) {
@@ -81,19 +83,29 @@ impl Carried {
                 Err(why) => said.push(format!("{prefix} does not lead to {}: {why}", installed.station)),
             }
         }
-        for network in had_routes.iter().filter(|network| !installed.routes.contains(network)) {
+        let routes = self.routes(installed);
+        for network in had_routes.iter().filter(|network| !routes.contains(network)) {
             let _ = rtnetlink::remove_route(&self.route(network));
         }
-        for network in installed.routes.iter().filter(|network| !had_routes.contains(network)) {
+        for network in routes.iter().filter(|network| !had_routes.contains(network)) {
             if let Err(refusal) = rtnetlink::add_route(&self.route(network)) {
                 said.push(format!("no route to {network}: {refusal}"));
             }
         }
         let around = AROUND + TAG * installed.place.vlans.count() as u64;
         let heard = before.as_ref().map_or(0, |one| one.heard);
-        let one = One { number, prefixes: kept, routes: installed.routes.clone(), heard, around };
+        let one = One { number, prefixes: kept, routes, heard, around };
         self.sessions.insert(installed.id, one);
         said
+    }
+
+    /// What the kernel needs routes for: networks behind the host, and fixed addresses that are of no pool.
+    fn routes(&self, installed: &Installed) -> Vec<Network> {
+        let host = installed.ipv4.and_then(|(_, host)| Network::of(host.into(), 32));
+        let fixed = host.into_iter().chain(installed.prefix);
+        let is_covered = |network: &Network| self.covered.iter().any(|pool| pool.contains(network.address()));
+        let fixed = fixed.filter(|network| !is_covered(network));
+        fixed.chain(installed.routes.iter().copied()).collect()
     }
 
     fn route(&self, network: &Network) -> Route {
