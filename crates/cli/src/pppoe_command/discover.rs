@@ -60,7 +60,7 @@ impl DiscoverArguments {
         let vlans = self.vlans()?;
         let parent = match find_parent(&self.interface) {
             Ok(parent) => parent,
-            Err(error) => return crate::link_command::failed(error),
+            Err(error) => return super::failed(error),
         };
         let question = Question {
             service: self.service.as_bytes().to_vec(),
@@ -73,7 +73,7 @@ impl DiscoverArguments {
         let time = Duration::from_secs(self.seconds);
         let probe = match probe::look(&parent, vlans, question, time, random) {
             Ok(probe) => probe,
-            Err(error) => return crate::link_command::failed(error),
+            Err(error) => return super::failed(error),
         };
         let report = Report::new(&self, &parent, vlans, &probe);
         if self.json {
