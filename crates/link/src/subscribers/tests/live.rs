@@ -167,12 +167,19 @@ fn hundreds_of_sessions_talk_through_one_interface() {
             seen[usize::from(number)] += 1;
         }
         assert!(seen.iter().all(|count| *count == 1), "{seen:?}");
+        // Those of the last frames may still be on their way.
+        let until = Instant::now() + PATIENCE;
+        while scene.drops().values().sum::<u64>() < 1800 && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread::sleep(Duration::from_millis(50));
         let drops = scene.drops();
         assert_eq!((drops["other-source"], drops["other-peer"]), (600, 1200), "{drops:?}");
         assert_eq!(drops.len(), 2, "{drops:?}");
         for (number, (_, own)) in all.iter().enumerate() {
             let usage = scene.registry.usage(*own).expect("there");
             let octets = sent[4 * number].len() as u64;
+            await_sent(&scene.registry, *own, 1);
             assert_eq!((usage.received.frames, usage.received.octets), (1, octets));
             assert_eq!((usage.sent.frames, usage.sent.octets), (1, octets));
             assert_eq!((usage.received_dropped, usage.sent_dropped), (1, 0));
@@ -258,6 +265,20 @@ fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work:
     })
 }
 
+/// Waits until so many frames of a session are counted, which is after they have arrived.
+fn await_sent(registry: &Registry, own: Number, frames: u64) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let sent = registry.usage(own).expect("there").sent.frames;
+        if sent >= frames {
+            assert_eq!(sent, frames);
+            return;
+        }
+        assert!(Instant::now() < until, "{sent} of {frames}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Sends so many octets from one end of a connection to the other.
 fn transfer(listener: (&Namespace, Ipv4Addr), from: &Namespace, octets: usize) {
     let (namespace, address) = listener;
@@ -312,6 +333,8 @@ fn tcp_goes_in_super_packets_while_sessions_come_and_go() {
         drop(over);
         changer.join().expect("no panic")
     });
+    // The session's counters are behind those of all by an instruction.
+    thread::sleep(Duration::from_millis(50));
     let counted = scene.subscribers.counted();
     assert!(changes > 3000, "{changes}");
     assert!(counted.super_packets > 50 && counted.delivered > counted.deliveries * 5 / 4, "{counted:?}");
@@ -346,7 +369,7 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
             assert!(buffer[..octets].iter().all(|octet| *octet == 0x77));
         }
         // One, two and two; and six of the three that the kernel had made.
-        assert_eq!(scene.registry.usage(own).expect("there").sent.frames, 11);
+        await_sent(&scene.registry, own, 11);
         // Of a super-packet of four datagrams, each.
         scene.near.inside(|| {
             let socket = UdpSocket::bind((SERVER4, 0)).expect("bound");
@@ -358,7 +381,7 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
             assert_eq!(taker.recv(&mut buffer).expect("received"), octets);
             assert!(buffer[..octets].iter().all(|octet| *octet == 0x77));
         }
-        assert_eq!(scene.registry.usage(own).expect("there").sent.frames, 11 + 8);
+        await_sent(&scene.registry, own, 11 + 8);
         // Must not: the kernel learns of it.
         assert_eq!(scene.subscribers.counted().too_big_told, 0);
         datagrams(&scene.near, libc::IP_PMTUDISC_DO, 1200).expect("sent");
@@ -369,6 +392,7 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
         }
         datagrams(&scene.near, libc::IP_PMTUDISC_DO, 972).expect("sent");
         assert_eq!(taker.recv(&mut buffer).expect("received"), 972);
+        thread::sleep(Duration::from_millis(50));
         let counted = scene.subscribers.counted();
         assert!(counted.too_big_told > 0 && counted.drops["path-mtu"] >= counted.too_big_told, "{counted:?}");
     });
