@@ -133,12 +133,16 @@ fn the_steady_state_of_many_sessions_allocates_nothing() {
         // Sockets that are made from now on let their datagrams be fragmented.
         std::fs::write("/proc/sys/net/ipv4/ip_no_pmtu_disc", "1").expect("set");
         let socket = UdpSocket::bind((SERVER, 0)).expect("bound");
-        for _ in 0..3 {
-            round(&registry, &all, &mut transmit, &frames, &socket);
+        // Memory for the largest batch is there once that has come, and how frames fall into batches is chance.
+        let (mut quiet, mut made) = (0, 0);
+        for _ in 0..300 {
+            let now = round(&registry, &all, &mut transmit, &frames, &socket);
+            (quiet, made) = if now == 0 { (quiet + 1, made) } else { (0, made + now) };
+            if quiet == 20 {
+                break;
+            }
         }
-        for _ in 0..10 {
-            assert_eq!(round(&registry, &all, &mut transmit, &frames, &socket), 0);
-        }
+        assert!(quiet == 20 && made < 100, "{quiet} {made}");
         assert!(subscribers.down().drops["other-source"] > 0);
     });
 }
