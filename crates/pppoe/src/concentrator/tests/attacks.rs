@@ -3,7 +3,7 @@
 use super::host::{Host, Sent, session_payload};
 use super::world::{OWN, World, config, place, secrets};
 use crate::concentrator::accounting::Ended;
-use crate::concentrator::{Caps, Config};
+use crate::concentrator::{Caps, Config, Id, Refusal};
 use crate::discovery::limits::{Rate, Rates};
 use crate::discovery::message::{Builder, Message, padt};
 use crate::discovery::place::Place;
@@ -261,6 +261,54 @@ fn lcp_started_anew_keeps_the_lease() {
     world.run(Duration::from_secs(100));
     assert_eq!(world.concentrator.len(), world.up());
     world.check();
+}
+
+/// Attack 20: a session that was opened as one user and goes through authentication again as another. It ends, and neither
+/// user's other sessions or addresses are touched.
+#[test]
+fn a_session_cannot_change_its_user() {
+    let mut world = World::new(unlimited(), secrets("alice * wonder *\nbob * b *\n"), 1);
+    let alice = world.add(Host::new(1, place(1, 1), "alice", "wonder", &[Method::Pap]));
+    let bob = world.add(Host::new(2, place(1, 2), "bob", "b", &[Method::Pap]));
+    world.connect(alice);
+    world.connect(bob);
+    world.run(Duration::from_secs(2));
+    let (own, at) = (world.hosts[alice].mac, world.hosts[alice].place);
+    world.hosts[alice].is_dead = true;
+    let say = |world: &mut World, packet: &[u8]| {
+        let frame = world.hosts[alice].send_raw(packet);
+        ask(world, at, own, &frame)
+    };
+    // PAP has to be demanded, which it is by a Nak of what is demanded first.
+    let mut answers = say(&mut world, &[0xc0, 0x21, 1, 77, 0, 10, 5, 6, 1, 2, 3, 4]);
+    for _ in 0..3 {
+        let mut packets = answers.drain(..).map(|(_, payload)| payload[6..].to_vec());
+        let Some(mut request) = packets.find(|packet| packet[..3] == [0xc0, 0x21, 1]) else { break };
+        drop(packets);
+        let demand = request.windows(4).position(|option| option == [3, 5, 0xc2, 0x23]);
+        if demand.is_some() {
+            answers = say(&mut world, &[0xc0, 0x21, 3, request[3], 0, 8, 3, 4, 0xc0, 0x23]);
+        } else {
+            request[2] = 2;
+            answers = say(&mut world, &request);
+        }
+    }
+    assert_eq!(world.concentrator.session(world.now, session_of(&world, own)).unwrap().phase, Phase::Auth);
+    let answers = say(&mut world, &[0xc0, 0x23, 1, 9, 0, 10, 3, b'b', b'o', b'b', 1, b'b']);
+    assert!(answers.iter().any(|(_, payload)| payload[6..9] == [0xc0, 0x23, 3]), "{answers:?}");
+    world.run(Duration::from_secs(20));
+    assert!(world.hosts[bob].is_up());
+    assert!(
+        matches!(world.ends[..], [ref end] if end.cause == Ended::Refused(Refusal::OtherUser)),
+        "{:?}",
+        world.ends
+    );
+    assert_eq!((world.concentrator.len(), world.concentrator.free_addresses()), (1, 3));
+    world.check();
+}
+
+fn session_of(world: &World, station: MacAddress) -> Id {
+    world.concentrator.sessions(world.now).find(|session| session.station == station).unwrap().id
 }
 
 proptest! {
