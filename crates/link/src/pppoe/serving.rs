@@ -23,7 +23,6 @@ use pppoe::concentrator::{Action, Concentrator, Config, Restored, Snapshot};
 use pppoe::discovery::Packet;
 use pppoe::discovery::concentrator::Arrival;
 use pppoe::discovery::place::Place;
-use pppoe::framing::wrapped;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io::Read;
@@ -33,7 +32,6 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wire::IpVersion;
 use wire::emit::{Encapsulation, PppoeSession};
-use wire::pppoe::Stage;
 
 pub use desk::{ConcentratorStatus, Disconnected, SCHEMA, SubscriberStatus};
 
@@ -136,12 +134,12 @@ impl Serving {
         let covered = pools(&start.config);
         let socket = ControlSocket::open(parent.index, own, start.vlans.clone())
             .map_err(Error::kernel(format!("open a packet socket on {}", start.parent)))?;
-        let clock = Clock::new();
+        let (clock, local) = (Clock::new(), start.config.local);
         let machine = Concentrator::new(start.config, start.secrets, clock.now(), &mut Kernel)
             .map_err(|error| Error::Concentrator(error.to_string()))?;
         let carried = Carried::new(registry, path.index(), start.mss_clamp, covered);
         let (bell, ring) = UnixStream::pair().map_err(Error::kernel("listen to questions"))?;
-        let desk = Arc::new(Desk::new(machine, carried, clock, ring, &start.parent, &start.name));
+        let desk = Arc::new(Desk::new(machine, carried, clock, ring, (&start.parent, &start.name), local));
         let server = Server::new(sockets, &start.parent, Arc::clone(&desk), ask)?;
         let mut serving = Serving {
             server,
@@ -330,7 +328,6 @@ impl Serving {
             return;
         }
         self.swept = Instant::now();
-        let own = self.socket.local();
         let mut guard = self.desk.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *guard;
         let now = self.clock.now();
@@ -338,17 +335,10 @@ impl Serving {
             inner.machine.heard(now, id);
         }
         let mut actions = Vec::new();
-        let strays = inner.carried.strays();
-        inner.turn(now, |machine, turn| {
-            for stray in strays {
-                /// The protocol field of IPv4: the packet itself is gone.
-                const IPV4: [u8; 2] = [0x00, 0x21];
-                let payload = wrapped(stray.session, &IPV4);
-                let packet = Packet { source: stray.source, destination: own, payload: &payload };
-                let place = Place { port: PORT, vlans: stray.vlans };
-                machine.receive(turn, Stage::Session, &Arrival { place, own, packet }, &mut actions);
-            }
-        });
+        for stray in inner.carried.strays() {
+            let place = Place { port: PORT, vlans: stray.vlans };
+            inner.machine.stray(now, place, stray.source, stray.session, &mut actions);
+        }
         inner.pending.extend(actions);
         drop(guard);
         self.act(tell, |_, _, _| ());

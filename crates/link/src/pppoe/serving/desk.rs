@@ -49,6 +49,7 @@ pub struct Desk {
     ring: UnixStream,
     parent: String,
     name: String,
+    local: Option<Ipv4Addr>,
 }
 
 /// A concentrator at one moment.
@@ -93,6 +94,10 @@ pub struct SubscriberStatus {
     pub mac: String,
     /// VLAN tags, outermost first; `none`.
     pub tags: String,
+    /// What the access node says of the line (TR-101), escaped: circuit and remote id.
+    pub circuit: Option<String>,
+    /// See `circuit`.
+    pub remote: Option<String>,
     /// The own IPv4 address; `None`: the session has none.
     pub local: Option<IpAddr>,
     /// IPv4 address of the host.
@@ -132,11 +137,18 @@ impl Desk {
         carried: Carried,
         clock: Clock,
         ring: UnixStream,
-        parent: &str,
-        name: &str,
+        (parent, name): (&str, &str),
+        local: Option<Ipv4Addr>,
     ) -> Desk {
         let inner = Inner { machine, carried, pending: Vec::new(), is_handed_over: false };
-        Desk { inner: Mutex::new(inner), clock, ring, parent: parent.to_owned(), name: name.to_owned() }
+        Desk {
+            inner: Mutex::new(inner),
+            clock,
+            ring,
+            parent: parent.to_owned(),
+            name: name.to_owned(),
+            local,
+        }
     }
 
     pub fn parent(&self) -> &str {
@@ -161,7 +173,7 @@ impl Desk {
             let machine = &inner.machine;
             let sessions = |listed: Listed<'_>| {
                 let traffic = inner.carried.traffic(listed.id);
-                subscriber(&listed, traffic)
+                subscriber(&listed, traffic, self.local)
             };
             ConcentratorStatus {
                 schema: SCHEMA.to_owned(),
@@ -235,7 +247,7 @@ impl Answer for Desk {
     }
 }
 
-fn subscriber(listed: &Listed<'_>, traffic: Traffic) -> SubscriberStatus {
+fn subscriber(listed: &Listed<'_>, traffic: Traffic, local: Option<Ipv4Addr>) -> SubscriberStatus {
     let traffic = listed.before + traffic;
     SubscriberStatus {
         id: listed.id.to_string(),
@@ -251,7 +263,9 @@ fn subscriber(listed: &Listed<'_>, traffic: Traffic) -> SubscriberStatus {
         user: Shown(listed.user).to_string(),
         mac: listed.station.to_string(),
         tags: listed.place.vlans.to_string(),
-        local: None,
+        circuit: listed.line.map(|line| Shown(&line.circuit).to_string()),
+        remote: listed.line.map(|line| Shown(&line.remote).to_string()),
+        local: listed.address.and(local).map(IpAddr::from),
         peer: listed.address.map(IpAddr::from),
         prefix: listed.prefix.map(|prefix| prefix.to_string()),
         routes: listed.routes.iter().map(ToString::to_string).collect(),
