@@ -8,7 +8,6 @@
 //! * What somebody else wrote meanwhile is left alone, and said.
 //! * One process at a time has the file.
 
-use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Write};
@@ -160,15 +159,17 @@ impl Place {
 
 impl Note {
     fn is_alive(&self) -> bool {
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-        pid.is_some_and(|pid| test_kill_process(pid).is_ok()) && started(self.pid) == Some(self.started)
+        started(self.pid) == Some(self.started)
     }
 }
 
-/// When a process started, in clock ticks since boot: the 22nd field of `/proc/PID/stat`, the 20th behind the name.
+/// When a process started that lives, in clock ticks since boot: the 22nd field of `/proc/PID/stat`, the 20th behind the name.
+/// One whose end nobody has asked for yet (state Z) does nothing any more.
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?;
+    fields.nth(18)?.parse().ok().filter(|_| state != "Z")
 }
 
 impl Resolver {
@@ -319,6 +320,18 @@ mod tests {
             assert_eq!(place.read(&place.file).expect("read").as_deref(), former);
             assert!(!place.note.exists());
         }
+    }
+
+    #[test]
+    fn a_dead_process_that_nobody_asks_for_does_not_live() {
+        assert!(started(std::process::id()).is_some_and(|ticks| ticks > 0));
+        let mut child = Command::new("true").spawn().expect("it starts");
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while started(child.id()).is_some() && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert_eq!(started(child.id()), None);
+        child.wait().expect("its end");
     }
 
     #[test]
