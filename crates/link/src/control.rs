@@ -64,6 +64,18 @@ impl Bearer {
         }
     }
 
+    /// How it comes that one has the socket of a name that was free.
+    const fn holds(self) -> &'static str {
+        match self {
+            Bearer::Link => "a link that came up by this name, and whose interface was renamed since",
+            // It has its name also while there is no interface.
+            Bearer::Session => "a PPPoE session of this name, open or not (`--ifname` takes another name)",
+            Bearer::Concentrator => {
+                "an access concentrator of this interface (`--takeover` goes on with its sessions)"
+            }
+        }
+    }
+
     /// The command that ends one.
     const fn end(self) -> &'static str {
         match self {
@@ -120,9 +132,8 @@ pub enum ControlError {
     NoSocket(PathBuf),
     /// One that lives has it.
     #[error(
-        "a {bearer} that came up by this name, and whose interface was renamed since, holds {}: `{}` shows it, `{}` ends it, both \
-         by this name",
-        path.display(), bearer.list(), bearer.end()
+        "{}, holds {}: `{}` shows it, `{}` ends it, both by this name",
+        bearer.holds(), path.display(), bearer.list(), bearer.end()
     )]
     Held {
         /// What holds it.

@@ -35,7 +35,9 @@ pub enum TunError {
     #[error("making an interface takes CAP_NET_ADMIN: run rxlane as root")]
     Privilege,
     /// There is an interface of this name.
-    #[error("there is an interface {name} already; `--name` takes one that is free")]
+    #[error(
+        "there is an interface {name} already; `--name`, of `rxlane pppoe` `--ifname`, takes one that is free"
+    )]
     Taken {
         /// The name.
         name: String,

@@ -88,8 +88,8 @@ impl ConnectArguments {
             mss_clamp: options.mss_clamp.unwrap_or(true),
             default_route: options.default_route.unwrap_or(false).then(|| options.metric.unwrap_or(0)),
             dns: options.dns.unwrap_or(false),
-            up_script: options.up_script.clone(),
-            down_script: options.down_script.clone(),
+            up_script: options.up_script.clone().map(absolute),
+            down_script: options.down_script.clone().map(absolute),
             state: self.state.folder(),
         };
         Ok(Start {
@@ -121,6 +121,11 @@ impl ConnectArguments {
         let _ = notify(&Told::Stopping);
         speaker.end(ended)
     }
+}
+
+/// Scripts run elsewhere, and a process that stays goes to another folder.
+fn absolute(file: PathBuf) -> PathBuf {
+    std::path::absolute(&file).unwrap_or(file)
 }
 
 fn teller() -> anyhow::Result<Teller> {

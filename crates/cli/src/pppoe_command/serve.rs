@@ -12,15 +12,18 @@ use anyhow::{Context, anyhow};
 use explain::counted as number_of;
 use link::control::{Bearer, Sockets};
 use link::pppoe::VlanPattern;
-use link::pppoe::serving::{Event, Over, Serving, Start};
+use link::pppoe::serving::{ConcentratorStatus, Event, Over, Serving, Start};
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::secrets::Secrets;
 use pppoe::concentrator::{Config, Restored, SameUser, Snapshot};
+use signal_hook::consts::SIGUSR1;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use steer::gone::Names;
@@ -140,7 +143,9 @@ enum OneMore {
 
 impl ServeArguments {
     /// Runs the command.
-    pub fn run(self, out: &mut Output) -> CommandResult {
+    pub fn run(mut self, out: &mut Output) -> CommandResult {
+        // A process that stays goes to another folder, and reads them again there.
+        self.secrets = self.secrets.map(|file| std::path::absolute(&file).unwrap_or(file));
         let secrets = self.read_secrets()?;
         let config = self.config()?;
         if self.daemon && !self.stays {
@@ -163,6 +168,11 @@ impl ServeArguments {
     fn read_secrets(&self) -> anyhow::Result<Secrets> {
         let Some(file) = &self.secrets else { return Ok(Secrets::default()) };
         secrets(file, &self.name)
+    }
+
+    /// The secrets again.
+    fn other_secrets(&self) -> Result<Secrets, String> {
+        self.read_secrets().map_err(|error| format!("{error:#}; the secrets stay as they were"))
     }
 
     fn config(&self) -> anyhow::Result<Config> {
@@ -213,6 +223,16 @@ impl ServeArguments {
             Ok(sockets) => sockets,
             Err(error) => return failed(error),
         };
+        if !self.takeover
+            && let Ok(other) = sockets.answer::<ConcentratorStatus>(&self.interface, "status")
+        {
+            complain(&format!(
+                "the process {} serves {1} already: `--takeover` goes on with its sessions, `rxlane pppoe disconnect --concentrator \
+                 {1}` ends it",
+                other.pid, self.interface
+            ));
+            return Ok(Outcome::Negative);
+        }
         let snapshot = if self.takeover { take_over(&sockets, &self.interface)? } else { None };
         let cpus = || thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_WORKERS));
         let start = Start {
@@ -232,6 +252,9 @@ impl ServeArguments {
             Ok(begun) => begun,
             Err(error) => return failed(error),
         };
+        let is_asked = Arc::new(AtomicBool::new(false));
+        rereads(&is_asked, &serving)
+            .map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
         unread(self.started(out, &restored).and_then(|()| out.flush()))?;
         if let Some(leaving) = leaving {
             let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
@@ -243,7 +266,8 @@ impl ServeArguments {
         }
         // Who is not there need not be told.
         let _ = notify(&Told::Ready(format!("serves {}", self.interface)));
-        let ended = serving.run(&mut |event| speaker.hear(event));
+        let mut reread = || is_asked.swap(false, Ordering::AcqRel).then(|| self.other_secrets());
+        let ended = serving.run(&mut |event| speaker.hear(event), &mut reread);
         let _ = notify(&Told::Stopping);
         speaker.teller.finish();
         match ended {
@@ -297,6 +321,14 @@ impl ServeArguments {
 fn teller() -> anyhow::Result<Teller> {
     let failed = |error| Lacks(format!("cannot tell what happens to the sessions: {error}"));
     Ok(Teller::new().map_err(failed)?)
+}
+
+/// SIGUSR1 asks for the secrets again.
+fn rereads(is_asked: &Arc<AtomicBool>, serving: &Serving) -> io::Result<()> {
+    // In this order: who is woken sees why.
+    signal_hook::flag::register(SIGUSR1, Arc::clone(is_asked))?;
+    signal_hook::low_level::pipe::register(SIGUSR1, serving.waker()?)?;
+    Ok(())
 }
 
 /// Reads a file of secrets.

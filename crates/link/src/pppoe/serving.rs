@@ -85,6 +85,8 @@ pub enum Over {
 
 /// Where events go.
 type Tell<'a> = &'a mut dyn FnMut(&Event);
+/// Where other secrets come from.
+type Reread<'a> = &'a mut dyn FnMut() -> Option<Result<Secrets, String>>;
 
 /// A concentrator that runs. See the [module](self).
 #[derive(Debug)]
@@ -165,13 +167,22 @@ impl Serving {
         restored.map_err(|error| Error::Concentrator(error.to_string()))
     }
 
-    /// Serves until the end.
+    /// What is written here makes [`Serving::run`] ask for other secrets.
+    ///
+    /// # Errors
+    ///
+    /// There are no more descriptors.
+    pub fn waker(&self) -> std::io::Result<UnixStream> {
+        self.desk.waker()
+    }
+
+    /// Serves until the end. `reread` gives other secrets, or why there are none; `None`: nobody asked for any.
     ///
     /// # Errors
     ///
     /// The machine refuses what subscribers need.
-    pub fn run(mut self, tell: Tell<'_>) -> Result<Over, Error> {
-        let result = self.serve(tell);
+    pub fn run(mut self, tell: Tell<'_>, reread: Reread<'_>) -> Result<Over, Error> {
+        let result = self.serve(tell, reread);
         if !matches!(result, Ok(Over::HandedOver)) {
             self.act(tell, |machine, turn, actions| machine.shut_down(turn, actions));
         }
@@ -183,7 +194,7 @@ impl Serving {
     }
 
     /// Other subscribers from now on; sentences about sessions that do not agree with them.
-    pub fn reload(&self, secrets: Secrets) -> Vec<String> {
+    fn reload(&self, secrets: Secrets) -> Vec<String> {
         let mut inner = self.inner();
         let now = self.clock.now();
         let reloaded = inner.machine.reload(secrets);
@@ -199,13 +210,20 @@ impl Serving {
         self.desk.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serve(&mut self, tell: Tell<'_>) -> Result<Over, Error> {
+    fn serve(&mut self, tell: Tell<'_>, reread: Reread<'_>) -> Result<Over, Error> {
         loop {
             let [received, changed, stopped, asked, failed] = self.wait()?;
             if asked {
                 let mut rung = [0; 64];
                 // What was asked stands at the desk.
                 let _ = self.bell.read(&mut rung);
+                match reread() {
+                    Some(Ok(secrets)) => {
+                        self.reload(secrets).into_iter().for_each(|said| tell(&Event::Remark(said)));
+                    }
+                    Some(Err(text)) => tell(&Event::Remark(text)),
+                    None => {}
+                }
             }
             if self.inner().is_handed_over {
                 return Ok(Over::HandedOver);

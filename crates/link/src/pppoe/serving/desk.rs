@@ -163,6 +163,11 @@ impl Desk {
         with(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner), self.clock.now())
     }
 
+    /// What is written here wakes the thread that serves.
+    pub fn waker(&self) -> std::io::Result<UnixStream> {
+        self.ring.try_clone()
+    }
+
     fn wake(&self) {
         // It wakes anyway when it is full.
         let _ = (&self.ring).write(&[0]);

@@ -1,0 +1,192 @@
+//! Ends of every kind at the subscriber's end, and what comes back after them.
+
+use super::line::{Line, WAN, code, said, script};
+use super::process::{Process, wait};
+use std::fs;
+
+/// Soon missed.
+const ECHO: [&str; 4] = ["--echo-interval", "1", "--echo-failures", "1"];
+
+#[test]
+fn disconnect_takes_everything_away() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&["--dns", "10.64.0.53"]);
+    let resolver = fs::read("/etc/resolv.conf").ok();
+    let before = line.ip(&["route"]) + &line.ip(&["-6", "route"]);
+    let client = line.connect("alice", &["--default-route", "--metric", "50"]);
+    assert!(line.ip(&["route"]).contains("default dev ppp0 proto static scope link metric 50"));
+    // Without --dns they are nobody's business.
+    assert_eq!(fs::read("/etc/resolv.conf").ok(), resolver);
+    let done = line.near(&["disconnect", "ppp0"]);
+    assert!(code(&done) == 0 && said(&done).contains("ppp0 is disconnected."), "{}", said(&done));
+    assert!(!line.has("ppp0"));
+    assert_eq!(line.ip(&["route"]) + &line.ip(&["-6", "route"]), before);
+    assert_eq!(fs::read("/etc/resolv.conf").ok(), resolver);
+    assert_eq!(client.ended().0, 0);
+    line.wait_for_sessions(0);
+    let again = line.near(&["disconnect", "ppp0"]);
+    assert!(code(&again) == 1 && said(&again).contains("there is no PPPoE session ppp0"), "{}", said(&again));
+    assert_eq!(code(&line.near(&["status", "ppp0"])), 1);
+    assert_eq!(serving.interrupted().0, 0);
+    assert_eq!(fs::read_dir(line.path("state")).map(Iterator::count).unwrap_or_default(), 0);
+}
+
+#[test]
+fn a_killed_client_is_missed_and_the_next_one_connects_at_once() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&ECHO);
+    line.connect("alice", &[]).killed();
+    serving.hear("did not answer", 1);
+    line.wait_for_sessions(0);
+    // Nobody has said good-bye, and the former session is still there.
+    line.connect("alice", &[]).killed();
+    let output = line.near(&["status", "ppp0"]);
+    assert!(code(&output) == 1 && said(&output).contains("was killed"), "{}", said(&output));
+    let _third = line.connect("alice", &[]);
+    line.ping(&line.near, super::line::GATEWAY, 1492);
+    line.wait_for_sessions(1);
+}
+
+#[test]
+fn a_killed_concentrator_is_missed_and_the_session_comes_back() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&[]);
+    let client = line.connect("alice", &ECHO);
+    serving.killed();
+    let _serving = line.serve(&[]);
+    client.hear("closed: ", 1);
+    client.hear(": open", 2);
+    line.wait_until_it_answers();
+    assert_eq!(line.status("ppp0")["sessions"], 2);
+}
+
+#[test]
+fn a_silent_concentrator_is_given_up() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&[]);
+    let client = line.start_to_connect("alice", &[&ECHO[..], &["--reconnect", "false"]].concat());
+    client.hear(": open", 1);
+    serving.killed();
+    let (code, said) = client.ended();
+    assert!(code == 1 && said.contains("echo"), "{said}");
+    assert!(!line.has("ppp0"));
+    let said = line.connect_in_vain("alice", &[]);
+    assert!(said.contains("no access concentrator answered") || said.contains("nobody"), "{said}");
+}
+
+#[test]
+fn a_line_that_was_down_carries_the_session_again() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&[]);
+    line.ip(&["link", "set", WAN, "down"]);
+    let client = line.start_to_connect("alice", &[]);
+    client.hear("the first try is when it is up", 1);
+    line.ip(&["link", "set", WAN, "up"]);
+    client.hear(": open", 1);
+    line.ip(&["link", "set", WAN, "down"]);
+    client.hear("The line below went down", 1);
+    line.ip(&["link", "set", WAN, "up"]);
+    line.wait_until_it_answers();
+    assert_eq!(line.status("ppp0")["phase"], "open");
+}
+
+#[test]
+fn other_mac_addresses_of_either_end_are_found_out() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&ECHO);
+    let client = line.connect("alice", &ECHO);
+    let far = line.far.run("ip", &["link", "set", WAN, "address", "02:00:5e:00:00:77"]);
+    far.expect("another address");
+    client.hear(": open", 2);
+    line.wait_until_it_answers();
+    assert_eq!(line.status("ppp0")["ac_mac"], "02:00:5e:00:00:77");
+    line.ip(&["link", "set", WAN, "address", "02:00:5e:00:00:78"]);
+    client.hear("the interface has another MAC address", 1);
+    client.hear(": open", 3);
+    line.wait_until_it_answers();
+    wait("the session of the other address", || {
+        line.sessions().iter().all(|session| session["mac"] == "02:00:5e:00:00:78")
+    });
+}
+
+#[test]
+fn interfaces_that_somebody_deletes_are_told() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&[]);
+    let client = line.connect("alice", &[]);
+    line.ip(&["link", "del", "ppp0"]);
+    let (code, said) = client.ended();
+    assert!(code == 1 && said.contains("somebody deleted ppp0"), "{said}");
+    line.wait_for_sessions(0);
+    let client = line.connect("alice", &[]);
+    line.ip(&["link", "del", WAN]);
+    let (code, said) = client.ended();
+    assert!(code == 1 && said.contains("the interface with the line was removed"), "{said}");
+    assert!(!line.has("ppp0"));
+    let (code, said) = serving.ended();
+    assert!(code == 1 && said.contains("wan0 was removed"), "{said}");
+    let gone = line.connect_in_vain("alice", &[]);
+    assert!(gone.contains("there is no interface wan0"), "{gone}");
+}
+
+#[test]
+fn the_interface_of_the_subscribers_is_missed() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&[]);
+    let client = line.connect("alice", &[]);
+    line.far.run("ip", &["link", "del", "pppoe0"]).expect("deleted");
+    let (code, said) = serving.ended();
+    assert!(code == 1 && said.contains("somebody deleted pppoe0"), "{said}");
+    client.hear("by a PADT", 1);
+}
+
+#[test]
+fn scripts_run_when_it_comes_up_and_when_it_ends() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&["--dns", "10.64.0.53"]);
+    let told = line.path("told");
+    for name in ["up", "down"] {
+        let text = format!(
+            "echo {name} $1 $2 $4 $5 $IFNAME $IPLOCAL $IPREMOTE $DNS1 $LLREMOTE $PEERNAME $PPPLOGNAME $MTU ${{CONNECT_TIME:+over}} \
+             >> {}\n",
+            told.display()
+        );
+        script(&line.path(name), &text);
+    }
+    // A path is one of the folder of the caller.
+    let mut command = line.connect_command("alice", &["--up-script", "./up", "--down-script", "./down"]);
+    let client = Process::start(command.current_dir(line.path("")));
+    let text = || fs::read_to_string(&told).unwrap_or_default();
+    let all = "ppp0 wan0 10.64.0.2 10.64.0.1 ppp0 10.64.0.2 10.64.0.1 10.64.0.53 fe80::1 rxlane alice 1492";
+    wait("the script", || text() == format!("up {all}\n"));
+    let (code, said) = client.interrupted();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(text(), format!("up {all}\ndown {all} over\n"), "{said}");
+}
+
+#[test]
+fn in_the_background_it_stays_and_writes_its_log() {
+    let Some(line) = Line::new() else { return };
+    let serve =
+        line.serve_command(&["--daemon", "--log", &line.text("serve.log")]).output().expect("it runs");
+    assert!(code(&serve) == 0 && said(&serve).contains("rxlane serves wan0."), "{}", said(&serve));
+    let log = line.text("log");
+    let output = line.connect_command("alice", &["--daemon", "--log", &log]).output().expect("it runs");
+    assert!(code(&output) == 0 && said(&output).contains("ppp0 over wan0: open"), "{}", said(&output));
+    line.ping(&line.near, super::line::GATEWAY, 1492);
+    let refused = line.connect_command("bob", &["--daemon"]).output().expect("it runs");
+    assert!(code(&refused) == 1 && said(&refused).contains("`--ifname` takes another"), "{}", said(&refused));
+    assert!(refused.stdout.is_empty());
+    let vain = ["--daemon", "--reconnect", "false", "--ifname", "ppp1"];
+    line.write("mallory", "guess\n");
+    let refused = line.connect_command("mallory", &vain).output().expect("it runs");
+    assert!(code(&refused) == 1 && said(&refused).contains("authentication failed"), "{}", said(&refused));
+    // The concentrator's process ends, says so, and the client's writes it down.
+    let ended = line.far(&["disconnect", "--concentrator", WAN]);
+    assert!(code(&ended) == 0 && said(&ended).contains("1 session ended"), "{}", said(&ended));
+    let logged = || fs::read_to_string(&log).unwrap_or_default();
+    wait("a line of the log", || logged().contains("Z closed: the concentrator ended the session by a PADT"));
+    assert!(fs::read_to_string(line.path("serve.log")).expect("a log").contains("serves no more"));
+    assert_eq!(code(&line.near(&["disconnect", "ppp0"])), 0);
+    assert!(logged().contains("ppp0 is disconnected."), "{}", logged());
+}

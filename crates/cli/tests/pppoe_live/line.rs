@@ -1,0 +1,199 @@
+//! A line: a subscriber's and a concentrator's network namespace with a veth pair between them.
+
+use super::process::{Process, wait};
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use testkit::netns::{Namespace, Veth, probe};
+use testkit::{Missing, program, require};
+
+/// The Ethernet interface, at either end.
+pub const WAN: &str = "wan0";
+/// The concentrator's own address.
+pub const GATEWAY: &str = "10.64.0.1";
+
+const SECRETS: &str = "\
+[[subscriber]]\nuser = 'alice'\npassword = 'wonderland'\n\n\
+[[subscriber]]\nuser = 'bob'\npassword = 'the builder'\n";
+
+pub struct Line {
+    pub near: Namespace,
+    pub far: Namespace,
+    folder: tempfile::TempDir,
+}
+
+/// Exit code; -1 for a signal.
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+/// All that it said.
+pub fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+impl Line {
+    /// `None` where it cannot be made.
+    pub fn new() -> Option<Line> {
+        require("netns", probe())?;
+        require("tun", tun())?;
+        require("ping", program("ping"))?;
+        let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
+        // Room for two tags.
+        near.veth(&Veth { mtu: 1508, peer: Some(&far), ..Veth::pair(WAN, WAN) }).expect("a pair");
+        for namespace in [&near, &far] {
+            speak_ipv6(namespace);
+        }
+        let line = Line { near, far, folder: tempfile::tempdir().expect("a folder") };
+        line.write("secrets", SECRETS);
+        line.write("alice", "wonderland\n");
+        line.write("bob", "the builder\n");
+        Some(line)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// Writes a file that nobody else may read.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("a mode");
+        path
+    }
+
+    pub fn command(&self, namespace: &Namespace, arguments: &[&str]) -> Command {
+        let mut command = namespace.command(env!("CARGO_BIN_EXE_rxlane"));
+        command.arg("pppoe").args(arguments).args(["--state", &self.text("state")]).env("COLUMNS", "80");
+        command
+    }
+
+    /// `rxlane pppoe` at the subscriber's end.
+    pub fn near(&self, arguments: &[&str]) -> Output {
+        self.command(&self.near, arguments).output().expect("it runs")
+    }
+
+    /// `rxlane pppoe` at the concentrator's end.
+    pub fn far(&self, arguments: &[&str]) -> Output {
+        self.command(&self.far, arguments).output().expect("it runs")
+    }
+
+    /// `serve` with a pool of ten addresses.
+    pub fn serve_command(&self, more: &[&str]) -> Command {
+        let secrets = self.text("secrets");
+        let usual = ["serve", WAN, "--local", GATEWAY, "--secrets", &secrets];
+        let mut arguments = usual.to_vec();
+        if !more.contains(&"--pool") {
+            arguments.extend(["--pool", "10.64.0.2-10.64.0.11"]);
+        }
+        self.command(&self.far, &[&arguments, more].concat())
+    }
+
+    /// Starts it and waits until it serves.
+    pub fn serve(&self, more: &[&str]) -> Process {
+        let serving = Process::start(&mut self.serve_command(more));
+        serving.hear("disconnect --concentrator", 1);
+        serving
+    }
+
+    /// `connect` of a user whose password is in the file of that name.
+    pub fn connect_command(&self, user: &str, more: &[&str]) -> Command {
+        let file = self.text(user);
+        let usual = ["connect", WAN, "--user", user, "--password-file", &file];
+        self.command(&self.near, &[&usual, more].concat())
+    }
+
+    /// Starts it and waits until a session is open.
+    pub fn connect(&self, user: &str, more: &[&str]) -> Process {
+        let client = self.start_to_connect(user, more);
+        client.hear(": open", 1);
+        client
+    }
+
+    pub fn start_to_connect(&self, user: &str, more: &[&str]) -> Process {
+        Process::start(&mut self.connect_command(user, more))
+    }
+
+    /// One try that fails.
+    pub fn connect_in_vain(&self, user: &str, more: &[&str]) -> String {
+        let tried = self.start_to_connect(user, &[more, &["--reconnect", "false"]].concat());
+        let (code, said) = tried.ended();
+        assert_eq!(code, 1, "{said}");
+        said
+    }
+
+    pub fn status(&self, name: &str) -> Value {
+        let output = self.near(&["status", name, "--json"]);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)))
+    }
+
+    /// The concentrator and its sessions.
+    pub fn concentrator(&self) -> Value {
+        let output = self.far(&["sessions", WAN, "--json"]);
+        assert_eq!(code(&output), 0, "{}", said(&output));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    pub fn sessions(&self) -> Vec<Value> {
+        self.concentrator()["sessions"].as_array().expect("a list").clone()
+    }
+
+    /// Waits until the concentrator has so many sessions.
+    pub fn wait_for_sessions(&self, count: usize) {
+        wait(&format!("{count} sessions"), || self.sessions().len() == count);
+    }
+
+    /// Whether the subscriber's end has an interface.
+    pub fn has(&self, interface: &str) -> bool {
+        self.near.run("ip", &["link", "show", interface]).is_ok()
+    }
+
+    pub fn ip(&self, arguments: &[&str]) -> String {
+        self.near.run("ip", arguments).expect("ip")
+    }
+
+    /// Whole packets of so many octets there and back.
+    pub fn ping(&self, from: &Namespace, address: &str, octets: usize) {
+        let headers = if address.contains(':') { 48 } else { 28 };
+        let size = (octets - headers).to_string();
+        let arguments = ["-c", "3", "-i", "0.05", "-W", "2", "-M", "do", "-s", &size, address];
+        let said = from.run("ping", &arguments).unwrap_or_else(|error| panic!("{error}"));
+        assert!(said.contains(" 0% packet loss"), "{said}");
+    }
+
+    /// Waits until the gateway answers again.
+    pub fn wait_until_it_answers(&self) {
+        wait("the gateway answers", || {
+            self.near.run("ping", &["-c", "1", "-W", "1", "-i", "0.2", GATEWAY]).is_ok()
+        });
+    }
+}
+
+/// New interfaces have IPv6, and their addresses are good at once.
+fn speak_ipv6(namespace: &Namespace) {
+    namespace.inside(|| {
+        for (setting, value) in [("disable_ipv6", "0"), ("accept_dad", "0"), ("dad_transmits", "0")] {
+            let path = format!("/proc/sys/net/ipv6/conf/default/{setting}");
+            fs::write(path, value).expect("a setting");
+        }
+        fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0").expect("a setting");
+    });
+}
+
+fn tun() -> Result<(), Missing> {
+    let opened = fs::File::options().read(true).write(true).open("/dev/net/tun");
+    opened.map(drop).map_err(|error| Missing(format!("/dev/net/tun: {error} (modprobe tun)")))
+}
+
+/// An executable script of a shell.
+pub fn script(path: &Path, text: &str) {
+    fs::write(path, format!("#!/bin/sh\n{text}")).expect("written");
+    fs::set_permissions(path, Permissions::from_mode(0o755)).expect("executable");
+}

@@ -1,0 +1,185 @@
+//! What the operator of a concentrator does: takeovers, disconnections, secrets, accounts.
+
+use super::line::{GATEWAY, Line, WAN, code, said};
+use super::process::wait;
+use super::stream::Stream;
+use serde_json::Value;
+use std::fs;
+use testkit::netns::{Namespace, Veth};
+
+#[test]
+fn a_takeover_is_not_noticed() {
+    let Some(line) = Line::new() else { return };
+    let first = line.serve(&["--vlan", "any"]);
+    let client = line.connect("alice", &["--vlan", "35"]);
+    let id = line.status("ppp0")["session_id"].clone();
+    let mut stream = Stream::between(&line.near, &line.far, GATEWAY);
+    stream.carry(1 << 20);
+    let octets = line.sessions()[0]["received_octets"].as_u64();
+    let second = line.serve(&["--vlan", "any", "--takeover"]);
+    let (code, said) = first.ended();
+    assert!(code == 0 && said.ends_with("Another process goes on with the sessions.\n"), "{said}");
+    stream.carry(1 << 20);
+    line.ping(&line.near, GATEWAY, 1492);
+    assert!(second.said().contains("1 session taken over, 0 told to connect again"), "{}", second.said());
+    assert_eq!(line.status("ppp0")["session_id"], id);
+    assert!(!client.said().contains("closed"), "{}", client.said());
+    let concentrator = line.concentrator();
+    assert_eq!(concentrator["pid"], second.process());
+    assert!(concentrator["sessions"][0]["received_octets"].as_u64() > octets, "{concentrator:#}");
+    // Where there is nothing to take over it begins.
+    assert_eq!(second.interrupted().0, 0);
+    client.hear("closed", 1);
+    let third = line.serve(&["--vlan", "any", "--takeover"]);
+    assert!(third.said().contains("0 sessions taken over"), "{}", third.said());
+}
+
+#[test]
+fn sessions_are_disconnected_one_by_one_and_all() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&[]);
+    let alice = line.connect("alice", &[]);
+    let bob = line.connect("bob", &["--ifname", "ppp1"]);
+    let disconnect = |by: &[&str]| line.far(&[&["disconnect", "--concentrator", WAN], by].concat());
+    let session = |user: &str| {
+        let sessions = line.sessions();
+        sessions.iter().find(|session| session["user"] == user).expect("there").clone()
+    };
+    let text = |user: &str, field: &str| session(user)[field].as_str().expect("a text").to_owned();
+    let (id, mac) = (text("alice", "id"), text("alice", "mac"));
+    let cases: [(Vec<&str>, &str, [usize; 2]); 3] = [
+        (vec!["--id", &id], "1 session told", [1, 0]),
+        (vec!["--user", "bob"], "1 session told", [1, 1]),
+        (vec!["--mac", &mac], "2 sessions told", [2, 2]),
+    ];
+    for (by, expected, closed) in cases {
+        let output = disconnect(&by);
+        assert!(code(&output) == 0 && said(&output).contains(expected), "{by:?}: {}", said(&output));
+        for (client, closed) in [&alice, &bob].into_iter().zip(closed) {
+            // They come back.
+            client.hear("disconnected by the operator", closed);
+            client.hear(": open", closed + 1);
+        }
+        line.wait_for_sessions(2);
+    }
+    let address = text("bob", "peer");
+    assert_eq!(code(&disconnect(&["--address", &address])), 0);
+    bob.hear(": open", 4);
+    assert_eq!(alice.said().matches("closed").count(), 2);
+    assert!(said(&disconnect(&["--all"])).contains("2 sessions told"));
+    alice.hear(": open", 4);
+    for (by, expected) in [(["--id", &id], 1), (["--user", "nobody"], 1), (["--mac", "nonsense"], 2)] {
+        let output = disconnect(&by);
+        assert_eq!(code(&output), expected, "{by:?}: {}", said(&output));
+    }
+    let nowhere = line.far(&["disconnect", "--concentrator", "eth7"]);
+    assert_eq!(code(&nowhere), 1, "{}", said(&nowhere));
+}
+
+#[test]
+fn the_end_of_a_concentrator_is_told_to_subscribers() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&[]);
+    let client = line.start_to_connect("alice", &["--reconnect", "false"]);
+    client.hear(": open", 1);
+    let (code, said) = serving.interrupted();
+    assert!(code == 0 && said.ends_with("rxlane serves no more.\n"), "{said}");
+    let (code, said) = client.ended();
+    assert!(code == 1 && said.contains("PADT") && said.contains("is being shut down"), "{said}");
+    assert!(line.far.run("ip", &["link", "show", "pppoe0"]).is_err());
+}
+
+#[test]
+fn accounts_begin_and_end_with_the_session() {
+    let Some(line) = Line::new() else { return };
+    let accounts = line.text("accounts");
+    let _serving = line.serve(&["--accounting", &accounts, "--interim", "1"]);
+    let client = line.connect("alice", &[]);
+    line.ping(&line.near, GATEWAY, 1000);
+    let records = || -> Vec<Value> {
+        let text = fs::read_to_string(&accounts).unwrap_or_default();
+        text.lines().map(|record| serde_json::from_str(record).expect("JSON")).collect()
+    };
+    wait("a record meanwhile", || records().len() >= 2);
+    assert_eq!(client.interrupted().0, 0);
+    wait("the last record", || records().last().is_some_and(|record| record["event"] == "stop"));
+    let records = records();
+    let (first, last) = (&records[0], records.last().expect("one"));
+    assert_eq!((&first["event"], &records[1]["event"]), (&"start".into(), &"interim".into()));
+    for record in &records {
+        assert_eq!((&record["user"], &record["address"]), (&"alice".into(), &"10.64.0.2".into()));
+        assert_eq!(record["accounting"], first["accounting"]);
+    }
+    assert!(last["received_octets"].as_u64() >= Some(3000), "{last:#}");
+    assert!(last["uptime"].as_f64() >= Some(1.0), "{last:#}");
+    assert!(!last["cause"].is_null() && !last["reason"].is_null(), "{last:#}");
+}
+
+#[test]
+fn secrets_of_pppds_form_are_read() {
+    let Some(line) = Line::new() else { return };
+    line.write(
+        "secrets",
+        "# client server secret addresses\n\"alice\" * \"wonderland\" 10.99.0.7\nbob other * *\n",
+    );
+    let serving = line.serve(&["--auth", "ms-chap-v2,chap"]);
+    let _client = line.connect("alice", &[]);
+    assert_eq!(line.status("ppp0")["local"], "10.99.0.7");
+    // An address of no pool is routed, too.
+    line.ping(&line.near, GATEWAY, 1492);
+    let refused = line.connect_in_vain("bob", &["--ifname", "ppp1"]);
+    assert!(refused.contains("authentication failed"), "{refused}");
+    serving.hear("the secrets have no such user", 1);
+}
+
+#[test]
+fn a_signal_has_the_secrets_read_again() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&[]);
+    let client = line.connect("alice", &[]);
+    line.write("secrets", "[[subscriber]]\nuser = 'carol'\npassword = 'christmas'\n");
+    line.write("carol", "christmas\n");
+    line.connect_in_vain("carol", &["--ifname", "ppp1"]);
+    serving.signal("USR1");
+    // Who is there stays, and the operator is told.
+    serving.hear("of alice goes on, but", 1);
+    let _carol = line.connect("carol", &["--ifname", "ppp1"]);
+    line.connect_in_vain("bob", &["--ifname", "ppp2"]);
+    line.write("secrets", "[[subscriber]]\nuser = \n");
+    serving.signal("USR1");
+    serving.hear("the secrets stay as they were", 1);
+    assert!(!client.said().contains("closed"), "{}", client.said());
+    assert_eq!(line.sessions().len(), 2);
+}
+
+#[test]
+fn one_of_two_concentrators_is_pinned() {
+    let Some(line) = Line::new() else { return };
+    let other = Namespace::new().expect("a namespace");
+    let second_line = Veth { mtu: 1508, peer: Some(&other), ..Veth::pair("wan1", WAN) };
+    line.near.veth(&second_line).expect("a pair");
+    line.ip(&["link", "add", "br0", "mtu", "1508", "type", "bridge"]);
+    for port in [WAN, "wan1"] {
+        line.ip(&["link", "set", port, "master", "br0"]);
+    }
+    line.ip(&["link", "set", "br0", "up"]);
+    let _first = line.serve(&["--name", "first"]);
+    let secrets = line.text("secrets");
+    let serve = ["serve", WAN, "--name", "second", "--secrets", &secrets, "--local", GATEWAY];
+    let pool = ["--pool", "10.65.0.2-10.65.0.9"];
+    let second = super::process::Process::start(&mut line.command(&other, &[&serve[..], &pool].concat()));
+    second.hear("disconnect --concentrator", 1);
+    let alice = line.text("alice");
+    let connect = ["connect", "br0", "--user", "alice", "--password-file", &alice];
+    let shown = other.run("cat", &["/sys/class/net/wan0/address"]).expect("an address");
+    for (pin, name) in [("first", "first"), ("second", "second"), (shown.trim(), "second")] {
+        let mut command = line.command(&line.near, &[&connect[..], &["--ac", pin]].concat());
+        let client = super::process::Process::start(&mut command);
+        client.hear(": open", 1);
+        assert_eq!(line.status("ppp0")["ac_name"], name);
+        assert_eq!(client.interrupted().0, 0);
+    }
+    let arguments = [&connect[..], &["--ac", "third", "--reconnect", "false"]].concat();
+    let (code, said) = super::process::Process::start(&mut line.command(&line.near, &arguments)).ended();
+    assert!(code == 1 && said.contains("third"), "{said}");
+}

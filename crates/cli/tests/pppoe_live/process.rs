@@ -1,0 +1,106 @@
+//! A program that runs, what it has said so far, and its end. Every wait is bounded.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long anything may take.
+pub const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Waits until something is so.
+pub fn wait(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A running program, killed when it is dropped.
+pub struct Process {
+    child: Child,
+    said: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Process {
+    pub fn start(command: &mut Command) -> Process {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let said = Arc::new(Mutex::new(String::new()));
+        let streams: [Option<Box<dyn Read + Send>>; 2] = [
+            child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+            child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
+        ];
+        let read = |stream: Box<dyn Read + Send>| {
+            let said = Arc::clone(&said);
+            thread::spawn(move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    let mut said = said.lock().expect("no panic");
+                    said.push_str(&line);
+                    said.push('\n');
+                }
+            })
+        };
+        let readers = streams.into_iter().flatten().map(read).collect();
+        Process { child, said, readers }
+    }
+
+    /// All that it has said so far, to either stream.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("no panic").clone()
+    }
+
+    /// Waits until it has said a text so many times.
+    pub fn hear(&self, text: &str, times: usize) {
+        let until = Instant::now() + PATIENCE;
+        while self.said().matches(text).count() < times {
+            assert!(Instant::now() < until, "never said `{text}` {times} times:\n{}", self.said());
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, signal: &str) {
+        let pid = self.process().to_string();
+        let sent = Command::new("kill").args([&format!("-{signal}"), &pid]).status();
+        assert!(sent.expect("kill").success());
+    }
+
+    /// Waits for its end: exit code, or -1 for a signal, and all that it said.
+    pub fn ended(mut self) -> (i32, String) {
+        let until = Instant::now() + PATIENCE;
+        let status = loop {
+            match self.child.try_wait().expect("a child") {
+                Some(status) => break status,
+                None if Instant::now() < until => thread::sleep(Duration::from_millis(10)),
+                None => panic!("it does not end:\n{}", self.said()),
+            }
+        };
+        for reader in std::mem::take(&mut self.readers) {
+            reader.join().expect("no panic");
+        }
+        (status.code().unwrap_or(-1), self.said())
+    }
+
+    pub fn interrupted(self) -> (i32, String) {
+        self.signal("TERM");
+        self.ended()
+    }
+
+    pub fn killed(self) {
+        self.signal("KILL");
+        self.ended();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,133 @@
+//! Who gets no session, and how they are told why.
+
+use super::line::{Line, WAN, code, said};
+use super::process::Process;
+use serde_json::Value;
+use testkit::{program, require};
+
+#[test]
+fn a_wrong_password_and_an_unknown_user_are_told() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&[]);
+    line.write("mallory", "guess\n");
+    for method in ["chap", "pap", "ms-chap-v2"] {
+        line.write("alice", "wrong\n");
+        let said = line.connect_in_vain("alice", &["--auth", method]);
+        assert!(said.contains("authentication failed"), "{said}");
+        assert!(said.contains("check user name and password"), "{said}");
+        // Whether there is such a user is nobody's business at this end.
+        assert_eq!(line.connect_in_vain("mallory", &["--auth", method]), said);
+        assert!(!line.has("ppp0"));
+    }
+    serving.hear("\"alice\" was refused", 3);
+    serving.hear("the password is wrong", 3);
+    serving.hear("the secrets have no such user", 3);
+    assert!(!serving.said().contains("wonderland"));
+    line.write("alice", "wonderland\n");
+    line.connect("alice", &[]);
+}
+
+#[test]
+fn methods_that_do_not_agree_are_told() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&["--auth", "pap"]);
+    let said = line.connect_in_vain("alice", &["--auth", "chap"]);
+    assert!(said.contains("demands PAP") && said.contains("allowed: CHAP-MD5"), "{said}");
+}
+
+#[test]
+fn a_full_pool_refuses_until_somebody_leaves() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&["--pool", "10.64.0.2-10.64.0.2"]);
+    let first = line.connect("alice", &[]);
+    let said = line.connect_in_vain("bob", &["--ifname", "ppp1"]);
+    assert!(said.contains("all addresses are in use"), "{said}");
+    serving.hear("a larger pool takes more subscribers", 1);
+    assert_eq!(first.interrupted().0, 0);
+    let _second = line.connect("bob", &["--ifname", "ppp1"]);
+    assert_eq!(line.status("ppp1")["local"], "10.64.0.2");
+}
+
+#[test]
+fn one_more_session_of_a_user_replaces_the_first() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&[]);
+    let first = line.start_to_connect("alice", &["--reconnect", "false"]);
+    first.hear(": open", 1);
+    let _second = line.connect("alice", &["--ifname", "ppp1"]);
+    let (code, said) = first.ended();
+    assert!(code == 1 && said.contains("the same user"), "{said}");
+    assert!(!line.has("ppp0") && line.has("ppp1"));
+    line.wait_for_sessions(1);
+    line.ping(&line.near, super::line::GATEWAY, 1492);
+}
+
+#[test]
+fn one_more_session_of_a_user_is_refused() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&["--same-user", "refuse"]);
+    let first = line.connect("alice", &[]);
+    let said = line.connect_in_vain("alice", &["--ifname", "ppp1"]);
+    assert!(said.contains("authentication failed"), "{said}");
+    assert_eq!(line.status("ppp0")["sessions"], 1);
+    assert!(!first.said().contains("closed"), "{}", first.said());
+}
+
+#[test]
+fn a_name_that_is_taken_is_told() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&[]);
+    let first = line.connect("alice", &[]);
+    let said = line.connect_in_vain("bob", &[]);
+    assert!(
+        said.contains("a PPPoE session of this name") && said.contains("`--ifname` takes another name"),
+        "{said}"
+    );
+    assert!(said.contains("rxlane pppoe disconnect"), "{said}");
+    assert_eq!(line.status("ppp0")["user"], "alice");
+    let (code, said) = Process::start(&mut line.serve_command(&[])).ended();
+    assert!(code == 1 && said.contains("serves wan0 already") && said.contains("--takeover"), "{said}");
+    // An interface that is another program's is taken, too.
+    line.ip(&["link", "add", "other0", "type", "dummy"]);
+    let said = line.connect_in_vain("bob", &["--ifname", "other0"]);
+    assert!(said.contains("there is an interface other0 already") && said.contains("--ifname"), "{said}");
+    assert!(line.has("other0"));
+    for running in [first, serving] {
+        assert_eq!(running.interrupted().0, 0);
+    }
+}
+
+#[test]
+fn without_root_there_is_no_session() {
+    let Some(line) = Line::new() else { return };
+    let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
+    let without = ["--bounding-set", "-net_raw,-net_admin", "--inh-caps", "-net_raw,-net_admin"];
+    let (secrets, alice) = (line.text("secrets"), line.text("alice"));
+    let connect = ["connect", WAN, "--user", "alice", "--password-file", &alice];
+    let serve = ["serve", WAN, "--secrets", &secrets, "--local", "10.64.0.1"];
+    for arguments in [&connect[..], &serve] {
+        let mut command = line.near.command(&setpriv);
+        command.args(without).arg(env!("CARGO_BIN_EXE_rxlane")).arg("pppoe").args(arguments);
+        let output = command.args(["--state", &line.text("state")]).output().expect("it runs");
+        assert_eq!(code(&output), 3, "{}", said(&output));
+        assert!(said(&output).contains("root"), "{}", said(&output));
+    }
+}
+
+#[test]
+fn a_password_is_no_argument() {
+    let Some(line) = Line::new() else { return };
+    let output = line.near(&["connect", WAN, "--user", "alice", "--password", "wonderland"]);
+    assert_eq!(code(&output), 2, "{}", said(&output));
+    assert!(said(&output).contains("unexpected argument '--password'"), "{}", said(&output));
+    // It comes from a file or the environment.
+    let serving = line.serve(&[]);
+    let mut command = line.command(&line.near, &["connect", WAN, "--user", "alice"]);
+    let client = Process::start(command.env("RXLANE_PPPOE_PASSWORD", "wonderland"));
+    client.hear(": open", 1);
+    let arguments = std::fs::read(format!("/proc/{}/cmdline", client.process())).expect("arguments");
+    assert!(!String::from_utf8_lossy(&arguments).contains("wonderland"));
+    let all: Value = serde_json::from_slice(&line.near(&["status", "--json"]).stdout).expect("JSON");
+    assert_eq!(all["clients"].as_array().map(Vec::len), Some(1), "{all:#}");
+    assert!(!all.to_string().contains("wonderland") && !serving.said().contains("wonderland"));
+}

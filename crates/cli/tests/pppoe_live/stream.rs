@@ -1,0 +1,63 @@
+//! Streams of TCP whose octets are compared.
+
+use super::process::PATIENCE;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use testkit::netns::Namespace;
+
+const PORT: u16 = 7777;
+
+/// Both ends of a connection.
+pub struct Stream {
+    sends: TcpStream,
+    takes: TcpStream,
+}
+
+impl Stream {
+    /// Connects to an address of the other namespace.
+    pub fn between(from: &Namespace, to: &Namespace, address: &str) -> Stream {
+        let at = SocketAddr::new(address.parse().expect("an address"), PORT);
+        // A socket stays in the namespace in which it was made.
+        let listener = to.inside(|| TcpListener::bind(at)).expect("bound");
+        let sends = from.inside(|| TcpStream::connect_timeout(&at, PATIENCE)).expect("connected");
+        let (takes, _) = listener.accept().expect("accepted");
+        for end in [&sends, &takes] {
+            end.set_write_timeout(Some(PATIENCE)).expect("a time");
+            end.set_read_timeout(Some(PATIENCE)).expect("a time");
+        }
+        Stream { sends, takes }
+    }
+
+    /// So many octets there and the same back.
+    pub fn carry(&mut self, octets: usize) {
+        for is_back in [false, true] {
+            let (from, to) = if is_back { (&self.takes, &self.sends) } else { (&self.sends, &self.takes) };
+            one_way(from, to, octets);
+        }
+    }
+}
+
+fn one_way(mut from: &TcpStream, mut to: &TcpStream, octets: usize) {
+    let sent = random(octets);
+    thread::scope(|scope| {
+        let received = scope.spawn(move || {
+            let mut received = vec![0; octets];
+            to.read_exact(&mut received).map(|()| received)
+        });
+        from.write_all(&sent).expect("sent");
+        let received = received.join().expect("no panic").expect("received");
+        assert!(received == sent, "other octets");
+    });
+}
+
+fn random(octets: usize) -> Vec<u8> {
+    let mut word = 0x9e37_79b9_7f4a_7c15_u64;
+    let next = |_| {
+        word ^= word << 13;
+        word ^= word >> 7;
+        word ^= word << 17;
+        word as u8
+    };
+    (0..octets).map(next).collect()
+}
