@@ -14,6 +14,7 @@ mod refused;
 mod stream;
 
 use line::{GATEWAY, Line, WAN, code, said};
+use process::Process;
 use serde_json::Value;
 use stream::Stream;
 
@@ -22,10 +23,10 @@ fn a_session_carries_packets_over_every_line_and_by_every_authentication() {
     const CASES: [(&str, &str, &str, &str); 5] = [
         // Method, tags of the host, lines of the concentrator, tags as they are shown.
         ("chap", "", "none", "none"),
-        ("pap", "35", "35", "35"),
-        ("ms-chap-v2", "100.200", "100.*", "100.200"),
+        ("pap", "35", "35", "q:35"),
+        ("ms-chap-v2", "100.200", "100.*", "ad:100,q:200"),
         ("pap", "", "any", "none"),
-        ("chap", "100.200", "any", "100.200"),
+        ("chap", "100.200", "any", "ad:100,q:200"),
     ];
     for (method, tags, lines, shown) in CASES {
         let Some(line) = Line::new() else { return };
@@ -95,4 +96,59 @@ fn assert_status(line: &Line, tags: &str) {
     assert!(listed.contains("1 session") && listed.contains("alice"), "{listed}");
     let filtered = said(&line.far(&["sessions", WAN, "--filter", "nobody"]));
     assert!(!filtered.contains("alice"), "{filtered}");
+}
+
+#[test]
+fn packets_are_as_long_as_both_ends_and_the_line_allow() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&["--mtu", "1500"]);
+    let client = line.connect("alice", &["--mtu", "1500"]);
+    assert_eq!(line.status("ppp0")["mtu"], 1500);
+    for (from, address) in [(&line.near, GATEWAY), (&line.far, "10.64.0.2")] {
+        line.ping(from, address, 1500);
+    }
+    assert_eq!(client.interrupted().0, 0);
+    let client = line.connect("alice", &["--mtu", "1400"]);
+    assert_eq!(line.status("ppp0")["mtu"], 1400);
+    line.ping(&line.far, "10.64.0.2", 1400);
+    assert_eq!(client.interrupted().0, 0);
+    let said = line.connect_in_vain("alice", &["--mtu", "1501"]);
+    assert!(said.contains("ip link set wan0 mtu 1509"), "{said}");
+}
+
+#[test]
+fn one_of_both_protocols_is_enough() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&[]);
+    let client = line.connect("alice", &["--ipv6", "false"]);
+    assert_eq!(line.status("ppp0")["local6"], Value::Null);
+    line.ping(&line.near, GATEWAY, 1492);
+    assert_eq!(client.interrupted().0, 0);
+    let client = line.connect("alice", &["--ipv4", "false"]);
+    assert_eq!(line.status("ppp0")["local"], Value::Null);
+    line.ping(&line.near, "fe80::1%ppp0", 1492);
+    assert_eq!(client.interrupted().0, 0);
+    // A machine without IPv6 has IPv4.
+    line.near.run("sysctl", &["-qw", "net.ipv6.conf.default.disable_ipv6=1"]).expect("a setting");
+    let client = line.connect("alice", &["--default-route"]);
+    client.hear("no IPv6: ppp0 does not take the address", 1);
+    line.ping(&line.near, GATEWAY, 1492);
+    assert_eq!(client.interrupted().0, 0);
+    let (code, said) = line.start_to_connect("alice", &["--ipv4", "false"]).ended();
+    assert!(code != 0 && said.contains("IPv6 is off here"), "{said}");
+}
+
+#[test]
+fn a_file_has_the_options() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&["--vlan", "35"]);
+    let text = "interface = 'wan0'\nuser = 'alice'\npassword-file = 'alice'\nvlan = '35'\nifname = 'dsl0'\n";
+    line.write("wan.toml", text);
+    let file = line.text("wan.toml");
+    let client =
+        Process::start(&mut line.command(&line.near, &["connect", "--config", &file, "--mtu", "1480"]));
+    client.hear("dsl0 over wan0: open", 1);
+    assert_eq!(line.status("dsl0")["mtu"], 1480);
+    line.ping(&line.near, GATEWAY, 1480);
+    assert_eq!(client.interrupted().0, 0);
 }

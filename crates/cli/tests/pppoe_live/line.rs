@@ -177,7 +177,7 @@ impl Line {
 }
 
 /// New interfaces have IPv6, and their addresses are good at once.
-fn speak_ipv6(namespace: &Namespace) {
+pub fn speak_ipv6(namespace: &Namespace) {
     namespace.inside(|| {
         for (setting, value) in [("disable_ipv6", "0"), ("accept_dad", "0"), ("dad_transmits", "0")] {
             let path = format!("/proc/sys/net/ipv6/conf/default/{setting}");

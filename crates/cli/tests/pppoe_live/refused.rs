@@ -88,7 +88,7 @@ fn a_name_that_is_taken_is_told() {
     let (code, said) = Process::start(&mut line.serve_command(&[])).ended();
     assert!(code == 1 && said.contains("serves wan0 already") && said.contains("--takeover"), "{said}");
     // An interface that is another program's is taken, too.
-    line.ip(&["link", "add", "other0", "type", "dummy"]);
+    line.ip(&["link", "add", "other0", "type", "veth", "peer", "name", "other1"]);
     let said = line.connect_in_vain("bob", &["--ifname", "other0"]);
     assert!(said.contains("there is an interface other0 already") && said.contains("--ifname"), "{said}");
     assert!(line.has("other0"));

@@ -369,8 +369,12 @@ impl Connection {
 
     /// Addresses came, changed or went.
     fn change(&mut self, opened: &Opened, tell: Tell<'_>) -> Result<(), Error> {
+        let (wants_ipv4, _) = self.start.families();
         let Some(network) = &mut self.network else { return Ok(()) };
-        network.set(opened.ipv4, opened.ipv6)?.into_iter().for_each(|said| tell(&Event::Remark(said)));
+        network
+            .set(opened.ipv4, opened.ipv6, wants_ipv4)?
+            .into_iter()
+            .for_each(|said| tell(&Event::Remark(said)));
         Ok(())
     }
 

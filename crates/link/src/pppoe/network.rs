@@ -173,12 +173,18 @@ impl Network {
         (self.ipv4.is_some() || !ipv4) && (self.ipv6.is_some() || !ipv6)
     }
 
-    /// What is up now, and what is not. What could not be done as wanted is said in sentences.
+    /// What is up now, and what is not. What could not be done as wanted is said in sentences; with `wants_ipv4` also that the
+    /// interface takes no IPv6 address: many machines have IPv6 turned off.
     ///
     /// # Errors
     ///
     /// The interface does not take an address.
-    pub fn set(&mut self, ipv4: Option<Ipv4>, ipv6: Option<Ipv6>) -> Result<Vec<String>, Error> {
+    pub fn set(
+        &mut self,
+        ipv4: Option<Ipv4>,
+        ipv6: Option<Ipv6>,
+        wants_ipv4: bool,
+    ) -> Result<Vec<String>, Error> {
         let mut said = Vec::new();
         if ipv4 != self.ipv4 {
             match ipv4 {
@@ -189,7 +195,10 @@ impl Network {
         }
         if ipv6 != self.ipv6 {
             match ipv6 {
-                Some(ipv6) => said.extend(self.ipv6(&ipv6)?),
+                Some(ipv6) => match self.ipv6(&ipv6) {
+                    Err(error) if wants_ipv4 => said.push(format!("no IPv6: {error}")),
+                    done => said.extend(done?),
+                },
                 None => self.without(Family::Ipv6),
             }
             self.ipv6 = ipv6;
