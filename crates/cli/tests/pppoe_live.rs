@@ -17,6 +17,7 @@ use line::{GATEWAY, Line, WAN, code, said};
 use process::Process;
 use serde_json::Value;
 use stream::Stream;
+use testkit::netns::Namespace;
 
 #[test]
 fn a_session_carries_packets_over_every_line_and_by_every_authentication() {
@@ -114,6 +115,31 @@ fn packets_are_as_long_as_both_ends_and_the_line_allow() {
     assert_eq!(client.interrupted().0, 0);
     let said = line.connect_in_vain("alice", &["--mtu", "1501"]);
     assert!(said.contains("ip link set wan0 mtu 1509"), "{said}");
+}
+
+#[test]
+fn what_the_lines_have_no_room_for_is_told() {
+    let Some(line) = Line::new() else { return };
+    let mtu = |namespace: &Namespace, mtu| {
+        namespace.run("ip", &["link", "set", WAN, "mtu", mtu]).expect("another MTU");
+    };
+    // Two tags take 4 octets each, PPPoE takes 8.
+    mtu(&line.far, "1507");
+    let (code, said) = Process::start(&mut line.serve_command(&["--vlan", "100.*"])).ended();
+    assert!(code == 1 && said.contains("ip link set wan0 mtu 1508"), "{said}");
+    mtu(&line.far, "1508");
+    let serving = line.serve(&["--vlan", "100.*"]);
+    // Nobody asked for an MTU: what there is room for is taken.
+    mtu(&line.near, "1500");
+    let client = line.connect("alice", &["--vlan", "100.200"]);
+    client.hear("wan0 has an MTU of 1500", 1);
+    assert_eq!(line.status("ppp0")["mtu"], 1484);
+    line.ping(&line.near, GATEWAY, 1484);
+    line.ping(&line.far, "10.64.0.2", 1484);
+    mtu(&line.near, "1499");
+    client.hear("the MTU of wan0 is 1499 now; the longest packets need 1500", 1);
+    mtu(&line.far, "1500");
+    serving.hear("the MTU of wan0 is 1500 now; the longest packets need 1508", 1);
 }
 
 #[test]

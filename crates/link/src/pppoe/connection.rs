@@ -448,6 +448,14 @@ impl Connection {
         if before.works() != works {
             self.act(tell, |client, now, actions| client.line(now, works, &mut Kernel, actions))?;
         }
+        let framed = framed(&self.start.tags, PppoeSession { session: None, peer: None });
+        let needed = needed_mtu(self.start.config.discovery.max_payload.into(), &framed);
+        if before.mtu >= needed && self.parent.mtu < needed {
+            let Link { name, mtu, .. } = &self.parent;
+            tell(&Event::Remark(format!(
+                "the MTU of {name} is {mtu} now; the longest packets need {needed}: `ip link set {name} mtu {needed}`"
+            )));
+        }
         let own = self.parent.mac.unwrap_or_default();
         if own != self.socket.local() {
             self.socket.set_local(own).map_err(Error::kernel("receive frames of the line"))?;

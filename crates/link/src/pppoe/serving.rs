@@ -31,7 +31,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wire::IpVersion;
-use wire::emit::{Encapsulation, PppoeSession};
 
 pub use desk::{ConcentratorStatus, Disconnected, SCHEMA, SubscriberStatus};
 
@@ -299,9 +298,12 @@ impl Serving {
                 Action::Removed(id) => inner.carried.remove(id),
                 Action::Account(record) => tell(&Event::Account(desk::record(&record))),
                 Action::Ended(end) => {
-                    let user = pppoe::text::Shown(&end.user);
+                    let user = match pppoe::text::Shown(&end.user).to_string() {
+                        user if user.is_empty() => user,
+                        user => format!(" {user}"),
+                    };
                     let text = format!(
-                        "{} {} session {:#06x} {user}: {}",
+                        "{} {} session {:#06x}{user}: {}",
                         end.station, end.place.vlans, end.number, end.cause
                     );
                     tell(&Event::Remark(text));
@@ -423,8 +425,7 @@ fn routes(start: &Start, interface: u32) -> Result<(), Error> {
 /// The MTU of the interface, if the parent has room for it inside of as many tags as are served.
 fn room(start: &Start, parent: &rtnetlink::Link) -> Result<u32, Error> {
     let wanted = u32::from(start.config.discovery.max_payload);
-    let session = PppoeSession { session: None, peer: None };
-    let encapsulation = Encapsulation::NONE.with_pppoe(session).unwrap_or(Encapsulation::NONE);
+    let encapsulation = start.vlans.encapsulation();
     let most = longest_mtu(parent.mtu, &encapsulation);
     if wanted <= most {
         return Ok(wanted);

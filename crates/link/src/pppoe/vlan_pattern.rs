@@ -4,8 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 use wire::Vlans;
+use wire::emit::{Encapsulation, PppoeSession};
 use wire::ethernet::EtherType;
-use wire::vlan::Tag;
+use wire::vlan::{Tag, Tci};
 
 /// One stack of VLAN tags, or many.
 ///
@@ -53,6 +54,22 @@ impl VlanPattern {
                     && levels.iter().zip(vlans.tags()).all(|(level, tag)| level.has(tag))
             }
         }
+    }
+
+    /// What packets of sessions are in on its lines, to see how long frames are; for [`VlanPattern::Any`] without tags, because
+    /// nobody says how many there are. Where any TPID will do, the outermost of several tags has that of a service VLAN, which
+    /// takes the most room (`frame_size`).
+    pub(crate) fn encapsulation(&self) -> Encapsulation {
+        let levels = if let VlanPattern::Stack(levels) = self { levels.as_slice() } else { &[] };
+        let usual = |depth| {
+            if depth == 0 && levels.len() > 1 { EtherType::SERVICE_VLAN } else { EtherType::VLAN }
+        };
+        let tagged = levels.iter().enumerate().try_fold(Encapsulation::NONE, |made, (depth, level)| {
+            let tci = Tci::new(0, false, level.vid.unwrap_or_default());
+            made.with_tag(Tag { tpid: level.tpid.unwrap_or_else(|| usual(depth)), tci })
+        });
+        let tagged = tagged.unwrap_or(Encapsulation::NONE);
+        tagged.with_pppoe(PppoeSession { session: None, peer: None }).unwrap_or(tagged)
     }
 
     /// Whether any of its lines has tags.

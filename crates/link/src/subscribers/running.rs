@@ -9,6 +9,7 @@ use crate::counters::{Counted, Counters};
 use crate::datapath::{DataPath, Line, PathError};
 use crate::dropped::Dropped;
 use crate::error::Error;
+use crate::frame_size::needed_mtu;
 use crate::framing::Form;
 use crate::parent::{self, Admission};
 use crate::pppoe::{VlanPattern, Wanted, program};
@@ -107,7 +108,7 @@ impl Subscribers {
         let crew = Crew::start(paths).map_err(Error::kernel("start threads"))?;
         // A kernel before 5.0 has no carrier to turn off.
         let _ = interface.set_carrier(parent.works());
-        let watch = Watch::new(monitor, parent, index, wish.mtu);
+        let watch = Watch::new(monitor, parent, index, needed_mtu(wish.mtu, &wish.vlans.encapsulation()));
         let name = wish.name.clone();
         let up = Subscribers {
             crew,
