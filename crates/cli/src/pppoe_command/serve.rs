@@ -233,9 +233,8 @@ impl ServeArguments {
             ));
             return Ok(Outcome::Negative);
         }
-        let snapshot = if self.takeover { take_over(&sockets, &self.interface)? } else { None };
         let cpus = || thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_WORKERS));
-        let start = Start {
+        let mut start = Start {
             parent: self.interface.clone(),
             name: self.ifname.clone(),
             vlans: self.vlan.clone().unwrap_or_else(|| VlanPattern::Stack(Vec::new())),
@@ -243,10 +242,17 @@ impl ServeArguments {
             mss_clamp: self.mss_clamp,
             config,
             secrets,
-            snapshot,
+            snapshot: None,
         };
         let mut speaker =
             Speaker { teller: teller()?, mark: out.styled(POOR, "note"), accounts: self.accounts()? };
+        if self.takeover {
+            // As long as the other process has the sessions nothing is lost.
+            if let Err(error) = Serving::check(&start, &sockets) {
+                return failed(error);
+            }
+            start.snapshot = take_over(&sockets, &self.interface)?;
+        }
         let begun = Serving::begin(start, &sockets, stop, asked, &mut |event| speaker.hear(event));
         let (serving, restored) = match begun {
             Ok(begun) => begun,

@@ -36,6 +36,25 @@ fn a_takeover_is_not_noticed() {
     assert!(third.said().contains("0 sessions taken over"), "{}", third.said());
 }
 
+/// Who cannot begin takes nothing over.
+#[test]
+fn a_takeover_that_cannot_be_leaves_the_sessions_where_they_are() {
+    let Some(line) = Line::new() else { return };
+    let first = line.serve(&[]);
+    let client = line.connect("alice", &[]);
+    for (more, reason) in [
+        (&["--ifname", "lo"][..], "there is an interface lo already"),
+        (&["--mtu", "9000"], "do not fit"),
+        (&["--pool", "10.64.0.2-10.64.0.5", "--pool", "10.64.0.4-10.64.0.9"], "10.64.0.4"),
+    ] {
+        let output = line.serve_command(&[more, &["--takeover"]].concat()).output().expect("it runs");
+        assert!(code(&output) != 0 && said(&output).contains(reason), "{}", said(&output));
+    }
+    line.ping(&line.near, GATEWAY, 1492);
+    assert_eq!(line.concentrator()["pid"], first.process());
+    assert!(!client.said().contains("closed"), "{}", client.said());
+}
+
 #[test]
 fn sessions_are_disconnected_one_by_one_and_all() {
     let Some(line) = Line::new() else { return };

@@ -13,8 +13,9 @@ use crate::control::{Server, Sockets};
 use crate::error::Error;
 use crate::frame_size::{longest_mtu, needed_mtu};
 use crate::rtnetlink::{self, Route};
-use crate::running::{Ended, Event as ParentEvent, find_parent};
+use crate::running::{Ended, Event as ParentEvent, check_name, find_parent};
 use crate::subscribers::{self, Limits, Subscribers};
+use crate::tun::TunError;
 use carried::Carried;
 use desk::{Desk, Inner};
 use pppoe::concentrator::network::Network;
@@ -103,6 +104,23 @@ pub struct Serving {
 }
 
 impl Serving {
+    /// Sees, before the sessions of the process that serves the interface now are taken over, that this one could begin.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not. Nothing was changed.
+    pub fn check(start: &Start, sockets: &Sockets) -> Result<(), Error> {
+        check_name(&start.name)?;
+        let parent = find_parent(&start.parent)?;
+        room(start, &parent)?;
+        Concentrator::new(start.config.clone(), start.secrets.clone(), Duration::ZERO, &mut Kernel)
+            .map_err(|error| Error::Concentrator(error.to_string()))?;
+        let other: Option<ConcentratorStatus> = sockets.answer(&start.parent, "status").ok();
+        let is_free = other.is_some_and(|other| other.interface == start.name)
+            || rtnetlink::link_by_name(&start.name).is_err();
+        if is_free { Ok(()) } else { Err(TunError::Taken { name: start.name.clone() }.into()) }
+    }
+
     /// Begins in the network namespace of the calling thread. It ends when `stop` becomes readable; `ask` is the other end of it.
     /// With it comes what became of an earlier process's sessions.
     ///
