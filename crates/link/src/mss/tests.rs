@@ -164,6 +164,7 @@ fn first_fragments_and_extension_headers_are_looked_through() {
     assert!(!Clamp::for_mtu(MTU).lower(&mut endless, Checksum::Whole));
 }
 
+/// Attack 3: options of TCP without a length or beyond the header, in a segment whose MSS is to be lowered.
 #[test]
 fn options_that_do_not_add_up_leave_the_packet() {
     let large = [2, 4, 0x23, 0x00];
