@@ -103,6 +103,26 @@ fn ping(guest: &Guest, size: u32, far: &str) {
         .unwrap_or_else(|error| panic!("{size} octets to {far}: {error:#}"));
 }
 
+#[test]
+fn pppoe_server_is_discovered() {
+    let Some(guest) = guest() else { return };
+    let Some(rxlane) = crate::steer::rxlane() else { return };
+    for (line, words) in [("", ""), ("ad:100,q:200", "--vlan 100.200")] {
+        let provider = Provider::start(&guest, line, Login::Chap).expect("a provider");
+        let fixed =
+            ["ip", "netns", "exec", "home", &rxlane, "pppoe", "discover", "wan0", "--json", "--seconds", "2"];
+        let output = guest
+            .run(&fixed.into_iter().chain(words.split_whitespace()).collect::<Vec<_>>())
+            .expect("it runs");
+        assert_eq!(output.status, 0, "{}{}", output.text(), output.errors());
+        let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        println!("{found}");
+        assert!(found.to_string().contains("\"concentrator\""), "{found}");
+        assert!(found.to_string().contains("\"internet\""), "{found}");
+        provider.stop().expect("stopped");
+    }
+}
+
 /// Every method of authentication, on every kind of line: both protocols are up, whole packets pass, the end leaves nothing.
 #[test]
 fn a_session_with_pppoe_server_carries_both_protocols() {
