@@ -134,6 +134,11 @@ impl Line {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)))
     }
 
+    /// The same of a client that may not have begun yet.
+    pub fn status_if_any(&self, name: &str) -> Option<Value> {
+        serde_json::from_slice(&self.near(&["status", name, "--json"]).stdout).ok()
+    }
+
     /// The concentrator and its sessions.
     pub fn concentrator(&self) -> Value {
         let output = self.far(&["sessions", WAN, "--json"]);
