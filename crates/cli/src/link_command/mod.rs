@@ -9,10 +9,12 @@ mod up;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anstyle::{AnsiColor, Style};
 use anyhow::anyhow;
+use link::batch::Io;
 use link::control::{Bearer, Sockets};
 use link::error::{Error, Kind};
 use std::io;
 use std::path::PathBuf;
+use std::thread;
 use wire::emit::Encapsulation;
 use wire::ethernet::EtherType;
 
@@ -124,6 +126,15 @@ pub fn failed(error: Error) -> CommandResult {
 }
 
 /// A line of a name and a text that is broken behind it.
-fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
+pub fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
     crate::explain_command::text::item(out, 14, name, text)
+}
+
+/// Threads that move packets if nobody says how many: one a CPU, at most 8. One XDP socket can have a queue, and many
+/// interfaces have one.
+pub fn workers(io: Io) -> usize {
+    match io {
+        Io::AfPacket => thread::available_parallelism().map_or(1, |cpus| cpus.get().min(8)),
+        Io::AfXdp => 1,
+    }
 }

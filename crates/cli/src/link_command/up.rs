@@ -1,7 +1,7 @@
 //! `rxlane link up`.
 
 use super::parent::Opinion;
-use super::{BOLD, LineArguments, POOR, StateArguments, failed, item, status};
+use super::{BOLD, LineArguments, POOR, StateArguments, failed, item, status, workers};
 use crate::background::daemon;
 use crate::background::log::Log;
 use crate::background::stop::{by_signals, unread};
@@ -16,7 +16,6 @@ use link::status::Status;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::thread;
 use steer::gone::Names;
 use steer::notify::{Told, notify};
 
@@ -87,9 +86,6 @@ enum WayOut {
     /// link of a parent can have them.
     AfXdp,
 }
-
-/// Workers that a link has at most if nobody says how many.
-const MOST_WORKERS: usize = 8;
 
 impl UpArguments {
     /// Runs the command.
@@ -207,12 +203,7 @@ impl UpArguments {
             None | Some(WayOut::AfPacket) => Io::AfPacket,
             Some(WayOut::AfXdp) => Io::AfXdp,
         };
-        // One XDP socket can have a queue, and many interfaces have one.
-        let usual = match io {
-            Io::AfPacket => thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_WORKERS)),
-            Io::AfXdp => 1,
-        };
-        Ok(Means::Batch { workers: self.workers.map_or(usual, usize::from), io })
+        Ok(Means::Batch { workers: self.workers.map_or_else(|| workers(io), usize::from), io })
     }
 }
 

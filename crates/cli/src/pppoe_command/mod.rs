@@ -9,12 +9,11 @@ mod serve;
 mod sessions;
 mod status;
 
-use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use crate::link_command::{failed, item, workers};
+use crate::output::{CommandResult, Output};
 use anstyle::{AnsiColor, Style};
-use anyhow::anyhow;
 use link::control::{Bearer, Sockets};
-use link::error::{Error, Kind};
-use std::io;
+use link::error::Error;
 use std::path::PathBuf;
 
 const BOLD: Style = Style::new().bold();
@@ -78,21 +77,4 @@ impl StateArguments {
     fn sockets(&self, bearer: Bearer) -> Result<Sockets, Error> {
         Ok(Sockets::new(bearer, self.folder())?)
     }
-}
-
-/// The end of a command that failed: its exit code, and its sentence on standard error.
-fn failed(error: Error) -> CommandResult {
-    match error.kind() {
-        Kind::Usage => Err(anyhow!("{error}")),
-        Kind::Lacks => Err(Lacks(error.to_string()).into()),
-        Kind::No => {
-            complain(&error.to_string());
-            Ok(Outcome::Negative)
-        }
-    }
-}
-
-/// A line of a name and a text that is broken behind it.
-fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
-    crate::explain_command::text::item(out, 14, name, text)
 }

@@ -1,6 +1,7 @@
 //! What `rxlane pppoe connect` is told: options of the command line, and the same names in a file of configuration (TOML).
 
 use super::password::PasswordSource;
+use super::workers;
 use anyhow::{Context, anyhow};
 use link::batch::Io;
 use link::running::Means;
@@ -14,12 +15,9 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 use wire::emit::Encapsulation;
 
-/// Workers that a session has at most if nobody says how many.
-const MOST_WORKERS: usize = 8;
 /// The usual name of the interface.
 const IFNAME: &str = "ppp0";
 /// What is agreed to if nobody says: the password does not go over the line where there is a choice.
@@ -276,9 +274,8 @@ impl Options {
                 )),
             };
         }
-        let cpus = || thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_WORKERS));
         let io = if self.io == Some(WayOut::AfXdp) { Io::AfXdp } else { Io::AfPacket };
-        Ok(Means::Batch { workers: self.workers.map_or_else(cpus, usize::from), io })
+        Ok(Means::Batch { workers: self.workers.map_or_else(|| workers(io), usize::from), io })
     }
 }
 

@@ -1,7 +1,7 @@
 //! `rxlane pppoe serve`.
 
 use super::options::Auth;
-use super::{BOLD, POOR, StateArguments, failed, item};
+use super::{BOLD, POOR, StateArguments, failed, item, workers};
 use crate::background::daemon;
 use crate::background::log::Log;
 use crate::background::stop::{by_signals, unread};
@@ -10,6 +10,7 @@ use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{Context, anyhow};
 use explain::counted as number_of;
+use link::batch::Io;
 use link::control::{Bearer, Sockets};
 use link::pppoe::VlanPattern;
 use link::pppoe::serving::{ConcentratorStatus, Event, Over, Serving, Start};
@@ -24,13 +25,9 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 use steer::gone::Names;
 use steer::notify::{Told, notify};
-
-/// Workers that a concentrator has at most if nobody says how many.
-const MOST_WORKERS: usize = 8;
 
 /// Arguments of `rxlane pppoe serve`.
 #[derive(clap::Args)]
@@ -233,12 +230,11 @@ impl ServeArguments {
             ));
             return Ok(Outcome::Negative);
         }
-        let cpus = || thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_WORKERS));
         let mut start = Start {
             parent: self.interface.clone(),
             name: self.ifname.clone(),
             vlans: self.vlan.clone().unwrap_or_else(|| VlanPattern::Stack(Vec::new())),
-            workers: self.workers.map_or_else(cpus, usize::from),
+            workers: self.workers.map_or_else(|| workers(Io::AfPacket), usize::from),
             mss_clamp: self.mss_clamp,
             config,
             secrets,
