@@ -12,7 +12,7 @@
 //!   spreads frames by inner flow. A flow, and all fragments between two addresses, stay with one worker, in order.
 //! * Nothing is lost between the interface and the parent while the parent takes frames within 20 ms; what it does not
 //!   take is counted.
-//! * A lone frame waits for nothing. Where frames come densely, a worker looks for them every 30 µs instead of being woken.
+//! * A lone frame waits for nothing. Where frames come densely, a worker looks for them every 100 µs instead of being woken.
 //! * Bytes on the line and packets of the interface are those of the data path [`crate::simple`], but for what
 //!   coalescing does, which segmenting undoes to the octet.
 //!
@@ -42,7 +42,7 @@ use way_out::WayOut;
 use xsk::Xsk;
 
 /// How long a worker pauses where frames come densely.
-const PAUSE: Duration = Duration::from_micros(30);
+const PAUSE: Duration = Duration::from_micros(100);
 
 /// How frames leave the parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
