@@ -264,7 +264,7 @@ pub struct Arrival<'a> {
     pub packet: Packet<'a>,
 }
 
-/// The machine. Its memory is that of its tables, 2.6 MB, whatever comes.
+/// The machine. Its memory is that of its tables, 2.6 MB at most, whatever comes.
 #[derive(Debug)]
 pub struct Concentrator {
     config: Config,

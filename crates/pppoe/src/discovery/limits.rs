@@ -5,7 +5,8 @@
 //! * A packet passes when its host, its VLAN and its port have a token each, and takes none where one of them has none: who is
 //!   refused takes nothing from those it shares a VLAN or a port with, and a flood in one VLAN takes nothing from the others.
 //! * The tables have a fixed size. Hosts and VLANs are dealt to their buckets by a keyed hash; two may share one, and nobody
-//!   outside knows which. A flood from invented addresses fills buckets, and no memory.
+//!   outside knows which. A flood from invented addresses fills buckets, and no more memory than all of them take.
+//! * Buckets that nobody was dealt to take none: a table is made page by page, as packets come.
 
 use super::place::Place;
 use crate::{Random, Time, draw};
@@ -58,13 +59,16 @@ const HOSTS: usize = 1 << 16;
 const VLANS: usize = 1 << 14;
 const PORTS: usize = 1 << 8;
 
-/// The tables of one kind of packet: 1.3 MB, whatever comes.
+/// Buckets that are made at once: 4 KiB of them.
+const PAGE: usize = 1 << 8;
+
+/// The tables of one kind of packet: 3 kB at the beginning and 1.3 MB at most, whatever comes.
 pub struct Limits {
     rates: Rates,
     key: [u8; 16],
-    hosts: Box<[Bucket]>,
-    vlans: Box<[Bucket]>,
-    ports: Box<[Bucket]>,
+    hosts: Buckets,
+    vlans: Buckets,
+    ports: Buckets,
 }
 
 impl std::fmt::Debug for Limits {
@@ -76,13 +80,12 @@ impl std::fmt::Debug for Limits {
 impl Limits {
     /// All buckets are full.
     pub fn new(rates: Rates, random: &mut dyn Random) -> Limits {
-        let full = |rate: Rate, count| vec![Bucket::full(rate); count].into_boxed_slice();
         Limits {
             rates,
             key: draw(random),
-            hosts: full(rates.host, HOSTS),
-            vlans: full(rates.vlan, VLANS),
-            ports: full(rates.port, PORTS),
+            hosts: Buckets::full(rates.host, HOSTS),
+            vlans: Buckets::full(rates.vlan, VLANS),
+            ports: Buckets::full(rates.port, PORTS),
         }
     }
 
@@ -101,12 +104,12 @@ impl Limits {
         };
         let host_at = place_of(&|hasher| (host.0, place).hash(hasher), HOSTS);
         let vlan_at = place_of(&|hasher| place.hash(hasher), VLANS);
-        let vlan = vlans.get_mut(vlan_at).filter(|_| place.vlans.count() > 0);
+        let vlan = if place.vlans.count() > 0 { vlans.at(vlan_at) } else { None };
         // All three have one, or none gives one.
         let asked = [
-            (hosts.get_mut(host_at), rates.host, Exceeded::Host),
+            (hosts.at(host_at), rates.host, Exceeded::Host),
             (vlan, rates.vlan, Exceeded::Vlan),
-            (ports.get_mut(place.port as usize % PORTS), rates.port, Exceeded::Port),
+            (ports.at(place.port as usize % PORTS), rates.port, Exceeded::Port),
         ];
         let mut buckets = asked.map(|(bucket, rate, whose)| Some((bucket?, rate, whose)));
         for (bucket, rate, whose) in buckets.iter_mut().flatten() {
@@ -116,6 +119,24 @@ impl Limits {
         }
         buckets.into_iter().flatten().for_each(|(bucket, ..)| bucket.take());
         Ok(())
+    }
+}
+
+/// A table of buckets of one rate. Pages that nobody has touched are not there, and all their buckets are full.
+struct Buckets {
+    rate: Rate,
+    pages: Box<[Option<Box<[Bucket; PAGE]>>]>,
+}
+
+impl Buckets {
+    /// So many, a multiple of [`PAGE`].
+    fn full(rate: Rate, count: usize) -> Buckets {
+        Buckets { rate, pages: std::iter::repeat_with(|| None).take(count / PAGE).collect() }
+    }
+
+    fn at(&mut self, bucket: usize) -> Option<&mut Bucket> {
+        let page = self.pages.get_mut(bucket / PAGE)?;
+        page.get_or_insert_with(|| Box::new([Bucket::full(self.rate); PAGE])).get_mut(bucket % PAGE)
     }
 }
 
@@ -199,6 +220,30 @@ mod tests {
         assert_eq!(passed(&mut limits, now, 1, 1, 10), 0);
         // The same address in another VLAN is another host.
         assert_eq!(passed(&mut limits, now, 1, 2, 10), 3);
+    }
+
+    fn pages(limits: &Limits) -> usize {
+        [&limits.hosts, &limits.vlans, &limits.ports]
+            .map(|buckets| buckets.pages.iter().flatten().count())
+            .iter()
+            .sum()
+    }
+
+    /// Attack 7: memory comes with the packets, and no more of it than the tables have.
+    #[test]
+    fn a_flood_fills_the_tables_and_no_more() {
+        let mut limits = limits();
+        let now = Duration::from_secs(5000);
+        assert_eq!(pages(&limits), 0);
+        let _ = limits.take(now, mac(0), &Place { port: 1, vlans: Vlans::NONE });
+        assert_eq!(pages(&limits), 2);
+        for number in 0..20_000_u32 {
+            let place = Place { port: number, ..place((number % 4095) as u16) };
+            let _ = limits.take(now, mac(number), &place);
+        }
+        assert_eq!(pages(&limits), (HOSTS + VLANS + PORTS) / PAGE);
+        let octets = pages(&limits) * size_of::<[Bucket; PAGE]>();
+        assert!(octets < 1_400_000, "{octets}");
     }
 
     /// Attack 7: a flood of invented addresses is held to its VLAN's rate, and other VLANs have theirs.
