@@ -104,6 +104,8 @@ fn the_units_are_such_that_systemd_takes() {
     for (template, unit) in [
         ("rxlane-steer", include_str!("../../../packaging/systemd/rxlane-steer@.service")),
         ("rxlane-link", include_str!("../../../packaging/systemd/rxlane-link@.service")),
+        ("rxlane-pppoe", include_str!("../../../packaging/systemd/rxlane-pppoe@.service")),
+        ("rxlane-pppoe-serve", include_str!("../../../packaging/systemd/rxlane-pppoe-serve@.service")),
     ] {
         // It is not installed where systemd looks, nor are its manual pages.
         let unit = unit.replace("=rxlane ", &format!("={} ", binary.display()));
