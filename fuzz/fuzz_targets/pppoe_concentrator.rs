@@ -146,7 +146,8 @@ impl World {
         let (place, source) = address(host);
         let is_padi = stage == Stage::Discovery && payload.get(1) == Some(&Code::PADI.0);
         let destination = if is_padi { MacAddress::BROADCAST } else { OWN };
-        let arrival = Arrival { place, own: OWN, packet: Packet { source, destination, payload } };
+        let packet = Packet { source, destination, payload };
+        let arrival = Arrival { place, own: OWN, room: u16::MAX, packet };
         self.act(|concentrator, turn, out| concentrator.receive(turn, stage, &arrival, out))
     }
 

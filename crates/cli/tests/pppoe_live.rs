@@ -142,6 +142,34 @@ fn what_the_lines_have_no_room_for_is_told() {
     serving.hear("the MTU of wan0 is 1500 now; the longest packets need 1508", 1);
 }
 
+/// The client knows nothing of the room at the other end.
+#[test]
+fn each_line_has_packets_as_long_as_its_tags_leave_room_for() {
+    let Some(line) = Line::new() else { return };
+    line.near.run("ip", &["link", "set", WAN, "mtu", "1516"]).expect("another MTU");
+    for (parent, wanted, tags, mtu) in [
+        ("1500", "1492", "100.200", 1484),
+        ("1500", "1492", "35", 1492),
+        ("1508", "1500", "100.200", 1492),
+        ("1508", "1500", "", 1500),
+        ("1512", "1500", "100.200", 1496),
+    ] {
+        line.far.run("ip", &["link", "set", WAN, "mtu", parent]).expect("another MTU");
+        let serving = line.serve(&["--vlan", "any", "--mtu", wanted]);
+        serving.hear("packets of subscribers behind two tags are", 1);
+        let tags: &[&str] = if tags.is_empty() { &[] } else { &["--vlan", tags] };
+        let client = line.connect("alice", &[&["--mtu", "1500"], tags].concat());
+        let (status, session) = (line.status("ppp0"), line.sessions().remove(0));
+        assert_eq!((&status["mtu"], &session["mtu"]), (&mtu.into(), &mtu.into()), "{parent} {tags:?}");
+        line.ping(&line.near, GATEWAY, mtu);
+        line.ping(&line.far, "10.64.0.2", mtu);
+        Stream::between(&line.far, &line.near, "10.64.0.2").carry(1 << 20);
+        assert_eq!(line.status("ppp0")["counted"]["drops"], serde_json::json!({}), "{parent} {tags:?}");
+        assert_eq!(client.interrupted().0, 0);
+        assert_eq!(serving.interrupted().0, 0);
+    }
+}
+
 #[test]
 fn one_of_both_protocols_is_enough() {
     let Some(line) = Line::new() else { return };

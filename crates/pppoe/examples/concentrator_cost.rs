@@ -219,8 +219,8 @@ impl Bench {
         let [_, a, b, c] = (number as u32).to_be_bytes();
         let source = MacAddress([2, 0x10, 0, a, b, c]);
         let destination = if payload.get(1) == Some(&Code::PADI.0) { MacAddress::BROADCAST } else { OWN };
-        let arrival =
-            Arrival { place: place(number), own: OWN, packet: Packet { source, destination, payload } };
+        let packet = Packet { source, destination, payload };
+        let arrival = Arrival { place: place(number), own: OWN, room: u16::MAX, packet };
         let mut out = Vec::with_capacity(8);
         let random = &mut self.random;
         let mut turn = Turn {

@@ -31,7 +31,9 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use wire::IpVersion;
+use wire::ethernet::EtherType;
+use wire::vlan::{Tag, Tci};
+use wire::{IpVersion, Vlans};
 
 pub use desk::{ConcentratorStatus, Disconnected, SCHEMA, SubscriberStatus};
 
@@ -137,6 +139,7 @@ impl Serving {
         let parent = find_parent(&start.parent)?;
         let own = parent.mac.unwrap_or_default();
         let mtu = room(&start, &parent)?;
+        shorter_behind_tags(&start, &parent).into_iter().for_each(|said| tell(&Event::Remark(said)));
         let sessions = start.config.caps.sessions as usize;
         let wish = subscribers::Wish {
             name: start.name.clone(),
@@ -335,7 +338,7 @@ impl Serving {
 
     fn receive(&mut self, tell: Tell<'_>) -> Result<(), Error> {
         loop {
-            let (own, now) = (self.socket.local(), self.clock.now());
+            let (own, now, parent_mtu) = (self.socket.local(), self.clock.now(), self.path.parent_mtu());
             let mut guard = self.desk.inner.lock().unwrap_or_else(PoisonError::into_inner);
             let inner = &mut *guard;
             let mut actions = Vec::new();
@@ -347,7 +350,8 @@ impl Serving {
                         payload: frame.payload,
                     };
                     let place = Place { port: PORT, vlans: frame.vlans };
-                    machine.receive(turn, frame.stage, &Arrival { place, own, packet }, &mut actions);
+                    let room = room_behind(frame.vlans, parent_mtu);
+                    machine.receive(turn, frame.stage, &Arrival { place, own, room, packet }, &mut actions);
                 })
             });
             inner.pending.extend(actions);
@@ -440,7 +444,31 @@ fn routes(start: &Start, interface: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// The MTU of the interface, if the parent has room for it inside of as many tags as are served.
+/// The longest packet behind the tags of a line.
+fn room_behind(tags: Vlans, parent_mtu: u32) -> u16 {
+    let most = longest_mtu(parent_mtu, &VlanPattern::from(tags).encapsulation());
+    u16::try_from(most).unwrap_or(u16::MAX)
+}
+
+/// Where lines have any number of tags, some may have room for less than others: what to do about it, once for all of them.
+fn shorter_behind_tags(start: &Start, parent: &rtnetlink::Link) -> Option<String> {
+    let wanted = start.config.discovery.max_payload;
+    let tag = |tpid| Tag { tpid, tci: Tci::new(0, false, 0) };
+    let tags = Vlans::of([tag(EtherType::SERVICE_VLAN), tag(EtherType::VLAN)])?;
+    let most = room_behind(tags, parent.mtu);
+    if start.vlans != VlanPattern::Any || wanted <= most {
+        return None;
+    }
+    let (name, mtu) = (&parent.name, parent.mtu);
+    let needed = needed_mtu(wanted.into(), &VlanPattern::from(tags).encapsulation());
+    Some(format!(
+        "{name} has an MTU of {mtu}: packets of subscribers behind two tags are {most} octets at most, and shorter behind more; \
+         `ip link set {name} mtu {needed}` makes room for {wanted}"
+    ))
+}
+
+/// The MTU of the interface, if the parent has room for it inside of as many tags as are served. Where that is any number, it
+/// has to be there without tags, and each session has what its own leave.
 fn room(start: &Start, parent: &rtnetlink::Link) -> Result<u32, Error> {
     let wanted = u32::from(start.config.discovery.max_payload);
     let encapsulation = start.vlans.encapsulation();

@@ -129,6 +129,11 @@ impl Subscribers {
         self.index
     }
 
+    /// MTU of the parent, as it was when it was looked at last.
+    pub fn parent_mtu(&self) -> u32 {
+        self.parent_mtu.load(Ordering::Relaxed)
+    }
+
     /// What all workers have counted.
     pub fn counted(&self) -> Counted {
         let mut counted = Counted::default();

@@ -6,6 +6,7 @@ use super::{Action, Concentrator, Remark, Turn};
 use crate::discovery::complaint::Kind;
 use crate::discovery::concentrator::Request;
 use crate::draw;
+use crate::lcp::LEAST_MRU;
 use crate::session::{Phase, Session};
 use std::sync::Arc;
 use wire::pppoe::Stage;
@@ -24,6 +25,10 @@ impl Concentrator {
         }
         if !request.is_served {
             self.refuse(request, Kind::ServiceName, "this service is not served here", out);
+            return;
+        }
+        if request.max_payload < LEAST_MRU {
+            self.refuse(request, Kind::AcSystem, "the line has no room for packets behind its tags", out);
             return;
         }
         if self.is_draining {

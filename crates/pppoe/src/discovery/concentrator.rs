@@ -9,7 +9,8 @@
 //!   whose [`Request::cookie`] is that of a session which exists is the same one sent again, and gets the same PADS.
 //! * Nobody is answered faster than [`Limits`] allow, nor at a group's address. What is not answered is counted by its
 //!   reason ([`Reason`]).
-//! * Host-Uniq and Relay-Session-Id go back as they came; PPP-Max-Payload as it came, or lowered to the own limit.
+//! * Host-Uniq and Relay-Session-Id go back as they came; PPP-Max-Payload as it came, or lowered to the own limit and to what
+//!   has room behind the tags of the line.
 
 use super::complaint::Kind;
 use super::cookie::{self, Cookie, Cookies};
@@ -79,9 +80,9 @@ impl Config {
         service.is_empty() || self.any_service || self.services.iter().any(|name| name == service)
     }
 
-    /// PPP-Max-Payload to be answered (RFC 4638 section 5).
-    fn agreed(&self, message: &Message<'_>) -> Option<u16> {
-        let both = message.max_payload()?.min(self.max_payload);
+    /// PPP-Max-Payload to be answered (RFC 4638 section 5) where frames have room for so many octets.
+    fn agreed(&self, message: &Message<'_>, room: u16) -> Option<u16> {
+        let both = message.max_payload()?.min(self.max_payload).min(room);
         Some(both).filter(|octets| *octets > PLAIN_PAYLOAD)
     }
 }
@@ -209,7 +210,7 @@ pub struct Request {
     pub service: Vec<u8>,
     /// Whether that service is served; a request for another one can only be refused.
     pub is_served: bool,
-    /// Most octets of PPP payload either way: 1492, or what both ends named.
+    /// Most octets of PPP payload either way: 1492, or what both ends named, and no more than there is room for.
     pub max_payload: u16,
     /// What an access node says of the line.
     pub line: Option<Line>,
@@ -260,6 +261,8 @@ pub struct Arrival<'a> {
     pub place: Place,
     /// MAC address of the port.
     pub own: MacAddress,
+    /// Octets of PPP payload for which frames with these tags have room on the port.
+    pub room: u16,
     /// The packet.
     pub packet: Packet<'a>,
 }
@@ -310,7 +313,7 @@ impl Concentrator {
         arrival: &Arrival<'_>,
         random: &mut dyn Random,
     ) -> Result<Answer, Reason> {
-        let Arrival { place, own, packet } = arrival;
+        let Arrival { own, packet, .. } = arrival;
         if packet.source.is_multicast() || packet.source == *own {
             return Err(Reason::Source);
         }
@@ -321,8 +324,8 @@ impl Concentrator {
             return Err(Reason::Destination);
         }
         match message.code() {
-            Code::PADI => self.offer(now, packet.source, place, &message, random),
-            Code::PADR => self.request(now, packet.source, place, &message),
+            Code::PADI => self.offer(now, arrival, &message, random),
+            Code::PADR => self.request(now, arrival, &message),
             Code::PADT if is_session(message.session()) => {
                 Ok(Answer::Terminate { session: message.session() })
             }
@@ -334,11 +337,11 @@ impl Concentrator {
     fn offer(
         &mut self,
         now: Time,
-        host: MacAddress,
-        place: &Place,
+        arrival: &Arrival<'_>,
         message: &Message<'_>,
         random: &mut dyn Random,
     ) -> Result<Answer, Reason> {
+        let (host, place) = (arrival.packet.source, &arrival.place);
         let service = message.service_name();
         if !self.config.serves(service) {
             return Err(Reason::Service);
@@ -350,17 +353,12 @@ impl Concentrator {
             .offering(service, &cookie)
             .tag_if(TagType::HOST_UNIQ, message.host_uniq())
             .tag_if(TagType::RELAY_SESSION_ID, message.relay_session_id())
-            .max_payload(self.config.agreed(message));
+            .max_payload(self.config.agreed(message, arrival.room));
         packet.finish().map(Answer::Offer).map_err(|_| Reason::TooLong)
     }
 
-    fn request(
-        &mut self,
-        now: Time,
-        host: MacAddress,
-        place: &Place,
-        message: &Message<'_>,
-    ) -> Result<Answer, Reason> {
+    fn request(&mut self, now: Time, arrival: &Arrival<'_>, message: &Message<'_>) -> Result<Answer, Reason> {
+        let (host, place) = (arrival.packet.source, &arrival.place);
         self.requests.take(now, host, place)?;
         let cookie = message.cookie().ok_or(Reason::Forged)?;
         let cookie = self.cookies.check(now, host, place, cookie).map_err(|refusal| match refusal {
@@ -368,14 +366,14 @@ impl Concentrator {
             cookie::Refusal::Expired => Reason::Expired,
         })?;
         let service = message.service_name();
-        let agreed = self.config.agreed(message);
+        let agreed = self.config.agreed(message, arrival.room);
         Ok(Answer::Request(Box::new(Request {
             host,
             place: *place,
             cookie,
             service: service.to_vec(),
             is_served: self.config.serves(service),
-            max_payload: agreed.unwrap_or(PLAIN_PAYLOAD).min(self.config.max_payload),
+            max_payload: agreed.unwrap_or(PLAIN_PAYLOAD).min(self.config.max_payload).min(arrival.room),
             line: message.line(),
             echo: Echo {
                 host_uniq: message.host_uniq().map(<[u8]>::to_vec),

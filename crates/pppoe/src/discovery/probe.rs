@@ -176,7 +176,7 @@ mod tests {
         config.max_payload = max_payload;
         let mut concentrator = Concentrator::new(config, Time::ZERO, random);
         let packet = Packet { source: HOST, destination: MacAddress::BROADCAST, payload: padi };
-        let arrival = Arrival { place: Place::default(), own: mac(number), packet };
+        let arrival = Arrival { place: Place::default(), own: mac(number), room: u16::MAX, packet };
         match concentrator.receive(Time::ZERO, &arrival, random) {
             Said::Offer(payload) => payload,
             other => panic!("{other:?}"),

@@ -106,7 +106,8 @@ impl Ac {
     fn discover(&mut self, now: Duration, frame: &Frame, sent: &mut Vec<Frame>) {
         let random = &mut self.random;
         let random = &mut |octets: &mut [u8]| random.fill_bytes(octets);
-        let arrival = Arrival { place: Place::default(), own: self.own, packet: frame.packet() };
+        let arrival =
+            Arrival { place: Place::default(), own: self.own, room: u16::MAX, packet: frame.packet() };
         let payload = match self.discovery.receive(now, &arrival, random) {
             Answer::Ignored(_) => return,
             Answer::Offer(payload) => payload,

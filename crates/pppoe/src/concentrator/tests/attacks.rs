@@ -41,7 +41,7 @@ fn ask(world: &mut World, place: Place, source: MacAddress, sent: &Sent) -> Vec<
     use crate::discovery::{Packet, concentrator::Arrival};
     world.sent.clear();
     let packet = Packet { source, destination: sent.destination, payload: &sent.payload };
-    let arrival = Arrival { place, own: OWN, packet };
+    let arrival = Arrival { place, own: OWN, room: world.room, packet };
     world.act(|concentrator, turn, out| concentrator.receive(turn, sent.stage, &arrival, out));
     world.sent.drain(..).map(|(_, _, stage, payload)| (stage, payload)).collect()
 }

@@ -80,6 +80,11 @@ impl Host {
         self.session.as_ref().map(|(number, ..)| *number)
     }
 
+    /// The longest packet that it may send.
+    pub fn mru(&self) -> Option<u16> {
+        self.session.as_ref().map(|(.., session)| session.peer_mru())
+    }
+
     pub fn connect(&mut self, now: Time, sent: &mut Vec<Sent>) {
         let mut actions = Vec::new();
         let mut random = self.random.clone();

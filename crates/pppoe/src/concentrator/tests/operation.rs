@@ -86,6 +86,25 @@ fn a_session_comes_up_is_accounted_and_goes() {
     assert_eq!(world.hosts[alice].ipv4.unwrap().local, Ipv4Addr::new(10, 0, 0, 2));
 }
 
+/// What the port has no room for behind the tags of the line is neither sent nor asked for.
+#[test]
+fn packets_are_no_longer_than_the_line_has_room_for() {
+    let mut world = World::new(config(), secrets(USERS), 1);
+    world.room = 1484;
+    let alice = world.add(host(0, "alice", "wonder"));
+    world.connect(alice);
+    world.run(seconds(2));
+    assert_eq!(world.installed.values().next().unwrap().mtu, 1484);
+    assert_eq!(world.hosts[alice].mru(), Some(1484));
+    // A session is of the line as it was when it began.
+    world.room = 127;
+    let bob = world.add(host(1, "bob", "builder"));
+    world.connect(bob);
+    world.run(seconds(2));
+    assert!(world.hosts[alice].is_up() && !world.hosts[bob].is_up());
+    assert!(world.hosts[bob].ends[0].contains("no room for packets"), "{:?}", world.hosts[bob].ends);
+}
+
 #[test]
 fn fixed_addresses_no_address_and_a_wrong_password() {
     let world = world(&[("bob", "builder"), ("carol", "sea"), ("dave", "wrong"), ("nobody", "d")]);
@@ -312,7 +331,7 @@ fn a_line_is_known_by_its_identification() {
         let (place, payload) = (place(1, 1), packet.finish().unwrap());
         let mac = wire::ethernet::MacAddress([2, 0, 0, 0, 0, 1]);
         let packet = Packet { source: mac, destination: to, payload: &payload };
-        let arrival = Arrival { place, own: super::world::OWN, packet };
+        let arrival = Arrival { place, own: super::world::OWN, room: u16::MAX, packet };
         world.act(|concentrator, turn, out| concentrator.receive(turn, Stage::Discovery, &arrival, out));
         world.sent.pop().unwrap().3
     };

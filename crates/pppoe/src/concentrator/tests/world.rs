@@ -63,6 +63,8 @@ pub struct World {
     pub concentrator: Concentrator,
     pub hosts: Vec<Host>,
     pub wires: Wires,
+    /// What frames have room for on the concentrator's port, whatever their tags.
+    pub room: u16,
     frames: BTreeMap<(Time, u64), Frame>,
     count: u64,
     chance: Xoshiro256PlusPlus,
@@ -89,6 +91,7 @@ impl World {
             concentrator,
             hosts: Vec::new(),
             wires: Wires::default(),
+            room: u16::MAX,
             frames: BTreeMap::new(),
             count: 0,
             chance: Xoshiro256PlusPlus::seed_from_u64(seed + 1),
@@ -199,7 +202,7 @@ impl World {
             Some(host) => self.of(host, |host, now, sent| host.receive(now, source, stage, &payload, sent)),
             None => {
                 let packet = Packet { source, destination, payload: &payload };
-                let arrival = Arrival { place, own: OWN, packet };
+                let arrival = Arrival { place, own: OWN, room: self.room, packet };
                 self.act(|concentrator, turn, out| concentrator.receive(turn, stage, &arrival, out));
             }
         }

@@ -25,6 +25,8 @@ fn place(vid: u16) -> Place {
 }
 
 struct Bench {
+    /// Octets of PPP payload for which frames have room.
+    room: u16,
     concentrator: Concentrator,
     random: Box<dyn Random>,
 }
@@ -35,7 +37,7 @@ impl Bench {
         config.services = vec![b"internet".to_vec(), b"voice".to_vec()];
         change(&mut config);
         let mut random: Box<dyn Random> = Box::new(random(1));
-        Bench { concentrator: Concentrator::new(config, NOW, &mut *random), random }
+        Bench { concentrator: Concentrator::new(config, NOW, &mut *random), random, room: u16::MAX }
     }
 
     fn at(&mut self, now: Time, source: MacAddress, vid: u16, payload: &[u8]) -> Answer {
@@ -53,7 +55,7 @@ impl Bench {
         payload: &[u8],
     ) -> Answer {
         let packet = Packet { source, destination, payload };
-        let arrival = Arrival { place: place(vid), own: OWN, packet };
+        let arrival = Arrival { place: place(vid), own: OWN, room: self.room, packet };
         self.concentrator.receive(now, &arrival, &mut *self.random)
     }
 
@@ -125,21 +127,26 @@ fn an_offer_and_a_session_echo_what_came() {
 }
 
 #[test]
-fn max_payload_is_answered_within_the_own_limit() {
-    for (own, asked, answered) in [
-        (1508, Some(1500), Some(1500)),
-        (1500, Some(9000), Some(1500)),
-        (1492, Some(1500), None),
-        (1508, Some(1492), None),
-        (1508, Some(0), None),
-        (1508, None, None),
+fn max_payload_is_answered_within_the_own_limit_and_the_room_of_the_line() {
+    for (own, room, asked, answered) in [
+        (1508, u16::MAX, Some(1500), Some(1500)),
+        (1500, u16::MAX, Some(9000), Some(1500)),
+        (1492, u16::MAX, Some(1500), None),
+        (1508, u16::MAX, Some(1492), None),
+        (1508, u16::MAX, Some(0), None),
+        (1508, u16::MAX, None, None),
+        (1508, 1496, Some(1500), Some(1496)),
+        (1508, 1492, Some(1500), None),
+        (1508, 1484, Some(1500), None),
+        (1508, 1484, None, None),
     ] {
         let mut bench = Bench::new(|config| config.max_payload = own);
+        bench.room = room;
         let pado = bench.offer(HOST, 1, &padi(b"").max_payload(asked).finish().expect("it fits"));
         assert_eq!(Message::parse(&pado).expect("an offer").max_payload(), answered);
         // Asked for in the PADR only, which RFC 4638 does not have, it is answered all the same.
         let request = request(bench.at(NOW, HOST, 1, &padr(b"", &pado)));
-        assert_eq!(request.max_payload, answered.unwrap_or(1492), "{own} {asked:?}");
+        assert_eq!(request.max_payload, answered.unwrap_or(1492).min(room), "{own} {room} {asked:?}");
     }
 }
 
