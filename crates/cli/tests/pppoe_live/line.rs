@@ -88,10 +88,11 @@ impl Line {
     /// `serve` with a pool of ten addresses.
     pub fn serve_command(&self, more: &[&str]) -> Command {
         let secrets = self.text("secrets");
-        let usual = ["serve", WAN, "--local", GATEWAY, "--secrets", &secrets];
-        let mut arguments = usual.to_vec();
-        if !more.contains(&"--pool") {
-            arguments.extend(["--pool", "10.64.0.2-10.64.0.11"]);
+        let mut arguments = vec!["serve", WAN, "--secrets", &secrets];
+        for (option, value) in [("--local", GATEWAY), ("--pool", "10.64.0.2-10.64.0.11")] {
+            if !more.contains(&option) {
+                arguments.extend([option, value]);
+            }
         }
         self.command(&self.far, &[&arguments, more].concat())
     }

@@ -36,6 +36,28 @@ fn a_takeover_is_not_noticed() {
     assert!(third.said().contains("0 sessions taken over"), "{}", third.said());
 }
 
+/// Subscribers, log and accounts say what changed.
+#[test]
+fn a_takeover_with_another_address_says_so() {
+    let Some(line) = Line::new() else { return };
+    let first = line.serve(&[]);
+    let client = line.connect("alice", &[]);
+    let accounts = line.text("accounts");
+    let second = line.serve(&["--local", "10.64.0.99", "--takeover", "--accounting", &accounts]);
+    assert_eq!(first.ended().0, 0);
+    assert!(second.said().contains("0 sessions taken over, 1 told to connect again"), "{}", second.said());
+    const CHANGED: &str = "the concentrator was restarted: the address of the concentrator changed from 10.64.0.1 to 10.64.0.99";
+    client.hear(CHANGED, 1);
+    second.hear(CHANGED, 1);
+    let account = fs::read_to_string(&accounts).expect("accounts");
+    let record: Value = serde_json::from_str(account.lines().next().expect("a line")).expect("JSON");
+    assert_eq!((&record["event"], &record["cause"]), (&"stop".into(), &"not-restored".into()));
+    assert!(record["reason"].as_str().is_some_and(|reason| reason.starts_with(CHANGED)), "{record:#}");
+    client.hear(": open", 2);
+    assert_eq!(line.status("ppp0")["peer"], "10.64.0.99");
+    line.ping(&line.near, "10.64.0.99", 1492);
+}
+
 /// Who cannot begin takes nothing over.
 #[test]
 fn a_takeover_that_cannot_be_leaves_the_sessions_where_they_are() {

@@ -103,7 +103,7 @@ impl fmt::Display for Ended {
             ),
             Ended::ShutDown => f.write_str("the concentrator is being shut down"),
             Ended::NotRestored(why) => {
-                write!(f, "the concentrator was restarted, and {why}; the host connects again")
+                write!(f, "the concentrator was restarted: {why}; the host connects again")
             }
         }
     }
@@ -116,23 +116,60 @@ pub enum NotRestored {
     #[error("the session was still being set up")]
     Unfinished,
     /// The user is gone from the secrets.
-    #[error("its user is no subscriber any more")]
+    #[error("the user is no subscriber any more")]
     User,
-    /// Its address belongs to somebody else, or nowhere.
-    #[error("its address is not free any more")]
-    Address,
+    /// This end has another IPv4 address, which a session cannot learn while it is open.
+    #[error("the address of the concentrator changed from {was} to {}", or_none(*is))]
+    Local {
+        /// What subscribers know as their gateway.
+        was: Ipv4Addr,
+        /// What it is now.
+        is: Option<Ipv4Addr>,
+    },
+    /// This end speaks IPv6 and did not before, or the other way round.
+    #[error("IPv6 was turned {}", if *is { "on" } else { "off" })]
+    Ipv6 {
+        /// Whether it does now.
+        is: bool,
+    },
+    /// This end has another interface identifier.
+    #[error("the link-local address of the concentrator changed")]
+    Identifier,
+    /// The user has another IPv4 address by the secrets.
+    #[error("the address of the user changed from {} to {}", or_none(*was), or_none(*is))]
+    UserAddress {
+        /// The session's.
+        was: Option<Ipv4Addr>,
+        /// What the secrets say.
+        is: Option<Ipv4Addr>,
+    },
+    /// Its address belongs to somebody else.
+    #[error("the address {0} is not free any more")]
+    Address(Ipv4Addr),
+    /// The user has another IPv6 prefix, or there are none any more.
+    #[error("the IPv6 prefix of the user changed from {} to {}", or_none(*was), or_none(*is))]
+    UserPrefix {
+        /// The session's.
+        was: Option<Network>,
+        /// What secrets and pool say.
+        is: Option<Network>,
+    },
     /// Its IPv6 prefix belongs to somebody else.
-    #[error("its IPv6 prefix is not free any more")]
-    Prefix,
+    #[error("the IPv6 prefix {0} is not free any more")]
+    Prefix(Network),
     /// Two sessions of one number, or a number that is none.
-    #[error("its session number is not free")]
+    #[error("the session number is not free")]
     Number,
     /// No room.
     #[error("there is no room for as many sessions as there were")]
     Full,
     /// What PPP needs is not there.
-    #[error("its PPP state makes no sense")]
+    #[error("the PPP state that was handed over makes no sense")]
     State,
+}
+
+fn or_none(what: Option<impl fmt::Display>) -> String {
+    what.map_or_else(|| "none".to_owned(), |what| what.to_string())
 }
 
 /// When a record is made.

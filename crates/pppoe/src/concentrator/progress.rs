@@ -6,6 +6,7 @@ use super::{Action, Concentrator, End, Installed, Remark, Turn};
 use crate::discovery::message::padt;
 use crate::framing::wrapped;
 use crate::session::{self, Phase, Session};
+use std::borrow::Cow;
 use std::sync::Arc;
 use wire::pppoe::Stage;
 
@@ -172,7 +173,7 @@ impl Concentrator {
         }
         let Entry { id, place, station, number, .. } = *entry;
         if cause != Ended::Host {
-            let payload = padt(number, cause.for_host());
+            let payload = padt(number, cause.for_host().as_deref());
             out.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
         }
         self.counters.ended += 1;
@@ -226,15 +227,17 @@ pub(super) fn installed(entry: &Entry) -> Installed {
 
 impl Ended {
     /// What the host is told of it.
-    pub(super) const fn for_host(&self) -> Option<&'static str> {
-        match self {
-            Ended::Ppp(_) | Ended::Host => None,
-            Ended::Refused(refusal) => Some(refusal.for_host()),
-            Ended::TakenOver { .. } => Some("the same user has connected from elsewhere"),
-            Ended::Operator => Some("disconnected by the operator"),
-            Ended::Unfinished { .. } => Some("the session did not come up in time"),
-            Ended::ShutDown => Some("the concentrator is being shut down"),
-            Ended::NotRestored(_) => Some("the concentrator was restarted"),
-        }
+    pub(super) fn for_host(&self) -> Option<Cow<'static, str>> {
+        Some(Cow::Borrowed(match self {
+            Ended::Ppp(_) | Ended::Host => return None,
+            Ended::Refused(refusal) => refusal.for_host(),
+            Ended::TakenOver { .. } => "the same user has connected from elsewhere",
+            Ended::Operator => "disconnected by the operator",
+            Ended::Unfinished { .. } => "the session did not come up in time",
+            Ended::ShutDown => "the concentrator is being shut down",
+            Ended::NotRestored(why) => {
+                return Some(Cow::Owned(format!("the concentrator was restarted: {why}")));
+            }
+        }))
     }
 }

@@ -196,11 +196,7 @@ impl Concentrator {
         if subscriber.is_none() && !self.config.methods.is_empty() {
             return Err(NotRestored::User);
         }
-        let is_same_end = saved.local == self.config.local || saved.address.is_none();
-        let is_same_identifier = saved.identifiers.map(|(own, _)| own) == self.config.identifier;
-        if !is_same_end || !is_same_identifier {
-            return Err(NotRestored::State);
-        }
+        self.is_same_end(saved)?;
         let grant = Grant {
             ipv4: self.config.local.zip(saved.address),
             dns: self.config.dns,
@@ -231,6 +227,20 @@ impl Concentrator {
         Ok(slot)
     }
 
+    /// Sees that this end has the addresses that the session knows.
+    fn is_same_end(&self, saved: &Saved) -> Result<(), NotRestored> {
+        let (is, is_identifier) = (self.config.local, self.config.identifier);
+        if saved.address.is_some() && saved.local != is {
+            let was = saved.local.ok_or(NotRestored::State)?;
+            return Err(NotRestored::Local { was, is });
+        }
+        match (saved.identifiers, is_identifier) {
+            (Some((was, _)), Some(is)) if was != is => Err(NotRestored::Identifier),
+            (was, is) if was.is_some() != is.is_some() => Err(NotRestored::Ipv6 { is: is.is_some() }),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes what a session had out of the pools again.
     fn lease_again(
         &mut self,
@@ -239,33 +249,35 @@ impl Concentrator {
         saved: &Saved,
     ) -> Result<Lease, NotRestored> {
         let wanted = subscriber.map(|subscriber| subscriber.address).unwrap_or_default();
-        let has_address = match (saved.address, wanted) {
-            (None, Address::None | Address::Pool) => true,
-            (None, Address::Fixed(_)) => self.config.local.is_none(),
-            (Some(address), Address::Fixed(fixed)) => {
-                address == fixed && self.table.of_address(address).is_none()
-            }
-            (Some(_), Address::None) => false,
-            (Some(address), Address::Pool) => {
-                self.table.of_address(address).is_none() && self.addresses.take_again(user, address)
-            }
+        let is = match wanted {
+            Address::Fixed(fixed) => self.config.local.map(|_| fixed),
+            Address::Pool => saved.address,
+            Address::None => None,
         };
-        if !has_address {
-            return Err(NotRestored::Address);
+        if saved.address != is {
+            return Err(NotRestored::UserAddress { was: saved.address, is });
+        }
+        if let Some(address) = saved.address {
+            let is_free = self.table.of_address(address).is_none()
+                && (wanted != Address::Pool || self.addresses.take_again(user, address));
+            is_free.then_some(()).ok_or(NotRestored::Address(address))?;
         }
         let fixed = subscriber.and_then(|subscriber| subscriber.prefix);
-        let has_prefix = match (saved.prefix, fixed, &mut self.prefixes) {
-            (None, None, _) => true,
-            (prefix, Some(fixed), _) => prefix == Some(fixed) || saved.identifiers.is_none(),
-            (Some(prefix), None, Some(pool)) => pool.take_again(user, prefix),
-            (Some(_), None, None) => false,
-        };
-        if !has_prefix {
-            if let Some(address) = saved.address {
-                self.addresses.release(address);
+        let had = match (saved.prefix, fixed, &mut self.prefixes) {
+            (None, None, _) => Ok(()),
+            (was, is @ Some(_), _) if was != is && saved.identifiers.is_some() => {
+                Err(NotRestored::UserPrefix { was, is })
             }
-            return Err(NotRestored::Prefix);
+            (_, Some(_), _) => Ok(()),
+            (Some(prefix), None, Some(pool)) => {
+                pool.take_again(user, prefix).then_some(()).ok_or(NotRestored::Prefix(prefix))
+            }
+            (was @ Some(_), None, None) => Err(NotRestored::UserPrefix { was, is: None }),
+        };
+        if let (Err(_), Some(address)) = (had, saved.address) {
+            self.addresses.release(address);
         }
+        had?;
         let routes = subscriber.map(|subscriber| subscriber.routes.clone()).unwrap_or_default();
         Ok(Lease { address: saved.address, prefix: saved.prefix, identifiers: saved.identifiers, routes })
     }
@@ -284,7 +296,7 @@ impl Concentrator {
         let user = saved.and_then(|saved| saved.user.as_deref()).unwrap_or_default();
         // A number in use is the session of the same number; it is not to be ended.
         if self.table.of_number(&place, number).is_none() && !station.is_multicast() {
-            let payload = padt(number, cause.for_host());
+            let payload = padt(number, cause.for_host().as_deref());
             out.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
         }
         if let Some(saved) = saved {

@@ -4,10 +4,11 @@ use super::host::Host;
 use super::world::{World, config, place, secrets};
 use crate::concentrator::accounting::{Ended, Event, NotRestored, Traffic};
 use crate::concentrator::{Concentrator, Config, Restored, Snapshot, SnapshotError};
+use crate::discovery::message::Message;
 use crate::session::Method;
 use rand_core::RngCore;
 use std::time::Duration;
-use wire::pppoe::{Code, Stage};
+use wire::pppoe::{Code, Stage, TagType};
 
 const USERS: &str = "alice * a *\nbob * b 10.0.0.77\ncarol * c -\ndave * d *\n";
 
@@ -127,8 +128,11 @@ fn what_cannot_go_on_is_told_and_accounted() {
     let expected = [
         ("", NotRestored::Unfinished),
         ("alice", NotRestored::User),
-        ("bob", NotRestored::Address),
-        ("dave", NotRestored::Address),
+        (
+            "bob",
+            NotRestored::UserAddress { was: Some([10, 0, 0, 77].into()), is: Some([10, 0, 0, 78].into()) },
+        ),
+        ("dave", NotRestored::Address(dave)),
     ];
     assert_eq!(ends, expected.map(|(user, why)| (user.into(), Ended::NotRestored(why))));
     let padts = world
@@ -149,6 +153,16 @@ fn another_address_of_this_end_ends_them_and_another_version_is_not_read() {
     let restored = restart(&mut world, other, USERS);
     // Carol has IPv6 alone.
     assert_eq!(restored, Restored { sessions: 1, ended: 3 });
+    let changed =
+        "the concentrator was restarted: the address of the concentrator changed from 10.0.0.1 to 10.0.0.9";
+    let ends = world.ends.iter().map(|end| end.cause.to_string());
+    assert!(ends.into_iter().all(|end| end.starts_with(changed)), "{:?}", world.ends);
+    assert_eq!(padt_texts(&world), [changed; 3]);
+    assert_eq!(
+        world.records.iter().filter(|record| matches!(record.event, Event::Stop(_))).count(),
+        3,
+        "each is accounted for"
+    );
     let snapshot = world.act(|concentrator, turn, _| concentrator.snapshot(turn));
     let text = serde_json::to_string(&snapshot).unwrap().replace("\"version\":1", "\"version\":2");
     let snapshot: Snapshot = serde_json::from_str(&text).unwrap();
@@ -156,6 +170,51 @@ fn another_address_of_this_end_ends_them_and_another_version_is_not_read() {
         .act(|concentrator, turn, out| concentrator.restore(turn, snapshot, seconds(0), out))
         .unwrap_err();
     assert_eq!(error, SnapshotError::Version(2));
+}
+
+/// What subscribers are told in PADT.
+fn padt_texts(world: &World) -> Vec<String> {
+    let padts = world.sent.iter().filter_map(|(_, _, stage, payload)| {
+        let message = Message::parse(payload).ok().filter(|_| *stage == Stage::Discovery)?;
+        let text = message.first(TagType::GENERIC_ERROR).filter(|_| message.code() == Code::PADT)?;
+        Some(String::from_utf8(text.to_vec()).unwrap())
+    });
+    padts.collect()
+}
+
+#[test]
+fn other_options_that_end_sessions_are_named() {
+    type Change = fn(&mut Config);
+    let cases: [(Change, usize, &str); 4] = [
+        (|config| config.identifier = None, 4, "IPv6 was turned off"),
+        (|config| config.identifier = Some(7), 4, "the link-local address of the concentrator changed"),
+        (|config| config.prefixes = None, 4, "the IPv6 prefix of the user changed from 2001:db8:f:"),
+        (
+            |config| {
+                config.local = None;
+                config.pool.clear();
+            },
+            3,
+            "the address of the concentrator changed from 10.0.0.1 to none",
+        ),
+    ];
+    for (change, ended, said) in cases {
+        let mut other = config();
+        change(&mut other);
+        let mut world = world();
+        let restored = restart(&mut world, other, USERS);
+        assert_eq!(restored, Restored { sessions: 4 - ended, ended }, "{said}");
+        let texts = padt_texts(&world);
+        assert_eq!(texts.len(), ended);
+        assert!(texts.iter().all(|text| text.contains(said)), "{said}: {texts:?}");
+        world.check();
+        world.act(|concentrator, turn, out| concentrator.shut_down(turn, out));
+        assert_eq!(world.concentrator.free_addresses(), if ended == 3 { 0 } else { 4 });
+    }
+    // Addresses outside of another pool stay with who has them.
+    let mut other = config();
+    other.pool = vec!["10.9.0.2-10.9.0.5".parse().unwrap()];
+    assert_eq!(restart(&mut world(), other, USERS), Restored { sessions: 4, ended: 0 });
 }
 
 /// The same sessions again, as when an earlier process is still there: nobody is ended for it.
