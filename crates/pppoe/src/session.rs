@@ -9,6 +9,7 @@ mod keepalive;
 mod link_maintenance;
 mod machine;
 mod network;
+mod refusal;
 mod remark;
 
 pub use action::Action;

@@ -143,7 +143,8 @@ fn wrong_passwords_are_told_as_such() {
             panic!("{:?}", line.ends[0].closed());
         };
         assert_eq!(message, b"who are you");
-        assert!(closed.to_string().contains("check user name and password"), "{closed}");
+        let words = "(it says \"who are you\"); if these words do not say why, check user name and password";
+        assert!(closed.to_string().contains(words), "{closed}");
         assert_eq!(line.ends[1].closed(), Some(&Closed::SubscriberRefused { user: b"user@isp".to_vec() }));
     }
 }

@@ -47,7 +47,11 @@ fn a_full_pool_refuses_until_somebody_leaves() {
     let first = line.connect("alice", &[]);
     let said = line.connect_in_vain("bob", &["--ifname", "ppp1"]);
     assert!(said.contains("all addresses are in use"), "{said}");
-    serving.hear("a larger pool takes more subscribers", 1);
+    // Name and password were right.
+    assert!(!said.contains("check user name"), "{said}");
+    let by_code = line.connect_in_vain("bob", &["--ifname", "ppp1", "--auth", "ms-chap-v2"]);
+    assert_eq!(reason(&by_code), reason(&said));
+    serving.hear("a larger pool takes more subscribers", 2);
     assert_eq!(first.interrupted().0, 0);
     let _second = line.connect("bob", &["--ifname", "ppp1"]);
     assert_eq!(line.status("ppp1")["local"], "10.64.0.2");
@@ -73,7 +77,8 @@ fn one_more_session_of_a_user_is_refused() {
     let _serving = line.serve(&["--same-user", "refuse"]);
     let first = line.connect("alice", &[]);
     let said = line.connect_in_vain("alice", &["--ifname", "ppp1"]);
-    assert!(said.contains("authentication failed"), "{said}");
+    assert!(said.contains("as many sessions as allowed already"), "{said}");
+    assert!(said.contains("end the user's other session") && !said.contains("password"), "{said}");
     assert_eq!(line.status("ppp0")["sessions"], 1);
     assert!(!first.said().contains("closed"), "{}", first.said());
 }

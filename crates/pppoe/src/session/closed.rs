@@ -1,5 +1,6 @@
 //! Why a session ended, in words, and what to do about it.
 
+use super::refusal::Subject;
 use crate::ms_chap::Failure;
 use crate::session::{Family, Method, Phase};
 use crate::text::Shown;
@@ -34,7 +35,7 @@ pub enum Closed {
     },
     /// Concentrator: the subscriber agrees to no method that is demanded.
     MethodRefused,
-    /// Host: the concentrator refused the name and password.
+    /// Host: the concentrator said no where name and password are asked for, which need not be why.
     AuthenticationFailed {
         /// Its words.
         message: Vec<u8>,
@@ -176,12 +177,15 @@ impl fmt::Display for Closed {
                 "the subscriber agreed to no method of authentication that is demanded; allow it another one, or set one up there",
             ),
             Closed::AuthenticationFailed { message, failure } => {
+                let subject = Subject::of(*failure, message);
                 f.write_str("authentication failed")?;
-                if let Some(failure) = failure {
+                // The code that stands for everything must not contradict the words.
+                let is_said = |failure: &&Failure| failure.code != 691 || subject == Subject::Credentials;
+                if let Some(failure) = failure.as_ref().filter(is_said) {
                     write!(f, ": {failure}")?;
                 }
                 said(message, f)?;
-                f.write_str("; check user name and password")
+                write!(f, "; {}", subject.advice())
             }
             Closed::SubscriberRefused { user } => {
                 write!(f, "\"{}\" was refused: unknown name or wrong password", Shown(user))
@@ -202,11 +206,15 @@ impl fmt::Display for Closed {
                 f.write_str("the peer ended the session")?;
                 f.write_str(match phase {
                     Phase::Lcp => " while LCP was negotiated",
-                    Phase::Auth => " during authentication: check user name and password",
+                    Phase::Auth => " during authentication",
                     Phase::Network => " while addresses were negotiated",
                     Phase::Open | Phase::Closed => "",
                 })?;
-                said(message, f)
+                said(message, f)?;
+                match phase {
+                    Phase::Auth => write!(f, "; {}", Subject::of(None, message).advice()),
+                    _ => Ok(()),
+                }
             }
             Closed::PeerSilent { echoes } => write!(
                 f,
