@@ -11,6 +11,7 @@
 //!   sender, at that place, not long ago, and not used for a session that is over. Half-open and all sessions have caps
 //!   ([`Caps`]), in all, of a VLAN and of a station; one that does not come up in [`Config::setup`] ends.
 //! * Frames of a session count only from its station, in its VLAN and at its port; a PADT as well.
+//! * Who sends wrong passwords waits before the next one is looked at ([`guesses`]).
 //! * A user's sessions are counted once they have shown who they are. Every address and prefix that is given out comes back
 //!   with the end of its session, whatever ends it, and every end has a reason ([`Action::Ended`]).
 //! * Work for one session does not grow with the number of the others; those that wait cost none.
@@ -23,6 +24,7 @@
 pub mod accounting;
 mod authentication;
 mod config;
+mod guesses;
 pub mod network;
 mod opening;
 mod operator;
@@ -41,6 +43,7 @@ pub use sessions::{Caps, Full, Id};
 pub use snapshot::{Restored, Snapshot, SnapshotError};
 
 use self::accounting::{Ended, Record, Traffic};
+use self::guesses::Guesses;
 use self::network::Network;
 use self::pool::{AddressPool, PrefixPool};
 use self::secrets::Secrets;
@@ -162,6 +165,8 @@ pub struct Counters {
     pub confirmed: u64,
     /// Claims that were refused.
     pub refused: u64,
+    /// PADR and claims that were refused unseen, because of wrong passwords before.
+    pub held_off: u64,
     /// Sessions that came up.
     pub opened: u64,
     /// Sessions that ended.
@@ -180,6 +185,7 @@ pub struct Concentrator {
     table: Table,
     addresses: AddressPool,
     prefixes: Option<PrefixPool>,
+    guesses: Guesses,
     is_draining: bool,
     remarks: remark::Throttle,
     counters: Counters,
@@ -213,6 +219,7 @@ impl Concentrator {
             table: Table::new(config.caps),
             addresses,
             prefixes,
+            guesses: Guesses::new(config.caps.sessions, random),
             is_draining: false,
             remarks: remark::Throttle::default(),
             counters: Counters::default(),

@@ -39,6 +39,7 @@ mod ipv6cp;
 mod lcp;
 pub mod ms_chap;
 mod negotiation;
+mod pages;
 pub mod pap;
 pub mod session;
 pub mod text;

@@ -11,6 +11,7 @@ use crate::draw;
 use crate::session::{Claim, Grant, Proof, Verdict};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Why a subscriber gets no session. `Display` is for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +25,15 @@ pub enum Refusal {
     Password {
         /// Line of the secrets.
         line: usize,
+    },
+    /// There were too many wrong passwords before.
+    #[error(
+        "too many wrong passwords came from this host, or for this user on this line, so that none is looked at for {} s more",
+        wait.as_secs() + 1
+    )]
+    HeldOff {
+        /// For how long none is looked at.
+        wait: Duration,
     },
     /// The session was another user's.
     #[error("the session is another user's already")]
@@ -45,11 +55,15 @@ pub enum Refusal {
     Nothing,
 }
 
+/// What a host is told whose passwords are not looked at, whichever of its packets it is told in.
+pub(super) const HELD_OFF: &str = "too many wrong passwords; try again in a minute";
+
 impl Refusal {
     /// What the host is told. Whether it was the name or the password is not for strangers.
     pub(super) const fn for_host(&self) -> &'static str {
         match self {
             Refusal::Unknown | Refusal::Password { .. } => "unknown user or wrong password",
+            Refusal::HeldOff { .. } => HELD_OFF,
             Refusal::OtherUser => "the user changed in mid-session; connect again",
             Refusal::Sessions(_) => "this user has as many sessions as allowed already",
             Refusal::AddressInUse(_) => "the address of this user is in use by another session",
@@ -94,8 +108,11 @@ impl Concentrator {
         secrets: &Secrets,
         out: &mut Vec<Action>,
     ) -> Result<(Grant, Proof), Refusal> {
-        let (subscriber, proof) = prove(claim, secrets)?;
         let user = claim.user();
+        let (subscriber, proof) = match claim.method() {
+            None => prove(claim, secrets)?,
+            Some(_) => self.prove_in_time(turn, slot, claim, secrets)?,
+        };
         // LCP started anew in mid-session: what was given stays given.
         match self.table.get(slot).and_then(|entry| entry.user.as_deref()) {
             Some(same) if same == user => {}
@@ -120,6 +137,28 @@ impl Concentrator {
         let lease = self.table.get(slot).map(|entry| entry.lease.clone()).unwrap_or_default();
         let ipv4 = self.config.local.zip(lease.address);
         Ok((Grant { ipv4, dns: self.config.dns, ipv6: lease.identifiers }, proof))
+    }
+
+    /// Compares a claim with the secret, unless there were too many wrong ones before.
+    fn prove_in_time<'s>(
+        &mut self,
+        turn: &Turn<'_>,
+        slot: u32,
+        claim: &Claim,
+        secrets: &'s Secrets,
+    ) -> Result<(Option<&'s Subscriber>, Proof), Refusal> {
+        let Some(entry) = self.table.get(slot) else { return Err(Refusal::Unknown) };
+        let (place, station, user) = (entry.place, entry.station, claim.user());
+        if let Some(wait) = self.guesses.wait(turn.now, &place, station, user) {
+            self.counters.held_off += 1;
+            return Err(Refusal::HeldOff { wait });
+        }
+        let proved = prove(claim, secrets);
+        match &proved {
+            Ok(_) => self.guesses.succeeded(place, station, user),
+            Err(_) => self.guesses.failed(turn.now, &place, station, user),
+        }
+        proved
     }
 
     /// Sees that a user may have one session more.

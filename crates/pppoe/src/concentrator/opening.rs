@@ -1,5 +1,6 @@
 //! From a PADR that may be believed to a session.
 
+use super::authentication::HELD_OFF;
 use super::sessions::Full;
 use super::sessions::entry::Entry;
 use super::{Action, Concentrator, Remark, Turn};
@@ -21,6 +22,11 @@ impl Concentrator {
         }
         if self.table.numbers.is_used_up(cookie) {
             self.counters.padr_used_up += 1;
+            return;
+        }
+        if self.guesses.wait_of_host(turn.now, &request.place, request.host).is_some() {
+            self.counters.held_off += 1;
+            self.refuse(request, Kind::Generic, HELD_OFF, out);
             return;
         }
         if !request.is_served {

@@ -220,6 +220,7 @@ impl Concentrator {
         self.table.set_half_open(slot, false);
         if saved.user.is_some() {
             self.table.set_user(slot, Arc::from(user));
+            self.guesses.succeeded(place, station, user);
         }
         if let Some(address) = saved.address {
             self.table.set_address(slot, address);

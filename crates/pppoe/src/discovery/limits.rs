@@ -9,6 +9,7 @@
 //! * Buckets that nobody was dealt to take none: a table is made page by page, as packets come.
 
 use super::place::Place;
+use crate::pages::Pages;
 use crate::{Random, Time, draw};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -59,16 +60,13 @@ const HOSTS: usize = 1 << 16;
 const VLANS: usize = 1 << 14;
 const PORTS: usize = 1 << 8;
 
-/// Buckets that are made at once: 4 KiB of them.
-const PAGE: usize = 1 << 8;
-
 /// The tables of one kind of packet: 3 kB at the beginning and 1.3 MB at most, whatever comes.
 pub struct Limits {
     rates: Rates,
     key: [u8; 16],
-    hosts: Buckets,
-    vlans: Buckets,
-    ports: Buckets,
+    hosts: Pages<Bucket>,
+    vlans: Pages<Bucket>,
+    ports: Pages<Bucket>,
 }
 
 impl std::fmt::Debug for Limits {
@@ -83,9 +81,9 @@ impl Limits {
         Limits {
             rates,
             key: draw(random),
-            hosts: Buckets::full(rates.host, HOSTS),
-            vlans: Buckets::full(rates.vlan, VLANS),
-            ports: Buckets::full(rates.port, PORTS),
+            hosts: Pages::new(Bucket::full(rates.host), HOSTS),
+            vlans: Pages::new(Bucket::full(rates.vlan), VLANS),
+            ports: Pages::new(Bucket::full(rates.port), PORTS),
         }
     }
 
@@ -119,24 +117,6 @@ impl Limits {
         }
         buckets.into_iter().flatten().for_each(|(bucket, ..)| bucket.take());
         Ok(())
-    }
-}
-
-/// A table of buckets of one rate. Pages that nobody has touched are not there, and all their buckets are full.
-struct Buckets {
-    rate: Rate,
-    pages: Box<[Option<Box<[Bucket; PAGE]>>]>,
-}
-
-impl Buckets {
-    /// So many, a multiple of [`PAGE`].
-    fn full(rate: Rate, count: usize) -> Buckets {
-        Buckets { rate, pages: std::iter::repeat_with(|| None).take(count / PAGE).collect() }
-    }
-
-    fn at(&mut self, bucket: usize) -> Option<&mut Bucket> {
-        let page = self.pages.get_mut(bucket / PAGE)?;
-        page.get_or_insert_with(|| Box::new([Bucket::full(self.rate); PAGE])).get_mut(bucket % PAGE)
     }
 }
 
@@ -222,11 +202,8 @@ mod tests {
         assert_eq!(passed(&mut limits, now, 1, 2, 10), 3);
     }
 
-    fn pages(limits: &Limits) -> usize {
-        [&limits.hosts, &limits.vlans, &limits.ports]
-            .map(|buckets| buckets.pages.iter().flatten().count())
-            .iter()
-            .sum()
+    fn octets(limits: &Limits) -> usize {
+        [&limits.hosts, &limits.vlans, &limits.ports].map(Pages::octets).iter().sum()
     }
 
     /// Attack 7: memory comes with the packets, and no more of it than the tables have.
@@ -234,16 +211,15 @@ mod tests {
     fn a_flood_fills_the_tables_and_no_more() {
         let mut limits = limits();
         let now = Duration::from_secs(5000);
-        assert_eq!(pages(&limits), 0);
+        assert_eq!(octets(&limits), 0);
         let _ = limits.take(now, mac(0), &Place { port: 1, vlans: Vlans::NONE });
-        assert_eq!(pages(&limits), 2);
+        assert!((1..10_000).contains(&octets(&limits)));
         for number in 0..20_000_u32 {
             let place = Place { port: number, ..place((number % 4095) as u16) };
             let _ = limits.take(now, mac(number), &place);
         }
-        assert_eq!(pages(&limits), (HOSTS + VLANS + PORTS) / PAGE);
-        let octets = pages(&limits) * size_of::<[Bucket; PAGE]>();
-        assert!(octets < 1_400_000, "{octets}");
+        assert_eq!(octets(&limits), (HOSTS + VLANS + PORTS) * size_of::<Bucket>());
+        assert!(octets(&limits) < 1_400_000, "{}", octets(&limits));
     }
 
     /// Attack 7: a flood of invented addresses is held to its VLAN's rate, and other VLANs have theirs.

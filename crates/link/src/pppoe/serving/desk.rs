@@ -297,6 +297,7 @@ fn counters(machine: &Concentrator) -> std::collections::BTreeMap<String, u64> {
         ("padr_refused", counters.padr_refused),
         ("confirmed", counters.confirmed),
         ("refused", counters.refused),
+        ("held_off", counters.held_off),
         ("opened", counters.opened),
         ("ended", counters.ended),
     ];

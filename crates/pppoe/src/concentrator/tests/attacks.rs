@@ -307,6 +307,68 @@ fn a_session_cannot_change_its_user() {
     world.check();
 }
 
+/// Attack 23: passwords guessed as fast as discovery allows. A handful is looked at; others on the line and the user elsewhere
+/// get in, and so does the user at the host with the wrong passwords, in time.
+#[test]
+fn guessing_passwords_takes_time() {
+    let mut world = World::new(unlimited(), secrets("alice * wonder *\nbob * b *\n"), 1);
+    let thief = world.add(Host::new(1, place(1, 1), "alice", "guess", &[Method::Pap]));
+    world.hosts[thief].persists = true;
+    world.connect(thief);
+    world.run(Duration::from_secs(3600));
+    let counters = *world.concentrator.counters();
+    // A minute each, but for the first ones.
+    assert!((60..75).contains(&counters.refused), "{counters:?}");
+    assert!(counters.held_off > 200, "{counters:?}");
+    let told = |world: &World| {
+        world.hosts[thief].ends.iter().filter(|end| end.contains("too many wrong passwords")).count()
+    };
+    assert!(told(&world) as u64 >= counters.held_off - 1, "{:?}", world.hosts[thief].ends.last());
+    let bob = world.add(Host::new(2, place(1, 1), "bob", "b", &[Method::Pap]));
+    let alice = world.add(Host::new(3, place(1, 2), "alice", "wonder", &[Method::Pap]));
+    let repents = world.add(Host::new(1, place(1, 3), "alice", "wonder", &[Method::Pap]));
+    world.connect(bob);
+    world.connect(alice);
+    world.run(Duration::from_secs(2));
+    assert!(world.hosts[bob].is_up() && world.hosts[alice].is_up());
+    world.connect(repents);
+    world.run(Duration::from_secs(2));
+    assert!(world.hosts[repents].is_up(), "the same MAC address in another VLAN is another host");
+    world.check();
+}
+
+/// Attack 23: many sessions are opened first, and passwords tried in them afterwards.
+#[test]
+fn guesses_in_sessions_that_are_open_already_are_held_off() {
+    let mut config = unlimited();
+    config.methods = vec![Method::Pap];
+    config.caps.station = 50;
+    let mut world = World::new(config, secrets("alice * wonder *\n"), 1);
+    let (station, at) = (mac(1), place(1, 1));
+    let numbers: Vec<u16> = (0..50)
+        .map(|_| {
+            let padr = padr(&mut world, at, station);
+            let answers = ask(&mut world, at, station, &padr);
+            let number = number(&answers);
+            // What the concentrator asks for is agreed to, and LCP is open.
+            let request = answers.iter().find(|(stage, _)| *stage == Stage::Session).unwrap().1.clone();
+            let mut ack = request[6..].to_vec();
+            ack[2] = 2;
+            for packet in [ack, vec![0xc0, 0x21, 1, 1, 0, 4]] {
+                let payload = session_payload(number, &packet);
+                ask(&mut world, at, station, &Sent { destination: OWN, stage: Stage::Session, payload });
+            }
+            number
+        })
+        .collect();
+    for number in numbers {
+        let payload = session_payload(number, b"\xc0\x23\x01\x01\x00\x10\x05alice\x05guess");
+        ask(&mut world, at, station, &Sent { destination: OWN, stage: Stage::Session, payload });
+    }
+    let counters = world.concentrator.counters();
+    assert_eq!((counters.refused, counters.held_off), (50, 44), "six were looked at");
+}
+
 fn session_of(world: &World, station: MacAddress) -> Id {
     world.concentrator.sessions(world.now).find(|session| session.station == station).unwrap().id
 }

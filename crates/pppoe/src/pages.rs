@@ -1,0 +1,46 @@
+//! Tables of a fixed size, of which only what somebody touched takes memory.
+
+/// Entries that are made at once.
+const PAGE: usize = 1 << 8;
+
+/// A table of entries that are all the same at first; pages that nobody has touched are not there.
+pub(crate) struct Pages<T> {
+    first: T,
+    pages: Box<[Option<Box<[T; PAGE]>>]>,
+}
+
+impl<T: Copy> Pages<T> {
+    /// So many of this, a multiple of 256.
+    pub fn new(first: T, count: usize) -> Pages<T> {
+        Pages { first, pages: std::iter::repeat_with(|| None).take(count / PAGE).collect() }
+    }
+
+    /// The entry of this number; `None`: there are fewer.
+    pub fn at(&mut self, number: usize) -> Option<&mut T> {
+        let page = self.pages.get_mut(number / PAGE)?;
+        page.get_or_insert_with(|| Box::new([self.first; PAGE])).get_mut(number % PAGE)
+    }
+
+    /// Octets that its entries take.
+    #[cfg(test)]
+    pub fn octets(&self) -> usize {
+        self.pages.iter().flatten().count() * size_of::<[T; PAGE]>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_comes_with_what_is_touched() {
+        let mut table = Pages::new(7_u32, 1024);
+        assert_eq!(table.octets(), 0);
+        for number in [0, 255, 300] {
+            *table.at(number).unwrap() += 1;
+        }
+        assert_eq!([0, 1, 255, 256, 300].map(|number| *table.at(number).unwrap()), [8, 7, 8, 7, 8]);
+        assert_eq!(table.octets(), 2 * 256 * 4);
+        assert_eq!((table.at(1023).copied(), table.at(1024).copied()), (Some(7), None));
+    }
+}
