@@ -18,6 +18,7 @@ use pppoe::concentrator::network::Network;
 use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::secrets::Secrets;
 use pppoe::concentrator::{Config, Restored, SameUser, Snapshot};
+use pppoe::discovery::limits::{Rate, Rates};
 use signal_hook::consts::SIGUSR1;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -98,6 +99,15 @@ pub struct ServeArguments {
     /// What becomes of one more.
     #[arg(long, value_enum, default_value_t = OneMore::Replace)]
     same_user: OneMore,
+    /// PADI and PADR, each, of a host that are answered: so many a second, and with a colon how many at once.
+    #[arg(long, value_name = "RATE[:BURST]", default_value_t = Rates::DEFAULT.host)]
+    host_rate: Rate,
+    /// The same of a line, a stack of VLAN tags.
+    #[arg(long, value_name = "RATE[:BURST]", default_value_t = Rates::DEFAULT.vlan)]
+    line_rate: Rate,
+    /// The same of all together.
+    #[arg(long, value_name = "RATE[:BURST]", default_value_t = Rates::DEFAULT.port)]
+    total_rate: Rate,
     /// Seconds of silence after which a subscriber is asked whether it lives.
     #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=3600))]
     echo_interval: u16,
@@ -177,6 +187,8 @@ impl ServeArguments {
         config.discovery.services = self.service.iter().map(|name| name.clone().into_bytes()).collect();
         config.discovery.any_service = self.service.is_empty();
         config.discovery.max_payload = self.mtu;
+        let rates = Rates { host: self.host_rate, vlan: self.line_rate, port: self.total_rate };
+        (config.discovery.offers, config.discovery.requests) = (rates, rates);
         if let Some(auth) = &self.auth {
             config.methods = auth.iter().map(|auth| auth.method()).collect();
         }

@@ -33,6 +33,29 @@ fn reason(said: &str) -> &str {
 }
 
 #[test]
+fn discovery_is_answered_at_the_rates_that_are_set() {
+    let Some(line) = Line::new() else { return };
+    for (rate, is_exceeded) in [("1:1", true), ("10:100", false)] {
+        let serving = line.serve(&["--host-rate", rate]);
+        // Six PADI of one host.
+        let asked: Vec<Process> = (0..6)
+            .map(|_| {
+                let mut command = line.near.command(env!("CARGO_BIN_EXE_rxlane"));
+                Process::start(command.args(["pppoe", "discover", WAN, "--seconds", "1"]))
+            })
+            .collect();
+        asked.into_iter().for_each(|asked| drop(asked.ended()));
+        let counters = &line.concentrator()["counters"];
+        let count = |name: &str| counters[name].as_u64().unwrap_or_default();
+        assert_eq!(count("ignored_host_rate") > 0, is_exceeded, "{counters:#}");
+        assert_eq!(count("offers") + count("ignored_host_rate"), 6, "{counters:#}");
+        assert_eq!(serving.interrupted().0, 0);
+    }
+    let refused = line.serve_command(&["--line-rate", "0"]).output().expect("it runs");
+    assert!(code(&refused) == 2 && said(&refused).contains("`0` is no rate"), "{}", said(&refused));
+}
+
+#[test]
 fn methods_that_do_not_agree_are_told() {
     let Some(line) = Line::new() else { return };
     let _serving = line.serve(&["--auth", "pap"]);

@@ -12,7 +12,9 @@ use super::place::Place;
 use crate::pages::Pages;
 use crate::{Random, Time, draw};
 use std::collections::hash_map::DefaultHasher;
+use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::str::FromStr;
 use wire::ethernet::MacAddress;
 
 /// A rate and how many may come at once before it holds.
@@ -22,6 +24,51 @@ pub struct Rate {
     pub per_second: u32,
     /// Packets at once; at least one.
     pub burst: u32,
+}
+
+impl Rate {
+    /// The highest, and the most at once.
+    pub const MOST: u32 = 1_000_000;
+
+    /// So many a second, and twice as many at once, or ten.
+    const fn usual(per_second: u32) -> Rate {
+        let twice = per_second.saturating_mul(2);
+        Rate { per_second, burst: if twice < 10 { 10 } else { twice } }
+    }
+}
+
+/// A text that is no rate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no rate: packets a second, from 1 to {most}, and with a colon how many may come at once: 2:10",
+    most = Rate::MOST
+)]
+pub struct NoRate(String);
+
+impl FromStr for Rate {
+    type Err = NoRate;
+
+    /// `PER_SECOND`, or `PER_SECOND:BURST`.
+    fn from_str(text: &str) -> Result<Rate, NoRate> {
+        let number = |text: &str| {
+            let is_number = text.bytes().all(|digit| digit.is_ascii_digit());
+            let number = text.parse().ok().filter(|number| is_number && (1..=Rate::MOST).contains(number));
+            number.ok_or_else(|| NoRate(text.to_owned()))
+        };
+        let read = match text.split_once(':') {
+            None => number(text).map(Rate::usual),
+            Some((rate, burst)) => {
+                number(rate).and_then(|per_second| Ok(Rate { per_second, burst: number(burst)? }))
+            }
+        };
+        read.map_err(|_| NoRate(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.per_second, self.burst)
+    }
 }
 
 /// Rates of one kind of packet.
@@ -37,11 +84,8 @@ pub struct Rates {
 
 impl Rates {
     /// What thousands of hosts that come back at once need, and what no single one does.
-    pub const DEFAULT: Rates = Rates {
-        host: Rate { per_second: 2, burst: 10 },
-        vlan: Rate { per_second: 1_000, burst: 2_000 },
-        port: Rate { per_second: 20_000, burst: 40_000 },
-    };
+    pub const DEFAULT: Rates =
+        Rates { host: Rate::usual(2), vlan: Rate::usual(1_000), port: Rate::usual(20_000) };
 }
 
 /// Whose rate is exceeded.
@@ -185,6 +229,21 @@ mod tests {
     fn passed(limits: &mut Limits, now: Time, hosts: u32, vid: u16, each: u32) -> u32 {
         let tries = (0..hosts).flat_map(|host| (0..each).map(move |_| host));
         tries.filter(|host| limits.take(now, mac(*host), &place(vid)).is_ok()).count() as u32
+    }
+
+    #[test]
+    fn rates_are_read_as_they_are_written() {
+        for (text, per_second, burst) in [("2", 2, 10), ("2:10", 2, 10), ("1000", 1000, 2000), ("7:1", 7, 1)]
+        {
+            let rate: Rate = text.parse().expect(text);
+            assert_eq!(rate, Rate { per_second, burst });
+            assert_eq!(rate.to_string().parse(), Ok(rate));
+        }
+        assert_eq!(Rates::DEFAULT.port.to_string(), "20000:40000");
+        for text in ["", "0", "-1", "+1", "1:", ":1", "1:0", "1:2:3", "1000001", "2/10", "99999999999"] {
+            let error = text.parse::<Rate>().expect_err(text).to_string();
+            assert!(error.starts_with(&format!("`{text}` is no rate: ")), "{error}");
+        }
     }
 
     #[test]

@@ -286,8 +286,15 @@ fn subscriber(listed: &Listed<'_>, traffic: Traffic, local: Option<Ipv4Addr>) ->
 }
 
 fn counters(machine: &Concentrator) -> std::collections::BTreeMap<String, u64> {
-    let counters = machine.counters();
+    let (counters, discovery) = (machine.counters(), machine.discovery_counters());
+    let ignored = discovery.ignored().map(|(reason, count)| {
+        let reason = reason.name().replace('-', "_");
+        (format!("ignored_{reason}"), count)
+    });
     let all = [
+        ("offers", discovery.offers),
+        ("requests", discovery.requests),
+        ("terminations", discovery.terminations),
         ("malformed", counters.malformed),
         ("other_station", counters.other_station),
         ("unknown_session", counters.unknown_session),
@@ -301,7 +308,7 @@ fn counters(machine: &Concentrator) -> std::collections::BTreeMap<String, u64> {
         ("opened", counters.opened),
         ("ended", counters.ended),
     ];
-    all.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+    all.into_iter().map(|(name, count)| (name.to_owned(), count)).chain(ignored).collect()
 }
 
 /// A record as a line of JSON.
