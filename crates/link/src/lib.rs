@@ -51,6 +51,7 @@ pub mod subscribers;
 mod sys;
 mod transmit;
 pub mod tun;
+pub mod utc;
 
 pub use counters::{Counted, Counters, Traffic};
 pub use dropped::Dropped;

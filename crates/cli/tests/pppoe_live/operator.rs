@@ -152,6 +152,8 @@ fn accounts_begin_and_end_with_the_session() {
     for record in &records {
         assert_eq!((&record["user"], &record["address"]), (&"alice".into(), &"10.64.0.2".into()));
         assert_eq!(record["accounting"], first["accounting"]);
+        assert!(record["time"].as_str().is_some_and(|time| time.ends_with('Z')), "{record:#}");
+        assert_eq!((&record["circuit"], &record["remote"]), (&Value::Null, &Value::Null));
     }
     assert!(last["received_octets"].as_u64() >= Some(3000), "{last:#}");
     assert!(last["uptime"].as_f64() >= Some(1.0), "{last:#}");

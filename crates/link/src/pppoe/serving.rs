@@ -3,6 +3,7 @@
 
 mod carried;
 mod desk;
+mod record;
 
 use super::control_socket::ControlSocket;
 use super::kernel::{Clock, Kernel};
@@ -30,7 +31,7 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use wire::ethernet::EtherType;
 use wire::vlan::{Tag, Tci};
 use wire::{IpVersion, Vlans};
@@ -317,7 +318,7 @@ impl Serving {
                     inner.carried.install(&installed).into_iter().for_each(|said| tell(&Event::Remark(said)));
                 }
                 Action::Removed(id) => inner.carried.remove(id),
-                Action::Account(record) => tell(&Event::Account(desk::record(&record))),
+                Action::Account(record) => tell(&Event::Account(record::record(&record, SystemTime::now()))),
                 Action::Ended(end) => {
                     let user = match pppoe::text::Shown(&end.user).to_string() {
                         user if user.is_empty() => user,

@@ -1,21 +1,20 @@
 //! Where a concentrator is asked, by other threads than the one that serves.
 
 use super::carried::Carried;
+use super::record::shown;
 use crate::control::Answer;
 use crate::pppoe::kernel::{Clock, Kernel};
 use pppoe::Time;
-use pppoe::concentrator::accounting::{Event, Record, Traffic};
+use pppoe::concentrator::accounting::Traffic;
 use pppoe::concentrator::{Action, Concentrator, Id, Listed, Target, Turn};
 use pppoe::discovery::offer::Pin;
 use pppoe::session::Phase;
 use pppoe::text::Shown;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 /// The schema of scripted output.
 pub const SCHEMA: &str = "rxlane.pppoe/1";
@@ -268,8 +267,8 @@ fn subscriber(listed: &Listed<'_>, traffic: Traffic, local: Option<Ipv4Addr>) ->
         user: Shown(listed.user).to_string(),
         mac: listed.station.to_string(),
         tags: listed.place.vlans.to_string(),
-        circuit: listed.line.map(|line| Shown(&line.circuit).to_string()),
-        remote: listed.line.map(|line| Shown(&line.remote).to_string()),
+        circuit: listed.line.and_then(|line| shown(&line.circuit)),
+        remote: listed.line.and_then(|line| shown(&line.remote)),
         local: listed.address.and(local).map(IpAddr::from),
         peer: listed.address.map(IpAddr::from),
         prefix: listed.prefix.map(|prefix| prefix.to_string()),
@@ -309,33 +308,4 @@ fn counters(machine: &Concentrator) -> std::collections::BTreeMap<String, u64> {
         ("ended", counters.ended),
     ];
     all.into_iter().map(|(name, count)| (name.to_owned(), count)).chain(ignored).collect()
-}
-
-/// A record as a line of JSON.
-pub fn record(record: &Record) -> String {
-    let seconds = |time: Duration| time.as_secs_f64();
-    let (event, cause) = match &record.event {
-        Event::Start => ("start", None),
-        Event::Interim => ("interim", None),
-        Event::Stop(ended) => ("stop", Some((ended.name(), ended.to_string()))),
-    };
-    json!({
-        "event": event,
-        "cause": cause.as_ref().map(|(name, _)| name),
-        "reason": cause.as_ref().map(|(_, reason)| reason),
-        "accounting": format!("{:016x}", record.accounting),
-        "id": record.id.to_string(),
-        "session_id": record.number,
-        "user": Shown(&record.user).to_string(),
-        "mac": record.station.to_string(),
-        "tags": record.place.vlans.to_string(),
-        "address": record.address.map(|address: Ipv4Addr| address.to_string()),
-        "prefix": record.prefix.map(|prefix| prefix.to_string()),
-        "uptime": seconds(record.uptime),
-        "received_packets": record.traffic.received_packets,
-        "received_octets": record.traffic.received_octets,
-        "sent_packets": record.traffic.sent_packets,
-        "sent_octets": record.traffic.sent_octets,
-    })
-    .to_string()
 }
