@@ -186,7 +186,6 @@ pub struct Concentrator {
     addresses: AddressPool,
     prefixes: Option<PrefixPool>,
     guesses: Guesses,
-    is_draining: bool,
     remarks: remark::Throttle,
     counters: Counters,
 }
@@ -220,7 +219,6 @@ impl Concentrator {
             addresses,
             prefixes,
             guesses: Guesses::new(config.caps.sessions, random),
-            is_draining: false,
             remarks: remark::Throttle::default(),
             counters: Counters::default(),
             config,
@@ -245,7 +243,6 @@ impl Concentrator {
         let (place, station) = (arrival.place, arrival.packet.source);
         match self.discovery.receive(turn.now, arrival, turn.random) {
             Answer::Ignored(_) => {}
-            Answer::Offer(_) if self.is_draining => {}
             Answer::Offer(payload) => {
                 out.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
             }

@@ -3,6 +3,7 @@
 mod connect;
 mod disconnect;
 mod discover;
+mod drain;
 mod options;
 mod password;
 mod serve;
@@ -35,6 +36,8 @@ enum Command {
     Discover(discover::DiscoverArguments),
     /// End a session.
     Disconnect(disconnect::DisconnectArguments),
+    /// Take no more sessions of subscribers, and keep those that there are.
+    Drain(drain::DrainArguments),
     /// Serve subscribers: an access concentrator with one network interface for all of them.
     Serve(Box<serve::ServeArguments>),
     /// Show the sessions of the subscribers that are served.
@@ -50,6 +53,7 @@ impl PppoeArguments {
             Command::Connect(arguments) => arguments.run(out),
             Command::Discover(arguments) => arguments.run(out),
             Command::Disconnect(arguments) => arguments.run(out),
+            Command::Drain(arguments) => arguments.run(out),
             Command::Serve(arguments) => arguments.run(out),
             Command::Sessions(arguments) => arguments.run(out),
             Command::Status(arguments) => arguments.run(out),

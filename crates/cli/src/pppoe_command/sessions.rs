@@ -62,7 +62,11 @@ fn print(out: &mut Output, status: &ConcentratorStatus) -> io::Result<()> {
     writeln!(out, "{title}: {}{half}", number_of(status.count as u64, "session"))?;
     if status.draining {
         let note = out.styled(POOR, "note");
-        writeln!(out, "{note}: no more sessions are taken")?;
+        writeln!(
+            out,
+            "{note}: no more sessions are taken; `rxlane pppoe drain {} --undo` takes them again",
+            printable(&status.parent)
+        )?;
     }
     if status.sessions.is_empty() {
         return Ok(());

@@ -120,6 +120,32 @@ fn sessions_are_disconnected_one_by_one_and_all() {
 }
 
 #[test]
+fn a_drained_concentrator_keeps_what_it_has() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&[]);
+    let first = line.connect("alice", &[]);
+    let drain = |more: &[&str]| {
+        let output = line.far(&[&["drain", WAN], more].concat());
+        assert_eq!(code(&output), 0, "{}", said(&output));
+        said(&output)
+    };
+    assert_eq!(drain(&[]), "wan0 takes no more sessions; 1 session goes on.\n");
+    assert_eq!(line.concentrator()["draining"], true);
+    let listed = said(&line.far(&["sessions", WAN]));
+    assert!(listed.contains("`rxlane pppoe drain wan0 --undo`"), "{listed}");
+    let second = line.start_to_connect("bob", &["--ifname", "ppp1"]);
+    wait("a PADI that is not answered", || {
+        line.concentrator()["counters"]["ignored_draining"].as_u64() > Some(0)
+    });
+    line.ping(&line.near, GATEWAY, 1492);
+    assert!(!first.said().contains("closed") && !second.said().contains(": open"), "{}", first.said());
+    assert_eq!(drain(&["--undo"]), "wan0 takes sessions; it has 1 session.\n");
+    second.hear(": open", 1);
+    assert_eq!((line.sessions().len(), &line.concentrator()["draining"]), (2, &false.into()));
+    assert_eq!(code(&line.far(&["drain", "eth7"])), 1);
+}
+
+#[test]
 fn the_end_of_a_concentrator_is_told_to_subscribers() {
     let Some(line) = Line::new() else { return };
     let serving = line.serve(&[]);

@@ -37,8 +37,9 @@ impl Concentrator {
             self.refuse(request, Kind::AcSystem, "the line has no room for packets behind its tags", out);
             return;
         }
-        if self.is_draining {
-            self.refuse(request, Kind::AcSystem, "the concentrator is being shut down", out);
+        if self.is_draining() {
+            let text = "the concentrator takes no more sessions for the time being";
+            self.refuse(request, Kind::AcSystem, text, out);
             return;
         }
         let number = self.table.room(&request.place, request.host).and_then(|()| {

@@ -165,17 +165,17 @@ impl Concentrator {
 
     /// Takes no more sessions, or takes them again. Those that there are go on.
     pub const fn set_draining(&mut self, is_draining: bool) {
-        self.is_draining = is_draining;
+        self.discovery.set_draining(is_draining);
     }
 
     /// Whether no more sessions are taken.
     pub const fn is_draining(&self) -> bool {
-        self.is_draining
+        self.discovery.is_draining()
     }
 
     /// Ends all sessions at once, each with a Terminate-Request and a PADT, and takes no more.
     pub fn shut_down(&mut self, turn: &mut Turn<'_>, out: &mut Vec<Action>) {
-        self.is_draining = true;
+        self.set_draining(true);
         let slots: Vec<u32> = self.table.slots().collect();
         for slot in slots {
             self.cut(turn, slot, Ended::ShutDown, out);

@@ -100,6 +100,8 @@ pub enum Reason {
     Concentrator,
     /// It asks for a service that is not served.
     Service,
+    /// It looks for a concentrator while this one takes no more sessions.
+    Draining,
     /// Its host sends too many.
     HostRate,
     /// Its VLAN has too many.
@@ -118,12 +120,13 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 12] = [
+    pub const ALL: [Reason; 13] = [
         Reason::Malformed,
         Reason::Source,
         Reason::Destination,
         Reason::Concentrator,
         Reason::Service,
+        Reason::Draining,
         Reason::HostRate,
         Reason::VlanRate,
         Reason::PortRate,
@@ -141,6 +144,7 @@ impl Reason {
             Reason::Destination => "destination-address",
             Reason::Concentrator => "other-concentrator",
             Reason::Service => "service-not-served",
+            Reason::Draining => "draining",
             Reason::HostRate => "host-rate",
             Reason::VlanRate => "vlan-rate",
             Reason::PortRate => "port-rate",
@@ -274,6 +278,7 @@ pub struct Concentrator {
     cookies: Cookies,
     offers: Limits,
     requests: Limits,
+    is_draining: bool,
     counters: Counters,
 }
 
@@ -282,12 +287,22 @@ impl Concentrator {
     pub fn new(config: Config, now: Time, random: &mut dyn Random) -> Concentrator {
         let cookies = Cookies::new(config.cookies, now, random);
         let (offers, requests) = (Limits::new(config.offers, random), Limits::new(config.requests, random));
-        Concentrator { config, cookies, offers, requests, counters: Counters::default() }
+        Concentrator { config, cookies, offers, requests, is_draining: false, counters: Counters::default() }
     }
 
     /// What was received and became of it.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Makes no more offers, or makes them again. Requests are handed on all the same.
+    pub const fn set_draining(&mut self, is_draining: bool) {
+        self.is_draining = is_draining;
+    }
+
+    /// Whether no more offers are made.
+    pub const fn is_draining(&self) -> bool {
+        self.is_draining
     }
 
     /// Takes a packet of EtherType 0x8863.
@@ -345,6 +360,9 @@ impl Concentrator {
         let service = message.service_name();
         if !self.config.serves(service) {
             return Err(Reason::Service);
+        }
+        if self.is_draining {
+            return Err(Reason::Draining);
         }
         self.offers.take(now, host, place)?;
         let cookie = self.cookies.make(now, host, place, random);

@@ -4,6 +4,7 @@ use super::host::Host;
 use super::world::{World, config, place, secrets};
 use crate::concentrator::accounting::{Ended, Event, Traffic};
 use crate::concentrator::{Refusal, SameUser, Target, Why};
+use crate::discovery::concentrator::Reason;
 use crate::session::{Method, Phase};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -233,12 +234,25 @@ fn an_operator_disconnects_by_name_address_and_id() {
 #[test]
 fn draining_takes_no_more_and_shutting_down_tells_everybody() {
     let mut world = world(&[("alice", "wonder"), ("bob", "builder")]);
+    // One has its offer already.
+    let asked = world.add(host(4, "eve", "e"));
+    world.connect(asked);
+    world.run(Duration::from_millis(5));
     world.concentrator.set_draining(true);
     let late = world.add(host(5, "dave", "d"));
     world.connect(late);
     world.run(seconds(120));
     assert_eq!((world.up(), world.concentrator.len()), (2, 2));
     assert!(!world.hosts[late].ends.is_empty());
+    assert!(world.hosts[asked].ends[0].contains("takes no more sessions"), "{:?}", world.hosts[asked].ends);
+    let ignored: Vec<_> = world.concentrator.discovery_counters().ignored().collect();
+    assert!(matches!(ignored[..], [(Reason::Draining, 1..)]), "{ignored:?}");
+    world.concentrator.set_draining(false);
+    world.connect(late);
+    world.run(seconds(5));
+    assert_eq!((world.up(), world.concentrator.len()), (3, 3));
+    world.of(late, Host::close);
+    world.run(seconds(5));
     world.sent.clear();
     world.act(|concentrator, turn, out| concentrator.shut_down(turn, out));
     assert!(world.concentrator.is_empty() && world.installed.is_empty());

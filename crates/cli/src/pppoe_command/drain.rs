@@ -1,0 +1,53 @@
+//! `rxlane pppoe drain`.
+
+use super::{StateArguments, failed};
+use crate::explain_command::text::printable;
+use crate::output::{CommandResult, Outcome, Output};
+use explain::counted;
+use link::control::Bearer;
+use link::pppoe::serving::ConcentratorStatus;
+use std::io::Write;
+
+/// Arguments of `rxlane pppoe drain`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Subscribers that look for a concentrator get no offer, and those that have one are told that no more sessions are taken; so another \
+concentrator of the line gets them. Sessions go on until they end by themselves, or `rxlane pppoe disconnect --concentrator IFACE --all` \
+ends them.\n\n\
+Exit codes: 0 done, 1 the interface is not served, or its process was killed, or does not answer, 3 it takes root.\n\n\
+Examples:\n  \
+rxlane pppoe drain eth1\n  \
+rxlane pppoe drain eth1 --undo")]
+pub struct DrainArguments {
+    /// Interface that is served.
+    #[arg(value_name = "IFACE")]
+    interface: String,
+    /// Take sessions again.
+    #[arg(long)]
+    undo: bool,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+impl DrainArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let question = if self.undo { "fill" } else { "drain" };
+        let asked = self
+            .state
+            .sockets(Bearer::Concentrator)
+            .and_then(|sockets| Ok(sockets.answer::<ConcentratorStatus>(&self.interface, question)?));
+        let status = match asked {
+            Ok(status) => status,
+            Err(error) => return failed(error),
+        };
+        let (name, sessions) = (printable(&status.parent), counted(status.count as u64, "session"));
+        if status.draining {
+            let verb = if status.count == 1 { "goes" } else { "go" };
+            writeln!(out, "{name} takes no more sessions; {sessions} {verb} on.")?;
+        } else {
+            writeln!(out, "{name} takes sessions; it has {sessions}.")?;
+        }
+        Ok(Outcome::Success)
+    }
+}
