@@ -76,11 +76,20 @@ impl Bearer {
         }
     }
 
-    /// The command that ends one.
+    /// The command that shows one, but for its name.
+    const fn show(self) -> &'static str {
+        match self {
+            Bearer::Link | Bearer::Session => self.list(),
+            Bearer::Concentrator => "rxlane pppoe sessions",
+        }
+    }
+
+    /// The command that ends one, but for its name.
     const fn end(self) -> &'static str {
         match self {
             Bearer::Link => "rxlane link down",
-            Bearer::Session | Bearer::Concentrator => "rxlane pppoe disconnect",
+            Bearer::Session => "rxlane pppoe disconnect",
+            Bearer::Concentrator => "rxlane pppoe disconnect --concentrator",
         }
     }
 }
@@ -132,12 +141,14 @@ pub enum ControlError {
     NoSocket(PathBuf),
     /// One that lives has it.
     #[error(
-        "{}, holds {}: `{}` shows it, `{}` ends it, both by this name",
-        bearer.holds(), path.display(), bearer.list(), bearer.end()
+        "{}, holds {}: `{} {name}` shows it, `{} {name}` ends it",
+        bearer.holds(), path.display(), bearer.show(), bearer.end()
     )]
     Held {
         /// What holds it.
         bearer: Bearer,
+        /// Its name.
+        name: String,
         /// The socket.
         path: PathBuf,
     },
@@ -390,7 +401,7 @@ impl Sockets {
                 io::ErrorKind::NotFound => ControlError::None { bearer: self.bearer, name: name.to_owned() },
                 io::ErrorKind::PermissionDenied => ControlError::Privilege { bearer: self.bearer, path },
                 io::ErrorKind::ConnectionRefused => {
-                    server::remove_dead(self.bearer, &path)?;
+                    server::remove_dead(self.bearer, name, &path)?;
                     ControlError::Killed { bearer: self.bearer, name: name.to_owned() }
                 }
                 _ => self.unanswered(name, error),

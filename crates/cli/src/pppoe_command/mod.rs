@@ -11,10 +11,12 @@ mod sessions;
 mod status;
 
 use crate::link_command::{failed, item, workers};
+use crate::output::complain;
 use crate::output::{CommandResult, Output};
 use anstyle::{AnsiColor, Style};
-use link::control::{Bearer, Sockets};
+use link::control::{Bearer, ControlError, Sockets};
 use link::error::Error;
+use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 
 const BOLD: Style = Style::new().bold();
@@ -40,9 +42,9 @@ enum Command {
     Drain(drain::DrainArguments),
     /// Serve subscribers: an access concentrator with one network interface for all of them.
     Serve(Box<serve::ServeArguments>),
-    /// Show the sessions of the subscribers that are served.
+    /// Show the sessions of the subscribers that an access concentrator serves.
     Sessions(sessions::SessionsArguments),
-    /// Show how sessions stand: phase, addresses, last error and what to do about it.
+    /// Show how clients' sessions stand: phase, addresses, last error and what to do about it; and which interfaces are served.
     Status(status::StatusArguments),
 }
 
@@ -76,6 +78,26 @@ impl StateArguments {
         let folder = self.state.clone().unwrap_or_else(|| host::journal::Journal::DIRECTORY.into());
         // A process that stays goes to another folder.
         std::path::absolute(&folder).unwrap_or(folder)
+    }
+
+    /// What all of a kind in this network namespace say of themselves, and whether one that lives says nothing, which is told.
+    fn all<T: DeserializeOwned>(&self, bearer: Bearer) -> Result<(Vec<T>, bool), Error> {
+        let sockets = self.sockets(bearer)?;
+        let (mut all, mut is_silent) = (Vec::new(), false);
+        for name in sockets.names()? {
+            match sockets.answer(&name, "status") {
+                Ok(status) => all.push(status),
+                // It ended meanwhile.
+                Err(ControlError::None { .. }) => {}
+                // The others have an answer.
+                Err(error) if error.is_an_answer() => {
+                    is_silent = true;
+                    complain(&error.to_string());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok((all, is_silent))
     }
 
     fn sockets(&self, bearer: Bearer) -> Result<Sockets, Error> {

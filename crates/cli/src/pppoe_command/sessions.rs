@@ -2,7 +2,8 @@
 
 use super::{BOLD, POOR, StateArguments, failed};
 use crate::explain_command::text::printable;
-use crate::output::{CommandResult, Outcome, Output};
+use crate::output::{CommandResult, Outcome, Output, complain};
+use anyhow::anyhow;
 use explain::{counted as number_of, grouped};
 use link::control::Bearer;
 use link::pppoe::serving::{ConcentratorStatus, SubscriberStatus};
@@ -11,11 +12,12 @@ use std::io::{self, Write};
 /// Arguments of `rxlane pppoe sessions`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 the interface is served, 1 it is not, or the process was killed, or does not answer, 3 it takes root.")]
+Exit codes: 0 the interface is served, 1 it is not, or the process was killed, or does not answer, 2 several are served and none is \
+named, 3 it takes root.")]
 pub struct SessionsArguments {
-    /// Interface that is served.
+    /// Interface that is served [default: the only one].
     #[arg(value_name = "IFACE")]
-    interface: String,
+    interface: Option<String>,
     /// Only sessions in whose line this stands: a user, a MAC address, a VLAN.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
@@ -29,10 +31,14 @@ pub struct SessionsArguments {
 impl SessionsArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
+        let interface = match self.interface.clone().map_or_else(|| self.only_one(), |name| Ok(Some(name)))? {
+            Some(interface) => interface,
+            None => return Ok(Outcome::Negative),
+        };
         let asked = self
             .state
             .sockets(Bearer::Concentrator)
-            .and_then(|sockets| Ok(sockets.answer::<ConcentratorStatus>(&self.interface, "sessions")?));
+            .and_then(|sockets| Ok(sockets.answer::<ConcentratorStatus>(&interface, "sessions")?));
         let mut status = match asked {
             Ok(status) => status,
             Err(error) => return failed(error),
@@ -46,6 +52,27 @@ impl SessionsArguments {
             print(out, &status)?;
         }
         Ok(Outcome::Success)
+    }
+}
+
+impl SessionsArguments {
+    /// The interface that is served, where it is one; `None`: none is, or nobody answers, which was told.
+    fn only_one(&self) -> anyhow::Result<Option<String>> {
+        let (mut served, is_silent) = match self.state.all::<ConcentratorStatus>(Bearer::Concentrator) {
+            Ok(all) => all,
+            Err(error) => return failed(error).map(|_| None),
+        };
+        let names: Vec<&str> = served.iter().map(|status| status.parent.as_str()).collect();
+        if let [first, _, ..] = names[..] {
+            return Err(anyhow!(
+                "which one? {} are served here: `rxlane pppoe sessions {first}`",
+                names.join(", ")
+            ));
+        }
+        if served.is_empty() && !is_silent {
+            complain("no interface is served in this network namespace (`rxlane pppoe serve` serves one)");
+        }
+        Ok(served.pop().map(|status| status.parent))
     }
 }
 

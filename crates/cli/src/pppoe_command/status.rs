@@ -3,11 +3,12 @@
 use super::{BOLD, GOOD, POOR, StateArguments, failed, item};
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output, complain};
-use explain::counted as number_of;
-use link::control::{Bearer, ControlError, Sockets};
+use explain::{counted as number_of, grouped};
+use link::control::{Bearer, ControlError};
 use link::error::Error;
+use link::pppoe::serving::ConcentratorStatus;
 use link::pppoe::status::{SCHEMA, SessionStatus};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// Arguments of `rxlane pppoe status`.
@@ -16,7 +17,7 @@ use std::io::{self, Write};
 Exit codes: 0 the session is open (without IFNAME: whatever there is), 1 it is not open, there is none, its process was killed, or \
 does not answer, 3 it takes root.")]
 pub struct StatusArguments {
-    /// Interface of the session [default: all of this network namespace].
+    /// Interface of the session [default: all of this network namespace, and the interfaces that are served].
     #[arg(value_name = "IFNAME")]
     name: Option<String>,
     /// Print JSON (schema rxlane.pppoe/1).
@@ -29,20 +30,29 @@ pub struct StatusArguments {
 impl StatusArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let sockets = match self.state.sockets(Bearer::Session) {
-            Ok(sockets) => sockets,
-            Err(error) => return failed(error),
-        };
         match &self.name {
-            Some(name) => self.one(out, &sockets, name),
-            None => self.all(out, &sockets),
+            Some(name) => self.one(out, name),
+            None => self.all(out),
         }
     }
 
-    fn one(&self, out: &mut Output, sockets: &Sockets, name: &str) -> CommandResult {
-        let status: SessionStatus = match sockets.answer(name, "status") {
+    fn one(&self, out: &mut Output, name: &str) -> CommandResult {
+        let asked = self
+            .state
+            .sockets(Bearer::Session)
+            .and_then(|sockets| Ok(sockets.answer::<SessionStatus>(name, "status")?));
+        let status = match asked {
             Ok(status) => status,
-            Err(error) => return failed(error.into()),
+            Err(error) => {
+                if let Some(served) = self.served_by(&error, name) {
+                    complain(&format!(
+                        "{name} is no client's session: {served} is served here, and `rxlane pppoe sessions {served}` shows \
+                         the subscribers"
+                    ));
+                    return Ok(Outcome::Negative);
+                }
+                return failed(error);
+            }
         };
         if self.json {
             out.json(&status)?;
@@ -52,35 +62,69 @@ impl StatusArguments {
         Ok(if status.phase == "open" { Outcome::Success } else { Outcome::Negative })
     }
 
-    fn all(&self, out: &mut Output, sockets: &Sockets) -> CommandResult {
-        let names = match sockets.names() {
-            Ok(names) => names,
-            Err(error) => return failed(error.into()),
-        };
-        let mut sessions = Vec::new();
-        let mut is_silent = false;
-        for name in names {
-            match sockets.answer::<SessionStatus>(&name, "status") {
-                Ok(status) => sessions.push(status),
-                // It ended meanwhile.
-                Err(ControlError::None { .. }) => {}
-                // The others have an answer.
-                Err(error) if error.is_an_answer() => {
-                    is_silent = true;
-                    complain(&error.to_string());
-                }
-                Err(error) => return failed(Error::from(error)),
-            }
+    /// Where there is no session of a name, the interface that is served there: by this name, or by an interface of it.
+    fn served_by(&self, error: &Error, name: &str) -> Option<String> {
+        if !matches!(error, Error::Control(ControlError::None { .. })) {
+            return None;
         }
+        let sockets = self.state.sockets(Bearer::Concentrator).ok()?;
+        let answers = sockets.names().ok()?.into_iter();
+        let mut answers =
+            answers.filter_map(|name| sockets.answer::<ConcentratorStatus>(&name, "status").ok());
+        answers.find(|status| status.parent == name || status.interface == name).map(|status| status.parent)
+    }
+
+    fn all(&self, out: &mut Output) -> CommandResult {
+        let clients = self.state.all::<SessionStatus>(Bearer::Session);
+        let concentrators = self.state.all::<ConcentratorStatus>(Bearer::Concentrator);
+        let ((clients, silent_client), (concentrators, silent_concentrator)) = match (clients, concentrators)
+        {
+            (Ok(clients), Ok(concentrators)) => (clients, concentrators),
+            (Err(error), _) | (_, Err(error)) => return failed(error),
+        };
+        let is_silent = silent_client || silent_concentrator;
         if self.json {
-            out.json(&json!({"schema": SCHEMA, "clients": sessions}))?;
-        } else if sessions.is_empty() && !is_silent {
-            writeln!(out, "There is no PPPoE session in this network namespace.")?;
+            let served: Vec<Value> = concentrators.iter().map(brief).collect();
+            out.json(&json!({"schema": SCHEMA, "clients": clients, "concentrators": served}))?;
+        } else if clients.is_empty() && concentrators.is_empty() && !is_silent {
+            writeln!(
+                out,
+                "There is no PPPoE session in this network namespace, and no interface is served."
+            )?;
         } else {
-            sessions.iter().try_for_each(|status| print(out, status))?;
+            clients.iter().try_for_each(|status| print(out, status))?;
+            concentrators.iter().try_for_each(|status| print_concentrator(out, status))?;
         }
         Ok(if is_silent { Outcome::Negative } else { Outcome::Success })
     }
+}
+
+/// What is said of a concentrator beside others: `sessions` says more.
+fn brief(status: &ConcentratorStatus) -> Value {
+    json!({
+        "parent": status.parent,
+        "interface": status.interface,
+        "uptime": status.uptime,
+        "draining": status.draining,
+        "count": status.count,
+        "half_open": status.half_open,
+        "pid": status.pid,
+    })
+}
+
+/// Prints how a concentrator stands.
+fn print_concentrator(out: &mut Output, status: &ConcentratorStatus) -> io::Result<()> {
+    let title = if status.draining {
+        out.styled(POOR, "served, takes no more sessions")
+    } else {
+        out.styled(GOOD, "served")
+    };
+    let name = out.styled(BOLD, printable(&status.parent));
+    writeln!(out, "{name}: {title}")?;
+    item(out, "sessions", &grouped(status.count as u64))?;
+    item(out, "interface", &status.interface)?;
+    item(out, "served for", &duration(status.uptime))?;
+    item(out, "process", &status.pid.to_string())
 }
 
 /// Prints how a session stands.
@@ -152,11 +196,11 @@ fn times(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
 pub fn traffic(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
     let Some(counted) = &status.counted else { return Ok(()) };
     for (name, way) in [("received", counted.received), ("sent", counted.sent)] {
-        let text = format!("{}, {} octets", number_of(way.frames, "frame"), explain::grouped(way.octets));
+        let text = format!("{}, {} octets", number_of(way.frames, "frame"), grouped(way.octets));
         item(out, name, &text)?;
     }
     for (reason, count) in &counted.drops {
-        item(out, "dropped", &format!("{reason} {}", explain::grouped(*count)))?;
+        item(out, "dropped", &format!("{reason} {}", grouped(*count)))?;
     }
     Ok(())
 }

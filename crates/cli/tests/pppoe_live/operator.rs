@@ -146,6 +146,58 @@ fn a_drained_concentrator_keeps_what_it_has() {
 }
 
 #[test]
+fn concentrators_are_listed() {
+    let Some(line) = Line::new() else { return };
+    let none = line.far(&["sessions"]);
+    assert!(code(&none) == 1 && said(&none).contains("no interface is served"), "{}", said(&none));
+    let serving = line.serve(&[]);
+    let _client = line.connect("alice", &[]);
+    let status = said(&line.far(&["status"]));
+    for text in ["wan0: served\n", "pppoe0", &serving.process().to_string()] {
+        assert!(status.contains(text), "{text}: {status}");
+    }
+    let all: Value = serde_json::from_slice(&line.far(&["status", "--json"]).stdout).expect("JSON");
+    let one = &all["concentrators"][0];
+    assert_eq!(
+        (&one["parent"], &one["count"], &one["pid"]),
+        (&WAN.into(), &1.into(), &serving.process().into())
+    );
+    assert_eq!(all["clients"], serde_json::json!([]));
+    // The only one needs no name.
+    assert!(said(&line.far(&["sessions"])).starts_with("wan0: 1 session\n"));
+    for name in [WAN, "pppoe0"] {
+        let output = line.far(&["status", name]);
+        assert!(
+            code(&output) == 1 && said(&output).contains("`rxlane pppoe sessions wan0`"),
+            "{}",
+            said(&output)
+        );
+    }
+    line.far.run("ip", &["link", "add", "wan7", "type", "veth", "peer", "name", "wan8"]).expect("a pair");
+    let secrets = line.text("secrets");
+    let serve = ["serve", "wan7", "--ifname", "pppoe7", "--secrets", &secrets, "--local", "10.65.0.1"];
+    let second = Process::start(&mut line.command(&line.far, &serve));
+    second.hear("disconnect --concentrator", 1);
+    let several = line.far(&["sessions"]);
+    assert!(
+        code(&several) == 2
+            && said(&several).contains("wan0, wan7 are served here: `rxlane pppoe sessions wan0`"),
+        "{}",
+        said(&several)
+    );
+    let nowhere = line.far(&["sessions", "wan9"]);
+    assert!(
+        code(&nowhere) == 1 && said(&nowhere).contains("`rxlane pppoe status` lists"),
+        "{}",
+        said(&nowhere)
+    );
+    second.killed();
+    let killed = line.far(&["sessions", "wan7"]);
+    assert!(code(&killed) == 1 && said(&killed).contains("was killed"), "{}", said(&killed));
+    assert_eq!(code(&line.far(&["sessions"])), 0);
+}
+
+#[test]
 fn the_end_of_a_concentrator_is_told_to_subscribers() {
     let Some(line) = Line::new() else { return };
     let serving = line.serve(&[]);

@@ -116,7 +116,10 @@ fn a_name_that_is_taken_is_told() {
         said.contains("a PPPoE session of this name") && said.contains("`--ifname` takes another name"),
         "{said}"
     );
-    assert!(said.contains("rxlane pppoe disconnect"), "{said}");
+    assert!(
+        said.contains("`rxlane pppoe status ppp0` shows it, `rxlane pppoe disconnect ppp0` ends it"),
+        "{said}"
+    );
     assert_eq!(line.status("ppp0")["user"], "alice");
     let (code, said) = Process::start(&mut line.serve_command(&[])).ended();
     assert!(code == 1 && said.contains("serves wan0 already") && said.contains("--takeover"), "{said}");

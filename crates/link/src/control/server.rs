@@ -65,7 +65,7 @@ impl Server {
             }
             _ => {}
         }
-        remove_dead(sockets.bearer, &path)?;
+        remove_dead(sockets.bearer, name, &path)?;
         let listener = UnixListener::bind(&path).map_err(failed("make"))?;
         let waiting = Arc::new(Mutex::new(Vec::new()));
         let own = listener.try_clone();
@@ -141,7 +141,7 @@ fn answer(
 }
 
 /// Removes a socket that nobody listens at.
-pub(super) fn remove_dead(bearer: Bearer, path: &Path) -> Result<(), ControlError> {
+pub(super) fn remove_dead(bearer: Bearer, name: &str, path: &Path) -> Result<(), ControlError> {
     let failed = |what| move |source| ControlError::File { what, path: path.to_owned(), source };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -149,7 +149,7 @@ pub(super) fn remove_dead(bearer: Bearer, path: &Path) -> Result<(), ControlErro
         Ok(metadata) if !metadata.file_type().is_socket() => Err(ControlError::NoSocket(path.to_owned())),
         // An interface may have been renamed, which leaves the socket of its first name.
         Ok(_) if UnixStream::connect(path).is_ok() => {
-            Err(ControlError::Held { bearer, path: path.to_owned() })
+            Err(ControlError::Held { bearer, name: name.to_owned(), path: path.to_owned() })
         }
         Ok(_) => match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove")(error)),

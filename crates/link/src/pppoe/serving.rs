@@ -222,7 +222,10 @@ impl Serving {
         let told = |(id, why)| {
             let session = inner.machine.session(now, id)?;
             let user = pppoe::text::Shown(session.user).to_string();
-            Some(format!("the session {id} of {user} goes on, but {why}: `rxlane pppoe disconnect` ends it"))
+            let parent = self.desk.parent();
+            Some(format!(
+                "the session {id} of {user} goes on, but {why}: `rxlane pppoe disconnect --concentrator {parent} --id {id}` ends it"
+            ))
         };
         reloaded.disagreeing.into_iter().filter_map(told).collect()
     }
