@@ -95,8 +95,11 @@ fn assert_status(line: &Line, tags: &str) {
     );
     let listed = said(&line.far(&["sessions", WAN]));
     assert!(listed.contains("1 session") && listed.contains("alice"), "{listed}");
-    let filtered = said(&line.far(&["sessions", WAN, "--filter", "nobody"]));
-    assert!(!filtered.contains("alice"), "{filtered}");
+    let filtered = |text: &str| said(&line.far(&["sessions", WAN, "--filter", text]));
+    assert_eq!(filtered("nobody"), "wan0: 0 of 1 session\n");
+    let vlans = if tags == "ad:100,q:200" { "100.200" } else { tags };
+    let filtered = filtered(vlans);
+    assert!(filtered.starts_with("wan0: 1 of 1 session\n") && filtered.contains("alice"), "{filtered}");
 }
 
 #[test]

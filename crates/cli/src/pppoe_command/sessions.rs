@@ -6,8 +6,11 @@ use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use explain::{counted as number_of, grouped};
 use link::control::Bearer;
+use link::pppoe::VlanPattern;
 use link::pppoe::serving::{ConcentratorStatus, SubscriberStatus};
 use std::io::{self, Write};
+use wire::Vlans;
+use wire::emit::Encapsulation;
 
 /// Arguments of `rxlane pppoe sessions`.
 #[derive(clap::Args)]
@@ -18,7 +21,7 @@ pub struct SessionsArguments {
     /// Interface that is served [default: the only one].
     #[arg(value_name = "IFACE")]
     interface: Option<String>,
-    /// Only sessions in whose line this stands: a user, a MAC address, a VLAN.
+    /// Only sessions in whose line this stands (a user, a MAC address, an address), or of VLANs as --vlan has them: 100.200, 100.*.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     /// Print JSON (schema rxlane.pppoe/1).
@@ -44,12 +47,12 @@ impl SessionsArguments {
             Err(error) => return failed(error),
         };
         if let Some(text) = &self.filter {
-            status.sessions.retain(|session| row(session).iter().any(|cell| cell.contains(text)));
+            status.sessions.retain(|session| is_meant(session, text));
         }
         if self.json {
             out.json(&status)?;
         } else {
-            print(out, &status)?;
+            print(out, &status, self.filter.is_some())?;
         }
         Ok(Outcome::Success)
     }
@@ -79,14 +82,27 @@ impl SessionsArguments {
 const HEADINGS: [&str; 9] =
     ["id", "user", "MAC address", "VLANs", "phase", "IPv4", "open", "from it", "to it"];
 
-fn print(out: &mut Output, status: &ConcentratorStatus) -> io::Result<()> {
-    let half = if status.half_open > 0 {
-        format!(", {} of them not open yet", status.half_open)
-    } else {
-        String::new()
+/// Whether a text stands in the line of a session, or is a pattern of VLANs that has its tags.
+fn is_meant(session: &SubscriberStatus, text: &str) -> bool {
+    let has_tags = || {
+        let pattern = text.parse::<VlanPattern>().ok().filter(|pattern| *pattern != VlanPattern::Any)?;
+        let tags: Encapsulation = session.tags.parse().ok()?;
+        Some(pattern.has(Vlans::of(tags.tags().iter().copied())?))
     };
+    row(session).iter().any(|cell| cell.contains(text)) || has_tags() == Some(true)
+}
+
+/// All of them, or those that a filter left.
+fn print(out: &mut Output, status: &ConcentratorStatus, is_filtered: bool) -> io::Result<()> {
+    let all = number_of(status.count as u64, "session");
+    let not_open = status.sessions.iter().filter(|session| session.phase != "open").count();
+    let (shown, half_open) = match is_filtered {
+        true => (format!("{} of {all}", status.sessions.len()), not_open as u32),
+        false => (all, status.half_open),
+    };
+    let half = if half_open > 0 { format!(", {half_open} of these not open yet") } else { String::new() };
     let title = out.styled(BOLD, printable(&status.parent));
-    writeln!(out, "{title}: {}{half}", number_of(status.count as u64, "session"))?;
+    writeln!(out, "{title}: {shown}{half}")?;
     if status.draining {
         let note = out.styled(POOR, "note");
         writeln!(
@@ -125,4 +141,41 @@ fn row(session: &SubscriberStatus) -> [String; 9] {
         grouped(session.received_octets),
         grouped(session.sent_octets),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_a_text_or_vlans_as_people_write_them() {
+        let session = |user: &str, tags: &str| SubscriberStatus {
+            user: user.to_owned(),
+            tags: tags.to_owned(),
+            peer: Some([10, 64, 0, 2].into()),
+            ..SubscriberStatus::default()
+        };
+        let sessions = [
+            session("alice", "none"),
+            session("bob", "ad:100,q:200"),
+            session("carol", "q:100"),
+            session("any", "q:35"),
+        ];
+        for (text, users) in [
+            ("ali", &["alice"][..]),
+            ("100.200", &["bob"]),
+            ("100.*", &["bob"]),
+            ("*.200", &["bob"]),
+            ("ad:100,q:200", &["bob"]),
+            ("ad:100,", &["bob"]),
+            ("100", &["bob", "carol"]),
+            ("none", &["alice"]),
+            ("any", &["any"]),
+            ("10.64.0.2", &["alice", "bob", "carol", "any"]),
+            ("200.100", &[]),
+        ] {
+            let meant = sessions.iter().filter(|session| is_meant(session, text));
+            assert_eq!(meant.map(|session| &*session.user).collect::<Vec<_>>(), users, "{text}");
+        }
+    }
 }
