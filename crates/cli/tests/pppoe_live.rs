@@ -196,6 +196,17 @@ fn one_of_both_protocols_is_enough() {
 }
 
 #[test]
+fn a_machine_without_ipv6_serves_ipv4() {
+    let Some(line) = Line::new() else { return };
+    line.far.run("sysctl", &["-qw", "net.ipv6.conf.default.disable_ipv6=1"]).expect("a setting");
+    let (code, said) = Process::start(&mut line.serve_command(&[])).ended();
+    assert!(code == 3 && said.contains("IPv6 is off here") && said.contains("`--ipv6 false`"), "{said}");
+    let _serving = line.serve(&["--ipv6", "false"]);
+    let _client = line.connect("alice", &[]);
+    line.ping(&line.near, GATEWAY, 1492);
+}
+
+#[test]
 fn a_file_has_the_options() {
     let Some(line) = Line::new() else { return };
     let _serving = line.serve(&["--vlan", "35"]);

@@ -12,6 +12,7 @@ use anyhow::{Context, anyhow};
 use explain::counted as number_of;
 use link::batch::Io;
 use link::control::{Bearer, Sockets};
+use link::error::Error;
 use link::pppoe::VlanPattern;
 use link::pppoe::serving::{ConcentratorStatus, Event, Over, Serving, Start};
 use pppoe::concentrator::network::Network;
@@ -264,6 +265,9 @@ impl ServeArguments {
         let begun = Serving::begin(start, &sockets, stop, asked, &mut |event| speaker.hear(event));
         let (serving, restored) = match begun {
             Ok(begun) => begun,
+            Err(error @ Error::Address { address, .. }) if address.local.is_ipv6() => {
+                return Err(Lacks(format!("{error}; or `--ipv6 false` serves IPv4 alone")).into());
+            }
             Err(error) => return failed(error),
         };
         let is_asked = Arc::new(AtomicBool::new(false));
