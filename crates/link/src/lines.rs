@@ -48,11 +48,15 @@ pub trait Lines: fmt::Debug + Send + Sized + 'static {
     /// longer than that.
     fn exceeded(&self, owner: Self::Owner, header: &NetHeader, packet: &[u8]) -> Option<usize>;
 
-    /// So many frames of so many octets together went to the interface.
-    fn received(&self, owner: Self::Owner, frames: u64, octets: u64);
+    /// A frame of so many octets, padding not counted, is about to go to the interface. Told before anybody can have seen it,
+    /// so that whoever has, and ends the session, finds it in the account.
+    fn received(&self, owner: Self::Owner, octets: u64);
 
-    /// So many frames of so many octets together went to the parent.
+    /// So many frames of so many octets together are about to go to the parent; told before, as with those received.
     fn sent(&self, owner: Self::Owner, frames: u64, octets: u64);
+
+    /// What was told to go to the interface, or to the parent, did not.
+    fn stayed(&self, owner: Self::Owner, is_received: bool, frames: u64, octets: u64);
 
     /// So many that were received for an owner went no further; or that were to be sent.
     fn dropped(&self, owner: Self::Owner, is_received: bool, frames: u64);
@@ -100,10 +104,12 @@ impl Lines for Framing {
     }
 
     #[inline]
-    fn received(&self, (): (), _: u64, _: u64) {}
+    fn received(&self, (): (), _: u64) {}
 
     #[inline]
     fn sent(&self, (): (), _: u64, _: u64) {}
+
+    fn stayed(&self, (): (), _: bool, _: u64, _: u64) {}
 
     #[inline]
     fn dropped(&self, (): (), _: bool, _: u64) {}
@@ -114,17 +120,10 @@ impl Lines for Framing {
 }
 
 impl<F: Lines> Line<F> {
-    /// A received frame of an owner was given to the interface.
+    /// A received frame of an owner, which was about to go to the interface, does not.
     #[inline]
-    pub(crate) fn count_received(&self, owner: F::Owner, octets: usize) {
-        self.counters.received(octets);
-        self.framing.received(owner, 1, octets as u64);
-    }
-
-    /// Received frames of an owner go no further.
-    #[inline]
-    pub(crate) fn count_lost(&self, owner: F::Owner, why: Dropped, frames: u64) {
-        self.counters.dropped_many(why, frames);
-        self.framing.dropped(owner, true, frames);
+    pub(crate) fn stays(&self, owner: F::Owner, octets: u64) {
+        self.framing.stayed(owner, true, 1, octets);
+        self.framing.dropped(owner, true, 1);
     }
 }

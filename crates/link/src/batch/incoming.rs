@@ -41,6 +41,8 @@ struct Place<O> {
     inner: (usize, usize),
     /// Octets on the line.
     octets: u32,
+    /// The same without padding.
+    unpadded: u32,
     /// Whose it is.
     owner: O,
 }
@@ -152,6 +154,7 @@ impl<O: Copy> Incoming<O> {
                     looked_at: (start + looked_at.start, start + looked_at.end),
                     inner: (start + inner.start, start + inner.end),
                     octets: length as u32,
+                    unpadded: inner.end as u32,
                     owner,
                 }),
                 Err(why) => line.counters.dropped(why),
@@ -170,14 +173,19 @@ impl<O: Copy> Incoming<O> {
         }
         let frames = frames.get(..self.places.len()).unwrap_or_default();
         let places = &self.places;
+        // Before they are written: see `Lines::received`.
+        for place in places {
+            line.framing.received(place.owner, place.unpadded.into());
+        }
         let received = |number: usize| {
             if let Some(place) = places.get(number) {
-                line.count_received(place.owner, place.octets as usize);
+                line.counters.received(place.octets as usize);
             }
         };
-        let lost = |number: usize, why: Dropped, frames: usize| {
+        let lost = |number: usize, why: Dropped| {
+            line.counters.dropped(why);
             if let Some(place) = places.get(number) {
-                line.count_lost(place.owner, why, frames as u64);
+                line.stays(place.owner, place.unpadded.into());
             }
         };
         for delivery in self.coalescer.coalesce(frames) {
@@ -199,9 +207,9 @@ impl<O: Copy> Incoming<O> {
                 }
                 (Err(Untaken::Gone), _) => return Err(Stopped::Gone),
                 (Err(Untaken::Dropped(why)), Delivery::Packet(packet)) => {
-                    lost(packet.frame(), why, packet.segments());
+                    packet.frames().for_each(|number| lost(number, why));
                 }
-                (Err(Untaken::Dropped(why)), Delivery::Frame(number)) => lost(*number, why, 1),
+                (Err(Untaken::Dropped(why)), Delivery::Frame(number)) => lost(*number, why),
             }
         }
         Ok(())
@@ -350,15 +358,20 @@ fn take<F: Lines>(
     let length = frame.len();
     if !header.is_super_packet() {
         let Prepared { inner, owner, .. } = prepare(line, frame, header)?;
+        let unpadded = inner.end as u64;
         let packet = frame.get(inner).unwrap_or_default();
-        write(tun, &[IoSlice::new(&NetHeader::default().octets()), IoSlice::new(packet)])?;
+        line.framing.received(owner, unpadded);
+        write(tun, &[IoSlice::new(&NetHeader::default().octets()), IoSlice::new(packet)])
+            .inspect_err(|_| line.stays(owner, unpadded))?;
         line.counters.delivered(1);
-        line.count_received(owner, length);
+        line.counters.received(length);
         return Ok(());
     }
     let (range, owner) = line.framing.decapsulate(frame)?;
     let header = inside(header, &range, line)?;
+    let unpadded = range.end as u64;
     let packet = frame.get_mut(range).unwrap_or_default();
+    line.framing.received(owner, unpadded);
     let before = line.framing.network_offset();
     let kind = header.gso_type & !NetHeader::ECN;
     let is_taken = header.needs_checksum()
@@ -371,12 +384,13 @@ fn take<F: Lines>(
         let told = behind(header, before).octets();
         if write(tun, &[IoSlice::new(&told), IoSlice::new(packet)]).is_ok() {
             line.counters.delivered(1);
-            line.count_received(owner, length);
+            line.counters.received(length);
             return Ok(());
         }
     }
-    take_apart(line, tun, &NetHeader::default().octets(), &header, packet, headers)?;
-    line.count_received(owner, length);
+    take_apart(line, tun, &NetHeader::default().octets(), &header, packet, headers)
+        .inspect_err(|_| line.stays(owner, unpadded))?;
+    line.counters.received(length);
     Ok(())
 }
 

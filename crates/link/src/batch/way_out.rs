@@ -103,6 +103,9 @@ fn send_messages<F: Lines>(
 ) -> bool {
     let list = frames.list();
     let mut takes_super_packets = true;
+    for frame in list {
+        line.framing.sent(frame.owner, frame.count.into(), frame.octets.into());
+    }
     let mut at = 0;
     let mut tries = TRIES;
     while let Some(rest) = list.get(at..).filter(|rest| !rest.is_empty()) {
@@ -111,7 +114,6 @@ fn send_messages<F: Lines>(
             Ok(sent) => {
                 for frame in rest.iter().take(sent) {
                     line.counters.sent_many(frame.count.into(), frame.octets.into());
-                    line.framing.sent(frame.owner, frame.count.into(), frame.octets.into());
                 }
                 at += sent;
                 continue;
@@ -132,6 +134,7 @@ fn send_messages<F: Lines>(
         takes_super_packets &= count == 1 || why != Dropped::ParentRefused;
         line.counters.dropped_many(why, count.into());
         if let Some(first) = rest.first() {
+            line.framing.stayed(first.owner, false, count.into(), first.octets.into());
             line.framing.dropped(first.owner, false, count.into());
         }
         at += 1;

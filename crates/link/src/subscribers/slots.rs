@@ -220,7 +220,7 @@ impl Slots {
         is_same.then_some(slot)
     }
 
-    /// Counts frames of a session.
+    /// Counts frames of a session; what was counted too many is added as its negative, modulo 2^64.
     #[inline]
     pub fn count(&self, owner: Owner, is_received: bool, frames: u64, octets: u64) {
         let Some(slot) = self.of(owner) else { return };

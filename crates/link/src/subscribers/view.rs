@@ -220,13 +220,17 @@ impl Lines for View {
     }
 
     #[inline]
-    fn received(&self, owner: Owner, frames: u64, octets: u64) {
-        self.table.slots.count(owner, true, frames, octets);
+    fn received(&self, owner: Owner, octets: u64) {
+        self.table.slots.count(owner, true, 1, octets);
     }
 
     #[inline]
     fn sent(&self, owner: Owner, frames: u64, octets: u64) {
         self.table.slots.count(owner, false, frames, octets);
+    }
+
+    fn stayed(&self, owner: Owner, is_received: bool, frames: u64, octets: u64) {
+        self.table.slots.count(owner, is_received, frames.wrapping_neg(), octets.wrapping_neg());
     }
 
     fn dropped(&self, owner: Owner, is_received: bool, frames: u64) {
