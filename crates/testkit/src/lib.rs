@@ -1,5 +1,6 @@
 //! What tests need and the product does not: probes for things that a machine may lack, the place of
-//! capture corpora, network namespaces, and a hash key. Development only; no shipped crate depends on it.
+//! capture corpora, network namespaces, sockets for emulated peers, and a hash key. Development only; no
+//! shipped crate depends on it.
 //!
 //! # Contract
 //!
@@ -27,6 +28,7 @@
 
 pub mod captures;
 mod feature;
+pub mod frames;
 pub mod netns;
 
 pub use feature::{Missing, program, require, require_more};
