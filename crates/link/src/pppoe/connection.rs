@@ -247,8 +247,9 @@ impl Connection {
             if let Err(error) = self.scripts.look() {
                 tell(&Event::Remark(error.to_string()));
             }
-            self.tick(tell)?;
             self.tell_open(tell);
+            // Last, so that nothing stands between an Echo-Request and waiting for its reply.
+            self.tick(tell)?;
         }
     }
 
@@ -398,6 +399,8 @@ impl Connection {
             let taken = taken.map_err(Error::kernel("receive frames of the line"))?;
             self.act(tell, |_, _, did| did.extend(actions))?;
             if taken < ControlSocket::BATCH {
+                // The reply to an echo is news without anything to be done.
+                self.note();
                 return Ok(());
             }
         }

@@ -1,4 +1,5 @@
-//! Whether the peer is still there: Echo-Requests (RFC 1661 section 5.8), only when nothing else was heard.
+//! Whether the peer is still there: Echo-Requests (RFC 1661 section 5.8), only when nothing else was heard. One more measures
+//! the round trip when the session has become open.
 
 use crate::Time;
 use crate::session::{RoundTrip, Timers};
@@ -12,6 +13,8 @@ pub(crate) struct Keepalive {
     pub identifier: u8,
     /// Whether its reply has not come.
     awaited: bool,
+    /// When a request is to be sent whatever was heard.
+    measure: Option<Time>,
     /// Requests in a row behind which nothing was heard.
     pub unanswered: u32,
     running: bool,
@@ -39,7 +42,13 @@ impl Keepalive {
     }
 
     pub fn stop(&mut self) {
-        self.running = false;
+        (self.running, self.measure) = (false, None);
+    }
+
+    /// Has the round trip measured by the next [`Keepalive::tick`], which comes when the caller has done what this moment brought
+    /// along, setting up an interface for example. Until then no reply is waited for: it would be read late.
+    pub fn measure(&mut self, now: Time) {
+        (self.measure, self.awaited) = (Some(now), false);
     }
 
     pub fn heard(&mut self, now: Time) {
@@ -53,6 +62,11 @@ impl Keepalive {
     }
 
     pub fn deadline(&self, timers: &Timers) -> Option<Time> {
+        self.silence(timers).into_iter().chain(self.measure).min()
+    }
+
+    /// When the peer has been silent for too long.
+    fn silence(&self, timers: &Timers) -> Option<Time> {
         if !self.running || timers.echo.is_zero() {
             return None;
         }
@@ -63,8 +77,13 @@ impl Keepalive {
     }
 
     pub fn tick(&mut self, now: Time, timers: &Timers) -> Due {
-        if self.deadline(timers).is_none_or(|deadline| now < deadline) {
-            return Due::Nothing;
+        let measures = self.measure.take_if(|measure| *measure <= now).is_some();
+        if self.silence(timers).is_none_or(|silence| now < silence) {
+            if !measures {
+                return Due::Nothing;
+            }
+            self.probe(now);
+            return Due::Echo;
         }
         if self.unanswered > 0 && self.unanswered >= timers.echo_failures {
             return Due::Death;
@@ -74,8 +93,8 @@ impl Keepalive {
         Due::Echo
     }
 
-    /// A request is sent, whether it is due or not.
-    pub fn probe(&mut self, now: Time) {
+    /// A request is sent.
+    fn probe(&mut self, now: Time) {
         self.identifier = self.identifier.wrapping_add(1);
         (self.sent, self.awaited) = (now, true);
     }
@@ -125,6 +144,34 @@ mod tests {
     fn an_interval_of_zero_switches_it_off() {
         let mut keepalive = Keepalive::default();
         keepalive.start(at(0));
-        assert_eq!(keepalive.deadline(&Timers { echo: Duration::ZERO, ..TIMERS }), None);
+        let timers = Timers { echo: Duration::ZERO, ..TIMERS };
+        assert_eq!(keepalive.deadline(&timers), None);
+        // But for the round trip, once.
+        keepalive.measure(at(1));
+        assert_eq!(keepalive.deadline(&timers), Some(at(1)));
+        assert_eq!(keepalive.tick(at(1), &timers), Due::Echo);
+        assert_eq!(keepalive.deadline(&timers), None);
+        keepalive.measure(at(2));
+        keepalive.stop();
+        assert_eq!(keepalive.deadline(&timers), None);
+    }
+
+    #[test]
+    fn what_the_caller_does_meanwhile_is_no_part_of_the_round_trip() {
+        let mut keepalive = Keepalive::default();
+        keepalive.start(at(0));
+        keepalive.measure(at(1));
+        // The interface took two seconds.
+        assert_eq!(keepalive.tick(at(3), &TIMERS), Due::Echo);
+        let first = keepalive.identifier;
+        // Another one comes up, and the reply to the first request waits until it has.
+        keepalive.measure(at(4));
+        keepalive.replied(at(4), first);
+        assert_eq!(keepalive.round_trip, None);
+        assert_eq!(keepalive.tick(at(6), &TIMERS), Due::Echo);
+        keepalive.replied(at(6), first);
+        keepalive.replied(at(7), keepalive.identifier);
+        assert_eq!(keepalive.round_trip, Some(RoundTrip { at: at(7), time: at(1) }));
+        assert_eq!((keepalive.unanswered, keepalive.deadline(&TIMERS)), (0, Some(at(20))));
     }
 }

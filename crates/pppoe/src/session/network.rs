@@ -135,12 +135,9 @@ impl Machine {
         }
         self.until = None;
         self.restarts = 0;
-        if self.phase != Phase::Open {
-            self.enter(Phase::Open, turn);
-            // One round trip is measured at once; later ones only when there is silence.
-            self.keepalive.probe(turn.now);
-            self.send_echo(turn);
-        }
+        self.enter(Phase::Open, turn);
+        // Later ones only when there is silence.
+        self.keepalive.measure(turn.now);
     }
 
     pub(super) fn network_down(&mut self, family: Family, turn: &mut Turn<'_>) {
