@@ -431,7 +431,7 @@ impl Client {
         let least = if end.is_lasting() { reconnect.lasting } else { Duration::ZERO };
         self.enter(Phase::Closed, step);
         step.actions.push(Action::Closed { end: end.clone(), was_open: opened.is_some() });
-        if end != End::Asked && end != End::Session(session::Closed::Asked) {
+        if !end.is_asked() {
             self.last = Some((step.now, end));
         }
         if self.is_closing || reconnect.most.is_some_and(|most| self.failures >= most) {

@@ -109,7 +109,8 @@ fn a_silent_concentrator_is_given_up() {
     client.hear(": open", 1);
     serving.killed();
     let (code, said) = client.ended();
-    assert!(code == 1 && said.contains("echo"), "{said}");
+    assert!(code == 1 && said.contains("rxlane: the peer is gone"), "{said}");
+    assert!(!said.contains("closed: ") && said.matches("the peer is gone").count() == 1, "{said}");
     assert!(!line.has("ppp0"));
 }
 
@@ -155,7 +156,8 @@ fn interfaces_that_somebody_deletes_are_told() {
     let client = line.connect("alice", &[]);
     line.ip(&["link", "del", "ppp0"]);
     let (code, said) = client.ended();
-    assert!(code == 1 && said.contains("somebody deleted ppp0"), "{said}");
+    assert!(code == 1 && said.contains("rxlane: somebody deleted ppp0"), "{said}");
+    assert!(!said.contains("closed"), "{said}");
     line.wait_for_sessions(0);
     let client = line.connect("alice", &[]);
     line.ip(&["link", "del", WAN]);

@@ -127,6 +127,8 @@ impl Line {
         let tried = self.start_to_connect(user, &[more, &["--reconnect", "false"]].concat());
         let (code, said) = tried.ended();
         assert_eq!(code, 1, "{said}");
+        // The reason of the end is said once.
+        assert!(!said.contains("closed: ") && said.matches("rxlane: ").count() == 1, "{said}");
         said
     }
 

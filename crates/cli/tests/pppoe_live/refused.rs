@@ -89,6 +89,7 @@ fn one_more_session_of_a_user_replaces_the_first() {
     let _second = line.connect("alice", &["--ifname", "ppp1"]);
     let (code, said) = first.ended();
     assert!(code == 1 && said.contains("the same user"), "{said}");
+    assert!(!said.contains("closed: ") && !said.contains("tried again"), "{said}");
     assert!(!line.has("ppp0") && line.has("ppp1"));
     line.wait_for_sessions(1);
     line.ping(&line.near, super::line::GATEWAY, 1492);

@@ -72,7 +72,7 @@ impl Start {
 pub enum Event {
     /// A session is open: how it stands.
     Open(Box<SessionStatus>),
-    /// A session, or a try, is over: why, and what to do about it.
+    /// A session, or a try, is over, and another try follows: why, and what to do about it.
     Closed(String),
     /// Something worth knowing.
     Remark(String),
@@ -319,11 +319,14 @@ impl Connection {
             Action::Changed(opened) => self.change(&opened, tell)?,
             Action::Closed { end, .. } => {
                 self.close(tell);
-                if self.closing.is_none() {
-                    tell(&Event::Closed(end.to_string()));
-                    if self.start.config.reconnect.most.is_some() {
-                        self.over = Some(Over::Closed(end.to_string()));
-                    }
+                // Who has this end close it knows why, and says it.
+                if end.is_asked() || self.closing.is_some() {
+                    return Ok(());
+                }
+                // What is tried no more is told by what comes of `run`.
+                match self.start.config.reconnect.most {
+                    Some(_) => self.over = Some(Over::Closed(end.to_string())),
+                    None => tell(&Event::Closed(end.to_string())),
                 }
             }
             Action::Remark(remark) => tell(&Event::Remark(remark.to_string())),

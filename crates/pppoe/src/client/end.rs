@@ -32,6 +32,11 @@ impl End {
         }
     }
 
+    /// Whether this end closed it because it was asked to.
+    pub fn is_asked(&self) -> bool {
+        matches!(self, End::Asked | End::Session(Closed::Asked))
+    }
+
     /// What the PADT says about it.
     pub(super) fn for_peer(&self) -> Option<&'static str> {
         match self {
@@ -55,12 +60,12 @@ impl fmt::Display for End {
                     None => f.write_str(" and gave no reason")?,
                 }
                 f.write_str(
-                    "; operators do so at fixed times, for maintenance, and when the same user connects elsewhere: it is tried \
-                     again",
+                    "; operators do so at fixed times, for maintenance, and when the same user connects elsewhere: the next try \
+                     is likely to succeed",
                 )
             }
             End::AddressChanged => f.write_str(
-                "the interface has another MAC address, and the session belonged to the one before: it is tried again",
+                "the interface has another MAC address, and the session belonged to the one before: another try makes one of its own",
             ),
             End::Asked => f.write_str("closed by this end"),
         }

@@ -47,7 +47,7 @@ impl Kind {
             }
             Kind::AcSystem => {
                 "the fault is the concentrator's (no room for another session, or an earlier session of this line is still \
-                 counted there): it is tried again; if it goes on, ask the operator and quote this text"
+                 counted there): a later try may succeed; if none does, ask the operator and quote this text"
             }
             Kind::Generic => {
                 "RFC 2516 gives this error no meaning beyond its text: if that does not help, ask the operator and quote it"

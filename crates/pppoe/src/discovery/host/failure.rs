@@ -121,7 +121,7 @@ impl fmt::Display for Failure {
                 f,
                 "the concentrator {offer} made an offer and answered none of {sent} PADR in {} s{ignored}: it may have no \
                  room, refuse this line or MAC address without a word, or still count an earlier session of this line; \
-                 it is tried again",
+                 a later try may succeed",
                 waited.as_secs()
             ),
             Failure::Refused { offer, complaint } => {

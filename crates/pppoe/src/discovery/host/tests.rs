@@ -320,7 +320,7 @@ fn max_payload_is_what_both_ends_named_and_never_more() {
 fn a_refusal_is_told_in_its_words_with_what_to_do() {
     for (kind, advice) in [
         (Kind::ServiceName, "leave the service name out"),
-        (Kind::AcSystem, "it is tried again"),
+        (Kind::AcSystem, "a later try may succeed"),
         (Kind::Generic, "ask the operator"),
     ] {
         let (mut bench, padr) = Bench::requesting(|_| {});
