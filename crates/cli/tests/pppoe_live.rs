@@ -189,6 +189,10 @@ fn one_of_both_protocols_is_enough() {
     line.near.run("sysctl", &["-qw", "net.ipv6.conf.default.disable_ipv6=1"]).expect("a setting");
     let client = line.connect("alice", &["--default-route"]);
     client.hear("no IPv6: ppp0 does not take the address", 1);
+    client.hear(": open", 1);
+    let status = line.status("ppp0");
+    assert_eq!((&status["local6"], &status["peer6"]), (&Value::Null, &Value::Null), "{status:#}");
+    assert!(!client.said().contains("the other end fe80::"), "{}", client.said());
     line.ping(&line.near, GATEWAY, 1492);
     assert_eq!(client.interrupted().0, 0);
     let (code, said) = line.start_to_connect("alice", &["--ipv4", "false"]).ended();

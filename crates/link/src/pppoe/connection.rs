@@ -19,7 +19,7 @@ use crate::running::{Ended, check_name, find_parent};
 use pppoe::Time;
 use pppoe::client::{Action, Client, Config, Opened, Phase};
 use pppoe::discovery::Packet;
-use pppoe::session::Role;
+use pppoe::session::{Family, Role};
 use pppoe::text::Shown;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -491,8 +491,10 @@ impl Connection {
         let status = self.client.status(self.clock.now());
         let wanted = &self.start.wanted;
         let session = status.session.as_ref();
-        let (ipv4, ipv6) =
-            (session.and_then(|session| session.ipv4), session.and_then(|session| session.ipv6));
+        // What was agreed to is no address of this machine where that has IPv6 turned off.
+        let has = |family| self.network.as_ref().is_some_and(|network| network.has(family));
+        let ipv4 = session.and_then(|session| session.ipv4).filter(|_| has(Family::Ipv4));
+        let ipv6 = session.and_then(|session| session.ipv6).filter(|_| has(Family::Ipv6));
         let now = Instant::now();
         let open = session.filter(|_| status.phase == Phase::Open);
         let noted = SessionStatus {

@@ -173,6 +173,11 @@ impl Network {
         (self.ipv4.is_some() || !ipv4) && (self.ipv6.is_some() || !ipv6)
     }
 
+    /// Whether the interface has an address of this kind.
+    pub fn has(&self, family: Family) -> bool {
+        self.addresses.iter().any(|(of, _)| *of == family)
+    }
+
     /// What is up now, and what is not. What could not be done as wanted is said in sentences; with `wants_ipv4` also that the
     /// interface takes no IPv6 address: many machines have IPv6 turned off.
     ///
