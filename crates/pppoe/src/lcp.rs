@@ -120,10 +120,10 @@ impl Lcp {
             algorithm: data.get(2).copied(),
         };
         self.not_allowed = Some(demanded);
-        turn.remark(Remark::MethodNotAllowed { demanded });
         if allowed.is_empty() {
             return Ok(Judgement::Reject);
         }
+        turn.remark(Remark::MethodNotAllowed { demanded });
         let named = usize::from(self.method_naks);
         self.method_naks = self.method_naks.saturating_add(1);
         match allowed.get(named % allowed.len()) {

@@ -61,6 +61,21 @@ fn methods_that_do_not_agree_are_told() {
     let _serving = line.serve(&["--auth", "pap"]);
     let said = line.connect_in_vain("alice", &["--auth", "chap"]);
     assert!(said.contains("demands PAP") && said.contains("allowed: CHAP-MD5"), "{said}");
+    assert!(said.contains("`--auth` allows it"), "{said}");
+}
+
+#[test]
+fn who_gives_no_name_is_told_how_to_give_one() {
+    let Some(line) = Line::new() else { return };
+    for method in ["chap", "pap"] {
+        let serving = line.serve(&["--auth", method]);
+        let command = &mut line.command(&line.near, &["connect", WAN, "--reconnect", "false"]);
+        let (code, said) = Process::start(command).ended();
+        let advice = "`--user` and `--password-file`";
+        assert!(code == 1 && said.contains("no name to give") && said.contains(advice), "{said}");
+        assert!(!said.contains("does not allow"), "{said}");
+        assert_eq!(serving.interrupted().0, 0);
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub enum Closed {
     MethodNotAllowed {
         /// What it demanded.
         demanded: Demanded,
-        /// What is allowed.
+        /// What is allowed; empty: there is no name to give.
         allowed: Vec<Method>,
     },
     /// Concentrator: the subscriber agrees to no method that is demanded.
@@ -168,10 +168,15 @@ impl fmt::Display for Closed {
                 f,
                 "the peer started LCP anew {times} times and never came further; the fault is at the other end, or frames are lost"
             ),
+            Closed::MethodNotAllowed { demanded, allowed } if allowed.is_empty() => write!(
+                f,
+                "the concentrator demands to know who connects (by {demanded}), and there is no name to give: `--user` and \
+                 `--password-file` have name and password"
+            ),
             Closed::MethodNotAllowed { demanded, allowed } => {
                 write!(f, "the concentrator demands {demanded}, which the configuration does not allow (allowed: ")?;
                 methods(allowed, f)?;
-                f.write_str("); if you trust the line with it, allow it")
+                f.write_str("); if you trust the line with it, `--auth` allows it")
             }
             Closed::MethodRefused => f.write_str(
                 "the subscriber agreed to no method of authentication that is demanded; allow it another one, or set one up there",
@@ -248,9 +253,6 @@ fn said(message: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 fn methods(methods: &[Method], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    if methods.is_empty() {
-        return f.write_str("none, since there is no name to give");
-    }
     methods
         .iter()
         .enumerate()
