@@ -3,8 +3,8 @@
 //! # Contract
 //!
 //! * [`Host::start`] begins an attempt: a PADI under a Host-Uniq drawn at random, again with doubled waiting time (section
-//!   8) until an offer comes or the attempts are used up; then a PADR in the same way. It ends in [`Action::Found`] or
-//!   [`Action::Failed`], whatever comes in.
+//!   8) until an offer comes or the attempts are used up, sooner where all who answer do not fit; then a PADR in the same way. It
+//!   ends in [`Action::Found`] or [`Action::Failed`], whatever comes in.
 //! * Offers count when they carry that Host-Uniq, are addressed to this host alone, and come from a single station. The
 //!   first one opens a short window in which others may come, unless it is the pinned one; of those that fit, the first that
 //!   agrees to the payload wanted is taken, else the first. At most [`MOST_OFFERS`] are kept.
@@ -66,8 +66,10 @@ pub struct Timers {
     pub first: Duration,
     /// The longest such wait.
     pub longest: Duration,
-    /// PADI in an attempt.
+    /// PADI in an attempt that nobody answers.
     pub initiations: u32,
+    /// PADI in an attempt that only concentrators answer which do not fit. The one that is wanted has heard them, too.
+    pub unfit: u32,
     /// PADR in an attempt.
     pub requests: u32,
     /// How long other offers are waited for when the first has come.
@@ -75,11 +77,12 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Six PADI within 47 s, five PADR within 31 s, a quarter of a second for further offers.
+    /// Six PADI within 47 s, or three within 7 s where somebody answers; five PADR within 31 s, a quarter of a second for further offers.
     pub const DEFAULT: Timers = Timers {
         first: Duration::from_secs(1),
         longest: Duration::from_secs(16),
         initiations: 6,
+        unfit: 3,
         requests: 5,
         collect: Duration::from_millis(250),
     };
@@ -259,11 +262,13 @@ impl Host {
     fn initiate(&mut self, now: Time, actions: &mut Vec<Action>) {
         let State::Initiating { uniq, sent, since, next, others, .. } = &mut self.state else { return };
         let timers = &self.config.timers;
-        if *sent >= timers.initiations {
+        let most = if others.is_empty() { timers.initiations } else { timers.unfit };
+        if *sent >= most {
+            let (config, offers) = (self.config.clone(), std::mem::take(others));
             let (sent, waited) = (*sent, now.saturating_sub(*since));
-            let failure = match others.is_empty() {
-                true => Failure::NoOffer { sent, waited, ignored: self.ignored.clone() },
-                false => Failure::NoneFits { config: self.config.clone(), offers: std::mem::take(others) },
+            let failure = match offers.is_empty() {
+                true => Failure::NoOffer { config, sent, waited, ignored: self.ignored.clone() },
+                false => Failure::NoneFits { config, sent, waited, offers },
             };
             return self.fail(failure, actions);
         }

@@ -62,6 +62,8 @@ impl fmt::Display for Ignored {
 pub enum Failure {
     /// Nobody answered.
     NoOffer {
+        /// What is wanted.
+        config: Arc<Config>,
         /// PADI sent.
         sent: u32,
         /// In this time.
@@ -73,6 +75,10 @@ pub enum Failure {
     NoneFits {
         /// What is wanted.
         config: Arc<Config>,
+        /// PADI sent.
+        sent: u32,
+        /// In this time.
+        waited: Duration,
         /// Who answered.
         offers: Vec<Offer>,
     },
@@ -109,14 +115,31 @@ impl fmt::Display for Failure {
     /// What happened, and what to do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::NoOffer { sent, waited, ignored } => write!(
-                f,
-                "nobody answered {sent} PADI in {} s{ignored}: look whether the cable is in and the modem has sync and is \
-                 bridging, whether the line wants a VLAN tag (`rxlane pppoe discover IFACE --vlan 7`; many do), and \
-                 whether the operator knows this MAC address",
-                waited.as_secs()
-            ),
-            Failure::NoneFits { config, offers } => none_fits(f, config, offers),
+            Failure::NoOffer { config, sent, waited, ignored } => {
+                write!(f, "nobody answered {sent} PADI in {} s{ignored}: ", waited.as_secs())?;
+                // RFC 2516 section 5.2: it must not answer then.
+                if !config.service.is_empty() {
+                    let service = Shown(&config.service);
+                    write!(
+                        f,
+                        "a concentrator that does not serve \"{service}\" keeps silent (`rxlane pppoe discover IFACE` lists what \
+                         is served); "
+                    )?;
+                }
+                f.write_str(
+                    "look whether the cable is in and the modem has sync and is bridging, whether the line wants a VLAN tag \
+                     (`rxlane pppoe discover IFACE --vlan 7`; many do), and whether the operator knows this MAC address",
+                )
+            }
+            Failure::NoneFits { config, sent, waited, offers } => {
+                let (count, seconds) = (offers.len(), waited.as_secs());
+                let noun = if count == 1 { "concentrator" } else { "concentrators" };
+                write!(
+                    f,
+                    "{count} {noun} answered {sent} PADI in {seconds} s, and none is what is wanted: "
+                )?;
+                none_fits(f, config, offers)
+            }
             Failure::NoConfirmation { offer, sent, waited, ignored } => write!(
                 f,
                 "the concentrator {offer} made an offer and answered none of {sent} PADR in {} s{ignored}: it may have no \
@@ -143,34 +166,46 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Who answered, and why that is not enough. So many of them are named.
+/// So many of those who answered are named.
 const NAMED: usize = 4;
 
+/// Who answered, why that is not enough, and what to do.
 fn none_fits(f: &mut fmt::Formatter<'_>, config: &Config, offers: &[Offer]) -> fmt::Result {
-    let count = offers.len();
-    write!(
-        f,
-        "{count} {} answered, and none is what is wanted: ",
-        if count == 1 { "concentrator" } else { "concentrators" }
-    )?;
     for (number, offer) in offers.iter().take(NAMED).enumerate() {
-        let lead = if number == 0 { "" } else { "; " };
-        match &offer.complaint {
-            Some(complaint) => write!(f, "{lead}{offer} says {complaint}")?,
-            None => write!(f, "{lead}{offer} with services: {}", offer.services_in_words())?,
-        }
+        write!(f, "{}{offer} ", if number == 0 { "" } else { "; " })?;
+        unfit(f, config, offer)?;
     }
-    if count > NAMED {
-        write!(f, "; and {} more", count - NAMED)?;
+    if offers.len() > NAMED {
+        write!(f, "; and {} more", offers.len() - NAMED)?;
     }
-    write!(f, ". Wanted is ")?;
-    match &config.pin {
-        Some(pin) => write!(f, "the concentrator {pin}")?,
-        None => write!(f, "any concentrator")?,
+    let lacks_service = offers.iter().any(|offer| !offer.serves(&config.service));
+    f.write_str(match (is_other(config, offers), lacks_service) {
+        (true, true) => ". Name what is there by `--ac` and `--service`, or leave them out",
+        (true, false) => ". Name one that is there by `--ac`, or leave it out",
+        (false, true) => ". Ask for a service that is there by `--service`, or leave it out",
+        (false, false) => ". A later try may succeed; if none does, ask the operator and quote this text",
+    })
+}
+
+/// Whether some are not the one that is wanted.
+fn is_other(config: &Config, offers: &[Offer]) -> bool {
+    config.pin.as_ref().is_some_and(|pin| offers.iter().any(|offer| !pin.is(offer)))
+}
+
+/// Why an offer is not what is wanted.
+fn unfit(f: &mut fmt::Formatter<'_>, config: &Config, offer: &Offer) -> fmt::Result {
+    let mut lead = "";
+    if let Some(complaint) = &offer.complaint {
+        write!(f, "says {complaint}")?;
+        lead = " and ";
     }
-    match config.service.as_slice() {
-        [] => write!(f, " with any service"),
-        service => write!(f, " with the service \"{}\"", Shown(service)),
-    }?;
-    write!(f, ": ask for what is there, or leave `--ac` or `--service` out")
+    if let Some(pin) = config.pin.as_ref().filter(|pin| !pin.is(offer)) {
+        write!(f, "{lead}is not {pin}")?;
+        lead = " and ";
+    }
+    if !offer.serves(&config.service) {
+        let service = Shown(&config.service);
+        write!(f, "{lead}does not serve \"{service}\" (its services: {})", offer.services_in_words())?;
+    }
+    Ok(())
 }

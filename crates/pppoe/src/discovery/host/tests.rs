@@ -235,10 +235,10 @@ fn a_pinned_concentrator_is_the_only_one() {
     }
     let said = bench.failure().to_string();
     assert!(
-        said.contains("1 concentrator answered") && said.contains("\"ac\\u{a}1\" (02:00:00:00:01:01)"),
+        said.starts_with("1 concentrator answered 3 PADI in 7 s, and none is what is wanted: \"ac\\u{a}1\" (02:00:00:00:01:01) is not \"ac250\""),
         "{said}"
     );
-    assert!(said.contains("Wanted is the concentrator \"ac250\" with any service"), "{said}");
+    assert!(said.ends_with("Name one that is there by `--ac`, or leave it out"), "{said}");
 }
 
 #[test]
@@ -281,8 +281,54 @@ fn a_service_is_taken_where_it_is_served() {
         bench.wait();
     }
     let said = bench.failure().to_string();
-    assert!(said.contains("\"ac\" (02:00:00:00:01:01) with services: \"internet\""), "{said}");
-    assert!(said.contains("service \"voice\""), "{said}");
+    assert!(
+        said.contains("\"ac\" (02:00:00:00:01:01) does not serve \"voice\" (its services: \"internet\")"),
+        "{said}"
+    );
+    assert!(said.ends_with("Ask for a service that is there by `--service`, or leave it out"), "{said}");
+    // Who serves only others keeps silent.
+    let mut bench = Bench::new(wanted);
+    while bench.host.deadline().is_some() {
+        bench.wait();
+    }
+    let said = bench.failure().to_string();
+    assert!(said.contains("that does not serve \"voice\" keeps silent"), "{said}");
+}
+
+/// Whoever is wanted has heard three PADI when others have answered them; one that comes late is waited for no longer than it
+/// takes the PADI that is out.
+#[test]
+fn answers_that_do_not_fit_end_an_attempt_sooner() {
+    for (answered, sent, seconds) in [(1, 3, 7), (2, 3, 7), (3, 3, 7), (5, 5, 31)] {
+        let mut bench = Bench::new(|config| config.pin = Some(Pin::Mac(ac(250))));
+        let padi = bench.sent().1;
+        for _ in 1..answered {
+            bench.wait();
+            bench.sent();
+        }
+        let refusal = pado(&padi, b"ac1").tag(Kind::AcSystem.tag(), b"full");
+        bench.come(1, &refusal.finish().expect("it fits"));
+        bench.come(2, &pado(&padi, b"ac2").finish().expect("it fits"));
+        while bench.host.deadline().is_some() {
+            bench.wait();
+        }
+        assert_eq!(bench.now - NOW, Duration::from_secs(seconds), "answered the PADI {answered}");
+        let failure = bench.failure();
+        assert!(failure.is_lasting() && matches!(failure, Failure::NoneFits { sent: n, .. } if n == sent));
+        let said = failure.to_string();
+        let first = "says AC-System-Error \"full\" and is not 02:00:00:00:01:fa; \"ac2\" ";
+        assert!(said.contains(first), "{said}");
+    }
+    // The one that is wanted comes last.
+    let mut bench = Bench::new(|config| config.pin = Some(Pin::Mac(ac(250))));
+    let padi = bench.sent().1;
+    bench.come(1, &pado(&padi, b"ac1").finish().expect("it fits"));
+    bench.wait();
+    bench.wait();
+    bench.done();
+    bench.now += Duration::from_millis(3_999);
+    bench.come(250, &pado(&padi, b"ac250").finish().expect("it fits"));
+    assert_eq!(bench.sent().0, ac(250));
 }
 
 #[test]
