@@ -4,7 +4,7 @@ use crate::guest::Guest;
 use crate::image;
 use crate::instructions::{self, Counts};
 use crate::machine::{Process, QEMU, Spec, adapter, machine, near};
-use crate::packages::{Cache, Series};
+use crate::packages::{Cache, Extra, Series};
 use crate::port::Port;
 use anyhow::{Context, Result, ensure};
 use std::collections::HashMap;
@@ -53,6 +53,23 @@ impl Lab {
     /// What is missing and how to get it.
     pub fn prepare() -> Result<Lab, Missing> {
         Lab::find(true)
+    }
+
+    /// Puts programs of Debian into a guest, as their packages have them; what a package does when it is installed is left to
+    /// the caller. Where one is not unpacked on this machine, a line on standard error says that a test is skipped, or the test
+    /// fails if `RXLANE_REQUIRE` names `lab`.
+    #[track_caller]
+    pub fn install(&self, guest: &Guest, extras: &[Extra]) -> Option<Result<()>> {
+        let mut script = String::new();
+        for extra in extras {
+            let missing = || Missing(format!("the lab is not prepared ({extra:?}; make lab fetches it)"));
+            let root = testkit::require(FEATURE, self.cache.extra(*extra).ok_or_else(missing))?;
+            script.push_str(&format!(
+                "for d in usr etc var; do [ ! -d {0}/$d ] || cp -a {0}/$d /; done\n",
+                root.display()
+            ));
+        }
+        Some(guest.sh(&script).map(drop))
     }
 
     fn find(may_fetch: bool) -> Result<Lab, Missing> {

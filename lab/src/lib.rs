@@ -63,5 +63,5 @@ pub use boot::Lab;
 pub use guest::Guest;
 pub use image::First;
 pub use machine::{Model, Nic, Spec};
-pub use packages::Series;
+pub use packages::{Extra, Series};
 pub use port::Port;

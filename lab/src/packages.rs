@@ -27,6 +27,46 @@ const TOOLS: [&str; 10] = [
     "pppoe",
 ];
 
+/// Programs of Debian that a guest has only where an experiment installs them: by being there they change what others do, or few
+/// want them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extra {
+    /// A DHCPv6 client that asks for prefixes.
+    Dhcpcd,
+    /// A DHCPv6 server that delegates prefixes, also on an interface without a MAC address.
+    Dibbler,
+    /// Router advertisements.
+    Radvd,
+    /// systemd's keeper of `/etc/resolv.conf`, of the version of the machine's systemd.
+    Resolved,
+    /// Debian's keeper of `/etc/resolv.conf`.
+    Resolvconf,
+    /// Another one, with the same command.
+    Openresolv,
+}
+
+impl Extra {
+    /// All of them.
+    pub const ALL: [Extra; 6] =
+        [Extra::Dhcpcd, Extra::Dibbler, Extra::Radvd, Extra::Resolved, Extra::Resolvconf, Extra::Openresolv];
+
+    /// The packages: its own first, then what the machine may lack.
+    const fn packages(self) -> &'static [&'static str] {
+        match self {
+            Extra::Dhcpcd => &["dhcpcd-base"],
+            Extra::Dibbler => &["dibbler-server"],
+            Extra::Radvd => &["radvd", "libbsd0", "libmd0"],
+            Extra::Resolved => &["systemd-resolved"],
+            Extra::Resolvconf => &["resolvconf"],
+            Extra::Openresolv => &["openresolv"],
+        }
+    }
+
+    fn folder(self) -> String {
+        format!("extra-{}", self.packages()[0])
+    }
+}
+
 /// A line of Debian kernels for amd64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Series {
@@ -108,6 +148,12 @@ impl Cache {
         root.is_dir().then_some(root)
     }
 
+    /// The root of an unpacked extra, where it is there.
+    pub fn extra(&self, extra: Extra) -> Option<PathBuf> {
+        let root = self.root.canonicalize().ok()?.join(extra.folder());
+        root.is_dir().then_some(root)
+    }
+
     /// The kernel, where it is there.
     pub fn kernel(&self, series: Series) -> Option<Kernel> {
         let root = self.root.canonicalize().ok()?.join(format!("linux-{series}"));
@@ -128,6 +174,12 @@ impl Cache {
         lock.lock().context("lock of the cache")?;
         if self.tools().is_none() {
             self.unpack("tools", &Apt::default(), &TOOLS.map(str::to_owned), |_| Ok(()))?;
+        }
+        for extra in Extra::ALL {
+            if self.extra(extra).is_none() {
+                let packages: Vec<String> = extra.packages().iter().map(|name| (*name).to_owned()).collect();
+                self.unpack(&extra.folder(), &Apt::default(), &packages, |_| Ok(()))?;
+            }
         }
         for series in Series::ALL {
             if self.kernel(series).is_none() {
