@@ -1,7 +1,7 @@
 //! `rxlane pppoe connect` and `discover` against Debian's access concentrator: `pppoe-server`, which starts a `pppd` for each
 //! subscriber; and `rxlane pppoe serve` for Debian's clients.
 
-mod provider;
+pub mod provider;
 mod subscriber;
 
 use crate::pool::{Pool, Taken};

@@ -1,6 +1,7 @@
 //! The systemd unit templates under systemd.
 
 mod link;
+mod pppoe;
 mod steer;
 
 use crate::LONG;
@@ -10,9 +11,10 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const TEMPLATES: [(&str, &str); 2] = [
+const TEMPLATES: [(&str, &str); 3] = [
     ("rxlane-steer@.service", include_str!("../../../packaging/systemd/rxlane-steer@.service")),
     ("rxlane-link@.service", include_str!("../../../packaging/systemd/rxlane-link@.service")),
+    ("rxlane-pppoe@.service", include_str!("../../../packaging/systemd/rxlane-pppoe@.service")),
 ];
 /// Where the units find the program.
 const INSTALLED: &str = "/usr/local/bin/rxlane";

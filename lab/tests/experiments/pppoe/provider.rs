@@ -49,7 +49,7 @@ impl<'a> Provider<'a> {
             guest.write(&format!("/etc/ppp/{file}"), format!("{USER} * \"{PASSWORD}\" *\n").as_bytes())?;
         }
         let options = format!(
-            "{}\nname provider\nlcp-echo-interval 2\nlcp-echo-failure 5\nms-dns 198.51.100.53\nms-dns 198.51.100.54\n\
+            "{}\nname provider\nlcp-echo-interval 2\nlcp-echo-failure 15\nms-dns 198.51.100.53\nms-dns 198.51.100.54\n\
              nodefaultroute\nnoproxyarp\nnobsdcomp\nnodeflate\n+ipv6\ndebug\nlogfile /tmp/provider.pppd\n",
             login.option()
         );
@@ -71,10 +71,9 @@ impl<'a> Provider<'a> {
 
     /// It dies, and its sessions with it, without a word.
     pub fn kill(mut self) -> Result<()> {
-        // The sessions are processes of their own.
-        self.guest.sh(
-            "ip netns pids isp | while read pid; do [ $(cat /proc/$pid/comm) != pppd ] || kill -9 $pid; done",
-        )?;
+        // The sessions are processes of their own. Others may end while they are looked at.
+        self.guest.sh("ip netns pids isp | while read pid; do \
+             [ \"$(cat /proc/$pid/comm 2>/dev/null)\" != pppd ] || kill -9 $pid || :; done")?;
         self.end(libc::SIGKILL)
     }
 
