@@ -393,8 +393,10 @@ impl Connection {
     fn receive(&mut self, tell: Tell<'_>) -> Result<(), Error> {
         loop {
             let mut actions = Vec::new();
-            let (client, now) = (&mut self.client, self.clock.now());
+            let (client, clock) = (&mut self.client, self.clock);
             let taken = self.socket.receive(|frame| {
+                // Behind the system call, into which a reply may have come.
+                let now = clock.now();
                 let packet =
                     Packet { source: frame.source, destination: frame.destination, payload: frame.payload };
                 client.receive(now, frame.stage, packet, &mut Kernel, &mut actions);
