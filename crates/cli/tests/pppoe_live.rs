@@ -4,6 +4,8 @@
 mod ends;
 #[path = "pppoe_live/line.rs"]
 mod line;
+#[path = "pppoe_live/looked_for.rs"]
+mod looked_for;
 #[path = "pppoe_live/operator.rs"]
 mod operator;
 #[path = "pppoe_live/process.rs"]
