@@ -1,17 +1,20 @@
 //! `rxlane pppoe connect` and `discover` against Debian's access concentrator: `pppoe-server`, which starts a `pppd` for each
 //! subscriber; and `rxlane pppoe serve` for Debian's clients.
 
+mod concentrator;
+mod faults;
 pub mod provider;
+mod served;
 mod subscriber;
+mod tagged;
 
 use crate::pool::{Pool, Taken};
 use provider::{Login, PASSWORD, Provider, USER};
 use rxlane_lab::{Guest, Lab, Series, Spec};
 use serde_json::Value;
-use subscriber::{Mode, Subscriber};
 
-/// Octets behind the Ethernet header that the line has room for: two tags and PPPoE around packets of 1500.
-const WIRE_MTU: u32 = 1516;
+/// Octets behind the Ethernet header that the line has room for: four tags and PPPoE around packets of 1500.
+const WIRE_MTU: u32 = 1524;
 
 static GUESTS: Pool = Pool::of(1);
 
@@ -47,9 +50,15 @@ impl<'a> Home<'a> {
     }
 
     fn connect_with(guest: &'a Guest, rxlane: &'a str, words: &str, password: &str) -> Home<'a> {
+        Home::connect_on(guest, rxlane, ("wan0", USER, password), words)
+    }
+
+    /// On an interface, as a user with a password.
+    fn connect_on(guest: &'a Guest, rxlane: &'a str, who: (&str, &str, &str), words: &str) -> Home<'a> {
+        let (device, user, password) = who;
         guest.write("/tmp/password", format!("{password}\n").as_bytes()).expect("written");
         guest.sh("chmod 600 /tmp/password").expect("changed");
-        let fixed = ["ip", "netns", "exec", "home", rxlane, "pppoe", "connect", "wan0", "--user", USER];
+        let fixed = ["ip", "netns", "exec", "home", rxlane, "pppoe", "connect", device, "--user", user];
         let words: Vec<&str> = words.split_whitespace().collect();
         let file = ["--password-file", "/tmp/password"];
         let pid = guest.start(&[&fixed[..], &file, &words].concat(), OUTPUT).expect("it starts");
@@ -61,9 +70,17 @@ impl<'a> Home<'a> {
     }
 
     fn await_said(&self, text: &str) {
-        let script = format!("timeout 40 sh -c 'until grep -q \"{text}\" {OUTPUT}; do sleep 0.1; done'");
-        if self.guest.sh(&script).is_err() {
-            panic!("never said `{text}`: {}\npppoe-server: {}", self.said(), provider::log(self.guest));
+        self.await_times(text, 1);
+    }
+
+    /// Waits until so many of its lines have the text.
+    fn await_times(&self, text: &str, times: u32) {
+        if await_lines(self.guest, OUTPUT, text, times).is_err() {
+            panic!(
+                "not `{text}` {times} times: {}\npppoe-server: {}",
+                self.said(),
+                provider::log(self.guest)
+            );
         }
     }
 
@@ -98,9 +115,20 @@ impl Drop for Home<'_> {
 }
 
 fn ping(guest: &Guest, size: u32, far: &str) {
+    ping_from(guest, "home", size, far);
+}
+
+/// Pings from a namespace: two, the second when the first has been answered.
+fn ping_from(guest: &Guest, namespace: &str, size: u32, far: &str) {
     guest
-        .sh(&format!("ip netns exec home busybox ping -q -c 2 -W 10 -s {size} {far}"))
-        .unwrap_or_else(|error| panic!("{size} octets to {far}: {error:#}"));
+        .sh(&format!("ip netns exec {namespace} busybox ping -q -A -c 2 -W 10 -s {size} {far}"))
+        .unwrap_or_else(|error| panic!("{size} octets from {namespace} to {far}: {error:#}"));
+}
+
+/// Waits, a minute at most, until so many lines of a file of the guest have the text.
+fn await_lines(guest: &Guest, file: &str, text: &str, times: u32) -> anyhow::Result<()> {
+    let until = format!("[ \"$(grep -c \"{text}\" {file})\" -ge {times} ]");
+    guest.sh(&format!("timeout 55 sh -c 'until {until}; do sleep 0.1; done'")).map(drop)
 }
 
 #[test]
@@ -201,135 +229,12 @@ fn a_session_comes_back() {
     home.await_said("closed: ");
     println!("{}", home.said());
     let provider = Provider::start(&guest, "", Login::Chap).expect("a provider");
-    let open =
-        "timeout 60 sh -c 'until [ $(grep -c \": open\" /tmp/connect.output) = 2 ]; do sleep 0.1; done'";
-    guest.sh(open).unwrap_or_else(|error| panic!("{error:#}: {}", home.said()));
+    home.await_times(": open", 2);
     ping(&guest, 1000, "198.51.100.1");
     guest.sh("ip -n isp link set line0 down; sleep 5; ip -n isp link set line0 up").expect("cut");
-    let open = open.replace("= 2", "-ge 3");
-    guest.sh(&open).unwrap_or_else(|error| panic!("{error:#}: {}", home.said()));
+    home.await_times(": open", 3);
     println!("{}", home.said());
     ping(&guest, 1000, "198.51.100.1");
     assert_eq!(home.end(), Some(0));
     provider.stop().expect("stopped");
-}
-
-/// A concentrator that runs in the namespace `isp`.
-struct Isp<'a> {
-    guest: &'a Guest,
-    rxlane: &'a str,
-    pid: Option<u32>,
-}
-
-const SERVED: &str = "/tmp/serve.output";
-
-impl<'a> Isp<'a> {
-    fn serve(guest: &'a Guest, rxlane: &'a str, words: &str) -> Isp<'a> {
-        let secrets = format!("{USER} * \"{PASSWORD}\" *\n");
-        guest.write("/tmp/secrets", secrets.as_bytes()).expect("written");
-        let fixed =
-            ["ip", "netns", "exec", "isp", rxlane, "pppoe", "serve", "line0", "--secrets", "/tmp/secrets"];
-        let addresses =
-            "--local 198.51.100.1 --pool 198.51.100.10-198.51.100.13 --dns 198.51.100.53 --vlan any";
-        let more = words.split_whitespace().chain(addresses.split(' '));
-        let words: Vec<&str> = fixed.into_iter().chain(more).collect();
-        let pid = guest.start(&words, SERVED).expect("it starts");
-        let isp = Isp { guest, rxlane, pid: Some(pid) };
-        let script = format!("timeout 20 sh -c 'until grep -q serves {SERVED}; do sleep 0.1; done'");
-        guest.sh(&script).unwrap_or_else(|error| panic!("{error:#}: {}", isp.said()));
-        isp
-    }
-
-    fn said(&self) -> String {
-        String::from_utf8_lossy(&self.guest.read(SERVED).expect("output")).into_owned()
-    }
-
-    fn sessions(&self) -> Vec<Value> {
-        let words = ["ip", "netns", "exec", "isp", self.rxlane, "pppoe", "sessions", "line0", "--json"];
-        let output = self.guest.run(&words).expect("it runs");
-        let status: Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", output.errors()));
-        status["sessions"].as_array().expect("a list").clone()
-    }
-
-    fn await_no_session(&self) {
-        for _ in 0..200 {
-            if self.sessions().is_empty() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-        panic!("sessions are left: {:?}", self.sessions());
-    }
-
-    fn end(mut self) {
-        let pid = self.pid.take().expect("it runs");
-        let status = self.guest.signal(pid, libc::SIGTERM, true).expect("an end");
-        assert_eq!(status, Some(0), "{}", self.said());
-    }
-}
-
-impl Drop for Isp<'_> {
-    fn drop(&mut self) {
-        if let Some(pid) = self.pid.take() {
-            let _ = self.guest.signal(pid, libc::SIGTERM, true);
-        }
-    }
-}
-
-/// The kernel's PPPoE and rp-pppoe's program, by every method of authentication.
-#[test]
-fn clients_of_debian_are_served() {
-    let Some(guest) = guest() else { return };
-    let Some(rxlane) = crate::steer::rxlane() else { return };
-    for (auth, mode) in
-        [("pap", Mode::Kernel), ("chap", Mode::User), ("ms-chap-v2", Mode::Kernel), ("chap", Mode::Kernel)]
-    {
-        let isp = Isp::serve(&guest, &rxlane, &format!("--auth {auth}"));
-        let subscriber = Subscriber::connect(&guest, mode, "wan0", PASSWORD, &[]);
-        subscriber.await_addresses();
-        let sessions = isp.sessions();
-        println!("{auth} {mode:?}: {}", sessions[0]);
-        assert_eq!((sessions[0]["user"].as_str(), sessions[0]["phase"].as_str()), (Some(USER), Some("open")));
-        for size in [56, 1464, 4000] {
-            ping(&guest, size, "198.51.100.1");
-        }
-        ping(&guest, 1400, "fe80::1%ppp0");
-        subscriber.hang_up();
-        isp.await_no_session();
-        isp.end();
-    }
-}
-
-#[test]
-fn clients_of_debian_are_told_what_is_wrong_and_come_back() {
-    let Some(guest) = guest() else { return };
-    let Some(rxlane) = crate::steer::rxlane() else { return };
-    let isp = Isp::serve(&guest, &rxlane, "--echo-interval 1 --echo-failures 2");
-    let wrong = Subscriber::connect(&guest, Mode::Kernel, "wan0", "a wrong one", &[]);
-    wrong.await_said("authentication failed");
-    wrong.hang_up();
-    // One that dies is found out, and its address is free again.
-    let dying = Subscriber::connect(&guest, Mode::Kernel, "wan0", PASSWORD, &[]);
-    dying.await_addresses();
-    dying.kill();
-    isp.await_no_session();
-    println!("{}", isp.said());
-    isp.end();
-}
-
-/// RFC 4638 with the kernel's PPPoE.
-#[test]
-fn clients_of_debian_get_packets_of_1500_octets() {
-    let Some(guest) = guest() else { return };
-    let Some(rxlane) = crate::steer::rxlane() else { return };
-    let isp = Isp::serve(&guest, &rxlane, "--mtu 1500");
-    let subscriber =
-        Subscriber::connect(&guest, Mode::Kernel, "wan0", PASSWORD, &["mtu", "1500", "mru", "1500"]);
-    subscriber.await_addresses();
-    assert_eq!(isp.sessions()[0]["mtu"], 1500, "{}", subscriber.log());
-    ping(&guest, 1472, "198.51.100.1");
-    subscriber.hang_up();
-    isp.await_no_session();
-    isp.end();
 }

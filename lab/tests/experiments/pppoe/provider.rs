@@ -1,5 +1,6 @@
 //! The provider's end: `pppoe-server` of Debian in the namespace `isp`.
 
+use super::tagged::Tagged;
 use anyhow::Result;
 use rxlane_lab::Guest;
 
@@ -31,7 +32,8 @@ impl Login {
 pub struct Provider<'a> {
     guest: &'a Guest,
     pid: Option<u32>,
-    device: Option<&'static str>,
+    /// Its end of the line, as long as it serves.
+    _line: Tagged<'a>,
 }
 
 /// What it said.
@@ -54,14 +56,14 @@ impl<'a> Provider<'a> {
             login.option()
         );
         guest.write(OPTIONS, options.as_bytes())?;
-        let device = tagged(guest, tags)?;
-        let on = device.unwrap_or("line0");
+        let line = Tagged::over(guest, "isp", "line0", tags)?;
         let command = format!(
             "ip netns exec isp pppoe-server -F -C concentrator -S internet -N 4 -L 198.51.100.1 -R 198.51.100.10 -O {OPTIONS} \
-             -I {on}"
+             -I {}",
+            line.device()
         );
         let words: Vec<&str> = command.split_whitespace().collect();
-        Ok(Provider { guest, pid: Some(guest.start(&words, LOG)?), device })
+        Ok(Provider { guest, pid: Some(guest.start(&words, LOG)?), _line: line })
     }
 
     /// Ends it and its sessions.
@@ -81,12 +83,7 @@ impl<'a> Provider<'a> {
         let Some(pid) = self.pid.take() else { return Ok(()) };
         self.guest.signal(pid, signal, true)?;
         let gone = "until [ -z \"$(ip netns pids isp)\" ]; do ip netns pids isp | xargs -r kill 2>/dev/null; sleep 0.1; done";
-        self.guest.sh(&format!("timeout 20 sh -c '{gone}'"))?;
-        if let Some(device) = self.device.take() {
-            let lowest = if device == "inner0" { "outer0" } else { device };
-            self.guest.sh(&format!("ip -n isp link del {lowest}"))?;
-        }
-        Ok(())
+        self.guest.sh(&format!("timeout 20 sh -c '{gone}'")).map(drop)
     }
 }
 
@@ -94,23 +91,4 @@ impl Drop for Provider<'_> {
     fn drop(&mut self) {
         let _ = self.end(libc::SIGTERM);
     }
-}
-
-/// Devices of the kernel for the tags; the innermost.
-fn tagged(guest: &Guest, tags: &str) -> Result<Option<&'static str>> {
-    let up = "mtu 1508 up";
-    let script = match tags {
-        "" => return Ok(None),
-        "q:35" => {
-            format!(
-                "ip -n isp link add link line0 name outer0 type vlan id 35; ip -n isp link set outer0 {up}"
-            )
-        }
-        _ => format!(
-            "ip -n isp link add link line0 name outer0 type vlan protocol 802.1ad id 100; ip -n isp link set outer0 mtu 1512 up; \
-             ip -n isp link add link outer0 name inner0 type vlan id 200; ip -n isp link set inner0 {up}"
-        ),
-    };
-    guest.sh(&script)?;
-    Ok(Some(if tags.contains(',') { "inner0" } else { "outer0" }))
 }

@@ -1,5 +1,6 @@
 //! The subscriber's end: Debian's `pppd`, with the kernel's PPPoE or with the program `pppoe` of rp-pppoe.
 
+use super::await_lines;
 use super::provider::USER;
 use rxlane_lab::Guest;
 
@@ -47,9 +48,13 @@ impl<'a> Subscriber<'a> {
     }
 
     pub fn await_said(&self, text: &str) {
-        let script = format!("timeout 40 sh -c 'until grep -q \"{text}\" {LOG}; do sleep 0.1; done'");
-        if self.guest.sh(&script).is_err() {
-            panic!("never said `{text}`: {}", self.log());
+        self.await_times(text, 1);
+    }
+
+    /// Waits until so many of its lines have the text.
+    pub fn await_times(&self, text: &str, times: u32) {
+        if await_lines(self.guest, LOG, text, times).is_err() {
+            panic!("not `{text}` {times} times: {}", self.log());
         }
     }
 
