@@ -1,13 +1,14 @@
 //! Writes a small corpus for every fuzz target, so that ten seconds of fuzzing start from valid input:
-//! `cargo run --example seeds -- DIRECTORY`.
+//! `cargo run --example fuzz_seeds -- DIRECTORY`. It is no part of the workspace `fuzz`, where all that it uses would be built
+//! once more, without what makes it a target.
 //!
 //! The octets come from the project's own generator, captures and data files; the same version writes the same files.
 
-use rxlane_capture::{Capture, LinkType, Resolution, Writer};
-use rxlane_traffic::{NAMED, Scenario, Sizes};
+use capture::{Capture, LinkType, Resolution, Writer};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
+use traffic::{NAMED, Scenario, Sizes};
 
 type Done = Result<(), Box<dyn Error>>;
 
@@ -178,7 +179,7 @@ fn sessions(corpus: &Corpus) -> Done {
 
 /// What each end of a good session received, from the random numbers of the target.
 fn whole_sessions(corpus: &Corpus) -> Done {
-    use rxlane_pppoe::session::*;
+    use pppoe::session::*;
     use std::{net::Ipv4Addr, sync::Arc, time::Duration};
     let all = [Method::MsChapV2, Method::ChapMd5, Method::Pap];
     for choice in 0..4_u8 {
@@ -424,11 +425,12 @@ fn outputs(corpus: &Corpus, folder: &Path) -> Done {
 }
 
 fn main() -> Done {
-    let folder = std::env::args_os().nth(1).ok_or("usage: seeds DIRECTORY")?;
+    let folder = std::env::args_os().nth(1).ok_or("usage: fuzz_seeds DIRECTORY")?;
     let corpus = Corpus(folder.into());
-    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let project = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let fuzz = project.join("fuzz");
     let frames = frames()?;
-    dissect(&corpus, &[frames.as_slice(), &recorded(&fuzz.join("../captures"))?].concat())?;
+    dissect(&corpus, &[frames.as_slice(), &recorded(&project.join("captures"))?].concat())?;
     offloads(&corpus, &frames)?;
     links(&corpus)?;
     concentrators(&corpus)?;
@@ -437,6 +439,6 @@ fn main() -> Done {
     discovery(&corpus)?;
     captures(&corpus, &frames)?;
     outputs(&corpus, &fuzz.join("seeds/host_text"))?;
-    machines(&corpus, fuzz)?;
-    texts(&corpus, &frames, &fuzz.join(".."))
+    machines(&corpus, &fuzz)?;
+    texts(&corpus, &frames, project)
 }
