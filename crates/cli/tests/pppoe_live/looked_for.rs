@@ -19,7 +19,6 @@ fn pppoe_discovery_sees_what_is_offered() {
     // For anybody; by names and with a Host-Uniq of its own, which the answer has to bring back.
     for arguments in [&[][..], &["-S", "internet", "-U"], &["-C", "bras1", "-W", "00ff0a"]] {
         let found = look(arguments);
-        println!("{arguments:?}: {}", said(&found));
         let text = said(&found);
         assert_eq!(code(&found), 0, "{arguments:?}: {text}");
         for line in ["Access-Concentrator: bras1", "Service-Name: internet", "Service-Name: voice"] {
