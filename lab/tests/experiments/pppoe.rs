@@ -2,7 +2,9 @@
 //! subscriber; and `rxlane pppoe serve` for Debian's clients.
 
 mod concentrator;
+pub mod delegator;
 mod faults;
+pub mod hand_over;
 pub mod provider;
 mod served;
 mod subscriber;

@@ -1,6 +1,7 @@
 //! The systemd unit templates under systemd.
 
 mod link;
+mod networkd;
 mod pppoe;
 mod steer;
 
