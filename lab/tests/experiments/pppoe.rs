@@ -7,7 +7,7 @@ mod faults;
 pub mod hand_over;
 pub mod provider;
 mod served;
-mod subscriber;
+pub mod subscriber;
 mod tagged;
 
 use crate::pool::{Pool, Taken};

@@ -3,6 +3,7 @@
 mod link;
 mod networkd;
 mod pppoe;
+mod serve;
 mod steer;
 
 use crate::LONG;
@@ -12,9 +13,10 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const TEMPLATES: [(&str, &str); 3] = [
+const TEMPLATES: [(&str, &str); 4] = [
     ("rxlane-steer@.service", include_str!("../../../packaging/systemd/rxlane-steer@.service")),
     ("rxlane-link@.service", include_str!("../../../packaging/systemd/rxlane-link@.service")),
+    ("rxlane-pppoe-serve@.service", include_str!("../../../packaging/systemd/rxlane-pppoe-serve@.service")),
     ("rxlane-pppoe@.service", include_str!("../../../packaging/systemd/rxlane-pppoe@.service")),
 ];
 /// Where the units find the program.

@@ -12,6 +12,11 @@ const CONFIGURATION: &str = "/etc/rxlane/pppoe-wan.toml";
 /// There is one line, in the namespace of systemd.
 static LINE: Mutex<()> = Mutex::new(());
 
+/// For one experiment with PPPoE at a time.
+pub fn only() -> MutexGuard<'static, ()> {
+    LINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A line from `wan0` to `line0` in the namespace `isp`, for one experiment at a time; it goes with this.
 pub struct Line<'a> {
     guest: &'a Guest,
@@ -20,7 +25,7 @@ pub struct Line<'a> {
 
 impl<'a> Line<'a> {
     pub fn new(guest: &'a Guest) -> Line<'a> {
-        let only = LINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let only = only();
         guest
             .sh("modprobe -a tun veth pppoe ppp_async; [ -c /dev/ppp ] || mknod /dev/ppp c 108 0; \
                  ip netns add isp; ip -n isp link set lo up; \
