@@ -114,6 +114,11 @@ impl Session {
         self.machine.lcp.peer_mru()
     }
 
+    /// Whether the protocol of this family is being negotiated: it is not up, and neither end has given it up.
+    pub fn awaits(&self, family: Family) -> bool {
+        self.machine.awaits(family)
+    }
+
     /// The last round trip that was measured by an echo.
     pub fn round_trip(&self) -> Option<RoundTrip> {
         self.machine.keepalive.round_trip

@@ -4,7 +4,9 @@ mod line;
 
 use line::{End, SECRET, concentrator, grant, host, of_concentrator, of_host, packet, parts, verdict};
 use rxlane_pppoe::pap;
-use rxlane_pppoe::session::{Action, Closed, Demanded, Ipv4, Ipv6, Method, NetworkFailure, Phase, Verdict};
+use rxlane_pppoe::session::{
+    Action, Closed, Demanded, Family, Ipv4, Ipv6, Method, NetworkFailure, Phase, Verdict,
+};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -244,7 +246,9 @@ fn addresses_that_no_host_has_are_refused() {
         let (identifier, _) = request(&requests, IPCP);
         tell(&mut end, IPCP, 3, identifier, &option);
         assert!(end.session.ipv4().is_none());
+        assert!(end.session.awaits(Family::Ipv6));
         tell(&mut end, LCP, 8, 1, b"\x80\x57");
+        assert!(!end.session.awaits(Family::Ipv6), "nobody waits for what the peer does not speak");
         end.pass(Duration::from_secs(60));
         let failures = (Some(NetworkFailure::NoAddress), Some(NetworkFailure::Rejected));
         assert_eq!(end.closed(), Some(&Closed::NoNetwork { ipv4: failures.0, ipv6: failures.1 }));

@@ -355,11 +355,12 @@ impl Connection {
         self.change(opened, tell)
     }
 
-    /// Tells an open session and runs the script, when all that is wanted of it is up, or has had its time.
+    /// Tells an open session and runs the script, when all that may still come up is up, or has had its time.
     fn tell_open(&mut self, tell: Tell<'_>) {
         let Some(at) = self.tell_at else { return };
         let Some(network) = &mut self.network else { return };
-        if !network.is_whole(self.start.families()) && Instant::now() < at {
+        let awaited = (self.client.awaits(Family::Ipv4), self.client.awaits(Family::Ipv6));
+        if !network.is_whole(awaited) && Instant::now() < at {
             return;
         }
         self.tell_at = None;

@@ -168,7 +168,7 @@ impl Network {
         Ok(self.route(IpVersion::V6).into_iter().collect())
     }
 
-    /// Whether all of IPv4 and IPv6 is up that is wanted.
+    /// Whether all of IPv4 and IPv6 is up that is awaited.
     pub const fn is_whole(&self, (ipv4, ipv6): (bool, bool)) -> bool {
         (self.ipv4.is_some() || !ipv4) && (self.ipv6.is_some() || !ipv6)
     }

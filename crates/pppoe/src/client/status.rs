@@ -2,7 +2,7 @@
 
 use super::{Client, End, Ignored, Opened, State};
 use crate::Time;
-use crate::session::{self, RoundTrip};
+use crate::session::{self, Family, RoundTrip};
 use std::time::Duration;
 
 /// Where a client is. The words are those of `rxlane.pppoe/1`.
@@ -76,6 +76,12 @@ pub struct Status {
 }
 
 impl Client {
+    /// Whether there is a session in which the protocol of this family is being negotiated: it is not up, and neither end has
+    /// given it up.
+    pub fn awaits(&self, family: Family) -> bool {
+        matches!(&self.state, State::Session(running) if running.session.awaits(family))
+    }
+
     /// How it stands.
     pub fn status(&self, now: Time) -> Status {
         let running = match &self.state {

@@ -158,6 +158,19 @@ impl Machine {
         }
     }
 
+    /// Whether a protocol that is not up may still come up without the peer beginning it anew.
+    pub(super) fn awaits(&self, family: Family) -> bool {
+        let awaits = |up: bool, is_finished: bool| !up && !is_finished;
+        match family {
+            Family::Ipv4 => {
+                self.ipcp.as_ref().is_some_and(|network| awaits(network.up, network.is_finished()))
+            }
+            Family::Ipv6 => {
+                self.ipv6cp.as_ref().is_some_and(|network| awaits(network.up, network.is_finished()))
+            }
+        }
+    }
+
     pub(super) fn is_up(&self) -> bool {
         self.ipcp.as_ref().is_some_and(|network| network.up)
             || self.ipv6cp.as_ref().is_some_and(|network| network.up)
