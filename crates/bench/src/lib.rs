@@ -1,23 +1,48 @@
-//! Scenes in network namespaces and load for them.
+//! Load and sinks for packets per second, and scenes in network namespaces for them.
 //!
-//! [`Scene`] is a subscriber line and a router, each in a network namespace of its own, joined by a multi-queue veth
-//! pair; [`send`] plays frames onto the line from one CPU, so that, as behind a network card that does not see past
-//! PPPoE, one CPU of the router receives everything; [`softnet`] counts what each CPU took.
+//! * [`udp::send`] and [`udp::receive`] are the two ends of a test with datagrams: batches of system calls, UDP GSO and GRO,
+//!   several threads, targets and source ports, a rate or as fast as it goes. What [`payload`] puts into each datagram lets
+//!   the sink tell loss, reordering and duplicates apart ([`sequence`]).
+//! * [`frames::play`] sends frames of any encapsulation onto an interface.
+//! * [`machine`] is what CPUs, interrupts and queues did meanwhile; [`report`] the result (`rxlane.bench/1`).
+//! * [`Scene`] is a subscriber line and a router, each in a network namespace of its own, joined by a multi-queue veth
+//!   pair; [`send`] plays frames onto the line from one CPU, so that, as behind a network card that does not see past
+//!   PPPoE, one CPU of the router receives everything; [`softnet`] counts what each CPU took.
 //!
 //! # Contract
 //!
-//! Nothing outside the two namespaces is touched. They go with their [`Scene`], also in a panic; what a killed process
-//! left is removed by the next scene that is made.
+//! Nothing is allocated for a datagram or frame, neither sent nor received. What a sink was sent never panics, and its memory
+//! is bounded: flows beyond [`udp::MOST_FLOWS`] a thread are counted as foreign. What is not known is `None`, never zero: of
+//! datagrams too short for a number nobody knows the loss.
+//!
+//! Of a scene nothing outside the two namespaces is touched. They go with their [`Scene`], also in a panic; what a killed
+//! process left is removed by the next scene that is made.
+//!
+//! Specifications: RFC 768 (UDP), RFC 791 and RFC 8200 (fragments), RFC 4737 (reordering), IEEE 802.3 (octets around a frame).
 //!
 //! # Deliberately not here
 //!
-//! Making frames (crate `traffic`), sending them (crate `link`), printing results (crate `cli`).
+//! Making frames (crate `traffic`), packet sockets (crate `link`), printing results (crate `cli`).
+//!
+//! `unsafe` lives in the module `udp::sys` alone.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+pub mod counts;
+pub mod frames;
 mod load;
+pub mod machine;
+mod pace;
+pub mod payload;
+mod pin;
+pub mod report;
+pub mod run;
 mod scene;
+pub mod sequence;
 pub mod softnet;
+pub mod supervise;
+pub mod udp;
+pub mod wire_size;
 
 pub use load::{Load, LoadError, Sent, send};
 pub use scene::{LINE, ROUTER, Scene, SceneError};

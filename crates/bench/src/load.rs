@@ -1,7 +1,7 @@
 //! Frames played onto an interface from one CPU.
 
+use crate::pin::pin;
 use link::{Transmit, TransmitError};
-use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -54,13 +54,7 @@ pub enum LoadError {
 /// The interface, the CPU, or the first frame that was refused.
 pub fn send(load: &Load<'_>) -> Result<Sent, LoadError> {
     if let Some(cpu) = load.cpu {
-        let failed = |cause: rustix::io::Errno| LoadError::Cpu { cpu, cause: cause.into() };
-        if usize::from(cpu) >= CpuSet::MAX_CPU {
-            return Err(failed(rustix::io::Errno::INVAL));
-        }
-        let mut cpus = CpuSet::new();
-        cpus.set(cpu.into());
-        sched_setaffinity(None, &cpus).map_err(failed)?;
+        pin(cpu).map_err(|cause| LoadError::Cpu { cpu, cause })?;
     }
     let mut transmit = Transmit::open(load.interface)?;
     let mut frames = load.frames.iter().map(Vec::as_slice).cycle();

@@ -1,0 +1,125 @@
+//! What a thread counts, and how the others hear of it.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// What was sent or received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Datagrams or frames.
+    pub packets: u64,
+    /// Octets of payload, or of frames without FCS.
+    pub octets: u64,
+    /// Octets on the line, with what is around each frame.
+    pub wire: u64,
+    /// Datagrams of tests without a number.
+    pub unnumbered: u64,
+    /// Datagrams of nobody's test.
+    pub foreign: u64,
+    /// Datagrams that should have come so far.
+    pub expected: u64,
+    /// Those of them that did not. What comes late makes it less.
+    pub missing: u64,
+    /// See [`crate::sequence`].
+    pub reordered: u64,
+    /// The same.
+    pub duplicates: u64,
+    /// The same.
+    pub too_late: u64,
+    /// Flows that were heard of, and those of them that have ended.
+    pub flows: u64,
+    /// The same.
+    pub ended: u64,
+    /// Sending failed since nobody listens (`ECONNREFUSED`).
+    pub refused: u64,
+    /// Sending failed since there is no way (`EHOSTUNREACH`, `ENETUNREACH`).
+    pub unreachable: u64,
+    /// Sending failed since a queue was full (`ENOBUFS`).
+    pub no_room: u64,
+    /// Datagrams that were due at the rate and will not be sent.
+    pub skipped: u64,
+}
+
+impl Counts {
+    /// The sum.
+    #[must_use]
+    pub fn plus(&self, other: &Counts) -> Counts {
+        self.each(other, u64::wrapping_add)
+    }
+
+    /// What was counted since. What became less is 0.
+    #[must_use]
+    pub fn since(&self, before: &Counts) -> Counts {
+        self.each(before, u64::saturating_sub)
+    }
+
+    fn each(&self, other: &Counts, of: impl Fn(u64, u64) -> u64) -> Counts {
+        Counts {
+            packets: of(self.packets, other.packets),
+            octets: of(self.octets, other.octets),
+            wire: of(self.wire, other.wire),
+            unnumbered: of(self.unnumbered, other.unnumbered),
+            foreign: of(self.foreign, other.foreign),
+            expected: of(self.expected, other.expected),
+            missing: of(self.missing, other.missing),
+            reordered: of(self.reordered, other.reordered),
+            duplicates: of(self.duplicates, other.duplicates),
+            too_late: of(self.too_late, other.too_late),
+            flows: of(self.flows, other.flows),
+            ended: of(self.ended, other.ended),
+            refused: of(self.refused, other.refused),
+            unreachable: of(self.unreachable, other.unreachable),
+            no_room: of(self.no_room, other.no_room),
+            skipped: of(self.skipped, other.skipped),
+        }
+    }
+
+    /// Datagrams with a number.
+    pub fn numbered(&self) -> u64 {
+        self.packets - self.unnumbered - self.foreign
+    }
+}
+
+/// When something was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first time.
+    pub first: Instant,
+    /// Datagrams that were there already at that time.
+    pub at_first: u64,
+    /// The last time.
+    pub last: Instant,
+}
+
+impl Span {
+    /// Both together.
+    #[must_use]
+    pub fn join(self, other: Span) -> Span {
+        let earlier = if self.first <= other.first { self } else { other };
+        Span { last: self.last.max(other.last), ..earlier }
+    }
+}
+
+/// Where a thread leaves its counts for the one that reports. Each has cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Shared(Mutex<Counts>);
+
+impl Shared {
+    /// Leaves them there, or keeps them until the next time where somebody reads.
+    pub fn publish(&self, counts: &Counts) {
+        if let Ok(mut shared) = self.0.try_lock() {
+            *shared = *counts;
+        }
+    }
+
+    /// The last that were left.
+    pub fn read(&self) -> Counts {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The sum of all.
+pub fn sum(shared: &[Shared]) -> Counts {
+    shared.iter().fold(Counts::default(), |sum, shared| sum.plus(&shared.read()))
+}

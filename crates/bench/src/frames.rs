@@ -1,0 +1,282 @@
+//! Frames sent onto an interface at a rate, by several threads: the raw mode.
+
+use crate::counts::{Counts, Shared};
+use crate::load::LoadError;
+use crate::machine::Watched;
+use crate::pace::{Pace, sharpen_sleeps};
+use crate::pin::pin;
+use crate::report::Interval;
+use crate::supervise::{EachSecond, Seen, Supervisor};
+use crate::udp::share_of;
+use crate::wire_size;
+use foldhash::fast::FixedState;
+use link::Transmit;
+use std::hash::BuildHasher;
+use std::ops::Range;
+use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use wire::{Link, dissect};
+
+/// What is due within this time is sent together.
+const GRAIN: Duration = Duration::from_micros(100);
+
+/// Frames one behind the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frames {
+    octets: Vec<u8>,
+    places: Vec<Range<usize>>,
+}
+
+impl Frames {
+    /// None yet.
+    pub fn new() -> Frames {
+        Frames::default()
+    }
+
+    /// Adds a frame, from the destination address on, without FCS.
+    pub fn push(&mut self, frame: &[u8]) {
+        let start = self.octets.len();
+        self.octets.extend_from_slice(frame);
+        self.places.push(start..self.octets.len());
+    }
+
+    /// The first frames of generated traffic.
+    pub fn generated(traffic: &mut traffic::Generator, count: usize) -> Frames {
+        let mut frames = Frames::new();
+        for _ in 0..count {
+            frames.push(traffic.next_frame().octets);
+        }
+        frames
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// In their order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        self.places.iter().map(|place| self.octets.get(place.clone()).unwrap_or_default())
+    }
+
+    /// Deals them to so many, each flow to one, so that no flow is reordered; what has no flow goes by its addresses.
+    pub fn dealt(&self, to: usize) -> Vec<Frames> {
+        let mut shares = vec![Frames::new(); to.max(1)];
+        let hash = FixedState::with_seed(0);
+        for frame in self.iter() {
+            let number = match dissect(Link::Ethernet, frame, frame.len()).flow() {
+                Some(flow) => hash.hash_one(flow),
+                None => hash.hash_one(frame.get(..12)),
+            };
+            let count = shares.len() as u64;
+            if let Some(share) = shares.get_mut((number % count) as usize) {
+                share.push(frame);
+            }
+        }
+        shares
+    }
+}
+
+/// What to send.
+#[derive(Clone, Debug)]
+pub struct Playing<'a> {
+    /// The interface, in the calling thread's network namespace.
+    pub interface: &'a str,
+    /// What each thread sends, again and again.
+    pub shares: Vec<Frames>,
+    /// The CPU of each thread, in turn; none: whichever.
+    pub cpus: Vec<u16>,
+    /// Frames a second of all threads; `None`: as fast as they go.
+    pub rate: Option<f64>,
+    /// For how long.
+    pub length: Option<Duration>,
+    /// How many frames.
+    pub count: Option<u64>,
+    /// Octets of encapsulation that the line adds to each frame.
+    pub overhead: u64,
+}
+
+/// What was sent.
+#[derive(Debug)]
+pub struct Played {
+    /// What was counted, by all threads.
+    pub counts: Counts,
+    /// From the first frame to the end.
+    pub time: Duration,
+    /// What was seen meanwhile.
+    pub seen: Seen,
+}
+
+/// What a thread sends.
+struct Job<'a> {
+    transmit: Transmit,
+    frames: &'a Frames,
+    cpu: Option<u16>,
+    rate: Option<f64>,
+    length: Option<Duration>,
+    count: Option<u64>,
+    overhead: u64,
+    barrier: &'a Barrier,
+}
+
+/// Sends frames, until it has sent all, or the time is over, or `stop` is set. A thread's part of the rate is that of its
+/// frames in all frames.
+///
+/// # Errors
+///
+/// The interface, a CPU, or the first frame that was refused.
+pub fn play(
+    playing: &Playing<'_>,
+    machine: Option<Watched>,
+    stop: &AtomicBool,
+    each_second: &mut EachSecond<'_>,
+) -> Result<Played, LoadError> {
+    let shares: Vec<&Frames> = playing.shares.iter().filter(|share| !share.is_empty()).collect();
+    let all: usize = shares.iter().map(|share| share.len()).sum();
+    let barrier = Barrier::new(shares.len() + 1);
+    let mut jobs = Vec::new();
+    for (number, frames) in shares.iter().copied().enumerate() {
+        let part = frames.len() as f64 / all as f64;
+        jobs.push(Job {
+            transmit: Transmit::open(playing.interface)?,
+            frames,
+            cpu: playing.cpus.get(number % playing.cpus.len().max(1)).copied(),
+            rate: playing.rate.map(|rate| rate * part),
+            length: playing.length,
+            count: playing.count.map(|count| share_of(count, number as u64, shares.len() as u64)),
+            overhead: playing.overhead,
+            barrier: &barrier,
+        });
+    }
+    let each_second = &mut |interval: &Interval| each_second(interval);
+    let supervisor =
+        Supervisor { stop, length: None, is_done: &|_| false, ready: Some(&barrier), machine, each_second };
+    let (played, seen) = supervisor.run(jobs, Job::run)?;
+    let none = (Counts::default(), Duration::ZERO);
+    let (counts, time) =
+        played.iter().fold(none, |(sum, most), (counts, time)| (sum.plus(counts), most.max(*time)));
+    Ok(Played { counts, time, seen })
+}
+
+impl Job<'_> {
+    fn run(mut self, end: &AtomicBool, shared: &Shared) -> Result<(Counts, Duration), LoadError> {
+        let pinned = self.cpu.map_or(Ok(()), |cpu| pin(cpu).map_err(|cause| LoadError::Cpu { cpu, cause }));
+        sharpen_sleeps();
+        // Whatever became of this one, the others wait for it.
+        self.barrier.wait();
+        pinned?;
+        let mut pace = Pace::start(self.rate, GRAIN, self.length, self.count);
+        let mut frames = self.frames.iter().cycle();
+        let mut batch = Vec::with_capacity(Transmit::BATCH);
+        let mut counts = Counts::default();
+        while let Some(due) = pace.next(Transmit::BATCH as u64, end) {
+            batch.clear();
+            batch.extend(frames.by_ref().take(due as usize));
+            self.transmit.send(&batch)?;
+            pace.sent(batch.len() as u64);
+            counts.packets += batch.len() as u64;
+            for frame in &batch {
+                counts.octets += frame.len() as u64;
+                counts.wire += wire_size::of_frame(frame.len() as u64 + self.overhead);
+            }
+            counts.skipped = pace.skipped();
+            shared.publish(&counts);
+        }
+        counts.skipped = pace.skipped();
+        shared.publish(&counts);
+        Ok((counts, pace.started().elapsed()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+    use std::ops::ControlFlow;
+    use testkit::netns::{Namespace, Veth, probe};
+    use testkit::require;
+    use traffic::Scenario;
+
+    fn frames(count: usize) -> Frames {
+        let scenario = Scenario::named("pppoe-qinq").expect("a scenario").with_flows(50);
+        Frames::generated(&mut scenario.generate(1).expect("a generator"), count)
+    }
+
+    #[test]
+    fn a_flow_stays_with_one_thread_and_in_order() {
+        let all = frames(2000);
+        let shares = all.dealt(3);
+        assert_eq!(shares.iter().map(Frames::len).sum::<usize>(), 2000);
+        let mut owner = HashMap::new();
+        for (number, share) in shares.iter().enumerate() {
+            assert!(share.len() > 200, "{number}: {}", share.len());
+            for frame in share.iter() {
+                if let Some(flow) = dissect(Link::Ethernet, frame, frame.len()).flow().cloned() {
+                    assert_eq!(*owner.entry(flow).or_insert(number), number);
+                }
+            }
+        }
+        let first: Vec<&[u8]> = shares[0].iter().collect();
+        let mut of_all = all.iter();
+        assert!(first.iter().all(|frame| of_all.any(|other| other == *frame)));
+    }
+
+    #[test]
+    fn frames_arrive_at_the_rate_and_are_counted() {
+        let Some(()) = require("netns", probe()) else { return };
+        let namespace = Namespace::new().expect("a namespace");
+        namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
+        let all = frames(500);
+        let played = namespace.inside(|| {
+            let playing = Playing {
+                interface: "near0",
+                shares: all.dealt(2),
+                cpus: Vec::new(),
+                rate: Some(20_000.0),
+                length: Some(Duration::from_millis(500)),
+                count: None,
+                overhead: 0,
+            };
+            play(&playing, None, &AtomicBool::new(false), &mut |_| ControlFlow::Continue(())).expect("sent")
+        });
+        let (sent, skipped) = (played.counts.packets, played.counts.skipped);
+        assert!((9_998..=10_002).contains(&(sent + skipped)) && skipped < 5000, "{played:?}");
+        let counter = "/sys/class/net/far0/statistics/rx_packets";
+        let counted = namespace.inside(|| std::fs::read_to_string(counter)).expect("a counter");
+        assert_eq!(counted.trim().parse(), Ok(sent));
+    }
+
+    #[test]
+    fn a_count_is_kept_and_a_missing_interface_named() {
+        let Some(()) = require("netns", probe()) else { return };
+        let namespace = Namespace::new().expect("a namespace");
+        namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
+        let mut playing = Playing {
+            interface: "near0",
+            shares: frames(100).dealt(3),
+            cpus: Vec::new(),
+            rate: None,
+            length: None,
+            count: Some(1001),
+            overhead: 0,
+        };
+        let play = |playing: &Playing<'_>| {
+            namespace
+                .inside(|| play(playing, None, &AtomicBool::new(false), &mut |_| ControlFlow::Continue(())))
+        };
+        assert_eq!(play(&playing).expect("sent").counts.packets, 1001);
+        playing.interface = "nothing0";
+        let error = play(&playing).expect_err("no interface");
+        assert!(error.to_string().starts_with("nothing0"), "{error}");
+        playing.interface = "near0";
+        playing.cpus = vec![4095];
+        let error = play(&playing).expect_err("no such CPU");
+        assert!(error.to_string().contains("CPU 4095"), "{error}");
+    }
+}

@@ -1,0 +1,180 @@
+//! A rate, held by sleeping.
+
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What was due and could not be sent is sent later, up to this long, also after the end.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// No sleep is longer, so that a wish to end is seen.
+const NAP: Duration = Duration::from_millis(20);
+
+/// How many may be sent by now.
+#[derive(Debug)]
+pub struct Pace {
+    /// A second; `None`: as many as go.
+    rate: Option<f64>,
+    /// Datagrams that are due within this time are sent together.
+    grain: Duration,
+    start: Instant,
+    length: Option<Duration>,
+    /// Most in all.
+    count: u64,
+    given: u64,
+    skipped: u64,
+}
+
+impl Pace {
+    /// From now on, for so long and so many.
+    pub fn start(rate: Option<f64>, grain: Duration, length: Option<Duration>, count: Option<u64>) -> Pace {
+        let count = count.unwrap_or(u64::MAX);
+        Pace { rate, grain, start: Instant::now(), length, count, given: 0, skipped: 0 }
+    }
+
+    /// When it began.
+    pub fn started(&self) -> Instant {
+        self.start
+    }
+
+    /// Datagrams that were due and will not be sent: whoever sends was too slow.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Waits until some are due and gives their number, at most `most`; `None` at the end.
+    pub fn next(&mut self, most: u64, end: &AtomicBool) -> Option<u64> {
+        let most = most.min(self.count - self.given);
+        if most == 0 {
+            return None;
+        }
+        loop {
+            if end.load(Ordering::Relaxed) {
+                return None;
+            }
+            let now = self.start.elapsed();
+            let is_over = self.length.is_some_and(|length| now >= length);
+            let is_late = self.length.is_some_and(|length| now >= length + PATIENCE);
+            let Some(rate) = self.rate else { return (!is_over).then_some(most) };
+            let now = self.length.map_or(now, |length| now.min(length));
+            let due = self.due(now, rate);
+            if is_over {
+                self.skipped += due * u64::from(is_late);
+                return (due > 0 && !is_late).then(|| due.min(most));
+            }
+            let group = ((rate * self.grain.as_secs_f64()) as u64).clamp(1, most);
+            if due >= group {
+                return Some(due.min(most));
+            }
+            // The last of a group comes due then.
+            let at = Duration::from_secs_f64((self.given + self.skipped + group - 1) as f64 / rate);
+            let at = self.length.map_or(at, |length| at.min(length));
+            thread::sleep(at.saturating_sub(self.start.elapsed()).min(NAP));
+        }
+    }
+
+    /// What was sent of what [`Pace::next`] gave.
+    pub fn sent(&mut self, count: u64) {
+        self.given += count;
+    }
+
+    /// How many are due after so long and were not sent. The first is due at once.
+    fn due(&mut self, now: Duration, rate: f64) -> u64 {
+        // At the very end the next one would begin another second.
+        let is_end = self.length == Some(now);
+        let all = now.as_secs_f64() * rate;
+        let all = if is_end { (all - 1e-6).max(0.0).ceil() as u64 } else { all as u64 + 1 };
+        let due = all.saturating_sub(self.given + self.skipped).min(self.count - self.given);
+        let most = ((rate * PATIENCE.as_secs_f64()) as u64).max(1);
+        self.skipped += due.saturating_sub(most);
+        due.min(most)
+    }
+}
+
+/// Lets the calling thread's sleeps end when they should: the kernel adds up to 50 µs to them otherwise
+/// (`PR_SET_TIMERSLACK` of prctl(2)).
+pub fn sharpen_sleeps() {
+    // Where it is refused sleeps are longer and groups larger; the rate stays.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sent in so long, when each call takes so long.
+    fn run(rate: f64, milliseconds: u64, call: Duration) -> (u64, u64) {
+        let end = AtomicBool::new(false);
+        let length = Duration::from_millis(milliseconds);
+        let mut pace = Pace::start(Some(rate), Duration::from_micros(100), Some(length), None);
+        let mut sent = 0;
+        while let Some(count) = pace.next(64, &end) {
+            pace.sent(count);
+            sent += count;
+            if !call.is_zero() {
+                thread::sleep(call);
+            }
+        }
+        (sent, pace.skipped())
+    }
+
+    #[test]
+    fn a_rate_is_held_to_the_last_datagram() {
+        for (rate, milliseconds, expected) in
+            [(10.0, 500, 5), (1000.0, 200, 200), (12_345.0, 200, 2469), (1e6, 200, 200_000)]
+        {
+            let (sent, skipped) = run(rate, milliseconds, Duration::ZERO);
+            // On a machine that stood still for longer than anybody waits, they are told as skipped.
+            assert_eq!(sent + skipped, expected, "{rate}");
+            assert!(skipped * 2 <= expected, "{rate}: {skipped} skipped");
+        }
+    }
+
+    #[test]
+    fn a_low_rate_leaves_the_cpu_alone() {
+        use rustix::time::{ClockId, clock_gettime};
+        let spent = || {
+            let time = clock_gettime(ClockId::ThreadCPUTime);
+            time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+        };
+        let before = spent();
+        run(200.0, 500, Duration::ZERO);
+        let share = (spent() - before) / 0.5;
+        assert!(share < 0.1, "{share}");
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_told() {
+        // 64 each 5 ms or more are 12,800 a second at most, and there are 0.8 seconds for them.
+        let (sent, skipped) = run(100_000.0, 600, Duration::from_millis(5));
+        assert!(sent <= 10_304 && sent + skipped == 60_000, "{sent} {skipped}");
+    }
+
+    #[test]
+    fn the_end_is_seen_between_two_datagrams() {
+        let end = AtomicBool::new(false);
+        let mut pace = Pace::start(Some(0.01), Duration::from_micros(100), None, None);
+        assert_eq!(pace.next(64, &end), Some(1));
+        pace.sent(1);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| pace.next(64, &end));
+            thread::sleep(Duration::from_millis(30));
+            end.store(true, Ordering::Relaxed);
+            assert_eq!(waiting.join().expect("a thread"), None);
+        });
+    }
+
+    #[test]
+    fn a_count_ends_it() {
+        let end = AtomicBool::new(false);
+        for rate in [None, Some(1e6)] {
+            let mut pace = Pace::start(rate, Duration::from_micros(100), None, Some(100));
+            let mut sent = 0;
+            while let Some(count) = pace.next(64, &end) {
+                pace.sent(count);
+                sent += count;
+            }
+            assert_eq!(sent, 100);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Threads that send or receive, and the one that looks at them each second.
+
+use crate::counts::{Counts, Shared, sum};
+use crate::machine::{Usage, Watched};
+use crate::report::Interval;
+use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether it should end.
+const LOOK: Duration = Duration::from_millis(20);
+const SECOND: Duration = Duration::from_secs(1);
+/// A rest at the end that is shorter has no line of its own.
+const LEAST: Duration = Duration::from_millis(100);
+
+/// Hears of each second, and may end it all.
+pub type EachSecond<'a> = dyn FnMut(&Interval) -> ControlFlow<()> + 'a;
+
+/// What is looked at while threads work.
+pub struct Supervisor<'a> {
+    /// Set by whoever wants it to end.
+    pub stop: &'a AtomicBool,
+    /// Ends it after this time.
+    pub length: Option<Duration>,
+    /// Ends it when this says so.
+    pub is_done: &'a dyn Fn(&Counts) -> bool,
+    /// Where threads wait until all are ready, and this one with them: time counts from then on.
+    pub ready: Option<&'a Barrier>,
+    /// The machine.
+    pub machine: Option<Watched>,
+    /// Told of each second.
+    pub each_second: &'a mut EachSecond<'a>,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Second by second.
+    pub intervals: Vec<Interval>,
+    /// The machine, while there was something to count.
+    pub usage: Usage,
+    /// How long it took.
+    pub time: Duration,
+}
+
+impl Supervisor<'_> {
+    /// Runs `work` in a thread for each of `jobs` until all have come to their ends, or are told to end. Each is given the
+    /// flag that tells it, and the place where it leaves its counts.
+    ///
+    /// # Errors
+    ///
+    /// The first of a thread; the others are ended then.
+    pub fn run<J: Send, T: Send, E: Send>(
+        mut self,
+        jobs: Vec<J>,
+        work: impl Fn(J, &AtomicBool, &Shared) -> Result<T, E> + Sync,
+    ) -> Result<(Vec<T>, Seen), E> {
+        let end = AtomicBool::new(false);
+        let shared: Vec<Shared> = jobs.iter().map(|_| Shared::default()).collect();
+        thread::scope(|scope| {
+            let (end, work) = (&end, &work);
+            let threads: Vec<ScopedJoinHandle<'_, Result<T, E>>> = jobs
+                .into_iter()
+                .zip(&shared)
+                .map(|(job, shared)| {
+                    scope.spawn(move || {
+                        let result = work(job, end, shared);
+                        if result.is_err() {
+                            end.store(true, Ordering::Relaxed);
+                        }
+                        result
+                    })
+                })
+                .collect();
+            let seen = self.watch(&threads, &shared, end);
+            let results =
+                threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            Ok((results.collect::<Result<Vec<T>, E>>()?, seen))
+        })
+    }
+
+    fn watch<T>(&mut self, threads: &[ScopedJoinHandle<'_, T>], shared: &[Shared], end: &AtomicBool) -> Seen {
+        if let Some(ready) = self.ready {
+            ready.wait();
+        }
+        let start = Instant::now();
+        // What the machine did before counts for nothing; that the interface is gone shows in the first second.
+        if let Some(machine) = &mut self.machine {
+            let _ = machine.step();
+        }
+        let mut seen = Seen::default();
+        let mut before = Counts::default();
+        let mut from = Duration::ZERO;
+        loop {
+            let is_over = threads.iter().all(ScopedJoinHandle::is_finished);
+            let now = start.elapsed();
+            if now >= from + SECOND || (is_over && (now >= from + LEAST || seen.intervals.is_empty())) {
+                let counts = sum(shared);
+                let interval = Interval::between(&before, &counts, now, now - from);
+                self.look(&mut seen, &interval);
+                if (self.each_second)(&interval).is_break() {
+                    end.store(true, Ordering::Relaxed);
+                }
+                seen.intervals.push(interval);
+                (before, from) = (counts, now);
+            }
+            if is_over {
+                seen.time = now;
+                return seen;
+            }
+            let is_late = self.length.is_some_and(|length| now >= length);
+            if is_late || self.stop.load(Ordering::Relaxed) || (self.is_done)(&sum(shared)) {
+                end.store(true, Ordering::Relaxed);
+            }
+            let next = self.length.map_or(from + SECOND, |length| (from + SECOND).min(length.max(now)));
+            thread::sleep(next.saturating_sub(start.elapsed()).min(LOOK).max(Duration::from_millis(1)));
+        }
+    }
+
+    /// What the machine did counts where packets went.
+    fn look(&mut self, seen: &mut Seen, interval: &Interval) {
+        let Some(machine) = &mut self.machine else { return };
+        match machine.step() {
+            Ok(usage) if interval.packets > 0 => seen.usage.add(&usage),
+            Ok(_) => {}
+            // An interface that is gone has nothing more to tell.
+            Err(_) => self.machine = None,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Datagrams of UDP, sent and received as fast as it goes.
+
+mod receive;
+mod send;
+mod sys;
+
+pub use receive::{Received, Receiving, receive};
+pub(crate) use send::share_of;
+pub use send::{Sending, Sent, send};
+
+use rustix::io::Errno;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use thiserror::Error;
+
+/// No call of a socket waits longer, so that a wish to end is seen.
+const WAIT: Duration = Duration::from_millis(50);
+/// Where sinks listen and senders send unless something else is said.
+pub const PORT: u16 = 7184;
+/// The longest payload: of IPv4, whose total length has 16 bits (RFC 791 section 3.1).
+pub const LONGEST: usize = 65_507;
+/// The most flows of one run, and the most that a thread of a sink keeps.
+pub const MOST_FLOWS: usize = 16_384;
+
+/// Why nothing, or not everything, was sent or received.
+#[derive(Debug, Error)]
+pub enum UdpError {
+    /// A number that makes no sense.
+    #[error("{0}")]
+    Wrong(String),
+    /// A socket could not be had.
+    #[error("cannot {what}: {cause}")]
+    Socket {
+        /// What was tried.
+        what: String,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// The thread could not be bound to the CPU.
+    #[error("CPU {cpu} cannot be chosen: {cause}")]
+    Cpu {
+        /// Its number.
+        cpu: u16,
+        /// What the kernel said: `EINVAL` for a CPU that is not there or not allowed.
+        cause: io::Error,
+    },
+}
+
+impl UdpError {
+    /// What the kernel said, if it was the kernel.
+    pub fn cause(&self) -> Option<&io::Error> {
+        match self {
+            UdpError::Wrong(_) => None,
+            UdpError::Socket { cause, .. } | UdpError::Cpu { cause, .. } => Some(cause),
+        }
+    }
+}
+
+fn failed<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> UdpError {
+    let what = what.into();
+    move |cause| UdpError::Socket { what, cause: cause.into() }
+}
+
+fn open(address: IpAddr) -> Result<OwnedFd, UdpError> {
+    let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(ipproto::UDP));
+    let socket = socket.map_err(failed("open a socket"))?;
+    let limit = |timeout| sockopt::set_socket_timeout(&socket, timeout, Some(WAIT));
+    limit(Timeout::Recv)
+        .and_then(|()| limit(Timeout::Send))
+        .map_err(failed("limit how long a call waits"))?;
+    Ok(socket)
+}
+
+/// Whether the call should be made again.
+fn is_again(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// Lets the process have as many descriptors as it may.
+fn raise_descriptors(flows: usize) -> Result<(), UdpError> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    /// Of everything else.
+    const OTHERS: u64 = 64;
+    let needed = flows as u64 + OTHERS;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let current = limit.maximum.map_or(needed, |maximum| maximum.min(needed));
+    if current < needed {
+        return Err(UdpError::Socket {
+            what: format!("have a socket for each of {flows} flows (ulimit -n is {current} at most)"),
+            cause: Errno::MFILE.into(),
+        });
+    }
+    let limit = Rlimit { current: Some(current), maximum: limit.maximum };
+    setrlimit(Resource::Nofile, limit).map_err(failed("raise the limit on descriptors"))
+}
+
+fn unspecified(of: &SocketAddr) -> IpAddr {
+    match of {
+        SocketAddr::V4(_) => IpAddr::from([0_u8; 4]),
+        SocketAddr::V6(_) => IpAddr::from([0_u8; 16]),
+    }
+}

@@ -1,0 +1,332 @@
+//! The sink.
+
+use super::sys::{self, Incoming, Message};
+use super::{MOST_FLOWS, UdpError, failed, is_again, open};
+use crate::counts::{Counts, Shared, Span};
+use crate::machine::Watched;
+use crate::payload::{self, FlowId, Header, Kind, Read};
+use crate::pin::pin;
+use crate::report::Interval;
+use crate::sequence::{Flow, Seen as Order};
+use crate::supervise::{EachSecond, Seen, Supervisor};
+use crate::wire_size::Framing;
+use foldhash::fast::RandomState;
+use rustix::net::{bind, sockopt};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Messages of one system call, and octets of each that are copied: with GRO all, since each datagram has a header.
+const BATCH: usize = 64;
+const HEAD: usize = 64;
+const COALESCED_BATCH: usize = 16;
+const COALESCED: usize = 1 << 16;
+/// A run has ended for [`Receiving::once`] when nothing was heard for this time after its end.
+const QUIET: Duration = Duration::from_millis(200);
+/// How long what waits in a socket is taken after the end.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What to receive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Receiving {
+    /// Where; an unspecified IPv6 address takes IPv4 as well.
+    pub address: SocketAddr,
+    /// Threads, each with a socket of its own (`SO_REUSEPORT`): the kernel deals flows to them.
+    pub threads: u16,
+    /// The CPU of each thread, in turn; none: whichever.
+    pub cpus: Vec<u16>,
+    /// Octets that may wait in each socket; `None`: what the system gives.
+    pub buffer: Option<usize>,
+    /// Whether the kernel may give several datagrams as one (UDP GRO).
+    pub coalesce: bool,
+    /// For how long.
+    pub length: Option<Duration>,
+    /// Whether it ends when all flows that were heard of have ended.
+    pub once: bool,
+    /// How datagrams become frames.
+    pub framing: Framing,
+}
+
+/// What was received.
+#[derive(Debug)]
+pub struct Received {
+    /// What was counted, by all threads.
+    pub counts: Counts,
+    /// When something came; `None`: nothing did.
+    pub span: Option<Span>,
+    /// Datagrams before the first that came of a flow whose beginning was not seen.
+    pub before_first: u64,
+    /// Datagrams for which the sockets had no room; `None`: the kernel does not tell.
+    pub socket_drops: Option<u64>,
+    /// Octets that could wait in each socket, as the kernel counts them.
+    pub buffer: usize,
+    /// What was seen meanwhile.
+    pub seen: Seen,
+}
+
+/// What a thread received.
+struct Taken {
+    counts: Counts,
+    span: Option<Span>,
+    flows: HashMap<FlowId, Flow, RandomState>,
+}
+
+/// Receives until the time is over, or `stop` is set, or what was sent has ended.
+///
+/// # Errors
+///
+/// The address or port cannot be had, or the kernel refuses to receive.
+pub fn receive(
+    receiving: &Receiving,
+    machine: Option<Watched>,
+    stop: &AtomicBool,
+    each_second: &mut EachSecond<'_>,
+) -> Result<Received, UdpError> {
+    if receiving.threads == 0 {
+        return Err(UdpError::Wrong("threads are at least 1".to_owned()));
+    }
+    let sockets: Vec<OwnedFd> =
+        (0..receiving.threads).map(|_| receiving.socket()).collect::<Result<_, _>>()?;
+    let buffer = sockets.first().and_then(|socket| sockopt::socket_recv_buffer_size(socket).ok());
+    let drops = || sockets.iter().map(|socket| Some(u64::from(sys::drops(socket).ok()?))).sum();
+    let jobs = sockets.iter().enumerate().map(|(number, socket)| Job {
+        receiving,
+        socket,
+        cpu: receiving.cpus.get(number % receiving.cpus.len().max(1)).copied(),
+    });
+    let once = Once::default();
+    let is_done = |counts: &Counts| receiving.once && once.is_done(counts);
+    let each_second = &mut |interval: &Interval| each_second(interval);
+    let length = receiving.length;
+    let supervisor = Supervisor { stop, length, is_done: &is_done, ready: None, machine, each_second };
+    let (taken, seen) = supervisor.run(jobs.collect(), Job::run)?;
+    let span = taken.iter().filter_map(|taken| taken.span).reduce(Span::join);
+    let counts = taken.iter().fold(Counts::default(), |sum, taken| sum.plus(&taken.counts));
+    let flows = joined(taken);
+    let total = |of: fn(&Flow) -> u64| flows.values().map(of).sum::<u64>();
+    let counts = Counts {
+        expected: total(Flow::expected),
+        missing: total(Flow::missing),
+        flows: flows.len() as u64,
+        ended: flows.values().filter(|flow| flow.has_ended()).count() as u64,
+        ..counts
+    };
+    let before_first = total(Flow::before_first);
+    Ok(Received { counts, span, before_first, socket_drops: drops(), buffer: buffer.unwrap_or(0), seen })
+}
+
+/// While the sockets were opened one after the other, flows may have changed from one to the next.
+fn joined(taken: Vec<Taken>) -> HashMap<FlowId, Flow, RandomState> {
+    let mut all: HashMap<FlowId, Flow, RandomState> = HashMap::default();
+    for (id, flow) in taken.into_iter().flat_map(|taken| taken.flows) {
+        match all.get_mut(&id) {
+            Some(known) => known.join(&flow),
+            None => drop(all.insert(id, flow)),
+        }
+    }
+    all
+}
+
+/// Whether all flows have ended and nothing came since.
+#[derive(Default)]
+struct Once(Cell<Option<(Instant, Counts)>>);
+
+impl Once {
+    fn is_done(&self, counts: &Counts) -> bool {
+        if counts.ended == 0 || counts.ended < counts.flows {
+            self.0.set(None);
+            return false;
+        }
+        match self.0.get() {
+            Some((since, then)) if then == *counts => since.elapsed() >= QUIET,
+            _ => {
+                self.0.set(Some((Instant::now(), *counts)));
+                false
+            }
+        }
+    }
+}
+
+impl Receiving {
+    fn socket(&self) -> Result<OwnedFd, UdpError> {
+        let address = self.address;
+        let socket = match open(address.ip()) {
+            // A kernel without IPv6 has IPv4.
+            Err(error)
+                if address.ip().is_unspecified()
+                    && error.cause().and_then(std::io::Error::raw_os_error) == Some(libc::EAFNOSUPPORT) =>
+            {
+                let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+                return self.bound(open(any)?, SocketAddr::new(any, address.port()));
+            }
+            socket => socket?,
+        };
+        if address.is_ipv6() {
+            let only = !address.ip().is_unspecified();
+            sockopt::set_ipv6_v6only(&socket, only).map_err(failed("take IPv4 as well"))?;
+        }
+        self.bound(socket, address)
+    }
+
+    fn bound(&self, socket: OwnedFd, address: SocketAddr) -> Result<OwnedFd, UdpError> {
+        sockopt::set_socket_reuseport(&socket, true).map_err(failed("share a port (SO_REUSEPORT)"))?;
+        if let Some(octets) = self.buffer {
+            // Beyond the limit of the system only with CAP_NET_ADMIN; else as much as it allows.
+            if sockopt::set_socket_recv_buffer_size_force(&socket, octets).is_err() {
+                let set = sockopt::set_socket_recv_buffer_size(&socket, octets);
+                set.map_err(failed("set the buffer"))?;
+            }
+        }
+        if self.coalesce {
+            sys::coalesce(&socket).map_err(failed("take several datagrams as one (UDP_GRO)"))?;
+        }
+        bind(&socket, &address).map_err(failed(format!("receive on {address}")))?;
+        Ok(socket)
+    }
+}
+
+/// The socket of a thread.
+struct Job<'a> {
+    receiving: &'a Receiving,
+    socket: &'a OwnedFd,
+    cpu: Option<u16>,
+}
+
+impl Job<'_> {
+    fn run(self, end: &AtomicBool, shared: &Shared) -> Result<Taken, UdpError> {
+        if let Some(cpu) = self.cpu {
+            pin(cpu).map_err(|cause| UdpError::Cpu { cpu, cause })?;
+        }
+        let (batch, room) =
+            if self.receiving.coalesce { (COALESCED_BATCH, COALESCED) } else { (BATCH, HEAD) };
+        let mut incoming = Incoming::new(batch, room);
+        let mut tally = Tally::new(self.receiving.framing);
+        // What waits in the socket at the end has arrived as well.
+        let mut last = None;
+        loop {
+            if end.load(Ordering::Relaxed) && last.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                break;
+            }
+            match incoming.receive(self.socket) {
+                Ok(count) => tally.take(incoming.messages(count)),
+                Err(error) if is_again(&error) && last.is_some() => break,
+                Err(error) if is_again(&error) => {}
+                Err(error) => return Err(failed("receive")(error)),
+            }
+            shared.publish(&tally.taken.counts);
+        }
+        Ok(tally.taken)
+    }
+}
+
+/// Counts what a socket gave.
+struct Tally {
+    taken: Taken,
+    framing: Framing,
+    /// Octets of the last datagram, its version, and what it took on the line.
+    last: (usize, bool, u64),
+}
+
+impl Tally {
+    fn new(framing: Framing) -> Tally {
+        let taken = Taken { counts: Counts::default(), span: None, flows: HashMap::default() };
+        Tally { taken, framing, last: (0, false, framing.of_datagram(0, false)) }
+    }
+
+    fn take<'m>(&mut self, messages: impl Iterator<Item = Message<'m>>) {
+        let before = self.taken.counts.packets;
+        for message in messages {
+            match message.segment {
+                Some(segment) if segment < message.length => self.several(&message, segment),
+                _ => self.one(message.octets, message.length, message.is_ipv6),
+            }
+        }
+        let count = self.taken.counts.packets - before;
+        if count > 0 {
+            let now = Instant::now();
+            let span = self.taken.span.get_or_insert(Span { first: now, at_first: count, last: now });
+            span.last = now;
+        }
+    }
+
+    /// What the kernel put together has one length but for the last (udp(7)).
+    fn several(&mut self, message: &Message<'_>, segment: usize) {
+        for start in (0..message.length).step_by(segment) {
+            let length = segment.min(message.length - start);
+            let octets = message.octets.get(start..).unwrap_or_default();
+            self.one(octets.get(..length).unwrap_or(octets), length, message.is_ipv6);
+        }
+    }
+
+    fn one(&mut self, octets: &[u8], length: usize, is_ipv6: bool) {
+        let read = payload::read(octets);
+        if let Read::Numbered(header) = read
+            && header.kind != Kind::Data
+        {
+            return self.told(&header);
+        }
+        if (length, is_ipv6) != (self.last.0, self.last.1) {
+            self.last = (length, is_ipv6, self.framing.of_datagram(length as u64, is_ipv6));
+        }
+        let counts = &mut self.taken.counts;
+        counts.packets += 1;
+        counts.octets += length as u64;
+        counts.wire += self.last.2;
+        match read {
+            Read::Numbered(header) => self.numbered(&header),
+            Read::Unnumbered => counts.unnumbered += 1,
+            Read::Foreign => counts.foreign += 1,
+        }
+    }
+
+    fn numbered(&mut self, header: &Header) {
+        let counts = &mut self.taken.counts;
+        let Some(flow) = flow(&mut self.taken.flows, counts, header.id, header.sequence) else {
+            counts.foreign += 1;
+            return;
+        };
+        let (expected, missing) = (flow.expected(), flow.missing());
+        match flow.take(header.sequence) {
+            Order::Next => {}
+            Order::Reordered => counts.reordered += 1,
+            Order::Duplicate => counts.duplicates += 1,
+            Order::TooLate => counts.too_late += 1,
+            Order::Implausible => counts.foreign += 1,
+        }
+        counts.expected += flow.expected() - expected;
+        counts.missing = (counts.missing + flow.missing()).saturating_sub(missing);
+    }
+
+    /// The beginning or the end of a flow.
+    fn told(&mut self, header: &Header) {
+        let counts = &mut self.taken.counts;
+        let Some(flow) = flow(&mut self.taken.flows, counts, header.id, header.sequence) else { return };
+        let (expected, missing) = (flow.expected(), flow.missing());
+        match header.kind {
+            Kind::Begin => flow.begin(),
+            Kind::End => counts.ended += u64::from(flow.end(header.sequence)),
+            Kind::Data => {}
+        }
+        counts.expected += flow.expected() - expected;
+        counts.missing = (counts.missing + flow.missing()).saturating_sub(missing);
+    }
+}
+
+/// The flow of that name; one that was not heard of begins with `sequence`. `None`: there are too many.
+fn flow<'f>(
+    flows: &'f mut HashMap<FlowId, Flow, RandomState>,
+    counts: &mut Counts,
+    id: FlowId,
+    sequence: u64,
+) -> Option<&'f mut Flow> {
+    if flows.len() >= MOST_FLOWS && !flows.contains_key(&id) {
+        return None;
+    }
+    Some(flows.entry(id).or_insert_with(|| {
+        counts.flows += 1;
+        Flow::starting(sequence)
+    }))
+}

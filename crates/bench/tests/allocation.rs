@@ -1,0 +1,96 @@
+//! Nothing is allocated for a datagram, neither sent nor received.
+
+use rxlane_bench::udp::{self, Receiving, Sending};
+use rxlane_bench::wire_size::Framing;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use sys::ALLOCATIONS;
+use testkit::netns::{Namespace, probe};
+use testkit::require;
+
+/// The system's allocator, which counts.
+mod sys {
+    #![allow(unsafe_code)]
+
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    struct Counting;
+
+    /// Allocations of all threads.
+    pub static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+    // SAFETY: every call is handed on to the system's allocator with its arguments.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: the caller's promise.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+            // SAFETY: the caller's promise.
+            unsafe { System.dealloc(pointer, layout) }
+        }
+    }
+
+    #[global_allocator]
+    static COUNTING: Counting = Counting;
+}
+
+/// Allocations of a whole test with so many datagrams.
+fn allocations(count: u64, segments: u16) -> u64 {
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let receiving = Receiving {
+        address: SocketAddr::from(([127, 0, 0, 1], 9100)),
+        threads: 1,
+        cpus: Vec::new(),
+        buffer: Some(64 << 20),
+        coalesce: segments > 1,
+        length: Some(Duration::from_secs(30)),
+        once: true,
+        framing: Framing { mtu: 1500, overhead: 0 },
+    };
+    let sending = Sending {
+        targets: vec![receiving.address],
+        source: None,
+        first_port: Some(9200),
+        ports: 8,
+        threads: 1,
+        cpus: Vec::new(),
+        payload: 100,
+        rate: None,
+        length: None,
+        count: Some(count),
+        batch: 64,
+        segments,
+        overhead: 0,
+    };
+    let stop = AtomicBool::new(false);
+    let go_on = || |_: &_| ControlFlow::Continue(());
+    thread::scope(|scope| {
+        let sink = scope.spawn(|| udp::receive(&receiving, None, &stop, &mut go_on()).expect("received"));
+        thread::sleep(Duration::from_millis(100));
+        udp::send(&sending, None, &stop, &mut go_on()).expect("sent");
+        let received = sink.join().expect("a thread");
+        assert_eq!(received.counts.packets, count, "{received:?}");
+    });
+    ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
+#[test]
+fn more_datagrams_take_no_more_allocations() {
+    let Some(()) = require("netns", probe()) else { return };
+    let namespace = Namespace::new().expect("a namespace");
+    namespace.inside(|| {
+        for segments in [1, 16] {
+            let few = allocations(1000, segments);
+            let many = allocations(60_000, segments);
+            // A line each second, on a machine that takes longer for them.
+            assert!(many < few + 100, "{few} and {many}");
+        }
+    });
+}

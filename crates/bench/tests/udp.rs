@@ -1,0 +1,332 @@
+//! Both ends of a test with datagrams, over the loopback of a namespace, and what others send to the sink.
+
+use rxlane_bench::payload::{FlowId, Header, Kind};
+use rxlane_bench::udp::{self, Received, Receiving, Sending, Sent, UdpError};
+use rxlane_bench::wire_size::Framing;
+use std::net::{SocketAddr, UdpSocket};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use testkit::netns::{Namespace, probe};
+use testkit::require;
+
+const PORT: u16 = 9100;
+
+fn namespace() -> Option<Namespace> {
+    require("netns", probe())?;
+    let namespace = Namespace::new().expect("a namespace");
+    namespace.inside(|| {
+        let _ = std::fs::write("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "0");
+    });
+    Some(namespace)
+}
+
+fn receiving() -> Receiving {
+    Receiving {
+        address: SocketAddr::from(([0_u16; 8], PORT)),
+        threads: 1,
+        cpus: Vec::new(),
+        // Nothing has to be lost because a test had to wait for the CPU.
+        buffer: Some(64 << 20),
+        coalesce: false,
+        length: Some(Duration::from_secs(30)),
+        once: true,
+        framing: Framing { mtu: 1500, overhead: 0 },
+    }
+}
+
+fn sending(target: &str, count: u64) -> Sending {
+    Sending {
+        targets: vec![format!("{target}:{PORT}").parse().expect("an address")],
+        source: None,
+        first_port: None,
+        ports: 1,
+        threads: 1,
+        cpus: Vec::new(),
+        payload: 32,
+        rate: None,
+        length: None,
+        count: Some(count),
+        batch: 64,
+        segments: 1,
+        overhead: 0,
+    }
+}
+
+fn send(sending: &Sending) -> Result<Sent, UdpError> {
+    udp::send(sending, None, &AtomicBool::new(false), &mut |_| ControlFlow::Continue(()))
+}
+
+/// Receives what `work` sends; it is called when the sockets are there.
+fn received<T>(namespace: &Namespace, receiving: &Receiving, work: impl FnOnce() -> T + Send) -> (Received, T)
+where
+    T: Send,
+{
+    let stop = AtomicBool::new(false);
+    namespace.inside(|| {
+        // Threads are in the namespace of the one that starts them.
+        thread::scope(|scope| {
+            let sink = scope.spawn(|| {
+                udp::receive(receiving, None, &stop, &mut |_| ControlFlow::Continue(())).expect("received")
+            });
+            let family = if receiving.address.is_ipv6() { "udp6" } else { "udp" };
+            let threads = usize::from(receiving.threads);
+            // Sockets that listen, and those of them in which nothing waits (proc_net_udp in proc(5)).
+            let sockets = || {
+                let table =
+                    std::fs::read_to_string(format!("/proc/thread-self/net/{family}")).expect("a table");
+                let own = table.lines().filter(|line| line.contains(&format!(":{PORT:04X} 0000")));
+                let own: Vec<bool> = own.map(|line| line.contains(":00000000 00:")).collect();
+                (own.len(), own.iter().filter(|is_empty| **is_empty).count())
+            };
+            while sockets().0 < threads {
+                assert!(!sink.is_finished(), "it does not listen");
+                thread::sleep(Duration::from_millis(5));
+            }
+            let done = work();
+            if !receiving.once {
+                while sockets().1 < threads {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                stop.store(true, Ordering::Relaxed);
+            }
+            (sink.join().expect("a thread"), done)
+        })
+    })
+}
+
+#[test]
+fn all_that_is_sent_is_counted() {
+    let Some(namespace) = namespace() else { return };
+    let mut cases = Vec::new();
+    for target in ["127.0.0.1", "[::1]"] {
+        for payload in [16, 18, 1472, 9000] {
+            cases.push((Sending { payload, ..sending(target, 5000) }, receiving()));
+        }
+        cases.push((Sending { segments: 40, payload: 1000, ..sending(target, 9999) }, receiving()));
+        let coalesce = Receiving { coalesce: true, ..receiving() };
+        cases.push((Sending { segments: 40, payload: 1000, ..sending(target, 9999) }, coalesce));
+    }
+    let many = Sending { ports: 40, threads: 3, first_port: Some(20_000), ..sending("127.0.0.1", 10_000) };
+    let other = format!("127.0.0.2:{PORT}").parse().expect("an address");
+    let targets = many.targets.iter().copied().chain([other]).collect();
+    cases.push((Sending { targets, ..many }, Receiving { threads: 4, ..receiving() }));
+    for (sending, receiving) in cases {
+        let (received, sent) = received(&namespace, &receiving, || send(&sending).expect("sent"));
+        let count = sending.count.expect("one");
+        assert_eq!(
+            (sent.counts.packets, received.counts.packets),
+            (count, count),
+            "{sending:?} {received:?}"
+        );
+        assert_eq!(received.counts.octets, count * sending.payload as u64, "{sending:?}");
+        let counts = &received.counts;
+        assert_eq!(
+            (counts.expected, counts.missing, counts.foreign),
+            (count, 0, 0),
+            "{sending:?} {counts:?}"
+        );
+        assert_eq!(
+            (counts.reordered, counts.duplicates, received.before_first),
+            (0, 0, 0),
+            "{sending:?} {counts:?}"
+        );
+        assert_eq!((counts.flows, counts.ended), (sent.flows, sent.flows), "{sending:?}");
+        assert_eq!(received.socket_drops, Some(0), "{sending:?}");
+        // The loopback's MTU holds all of these; the sink believes in 1500.
+        if sending.payload <= 1452 {
+            assert_eq!(counts.wire, sent.counts.wire, "{sending:?}");
+        }
+    }
+}
+
+#[test]
+fn payloads_too_short_for_a_number_are_counted_and_their_loss_is_unknown() {
+    let Some(namespace) = namespace() else { return };
+    for (payload, unnumbered, foreign) in [(0, 0, 3000), (3, 0, 3000), (4, 3000, 0), (15, 3000, 0)] {
+        let sending = Sending { payload, ..sending("127.0.0.1", 3000) };
+        let receiving = Receiving { once: false, ..receiving() };
+        let (received, _) = received(&namespace, &receiving, || send(&sending).expect("sent"));
+        let counts = received.counts;
+        assert_eq!(
+            (counts.packets, counts.unnumbered, counts.foreign),
+            (3000, unnumbered, foreign),
+            "{payload}"
+        );
+        assert_eq!(counts.numbered(), 0);
+    }
+}
+
+#[test]
+fn what_the_kernel_drops_is_what_is_lost() {
+    let Some(namespace) = namespace() else { return };
+    // Room for a few datagrams, and far more of them than a thread takes while it is not on a CPU.
+    let receiving = Receiving { buffer: Some(4096), ..receiving() };
+    let sending = Sending { payload: 1000, batch: 1024, ..sending("127.0.0.1", 200_000) };
+    let (received, sent) = received(&namespace, &receiving, || send(&sending).expect("sent"));
+    let counts = received.counts;
+    assert_eq!((sent.counts.packets, counts.expected), (200_000, 200_000), "{received:?}");
+    assert!(counts.missing > 0, "{received:?}");
+    assert_eq!(counts.packets + counts.missing, 200_000, "{received:?}");
+    // Beginning and end are dropped as well, where there is no room for them.
+    let dropped = received.socket_drops.expect("the kernel tells it");
+    assert!((counts.missing..=counts.missing + 6).contains(&dropped), "{received:?}");
+}
+
+/// A datagram of a test, made by hand.
+fn datagram(kind: Kind, flow: u16, sequence: u64) -> Vec<u8> {
+    [&Header { kind, id: FlowId { run: 7, flow }, sequence }.octets()[..], &[0; 16]].concat()
+}
+
+fn client() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.connect(("127.0.0.1", PORT)).expect("a target");
+    socket
+}
+
+#[test]
+fn reordering_duplicates_and_loss_are_told_apart() {
+    let Some(namespace) = namespace() else { return };
+    let (received, ()) = received(&namespace, &receiving(), || {
+        let socket = client();
+        let send = |datagram: Vec<u8>| {
+            socket.send(&datagram).expect("sent");
+        };
+        send(datagram(Kind::Begin, 0, 0));
+        // 0 and 3 are lost, 5 comes behind 7, 8 twice.
+        for sequence in [1, 2, 4, 6, 7, 5, 8, 8, 9] {
+            send(datagram(Kind::Data, 0, sequence));
+        }
+        send(datagram(Kind::End, 0, 12));
+        send(datagram(Kind::End, 0, 12));
+        // Nobody heard this one begin.
+        for sequence in [100, 102] {
+            send(datagram(Kind::Data, 1, sequence));
+        }
+        send(datagram(Kind::End, 1, 103));
+    });
+    let counts = received.counts;
+    assert_eq!((counts.packets, counts.flows, counts.ended), (11, 2, 2), "{received:?}");
+    assert_eq!((counts.reordered, counts.duplicates), (1, 1), "{received:?}");
+    // 0, 3, 10, 11 of the first; 101 of the second.
+    assert_eq!((counts.missing, counts.expected, received.before_first), (5, 12 + 3, 100), "{received:?}");
+}
+
+#[test]
+fn foreign_datagrams_are_counted_apart() {
+    let Some(namespace) = namespace() else { return };
+    let (received, ()) = received(&namespace, &receiving(), || {
+        let socket = client();
+        let send = |datagram: &[u8]| {
+            socket.send(datagram).expect("sent");
+        };
+        for sequence in 0..10 {
+            send(&datagram(Kind::Data, 0, sequence));
+        }
+        let whole = datagram(Kind::Data, 0, 10);
+        for end in 0..16 {
+            send(&whole[..end]);
+        }
+        send(&[0xff; 1400]);
+        send(b"rxbx and more than sixteen octets");
+        // Numbers that the sender of this flow did not reach.
+        send(&datagram(Kind::Data, 0, 1 << 47));
+        send(&datagram(Kind::End, 0, 1 << 47));
+        send(&datagram(Kind::End, 0, 10));
+    });
+    let counts = received.counts;
+    assert_eq!((counts.packets, counts.foreign), (10 + 16 + 3, 16 + 3), "{received:?}");
+    assert_eq!((counts.expected, counts.missing, counts.unnumbered), (10, 0, 0), "{received:?}");
+}
+
+#[test]
+fn flows_without_end_take_no_memory_without_end() {
+    let Some(namespace) = namespace() else { return };
+    let receiving = Receiving { once: false, ..receiving() };
+    let (received, ()) = received(&namespace, &receiving, || {
+        let socket = client();
+        for run in 0..20_000_u32 {
+            let id = FlowId { run, flow: 0 };
+            let octets = Header { kind: Kind::Data, id, sequence: 0 }.octets();
+            socket.send(&octets).expect("sent");
+        }
+    });
+    let counts = received.counts;
+    assert_eq!(counts.packets, 20_000, "{received:?}");
+    assert_eq!((counts.flows, counts.foreign), (16_384, 20_000 - 16_384), "{received:?}");
+}
+
+#[test]
+fn a_rate_is_held_and_ends_in_time() {
+    let Some(namespace) = namespace() else { return };
+    for (rate, flows, expected) in [(100.0, 1, 50), (20_000.0, 7, 10_000)] {
+        let sending = Sending {
+            rate: Some(rate),
+            length: Some(Duration::from_millis(500)),
+            count: None,
+            ports: flows,
+            ..sending("127.0.0.1", 0)
+        };
+        let (received, sent) = received(&namespace, &receiving(), || send(&sending).expect("sent"));
+        let (packets, skipped) = (sent.counts.packets, sent.counts.skipped);
+        assert_eq!(packets + skipped, expected, "{sent:?}");
+        assert!(skipped * 2 <= expected, "{sent:?}");
+        assert_eq!((received.counts.packets, received.counts.missing), (packets, 0), "{received:?}");
+        assert!((0.5..5.0).contains(&sent.time.as_secs_f64()), "{sent:?}");
+    }
+}
+
+#[test]
+fn a_wish_to_end_is_followed() {
+    let Some(namespace) = namespace() else { return };
+    let endless = Receiving { length: None, once: false, ..receiving() };
+    let (received, sent) = received(&namespace, &endless, || {
+        let stop = AtomicBool::new(false);
+        let sending = Sending { count: None, rate: Some(1000.0), ..sending("127.0.0.1", 0) };
+        thread::scope(|scope| {
+            let sender = scope.spawn(|| udp::send(&sending, None, &stop, &mut |_| ControlFlow::Continue(())));
+            thread::sleep(Duration::from_millis(300));
+            stop.store(true, Ordering::Relaxed);
+            sender.join().expect("a thread").expect("sent")
+        })
+    });
+    assert!(sent.counts.packets > 50, "{sent:?}");
+    assert_eq!((received.counts.packets, received.counts.missing), (sent.counts.packets, 0), "{received:?}");
+}
+
+#[test]
+fn nobody_there_is_counted() {
+    let Some(namespace) = namespace() else { return };
+    let sending = Sending {
+        count: None,
+        rate: Some(100.0),
+        length: Some(Duration::from_millis(300)),
+        ..sending("127.0.0.1", 0)
+    };
+    let sent = namespace.inside(|| send(&sending)).expect("sent");
+    assert!(sent.counts.refused > 0, "{sent:?}");
+    let sending = Sending { targets: vec!["192.0.2.1:9".parse().expect("an address")], ..sending };
+    let error = namespace.inside(|| send(&sending)).expect_err("no route");
+    assert!(error.to_string().starts_with("cannot send to 192.0.2.1:9: "), "{error}");
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let wrong = [
+        (Sending { threads: 2, ..sending("127.0.0.1", 1) }, "fewer than 2 threads"),
+        (Sending { payload: 65_508, ..sending("127.0.0.1", 1) }, "65507 at most"),
+        (Sending { segments: 64, payload: 1400, ..sending("127.0.0.1", 1) }, "64 segments of 1400 octets"),
+        (Sending { ports: 9, first_port: Some(65_530), ..sending("127.0.0.1", 1) }, "9 source ports"),
+        (Sending { rate: Some(f64::NAN), ..sending("127.0.0.1", 1) }, "a rate is more than 0"),
+        (
+            Sending { source: Some("::1".parse().expect("one")), ..sending("127.0.0.1", 1) },
+            "different versions",
+        ),
+        (Sending { ports: 20_000, ..sending("127.0.0.1", 1) }, "16384 are possible"),
+    ];
+    for (sending, said) in wrong {
+        let error = send(&sending).expect_err(said).to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
