@@ -312,6 +312,23 @@ fn nobody_there_is_counted() {
 }
 
 #[test]
+fn a_port_is_not_shared_with_strangers() {
+    let Some(namespace) = namespace() else { return };
+    let error = namespace.inside(|| {
+        let _other = UdpSocket::bind(("0.0.0.0", PORT)).expect("a socket");
+        let stop = AtomicBool::new(true);
+        udp::receive(&receiving(), None, &stop, &mut |_| ControlFlow::Continue(())).expect_err("taken")
+    });
+    assert!(error.to_string().starts_with("cannot receive on [::]:9100: Address already in use"), "{error}");
+    // A second sink would take some of the flows of the first.
+    let endless = Receiving { once: false, ..receiving() };
+    let (_, again) = received(&namespace, &endless, || {
+        udp::receive(&receiving(), None, &AtomicBool::new(true), &mut |_| ControlFlow::Continue(())).is_err()
+    });
+    assert!(again);
+}
+
+#[test]
 fn what_cannot_be_is_said() {
     let wrong = [
         (Sending { threads: 2, ..sending("127.0.0.1", 1) }, "fewer than 2 threads"),

@@ -88,8 +88,7 @@ pub fn receive(
     if receiving.threads == 0 {
         return Err(UdpError::Wrong("threads are at least 1".to_owned()));
     }
-    let sockets: Vec<OwnedFd> =
-        (0..receiving.threads).map(|_| receiving.socket()).collect::<Result<_, _>>()?;
+    let sockets = receiving.sockets()?;
     let buffer = sockets.first().and_then(|socket| sockopt::socket_recv_buffer_size(socket).ok());
     let drops = || sockets.iter().map(|socket| Some(u64::from(sys::drops(socket).ok()?))).sum();
     let jobs = sockets.iter().enumerate().map(|(number, socket)| Job {
@@ -151,7 +150,16 @@ impl Once {
 }
 
 impl Receiving {
-    fn socket(&self) -> Result<OwnedFd, UdpError> {
+    /// A socket for each thread, all of which have the same port.
+    fn sockets(&self) -> Result<Vec<OwnedFd>, UdpError> {
+        let (socket, address) = self.socket()?;
+        // Another sink would share its port with this one, and each would get some of the flows.
+        bind(&socket, &address).map_err(failed(format!("receive on {address}")))?;
+        drop(socket);
+        (0..self.threads).map(|_| self.bound()).collect()
+    }
+
+    fn socket(&self) -> Result<(OwnedFd, SocketAddr), UdpError> {
         let address = self.address;
         let socket = match open(address.ip()) {
             // A kernel without IPv6 has IPv4.
@@ -160,7 +168,7 @@ impl Receiving {
                     && error.cause().and_then(std::io::Error::raw_os_error) == Some(libc::EAFNOSUPPORT) =>
             {
                 let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-                return self.bound(open(any)?, SocketAddr::new(any, address.port()));
+                return Ok((open(any)?, SocketAddr::new(any, address.port())));
             }
             socket => socket?,
         };
@@ -168,10 +176,11 @@ impl Receiving {
             let only = !address.ip().is_unspecified();
             sockopt::set_ipv6_v6only(&socket, only).map_err(failed("take IPv4 as well"))?;
         }
-        self.bound(socket, address)
+        Ok((socket, address))
     }
 
-    fn bound(&self, socket: OwnedFd, address: SocketAddr) -> Result<OwnedFd, UdpError> {
+    fn bound(&self) -> Result<OwnedFd, UdpError> {
+        let (socket, address) = self.socket()?;
         sockopt::set_socket_reuseport(&socket, true).map_err(failed("share a port (SO_REUSEPORT)"))?;
         if let Some(octets) = self.buffer {
             // Beyond the limit of the system only with CAP_NET_ADMIN; else as much as it allows.
