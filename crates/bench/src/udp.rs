@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 use thiserror::Error;
@@ -58,6 +58,20 @@ impl UdpError {
             UdpError::Socket { cause, .. } | UdpError::Cpu { cause, .. } => Some(cause),
         }
     }
+}
+
+/// The interface by which datagrams to a target leave, as far as its addresses tell: that with the source address that the
+/// kernel chooses.
+pub fn interface_to(target: &SocketAddr) -> Option<String> {
+    let socket = UdpSocket::bind((unspecified(target), 0)).ok()?;
+    // Nothing is sent by that.
+    socket.connect(target).ok()?;
+    interface_with(socket.local_addr().ok()?.ip())
+}
+
+/// The interface that has an address.
+pub fn interface_with(address: IpAddr) -> Option<String> {
+    sys::interface_with(address)
 }
 
 fn failed<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> UdpError {

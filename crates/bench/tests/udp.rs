@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use testkit::netns::{Namespace, probe};
+use testkit::netns::{Namespace, Veth, probe};
 use testkit::require;
 
 const PORT: u16 = 9100;
@@ -326,6 +326,21 @@ fn a_port_is_not_shared_with_strangers() {
         udp::receive(&receiving(), None, &AtomicBool::new(true), &mut |_| ControlFlow::Continue(())).is_err()
     });
     assert!(again);
+}
+
+#[test]
+fn interfaces_are_found_by_their_addresses() {
+    let Some(namespace) = namespace() else { return };
+    namespace.veth(&Veth::pair("near0", "far0")).expect("a pair");
+    namespace.run("ip", &["addr", "add", "10.9.0.1/24", "dev", "near0"]).expect("an address");
+    namespace.inside(|| {
+        let to = |target: &str| udp::interface_to(&target.parse().expect("an address"));
+        assert_eq!(to("10.9.0.2:9").as_deref(), Some("near0"));
+        assert_eq!(to("127.0.0.1:9").as_deref(), Some("lo"));
+        assert_eq!(to("[::1]:9").as_deref(), Some("lo"));
+        assert_eq!(to("192.0.2.1:9"), None);
+        assert_eq!(udp::interface_with("10.9.0.2".parse().expect("an address")), None);
+    });
 }
 
 #[test]

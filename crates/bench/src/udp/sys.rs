@@ -1,9 +1,11 @@
 //! System calls of UDP sockets that no safe function covers.
 #![allow(unsafe_code)]
 
+use std::ffi::CStr;
 use std::fmt;
 use std::io;
 use std::mem::zeroed;
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// linux/udp.h.
@@ -46,6 +48,54 @@ pub fn drops(socket: &OwnedFd) -> io::Result<u32> {
     }
     let has_drops = length as usize >= (DROPS + 1) * size_of::<u32>();
     told.get(DROPS).copied().filter(|_| has_drops).ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
+/// The interface of the calling thread's network namespace that has an address (getifaddrs(3)).
+pub fn interface_with(address: IpAddr) -> Option<String> {
+    let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: the pointer is to a place for one, which lives through the call.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return None;
+    }
+    let mut found = None;
+    let mut next = first;
+    while !next.is_null() && found.is_none() {
+        // SAFETY: it is an entry of the list, which is freed behind the loop.
+        let entry = unsafe { &*next };
+        // SAFETY: as above; addresses of an entry are those of its family, or null.
+        if unsafe { address_at(entry.ifa_addr) } == Some(address) {
+            // SAFETY: each entry has a name that ends with a zero.
+            let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+            found = Some(name.to_string_lossy().into_owned());
+        }
+        next = entry.ifa_next;
+    }
+    // SAFETY: the list is getifaddrs(3)'s, and nothing of it is used any more.
+    unsafe { libc::freeifaddrs(first) };
+    found
+}
+
+/// # Safety
+///
+/// The pointer is null, or to an address of the size that its family has.
+unsafe fn address_at(address: *const libc::sockaddr) -> Option<IpAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: every address begins with its family, and is of that family's kind.
+    match i32::from(unsafe { (*address).sa_family }) {
+        libc::AF_INET => {
+            // SAFETY: the same.
+            let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(IpAddr::from(address.sin_addr.s_addr.to_ne_bytes()))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the same.
+            let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(IpAddr::from(address.sin6_addr.s6_addr))
+        }
+        _ => None,
+    }
 }
 
 /// Messages to be sent, each in a place of its own, so that nothing is allocated for them later.
