@@ -60,8 +60,10 @@ pub struct Run<P> {
     pub foreign: Option<u64>,
     /// Flows.
     pub flows: Option<u64>,
-    /// Datagrams for which the sockets had no room.
+    /// Datagrams for which the sockets had no room; with GRO, messages of them.
     pub socket_drops: Option<u64>,
+    /// Datagrams of each thread of a sink.
+    pub by_thread: Vec<u64>,
     /// What could not be sent, by its reason: `refused`, `unreachable`, `no-room`; `too-slow`: due at the rate and not sent.
     pub errors: BTreeMap<&'static str, u64>,
     /// Whether the rate that was asked for was held within 1 %.

@@ -53,6 +53,7 @@ impl<P> Run<P> {
             foreign: Some(counts.foreign),
             flows: Some(counts.flows),
             socket_drops: received.socket_drops,
+            by_thread: received.by_thread,
             ..Run::new("udp-recv", parameters, &counts, rates, time, received.seen, asked)
         }
     }
@@ -93,6 +94,7 @@ impl<P> Run<P> {
             foreign: None,
             flows: None,
             socket_drops: None,
+            by_thread: Vec::new(),
             errors: errors.into_iter().filter(|(_, count)| *count > 0).collect::<BTreeMap<_, _>>(),
             rate_held: asked.rate.map(is_held),
             line_rate: asked.line_rate,
@@ -115,7 +117,8 @@ mod tests {
         let first = Instant::now();
         let span = Span { first, at_first: 1, last: first + Duration::from_secs(2) };
         let (before_first, socket_drops, buffer) = (0, Some(0), 0);
-        Received { counts, span: Some(span), before_first, socket_drops, buffer, seen: Seen::default() }
+        let (by_thread, seen) = (vec![counts.packets], Seen::default());
+        Received { counts, by_thread, span: Some(span), before_first, socket_drops, buffer, seen }
     }
 
     #[test]

@@ -64,22 +64,26 @@ where
     T: Send,
 {
     let stop = AtomicBool::new(false);
+    // Sockets of the port, and those of them in which nothing waits (/proc/net/udp).
+    let sockets = || {
+        let table =
+            |name| std::fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
+        let tables = table("udp") + &table("udp6");
+        let own = tables.lines().filter(|line| line.contains(&format!(":{PORT:04X} 0000")));
+        let own: Vec<bool> = own.map(|line| line.contains(":00000000 00:")).collect();
+        (own.len(), own.iter().filter(|is_empty| **is_empty).count())
+    };
+    let threads = usize::from(receiving.threads);
     namespace.inside(|| {
+        // Programs that other tests start hold descriptors of this process until they run.
+        while sockets().0 > 0 {
+            thread::sleep(Duration::from_millis(5));
+        }
         // Threads are in the namespace of the one that starts them.
         thread::scope(|scope| {
             let sink = scope.spawn(|| {
                 udp::receive(receiving, None, &stop, &mut |_| ControlFlow::Continue(())).expect("received")
             });
-            let family = if receiving.address.is_ipv6() { "udp6" } else { "udp" };
-            let threads = usize::from(receiving.threads);
-            // Sockets that listen, and those of them in which nothing waits (proc_net_udp in proc(5)).
-            let sockets = || {
-                let table =
-                    std::fs::read_to_string(format!("/proc/thread-self/net/{family}")).expect("a table");
-                let own = table.lines().filter(|line| line.contains(&format!(":{PORT:04X} 0000")));
-                let own: Vec<bool> = own.map(|line| line.contains(":00000000 00:")).collect();
-                (own.len(), own.iter().filter(|is_empty| **is_empty).count())
-            };
             while sockets().0 < threads {
                 assert!(!sink.is_finished(), "it does not listen");
                 thread::sleep(Duration::from_millis(5));
@@ -134,6 +138,9 @@ fn all_that_is_sent_is_counted() {
         );
         assert_eq!((counts.flows, counts.ended), (sent.flows, sent.flows), "{sending:?}");
         assert_eq!(received.socket_drops, Some(0), "{sending:?}");
+        // 80 flows find every socket.
+        assert!(received.by_thread.iter().all(|packets| *packets > 0), "{received:?}");
+        assert_eq!(received.by_thread.iter().sum::<u64>(), count);
         // The loopback's MTU holds all of these; the sink believes in 1500.
         if sending.payload <= 1452 {
             assert_eq!(counts.wire, sent.counts.wire, "{sending:?}");
@@ -171,7 +178,7 @@ fn what_the_kernel_drops_is_what_is_lost() {
     assert_eq!(counts.packets + counts.missing, 200_000, "{received:?}");
     // Beginning and end are dropped as well, where there is no room for them.
     let dropped = received.socket_drops.expect("the kernel tells it");
-    assert!((counts.missing..=counts.missing + 6).contains(&dropped), "{received:?}");
+    assert!((counts.missing..=counts.missing + 7).contains(&dropped), "{received:?}");
 }
 
 /// A datagram of a test, made by hand.

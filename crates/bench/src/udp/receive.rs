@@ -14,7 +14,7 @@ use foldhash::fast::RandomState;
 use rustix::net::{bind, sockopt};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -55,6 +55,8 @@ pub struct Receiving {
 pub struct Received {
     /// What was counted, by all threads.
     pub counts: Counts,
+    /// Datagrams of each thread.
+    pub by_thread: Vec<u64>,
     /// When something came; `None`: nothing did.
     pub span: Option<Span>,
     /// Datagrams before the first that came of a flow whose beginning was not seen.
@@ -104,6 +106,7 @@ pub fn receive(
     let (taken, seen) = supervisor.run(jobs.collect(), Job::run)?;
     let span = taken.iter().filter_map(|taken| taken.span).reduce(Span::join);
     let counts = taken.iter().fold(Counts::default(), |sum, taken| sum.plus(&taken.counts));
+    let by_thread = taken.iter().map(|taken| taken.counts.packets).collect();
     let flows = joined(taken);
     let total = |of: fn(&Flow) -> u64| flows.values().map(of).sum::<u64>();
     let counts = Counts {
@@ -114,7 +117,8 @@ pub fn receive(
         ..counts
     };
     let before_first = total(Flow::before_first);
-    Ok(Received { counts, span, before_first, socket_drops: drops(), buffer: buffer.unwrap_or(0), seen })
+    let (socket_drops, buffer) = (drops(), buffer.unwrap_or(0));
+    Ok(Received { counts, by_thread, span, before_first, socket_drops, buffer, seen })
 }
 
 /// While the sockets were opened one after the other, flows may have changed from one to the next.
@@ -152,23 +156,37 @@ impl Once {
 impl Receiving {
     /// A socket for each thread, all of which have the same port.
     fn sockets(&self) -> Result<Vec<OwnedFd>, UdpError> {
-        let (socket, address) = self.socket()?;
-        // Another sink would share its port with this one, and each would get some of the flows.
-        bind(&socket, &address).map_err(failed(format!("receive on {address}")))?;
-        drop(socket);
-        (0..self.threads).map(|_| self.bound()).collect()
+        let share = |socket: &OwnedFd| {
+            sockopt::set_socket_reuseport(socket, true).map_err(failed("share a port (SO_REUSEPORT)"))
+        };
+        let mut sockets = Vec::new();
+        for number in 0..self.threads {
+            let (socket, address) = self.socket()?;
+            // The first has the port alone: another sink would share it with this one, and each would get some of the
+            // flows. Sharing begins behind its bind(2).
+            if number > 0 {
+                share(&socket)?;
+            }
+            bind(&socket, &address).map_err(failed(format!("receive on {address}")))?;
+            if number == 0 {
+                share(&socket)?;
+            }
+            sockets.push(socket);
+        }
+        Ok(sockets)
     }
 
+    /// A socket with everything but its port.
     fn socket(&self) -> Result<(OwnedFd, SocketAddr), UdpError> {
-        let address = self.address;
+        let mut address = self.address;
         let socket = match open(address.ip()) {
             // A kernel without IPv6 has IPv4.
             Err(error)
                 if address.ip().is_unspecified()
                     && error.cause().and_then(std::io::Error::raw_os_error) == Some(libc::EAFNOSUPPORT) =>
             {
-                let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-                return Ok((open(any)?, SocketAddr::new(any, address.port())));
+                address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port()));
+                open(address.ip())?
             }
             socket => socket?,
         };
@@ -176,12 +194,6 @@ impl Receiving {
             let only = !address.ip().is_unspecified();
             sockopt::set_ipv6_v6only(&socket, only).map_err(failed("take IPv4 as well"))?;
         }
-        Ok((socket, address))
-    }
-
-    fn bound(&self) -> Result<OwnedFd, UdpError> {
-        let (socket, address) = self.socket()?;
-        sockopt::set_socket_reuseport(&socket, true).map_err(failed("share a port (SO_REUSEPORT)"))?;
         if let Some(octets) = self.buffer {
             // Beyond the limit of the system only with CAP_NET_ADMIN; else as much as it allows.
             if sockopt::set_socket_recv_buffer_size_force(&socket, octets).is_err() {
@@ -192,8 +204,7 @@ impl Receiving {
         if self.coalesce {
             sys::coalesce(&socket).map_err(failed("take several datagrams as one (UDP_GRO)"))?;
         }
-        bind(&socket, &address).map_err(failed(format!("receive on {address}")))?;
-        Ok(socket)
+        Ok((socket, address))
     }
 }
 

@@ -20,8 +20,16 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-/// The beginning and the end of a flow are told that often, each with so long a pause behind it.
-const TOLD: [Duration; 3] = [Duration::from_millis(10), Duration::from_millis(40), Duration::from_millis(10)];
+/// The beginning and the end of a flow are told that often, each with so long a pause behind it. At the end the sink's buffer may
+/// be full for a while.
+const BEGIN: [Duration; 3] =
+    [Duration::from_millis(10), Duration::from_millis(30), Duration::from_millis(10)];
+const END: [Duration; 4] = [
+    Duration::from_millis(10),
+    Duration::from_millis(40),
+    Duration::from_millis(150),
+    Duration::from_millis(10),
+];
 /// What is due within this time is sent together; with segments each is more, and may wait longer.
 const GRAIN: Duration = Duration::from_micros(100);
 const SEGMENT_GRAIN: Duration = Duration::from_millis(1);
@@ -255,14 +263,15 @@ impl Job<'_> {
 
     /// Tells the beginning or the end of each flow, some times, since one may be lost.
     fn tell(&self, kind: Kind) -> Result<(), UdpError> {
-        for pause in TOLD {
+        let pauses: &[Duration] = if kind == Kind::End { &END } else { &BEGIN };
+        for pause in pauses {
             for flow in &self.flows {
                 let sequence = if kind == Kind::End { flow.next } else { 0 };
                 let octets = Header { kind, id: flow.id, sequence }.octets();
                 // One that does not arrive is what the others are for; what is wrong with the way, data will find.
                 let _ = rustix::net::send(&flow.socket, &octets, rustix::net::SendFlags::DONTWAIT);
             }
-            thread::sleep(pause);
+            thread::sleep(*pause);
         }
         Ok(())
     }
