@@ -8,7 +8,7 @@
 //! | 3 | kind: `d` data, `b` begin, `e` end; `s`: data, too short for what follows |
 //! | 4 to 7 | run: drawn by each sender |
 //! | 8 to 9 | flow: each socket of the sender has its own number |
-//! | 10 to 15 | data: sequence number, from 0 in each flow; end: how many were sent; begin: 0 |
+//! | 10 to 15 | data: sequence number, from 0 in each flow; end: how many were sent with a number; begin: 0 |
 //! | 16 on | `0x5a` |
 //!
 //! A datagram of 4 to 15 octets has the first four alone, a shorter one nothing. Begin and end take 16 octets, whatever the

@@ -34,7 +34,30 @@ pub struct GenArguments {
     #[arg(short, long, value_name = "FILE", required_unless_present = "list")]
     output: Option<PathBuf>,
 
-    /// Named scenario (see --list)
+    #[command(flatten)]
+    traffic: TrafficArguments,
+
+    /// Number of frames
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    frames: u64,
+
+    /// Frames a second
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    rate: u64,
+
+    /// Arrival times
+    #[arg(long, value_name = "PROCESS", default_value = "poisson")]
+    arrival: Process,
+
+    /// Format of the capture
+    #[arg(long, value_name = "FORMAT", default_value = "pcap")]
+    format: Format,
+}
+
+/// What traffic is generated.
+#[derive(clap::Args)]
+pub struct TrafficArguments {
+    /// Named scenario (see rxlane gen --list)
     #[arg(long, value_name = "NAME", default_value = "pppoe", conflicts_with_all = ["encap", "vlan"])]
     scenario: String,
 
@@ -53,10 +76,6 @@ pub struct GenArguments {
     /// Number of flows
     #[arg(long, value_name = "N", default_value_t = 1000)]
     flows: u32,
-
-    /// Number of frames
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
-    frames: u64,
 
     /// Seed; another one gives other flows
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -78,14 +97,6 @@ pub struct GenArguments {
     #[arg(long, value_name = "LAW", default_value = "zipf", value_parser = popularity)]
     popularity: Popularity,
 
-    /// Frames a second
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
-    rate: u64,
-
-    /// Arrival times
-    #[arg(long, value_name = "PROCESS", default_value = "poisson")]
-    arrival: Process,
-
     /// Subscribers that the flows belong to; of several, each has a PPPoE session and address of its own
     #[arg(long, value_name = "N")]
     subscribers: Option<u32>,
@@ -101,10 +112,6 @@ pub struct GenArguments {
     /// Fragmented packets in a million frames
     #[arg(long, value_name = "N", default_value_t = 500)]
     fragments: u32,
-
-    /// Format of the capture
-    #[arg(long, value_name = "FORMAT", default_value = "pcap")]
-    format: Format,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -153,22 +160,10 @@ fn tpid(text: &str) -> Result<EtherType, String> {
         .ok_or_else(|| "one of 0x8100, 0x88a8, 0x9100, 0x9200, 0x9300".to_owned())
 }
 
-impl GenArguments {
-    /// Runs the command.
-    pub fn run(self, out: &mut Output) -> CommandResult {
-        if self.list {
-            if self.json {
-                list_json(out)?
-            } else {
-                list(out)?
-            }
-            return Ok(Outcome::Success);
-        }
-        let traffic = self.scenario()?.generate(self.seed)?;
-        match &self.output {
-            Some(path) if path.as_os_str() != "-" => self.to_file(path, traffic, out),
-            _ => self.to_standard_output(traffic),
-        }
+impl TrafficArguments {
+    /// The traffic from its beginning.
+    pub fn generator(&self) -> anyhow::Result<Generator> {
+        Ok(self.scenario()?.generate(self.seed)?)
     }
 
     fn scenario(&self) -> anyhow::Result<Scenario> {
@@ -187,10 +182,6 @@ impl GenArguments {
         scenario.mtu = self.mtu;
         scenario.control_per_million = self.control;
         scenario.fragments_per_million = self.fragments;
-        scenario.arrival = match self.arrival {
-            Process::Constant => Arrival::Constant { rate: self.rate },
-            Process::Poisson => Arrival::Poisson { rate: self.rate },
-        };
         scenario.ipv6_percent = match self.ip {
             Ip::V4 => 0,
             Ip::V6 => 100,
@@ -200,6 +191,34 @@ impl GenArguments {
             Proto::Tcp => 0,
             Proto::Udp => 100,
             Proto::Mix => scenario.udp_percent,
+        };
+        Ok(scenario)
+    }
+}
+
+impl GenArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        if self.list {
+            if self.json {
+                list_json(out)?
+            } else {
+                list(out)?
+            }
+            return Ok(Outcome::Success);
+        }
+        let traffic = self.scenario()?.generate(self.traffic.seed)?;
+        match &self.output {
+            Some(path) if path.as_os_str() != "-" => self.to_file(path, traffic, out),
+            _ => self.to_standard_output(traffic),
+        }
+    }
+
+    fn scenario(&self) -> anyhow::Result<Scenario> {
+        let mut scenario = self.traffic.scenario()?;
+        scenario.arrival = match self.arrival {
+            Process::Constant => Arrival::Constant { rate: self.rate },
+            Process::Poisson => Arrival::Poisson { rate: self.rate },
         };
         Ok(scenario)
     }
@@ -216,7 +235,7 @@ impl GenArguments {
             counted(self.frames, "frame"),
             counted(written.octets, "octet"),
             written.nanoseconds as f64 / 1e9,
-            counted(u64::from(self.flows), "flow"),
+            counted(u64::from(self.traffic.flows), "flow"),
             stacks.join(" + "),
         )?;
         Ok(Outcome::Success)

@@ -50,8 +50,16 @@ fn with_words(command: Command) -> Result<Command, nic::ProfileError> {
         })
         .mut_subcommand("gen", |generate| {
             generate
-                .mut_arg("scenario", |scenario| scenario.value_parser(PossibleValuesParser::new(scenarios)))
+                .mut_arg("scenario", |scenario| scenario.value_parser(PossibleValuesParser::new(&scenarios)))
                 .mut_arg("output", |output| output.value_hint(ValueHint::FilePath))
+        })
+        .mut_subcommand("bench", |bench| {
+            bench.mut_subcommand("send", |send| {
+                send.mut_arg("scenario", |scenario| {
+                    scenario.value_parser(PossibleValuesParser::new(&scenarios))
+                })
+                .mut_arg("capture", |capture| capture.value_hint(ValueHint::FilePath))
+            })
         })
         .mut_subcommand("demo", |demo| demo.mut_arg("directory", |path| path.value_hint(ValueHint::DirPath)))
         .mut_subcommand("man", |man| man.mut_arg("directory", |path| path.value_hint(ValueHint::DirPath)))

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod background;
+mod bench_command;
 mod collect_command;
 mod demo;
 mod doctor_command;
@@ -41,6 +42,8 @@ Exit codes of every command: 0 success, 1 the answer is no or a capture is damag
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measure packets per second: send datagrams or frames, and count what arrives.
+    Bench(bench_command::BenchArguments),
     /// Write down the state of this machine's receive path, for `doctor --from`.
     Collect(collect_command::CollectArguments),
     /// Print shell completions.
@@ -74,6 +77,7 @@ enum Command {
 impl Command {
     fn run(self, out: &mut Output) -> CommandResult {
         match self {
+            Command::Bench(arguments) => arguments.run(out),
             Command::Collect(arguments) => arguments.run(out),
             Command::Completions(arguments) => arguments.run(out, Cli::command()),
             Command::Demo(arguments) => arguments.run(out),

@@ -58,7 +58,7 @@ fn demo_says_where_it_cannot_write() {
 fn every_command_has_a_man_page_and_every_shell_completions() {
     let directory = TempDir::new().unwrap();
     stdout(rxlane().arg("man").arg(directory.path()));
-    for command in ["", "-explain", "-nics", "-rss-hash", "-gen", "-demo"] {
+    for command in ["", "-bench-recv", "-bench-send", "-explain", "-nics", "-rss-hash", "-gen", "-demo"] {
         let page = std::fs::read_to_string(directory.path().join(format!("rxlane{command}.1"))).unwrap();
         let sections = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "\"EXIT STATUS\"", "\"SEE ALSO\""];
         let places: Vec<Option<usize>> =

@@ -266,7 +266,9 @@ impl Job<'_> {
         let pauses: &[Duration] = if kind == Kind::End { &END } else { &BEGIN };
         for pause in pauses {
             for flow in &self.flows {
-                let sequence = if kind == Kind::End { flow.next } else { 0 };
+                // Of datagrams without numbers a sink could not tell how many of them came.
+                let is_numbered = kind == Kind::End && self.sending.payload >= HEADER;
+                let sequence = if is_numbered { flow.next } else { 0 };
                 let octets = Header { kind, id: flow.id, sequence }.octets();
                 // One that does not arrive is what the others are for; what is wrong with the way, data will find.
                 let _ = rustix::net::send(&flow.socket, &octets, rustix::net::SendFlags::DONTWAIT);

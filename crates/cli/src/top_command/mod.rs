@@ -5,7 +5,7 @@
 
 mod app;
 mod columns;
-mod figures;
+pub mod figures;
 #[cfg(test)]
 mod fixture;
 mod gather;

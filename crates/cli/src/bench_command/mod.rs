@@ -1,0 +1,170 @@
+//! `rxlane bench`: packets per second, sent and counted.
+
+mod numbers;
+mod recv;
+mod send;
+mod text;
+
+use crate::output::{CommandResult, Lacks, Output};
+use anyhow::{Context, anyhow};
+use bench::machine::{Machine, Watched};
+use bench::report::{Interval, Report, Run, SCHEMA};
+use bench::udp::UdpError;
+use numbers::Cpus;
+use serde_json::Value;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Arguments of `rxlane bench`.
+#[derive(clap::Args)]
+pub struct BenchArguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Send UDP datagrams, or frames of any encapsulation, at a rate or as fast as it goes
+    Send(Box<send::SendArguments>),
+    /// Count the datagrams that arrive, and those that do not
+    Recv(recv::RecvArguments),
+}
+
+/// Arguments of both.
+#[derive(clap::Args)]
+struct CommonArguments {
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: u16,
+
+    /// CPUs that threads are bound to, in turn (0,2-3)
+    #[arg(long, value_name = "LIST", value_parser = numbers::cpus)]
+    cpus: Option<Cpus>,
+
+    /// End after this time; SIGINT and SIGTERM end it at any time, with the summary
+    #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
+    seconds: Option<Duration>,
+
+    /// The interface whose interrupts, receive queues and speed are told; otherwise the one to the first target, or with the
+    /// address of --bind
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+
+    /// The line's rate in bit/s, with k, M or G; the interface's own otherwise
+    #[arg(long, value_name = "RATE", value_parser = numbers::number)]
+    line_rate: Option<f64>,
+
+    /// Octets that tags and other encapsulation add to each frame on the line
+    #[arg(long, value_name = "OCTETS", default_value_t = 0)]
+    overhead: u64,
+
+    /// Print JSON (schema rxlane.bench/1) at the end, and nothing before
+    #[arg(long)]
+    json: bool,
+}
+
+impl BenchArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        if !cfg!(target_os = "linux") {
+            return Err(Lacks("packets are sent and counted by means of Linux".to_owned()).into());
+        }
+        match self.command {
+            Command::Send(arguments) => arguments.run(out),
+            Command::Recv(arguments) => arguments.run(out),
+        }
+    }
+}
+
+/// The machine that is watched meanwhile.
+struct Scene {
+    watched: Option<Watched>,
+    machine: Machine,
+    line_rate: Option<u64>,
+}
+
+impl CommonArguments {
+    /// `interface`: where `--interface` names none. The CPUs are told of without any.
+    fn scene(&self, interface: Option<&str>) -> anyhow::Result<Scene> {
+        let watched = match (&self.interface, interface) {
+            (Some(name), _) => Some(Watched::open(name)?),
+            (None, name) => Watched::open(name.unwrap_or("lo")).ok(),
+        };
+        let (machine, speed) = watched.as_ref().map(Watched::describe).unwrap_or_default();
+        let line_rate = self.line_rate.map(|rate| rate as u64);
+        let line_rate = line_rate.or_else(|| Some(u64::from(speed?) * 1_000_000));
+        Ok(Scene { watched, machine, line_rate })
+    }
+
+    fn cpus(&self) -> Vec<u16> {
+        self.cpus.clone().map(|cpus| cpus.0).unwrap_or_default()
+    }
+
+    /// Prints the result.
+    fn print(
+        &self,
+        out: &mut Output,
+        scenario: &'static str,
+        machine: Machine,
+        run: Run<Value>,
+        noun: &str,
+    ) -> io::Result<()> {
+        if self.json {
+            return out.json(&Report { schema: SCHEMA, scenario, machine, runs: vec![run] });
+        }
+        text::summary(out, &run, noun)
+    }
+}
+
+/// Set when a signal asks for the end. A second one ends the process.
+fn stop_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .with_context(|| format!("signal {signal}"))?;
+    }
+    Ok(stop)
+}
+
+/// A line each second, and what standard output said to it.
+struct Lines<'a> {
+    out: &'a mut Output,
+    /// Whether loss is told.
+    of_sink: bool,
+    is_quiet: bool,
+    is_first: bool,
+    result: io::Result<()>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(out: &'a mut Output, of_sink: bool, is_quiet: bool) -> Lines<'a> {
+        Lines { out, of_sink, is_quiet, is_first: true, result: Ok(()) }
+    }
+
+    fn tell(&mut self, interval: &Interval) -> ControlFlow<()> {
+        if self.is_quiet {
+            return ControlFlow::Continue(());
+        }
+        self.result = text::second(self.out, interval, self.of_sink, self.is_first);
+        self.is_first = false;
+        if self.result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+/// What the kernel refused, as what the machine lacks where it is that.
+fn refused(error: UdpError) -> anyhow::Error {
+    use io::ErrorKind::{AddrInUse, HostUnreachable, NetworkUnreachable, PermissionDenied, Unsupported};
+    let way_out = match error.cause().map(io::Error::kind) {
+        Some(PermissionDenied) => "; ports below 1024 and firewalls take root",
+        Some(NetworkUnreachable | HostUnreachable) => "; ip route get ADDRESS says why",
+        Some(Unsupported) => "",
+        Some(AddrInUse) => return anyhow!("{error}; --port or --source-port chooses another"),
+        _ => return error.into(),
+    };
+    Lacks(format!("{error}{way_out}")).into()
+}

@@ -1,0 +1,77 @@
+//! Numbers as they are typed.
+
+use std::time::Duration;
+
+/// CPUs in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpus(pub Vec<u16>);
+
+/// `100k`, `1.5M`, `1488095`, `10G`: powers of 1000.
+pub fn number(text: &str) -> Result<f64, String> {
+    let (digits, times) = match text.char_indices().last() {
+        Some((at, 'k')) => (text.get(..at), 1e3),
+        Some((at, 'M')) => (text.get(..at), 1e6),
+        Some((at, 'G')) => (text.get(..at), 1e9),
+        _ => (Some(text), 1.0),
+    };
+    let number = digits.and_then(|digits| digits.parse::<f64>().ok()).map(|number| number * times);
+    number
+        .filter(|number| number.is_finite() && *number > 0.0)
+        .ok_or_else(|| format!("`{text}` is no number more than 0, such as 1500, 100k, 1.5M or 10G"))
+}
+
+/// The same without a fraction.
+pub fn count(text: &str) -> Result<u64, String> {
+    let number = number(text)?;
+    let is_whole = number.fract() == 0.0 && number < 1e18;
+    is_whole.then_some(number as u64).ok_or_else(|| format!("`{text}` is no whole number"))
+}
+
+/// `10`, `0.5`.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+    // Ten years: a Duration of more might not be added to now.
+    let is_possible = (0.001..=3.2e8).contains(&seconds);
+    is_possible.then(|| Duration::from_secs_f64(seconds)).ok_or_else(|| format!("{text} seconds cannot be"))
+}
+
+/// `0,2-3`, as the kernel lists CPUs.
+pub fn cpus(text: &str) -> Result<Cpus, String> {
+    let wrong = || format!("`{text}` is no list of CPUs such as 0,2-3");
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let cpu = |text: &str| text.parse::<u16>().ok().filter(|cpu| *cpu < 8192).ok_or_else(wrong);
+        let (first, last) = (cpu(first)?, cpu(last)?);
+        if first > last {
+            return Err(wrong());
+        }
+        cpus.extend(first..=last);
+    }
+    Ok(Cpus(cpus))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_letters() {
+        let read = ["1488095", "100k", "1.5M", "10G", "0.5"].map(|text| number(text).expect("a number"));
+        assert_eq!(read, [1_488_095.0, 1e5, 1.5e6, 1e10, 0.5]);
+        for text in ["", "k", "0", "-1", "nan", "inf", "1T", "1kk"] {
+            assert!(number(text).is_err(), "{text}");
+        }
+        assert_eq!((count("2k"), count("1.5").is_err()), (Ok(2000), true));
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert!(["0", "-1", "nan", "1e9", "x"].iter().all(|text| seconds(text).is_err()));
+    }
+
+    #[test]
+    fn cpus_are_read_as_the_kernel_lists_them() {
+        assert_eq!(cpus("3,0-2"), Ok(Cpus(vec![3, 0, 1, 2])));
+        for text in ["", "a", "1-", "3-1", "1,,2", "70000"] {
+            assert!(cpus(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `rxlane bench recv`.
+
+use super::{CommonArguments, Lines, Scene, refused, stop_by_signals, text};
+use crate::output::{CommandResult, Outcome, Output};
+use anyhow::Context;
+use bench::report::{Interval, Run};
+use bench::run::Asked;
+use bench::udp::{self, Receiving};
+use bench::wire_size::Framing;
+use serde_json::json;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// Arguments of `rxlane bench recv`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  rxlane bench recv
+  rxlane bench recv --threads 2 --cpus 0,1 --interface enp1s0 --seconds 30
+  rxlane bench recv --gro --once --json
+
+Loss and reordering are told of datagrams that rxlane bench send made, from 16 octets of payload on.
+Exit codes: 0 something arrived, 1 nothing did, 2 wrong usage, 3 the environment lacks something.")]
+pub struct RecvArguments {
+    /// Port
+    #[arg(long, value_name = "N", default_value_t = udp::PORT)]
+    port: u16,
+
+    /// Address; without one all of both IP versions
+    #[arg(long, value_name = "ADDRESS")]
+    bind: Option<IpAddr>,
+
+    /// Octets that may wait in the socket of each thread; beyond net.core.rmem_max as root only
+    #[arg(long, value_name = "OCTETS", default_value = "4194304")]
+    buffer: usize,
+
+    /// Take several datagrams as one where the kernel puts them together (UDP GRO)
+    #[arg(long)]
+    gro: bool,
+
+    /// End when all flows that were heard of have ended
+    #[arg(long)]
+    once: bool,
+
+    /// MTU of the line; the interface's own otherwise, or 1500
+    #[arg(long, value_name = "OCTETS")]
+    mtu: Option<u32>,
+
+    #[command(flatten)]
+    common: CommonArguments,
+}
+
+impl RecvArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let interface = self.common.interface.clone().or_else(|| udp::interface_with(self.bind?));
+        let receiving = self.receiving(interface.as_deref())?;
+        let Scene { watched, machine, line_rate } = self.common.scene(interface.as_deref())?;
+        let stop = stop_by_signals()?;
+        if !self.common.json {
+            text::remark(out, &format!("Receiving on {}; SIGINT (^C) ends it.", receiving.address))?;
+            std::io::Write::flush(out)?;
+        }
+        let mut lines = Lines::new(out, true, self.common.json);
+        let received =
+            udp::receive(&receiving, watched, &stop, &mut |interval: &Interval| lines.tell(interval));
+        lines.result?;
+        let received = received.map_err(refused)?;
+        let parameters = json!({
+            "address": receiving.address.to_string(),
+            "threads": receiving.threads,
+            "cpus": receiving.cpus,
+            "buffer": received.buffer,
+            "gro": receiving.coalesce,
+            "mtu": receiving.framing.mtu,
+            "overhead": receiving.framing.overhead,
+        });
+        let run = Run::received(parameters, received, Asked { rate: None, line_rate });
+        let outcome = if run.packets > 0 { Outcome::Success } else { Outcome::Negative };
+        self.common.print(out, "recv", machine, run, "datagrams")?;
+        Ok(outcome)
+    }
+
+    fn receiving(&self, interface: Option<&str>) -> anyhow::Result<Receiving> {
+        let of_interface = |name: &str| {
+            link::rtnetlink::link_by_name(name)
+                .map(|link| link.mtu)
+                .with_context(|| format!("interface {name}"))
+        };
+        let mtu = match (self.mtu, interface) {
+            (Some(mtu), _) => mtu,
+            (None, Some(name)) => of_interface(name)?,
+            (None, None) => 1500,
+        };
+        Ok(Receiving {
+            address: SocketAddr::new(self.bind.unwrap_or(Ipv6Addr::UNSPECIFIED.into()), self.port),
+            threads: self.common.threads,
+            cpus: self.common.cpus(),
+            buffer: Some(self.buffer),
+            coalesce: self.gro,
+            length: self.common.seconds,
+            once: self.once,
+            framing: Framing { mtu: mtu.into(), overhead: self.common.overhead },
+        })
+    }
+}

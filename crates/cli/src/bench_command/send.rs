@@ -1,0 +1,236 @@
+//! `rxlane bench send`.
+
+use super::{CommonArguments, Lines, Scene, numbers, refused, stop_by_signals};
+use crate::gen_command::TrafficArguments;
+use crate::output::{CommandResult, Lacks, Outcome, Output};
+use anyhow::{Context, bail};
+use bench::LoadError;
+use bench::frames::{self, Frames, Playing};
+use bench::machine::Machine;
+use bench::report::{Interval, Run};
+use bench::run::Asked;
+use bench::udp::{self, Sending};
+use capture::{Capture, LinkType};
+use serde_json::{Value, json};
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+/// Arguments of `rxlane bench send`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  rxlane bench send 192.0.2.1 --payload 18 --seconds 10
+  rxlane bench send 192.0.2.1 '[2001:db8::1]:9000' --source-ports 64 --threads 2 --rate 500k
+  rxlane bench send 192.0.2.1 --payload 1400 --gso 40
+  sudo rxlane bench send --raw eth0 --encap 'ad:100,q:200,pppoe' --flows 2000 --size 64 --rate 100k
+  sudo rxlane bench send --raw eth0 --capture line.pcap
+
+rxlane bench recv counts what arrives. Without --seconds and --count it sends until SIGINT or SIGTERM.
+Exit codes: 0 something was sent, 1 nothing could be, 2 wrong usage, 3 the environment lacks something.")]
+pub struct SendArguments {
+    /// Where to send datagrams: an address or name, with a port or without (7184)
+    #[arg(value_name = "TARGET", required_unless_present = "raw", conflicts_with_all = ["raw", "capture", "TrafficArguments"])]
+    targets: Vec<String>,
+
+    /// Send frames out of this interface instead of datagrams (takes CAP_NET_RAW)
+    #[arg(long, value_name = "INTERFACE")]
+    raw: Option<String>,
+
+    /// Packets a second of all threads, with k or M; as fast as they go otherwise
+    #[arg(long, value_name = "N", value_parser = numbers::number)]
+    rate: Option<f64>,
+
+    /// End after so many packets, with k, M or G
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    count: Option<u64>,
+
+    /// Octets of payload, 0 to 65507
+    #[arg(long, value_name = "OCTETS", default_value_t = 18, conflicts_with = "raw")]
+    payload: usize,
+
+    /// Source ports; each makes a flow to each target (default: as many as threads)
+    #[arg(long, value_name = "N", conflicts_with = "raw")]
+    source_ports: Option<u16>,
+
+    /// First of the source ports; any that are free otherwise
+    #[arg(long, value_name = "PORT", conflicts_with = "raw")]
+    source_port: Option<u16>,
+
+    /// Source address
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "raw")]
+    source: Option<IpAddr>,
+
+    /// Messages of a system call
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024), conflicts_with = "raw")]
+    batch: u16,
+
+    /// Datagrams of a message, which the kernel or the card cuts (UDP GSO)
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "raw")]
+    gso: u16,
+
+    /// With --raw: send the Ethernet frames of a capture, again and again, instead of generated ones
+    #[arg(long, value_name = "FILE", conflicts_with = "TrafficArguments")]
+    capture: Option<PathBuf>,
+
+    /// With --raw: generate so many frames, which are then sent again and again
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["targets", "capture"])]
+    pool: u32,
+
+    #[command(flatten)]
+    common: CommonArguments,
+
+    #[command(flatten, next_help_heading = "Frames of --raw")]
+    traffic: TrafficArguments,
+}
+
+impl SendArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let (machine, run, noun) = match &self.raw {
+            Some(interface) => self.frames(out, interface)?,
+            None => self.datagrams(out)?,
+        };
+        let outcome = if run.packets > 0 { Outcome::Success } else { Outcome::Negative };
+        self.common.print(out, "send", machine, run, noun)?;
+        Ok(outcome)
+    }
+
+    fn datagrams(&self, out: &mut Output) -> anyhow::Result<(Machine, Run<Value>, &'static str)> {
+        let sending = self.sending()?;
+        let interface = sending.targets.first().and_then(udp::interface_to);
+        let Scene { watched, machine, line_rate } = self.common.scene(interface.as_deref())?;
+        let stop = stop_by_signals()?;
+        let mut lines = Lines::new(out, false, self.common.json);
+        let sent = udp::send(&sending, watched, &stop, &mut |interval: &Interval| lines.tell(interval));
+        lines.result?;
+        let parameters = json!({
+            "targets": sending.targets.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
+            "source": sending.source,
+            "source_port": sending.first_port,
+            "source_ports": sending.ports,
+            "threads": sending.threads,
+            "cpus": sending.cpus,
+            "payload": sending.payload,
+            "rate": sending.rate,
+            "count": sending.count,
+            "batch": sending.batch,
+            "gso": sending.segments,
+            "overhead": sending.overhead,
+        });
+        let asked = Asked { rate: sending.rate, line_rate };
+        Ok((machine, Run::sent(parameters, sent.map_err(refused)?, asked), "datagrams"))
+    }
+
+    fn sending(&self) -> anyhow::Result<Sending> {
+        Ok(Sending {
+            targets: self.targets.iter().map(|target| address(target)).collect::<anyhow::Result<_>>()?,
+            source: self.source,
+            first_port: self.source_port,
+            ports: self.source_ports.unwrap_or(self.common.threads),
+            threads: self.common.threads,
+            cpus: self.common.cpus(),
+            payload: self.payload,
+            rate: self.rate,
+            length: self.common.seconds,
+            count: self.count,
+            batch: self.batch,
+            segments: self.gso,
+            overhead: self.common.overhead,
+        })
+    }
+
+    fn frames(
+        &self,
+        out: &mut Output,
+        interface: &str,
+    ) -> anyhow::Result<(Machine, Run<Value>, &'static str)> {
+        let frames = match &self.capture {
+            Some(file) => captured(file)?,
+            None => Frames::generated(&mut self.traffic.generator()?, self.pool as usize),
+        };
+        let Scene { watched, machine, line_rate } = self.common.scene(Some(interface))?;
+        let playing = Playing {
+            interface,
+            shares: frames.dealt(self.common.threads.into()),
+            cpus: self.common.cpus(),
+            rate: self.rate,
+            length: self.common.seconds,
+            count: self.count,
+            overhead: self.common.overhead,
+        };
+        let stop = stop_by_signals()?;
+        let mut lines = Lines::new(out, false, self.common.json);
+        let played = frames::play(&playing, watched, &stop, &mut |interval: &Interval| lines.tell(interval));
+        lines.result?;
+        let parameters = json!({
+            "interface": interface,
+            "capture": self.capture,
+            "frames": frames.len(),
+            "threads": self.common.threads,
+            "cpus": playing.cpus,
+            "rate": self.rate,
+            "count": self.count,
+            "overhead": playing.overhead,
+        });
+        let asked = Asked { rate: self.rate, line_rate };
+        Ok((machine, Run::played(parameters, played.map_err(not_played)?, asked), "frames"))
+    }
+}
+
+/// An address or a name, with a port or without.
+fn address(text: &str) -> anyhow::Result<SocketAddr> {
+    if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+        return Ok(SocketAddr::new(address, udp::PORT));
+    }
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let found = match text.rsplit_once(':') {
+        Some(_) => text.to_socket_addrs(),
+        None => (text, udp::PORT).to_socket_addrs(),
+    };
+    let mut found = found.with_context(|| format!("target `{text}`"))?;
+    found.next().with_context(|| format!("target `{text}` has no address"))
+}
+
+/// The whole Ethernet frames of a capture.
+fn captured(file: &Path) -> anyhow::Result<Frames> {
+    let mut capture = Capture::open(file)?;
+    let mut frames = Frames::new();
+    let mut left_out = 0_u64;
+    while let Some(frame) = capture.next_frame() {
+        if frame.link_type() == LinkType::Ethernet && frame.data.len() == frame.wire_len as usize {
+            frames.push(frame.data);
+        } else {
+            left_out += 1;
+        }
+    }
+    let name = file.display();
+    if let Some(problem) = capture.report().problems.first() {
+        bail!("{name} is damaged: {problem}");
+    }
+    if frames.is_empty() {
+        bail!("{name} has no whole Ethernet frame ({left_out} cut ones, or of another kind)");
+    }
+    if left_out > 0 {
+        crate::output::complain(&format!(
+            "{left_out} frames of {name} are left out: cut short, or no Ethernet frames"
+        ));
+    }
+    Ok(frames)
+}
+
+fn not_played(error: LoadError) -> anyhow::Error {
+    let kind = match &error {
+        LoadError::Transmit(error) => error.cause.kind(),
+        LoadError::Cpu { cause, .. } => cause.kind(),
+    };
+    match kind {
+        io::ErrorKind::PermissionDenied => {
+            Lacks(format!("{error}; sending frames takes CAP_NET_RAW: run rxlane as root")).into()
+        }
+        io::ErrorKind::NetworkDown => Lacks(format!("{error}; ip link set dev INTERFACE up")).into(),
+        _ => error.into(),
+    }
+}

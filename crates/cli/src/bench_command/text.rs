@@ -1,0 +1,162 @@
+//! Results as text.
+
+use crate::explain_command::text::{heading, wrapped};
+use crate::output::Output;
+use crate::steer_command::item;
+use crate::top_command::figures::{UNKNOWN, rate, share};
+use bench::report::{Interval, Run};
+use explain::grouped;
+use serde_json::Value;
+use std::io::{self, Write};
+
+/// A line for a second, behind the heading where it is the first.
+pub fn second(out: &mut Output, interval: &Interval, of_sink: bool, is_first: bool) -> io::Result<()> {
+    if is_first {
+        let of_sink = if of_sink { format!(" {:>11} {:>11}", "lost", "reordered") } else { String::new() };
+        writeln!(
+            out,
+            "{:>8} {:>13} {:>15} {:>15}{of_sink}",
+            "seconds", "packets/s", "wire bit/s", "payload bit/s"
+        )?;
+    }
+    let of_sink = if of_sink {
+        let lost = interval.lost.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
+        let reordered = interval.reordered.map_or_else(|| "unknown".to_owned(), grouped);
+        format!(" {lost:>11} {reordered:>11}")
+    } else {
+        String::new()
+    };
+    writeln!(
+        out,
+        "{:>8.1} {:>13} {:>15} {:>15}{of_sink}",
+        interval.at.as_secs_f64(),
+        grouped(interval.pps.round() as u64),
+        rate(Some(interval.bits_per_second)),
+        rate(Some(interval.payload_bits_per_second)),
+    )?;
+    out.flush()
+}
+
+/// All of it.
+pub fn summary(out: &mut Output, run: &Run<Value>, noun: &str) -> io::Result<()> {
+    heading(out, "Summary")?;
+    let in_flows = match run.flows {
+        Some(1) => " in 1 flow".to_owned(),
+        Some(flows) if flows > 0 => format!(" in {} flows", grouped(flows)),
+        _ => String::new(),
+    };
+    let total = format!("{} {noun}{in_flows}, {:.1} s", grouped(run.packets), run.seconds.as_secs_f64());
+    item(out, "packets", &total)?;
+    let held = match run.rate_held {
+        Some(true) => ", the rate was held",
+        Some(false) => ", the rate was not held",
+        None => "",
+    };
+    let pps = run.pps.map_or_else(|| UNKNOWN.to_owned(), |pps| grouped(pps.round() as u64));
+    item(out, "rate", &format!("{pps} packets/s{held}"))?;
+    let of_line = match (run.line_rate, run.line_share) {
+        (Some(line), Some(part)) => format!(", {} of {}bit/s", share(Some(part)), spaced(line as f64)),
+        _ => String::new(),
+    };
+    let wire = run.bits_per_second.map_or_else(|| format!("{UNKNOWN} "), spaced);
+    let payload = run.payload_bits_per_second.map_or_else(|| format!("{UNKNOWN} "), spaced);
+    item(out, "on the wire", &format!("{wire}bit/s{of_line}; payload {payload}bit/s"))?;
+    of_sink(out, run)?;
+    for (reason, count) in &run.errors {
+        let meaning = match *reason {
+            "refused" => "answers that nobody listens there",
+            "unreachable" => "answers that there is no way",
+            "no-room" => "times that a queue had no room",
+            _ => "due and not sent, this machine being too slow for the rate",
+        };
+        item(out, reason, &format!("{} {meaning}", grouped(*count)))?;
+    }
+    machine(out, run)
+}
+
+/// `1.20 G`, so that a unit can follow.
+fn spaced(value: f64) -> String {
+    let text = rate(Some(value));
+    match text.strip_suffix(['k', 'M', 'G', 'T']) {
+        Some(digits) => format!("{digits} {}", text.get(digits.len()..).unwrap_or_default()),
+        None => format!("{text} "),
+    }
+}
+
+/// What only a sink knows.
+fn of_sink(out: &mut Output, run: &Run<Value>) -> io::Result<()> {
+    let Some(foreign) = run.foreign else { return Ok(()) };
+    match (run.lost, run.loss) {
+        (Some(lost), Some(loss)) => {
+            let at_least = if run.loss_is_complete == Some(true) { "" } else { "at least " };
+            item(
+                out,
+                "lost",
+                &format!("{at_least}{} of what was sent, {}", grouped(lost), share(Some(loss))),
+            )?;
+        }
+        _ => item(out, "lost", "unknown: no datagram had a number")?,
+    }
+    let mut told = |label: &str, count: Option<u64>, meaning: &str| match count {
+        Some(count) if count > 0 => item(out, label, &format!("{} {meaning}", grouped(count))),
+        _ => Ok(()),
+    };
+    told(
+        "before",
+        run.before_first,
+        "sent before the first that came: lost, or sent before anybody listened",
+    )?;
+    told(
+        "too late",
+        run.too_late,
+        "more than 4,096 behind; whether they came before is unknown, they count as lost",
+    )?;
+    told("duplicates", run.duplicates, "came again")?;
+    told("no number", run.unnumbered, "of tests with payloads too short for a number")?;
+    told("foreign", Some(foreign), "of nobody's test")?;
+    told("dropped", run.socket_drops, "for which the sockets had no room")?;
+    if run.by_thread.len() > 1 {
+        let each: Vec<String> = run.by_thread.iter().map(|packets| grouped(*packets)).collect();
+        item(out, "threads", &each.join("; "))?;
+    }
+    if let Some(reordered) = run.reordered {
+        item(out, "reordered", &grouped(reordered))?;
+    }
+    Ok(())
+}
+
+fn machine(out: &mut Output, run: &Run<Value>) -> io::Result<()> {
+    if let Some(interrupts) = run.interrupts_per_second {
+        item(out, "interrupts", &format!("{}/s of the interface", grouped(interrupts.round() as u64)))?;
+    }
+    if !run.cpu.is_empty() {
+        heading(out, "CPUs while packets went, per cent")?;
+        writeln!(
+            out,
+            "  {:>4} {:>8} {:>8} {:>8} {:>8} {:>8}",
+            "CPU", "user", "system", "softirq", "irq", "idle"
+        )?;
+    }
+    for cpu in &run.cpu {
+        let softirq = cpu.softirq.map_or_else(|| UNKNOWN.to_owned(), |softirq| format!("{softirq:.1}"));
+        writeln!(
+            out,
+            "  {:>4} {:>8.1} {:>8.1} {softirq:>8} {:>8.1} {:>8.1}",
+            cpu.cpu, cpu.user, cpu.system, cpu.interrupt, cpu.idle
+        )?;
+    }
+    if !run.queues.is_empty() {
+        heading(out, "Receive queues of the interface")?;
+        writeln!(out, "  {:>5} {:>15} {:>7}", "queue", "frames", "share")?;
+    }
+    for queue in &run.queues {
+        writeln!(out, "  {:>5} {:>15} {:>7}", queue.queue, grouped(queue.frames), share(queue.share))?;
+    }
+    Ok(())
+}
+
+/// A remark in front of the lines.
+pub fn remark(out: &mut Output, text: &str) -> io::Result<()> {
+    let width = out.width();
+    wrapped(text, width).iter().try_for_each(|line| writeln!(out, "{line}"))
+}

@@ -1,0 +1,231 @@
+//! `rxlane bench send` and `recv` between network namespaces.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+use testkit::netns::{Namespace, Veth, probe};
+use testkit::{program, require};
+
+const SENDER: &str = "10.9.0.1";
+const SINK: &str = "10.9.0.2";
+
+/// Two namespaces with a pair between them; each end is wan0.
+struct Ends {
+    near: Namespace,
+    far: Namespace,
+}
+
+fn binary() -> &'static str {
+    env!("CARGO_BIN_EXE_rxlane")
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+impl Ends {
+    fn new() -> Option<Ends> {
+        require("netns", probe())?;
+        let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("another"));
+        near.veth(&Veth { queues: 2, mtu: 1600, peer: Some(&far), ..Veth::pair("wan0", "wan0") })
+            .expect("a pair");
+        for (end, address) in [(&near, SENDER), (&far, SINK)] {
+            end.run("ip", &["addr", "add", &format!("{address}/24"), "dev", "wan0"]).expect("an address");
+        }
+        Some(Ends { near, far })
+    }
+
+    fn send(&self, arguments: &[&str]) -> Output {
+        bench(&self.near, "send").args(arguments).output().expect("it runs")
+    }
+
+    /// A sink that listens.
+    fn recv(&self, arguments: &[&str]) -> Child {
+        let mut sink = bench(&self.far, "recv");
+        let sink =
+            sink.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let listens = || {
+            let table = self.far.inside(|| std::fs::read_to_string("/proc/thread-self/net/udp6"));
+            table.is_ok_and(|table| table.contains(":1C10 "))
+        };
+        while !listens() {
+            sleep(Duration::from_millis(10));
+        }
+        sink
+    }
+}
+
+fn bench(namespace: &Namespace, command: &str) -> Command {
+    let mut bench = namespace.command(binary());
+    bench.args(["bench", command]);
+    bench
+}
+
+fn report(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(output)))
+}
+
+/// SIGINT, as from a terminal.
+fn interrupt(child: &Child) {
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    assert!(sent.success());
+}
+
+#[test]
+fn what_was_sent_arrives_and_is_told_in_json() {
+    let Some(ends) = Ends::new() else { return };
+    let sink = ends.recv(&["--once", "--json", "--threads", "2", "--interface", "wan0", "--line-rate", "1G"]);
+    let arguments =
+        ["--count", "20k", "--rate", "20k", "--payload", "32", "--source-ports", "8", "--threads", "2"];
+    let sent = ends.send(&[&[SINK, "--json"][..], &arguments].concat());
+    assert_eq!(sent.status.code(), Some(0), "{}", said(&sent));
+    let received = sink.wait_with_output().expect("its end");
+    assert_eq!(received.status.code(), Some(0), "{}", said(&received));
+    let (sent, received) = (report(&sent), report(&received));
+    for (report, scenario) in [(&sent, "send"), (&received, "recv")] {
+        assert_eq!((&report["schema"], &report["scenario"]), (&"rxlane.bench/1".into(), &scenario.into()));
+        assert!(report["machine"]["cpus"].as_u64().is_some_and(|cpus| cpus > 0), "{report:#}");
+        let run = &report["runs"][0];
+        assert_eq!((&run["packets"], &run["flows"]), (&20_000.into(), &8.into()), "{report:#}");
+        // 14 + 20 + 8 + 32 octets, and 24 around them.
+        let each =
+            run["bits_per_second"].as_f64().expect("known") / run["pps"].as_f64().expect("known") / 8.0;
+        assert!((each - 98.0).abs() < 0.01, "{report:#}");
+        let cpu = &run["cpu"][0];
+        assert!(["user", "system", "softirq", "idle"].iter().all(|part| cpu[part].is_f64()), "{report:#}");
+        let intervals = run["intervals"].as_array().expect("seconds");
+        let total: u64 = intervals.iter().filter_map(|interval| interval["packets"].as_u64()).sum();
+        assert_eq!(total, 20_000, "{report:#}");
+    }
+    let run = &received["runs"][0];
+    for (field, expected) in
+        [("lost", 0), ("reordered", 0), ("duplicates", 0), ("foreign", 0), ("before_first", 0)]
+    {
+        assert_eq!(run[field], expected, "{field}: {received:#}");
+    }
+    assert_eq!((&run["loss"], &run["loss_is_complete"]), (&0.0.into(), &true.into()), "{received:#}");
+    assert!(run["line_share"].as_f64().is_some_and(|share| share > 0.0 && share < 0.1), "{received:#}");
+    assert!(sent["runs"][0]["loss"].is_null() && sent["runs"][0]["rate_held"].is_boolean(), "{sent:#}");
+}
+
+#[test]
+fn a_signal_ends_both_with_their_summaries() {
+    let Some(ends) = Ends::new() else { return };
+    let sink = ends.recv(&[]);
+    let mut sender = bench(&ends.near, "send");
+    let mut sender = sender.args([SINK, "--rate", "1k"]).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut lines = BufReader::new(sender.stdout.take().expect("its output")).lines();
+    // A heading and two seconds.
+    let seen: Vec<String> = lines.by_ref().take(3).map(|line| line.expect("a line")).collect();
+    assert!(seen[0].contains("packets/s") && !seen[0].contains("lost"), "{seen:?}");
+    interrupt(&sender);
+    let rest: Vec<String> = lines.map(|line| line.expect("a line")).collect();
+    assert!(sender.wait().expect("its end").success());
+    assert!(
+        rest.iter().any(|line| line == "Summary") && rest.iter().any(|line| line.contains("rate was")),
+        "{rest:?}"
+    );
+    interrupt(&sink);
+    let received = sink.wait_with_output().expect("its end");
+    assert_eq!(received.status.code(), Some(0));
+    let text = said(&received);
+    assert!(text.contains("Receiving on [::]:7184") && text.contains("lost   reordered"), "{text}");
+    assert!(text.contains("0 of what was sent, 0%") && text.contains("softirq"), "{text}");
+}
+
+#[test]
+fn nothing_sent_or_received_is_no() {
+    let Some(ends) = Ends::new() else { return };
+    let nothing = ends.recv(&["--seconds", "0.3"]).wait_with_output().expect("its end");
+    assert_eq!(nothing.status.code(), Some(1), "{}", said(&nothing));
+    // No number, no loss.
+    let sink = ends.recv(&["--seconds", "2", "--json"]);
+    let sent = ends.send(&[SINK, "--payload", "10", "--count", "100"]);
+    assert_eq!(sent.status.code(), Some(0), "{}", said(&sent));
+    let received = sink.wait_with_output().expect("its end");
+    let run = &report(&received)["runs"][0];
+    assert_eq!((&run["packets"], &run["unnumbered"]), (&100.into(), &100.into()), "{run:#}");
+    assert!(run["loss"].is_null() && run["lost"].is_null() && run["reordered"].is_null(), "{run:#}");
+}
+
+#[test]
+fn frames_go_out_from_a_seed_and_from_a_capture() {
+    let Some(ends) = Ends::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let capture = folder.path().join("line.pcap");
+    let capture = capture.to_str().expect("UTF-8");
+    let made = Command::new(binary())
+        .args(["gen", "--encap", "ad:100,q:200,pppoe", "--frames", "300", "-o", capture])
+        .output()
+        .expect("it runs");
+    assert!(made.status.success(), "{}", said(&made));
+    let counter = || -> u64 {
+        let path = "/sys/class/net/wan0/statistics/rx_packets";
+        let text = ends.far.inside(|| std::fs::read_to_string(path)).expect("a counter");
+        text.trim().parse().expect("a number")
+    };
+    let cases =
+        [vec!["--encap", "ad:100,q:200,pppoe", "--size", "64", "--pool", "100"], vec!["--capture", capture]];
+    for case in cases {
+        let before = counter();
+        let sent = ends
+            .send(&[&["--raw", "wan0", "--count", "1000", "--threads", "2", "--json"], &case[..]].concat());
+        assert_eq!(sent.status.code(), Some(0), "{}", said(&sent));
+        let sent = report(&sent);
+        assert_eq!(
+            (&sent["runs"][0]["name"], &sent["runs"][0]["packets"]),
+            (&"frames".into(), &1000.into()),
+            "{sent:#}"
+        );
+        assert_eq!(counter() - before, 1000, "{case:?}");
+    }
+}
+
+#[test]
+fn queues_of_the_interface_are_told() {
+    let Some(_) = require("ethtool", program("ethtool")) else { return };
+    let Some(ends) = Ends::new() else { return };
+    // Only with NAPI does veth count its queues.
+    ends.far.run("ethtool", &["-K", "wan0", "gro", "on"]).expect("GRO");
+    ends.near.run("ethtool", &["-K", "wan0", "tso", "off"]).expect("no TSO");
+    // A counter that stands at zero may be one that nothing is counted by.
+    ends.send(&[SINK, "--count", "100"]);
+    let sink = ends.recv(&["--once", "--json", "--interface", "wan0"]);
+    ends.send(&[SINK, "--count", "20k", "--rate", "20k"]);
+    let received = report(&sink.wait_with_output().expect("its end"));
+    let queues = received["runs"][0]["queues"].as_array().expect("queues").clone();
+    let frames: u64 = queues.iter().filter_map(|queue| queue["frames"].as_u64()).sum();
+    assert!(queues.len() == 2 && frames >= 20_000, "{received:#}");
+}
+
+#[test]
+fn what_is_wrong_or_missing_is_said() {
+    let Some(ends) = Ends::new() else { return };
+    let wrong: [(&[&str], &str); 8] = [
+        (&[], "TARGET"),
+        (&[SINK, "--encap", "q:1"], "cannot be used with"),
+        (&[SINK, "--raw", "wan0"], "cannot be used with"),
+        (&["--raw", "wan0", "--gso", "2"], "cannot be used with"),
+        (&[SINK, "--threads", "2", "--source-ports", "1"], "fewer than 2 threads"),
+        (&[SINK, "--payload", "1400", "--gso", "60"], "60 segments of 1400 octets"),
+        (&[SINK, "--interface", "nothing0"], "there is no interface nothing0"),
+        (&["--raw", "nothing0"], "nothing0"),
+    ];
+    for (arguments, expected) in wrong {
+        let output = ends.send(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(expected), "{arguments:?}: {}", said(&output));
+    }
+    let no_way = ends.send(&["192.0.2.1"]);
+    assert_eq!(no_way.status.code(), Some(3), "{}", said(&no_way));
+    assert!(said(&no_way).contains("cannot send to 192.0.2.1:7184"), "{}", said(&no_way));
+    // Root without the right to packet sockets.
+    let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
+    let mut send = ends.near.command(setpriv);
+    send.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw", binary(), "bench", "send", "--raw", "wan0"]);
+    let refused = send.output().expect("it runs");
+    assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
+    assert!(said(&refused).contains("takes CAP_NET_RAW"), "{}", said(&refused));
+}
