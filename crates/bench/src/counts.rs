@@ -113,6 +113,11 @@ impl Shared {
         }
     }
 
+    /// Leaves the last ones there.
+    pub fn conclude(&self, counts: &Counts) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = *counts;
+    }
+
     /// The last that were left.
     pub fn read(&self) -> Counts {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)

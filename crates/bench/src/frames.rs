@@ -189,7 +189,7 @@ impl Job<'_> {
             shared.publish(&counts);
         }
         counts.skipped = pace.skipped();
-        shared.publish(&counts);
+        shared.conclude(&counts);
         Ok((counts, pace.started().elapsed()))
     }
 }

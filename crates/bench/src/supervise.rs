@@ -92,8 +92,8 @@ impl Supervisor<'_> {
             let _ = machine.step();
         }
         let mut seen = Seen::default();
-        let mut before = Counts::default();
-        let mut from = Duration::ZERO;
+        let (mut before, mut from) = (Counts::default(), Duration::ZERO);
+        let (mut former, mut since) = (before, from);
         loop {
             let is_over = threads.iter().all(ScopedJoinHandle::is_finished);
             let now = start.elapsed();
@@ -105,9 +105,14 @@ impl Supervisor<'_> {
                     end.store(true, Ordering::Relaxed);
                 }
                 seen.intervals.push(interval);
+                (former, since) = (before, from);
                 (before, from) = (counts, now);
             }
             if is_over {
+                // What came in the short rest belongs to the last second.
+                if let Some(last) = seen.intervals.last_mut() {
+                    *last = Interval::between(&former, &sum(shared), now, now - since);
+                }
                 seen.time = now;
                 return seen;
             }

@@ -203,7 +203,7 @@ fn queues_of_the_interface_are_told() {
 #[test]
 fn what_is_wrong_or_missing_is_said() {
     let Some(ends) = Ends::new() else { return };
-    let wrong: [(&[&str], &str); 8] = [
+    let wrong: [(&[&str], &str); 9] = [
         (&[], "TARGET"),
         (&[SINK, "--encap", "q:1"], "cannot be used with"),
         (&[SINK, "--raw", "wan0"], "cannot be used with"),
@@ -212,6 +212,10 @@ fn what_is_wrong_or_missing_is_said() {
         (&[SINK, "--payload", "1400", "--gso", "60"], "60 segments of 1400 octets"),
         (&[SINK, "--interface", "nothing0"], "there is no interface nothing0"),
         (&["--raw", "nothing0"], "nothing0"),
+        (
+            &["--raw", "wan0", "--mtu", "9000", "--size", "9000"],
+            "cannot be sent: Message too long (os error 90); a larger",
+        ),
     ];
     for (arguments, expected) in wrong {
         let output = ends.send(arguments);

@@ -238,6 +238,7 @@ impl Job<'_> {
             }
             shared.publish(&tally.taken.counts);
         }
+        shared.conclude(&tally.taken.counts);
         Ok(tally.taken)
     }
 }

@@ -101,6 +101,13 @@ struct Job<'a> {
     barrier: &'a Barrier,
 }
 
+/// What a thread has sent.
+struct Done {
+    counts: Counts,
+    time: Duration,
+    flows: Vec<Flow>,
+}
+
 impl Sending {
     fn check(&self) -> Result<(), UdpError> {
         let wrong = |text: String| Err(UdpError::Wrong(text));
@@ -212,10 +219,11 @@ pub fn send(
     let each_second = &mut |interval: &Interval| each_second(interval);
     let supervisor =
         Supervisor { stop, length: None, is_done: &|_| false, ready: Some(&barrier), machine, each_second };
-    let (sent, seen) = supervisor.run(jobs, Job::run)?;
-    let none = (Counts::default(), Duration::ZERO);
-    let (counts, time) =
-        sent.iter().fold(none, |(sum, most), (counts, time)| (sum.plus(counts), most.max(*time)));
+    let (done, seen) = supervisor.run(jobs, Job::run)?;
+    let counts = done.iter().fold(Counts::default(), |sum, done| sum.plus(&done.counts));
+    let time = done.iter().map(|done| done.time).max().unwrap_or_default();
+    let ended: Vec<Flow> = done.into_iter().flat_map(|done| done.flows).collect();
+    tell(&ended, |flow| end_of(flow, sending), &END);
     Ok(Sent { counts, time, flows, seen })
 }
 
@@ -225,13 +233,13 @@ pub fn share_of(count: u64, number: u64, of: u64) -> u64 {
 }
 
 impl Job<'_> {
-    fn run(mut self, end: &AtomicBool, shared: &Shared) -> Result<(Counts, Duration), UdpError> {
+    fn run(mut self, end: &AtomicBool, shared: &Shared) -> Result<Done, UdpError> {
         let pinned = self.cpu.map_or(Ok(()), |cpu| pin(cpu).map_err(|cause| UdpError::Cpu { cpu, cause }));
         sharpen_sleeps();
-        let begun = pinned.and_then(|()| self.tell(Kind::Begin));
+        tell(&self.flows, |flow| Header { kind: Kind::Begin, id: flow.id, sequence: 0 }, &BEGIN);
         // Whatever became of this one, the others wait for it.
         self.barrier.wait();
-        begun?;
+        pinned?;
         let sending = self.sending;
         let grain = if sending.segments > 1 { SEGMENT_GRAIN } else { GRAIN };
         let mut pace = Pace::start(self.rate, grain, sending.length, self.count);
@@ -256,26 +264,25 @@ impl Job<'_> {
         }
         let time = pace.started().elapsed();
         counts.skipped = pace.skipped();
-        shared.publish(&counts);
-        self.tell(Kind::End)?;
-        Ok((counts, time))
+        shared.conclude(&counts);
+        Ok(Done { counts, time, flows: self.flows })
     }
+}
 
-    /// Tells the beginning or the end of each flow, some times, since one may be lost.
-    fn tell(&self, kind: Kind) -> Result<(), UdpError> {
-        let pauses: &[Duration] = if kind == Kind::End { &END } else { &BEGIN };
-        for pause in pauses {
-            for flow in &self.flows {
-                // Of datagrams without numbers a sink could not tell how many of them came.
-                let is_numbered = kind == Kind::End && self.sending.payload >= HEADER;
-                let sequence = if is_numbered { flow.next } else { 0 };
-                let octets = Header { kind, id: flow.id, sequence }.octets();
-                // One that does not arrive is what the others are for; what is wrong with the way, data will find.
-                let _ = rustix::net::send(&flow.socket, &octets, rustix::net::SendFlags::DONTWAIT);
-            }
-            thread::sleep(*pause);
+/// What the end of a flow tells. Of datagrams without numbers a sink could not tell how many of them came.
+fn end_of(flow: &Flow, sending: &Sending) -> Header {
+    let sequence = if sending.payload >= HEADER { flow.next } else { 0 };
+    Header { kind: Kind::End, id: flow.id, sequence }
+}
+
+/// Tells something of each flow some times, since one may be lost.
+fn tell(flows: &[Flow], header: impl Fn(&Flow) -> Header, pauses: &[Duration]) {
+    for pause in pauses {
+        for flow in flows {
+            // One that does not arrive is what the others are for; what is wrong with the way, data will find.
+            let _ = rustix::net::send(&flow.socket, &header(flow).octets(), rustix::net::SendFlags::DONTWAIT);
         }
-        Ok(())
+        thread::sleep(*pause);
     }
 }
 

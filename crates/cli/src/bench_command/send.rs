@@ -3,7 +3,7 @@
 use super::{CommonArguments, Lines, Scene, numbers, refused, stop_by_signals};
 use crate::gen_command::TrafficArguments;
 use crate::output::{CommandResult, Lacks, Outcome, Output};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use bench::LoadError;
 use bench::frames::{self, Frames, Playing};
 use bench::machine::Machine;
@@ -221,16 +221,26 @@ fn captured(file: &Path) -> anyhow::Result<Frames> {
     Ok(frames)
 }
 
+/// A frame beyond the MTU (packet(7)).
+const EMSGSIZE: i32 = 90;
+
 fn not_played(error: LoadError) -> anyhow::Error {
-    let kind = match &error {
-        LoadError::Transmit(error) => error.cause.kind(),
-        LoadError::Cpu { cause, .. } => cause.kind(),
+    let cause = match &error {
+        LoadError::Transmit(error) => &error.cause,
+        LoadError::Cpu { cause, .. } => cause,
     };
-    match kind {
+    match cause.kind() {
         io::ErrorKind::PermissionDenied => {
             Lacks(format!("{error}; sending frames takes CAP_NET_RAW: run rxlane as root")).into()
         }
+        _ if cause.raw_os_error() == Some(EMSGSIZE) => {
+            anyhow!(
+                "{error}; a larger MTU lets it out (ip link set dev INTERFACE mtu N), or shorter frames are \
+                     generated (--mtu, --size)"
+            )
+        }
         io::ErrorKind::NetworkDown => Lacks(format!("{error}; ip link set dev INTERFACE up")).into(),
-        _ => error.into(),
+        // It tells its cause itself.
+        _ => anyhow!("{error}"),
     }
 }
