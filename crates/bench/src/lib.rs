@@ -1,6 +1,6 @@
 //! Load and sinks for packets per second, and scenes in network namespaces for them.
 //!
-//! * [`udp::send`] and [`udp::receive`] are the two ends of a test with datagrams: batches of system calls, UDP GSO and GRO,
+//! * [`udp::send()`] and [`udp::receive()`] are the two ends of a test with datagrams: batches of system calls, UDP GSO and GRO,
 //!   several threads, targets and source ports, a rate or as fast as it goes. What [`payload`] puts into each datagram lets
 //!   the sink tell loss, reordering and duplicates apart ([`sequence`]).
 //! * [`frames::play`] sends frames of any encapsulation onto an interface.

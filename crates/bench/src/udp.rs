@@ -4,7 +4,7 @@ mod receive;
 mod send;
 mod sys;
 
-pub use receive::{Received, Receiving, receive};
+pub use receive::{Listening, Received, Receiving, receive};
 pub(crate) use send::share_of;
 pub use send::{Sending, Sent, send};
 

@@ -72,8 +72,9 @@ fn allocations(count: u64, segments: u16) -> u64 {
     let stop = AtomicBool::new(false);
     let go_on = || |_: &_| ControlFlow::Continue(());
     thread::scope(|scope| {
-        let sink = scope.spawn(|| udp::receive(&receiving, None, &stop, &mut go_on()).expect("received"));
-        thread::sleep(Duration::from_millis(100));
+        let listening = receiving.listen().expect("sockets");
+        let receive = || udp::receive(&receiving, listening, None, &stop, &mut go_on()).expect("received");
+        let sink = scope.spawn(receive);
         udp::send(&sending, None, &stop, &mut go_on()).expect("sent");
         let received = sink.join().expect("a thread");
         assert_eq!(received.counts.packets, count, "{received:?}");

@@ -82,7 +82,9 @@ where
         // Threads are in the namespace of the one that starts them.
         thread::scope(|scope| {
             let sink = scope.spawn(|| {
-                udp::receive(receiving, None, &stop, &mut |_| ControlFlow::Continue(())).expect("received")
+                let listening = receiving.listen().expect("sockets");
+                let go_on = &mut |_: &_| ControlFlow::Continue(());
+                udp::receive(receiving, listening, None, &stop, go_on).expect("received")
             });
             while sockets().0 < threads {
                 assert!(!sink.is_finished(), "it does not listen");
@@ -323,15 +325,12 @@ fn a_port_is_not_shared_with_strangers() {
     let Some(namespace) = namespace() else { return };
     let error = namespace.inside(|| {
         let _other = UdpSocket::bind(("0.0.0.0", PORT)).expect("a socket");
-        let stop = AtomicBool::new(true);
-        udp::receive(&receiving(), None, &stop, &mut |_| ControlFlow::Continue(())).expect_err("taken")
+        receiving().listen().expect_err("taken")
     });
     assert!(error.to_string().starts_with("cannot receive on [::]:9100: Address already in use"), "{error}");
     // A second sink would take some of the flows of the first.
     let endless = Receiving { once: false, ..receiving() };
-    let (_, again) = received(&namespace, &endless, || {
-        udp::receive(&receiving(), None, &AtomicBool::new(true), &mut |_| ControlFlow::Continue(())).is_err()
-    });
+    let (_, again) = received(&namespace, &endless, || receiving().listen().is_err());
     assert!(again);
 }
 

@@ -120,6 +120,8 @@ fn a_signal_ends_both_with_their_summaries() {
     // A heading and two seconds.
     let seen: Vec<String> = lines.by_ref().take(3).map(|line| line.expect("a line")).collect();
     assert!(seen[0].contains("packets/s") && !seen[0].contains("lost"), "{seen:?}");
+    // As timeout(1) does, which sends to the process and to its group.
+    interrupt(&sender);
     interrupt(&sender);
     let rest: Vec<String> = lines.map(|line| line.expect("a line")).collect();
     assert!(sender.wait().expect("its end").success());

@@ -50,6 +50,10 @@ pub struct Receiving {
     pub framing: Framing,
 }
 
+/// Sockets in which datagrams wait already.
+#[derive(Debug)]
+pub struct Listening(Vec<OwnedFd>);
+
 /// What was received.
 #[derive(Debug)]
 pub struct Received {
@@ -76,21 +80,18 @@ struct Taken {
     flows: HashMap<FlowId, Flow, RandomState>,
 }
 
-/// Receives until the time is over, or `stop` is set, or what was sent has ended.
+/// Receives in these sockets until the time is over, or `stop` is set, or what was sent has ended.
 ///
 /// # Errors
 ///
-/// The address or port cannot be had, or the kernel refuses to receive.
+/// The kernel refuses to receive, or a CPU.
 pub fn receive(
     receiving: &Receiving,
+    Listening(sockets): Listening,
     machine: Option<Watched>,
     stop: &AtomicBool,
     each_second: &mut EachSecond<'_>,
 ) -> Result<Received, UdpError> {
-    if receiving.threads == 0 {
-        return Err(UdpError::Wrong("threads are at least 1".to_owned()));
-    }
-    let sockets = receiving.sockets()?;
     let buffer = sockets.first().and_then(|socket| sockopt::socket_recv_buffer_size(socket).ok());
     let drops = || sockets.iter().map(|socket| Some(u64::from(sys::drops(socket).ok()?))).sum();
     let jobs = sockets.iter().enumerate().map(|(number, socket)| Job {
@@ -155,7 +156,14 @@ impl Once {
 
 impl Receiving {
     /// A socket for each thread, all of which have the same port.
-    fn sockets(&self) -> Result<Vec<OwnedFd>, UdpError> {
+    ///
+    /// # Errors
+    ///
+    /// The address or port cannot be had.
+    pub fn listen(&self) -> Result<Listening, UdpError> {
+        if self.threads == 0 {
+            return Err(UdpError::Wrong("threads are at least 1".to_owned()));
+        }
         let share = |socket: &OwnedFd| {
             sockopt::set_socket_reuseport(socket, true).map_err(failed("share a port (SO_REUSEPORT)"))
         };
@@ -173,7 +181,7 @@ impl Receiving {
             }
             sockets.push(socket);
         }
-        Ok(sockets)
+        Ok(Listening(sockets))
     }
 
     /// A socket with everything but its port.

@@ -120,13 +120,11 @@ impl CommonArguments {
     }
 }
 
-/// Set when a signal asks for the end. A second one ends the process.
+/// Set when a signal asks for the end. A second one changes nothing: timeout(1) sends each twice.
 fn stop_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .with_context(|| format!("signal {signal}"))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).with_context(|| format!("signal {signal}"))?;
     }
     Ok(stop)
 }

@@ -56,13 +56,15 @@ impl RecvArguments {
         let receiving = self.receiving(interface.as_deref())?;
         let Scene { watched, machine, line_rate } = self.common.scene(interface.as_deref())?;
         let stop = stop_by_signals()?;
+        let listening = receiving.listen().map_err(refused)?;
         if !self.common.json {
             text::remark(out, &format!("Receiving on {}; SIGINT (^C) ends it.", receiving.address))?;
             std::io::Write::flush(out)?;
         }
         let mut lines = Lines::new(out, true, self.common.json);
-        let received =
-            udp::receive(&receiving, watched, &stop, &mut |interval: &Interval| lines.tell(interval));
+        let received = udp::receive(&receiving, listening, watched, &stop, &mut |interval: &Interval| {
+            lines.tell(interval)
+        });
         lines.result?;
         let received = received.map_err(refused)?;
         let parameters = json!({
