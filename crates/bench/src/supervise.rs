@@ -102,7 +102,7 @@ impl Supervisor<'_> {
                 let interval = Interval::between(&before, &counts, now, now - from);
                 self.look(&mut seen, &interval);
                 // What fails at once has no second to tell of.
-                let is_nothing = is_over && counts == Counts::default();
+                let is_nothing = is_over && seen.intervals.is_empty() && counts.packets == 0;
                 if !is_nothing && (self.each_second)(&interval).is_break() {
                     end.store(true, Ordering::Relaxed);
                 }
