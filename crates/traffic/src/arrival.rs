@@ -57,7 +57,7 @@ impl Clock {
 }
 
 /// An exponentially distributed number of mean 1, with 32 fractional bits, from a uniform one: -ln(u).
-fn exponential(random: u64) -> u64 {
+pub fn exponential(random: u64) -> u64 {
     const LN_2: u128 = 2_977_044_472; // ln 2 with 32 fractional bits
     let log2 = log2(random | 1);
     ((u128::from((64 << 32) - log2) * LN_2) >> 32) as u64

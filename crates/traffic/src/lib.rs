@@ -48,10 +48,10 @@ mod popularity;
 mod scenario;
 mod sizes;
 
-pub use arrival::Arrival;
+pub use arrival::{Arrival, exponential};
 pub use flow::Direction;
 pub use generator::{Frame, Generator};
-pub use popularity::Popularity;
+pub use popularity::{Popularity, Sampler};
 pub use scenario::{Class, NAMED, Named, Scenario, ScenarioError};
 pub use sizes::Sizes;
 

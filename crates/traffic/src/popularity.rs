@@ -42,7 +42,10 @@ impl fmt::Display for Popularity {
 
 /// Draws flows.
 #[derive(Clone, Debug)]
-pub(crate) enum Sampler {
+pub struct Sampler(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
     Uniform {
         flows: u32,
     },
@@ -58,30 +61,31 @@ pub(crate) enum Sampler {
 
 impl Sampler {
     /// `flows` must not be zero.
-    pub(crate) fn new(popularity: Popularity, flows: u32) -> Sampler {
-        match popularity {
-            Popularity::Uniform => Sampler::Uniform { flows },
-            Popularity::RoundRobin => Sampler::RoundRobin { flows, next: 0 },
+    pub fn new(popularity: Popularity, flows: u32) -> Sampler {
+        let kind = match popularity {
+            Popularity::Uniform => Kind::Uniform { flows },
+            Popularity::RoundRobin => Kind::RoundRobin { flows, next: 0 },
             Popularity::Zipf => {
                 let weights = (1..=u64::from(flows)).map(|rank| (1 << 40) / rank);
                 let sums = weights.scan(0, |sum, weight| {
                     *sum += weight;
                     Some(*sum)
                 });
-                Sampler::Zipf { sums: sums.collect() }
+                Kind::Zipf { sums: sums.collect() }
             }
-        }
+        };
+        Sampler(kind)
     }
 
-    /// Draws one number, whatever the popularity.
-    pub(crate) fn draw(&mut self, random: &mut impl RngCore) -> u32 {
-        match self {
-            Sampler::Uniform { flows } => below(random, u64::from(*flows)) as u32,
-            Sampler::Zipf { sums } => {
+    /// Draws one number, whatever the popularity: a flow.
+    pub fn draw(&mut self, random: &mut impl RngCore) -> u32 {
+        match &mut self.0 {
+            Kind::Uniform { flows } => below(random, u64::from(*flows)) as u32,
+            Kind::Zipf { sums } => {
                 let place = below(random, sums.last().copied().unwrap_or(1));
                 sums.partition_point(|sum| *sum <= place) as u32
             }
-            Sampler::RoundRobin { flows, next } => {
+            Kind::RoundRobin { flows, next } => {
                 random.next_u64();
                 let flow = *next;
                 *next = if flow + 1 == *flows { 0 } else { flow + 1 };

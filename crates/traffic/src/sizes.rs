@@ -43,8 +43,8 @@ impl Sizes {
         }
     }
 
-    /// Draws one number, whatever the sizes.
-    pub(crate) fn draw(self, random: &mut impl RngCore) -> u16 {
+    /// Draws one number, whatever the sizes: a size.
+    pub fn draw(self, random: &mut impl RngCore) -> u16 {
         match self {
             Sizes::Fixed(size) => {
                 random.next_u64();

@@ -1,0 +1,183 @@
+//! A CPU: interrupts before soft interrupts before threads, each interrupted by what stands above it and carried on where
+//! it was.
+
+use super::Time;
+use super::frame::Frame;
+use std::collections::VecDeque;
+
+/// What a CPU does, as a place in its order of precedence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    Idle,
+    Thread,
+    Soft,
+    Hard,
+}
+
+impl Level {
+    const COUNT: usize = 4;
+}
+
+/// Accounts of a CPU's time.
+pub(super) const INTERRUPT: usize = 0;
+pub(super) const SOFT: usize = 1;
+pub(super) const SYSTEM: usize = 2;
+pub(super) const USER: usize = 3;
+
+/// The piece of work of a level; what it does is done at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Handler of a queue's vector.
+    Interrupt(u32),
+    /// Frames were handed over to this input.
+    Ipi(u32),
+    /// The clock of polling.
+    Tick,
+    /// The handler takes a frame out of a ring.
+    Drain(u32),
+    /// Costs that belong to no frame.
+    Extra,
+    /// The poll takes a frame out of a ring.
+    Poll(u32),
+    /// GRO hands a packet to the stack.
+    Flush(u32),
+    /// The stack takes a packet out of an input.
+    Input(u32),
+    /// A system call of an application.
+    Call(u32),
+    /// An application's own work.
+    Use(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item {
+    pub(super) work: Work,
+    pub(super) frame: Frame,
+    /// Time that it still takes, as of the last time that it began or was interrupted.
+    pub(super) left: Time,
+}
+
+/// What a soft interrupt still has to look after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    Queue(u32),
+    Input(u32),
+}
+
+pub(super) struct Cpu {
+    pub(super) level: Level,
+    /// Since when time is not yet in an account.
+    since: Time,
+    items: [Option<Item>; Level::COUNT],
+    /// Costs to be paid at a level before it goes on.
+    pub(super) extra: [Time; Level::COUNT],
+    /// Interrupts that wait.
+    pub(super) interrupts: VecDeque<Work>,
+    /// The queue whose handler is taking frames.
+    pub(super) draining: Option<u32>,
+    /// Soft interrupts that wait; the first is being served.
+    pub(super) turns: VecDeque<Turn>,
+    /// Frames that the first has had in its turn.
+    pub(super) served: u32,
+    /// Frames since the soft interrupt began or was squeezed.
+    pub(super) round: u32,
+    /// Time that soft interrupts have taken on end.
+    pub(super) soft_on_end: Time,
+    /// Time that they have taken since the last tick.
+    pub(super) soft_in_tick: Time,
+    /// Until then threads come first.
+    pub(super) threads_until: Time,
+    /// Applications that want to run.
+    pub(super) ready: Vec<u32>,
+    /// The application that ran last.
+    pub(super) last: u32,
+    /// Virtual time of the thread that ran last.
+    pub(super) fair: Time,
+    pub(super) spent: [Time; 4],
+    pub(super) squeezes: u64,
+}
+
+/// No application.
+pub(super) const NOBODY: u32 = u32::MAX;
+
+impl Cpu {
+    pub(super) fn new() -> Cpu {
+        Cpu {
+            level: Level::Idle,
+            since: 0,
+            items: [None; Level::COUNT],
+            extra: [0; Level::COUNT],
+            interrupts: VecDeque::with_capacity(16),
+            draining: None,
+            turns: VecDeque::with_capacity(16),
+            served: 0,
+            round: 0,
+            soft_on_end: 0,
+            soft_in_tick: 0,
+            threads_until: 0,
+            ready: Vec::with_capacity(8),
+            last: NOBODY,
+            fair: 0,
+            spent: [0; 4],
+            squeezes: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn has(&self, level: Level) -> bool {
+        self.items[level as usize].is_some()
+    }
+
+    #[inline]
+    pub(super) fn give(&mut self, level: Level, work: Work, frame: Frame, left: Time) {
+        self.items[level as usize] = Some(Item { work, frame, left });
+    }
+
+    /// Begins, or carries on with, the work of a level; when it will be done.
+    #[inline]
+    pub(super) fn begin(&mut self, level: Level, now: Time) -> Time {
+        self.level = level;
+        self.since = now;
+        self.items[level as usize].as_ref().map_or(now, |item| now + item.left)
+    }
+
+    /// The work of the level is done, and its time accounted.
+    #[inline]
+    pub(super) fn finish(&mut self) -> Option<Item> {
+        self.items[self.level as usize].take()
+    }
+
+    /// Enters the time since the last entry: its amount, and the application that it belongs to.
+    #[inline]
+    pub(super) fn account(&mut self, now: Time) -> (Time, Option<u32>) {
+        let passed = now - self.since;
+        self.since = now;
+        let Some(item) = &mut self.items[self.level as usize] else { return (passed, None) };
+        item.left = item.left.saturating_sub(passed);
+        let work = item.work;
+        let account = match self.level {
+            Level::Idle => return (passed, None),
+            Level::Hard => INTERRUPT,
+            Level::Soft => {
+                self.soft_on_end += passed;
+                self.soft_in_tick += passed;
+                SOFT
+            }
+            Level::Thread if matches!(work, Work::Use(_)) => USER,
+            Level::Thread => SYSTEM,
+        };
+        self.spent[account] += passed;
+        match work {
+            Work::Call(application) | Work::Use(application) => (passed, Some(application)),
+            _ => (passed, None),
+        }
+    }
+
+    /// Frames of the wire that are being worked on.
+    pub(super) fn frames(&self) -> u64 {
+        let held = self.items.iter().flatten().filter(|item| {
+            matches!(item.work, Work::Drain(_) | Work::Poll(_) | Work::Flush(_) | Work::Input(_))
+        });
+        held.map(|item| u64::from(item.frame.frames)).sum()
+    }
+}

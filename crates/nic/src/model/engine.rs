@@ -1,0 +1,454 @@
+//! The loop over events, and what a CPU turns to next.
+
+use super::answer::{Answer, CpuAnswer, Lost, QueueAnswer, WaitAnswer};
+use super::cpu::{Cpu, INTERRUPT, Level, SOFT, SYSTEM, USER, Work};
+use super::frame::{Fifo, Frame};
+use super::plan::{self, Driver, Goal, Plan};
+use super::schedule::{NEVER, Schedule};
+use super::source::Source;
+use super::vector::Vector;
+use super::{SECOND, Time};
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Simulates a plan.
+pub fn run(plan: Plan) -> Answer {
+    let mut engine = Engine::new(plan);
+    let (warm_up, duration) = (engine.plan.warm_up, engine.plan.duration);
+    engine.advance(warm_up);
+    let before = engine.start_counting();
+    engine.advance(warm_up + duration);
+    engine.answer(before)
+}
+
+/// A receive queue: ring, vector, and what GRO holds of its poll.
+pub(super) struct Queue {
+    pub(super) plan: plan::Queue,
+    pub(super) ring: Fifo,
+    pub(super) vector: Vector,
+    pub(super) held: Held,
+    /// Whether a soft interrupt looks after it.
+    pub(super) listed: bool,
+    frames: u64,
+    lost: u64,
+    pub(super) interrupts: u64,
+}
+
+/// Packets that GRO may still add to; Linux keeps eight (`MAX_GRO_SKBS`).
+pub(super) struct Held {
+    pub(super) packets: [Frame; 8],
+    pub(super) number: usize,
+    /// One that had to leave.
+    pub(super) leaving: Option<Frame>,
+}
+
+/// A queue between driver and stack.
+pub(super) struct Input {
+    pub(super) cpu: usize,
+    pub(super) fifo: Fifo,
+    pub(super) listed: bool,
+    pub(super) lost: u64,
+}
+
+/// A process.
+pub(super) struct Application {
+    pub(super) plan: plan::Application,
+    pub(super) socket: Fifo,
+    pub(super) cpu: usize,
+    pub(super) asleep: bool,
+    /// What its call read and it has not passed on.
+    pub(super) held: Vec<Frame>,
+    /// Whether it has that in user space.
+    pub(super) in_user: bool,
+    pub(super) fair: Time,
+    pub(super) spent: Time,
+    pub(super) calls: u64,
+    pub(super) lost: u64,
+}
+
+pub(super) struct Engine {
+    pub(super) plan: Plan,
+    pub(super) now: Time,
+    until: Time,
+    pub(super) schedule: Schedule,
+    pub(super) cpus: Vec<Cpu>,
+    pub(super) queues: Vec<Queue>,
+    pub(super) inputs: Vec<Input>,
+    pub(super) applications: Vec<Application>,
+    pub(super) sources: Vec<Source>,
+    /// When the last frame on the wire of each interface ended, and when what it sends is sent.
+    received_until: Vec<Option<Time>>,
+    pub(super) sent_until: Vec<Time>,
+    pub(super) random: Xoshiro256PlusPlus,
+}
+
+impl Engine {
+    fn new(mut plan: Plan) -> Engine {
+        let sources: Vec<Source> = std::mem::take(&mut plan.sources)
+            .into_iter()
+            .enumerate()
+            .map(|(number, source)| Source::new(source, number as u16, plan.seed))
+            .collect();
+        let queue = |queue: &plan::Queue| Queue {
+            plan: queue.clone(),
+            ring: Fifo::new(queue.ring),
+            vector: Vector::new(queue.moderation),
+            held: Held { packets: [Frame::default(); 8], number: 0, leaving: None },
+            listed: false,
+            frames: 0,
+            lost: 0,
+            interrupts: 0,
+        };
+        let input = |input: &plan::Input| Input {
+            cpu: input.cpu,
+            fifo: Fifo::new(input.depth),
+            listed: false,
+            lost: 0,
+        };
+        let application = |application: &plan::Application| Application {
+            plan: application.clone(),
+            socket: Fifo::new(application.socket),
+            cpu: application.cpu.unwrap_or(0),
+            asleep: true,
+            held: Vec::with_capacity(application.batch as usize),
+            in_user: false,
+            fair: 0,
+            spent: 0,
+            calls: 0,
+            lost: 0,
+        };
+        let mut engine = Engine {
+            now: 0,
+            until: 0,
+            schedule: Schedule::new(plan.cpus + plan.queues.len() + sources.len() + 1),
+            cpus: (0..plan.cpus).map(|_| Cpu::new()).collect(),
+            queues: plan.queues.iter().map(queue).collect(),
+            inputs: plan.inputs.iter().map(input).collect(),
+            applications: plan.applications.iter().map(application).collect(),
+            received_until: vec![None; plan.ports.len()],
+            sent_until: vec![0; plan.ports.len()],
+            random: Xoshiro256PlusPlus::seed_from_u64(plan.seed.rotate_left(17) ^ 0x5eed),
+            sources,
+            plan,
+        };
+        for number in 0..engine.sources.len() {
+            engine.await_source(number);
+        }
+        if let Driver::Polling { period, .. } = engine.plan.driver {
+            engine.schedule.set(engine.clock_slot(), period);
+        }
+        engine
+    }
+
+    // Slots of the schedule: CPUs, vectors, sources, clock.
+
+    pub(super) fn vector_slot(&self, queue: usize) -> usize {
+        self.cpus.len() + queue
+    }
+
+    fn source_slot(&self, source: usize) -> usize {
+        self.cpus.len() + self.queues.len() + source
+    }
+
+    fn clock_slot(&self) -> usize {
+        self.source_slot(self.sources.len())
+    }
+
+    fn advance(&mut self, until: Time) {
+        self.until = until;
+        while self.schedule.next_time() <= until {
+            let slot = self.schedule.next_slot();
+            self.now = self.schedule.next_time();
+            if slot < self.cpus.len() {
+                self.work(slot);
+            } else if slot < self.source_slot(0) {
+                self.interrupt(slot - self.cpus.len());
+            } else if slot < self.clock_slot() {
+                self.arrive(slot - self.source_slot(0), slot);
+            } else {
+                self.tick();
+            }
+        }
+        self.now = until;
+        for cpu in 0..self.cpus.len() {
+            self.account(cpu);
+        }
+    }
+
+    /// A CPU ends a piece of work, and all that follow before anything else happens.
+    fn work(&mut self, cpu: usize) {
+        loop {
+            self.complete(cpu);
+            let Some(ends) = self.next(cpu) else {
+                self.schedule.clear(cpu);
+                return;
+            };
+            self.schedule.set(cpu, ends);
+            if self.schedule.next_time() < ends || ends > self.until {
+                return;
+            }
+            self.now = ends;
+        }
+    }
+
+    /// Frames of a source arrive, until something else happens first.
+    fn arrive(&mut self, number: usize, slot: usize) {
+        loop {
+            let source = &mut self.sources[number];
+            let port = source.plan.port;
+            let earliest = self.received_until[port]
+                .map(|end| end + self.plan.ports[port].octet * Time::from(source.wire()));
+            if earliest.is_some_and(|earliest| earliest > self.now) {
+                self.schedule.set(slot, earliest.unwrap_or(self.now));
+                return;
+            }
+            if let Some((frame, to)) = source.take(self.now) {
+                source.counts.offered += 1;
+                source.counts.offered_octets += u64::from(frame.octets);
+                self.received_until[port] = Some(self.now);
+                if frame.octets > source.plan.longest {
+                    self.lose(frame, Lost::Admit);
+                } else {
+                    self.receive(frame, to.queue as usize);
+                }
+            }
+            let due = self.sources[number].due().max(self.now);
+            self.schedule.set(slot, due);
+            if self.schedule.next_time() < due || due > self.until {
+                return;
+            }
+            self.now = due;
+        }
+    }
+
+    /// Sets the time of a source's next frame anew.
+    pub(super) fn await_source(&mut self, number: usize) {
+        let due = self.sources[number].due();
+        let due = if due == NEVER { NEVER } else { due.max(self.now) };
+        self.schedule.set(self.source_slot(number), due);
+    }
+
+    /// A frame comes to a ring.
+    fn receive(&mut self, frame: Frame, number: usize) {
+        let queue = &mut self.queues[number];
+        queue.frames += 1;
+        if !queue.ring.push(frame) {
+            queue.lost += 1;
+            self.lose(frame, Lost::Ring);
+            return;
+        }
+        if matches!(self.plan.driver, Driver::Polling { .. }) {
+            return;
+        }
+        match queue.vector.frame(frame.octets, self.now) {
+            Some(at) if at <= self.now => self.interrupt(number),
+            Some(at) => self.schedule.set(self.vector_slot(number), at),
+            None => {}
+        }
+    }
+
+    /// A vector interrupts its CPU.
+    pub(super) fn interrupt(&mut self, number: usize) {
+        self.schedule.clear(self.vector_slot(number));
+        let queue = &mut self.queues[number];
+        queue.vector.fire(self.now);
+        let cpu = queue.plan.cpu;
+        self.raise(cpu, Work::Interrupt(number as u32));
+    }
+
+    /// An interrupt reaches a CPU.
+    pub(super) fn raise(&mut self, number: usize, interrupt: Work) {
+        let cpu = &mut self.cpus[number];
+        cpu.interrupts.push_back(interrupt);
+        if cpu.level < Level::Hard {
+            self.account(number);
+            self.start(number);
+        }
+    }
+
+    /// A CPU that waits, or has been interrupted, turns to what comes first now.
+    pub(super) fn start(&mut self, cpu: usize) {
+        match self.next(cpu) {
+            Some(ends) => self.schedule.set(cpu, ends),
+            None => self.schedule.clear(cpu),
+        }
+    }
+
+    /// What a CPU turns to, and when that ends; `None` where there is nothing to do.
+    fn next(&mut self, number: usize) -> Option<Time> {
+        // While this is decided, interrupts only queue up.
+        self.cpus[number].level = Level::Hard;
+        let level = loop {
+            if self.next_interrupt(number) {
+                break Level::Hard;
+            }
+            let soft = self.next_soft(number);
+            if !self.cpus[number].interrupts.is_empty() {
+                continue;
+            }
+            if soft {
+                break Level::Soft;
+            }
+            if self.next_thread(number) {
+                break Level::Thread;
+            }
+            // Where soft interrupts waited for a thread that had nothing to do after all, it is their turn now.
+            if self.cpus[number].turns.is_empty() {
+                break Level::Idle;
+            }
+        };
+        let ends = self.cpus[number].begin(level, self.now);
+        (level != Level::Idle).then_some(ends)
+    }
+
+    /// Enters a CPU's time up to now into its accounts.
+    fn account(&mut self, cpu: usize) {
+        if let (passed, Some(application)) = self.cpus[cpu].account(self.now) {
+            let application = &mut self.applications[application as usize];
+            application.spent += passed;
+            application.fair += passed;
+        }
+    }
+
+    fn complete(&mut self, number: usize) {
+        self.account(number);
+        let Some(item) = self.cpus[number].finish() else { return };
+        match item.work {
+            Work::Call(application) => self.called(application as usize, number),
+            Work::Use(application) => self.used(application as usize, number),
+            _ => self.passed(item, number),
+        }
+    }
+
+    /// A frame has reached its goal.
+    #[inline]
+    pub(super) fn done(&mut self, frame: Frame, at: Time) {
+        let number = usize::from(frame.source);
+        let source = &mut self.sources[number];
+        source.counts.delivered += u64::from(frame.frames);
+        source.counts.delivered_octets += u64::from(frame.octets);
+        source.counts.latencies.add(at - frame.arrived, u64::from(frame.frames));
+        if source.delivered(u32::from(frame.frames), self.now) {
+            self.await_source(number);
+        }
+    }
+
+    /// A frame is lost.
+    pub(super) fn lose(&mut self, frame: Frame, stage: Lost) {
+        let number = usize::from(frame.source);
+        if self.sources[number].lost(u32::from(frame.frames), stage, self.now) {
+            self.await_source(number);
+        }
+    }
+
+    /// The clock of polling.
+    fn tick(&mut self) {
+        let Driver::Polling { period, .. } = self.plan.driver else { return };
+        self.schedule.set(self.clock_slot(), self.now + period);
+        for cpu in 0..self.cpus.len() {
+            if self.queues.iter().any(|queue| queue.plan.cpu == cpu) {
+                self.raise(cpu, Work::Tick);
+            }
+        }
+    }
+
+    fn under_way(&self) -> u64 {
+        let queue = |queue: &Queue| {
+            let held = queue.held.packets.iter().take(queue.held.number).chain(&queue.held.leaving);
+            queue.ring.frames() + held.map(|frame| u64::from(frame.frames)).sum::<u64>()
+        };
+        let application = |application: &Application| {
+            let held = application.held.iter().map(|frame| u64::from(frame.frames)).sum::<u64>();
+            application.socket.frames() + held
+        };
+        self.queues.iter().map(queue).sum::<u64>()
+            + self.inputs.iter().map(|input| input.fifo.frames()).sum::<u64>()
+            + self.applications.iter().map(application).sum::<u64>()
+            + self.cpus.iter().map(Cpu::frames).sum::<u64>()
+    }
+
+    fn start_counting(&mut self) -> u64 {
+        self.sources.iter_mut().for_each(|source| source.counts.start_counting());
+        for queue in &mut self.queues {
+            queue.ring.start_counting();
+            (queue.frames, queue.lost, queue.interrupts) = (0, 0, 0);
+        }
+        for input in &mut self.inputs {
+            input.fifo.start_counting();
+            input.lost = 0;
+        }
+        for application in &mut self.applications {
+            application.socket.start_counting();
+            (application.spent, application.calls, application.lost) = (0, 0, 0);
+        }
+        for cpu in &mut self.cpus {
+            (cpu.spent, cpu.squeezes) = ([0; 4], 0);
+        }
+        self.under_way()
+    }
+
+    fn answer(self, before: u64) -> Answer {
+        let after = self.under_way();
+        let duration = self.plan.duration;
+        let mut numbers = vec![0; self.plan.ports.len()];
+        let queue = |queue: &Queue| {
+            let number = numbers[queue.plan.port];
+            numbers[queue.plan.port] += 1;
+            QueueAnswer {
+                port: queue.plan.port,
+                number,
+                cpu: queue.plan.cpu,
+                frames: queue.frames,
+                lost: queue.lost,
+                interrupts: queue.interrupts,
+                peak: queue.ring.peak,
+                bursts: queue.ring.bursts,
+            }
+        };
+        let input = |input: &Input| WaitAnswer {
+            name: format!("CPU {}", input.cpu),
+            cpu: Some(input.cpu),
+            lost: input.lost,
+            peak: input.fifo.peak,
+            bursts: input.fifo.bursts,
+            spent: 0,
+            calls: 0,
+        };
+        let application = |application: &Application| WaitAnswer {
+            name: application.plan.name.clone(),
+            cpu: application.plan.cpu,
+            lost: application.lost,
+            peak: application.socket.peak,
+            bursts: application.socket.bursts,
+            spent: application.spent,
+            calls: application.calls,
+        };
+        let cpu = |cpu: &Cpu| CpuAnswer {
+            interrupt: cpu.spent[INTERRUPT],
+            softirq: cpu.spent[SOFT],
+            system: cpu.spent[SYSTEM],
+            user: cpu.spent[USER],
+            idle: duration.saturating_sub(cpu.spent.iter().sum()),
+            squeezes: cpu.squeezes,
+        };
+        Answer {
+            duration,
+            before,
+            after,
+            queues: self.queues.iter().map(queue).collect(),
+            inputs: self.inputs.iter().map(input).collect(),
+            applications: self.applications.iter().map(application).collect(),
+            cpus: self.cpus.iter().map(cpu).collect(),
+            ports: self.plan.ports.iter().map(|port| port.name.clone()).collect(),
+            traffic: self.sources.into_iter().map(|source| source.counts).collect(),
+        }
+    }
+
+    /// The goal of a source's packets.
+    pub(super) fn goal(&self, frame: &Frame) -> Goal {
+        self.sources[usize::from(frame.source)].plan.goal
+    }
+}
+
+/// The time that a plan may take, warm-up included.
+pub const LONGEST: Time = 3600 * SECOND;

@@ -1,0 +1,355 @@
+//! From the ring to the goal: interrupts, polls, hand-over, GRO, stack.
+
+use super::Time;
+use super::answer::Lost;
+use super::cpu::{Item, Level, Turn, Work};
+use super::engine::Engine;
+use super::frame::Frame;
+use super::plan::{Driver, Goal};
+use super::source::{exponential, on_wire};
+
+/// The largest packet that GRO makes.
+const LARGEST: u32 = 65_535;
+
+impl Engine {
+    /// The next piece of work of the interrupt level. Whether there is one.
+    #[inline]
+    pub(super) fn next_interrupt(&mut self, number: usize) -> bool {
+        let cpu = &mut self.cpus[number];
+        if cpu.has(Level::Hard) {
+            return true;
+        }
+        if let Some(queue) = cpu.draining {
+            match self.queues[queue as usize].ring.pop() {
+                Some(frame) => {
+                    let cost = self.vary(self.plan.costs.driver.of(frame.octets)) + self.plan.costs.hand_over;
+                    self.cpus[number].give(Level::Hard, Work::Drain(queue), frame, cost);
+                    return true;
+                }
+                None => {
+                    self.cpus[number].draining = None;
+                    self.queues[queue as usize].vector.arm();
+                }
+            }
+        }
+        let cpu = &mut self.cpus[number];
+        let Some(work) = cpu.interrupts.pop_front() else { return false };
+        let cost = match work {
+            Work::Tick => self.plan.costs.tick,
+            Work::Ipi(_) => self.plan.costs.ipi,
+            _ => self.plan.costs.interrupt,
+        };
+        cpu.give(Level::Hard, work, Frame::default(), cost);
+        true
+    }
+
+    /// The next piece of work of soft interrupts. Whether there is one.
+    #[inline]
+    pub(super) fn next_soft(&mut self, number: usize) -> bool {
+        if self.cpus[number].has(Level::Soft) {
+            return true;
+        }
+        if self.soft_must_wait(number) {
+            return false;
+        }
+        let cpu = &mut self.cpus[number];
+        if cpu.extra[Level::Soft as usize] > 0 {
+            let cost = std::mem::take(&mut cpu.extra[Level::Soft as usize]);
+            cpu.give(Level::Soft, Work::Extra, Frame::default(), cost);
+            return true;
+        }
+        while let Some(turn) = self.cpus[number].turns.front().copied() {
+            let found = match turn {
+                Turn::Queue(queue) => self.poll(number, queue),
+                Turn::Input(input) => self.take_input(number, input),
+            };
+            if found {
+                return true;
+            }
+        }
+        let cpu = &mut self.cpus[number];
+        (cpu.soft_on_end, cpu.round) = (0, 0);
+        false
+    }
+
+    /// Whether threads come first for a while, since soft interrupts have had their time.
+    #[inline]
+    fn soft_must_wait(&mut self, number: usize) -> bool {
+        let now = self.now;
+        let Driver::Napi { limit, .. } = self.plan.driver else { return false };
+        let cpu = &mut self.cpus[number];
+        if cpu.soft_on_end < limit && cpu.threads_until <= now {
+            return false;
+        }
+        let threads_wait = cpu.has(Level::Thread) || !cpu.ready.is_empty();
+        if !threads_wait {
+            return false;
+        }
+        if cpu.soft_on_end >= limit && !cpu.turns.is_empty() {
+            cpu.threads_until = now + cpu.soft_on_end;
+            cpu.soft_on_end = 0;
+            cpu.squeezes += 1;
+        }
+        cpu.threads_until > now
+    }
+
+    /// A frame of the queue whose turn it is. Whether there is work; where not, the turn is over.
+    #[inline]
+    fn poll(&mut self, number: usize, queue: u32) -> bool {
+        if self.poll_is_over(number, queue) {
+            return false;
+        }
+        let at = queue as usize;
+        if let Some(packet) = self.queues[at].held.leaving.take() {
+            self.flush(number, queue, packet);
+            return true;
+        }
+        if self.cpus[number].served == 0 {
+            self.queues[at].ring.turn();
+        }
+        if let Some(frame) = self.queues[at].ring.pop() {
+            let cpu = &mut self.cpus[number];
+            (cpu.served, cpu.round) = (cpu.served + 1, cpu.round + 1);
+            let costs = &self.plan.costs;
+            let source = &self.sources[usize::from(frame.source)].plan;
+            let driver = costs.driver.of(frame.octets);
+            let cost = if self.plan.gro.is_some() && source.coalesces {
+                self.vary(driver) + self.plan.costs.gro
+            } else if !self.plan.inputs.is_empty() {
+                self.vary(driver) + self.plan.costs.hand_over
+            } else {
+                let stack = source.stack.of(frame.octets);
+                self.vary(driver + stack)
+            };
+            self.cpus[number].give(Level::Soft, Work::Poll(queue), frame, cost);
+            return true;
+        }
+        let held = &mut self.queues[at].held;
+        if held.number > 0 {
+            held.number -= 1;
+            let packet = held.packets[held.number];
+            self.flush(number, queue, packet);
+            return true;
+        }
+        self.end_turn(number);
+        self.queues[at].listed = false;
+        self.queues[at].vector.arm();
+        false
+    }
+
+    fn flush(&mut self, number: usize, queue: u32, packet: Frame) {
+        let cost = if self.plan.inputs.is_empty() {
+            let stack = self.sources[usize::from(packet.source)].plan.stack.of(packet.octets);
+            self.vary(stack)
+        } else {
+            self.plan.costs.hand_over
+        };
+        self.cpus[number].give(Level::Soft, Work::Flush(queue), packet, cost);
+    }
+
+    /// Whether the queue has had its budget, or the tick its time. It then goes behind the others, or waits for the next tick.
+    #[inline]
+    fn poll_is_over(&mut self, number: usize, queue: u32) -> bool {
+        let cpu = &mut self.cpus[number];
+        match self.plan.driver {
+            Driver::Napi { budget, round, .. } => {
+                if cpu.round >= round {
+                    cpu.round = 0;
+                    cpu.squeezes += 1;
+                }
+                if cpu.served < budget {
+                    return false;
+                }
+                cpu.served = 0;
+                cpu.turns.rotate_left(1);
+                cpu.turns.len() > 1
+            }
+            Driver::Polling { burst, share, .. } => {
+                if cpu.served < burst && cpu.soft_in_tick < share {
+                    return false;
+                }
+                self.end_turn(number);
+                self.queues[queue as usize].listed = false;
+                true
+            }
+            Driver::Interrupt => false,
+        }
+    }
+
+    fn end_turn(&mut self, number: usize) {
+        let cpu = &mut self.cpus[number];
+        cpu.served = 0;
+        cpu.turns.pop_front();
+    }
+
+    /// A packet of the input whose turn it is, as [`Engine::poll`].
+    #[inline]
+    fn take_input(&mut self, number: usize, input: u32) -> bool {
+        let at = input as usize;
+        let cpu = &mut self.cpus[number];
+        if let Driver::Napi { budget, .. } = self.plan.driver
+            && cpu.served >= budget
+        {
+            cpu.served = 0;
+            cpu.turns.rotate_left(1);
+            if cpu.turns.len() > 1 {
+                return false;
+            }
+        }
+        if cpu.served == 0 && !self.inputs[at].fifo.is_empty() {
+            self.inputs[at].fifo.turn();
+        }
+        match self.inputs[at].fifo.pop() {
+            Some(packet) => {
+                self.cpus[number].served += 1;
+                let stack = self.sources[usize::from(packet.source)].plan.stack.of(packet.octets);
+                let cost = self.vary(stack);
+                self.cpus[number].give(Level::Soft, Work::Input(input), packet, cost);
+                true
+            }
+            None => {
+                self.end_turn(number);
+                self.inputs[at].listed = false;
+                false
+            }
+        }
+    }
+
+    /// A piece of work of an interrupt or soft interrupt is done.
+    #[inline]
+    pub(super) fn passed(&mut self, item: Item, number: usize) {
+        match item.work {
+            Work::Poll(queue) => match self.plan.gro {
+                Some(gro) if self.sources[usize::from(item.frame.source)].plan.coalesces => {
+                    self.merge(item.frame, queue, gro.frames);
+                }
+                _ => self.pass_on(item.frame, number),
+            },
+            Work::Flush(_) => self.pass_on(item.frame, number),
+            Work::Drain(_) => self.hand_over(item.frame, number),
+            Work::Input(_) => self.deliver(item.frame, number),
+            Work::Interrupt(queue) => self.interrupted(number, queue),
+            Work::Ipi(input) => self.cpus[number].turns.push_back(Turn::Input(input)),
+            Work::Tick => self.ticked(number),
+            Work::Extra | Work::Call(_) | Work::Use(_) => {}
+        }
+    }
+
+    fn interrupted(&mut self, number: usize, queue: u32) {
+        let at = &mut self.queues[queue as usize];
+        at.interrupts += 1;
+        if self.plan.driver == Driver::Interrupt {
+            at.ring.turn();
+            self.cpus[number].draining = Some(queue);
+            return;
+        }
+        at.listed = true;
+        let cpu = &mut self.cpus[number];
+        cpu.turns.push_back(Turn::Queue(queue));
+        cpu.extra[Level::Soft as usize] += self.plan.costs.poll;
+    }
+
+    fn ticked(&mut self, number: usize) {
+        self.cpus[number].soft_in_tick = 0;
+        for at in 0..self.queues.len() {
+            if self.queues[at].plan.cpu == number && !self.queues[at].listed {
+                self.queues[at].listed = true;
+                self.cpus[number].turns.push_back(Turn::Queue(at as u32));
+                self.cpus[number].extra[Level::Soft as usize] += self.plan.costs.poll;
+            }
+        }
+    }
+
+    /// GRO: the frame joins a packet of its flow, or is the first of one.
+    fn merge(&mut self, frame: Frame, queue: u32, most: u16) {
+        let held = &mut self.queues[queue as usize].held;
+        let same = |packet: &Frame| packet.flow == frame.flow && packet.source == frame.source;
+        if let Some(at) = held.packets.iter().take(held.number).position(same) {
+            let packet = &mut held.packets[at];
+            packet.octets += frame.octets;
+            packet.frames += 1;
+            if packet.frames >= most || packet.octets + frame.octets > LARGEST {
+                held.leaving = Some(*packet);
+                held.number -= 1;
+                held.packets.copy_within(at + 1..held.number + 1, at);
+            }
+            return;
+        }
+        if held.number == held.packets.len() {
+            held.leaving = Some(held.packets[0]);
+            held.packets.copy_within(1.., 0);
+            held.number -= 1;
+        }
+        held.packets[held.number] = frame;
+        held.number += 1;
+    }
+
+    /// The driver is done with a frame.
+    #[inline]
+    fn pass_on(&mut self, frame: Frame, number: usize) {
+        if self.plan.inputs.is_empty() {
+            self.deliver(frame, number);
+        } else {
+            self.hand_over(frame, number);
+        }
+    }
+
+    /// To the queue of another CPU, or to the one between driver and stack.
+    fn hand_over(&mut self, frame: Frame, number: usize) {
+        let source = &self.sources[usize::from(frame.source)].plan;
+        let input = match source.flows.get(frame.flow as usize) {
+            Some(flow) => flow.input,
+            None => frame.flow % self.inputs.len() as u32,
+        };
+        let at = &mut self.inputs[input as usize];
+        if !at.fifo.push(frame) {
+            at.lost += u64::from(frame.frames);
+            self.lose(frame, Lost::Input);
+            return;
+        }
+        if at.listed {
+            return;
+        }
+        at.listed = true;
+        let cpu = at.cpu;
+        if cpu == number {
+            self.cpus[number].turns.push_back(Turn::Input(input));
+        } else {
+            self.raise(cpu, Work::Ipi(input));
+        }
+    }
+
+    /// The stack is done with a packet.
+    #[inline]
+    fn deliver(&mut self, frame: Frame, number: usize) {
+        self.reach(self.goal(&frame), frame, number);
+    }
+
+    /// A packet comes to a goal.
+    #[inline]
+    pub(super) fn reach(&mut self, goal: Goal, frame: Frame, number: usize) {
+        match goal {
+            Goal::Stack => self.done(frame, self.now),
+            Goal::Application(application) => self.enter_socket(application, frame, number),
+            Goal::Port(port) => self.transmit(port, frame),
+        }
+    }
+
+    fn transmit(&mut self, port: usize, frame: Frame) {
+        let plan = &self.plan.ports[port];
+        let wire = plan.octet * Time::from(on_wire(frame.octets));
+        let from = self.sent_until[port].max(self.now);
+        if from - self.now > wire * Time::from(plan.transmit_ring) {
+            self.lose(frame, Lost::Transmit);
+            return;
+        }
+        self.sent_until[port] = from + wire;
+        self.done(frame, from + wire);
+    }
+
+    /// A cost as it turns out for one frame.
+    #[inline]
+    pub(super) fn vary(&mut self, cost: Time) -> Time {
+        if self.plan.costs.exponential { exponential(&mut self.random, cost) } else { cost }
+    }
+}

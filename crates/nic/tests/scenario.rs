@@ -1,0 +1,110 @@
+//! Scenario files: what they say is simulated, what nobody knows is refused with its place.
+
+use rxlane_nic::model::measure::{NAMES, measure};
+use rxlane_nic::model::{Answer, Scenario, ScenarioError, run};
+
+const ROUTER: &str = include_str!("../../../docs/model/router.toml");
+
+fn simulate(text: &str) -> Result<Answer, ScenarioError> {
+    let scenario = Scenario::parse("test.toml", text)?;
+    Ok(run(scenario.plan(&mut |_, _, _, _| Err("no captures here".to_owned()))?))
+}
+
+fn refused(text: &str) -> String {
+    simulate(text).err().unwrap_or_else(|| panic!("taken:\n{text}")).to_string()
+}
+
+#[test]
+fn the_documented_router_has_one_busy_queue() {
+    let answer = simulate(ROUTER).unwrap();
+    assert!(answer.conserves());
+    // A profile's answer: an I210 puts all PPPoE on queue 0.
+    assert_eq!(measure(&answer, "queue.wan.0.share_percent"), Ok(100.0));
+    assert!(measure(&answer, "cpu.0.busy_percent").unwrap() > 90.0);
+    assert_eq!(measure(&answer, "cpu.3.busy_percent"), Ok(0.0));
+    let untagged = simulate(&ROUTER.replace("encap = \"pppoe\"", "")).unwrap();
+    let busiest = measure(&untagged, "queue.wan.0.share_percent").unwrap();
+    assert!((20.0..30.0).contains(&busiest), "{busiest}");
+    assert!(measure(&untagged, "received_kpps").unwrap() > measure(&answer, "received_kpps").unwrap());
+}
+
+#[test]
+fn what_nobody_knows_is_refused_with_its_line() {
+    let typo = ROUTER.replace("ring = 256", "rign = 256");
+    let line = 1 + typo.lines().position(|line| line.starts_with("rign")).unwrap();
+    let error = refused(&typo);
+    assert!(error.starts_with(&format!("test.toml: line {line}: unknown field `rign`")), "{error}");
+    let error = refused(&ROUTER.replace("cpus = 4", "cpus = \"four\""));
+    assert!(
+        error.starts_with("test.toml: line ") && error.contains("cpus") || error.contains("string"),
+        "{error}"
+    );
+}
+
+#[test]
+fn values_that_cannot_be_are_refused_with_their_key() {
+    let refused = |from: &str, to: &str| refused(&ROUTER.replace(from, to));
+    for (from, to, expected) in [
+        ("pps = 300000", "pps = 0", "traffic.download.arrival.pps: expected 0.001 to 1000000000, found 0"),
+        ("pps = 300000", "pps = nan", "traffic.download.arrival.pps: is no number"),
+        ("poll = 3000", "poll = -1", "costs.poll: expected 0 to 1000000000, found -1"),
+        ("ring = 256", "ring = 0", "interface.wan.ring: expected 1 to 65536, found 0"),
+        ("\"i210\"", "\"i2100\"", "interface.wan.nic: no NIC is called `i2100`"),
+        (
+            "queues = 4\nring",
+            "queues = 9\nring",
+            "interface.wan: i210 has 1 to 4 receive queues for RSS, not 9",
+        ),
+        ("\"out:lan\"", "\"lan\"", "traffic.download.to: `lan` is neither an application"),
+        (
+            "interface = \"wan\"",
+            "interface = \"dsl\"",
+            "traffic.download.interface: no interface is called `dsl`",
+        ),
+        ("\"imix\"", "\"big\"", "traffic.download.size: expected imix"),
+        (
+            "cpus = 4",
+            "cpus = 4\ndriver = { kind = \"interrupt\" }",
+            "hand_over: the interrupt handler puts packets",
+        ),
+        ("duration_ms = 500", "duration_ms = 1e12", "duration_ms: expected 0 to 3600000"),
+    ] {
+        let error = refused(from, to);
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+    let circle = "\n[application.a]\nnext = \"b\"\n[application.b]\nnext = \"a\"\n";
+    let error = simulate(&format!("{ROUTER}{circle}")).err().unwrap().to_string();
+    assert!(error.contains("application.a.next: leads back to itself"), "{error}");
+}
+
+#[test]
+fn changes_are_made_by_key() {
+    let with = |changes: &[(&str, toml::Value)]| Scenario::parse_with("test.toml", ROUTER, changes);
+    let changed = with(&[("interface.wan.ring", toml::Value::Integer(4096))]).unwrap();
+    assert_eq!(changed.interface["wan"].ring, 4096);
+    let error = with(&[("interface.wan.rign", toml::Value::Integer(1))]).unwrap_err().to_string();
+    assert!(error.contains("interface.wan.rign: unknown field `rign`"), "{error}");
+    let error = with(&[("interface.dsl.ring", toml::Value::Integer(1))]).unwrap_err().to_string();
+    assert!(error.contains("the scenario has no `interface.dsl`"), "{error}");
+}
+
+#[test]
+fn figures_are_had_by_the_names_that_are_listed() {
+    let text = format!(
+        "{ROUTER}\n[hand_over]\ncpus = [1, 2]\ndepth = 100\n[application.reader]\n[traffic.r]\ninterface = \"wan\"\narrival = {{ kind = \"constant\", pps = 1000 }}\npayload = 20\nto = \"reader\"\n"
+    );
+    let answer = simulate(&text).unwrap();
+    for (name, _) in NAMES {
+        let name = match *name {
+            "traffic.NAME.…" => "traffic.download.latency_p99_us".to_owned(),
+            name => name
+                .replace("application.NAME", "application.reader")
+                .replace("queue.NAME", "queue.wan")
+                .replace(".N.", ".0."),
+        };
+        assert!(measure(&answer, &name).is_ok(), "{name}");
+    }
+    for wrong in ["received", "cpu.9.idle_percent", "traffic.x.received_kpps", "queue.wan.7.burst", "", "."] {
+        assert!(measure(&answer, wrong).is_err(), "{wrong}");
+    }
+}
