@@ -384,6 +384,23 @@ fn texts(corpus: &Corpus, frames: &[Vec<u8>], project: &Path) -> Done {
     stacks.push("ad:100,q:200,pppoe:1234@02:00:5e:00:00:01");
     stacks.push("0x9100:7,q:4094,mpls:16,mpls:1048575");
     corpus.put_texts("encapsulation_text", &stacks)?;
+    let router = fs::read_to_string(project.join("docs/model/router.toml"))?;
+    let coalesce = "moderation = { kind = \"coalesce\", us = 50, frames = 4, segments = 8 }";
+    let interrupt = "driver = { kind = \"interrupt\" }\nhand_over = { cpus = [0, 1], depth = 50 }\ncpus";
+    let polling = "driver = { kind = \"polling\", hz = 1000000 }\ngro_frames = 8\ncpus";
+    let window = "arrival = { kind = \"window\", frames = 8, back_us = 3 }";
+    let scenarios = [
+        router.clone(),
+        router
+            .replace("moderation = { kind = \"igb\" }", coalesce)
+            .replace("\ncpus", &format!("\n{interrupt}")),
+        router
+            .replace("arrival = { kind = \"poisson\", pps = 300000 }", window)
+            .replace("\ncpus", &format!("\n{polling}")),
+        router.replace("\"out:lan\"", "\"ppp\"")
+            + "[application.ppp]\ncall = 500\nuser = 200\nnext = \"out:lan\"\n",
+    ];
+    corpus.put_texts("model_scenario", &scenarios.each_ref().map(String::as_str))?;
     for entry in fs::read_dir(project.join("crates/nic/profiles"))? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "toml") {

@@ -15,6 +15,7 @@ mod explain_command;
 mod gen_command;
 mod generate;
 mod link_command;
+mod model_command;
 mod nics;
 mod output;
 mod page;
@@ -62,6 +63,8 @@ enum Command {
     Link(link_command::LinkArguments),
     /// Write the man pages.
     Man(generate::ManArguments),
+    /// Simulate a receive path: what-if, and against field reports.
+    Model(model_command::ModelArguments),
     /// Show what is known of network cards, each claim with its source.
     Nics(nics::NicsArguments),
     /// Speak PPPoE: find the concentrators of a line, connect to one, without the kernel's PPP.
@@ -87,6 +90,7 @@ impl Command {
             Command::Gen(arguments) => arguments.run(out),
             Command::Link(arguments) => arguments.run(out),
             Command::Man(arguments) => arguments.run(out, Cli::command()),
+            Command::Model(arguments) => arguments.run(out),
             Command::Nics(arguments) => arguments.run(out),
             Command::Pppoe(arguments) => arguments.run(out),
             Command::Rss(arguments) => arguments.run(out),

@@ -15,9 +15,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub fn run(plan: Plan) -> Answer {
     let mut engine = Engine::new(plan);
     let (warm_up, duration) = (engine.plan.warm_up, engine.plan.duration);
-    engine.advance(warm_up);
+    // What happens at the end of the warm-up counts.
+    if warm_up > 0 {
+        engine.advance(warm_up - 1);
+    }
     let before = engine.start_counting();
-    engine.advance(warm_up + duration);
+    engine.advance((warm_up + duration).saturating_sub(1));
     engine.answer(before)
 }
 

@@ -1,0 +1,108 @@
+//! Which scenario is meant: a file, standard input, or a run of a report; and its keys set otherwise.
+
+use super::capture_frames::Captures;
+use anyhow::{Context, bail};
+use nic::model::report::{self, Report};
+use nic::model::{Answer, Scenario};
+use std::io::Read;
+use std::path::Path;
+
+/// The longest file that is read.
+const LONGEST: u64 = 1 << 22;
+
+/// A scenario and what is to be set in it.
+#[derive(clap::Args)]
+pub struct ScenarioArguments {
+    /// Scenario file (TOML); `-` is standard input; REPORT:RUN a run of `rxlane model reproduce`, such as
+    /// apu4:two-senders
+    #[arg(value_name = "FILE")]
+    file: String,
+
+    /// Set a key of the scenario, as in interface.wan.ring=4096; repeatable
+    #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
+    set: Vec<Assignment>,
+
+    /// Seed, in place of the scenario's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+/// A key and its value.
+pub type Assignment = (String, toml::Value);
+
+/// Reads `KEY=VALUE`; what is no TOML value is a text.
+fn assignment(text: &str) -> Result<Assignment, String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok((key.trim().to_owned(), value_of(value.trim())))
+}
+
+/// A TOML value, or the text itself.
+pub fn value_of(text: &str) -> toml::Value {
+    let table = format!("value = {text}").parse::<toml::Table>();
+    let value = table.ok().filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
+    value.unwrap_or_else(|| toml::Value::String(text.to_owned()))
+}
+
+/// The text of a scenario.
+pub struct Source {
+    name: String,
+    text: String,
+    changes: Vec<Assignment>,
+}
+
+impl ScenarioArguments {
+    /// Reads the file.
+    pub fn source(&self) -> anyhow::Result<Source> {
+        let text = match self.file.split_once(':') {
+            Some((report, run)) if !Path::new(&self.file).exists() => of_report(report, run)?,
+            _ => read(&self.file)?,
+        };
+        let mut changes = self.set.clone();
+        if let Some(seed) = self.seed {
+            let seed = i64::try_from(seed).context("--seed goes up to 9223372036854775807")?;
+            changes.push(("seed".to_owned(), toml::Value::Integer(seed)));
+        }
+        Ok(Source { name: self.file.clone(), text, changes })
+    }
+}
+
+impl Source {
+    /// The scenario with its changes and one more.
+    pub fn scenario(&self, change: Option<&Assignment>) -> anyhow::Result<Scenario> {
+        let changes: Vec<(&str, toml::Value)> =
+            self.changes.iter().chain(change).map(|(key, value)| (key.as_str(), value.clone())).collect();
+        Ok(Scenario::parse_with(&self.name, &self.text, &changes)?)
+    }
+
+    /// Simulates it. What is wrong with a capture that it names is the second part of the answer.
+    pub fn simulate(&self, scenario: &Scenario) -> anyhow::Result<(Answer, Vec<String>)> {
+        let mut captures = Captures::default();
+        let plan =
+            scenario.plan(&mut |file, receiver, queues, first| captures.open(file, receiver, queues, first));
+        let answer = nic::model::run(plan.map_err(|error| error.in_file(&self.name))?);
+        Ok((answer, captures.problems()))
+    }
+}
+
+fn of_report(name: &str, run: &str) -> anyhow::Result<String> {
+    let Some(text) = report::text(name) else {
+        let known: Vec<&str> = report::names().collect();
+        bail!("there is no file `{name}:{run}` and no report `{name}`; reports are {}", known.join(", "));
+    };
+    let report = Report::parse(name, text)?;
+    if !report.runs().any(|known| known == run) {
+        bail!("{name} has no run `{run}`; its runs are {}", report.runs().collect::<Vec<_>>().join(", "));
+    }
+    Ok(toml::to_string(&report.table(run)?)?)
+}
+
+/// A file, or standard input.
+pub fn read(file: &str) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let read = match file {
+        "-" => std::io::stdin().take(LONGEST).read_to_string(&mut text),
+        _ => std::fs::File::open(file).and_then(|file| file.take(LONGEST).read_to_string(&mut text)),
+    };
+    read.with_context(|| format!("cannot read {}", if file == "-" { "standard input" } else { file }))?;
+    Ok(text)
+}

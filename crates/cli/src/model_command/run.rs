@@ -1,0 +1,265 @@
+//! `rxlane model run`.
+
+use super::input::ScenarioArguments;
+use super::table::{self, duration, figure};
+use crate::output::{CommandResult, Outcome, Output, complain};
+use nic::model::measure::{NAMES, measure};
+use nic::model::{Answer, Bursts, CpuAnswer, Lost, Scenario, WaitAnswer};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// Arguments of `rxlane model run`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  rxlane model run router.toml
+  rxlane model run router.toml --set interface.wan.ring=4096 --set interface.wan.moderation.us=100
+  rxlane model run apu4:two-senders --json
+  rxlane model run router.toml --figure received_kpps --figure lost_ring_percent")]
+pub struct RunArguments {
+    #[command(flatten)]
+    scenario: ScenarioArguments,
+
+    /// Print this figure alone; repeatable; `list` lists what there is
+    #[arg(long, value_name = "NAME")]
+    figure: Vec<String>,
+
+    /// Print JSON (schema rxlane.model-run/1)
+    #[arg(long)]
+    json: bool,
+}
+
+impl RunArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        if self.figure.iter().any(|name| name == "list") {
+            NAMES.iter().try_for_each(|(name, meaning)| writeln!(out, "{name:<28}{meaning}"))?;
+            return Ok(Outcome::Success);
+        }
+        let source = self.scenario.source()?;
+        let scenario = source.scenario(None)?;
+        let (answer, problems) = source.simulate(&scenario)?;
+        if self.json {
+            out.json(&document(&scenario, &answer))?;
+        } else if self.figure.is_empty() {
+            print(out, &scenario, &answer)?;
+        } else {
+            for name in &self.figure {
+                let value = measure(&answer, name).map_err(anyhow::Error::msg)?;
+                writeln!(out, "{name} {value}")?;
+            }
+        }
+        problems.iter().for_each(|problem| complain(problem));
+        Ok(if problems.is_empty() { Outcome::Success } else { Outcome::Negative })
+    }
+}
+
+fn print(out: &mut Output, scenario: &Scenario, answer: &Answer) -> io::Result<()> {
+    writeln!(out, "{}: {} s simulated, seed {}", scenario.title, figure(answer.seconds()), scenario.seed)?;
+    traffic(out, answer)?;
+    losses(out, answer)?;
+    queues(out, answer)?;
+    waits(out, answer, "Queues between driver and stack", "input", &answer.inputs)?;
+    waits(out, answer, "Sockets", "application", &answer.applications)?;
+    cpus(out, answer)
+}
+
+fn traffic(out: &mut Output, answer: &Answer) -> io::Result<()> {
+    table::heading(out, "Traffic")?;
+    let seconds = answer.seconds();
+    let rows: Vec<Vec<String>> = answer
+        .traffic
+        .iter()
+        .map(|traffic| {
+            let percentile = |share| duration(traffic.latencies.percentile(share));
+            vec![
+                traffic.name.clone(),
+                figure(traffic.offered as f64 / seconds),
+                figure(traffic.delivered as f64 / seconds),
+                figure(traffic.delivered_octets as f64 * 8e-6 / seconds),
+                percent(traffic.lost(), traffic.offered),
+                percentile(0.5),
+                percentile(0.99),
+                percentile(0.999),
+            ]
+        })
+        .collect();
+    let head = ["", "offered/s", "received/s", "Mbit/s", "lost", "median", "99 %", "99.9 %"];
+    table::print(out, 1, &head, &rows)
+}
+
+fn losses(out: &mut Output, answer: &Answer) -> io::Result<()> {
+    let offered: u64 = answer.traffic.iter().map(|traffic| traffic.offered).sum();
+    let lost = |place: Lost| answer.traffic.iter().map(|traffic| traffic.lost[place as usize]).sum::<u64>();
+    let rows: Vec<Vec<String>> = Lost::ALL
+        .into_iter()
+        .filter(|place| lost(*place) > 0)
+        .map(|place| {
+            let what = match place {
+                Lost::Admit => "longer than the device lets in",
+                Lost::Ring => "no room in the ring",
+                Lost::Input => "no room between driver and stack",
+                Lost::Socket => "no room in the socket",
+                Lost::Transmit => "no room in the transmit ring",
+            };
+            let frames = explain::grouped(lost(place));
+            vec![place.stage().to_owned(), what.to_owned(), frames, percent(lost(place), offered)]
+        })
+        .collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    table::heading(out, "Losses by stage")?;
+    table::print(out, 2, &["stage", "", "frames", "of all"], &rows)
+}
+
+fn queues(out: &mut Output, answer: &Answer) -> io::Result<()> {
+    table::heading(out, "Receive queues")?;
+    let seconds = answer.seconds();
+    let rows: Vec<Vec<String>> = answer
+        .queues
+        .iter()
+        .map(|queue| {
+            let mut row = vec![
+                format!("{} {}", answer.ports[queue.port], queue.number),
+                queue.cpu.to_string(),
+                figure(queue.frames as f64 / seconds),
+                percent(queue.lost, queue.frames),
+                figure(queue.interrupts as f64 / seconds),
+            ];
+            row.extend(bursts(&queue.bursts, queue.peak));
+            row
+        })
+        .collect();
+    let head = ["", "CPU", "frames/s", "lost", "interrupts/s", "burst", "longest", "most"];
+    table::print(out, 1, &head, &rows)
+}
+
+/// Mean and longest burst, and the most that ever waited.
+fn bursts(bursts: &Bursts, peak: u32) -> [String; 3] {
+    let mean = bursts.mean().map_or("–".to_owned(), figure);
+    [mean, bursts.longest.to_string(), peak.to_string()]
+}
+
+fn waits(out: &mut Output, answer: &Answer, title: &str, what: &str, waits: &[WaitAnswer]) -> io::Result<()> {
+    if waits.is_empty() {
+        return Ok(());
+    }
+    table::heading(out, title)?;
+    let rows: Vec<Vec<String>> = waits
+        .iter()
+        .map(|wait| {
+            let mut row = vec![
+                wait.name.clone(),
+                wait.cpu.map_or("any".to_owned(), |cpu| cpu.to_string()),
+                explain::grouped(wait.lost),
+                share(wait.spent, answer.duration),
+            ];
+            row.extend(bursts(&wait.bursts, wait.peak));
+            row
+        })
+        .collect();
+    table::print(out, 1, &[what, "CPU", "lost", "CPU time", "burst", "longest", "most"], &rows)
+}
+
+fn cpus(out: &mut Output, answer: &Answer) -> io::Result<()> {
+    table::heading(out, "CPUs")?;
+    let of = |cpu: &CpuAnswer| [cpu.interrupt, cpu.softirq, cpu.system, cpu.user, cpu.idle];
+    let rows: Vec<Vec<String>> = answer
+        .cpus
+        .iter()
+        .enumerate()
+        .map(|(number, cpu)| {
+            let mut row = vec![number.to_string()];
+            row.extend(of(cpu).map(|time| share(time, answer.duration)));
+            row.push(explain::grouped(cpu.squeezes));
+            row
+        })
+        .collect();
+    table::print(out, 1, &["CPU", "interrupt", "softirq", "system", "user", "idle", "squeezes"], &rows)
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if part == 0 {
+        return "–".to_owned();
+    }
+    format!("{:.2} %", 100.0 * part as f64 / whole as f64)
+}
+
+fn share(part: u64, whole: u64) -> String {
+    format!("{:.1} %", 100.0 * part as f64 / whole as f64)
+}
+
+fn document(scenario: &Scenario, answer: &Answer) -> Value {
+    let seconds = answer.seconds();
+    let microseconds = |time: Option<u64>| time.map(|time| time as f64 / 1e6);
+    let traffic = answer.traffic.iter().map(|traffic| {
+        let lost: serde_json::Map<String, Value> = Lost::ALL
+            .iter()
+            .map(|place| (place.name().to_owned(), json!(traffic.lost[*place as usize])))
+            .collect();
+        json!({
+            "name": traffic.name,
+            "offered": traffic.offered,
+            "delivered": traffic.delivered,
+            "pps": traffic.delivered as f64 / seconds,
+            "bits_per_second": traffic.delivered_octets as f64 * 8.0 / seconds,
+            "lost": lost,
+            "latency_us": {
+                "mean": traffic.latencies.mean().map(|mean| mean / 1e6),
+                "p50": microseconds(traffic.latencies.percentile(0.5)),
+                "p90": microseconds(traffic.latencies.percentile(0.9)),
+                "p99": microseconds(traffic.latencies.percentile(0.99)),
+                "p999": microseconds(traffic.latencies.percentile(0.999)),
+                "longest": microseconds(traffic.latencies.longest()),
+            },
+        })
+    });
+    let burst =
+        |bursts: &Bursts, peak: u32| json!({"mean": bursts.mean(), "longest": bursts.longest, "peak": peak});
+    let queues = answer.queues.iter().map(|queue| {
+        json!({
+            "interface": answer.ports[queue.port],
+            "queue": queue.number,
+            "cpu": queue.cpu,
+            "frames": queue.frames,
+            "lost": queue.lost,
+            "interrupts": queue.interrupts,
+            "burst": burst(&queue.bursts, queue.peak),
+        })
+    });
+    let wait = |wait: &WaitAnswer| {
+        json!({
+            "name": wait.name,
+            "cpu": wait.cpu,
+            "lost": wait.lost,
+            "calls": wait.calls,
+            "cpu_percent": 100.0 * wait.spent as f64 / answer.duration as f64,
+            "burst": burst(&wait.bursts, wait.peak),
+        })
+    };
+    let cpus = answer.cpus.iter().enumerate().map(|(number, cpu)| {
+        let percent = |time: u64| 100.0 * time as f64 / answer.duration as f64;
+        json!({
+            "cpu": number,
+            "interrupt": percent(cpu.interrupt),
+            "softirq": percent(cpu.softirq),
+            "system": percent(cpu.system),
+            "user": percent(cpu.user),
+            "idle": percent(cpu.idle),
+            "squeezes": cpu.squeezes,
+        })
+    });
+    json!({
+        "schema": "rxlane.model-run/1",
+        "title": scenario.title,
+        "seed": scenario.seed,
+        "seconds": seconds,
+        "under_way": {"before": answer.before, "after": answer.after},
+        "traffic": traffic.collect::<Vec<_>>(),
+        "queues": queues.collect::<Vec<_>>(),
+        "inputs": answer.inputs.iter().map(wait).collect::<Vec<_>>(),
+        "applications": answer.applications.iter().map(wait).collect::<Vec<_>>(),
+        "cpus": cpus.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,145 @@
+//! `rxlane model sweep`.
+
+use super::input::{ScenarioArguments, value_of};
+use super::table::{self, figure};
+use crate::output::{CommandResult, Outcome, Output};
+use anyhow::{anyhow, bail};
+use nic::model::measure::measure;
+use serde_json::json;
+use std::io::{self, Write};
+use toml::Value;
+
+/// Arguments of `rxlane model sweep`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  rxlane model sweep router.toml --key interface.wan.ring --values 64,256,1024,4096
+  rxlane model sweep router.toml --key traffic.down.arrival.pps --from 1e5 --to 2e6 --steps 12 \\
+    --figure received_kpps --figure latency_p99_us
+  rxlane model sweep apu4:two-senders --key interface.enp4s0.moderation.us --values 0,10,49,200")]
+pub struct SweepArguments {
+    #[command(flatten)]
+    scenario: ScenarioArguments,
+
+    /// The key that changes
+    #[arg(long, value_name = "KEY")]
+    key: String,
+
+    /// Its values
+    #[arg(long, value_name = "VALUE", value_delimiter = ',', required_unless_present = "from", conflicts_with_all = ["from", "to", "log"])]
+    values: Vec<String>,
+
+    /// The first value of a range
+    #[arg(long, value_name = "X", requires = "to")]
+    from: Option<f64>,
+
+    /// The last value
+    #[arg(long, value_name = "X", requires = "from")]
+    to: Option<f64>,
+
+    /// How many values
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    steps: u32,
+
+    /// Equal ratios in place of equal distances
+    #[arg(long)]
+    log: bool,
+
+    /// What to draw, as in `rxlane model run FILE --figure list`; repeatable
+    #[arg(long, value_name = "NAME", default_values = ["received_kpps", "lost_percent"])]
+    figure: Vec<String>,
+
+    /// Print JSON (schema rxlane.model-sweep/1)
+    #[arg(long)]
+    json: bool,
+}
+
+impl SweepArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let source = self.scenario.source()?;
+        let title = source.scenario(None)?.title;
+        let mut points = Vec::new();
+        for value in self.points()? {
+            let scenario = source.scenario(Some(&(self.key.clone(), value.clone())))?;
+            let (answer, problems) = source.simulate(&scenario)?;
+            if let Some(problem) = problems.first() {
+                bail!("{problem}");
+            }
+            let figures: Result<Vec<f64>, String> =
+                self.figure.iter().map(|name| measure(&answer, name)).collect();
+            points.push((value, figures.map_err(|problem| anyhow!(problem))?));
+        }
+        if self.json {
+            let points: Vec<_> = points
+                .iter()
+                .map(|(value, figures)| {
+                    let figures: serde_json::Map<String, serde_json::Value> =
+                        self.figure.iter().cloned().zip(figures.iter().map(|figure| json!(figure))).collect();
+                    json!({"value": value, "figures": figures})
+                })
+                .collect();
+            out.json(
+                &json!({"schema": "rxlane.model-sweep/1", "title": title, "key": self.key, "points": points}),
+            )?;
+        } else {
+            writeln!(out, "{title}")?;
+            self.draw(out, &points)?;
+        }
+        Ok(Outcome::Success)
+    }
+
+    fn points(&self) -> anyhow::Result<Vec<Value>> {
+        let (Some(from), Some(to)) = (self.from, self.to) else {
+            return Ok(self.values.iter().map(|value| value_of(value)).collect());
+        };
+        if self.log && (from <= 0.0 || to <= 0.0) {
+            bail!("--log needs --from and --to above 0");
+        }
+        let whole = !self.log && from.fract() == 0.0 && to.fract() == 0.0;
+        let points = (0..self.steps).map(|step| {
+            let part = f64::from(step) / f64::from(self.steps - 1);
+            let value = if self.log { from * (to / from).powf(part) } else { from + (to - from) * part };
+            // Depths and numbers are whole, and a rate may be.
+            if whole { Value::Integer(value.round() as i64) } else { Value::Float(value) }
+        });
+        Ok(points.collect())
+    }
+
+    /// A chart for each figure: one bar a value.
+    fn draw(&self, out: &mut Output, points: &[(Value, Vec<f64>)]) -> io::Result<()> {
+        for (at, name) in self.figure.iter().enumerate() {
+            table::heading(out, &format!("{name} by {}", self.key))?;
+            let labels: Vec<String> = points.iter().map(|(value, _)| label(value)).collect();
+            let numbers: Vec<String> = points.iter().map(|(_, figures)| figure(figures[at])).collect();
+            let wide =
+                |cells: &[String]| cells.iter().map(|cell| cell.chars().count()).max().unwrap_or_default();
+            let (left, right) = (wide(&labels), wide(&numbers));
+            let room = out.width().saturating_sub(left + right + 8).max(10);
+            let most = points.iter().map(|(_, figures)| figures[at]).fold(0.0, f64::max);
+            for ((label, number), (_, figures)) in labels.iter().zip(&numbers).zip(points) {
+                let bar = bar(figures[at], most, room);
+                writeln!(out, "{}", format!("  {label:>left$}  {number:>right$}  {bar}").trim_end())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn label(value: &Value) -> String {
+    match value {
+        Value::Float(value) => figure(*value),
+        Value::String(value) => value.clone(),
+        value => value.to_string(),
+    }
+}
+
+/// A bar in eighths of a column.
+fn bar(value: f64, most: f64, room: usize) -> String {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    if most <= 0.0 || value <= 0.0 {
+        return String::new();
+    }
+    let eighths = (value / most * room as f64 * 8.0).round() as usize;
+    format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
+}

@@ -1,0 +1,143 @@
+//! `rxlane model`, run as a person runs it.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::fs;
+use tempfile::TempDir;
+
+const ROUTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/model/router.toml");
+
+fn rxlane(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("rxlane").unwrap();
+    command.arg("model").args(arguments);
+    command
+}
+
+fn output(arguments: &[&str]) -> String {
+    String::from_utf8(rxlane(arguments).assert().success().get_output().stdout.clone()).unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&output(&[arguments, &["--json"]].concat())).unwrap()
+}
+
+/// Exit 2 and a sentence on standard error.
+fn refused(arguments: &[&str], sentence: &str) {
+    let assert = rxlane(arguments).assert().code(2);
+    let error = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert!(error.contains(sentence), "{arguments:?}: {error}");
+}
+
+#[test]
+fn a_run_shows_every_stage() {
+    let text = output(&["run", ROUTER]);
+    for part in
+        ["PPPoE on an I210", "Traffic", "Losses by stage", "Receive queues", "wan 3", "CPUs", "download"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(text, output(&["run", ROUTER]), "the same seed");
+    assert_ne!(text, output(&["run", ROUTER, "--seed", "2"]));
+}
+
+#[test]
+fn a_run_as_json_accounts_for_every_frame() {
+    let run = json(&["run", ROUTER]);
+    assert_eq!(run["schema"], "rxlane.model-run/1");
+    let traffic = &run["traffic"][0];
+    let lost: u64 = traffic["lost"].as_object().unwrap().values().map(|lost| lost.as_u64().unwrap()).sum();
+    let number = |value: &Value| value.as_u64().unwrap();
+    assert!(lost > 0);
+    assert_eq!(
+        number(&run["under_way"]["before"]) + number(&traffic["offered"]),
+        number(&traffic["delivered"]) + lost + number(&run["under_way"]["after"])
+    );
+    assert_eq!(run["queues"].as_array().unwrap().len(), 8);
+}
+
+#[test]
+fn keys_are_set_and_figures_printed_alone() {
+    let share = |set: &str| output(&["run", ROUTER, "--set", set, "--figure", "queue.wan.0.share_percent"]);
+    assert_eq!(share("seed=3"), "queue.wan.0.share_percent 100\n");
+    assert_ne!(share("traffic.download.encap=none"), "queue.wan.0.share_percent 100\n");
+    assert!(output(&["run", ROUTER, "--figure", "list"]).contains("latency_p99_us"));
+    refused(&["run", ROUTER, "--figure", "speed"], "there is no figure `speed`");
+    refused(&["run", ROUTER, "--set", "interface.dsl.ring=1"], "the scenario has no `interface.dsl`");
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_line() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("router.toml");
+    fs::write(&file, fs::read_to_string(ROUTER).unwrap().replace("ring = 256", "rign = 256")).unwrap();
+    refused(&["run", file.to_str().unwrap()], "line 19: unknown field `rign`");
+    refused(&["run", "no-such-file.toml"], "cannot read no-such-file.toml");
+    refused(&["run", "apu4:none"], "its runs are");
+    refused(&["run", "none:none"], "reports are apu4, bge");
+}
+
+#[test]
+fn a_capture_is_traffic() {
+    let folder = TempDir::new().unwrap();
+    let capture = folder.path().join("line.pcap");
+    let mut generate = Command::cargo_bin("rxlane").unwrap();
+    generate.args(["gen", "--scenario", "pppoe", "--frames", "5000", "--seed", "1", "-o"]).arg(&capture);
+    generate.assert().success();
+    let text = "title = \"a capture\"\ncpus = 4\nwarm_up_ms = 0\nduration_ms = 1000\n[costs]\ndriver = 1000\n\
+                [interface.wan]\nnic = \"i210\"\n[traffic.line]\ninterface = \"wan\"\n";
+    let file = folder.path().join("scenario.toml");
+    let arrival = format!("arrival = {{ kind = \"capture\", file = {:?} }}\n", capture.to_str().unwrap());
+    fs::write(&file, format!("{text}{arrival}")).unwrap();
+    let run = json(&["run", file.to_str().unwrap()]);
+    assert_eq!((&run["traffic"][0]["offered"], &run["queues"][0]["frames"]), (&5000.into(), &5000.into()));
+    fs::write(&file, format!("{text}arrival = {{ kind = \"capture\", file = \"none.pcap\" }}\n")).unwrap();
+    refused(&["run", file.to_str().unwrap()], "traffic.line.arrival.file");
+}
+
+#[test]
+fn a_sweep_draws_a_bar_for_each_value() {
+    let text = output(&["sweep", ROUTER, "--key", "costs.stack", "--values", "1000,2000,4000"]);
+    assert!(text.contains("received_kpps by costs.stack") && text.matches('█').count() > 60, "{text}");
+    let sweep = json(&[
+        "sweep",
+        ROUTER,
+        "--key",
+        "interface.wan.ring",
+        "--from",
+        "64",
+        "--to",
+        "256",
+        "--steps",
+        "4",
+    ]);
+    let values: Vec<_> =
+        sweep["points"].as_array().unwrap().iter().map(|point| point["value"].clone()).collect();
+    assert_eq!(values, [64, 128, 192, 256]);
+    refused(&["sweep", ROUTER, "--key", "costs.stak", "--values", "1"], "unknown field `stak`");
+}
+
+#[test]
+fn reports_are_reproduced() {
+    let all = json(&["reproduce"]);
+    assert_eq!(all["schema"], "rxlane.model/1");
+    let figures = all["figures"].as_array().unwrap();
+    let of_role = |role: &str| figures.iter().filter(|figure| figure["role"] == role).count();
+    assert!(of_role("predicted") >= 12 && of_role("calibrated") > 0 && of_role("underivable") > 0);
+    assert!(all["parameters"].as_array().unwrap().len() < of_role("predicted"));
+    assert!(all["orders"].as_array().unwrap().iter().all(|order| order["holds"] == true));
+    let text = output(&["reproduce", "apu4"]);
+    assert!(
+        text.contains("rx-usecs 0 halves the rate") && text.contains("predicted figures are within"),
+        "{text}"
+    );
+    let own = output(&["reproduce", "--print", "i210"]);
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("own.toml");
+    fs::write(
+        &file,
+        own.replace("larger = \"kernel goodput_mbps\"", "larger = \"user goodput_mbps\"\ntimes = 0.5"),
+    )
+    .unwrap();
+    rxlane(&["reproduce", file.to_str().unwrap()]).assert().code(1);
+    refused(&["reproduce", "apu5"], "there is no report `apu5`");
+}
