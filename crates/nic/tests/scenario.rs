@@ -67,6 +67,7 @@ fn values_that_cannot_be_are_refused_with_their_key() {
             "cpus = 4\ndriver = { kind = \"interrupt\" }",
             "hand_over: the interrupt handler puts packets",
         ),
+        ("duration_ms = 500", "duration_ms = 0", "duration_ms: expected more than 0"),
         ("duration_ms = 500", "duration_ms = 1e12", "duration_ms: expected 0 to 3600000"),
     ] {
         let error = refused(from, to);

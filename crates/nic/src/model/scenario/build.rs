@@ -32,6 +32,9 @@ impl Scenario {
     pub fn plan(&self, capture: Capture<'_>) -> Checked<Plan> {
         within("cpus", self.cpus, 1, PARTS as u32)?;
         let duration = time("duration_ms", self.duration_ms, 1e6 * NS, LONGEST)?;
+        if duration == 0 {
+            return Err(ScenarioError::of("duration_ms", "expected more than 0: nothing would be counted"));
+        }
         let warm_up = time("warm_up_ms", self.warm_up_ms, 1e6 * NS, LONGEST)?;
         let devices = self.devices()?;
         let names: Vec<&str> = self.application.keys().map(String::as_str).collect();
