@@ -76,6 +76,12 @@ impl Host {
         self.session.as_ref().is_some_and(|(.., session)| session.phase() == Phase::Open)
     }
 
+    /// Its session goes on without IPv4, which nobody negotiates any more.
+    pub fn has_given_up_ipv4(&self) -> bool {
+        self.ipv4.is_none()
+            && self.session.as_ref().is_some_and(|(.., session)| !session.awaits(Family::Ipv4))
+    }
+
     pub fn number(&self) -> Option<u16> {
         self.session.as_ref().map(|(number, ..)| *number)
     }
