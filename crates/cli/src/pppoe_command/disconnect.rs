@@ -5,7 +5,6 @@ use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use explain::counted;
 use link::control::{Bearer, ControlError};
-use link::pppoe::resolver::Place;
 use link::pppoe::serving::{ConcentratorStatus, Disconnected};
 use link::pppoe::status::SessionStatus;
 use std::io::Write;
@@ -126,18 +125,12 @@ impl DisconnectArguments {
                 Ok(Outcome::Success)
             }
             Err(error) => {
-                if matches!(error, ControlError::Killed { .. }) {
-                    self.recover();
+                // Also where another command has removed the socket of a killed process.
+                if matches!(error, ControlError::Killed { .. } | ControlError::None { .. }) {
+                    self.state.put_back();
                 }
                 failed(error.into())
             }
-        }
-    }
-
-    /// Puts back the name servers that a killed process could not.
-    fn recover(&self) {
-        if let Err(error) = Place::of_machine(&self.state.folder()).recover() {
-            complain(&error.to_string());
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::output::{CommandResult, Output};
 use anstyle::{AnsiColor, Style};
 use link::control::{Bearer, ControlError, Sockets};
 use link::error::Error;
+use link::pppoe::resolver::Place;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 
@@ -92,6 +93,9 @@ impl StateArguments {
                 // The others have an answer.
                 Err(error) if error.is_an_answer() => {
                     is_silent = true;
+                    if matches!(error, ControlError::Killed { .. }) {
+                        self.put_back();
+                    }
                     complain(&error.to_string());
                 }
                 Err(error) => return Err(error.into()),
@@ -102,5 +106,14 @@ impl StateArguments {
 
     fn sockets(&self, bearer: Bearer) -> Result<Sockets, Error> {
         Ok(Sockets::new(bearer, self.folder())?)
+    }
+
+    /// Puts back the name servers that a killed process could not, and tells it.
+    fn put_back(&self) {
+        match Place::of_machine(&self.folder()).recover() {
+            Ok(false) => {}
+            Ok(true) => complain("the name servers of before are back in /etc/resolv.conf"),
+            Err(error) => complain(&error.to_string()),
+        }
     }
 }

@@ -144,6 +144,12 @@ impl Auth {
     }
 }
 
+/// Where the error is and what it is, without the line itself: who takes the file for the place of the password has it there.
+fn in_words(error: &toml::de::Error, text: &str) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+}
+
 /// Reads options from a file.
 ///
 /// # Errors
@@ -152,7 +158,7 @@ impl Auth {
 pub fn from_file(path: &Path) -> anyhow::Result<Options> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut options: Options =
-        toml::from_str(&text).map_err(|error| anyhow!("{}: {error}", path.display()))?;
+        toml::from_str(&text).map_err(|error| anyhow!("{}: {}", path.display(), in_words(&error, &text)))?;
     // Where a file is not said to be is beside the one that names it.
     let folder = path.parent().unwrap_or(Path::new("."));
     for file in [&mut options.password_file, &mut options.up_script, &mut options.down_script] {
@@ -308,7 +314,9 @@ mod tests {
     #[test]
     fn what_no_option_is_called_is_named_with_its_line() {
         let error = read("user = 'me'\npassword = 'secret'\n").expect_err("no such option").to_string();
-        assert!(error.contains("line 2") && error.contains("unknown field `password`"), "{error}");
+        assert!(error.contains("line 2: unknown field `password`") && !error.contains("secret"), "{error}");
+        let error = read("\npassword = secret\n").expect_err("no TOML").to_string();
+        assert!(error.contains("line 2: ") && !error.contains("secret"), "{error}");
         let error = read("mtu = 'big'\n").expect_err("no number").to_string();
         assert!(error.contains("line 1"), "{error}");
     }

@@ -51,6 +51,9 @@ impl StatusArguments {
                     ));
                     return Ok(Outcome::Negative);
                 }
+                if matches!(error, Error::Control(ControlError::Killed { .. })) {
+                    self.state.put_back();
+                }
                 return failed(error);
             }
         };

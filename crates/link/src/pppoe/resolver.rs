@@ -84,8 +84,8 @@ struct Note {
     pid: u32,
     /// When the process started (proc(5)), since numbers are given again.
     started: u64,
-    /// What was in the file; `None`: there was none.
-    former: Option<String>,
+    /// The octets of the file, of whatever encoding; `None`: there was none.
+    former: Option<Vec<u8>>,
     /// What was written.
     written: String,
 }
@@ -120,35 +120,36 @@ impl Place {
     fn note(&self) -> Result<Option<Note>, ResolverError> {
         let Some(text) = self.read(&self.note)? else { return Ok(None) };
         // One that was half written belongs to a file that was not touched.
-        Ok(serde_json::from_str(&text).ok())
+        Ok(serde_json::from_slice(&text).ok())
     }
 
     fn put_back(&self, note: &Note) -> Result<Back, ResolverError> {
         let now = self.read(&self.file)?;
-        let back = if now.as_ref() != Some(&note.written) {
-            Back::Changed
-        } else {
-            match &note.former {
-                Some(former) => self.write(former)?,
-                None => fs::remove_file(&self.file).map_err(self.failed("remove", &self.file))?,
+        let back = if note.is_own(now.as_deref()) {
+            match (&note.former, now) {
+                (Some(former), _) => self.write(former)?,
+                (None, Some(_)) => fs::remove_file(&self.file).map_err(self.failed("remove", &self.file))?,
+                (None, None) => {}
             }
             Back::Done
+        } else {
+            Back::Changed
         };
         fs::remove_file(&self.note).map_err(self.failed("remove", &self.note))?;
         Ok(back)
     }
 
-    fn read(&self, path: &Path) -> Result<Option<String>, ResolverError> {
+    fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, ResolverError> {
         match fs::read(path) {
-            Ok(octets) => Ok(Some(String::from_utf8_lossy(&octets).into_owned())),
+            Ok(octets) => Ok(Some(octets)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.failed("read", path)(error)),
         }
     }
 
     /// In place: it may be mounted by itself, as in containers, and then no other file can take its place.
-    fn write(&self, text: &str) -> Result<(), ResolverError> {
-        fs::write(&self.file, text).map_err(self.failed("write", &self.file))
+    fn write(&self, octets: &[u8]) -> Result<(), ResolverError> {
+        fs::write(&self.file, octets).map_err(self.failed("write", &self.file))
     }
 
     fn failed(&self, what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ResolverError + use<> {
@@ -158,6 +159,13 @@ impl Place {
 }
 
 impl Note {
+    /// Whether the file has what this note's process put there, or what putting it back did: all of either, or the beginning, since
+    /// it is written in place, and a kill or a full disk may come in between.
+    fn is_own(&self, now: Option<&[u8]>) -> bool {
+        let begins = |whole: &[u8]| whole.starts_with(now.unwrap_or_default());
+        begins(self.written.as_bytes()) || self.former.as_deref().is_some_and(begins)
+    }
+
     fn is_alive(&self) -> bool {
         started(self.pid) == Some(self.started)
     }
@@ -220,6 +228,14 @@ impl Resolver {
     fn write(&mut self) -> Result<(), ResolverError> {
         let place = &self.place;
         place.recover()?;
+        // What this process itself could not put back when its last session ended.
+        let is_ours = |note: &Note| {
+            (note.pid, note.started, &note.interface)
+                == (self.note.pid, self.note.started, &self.note.interface)
+        };
+        if let Some(note) = place.note()?.filter(is_ours) {
+            place.put_back(&note)?;
+        }
         if let Some(note) = place.note()? {
             return Err(ResolverError::Held { pid: note.pid, interface: note.interface });
         }
@@ -230,11 +246,13 @@ impl Resolver {
             file.write_all(text.as_bytes())?;
             file.sync_all()
         };
-        noted().map_err(place.failed("write", &place.note))?;
-        place.write(&self.note.written).inspect_err(|_| {
-            // It was not touched, or is put back.
-            let _ = place.put_back(&self.note);
+        noted().map_err(place.failed("write", &place.note)).inspect_err(|_| {
+            // It says nothing, and the file was not touched.
             let _ = fs::remove_file(&place.note);
+        })?;
+        place.write(self.note.written.as_bytes()).inspect_err(|_| {
+            // What cannot be put back stays in the note, for the next one who tries.
+            let _ = place.put_back(&self.note);
         })
     }
 
@@ -283,6 +301,8 @@ fn run(program: &str, arguments: impl Iterator<Item = String>, input: &str) -> R
     let failed =
         |said: String| ResolverError::Program { command: format!("{program} {}", arguments.join(" ")), said };
     let mut command = Command::new(program);
+    // Scripts, and what they start: nothing of this process is for them, a password in its environment least of all.
+    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     command.args(&arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
     if let Some(mut stdin) = child.stdin.take() {
@@ -317,7 +337,7 @@ mod tests {
             let error = Resolver::set("ppp1", &SERVERS, place.clone()).expect_err("held").to_string();
             assert!(error.contains("(the PPPoE session of ppp0)"), "{error}");
             assert_eq!(resolver.take_back().expect("taken back"), Back::Done);
-            assert_eq!(place.read(&place.file).expect("read").as_deref(), former);
+            assert_eq!(place.read(&place.file).expect("read").as_deref(), former.map(str::as_bytes));
             assert!(!place.note.exists());
         }
     }
@@ -332,6 +352,29 @@ mod tests {
         }
         assert_eq!(started(child.id()), None);
         child.wait().expect("its end");
+    }
+
+    /// As a kill or a full disk leaves it, and in whatever encoding the former file is.
+    #[test]
+    fn a_file_that_was_half_written_comes_back() {
+        let former = &b"# caf\xe9\nnameserver 198.51.100.1\n"[..];
+        for half in [&b""[..], b"# Written by rxl", &former[..7]] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let place = place(folder.path());
+            fs::write(&place.file, former).expect("written");
+            let resolver = Resolver::set("ppp0", &SERVERS, place.clone()).expect("set");
+            fs::write(&place.file, half).expect("written");
+            assert_eq!(resolver.take_back().expect("taken back"), Back::Done);
+            assert_eq!(fs::read(&place.file).expect("there"), former);
+        }
+        // The process that could not put it back does so when it has the next session.
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = place(folder.path());
+        fs::write(&place.file, former).expect("written");
+        drop(Resolver::set("ppp0", &SERVERS, place.clone()).expect("set"));
+        let resolver = Resolver::set("ppp0", &SERVERS, place.clone()).expect("set");
+        assert_eq!(resolver.take_back().expect("taken back"), Back::Done);
+        assert_eq!(fs::read(&place.file).expect("there"), former);
     }
 
     #[test]
