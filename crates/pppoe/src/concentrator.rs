@@ -11,7 +11,7 @@
 //!   sender, at that place, not long ago, and not used for a session that is over. Half-open and all sessions have caps
 //!   ([`Caps`]), in all, of a VLAN and of a station; one that does not come up in [`Config::setup`] ends.
 //! * Frames of a session count only from its station, in its VLAN and at its port; a PADT as well.
-//! * Who sends wrong passwords waits before the next one is looked at ([`guesses`]).
+//! * Who sends wrong passwords waits before the next one is looked at (module `guesses`).
 //! * A user's sessions are counted once they have shown who they are. Every address and prefix that is given out comes back
 //!   with the end of its session, whatever ends it, and every end has a reason ([`Action::Ended`]).
 //! * Work for one session does not grow with the number of the others; those that wait cost none.
