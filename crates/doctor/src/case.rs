@@ -1,5 +1,7 @@
 //! A snapshot with the questions that several rules put to it.
 
+use crate::modelled::{self, By};
+use crate::report::Modelled;
 use crate::traffic::Traffic;
 use crate::vectors::Machine;
 use explain::Report as Mix;
@@ -65,6 +67,8 @@ pub struct Case<'a> {
     mixes: OnceCell<BTreeMap<String, (Mix, bool)>>,
     /// By interface and number of CPUs; each takes reading the sample once.
     steered: RefCell<BTreeMap<(String, u16), Option<Steered>>>,
+    /// What the model expects, by interface, queue and means; each takes some hundred thousand simulated frames.
+    modelled: RefCell<BTreeMap<(String, u32, By), Option<Modelled>>>,
     /// Names by name: no borrows, which would fix the lifetime of the case.
     physical: OnceCell<BTreeMap<String, String>>,
     /// Places in the snapshot's list by interface.
@@ -87,6 +91,7 @@ impl<'a> Case<'a> {
             profiles: nic::builtin()?,
             mixes: OnceCell::new(),
             steered: RefCell::default(),
+            modelled: RefCell::default(),
             physical: OnceCell::new(),
             interrupts: OnceCell::new(),
             machine: OnceCell::new(),
@@ -322,6 +327,17 @@ impl<'a> Case<'a> {
             devices.filter_map(|device| Some((device.name.clone(), traffic.on(device, self)?))).collect()
         });
         mixes.get(&interface.name).filter(|(mix, _)| mix.source.frames > 0)
+    }
+
+    /// What the model expects where the frames of a queue are dealt on; `None`: cannot tell.
+    pub(crate) fn modelled(&self, interface: &Interface, queue: u32, by: By) -> Option<Modelled> {
+        let place = (interface.name.clone(), queue, by);
+        if let Some(known) = self.modelled.borrow().get(&place) {
+            return known.clone();
+        }
+        let modelled = modelled::simulate(self, interface, queue, by);
+        self.modelled.borrow_mut().insert(place, modelled.clone());
+        modelled
     }
 
     /// What dealing the sample's flows to so many CPUs would come to; `None` for as many as the sample was taken for.

@@ -149,8 +149,8 @@ fn left(interface: &Interface, steered: &Steered<'_>) -> Dealt {
             commands: ["status", "check"].map(|action| format!("rxlane steer {action} {name}")).into(),
             expected: "Cannot tell before the reason is known. Tags that the device strips, classes that are not \
                        selected and frames that are no IP stay where they arrive."
-                .to_owned(),
-        }],
+                .to_owned(), modelled: None,
+}],
         is_short: false,
     }
 }
@@ -205,6 +205,7 @@ fn unread(case: &Case<'_>, interface: &Interface) -> Option<Dealt> {
             what: "see as root what the program does with the frames, before anything is changed".to_owned(),
             commands: vec![format!("rxlane steer status {name}")],
             expected: "Where it steers them, nothing else is needed.".to_owned(),
+            modelled: None,
         }],
         is_short: false,
     })
@@ -218,8 +219,8 @@ fn rebalance(interface: &Interface, steered: &Steered<'_>) -> Remedy {
             what: "see whether it is one flow: buckets are moved to idle CPUs already, and one flow stays in one bucket"
                 .to_owned(),
             commands: vec![format!("rxlane steer status {name}")],
-            expected: "One flow stays on one CPU; several that share a bucket do, too.".to_owned(),
-        };
+            expected: "One flow stays on one CPU; several that share a bucket do, too.".to_owned(), modelled: None,
+};
     }
     let mut remedy = again(
         interface,
@@ -242,6 +243,7 @@ fn again(interface: &Interface, what: String, option: &str, expected: &str) -> R
         what,
         commands: vec![format!("rxlane steer down {name}"), up.trim_end().to_owned()],
         expected: format!("{expected} Other options have to be given again."),
+        modelled: None,
     }
 }
 

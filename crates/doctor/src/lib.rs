@@ -31,6 +31,7 @@ mod frame_limit;
 mod heat;
 mod ksoftirqd;
 mod loss;
+mod modelled;
 mod moderation;
 pub mod page;
 pub mod report;

@@ -95,7 +95,7 @@ impl From<&Quote> for Evidence {
 }
 
 /// What helps, on one operating system.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Remedy {
     /// `linux`, `freebsd` or `netbsd`.
     pub os: &'static str,
@@ -105,10 +105,26 @@ pub struct Remedy {
     pub commands: Vec<String>,
     /// What to expect; "cannot tell" where the traffic is not known.
     pub expected: String,
+    /// What the model of the receive path expects; absent where it was not asked, or costs are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modelled: Option<Modelled>,
+}
+
+/// What the model of the receive path expects of a remedy.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Modelled {
+    /// How many times as many packets a second as now come through without loss.
+    pub times: f64,
+    /// Packets a second now; absent where the time that a frame takes is not known.
+    pub packets_per_second_now: Option<f64>,
+    /// Packets a second with the remedy; the same.
+    pub packets_per_second: Option<f64>,
+    /// What is assumed, as clauses that follow "if".
+    pub assumptions: Vec<String>,
 }
 
 /// Something that limits, or is worth knowing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// One of the documented ids.
     pub id: &'static str,

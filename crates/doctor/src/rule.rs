@@ -41,7 +41,7 @@ pub struct Page {
 }
 
 /// What a rule came to for one interface, or for the machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Judgement {
     /// Something.
     Found(Vec<Finding>),

@@ -2,6 +2,7 @@
 //! would bring.
 
 use crate::Case;
+use crate::modelled::{self, By};
 use crate::report::Remedy;
 use crate::rules::netisr;
 use host::setting::CpuSet;
@@ -106,7 +107,10 @@ pub(crate) fn rps(case: &Case<'_>, interface: &Interface, queues: &[u32]) -> Rem
         ),
     };
     let dealt_to = u16::try_from(targets.len()).ok().filter(|&cpus| cpus > 0);
-    Remedy { os: "linux", what, commands, expected: expected_over(case, interface, dealt_to) }
+    let expected = expected_over(case, interface, dealt_to);
+    let remedy = Remedy { os: "linux", what, commands, expected, modelled: None };
+    let taken_by = queues.first().map_or(0, |(_, taken_by)| *taken_by);
+    if queues.len() == 1 { modelled::with(remedy, case, interface, taken_by, By::Rps) } else { remedy }
 }
 
 /// The queues whose RPS mask decides about frames of these, each with one that takes the frames. tg3 does not note
@@ -145,7 +149,13 @@ pub(crate) fn xdp(case: &Case<'_>, interface: &Interface) -> Option<Remedy> {
              `rxlane steer down {}` takes it back.",
             name(interface)
         ),
+        modelled: None,
     })
+}
+
+/// The same with what the model expects where it deals the frames of this queue.
+pub(crate) fn xdp_of(case: &Case<'_>, interface: &Interface, queue: u32) -> Option<Remedy> {
+    Some(modelled::with(xdp(case, interface)?, case, interface, queue, By::Steering))
 }
 
 /// Effective CPUs below which a sample that is dealt by flow is one flow's: 1.3 are reached when the busiest CPU has
@@ -192,8 +202,8 @@ pub(crate) fn netisr(case: &Case<'_>) -> Option<Remedy> {
                bindthreads are loader tunables and need a restart)"
             .to_owned(),
         commands,
-        expected: NETISR_SPREADS.to_owned(),
-    })
+        expected: NETISR_SPREADS.to_owned(), modelled: None,
+})
 }
 
 /// What deferred dispatch can spread: a packet without a flow id, as of a frame that the device did not hash, is dealt
@@ -204,7 +214,8 @@ pub(crate) const NETISR_SPREADS: &str = "IP, firewall and forwarding leave the C
                                          Packets that it did not hash, as all of PPPoE, are dealt by their interface: \
                                          several sessions with an interface each can go to several CPUs, and one \
                                          session stays on one CPU, though another than the queue's, unless the kernel \
-                                         was built with `options RSS`.";
+                                         was built with `options RSS`. What the model expects of it is unknown: nobody has \
+                                         counted what the hand-over costs there.";
 
 /// What dealing by the inner flow to all CPUs would bring.
 pub(crate) fn expected(case: &Case<'_>, interface: &Interface) -> String {

@@ -79,6 +79,11 @@ fn receiving(load: &Load) -> f64 {
     load.interrupt + load.softirq.unwrap_or(load.system)
 }
 
+/// Time in interrupts, soft ones included, per cent; `None` where soft interrupts are not told apart.
+pub(crate) fn receiving_in_softirq(load: &Load) -> Option<f64> {
+    Some(load.interrupt + load.softirq?)
+}
+
 fn strain(load: &Load) -> Strain {
     match load.idle {
         idle if idle < FULL && receiving(load) >= RECEIVING => Strain::Full,

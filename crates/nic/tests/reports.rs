@@ -2,6 +2,8 @@
 
 use rxlane_nic::model::report::{self, Report, Reproduced, Role};
 
+const STEERING: &str = include_str!("../../../docs/model/steering.toml");
+
 fn all() -> Vec<Reproduced> {
     let reports = report::names().map(|name| {
         let text = report::text(name).unwrap();
@@ -52,4 +54,24 @@ fn reports_are_reproduced() {
         "{free} parameters, {} predictions",
         predicted.len()
     );
+}
+
+/// What was counted in the lab with four CPUs says what is counted with two and eight, about.
+#[test]
+fn the_lab_s_steering_is_reproduced() {
+    let report = Report::parse("steering.toml", STEERING).unwrap_or_else(|error| panic!("{error}"));
+    let result = report.reproduce().unwrap_or_else(|error| panic!("{error}"));
+    assert!(result.orders.iter().all(|(_, holds)| *holds), "{:?}", result.orders);
+    let mut close = (0, 0);
+    for compared in &result.figures {
+        let (error, name) = (compared.error.unwrap().abs(), &compared.figure.quantity);
+        match compared.figure.role {
+            Role::Calibrated => assert!(error < 0.02, "{name}: {error}"),
+            _ => {
+                assert!(error < 0.3, "{name}: {error}");
+                close = (close.0 + u32::from(error < 0.15), close.1 + 1);
+            }
+        }
+    }
+    assert!(close.1 >= 12 && close.0 * 10 >= close.1 * 8, "{close:?}");
 }

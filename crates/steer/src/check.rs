@@ -1,6 +1,7 @@
 //! What `up` would do on an interface, whether it could, and whether it is worth it.
 
 use crate::classes::{self, Choice, ClassRow};
+use crate::expected::{Expected, expected};
 use crate::facts::{self, Asked, Fact, Level, Tagged};
 use crate::look::{Look, Sampled};
 use crate::plan::{self, LeftOut, Plan, PlanError, Request};
@@ -84,6 +85,8 @@ pub struct Check {
     pub remarks: Vec<String>,
     /// What to do.
     pub recommendation: Recommendation,
+    /// What the model expects RPS and steering to bring; `None` where it cannot be asked, or frames are steered.
+    pub expected: Option<Expected>,
 }
 
 impl Check {
@@ -226,6 +229,11 @@ pub fn check(wish: &Wish, look: &Look, known: &Known) -> Result<Checked, Error> 
     let sample = sample(&case, interface, look);
     let evidence =
         evidence(&case, interface, known, &classes, &receiving, plan.as_ref().ok(), sample, &asked);
+    let expected = plan
+        .as_ref()
+        .ok()
+        .filter(|_| known.program.is_none())
+        .and_then(|plan| expected(&case, interface, wish, known.forwards, &evidence, plan));
     let stripping = facts::stripping(interface);
     let attached_as = known.program.as_ref().and_then(|program| program.ours.as_deref());
     let check = Check {
@@ -251,6 +259,7 @@ pub fn check(wish: &Wish, look: &Look, known: &Known) -> Result<Checked, Error> 
             Some(attached_as) => recommend::steered(&wish.interface, attached_as),
             None => recommend::recommend(&evidence),
         },
+        expected,
         classes,
         facts,
     };

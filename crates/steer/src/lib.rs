@@ -31,6 +31,7 @@ pub mod down;
 pub mod drivers;
 pub mod envelope;
 pub mod error;
+pub mod expected;
 pub mod facts;
 pub mod gone;
 pub mod keeper;

@@ -6,6 +6,7 @@
 
 use crate::weights::{self, Receiving, Work};
 use host::Load;
+use nic::model::dealing::Measured;
 use serde::Serialize;
 
 /// What to do.
@@ -69,26 +70,11 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// A frame that is forwarded: instructions for one of PPPoE TCP with 1,400 octets, counted with Linux 6.12 and `igb`
-    /// on an emulated 82576 (`docs/measurements/steering.md`).
-    pub const FORWARDED: Costs = Costs { now: 5070.0, steer: Work::DEFAULT, rps: Some(rps(2090.0, 4100.0)) };
-
-    /// A frame that is delivered to a socket of this machine: the same for 16 TCP connections.
-    pub const DELIVERED: Costs = Costs {
-        now: 5700.0,
-        steer: Work { stays: 950.0, moves: 6300.0, own: 6100.0 },
-        rps: Some(rps(2050.0, 5200.0)),
-    };
-
-    /// Those of a machine that forwards, or does not.
+    /// Those of a machine that forwards, or delivers to its own sockets, as they were counted.
     pub const fn of(forwards: bool) -> Costs {
-        if forwards { Costs::FORWARDED } else { Costs::DELIVERED }
+        let Measured { now, steer, rps } = *Measured::of(forwards);
+        Costs { now, steer: Work::measured(steer), rps: Some(Work::measured(rps)) }
     }
-}
-
-/// RPS puts a frame into the backlog of its CPU also where that is the one it is on.
-const fn rps(stays: f64, moves: f64) -> Work {
-    Work { stays, moves, own: stays + moves }
 }
 
 /// The CPU that receives most, and its load.
@@ -347,7 +333,7 @@ mod tests {
             costs: Costs {
                 now: 4.0,
                 steer: Work { stays: 1.0, moves: 3.0, own: 4.0 },
-                rps: Some(super::rps(2.0, 2.0)),
+                rps: Some(Work { stays: 2.0, moves: 2.0, own: 4.0 }),
             },
         }
     }
@@ -388,7 +374,7 @@ mod tests {
     #[test]
     fn what_was_measured_is_predicted() {
         let mut evidence = evidence();
-        evidence.costs = Costs::FORWARDED;
+        evidence.costs = Costs::of(true);
         let predicted = |evidence: &Evidence| predict(evidence).expect("a prediction");
         // CPU 0 left out: 2,114 and 2,399 of 5,060 and 5,083 instructions were counted on the busiest.
         let left_out = predicted(&evidence);
@@ -408,7 +394,7 @@ mod tests {
         };
         assert_eq!((with(2), with(4), with(8)), (Answer::Rps, Answer::Rps, Answer::Steer));
         // Delivery is no other matter with these four.
-        evidence.costs = Costs::DELIVERED;
+        evidence.costs = Costs::of(false);
         assert_eq!(recommend(&evidence).answer, Answer::Rps);
     }
 

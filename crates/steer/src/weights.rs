@@ -11,6 +11,8 @@
 //! With one receiving CPU among N and E = L − D, that is: none for it where `D ≥ S/(N−1)`; else
 //! `w = (S − (N−1)·D) / (S + (N−1)·E)` for it and equal shares for the others.
 
+use nic::model::dealing;
+
 /// Work for a frame, in any unit; only ratios matter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
@@ -24,9 +26,10 @@ pub struct Work {
 }
 
 impl Work {
-    /// What weights are computed with where nobody says otherwise: instructions for a PPPoE frame with 1,400 octets of
-    /// TCP that is forwarded, by `igb` on Linux 6.12 in the lab (`docs/measurements/steering.md`).
-    pub const DEFAULT: Work = Work { stays: 980.0, moves: 6600.0, own: 5300.0 };
+    /// Work as it was counted.
+    pub const fn measured(work: dealing::Work) -> Work {
+        Work { stays: work.stays, moves: work.moves, own: work.own }
+    }
 
     fn is_usable(self) -> bool {
         let all = [self.stays, self.moves, self.own];
@@ -225,7 +228,8 @@ mod tests {
             let work = Work { stays, moves, own };
             assert_near(&shares(work, &[0, 1], &[(0, 1.0)]), &[0.5, 0.5]);
         }
-        assert!(weigh(Work::DEFAULT, &[], &[]).is_empty());
-        assert_near(&shares(Work::DEFAULT, &[4, 4], &[]), &[1.0]);
+        let forwarded = Work::measured(dealing::Measured::FORWARDED.steer);
+        assert!(weigh(forwarded, &[], &[]).is_empty());
+        assert_near(&shares(forwarded, &[4, 4], &[]), &[1.0]);
     }
 }

@@ -119,6 +119,32 @@ fn a_hot_queue_of_an_i350_is_explained() {
 }
 
 #[test]
+fn the_model_expects_what_the_costs_that_were_counted_allow() {
+    let text = router("igb", "8086:1521", 1500, "off", "");
+    let found = checked(&text, &wish("eth0")).check.expected.expect("the model was asked");
+    let (rps, steer) = (found.rps.expect("RPS"), found.steer.expect("steering"));
+    // 5,070 over 2,090 and over 1,790.
+    assert!((2.2..2.6).contains(&rps.times) && (2.6..3.0).contains(&steer.times), "{found:?}");
+    // 97 % of a second for 100,000 frames.
+    let now = found.packets_per_second.expect("load and frames are known");
+    assert!((98_000.0..107_000.0).contains(&now), "{now}");
+    assert!((steer.packets_per_second.expect("as well") / now - steer.times).abs() < 1e-6, "{found:?}");
+    assert!(found.assumptions.iter().any(|clause| clause.contains("9.70 µs")), "{found:?}");
+    assert!(found.assumptions.iter().any(|clause| clause.contains("many and alike")), "{found:?}");
+}
+
+#[test]
+fn what_was_not_counted_is_unknown_to_the_model() {
+    let found = checked(&router("veth", "8086:1521", 1500, "off", ""), &wish("eth0")).check.expected;
+    let found = found.expect("RPS is known");
+    assert!(found.steer.is_none() && found.rps.is_some(), "{found:?}");
+    assert!(found.assumptions.iter().any(|clause| clause.contains("unknown")), "{found:?}");
+    let generic = Wish { generic: true, ..wish("eth0") };
+    let found = checked(&router("igb", "8086:1521", 1500, "off", ""), &generic).check.expected;
+    assert!(found.expect("RPS is known").steer.is_none());
+}
+
+#[test]
 fn tags_that_would_be_lost_stop_it_unless_they_are_kept() {
     let text = router("igb", "8086:1521", 1500, "on", VLAN);
     let refused = checked(&text, &wish("eth0"));

@@ -4,7 +4,7 @@ use doctor::Report;
 use doctor::report::{Finding, Remedy, Severity};
 
 /// A remedy as it is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shown<'r> {
     /// In full.
     Whole(&'r Remedy),

@@ -95,6 +95,7 @@ fn print(out: &mut Output, check: &Check, wish: &Wish) -> io::Result<()> {
     queues(out, check)?;
     classes(out, &check.classes)?;
     targets(out, check)?;
+    expected(out, check)?;
     for remark in &check.remarks {
         writeln!(out)?;
         paragraph(out, "", &printable(remark))?;
@@ -258,6 +259,27 @@ pub fn classes(out: &mut Output, rows: &[ClassRow]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What the model expects, where a CPU is to be relieved.
+fn expected(out: &mut Output, check: &Check) -> io::Result<()> {
+    let is_asked = matches!(check.recommendation.answer, Answer::Steer | Answer::Rps);
+    let Some(expected) = check.expected.as_ref().filter(|_| is_asked) else { return Ok(()) };
+    heading(out, "Packets a second without loss, as the model expects")?;
+    let row = |name: &str, times: Option<f64>, per_second: Option<f64>| {
+        let times = times.map_or("unknown".to_owned(), |times| format!("{times:.1} times"));
+        let line = format!(
+            "  {name:<10}{times:>11}{:>16}",
+            per_second.map_or(String::new(), |found| rate(Some(found)))
+        );
+        line.trim_end().to_owned()
+    };
+    writeln!(out, "{}", row("nothing", Some(1.0), expected.packets_per_second))?;
+    for (name, gain) in [("RPS", expected.rps), ("steering", expected.steer)] {
+        let per_second = gain.and_then(|gain| gain.packets_per_second);
+        writeln!(out, "{}", row(name, gain.map(|gain| gain.times), per_second))?;
+    }
+    paragraph(out, "  ", &printable(&expected.assumptions.join(" ")))
 }
 
 fn targets(out: &mut Output, check: &Check) -> io::Result<()> {

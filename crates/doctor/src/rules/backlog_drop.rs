@@ -81,8 +81,8 @@ fn at_target(case: &Case<'_>, interface: &Interface) -> Option<Finding> {
         commands: vec![format!("rxlane steer status {name}")],
         expected: format!(
             "By what was read `{option}` comes first. One flow that fills a CPU is helped by none of them."
-        ),
-    }))
+        ), modelled: None,
+}))
 }
 
 /// Frames lost at the backlogs.
@@ -143,5 +143,6 @@ fn remedy(case: &Case<'_>) -> Remedy {
         expected:
             "Bursts of that length survive. Drops that go on mean that the CPU cannot keep up at any depth."
                 .to_owned(),
+        modelled: None,
     }
 }

@@ -133,8 +133,8 @@ fn remedy(case: &Case<'_>, inner: &[Stack<'_>]) -> Remedy {
         commands,
         expected: "Frames go out with right checksums. Scatter-gather and segmentation offload of that device end with \
                    it, so that sending costs more CPU time a byte; frames that are only forwarded are not affected."
-            .to_owned(),
-    }
+            .to_owned(), modelled: None,
+}
 }
 
 /// 3 and 10 of `3.10.0-1160.el7.x86_64`.

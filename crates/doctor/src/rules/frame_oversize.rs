@@ -193,8 +193,8 @@ fn raised(case: &Case<'_>, finding: Finding, interface: &Interface, stack: &Stac
             mtu.saturating_add(stacked::ETHERNET),
             interface.name,
             stacked::mtu(stack.top).unwrap_or_default().saturating_sub(mtu.saturating_sub(stacked::USUAL_MTU)),
-        ),
-    })
+        ), modelled: None,
+})
 }
 
 /// PPP packets that the interface below does not carry: an MTU set by hand, since pppd would not.
@@ -233,6 +233,6 @@ fn too_small_below(case: &Case<'_>, stacks: &[Stack<'_>]) -> Option<Finding> {
         commands: vec![command],
         expected: "Full packets fit the frames below. Until the other end uses that MTU as well, what it sends may stay \
                    longer."
-            .to_owned(),
-    }))
+            .to_owned(), modelled: None,
+}))
 }

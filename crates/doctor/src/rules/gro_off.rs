@@ -70,8 +70,8 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
             commands: vec![format!("ethtool -K {} gro on", steering::name(interface))],
             expected: "Less work for each received TCP segment, the more the larger the flows. How much cannot be told \
                        from the text. Segments inside PPPoE stay as they are."
-                .to_owned(),
-        })
+                .to_owned(), modelled: None,
+})
         .into()
 }
 

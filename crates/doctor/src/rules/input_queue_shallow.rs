@@ -110,8 +110,8 @@ fn found(
         commands: vec![format!("{set}{depth}={wanted}")],
         expected: "Bursts up to that length survive. Drops that go on mean that the CPU is too slow, not the queue too \
                    short."
-            .to_owned(),
-    })
+            .to_owned(), modelled: None,
+})
 }
 
 fn number(seen: &Observed<String>) -> Option<u64> {

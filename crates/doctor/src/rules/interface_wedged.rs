@@ -84,6 +84,6 @@ fn with_restart(finding: Finding, interface: Option<&str>, system: Option<System
         what: "take the interface down and up".to_owned(),
         commands: commands.to_vec(),
         expected: "It receives again, until it hangs the next time. Run this from a console, not over that interface."
-            .to_owned(),
-    })
+            .to_owned(), modelled: None,
+})
 }

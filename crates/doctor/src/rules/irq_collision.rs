@@ -96,6 +96,7 @@ fn found(
             what: "a free CPU for each vector but the first".to_owned(),
             commands,
             expected: format!("Their work moves to CPUs that serve no other busy queue. {IRQBALANCE}"),
+            modelled: None,
         })
         .into()
 }

@@ -4,7 +4,7 @@ use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain;
 use crate::vectors::{self, Busy, IRQBALANCE, Vector};
-use crate::{Case, steering};
+use crate::{Case, modelled, steering};
 use host::{Basis, Interface};
 use std::collections::BTreeSet;
 
@@ -125,9 +125,15 @@ fn found(case: &Case<'_>, interface: &Interface, busy: &[Vector<'_>], cpu: u32) 
         ),
         false => format!("The vectors are dealt to all CPUs in turn. {IRQBALANCE}"),
     };
-    finding
-        .with(Remedy { os: "linux", what: "a CPU for each receive vector".to_owned(), commands, expected })
-        .into()
+    let remedy = Remedy {
+        os: "linux",
+        what: "a CPU for each receive vector".to_owned(),
+        commands,
+        expected,
+        modelled: None,
+    };
+    let frames: Vec<u64> = busy.iter().map(|vector| vector.total).collect();
+    finding.with(modelled::with_a_cpu_each(remedy, case, all.len(), &frames)).into()
 }
 
 /// All CPUs: those of the serving CPU's NUMA node first, and among them those that serve no busy vector of another

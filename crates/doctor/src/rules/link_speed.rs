@@ -111,5 +111,6 @@ fn negotiate(system: Option<System>, interface: &Interface) -> Remedy {
         what: "another cable and port, and negotiation on both ends".to_owned(),
         commands: vec![command],
         expected: "The link comes back at the fastest speed that both ends and the cable can do.".to_owned(),
+        modelled: None,
     }
 }

@@ -113,6 +113,7 @@ fn long(
             commands: vec![format!("ethtool -C {} rx-usecs {default}", steering::name(interface))],
             expected: "The ring no longer fills between two interrupts, at the price of more of them."
                 .to_owned(),
+            modelled: None,
         }),
         None => finding,
     }
@@ -152,6 +153,7 @@ fn bge(case: &Case<'_>, interface: &Interface) -> Judgement {
                 512_u64.saturating_mul(interfaces)
             )],
             expected: "Bursts of that length survive; the moderation stays as it is.".to_owned(),
+            modelled: None,
         });
     if dropped.is_some() { finding } else { finding.possible() }.into()
 }

@@ -91,8 +91,8 @@ fn with_default(finding: Finding, interface: &Interface, knob: Option<&Knob>) ->
         commands: vec![format!("ethtool -C {} rx-usecs {default}", steering::name(interface))],
         expected: "Fewer interrupts, by ten times and more under load, and the CPU time they took; some microseconds \
                    more latency. How much throughput that gives cannot be told from the text."
-            .to_owned(),
-    })
+            .to_owned(), modelled: None,
+})
 }
 
 /// Frames and interrupts a second between the samples.
@@ -168,6 +168,7 @@ fn bge(case: &Case<'_>, interface: &Interface) -> Judgement {
             expected:
                 "About a sixteenth of the receive interrupts. Bursts of 16 frames reach the IP input queue."
                     .to_owned(),
+            modelled: None,
         });
     if is_named { finding } else { finding.possible() }.into()
 }

@@ -139,8 +139,8 @@ fn remedies(case: &Case<'_>, stack: &Stack<'_>, full: &FullPppoe, finding: Findi
                    `set link mru 1500`; for ppp `set mtu max 1500` and `set mru max 1500`"
                 .to_owned(),
             commands: full.to_raise.iter().map(|name| format!("ifconfig {name} mtu 1508")).collect(),
-            expected: EXPECTED.to_owned(),
-        });
+            expected: EXPECTED.to_owned(), modelled: None,
+});
     }
     if is(System::NetBsd) && !full.to_raise.is_empty() {
         finding = finding.with(Remedy {
@@ -153,6 +153,7 @@ fn remedies(case: &Case<'_>, stack: &Stack<'_>, full: &FullPppoe, finding: Findi
                 .chain([format!("ifconfig {} mtu 1500", stack.top.name)])
                 .collect(),
             expected: EXPECTED.to_owned(),
+            modelled: None,
         });
     }
     finding
@@ -188,6 +189,6 @@ fn linux(case: &Case<'_>, stack: &Stack<'_>, full: &FullPppoe) -> Remedy {
         os: "linux",
         what: "1500-byte PPPoE (RFC 4638): MTU 1508 below, then pppd with `mtu 1500 mru 1500`, and a new dial-in".to_owned(),
         commands: full.to_raise.iter().map(|name| format!("ip link set dev {name} mtu {}", full.mtu_needed)).collect(),
-        expected: format!("{EXPECTED}{untagged}"),
-    }
+        expected: format!("{EXPECTED}{untagged}"), modelled: None,
+}
 }

@@ -70,6 +70,7 @@ fn judge(case: &Case<'_>) -> Judgement {
                 "echo 'net.isr.dispatch=deferred' >> /etc/sysctl.conf".to_owned(),
             ],
             expected: steering::NETISR_SPREADS.to_owned(),
+            modelled: None,
         })
         .into()
 }

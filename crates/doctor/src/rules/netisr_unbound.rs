@@ -58,6 +58,7 @@ fn judge(case: &Case<'_>) -> Judgement {
                 "echo 'net.isr.bindthreads=\"1\"' >> /boot/loader.conf".to_owned(),
             ],
             expected: steering::NETISR_SPREADS.to_owned(),
+            modelled: None,
         })
         .into()
 }

@@ -166,6 +166,6 @@ fn found(group: &[Lacking<'_>]) -> Option<Finding> {
         commands,
         expected: "Less work for what is sent there, TCP of this machine and packets that GRO joined before they were \
                    forwarded. How much cannot be told from the text."
-            .to_owned(),
-    }))
+            .to_owned(), modelled: None,
+}))
 }

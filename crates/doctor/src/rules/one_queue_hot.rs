@@ -190,7 +190,7 @@ fn remedies(
     let is_dealt = is_wanted && !proven.iter().any(|id| matches!(*id, "reta-uneven" | "one-flow"));
     if is_linux && is_dealt {
         remedies.push(steering::rps(case, interface, &[hot.queue]));
-        remedies.extend(steering::xdp(case, interface));
+        remedies.extend(steering::xdp_of(case, interface, hot.queue));
     }
     if is_linux && proven.is_empty() && reta_uneven::is_blocks(interface) {
         remedies.extend(reta_uneven::restripe(case, interface));

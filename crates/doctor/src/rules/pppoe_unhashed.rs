@@ -216,8 +216,9 @@ fn on_linux(case: &Case<'_>, interface: &Interface, queue: u32, carries: &Carrie
         what: format!("or let the device hash PPPoE: {mode}"),
         commands: Vec::new(),
         expected: unhashed::expected(case, interface, carries),
+        modelled: None,
     });
-    [rps].into_iter().chain(steering::xdp(case, interface)).chain(modes).collect()
+    [rps].into_iter().chain(unhashed::xdp(case, interface, queue, carries)).chain(modes).collect()
 }
 
 /// Processes that carry PPPoE, or may.

@@ -136,7 +136,7 @@ fn found(case: &Case<'_>, interface: &Interface, carries: &Carries, heat: &Heat)
     }
     if matches!(case.system(), Some(System::Linux) | None) && severity != Severity::Info {
         finding = finding.with(unhashed::rps(case, interface, queue, carries));
-        finding.remedies.extend(steering::xdp(case, interface));
+        finding.remedies.extend(unhashed::xdp(case, interface, queue, carries));
     }
     for stack in stacks(case, interface) {
         for mode in unhashed::modes(case, interface, &stack) {
@@ -145,6 +145,7 @@ fn found(case: &Case<'_>, interface: &Interface, carries: &Carries, heat: &Heat)
                 what: format!("or let the device look behind the tags {stack}: {mode}"),
                 commands: Vec::new(),
                 expected: unhashed::expected(case, interface, carries),
+                modelled: None,
             });
         }
     }

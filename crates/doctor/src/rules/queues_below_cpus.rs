@@ -76,7 +76,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         commands: vec![format!("ethtool -L {} combined {wanted}", steering::name(interface))],
         expected: "Hashed flows spread over more CPUs; how evenly depends on how many there are. One flow, and frames \
                    without a hash, stay on one."
-            .to_owned(),
-    };
+            .to_owned(), modelled: None,
+};
     finding.with(remedy).into()
 }

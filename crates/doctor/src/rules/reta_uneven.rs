@@ -79,8 +79,8 @@ pub(super) fn restripe(case: &Case<'_>, interface: &Interface) -> Option<Remedy>
         expected: "Cannot tell: flows whose hashes are neighbours go to different queues, which helps a few flows \
                    between neighbouring addresses by chance and many flows not at all. Frames without a hash stay \
                    where they are."
-            .to_owned(),
-    })
+            .to_owned(), modelled: None,
+})
 }
 
 /// Whether `ethtool -X` is not known to be refused.
@@ -168,8 +168,8 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
             commands: vec![format!("ethtool -X {} default", steering::name(interface))],
             expected: "Flows that are hashed spread evenly over all queues; PPPoE and other frames without a hash do \
                        not follow the table."
-                .to_owned(),
-        });
+                .to_owned(), modelled: None,
+});
     }
     match is_whole(case, interface, reta.get()) {
         Some(true) => finding.into(),

@@ -87,6 +87,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
                 what: format!("all {can} queues that RSS can reach, if none was left out on purpose"),
                 commands: vec![format!("ethtool -X {} equal {can}", steering::name(interface))],
                 expected: "Flows that are hashed spread over all of these queues.".to_owned(),
+                modelled: None,
             })
             .into(),
         None => finding.into(),

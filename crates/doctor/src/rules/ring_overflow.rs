@@ -148,8 +148,8 @@ fn remedies(case: &Case<'_>, interface: &Interface, finding: Finding) -> Finding
                 expected:
                     "Bursts of that length survive; the interface goes down for a moment. If frames are lost \
                            all the same, the CPU is too slow, and only spreading the load helps."
-                        .to_owned(),
-            })
+                        .to_owned(), modelled: None,
+})
             }
             (Some(_), Some(_)) => finding,
             _ if is_bsd(case) => finding,
@@ -161,8 +161,8 @@ fn remedies(case: &Case<'_>, interface: &Interface, finding: Finding) -> Finding
                     steering::name(interface)
                 ),
                 commands: Vec::new(),
-                expected: "Longer bursts survive; a CPU that is too slow fills any ring.".to_owned(),
-            }),
+                expected: "Longer bursts survive; a CPU that is too slow fills any ring.".to_owned(), modelled: None,
+}),
         };
     match case.system() {
         Some(System::FreeBsd) => finding.with(Remedy {
@@ -173,8 +173,8 @@ fn remedies(case: &Case<'_>, interface: &Interface, finding: Finding) -> Finding
                 freebsd_node(steering::name(interface))
             ),
             commands: Vec::new(),
-            expected: "Bursts of that length survive; it does not spread the load.".to_owned(),
-        }),
+            expected: "Bursts of that length survive; it does not spread the load.".to_owned(), modelled: None,
+}),
         _ => finding,
     }
 }

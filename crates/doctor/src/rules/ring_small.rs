@@ -56,6 +56,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
             expected:
                 "Longer bursts survive; the interface goes down for a moment. It does not spread the load."
                     .to_owned(),
+            modelled: None,
         })
         .into()
 }

@@ -74,6 +74,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
                 steering::name(interface)
             )],
             expected: "A little less work a packet on that CPU.".to_owned(),
+            modelled: None,
         }),
     }
     finding.into()

@@ -108,7 +108,7 @@ fn found(case: &Case<'_>, interface: &Interface, quotes: &[Quote]) -> Finding {
             rps.what = format!("if its CPU is the limit, {}", rps.what);
         }
         finding = finding.with(rps);
-        finding.remedies.extend(steering::xdp(case, interface));
+        finding.remedies.extend(steering::xdp_of(case, interface, 0));
     }
     if matches!(case.system(), Some(System::FreeBsd) | None) {
         finding.remedies.extend(steering::netisr(case));

@@ -115,8 +115,8 @@ fn cause() -> Remedy {
             .to_owned(),
         commands: Vec::new(),
         expected: "Cannot tell before the cause is known: `cat /proc/interrupts` and `ethtool -S IFACE` tell."
-            .to_owned(),
-    }
+            .to_owned(), modelled: None,
+}
 }
 
 fn found(

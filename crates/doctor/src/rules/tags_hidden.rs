@@ -100,8 +100,8 @@ fn steered(interface: &Interface, first: &Stack<'_>, lines: [&Quote; 2], vlans: 
         ],
         expected: "The program sees all tags; the kernel takes them off in software after it. `rxlane steer down` has the \
                    device strip them again."
-            .to_owned(),
-    })
+            .to_owned(), modelled: None,
+})
 }
 
 /// A kind of tag that devices strip: ethtool's name of the feature, and what `ethtool -K` calls it.
@@ -132,5 +132,6 @@ fn unstripped(interface: &Interface, finding: Finding, stripping: Stripping) -> 
         what: "tags left in the frame".to_owned(),
         commands: vec![format!("ethtool -K {} {} off", steering::name(interface), stripping.set)],
         expected: "The program sees all tags; the kernel takes them off in software after it.".to_owned(),
+        modelled: None,
     })
 }

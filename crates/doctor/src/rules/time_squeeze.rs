@@ -160,5 +160,6 @@ fn remedy(case: &Case<'_>) -> Remedy {
         expected:
             "Fewer, longer runs. It makes no CPU faster: if the CPU is full, only spreading the load helps."
                 .to_owned(),
+        modelled: None,
     }
 }

@@ -170,5 +170,11 @@ fn remedy(case: &Case<'_>, interface: &Interface, flows: &[&str], sample: Option
               addresses that differ in ports go to different queues; TCP, PPPoE and single flows stay as they are."
             .to_owned(),
     };
-    Some(Remedy { os: "linux", what: "hash UDP by ports, too".to_owned(), commands, expected })
+    Some(Remedy {
+        os: "linux",
+        what: "hash UDP by ports, too".to_owned(),
+        commands,
+        expected,
+        modelled: None,
+    })
 }

@@ -52,8 +52,19 @@ pub(super) fn rps(case: &Case<'_>, interface: &Interface, queue: u32, carries: &
     let mut rps = steering::rps(case, interface, &[queue]);
     if is_elsewhere(carries) {
         rps.expected = expected(case, interface, carries);
+        rps.modelled = None;
     }
     rps
+}
+
+/// Steering of such frames of a queue.
+pub(super) fn xdp(case: &Case<'_>, interface: &Interface, queue: u32, carries: &Carries) -> Option<Remedy> {
+    // The model would take the flows of another line's sample.
+    if is_elsewhere(carries) {
+        steering::xdp(case, interface)
+    } else {
+        steering::xdp_of(case, interface, queue)
+    }
 }
 
 /// Modes of the device in which it would, and that an unmodified driver can be told to use, in words.

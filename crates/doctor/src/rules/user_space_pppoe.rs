@@ -88,6 +88,7 @@ fn with_remedies(mut finding: Finding, process: &Process, system: Option<System>
                 what: what.to_owned(),
                 commands: vec![command.to_owned()],
                 expected: expected.to_owned(),
+                modelled: None,
             });
         }
     }

@@ -72,8 +72,8 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
             commands: vec![format!("rxlane steer down {name}"), format!("rxlane steer up {name}")],
             expected: "The cost of a socket buffer a frame leaves the receiving CPU. Where the driver refuses, the second \
                        command says why."
-                .to_owned(),
-        };
+                .to_owned(), modelled: None,
+};
         return finding.with(remedy).into();
     }
     finding
@@ -88,7 +88,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
             commands: Vec::new(),
             expected: "The cost of a socket buffer a frame leaves the receiving CPU. How much that is cannot be told from \
                        the text."
-                .to_owned(),
-        })
+                .to_owned(), modelled: None,
+})
         .into()
 }

@@ -30,6 +30,9 @@ fn eight_even_queues_on_one_cpu() {
     assert_eq!(commands(&finding, "linux"), expected);
     assert!(finding.remedies[0].expected.contains("irqbalance"));
     assert!(finding.remedies[0].expected.contains("17 %"), "{finding:#?}");
+    // The busiest of the CPUs then has 17 % of the work.
+    let modelled = finding.remedies[0].modelled.as_ref().expect("the model was asked");
+    assert!((5.0..6.3).contains(&modelled.times), "{modelled:?}");
 }
 
 #[test]

@@ -95,6 +95,44 @@ fn a_traffic_sample_proves_pppoe_and_predicts_the_spread() {
 }
 
 #[test]
+fn the_model_says_what_dealing_would_bring_and_what_it_assumes() {
+    let text = format!("{}{}{}", i210("eth0"), session("eth0"), one_each("eth0"));
+    let finding = one(&report(&text), "pppoe-unhashed");
+    let [rps, xdp, netisr] = &finding.remedies[..] else { panic!("{finding:#?}") };
+    let (of_rps, of_xdp) = (rps.modelled.as_ref().unwrap(), xdp.modelled.as_ref().unwrap());
+    // Four CPUs: 5,070 instructions over 2,090 and over 1,790 (docs/measurements/steering.md).
+    assert!((2.2..2.6).contains(&of_rps.times), "{of_rps:?}");
+    assert!((2.6..3.0).contains(&of_xdp.times), "{of_xdp:?}");
+    // One reading tells neither how long a frame takes nor which flows there are.
+    assert_eq!((of_rps.packets_per_second_now, of_rps.packets_per_second), (None, None));
+    assert!(of_rps.assumptions.iter().any(|clause| clause.contains("many and alike")), "{of_rps:?}");
+    assert!(
+        rps.expected.contains(&format!("The model expects {:.1} times", of_rps.times)),
+        "{}",
+        rps.expected
+    );
+    // Nobody has counted what netisr costs.
+    assert!(netisr.modelled.is_none() && netisr.expected.contains("is unknown"), "{netisr:#?}");
+    // Where CPUs are not counted, there is no telling between how many frames are dealt.
+    let uncounted = one(&report(&format!("{}{}", i210("eth0"), session("eth0"))), "pppoe-unhashed");
+    assert!(uncounted.remedies.iter().all(|remedy| remedy.modelled.is_none()), "{uncounted:#?}");
+}
+
+#[test]
+fn flows_of_the_sample_decide_what_the_model_expects() {
+    let text = format!("{}{}", i210("eth0"), one_each("eth0"));
+    let times = |flows| {
+        let finding = one(&reports(&[&text], Some(scenario("pppoe", flows))), "pppoe-unhashed");
+        let modelled = finding.remedies[0].modelled.clone().unwrap();
+        assert!(modelled.assumptions.iter().all(|clause| !clause.contains("alike")), "{modelled:?}");
+        modelled.times
+    };
+    // Zipf's law: of few flows one is a large part.
+    let (few, many) = (times(4), times(1000));
+    assert!(few < many && (1.0..2.6).contains(&many), "{few} and {many}");
+}
+
+#[test]
 fn what_is_not_known_of_the_device_is_not_claimed() {
     let lacks = report(&format!("{}{}", session("eth0"), one_each("eth0")));
     let (outcome, commands) = outcome(&lacks, "pppoe-unhashed");

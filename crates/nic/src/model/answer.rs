@@ -158,6 +158,8 @@ pub struct Answer {
     pub before: u64,
     /// Frames that are under way at the end.
     pub after: u64,
+    /// Events that it took: what the simulation cost, and nothing of what is simulated.
+    pub events: u64,
     /// By source.
     pub traffic: Vec<Traffic>,
     /// By receive queue.

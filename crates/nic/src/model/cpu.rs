@@ -95,6 +95,12 @@ pub(super) struct Cpu {
     pub(super) fair: Time,
     pub(super) spent: [Time; 4],
     pub(super) squeezes: u64,
+    /// Queues that interrupt this CPU.
+    pub(super) queues: Vec<u32>,
+    /// Until then none of those does: all are being polled, or have interrupted lately.
+    pub(super) quiet_until: Time,
+    /// Inputs of this CPU that no soft interrupt looks after: a packet in one of them interrupts it.
+    pub(super) unattended: u32,
 }
 
 /// No application.
@@ -120,12 +126,26 @@ impl Cpu {
             fair: 0,
             spent: [0; 4],
             squeezes: 0,
+            queues: Vec::new(),
+            quiet_until: 0,
+            unattended: 0,
         }
     }
 
     #[inline]
     pub(super) fn has(&self, level: Level) -> bool {
         self.items[level as usize].is_some()
+    }
+
+    #[inline]
+    pub(super) fn item(&self, level: Level) -> Option<&Item> {
+        self.items[level as usize].as_ref()
+    }
+
+    /// An input gets somebody to look after it, or is left.
+    #[inline]
+    pub(super) fn attend(&mut self, listed: bool) {
+        self.unattended = if listed { self.unattended - 1 } else { self.unattended + 1 };
     }
 
     #[inline]
@@ -141,22 +161,41 @@ impl Cpu {
         self.items[level as usize].as_ref().map_or(now, |item| now + item.left)
     }
 
-    /// The work of the level is done, and its time accounted.
+    /// The work of the level is done: what it was, and the time since the last entry, which is entered.
     #[inline]
-    pub(super) fn finish(&mut self) -> Option<Item> {
-        self.items[self.level as usize].take()
+    pub(super) fn finish(&mut self, now: Time) -> Option<(Work, Frame, Time)> {
+        let place = &mut self.items[self.level as usize];
+        let Some(Item { work, frame, .. }) = *place else {
+            self.since = now;
+            return None;
+        };
+        *place = None;
+        Some((work, frame, self.enter(work, now)))
     }
 
     /// Enters the time since the last entry: its amount, and the application that it belongs to.
     #[inline]
     pub(super) fn account(&mut self, now: Time) -> (Time, Option<u32>) {
         let passed = now - self.since;
-        self.since = now;
-        let Some(item) = &mut self.items[self.level as usize] else { return (passed, None) };
+        let Some(item) = &mut self.items[self.level as usize] else {
+            self.since = now;
+            return (passed, None);
+        };
         item.left = item.left.saturating_sub(passed);
         let work = item.work;
+        self.enter(work, now);
+        match work {
+            Work::Call(application) | Work::Use(application) => (passed, Some(application)),
+            _ => (passed, None),
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, work: Work, now: Time) -> Time {
+        let passed = now - self.since;
+        self.since = now;
         let account = match self.level {
-            Level::Idle => return (passed, None),
+            Level::Idle => return passed,
             Level::Hard => INTERRUPT,
             Level::Soft => {
                 self.soft_on_end += passed;
@@ -167,10 +206,7 @@ impl Cpu {
             Level::Thread => SYSTEM,
         };
         self.spent[account] += passed;
-        match work {
-            Work::Call(application) | Work::Use(application) => (passed, Some(application)),
-            _ => (passed, None),
-        }
+        passed
     }
 
     /// Frames of the wire that are being worked on.

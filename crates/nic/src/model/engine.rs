@@ -1,8 +1,10 @@
 //! The loop over events, and what a CPU turns to next.
 
+use super::ahead;
 use super::answer::{Answer, CpuAnswer, Lost, QueueAnswer, WaitAnswer};
 use super::cpu::{Cpu, INTERRUPT, Level, SOFT, SYSTEM, USER, Work};
 use super::frame::{Fifo, Frame};
+use super::gro::Held;
 use super::plan::{self, Driver, Goal, Plan};
 use super::schedule::{NEVER, Schedule};
 use super::source::Source;
@@ -37,14 +39,6 @@ pub(super) struct Queue {
     pub(super) interrupts: u64,
 }
 
-/// Packets that GRO may still add to; Linux keeps eight (`MAX_GRO_SKBS`).
-pub(super) struct Held {
-    pub(super) packets: [Frame; 8],
-    pub(super) number: usize,
-    /// One that had to leave.
-    pub(super) leaving: Option<Frame>,
-}
-
 /// A queue between driver and stack.
 pub(super) struct Input {
     pub(super) cpu: usize,
@@ -71,9 +65,22 @@ pub(super) struct Application {
 
 pub(super) struct Engine {
     pub(super) plan: Plan,
+    /// The time of the part that acts.
     pub(super) now: Time,
+    /// All that comes before this time has happened; a part that has run ahead acts later.
+    pub(super) reached: Time,
+    /// Slot of the part whose event is being served.
+    pub(super) part: u16,
     until: Time,
+    /// Whether CPUs run ahead.
+    pub(super) ahead: bool,
+    /// The least time that a packet out of an input takes.
+    pub(super) least_input: Time,
+    /// Events served.
+    events: u64,
+    /// Of CPUs, vectors, the next frame of all sources, and the clock; and of sources.
     pub(super) schedule: Schedule,
+    arrivals: Schedule,
     pub(super) cpus: Vec<Cpu>,
     pub(super) queues: Vec<Queue>,
     pub(super) inputs: Vec<Input>,
@@ -90,13 +97,13 @@ impl Engine {
         let sources: Vec<Source> = std::mem::take(&mut plan.sources)
             .into_iter()
             .enumerate()
-            .map(|(number, source)| Source::new(source, number as u16, plan.seed))
+            .map(|(number, source)| Source::new(source, number as u16, plan.inputs.len(), plan.seed))
             .collect();
         let queue = |queue: &plan::Queue| Queue {
             plan: queue.clone(),
             ring: Fifo::new(queue.ring),
             vector: Vector::new(queue.moderation),
-            held: Held { packets: [Frame::default(); 8], number: 0, leaving: None },
+            held: Held::new(),
             listed: false,
             frames: 0,
             lost: 0,
@@ -104,13 +111,13 @@ impl Engine {
         };
         let input = |input: &plan::Input| Input {
             cpu: input.cpu,
-            fifo: Fifo::new(input.depth),
+            fifo: Fifo::shared(input.depth),
             listed: false,
             lost: 0,
         };
         let application = |application: &plan::Application| Application {
             plan: application.clone(),
-            socket: Fifo::new(application.socket),
+            socket: Fifo::shared(application.socket),
             cpu: application.cpu.unwrap_or(0),
             asleep: true,
             held: Vec::with_capacity(application.batch as usize),
@@ -122,8 +129,14 @@ impl Engine {
         };
         let mut engine = Engine {
             now: 0,
+            reached: 0,
+            part: 0,
             until: 0,
-            schedule: Schedule::new(plan.cpus + plan.queues.len() + sources.len() + 1),
+            ahead: ahead::is_possible(&plan, &sources),
+            least_input: ahead::least_input(&plan, &sources),
+            events: 0,
+            schedule: Schedule::new(plan.cpus + plan.queues.len() + 2),
+            arrivals: Schedule::new(sources.len()),
             cpus: (0..plan.cpus).map(|_| Cpu::new()).collect(),
             queues: plan.queues.iter().map(queue).collect(),
             inputs: plan.inputs.iter().map(input).collect(),
@@ -134,6 +147,12 @@ impl Engine {
             sources,
             plan,
         };
+        for (number, queue) in engine.plan.queues.iter().enumerate() {
+            engine.cpus[queue.cpu].queues.push(number as u32);
+        }
+        for input in &engine.plan.inputs {
+            engine.cpus[input.cpu].attend(false);
+        }
         for number in 0..engine.sources.len() {
             engine.await_source(number);
         }
@@ -143,99 +162,129 @@ impl Engine {
         engine
     }
 
-    // Slots of the schedule: CPUs, vectors, sources, clock.
+    // Slots of the schedule: CPUs, vectors, sources together, clock.
 
     pub(super) fn vector_slot(&self, queue: usize) -> usize {
         self.cpus.len() + queue
     }
 
-    fn source_slot(&self, source: usize) -> usize {
-        self.cpus.len() + self.queues.len() + source
+    fn arrival_slot(&self) -> usize {
+        self.cpus.len() + self.queues.len()
     }
 
     fn clock_slot(&self) -> usize {
-        self.source_slot(self.sources.len())
+        self.arrival_slot() + 1
     }
 
     fn advance(&mut self, until: Time) {
         self.until = until;
         while self.schedule.next_time() <= until {
             let slot = self.schedule.next_slot();
-            self.now = self.schedule.next_time();
+            self.reach_time(self.schedule.next_time());
+            self.part = slot as u16;
+            self.events += 1;
             if slot < self.cpus.len() {
                 self.work(slot);
-            } else if slot < self.source_slot(0) {
+            } else if slot < self.arrival_slot() {
                 self.interrupt(slot - self.cpus.len());
-            } else if slot < self.clock_slot() {
-                self.arrive(slot - self.source_slot(0), slot);
+            } else if slot == self.arrival_slot() {
+                self.arrive();
             } else {
                 self.tick();
             }
         }
-        self.now = until;
+        self.reach_time(until);
+        self.part = u16::MAX;
+        for input in 0..self.inputs.len() {
+            self.settle_input(input);
+        }
+        for application in 0..self.applications.len() {
+            self.settle_socket(application);
+        }
         for cpu in 0..self.cpus.len() {
             self.account(cpu);
         }
     }
 
-    /// A CPU ends a piece of work, and all that follow before anything else happens.
+    /// All that comes before this time has happened.
+    #[inline]
+    fn reach_time(&mut self, time: Time) {
+        (self.now, self.reached) = (time, time);
+    }
+
+    /// A CPU ends a piece of work, and all that follow before anything else happens, or before anybody can tell.
     fn work(&mut self, cpu: usize) {
+        self.schedule.clear(cpu);
         loop {
             self.complete(cpu);
-            let Some(ends) = self.next(cpu) else {
-                self.schedule.clear(cpu);
-                return;
-            };
-            self.schedule.set(cpu, ends);
-            if self.schedule.next_time() < ends || ends > self.until {
+            let Some(ends) = self.next(cpu) else { return };
+            if ends > self.until {
+                self.schedule.set(cpu, ends);
                 return;
             }
-            self.now = ends;
+            if ends < self.schedule.next_time() {
+                self.reach_time(ends);
+            } else if self.may_go_ahead(cpu, ends) {
+                self.now = ends;
+            } else {
+                self.schedule.set(cpu, ends);
+                return;
+            }
         }
     }
 
-    /// Frames of a source arrive, until something else happens first.
-    fn arrive(&mut self, number: usize, slot: usize) {
+    /// Frames arrive, until something else happens first.
+    fn arrive(&mut self) {
+        let slot = self.arrival_slot();
+        self.schedule.clear(slot);
         loop {
-            let source = &mut self.sources[number];
-            let port = source.plan.port;
-            let earliest = self.received_until[port]
-                .map(|end| end + self.plan.ports[port].octet * Time::from(source.wire()));
-            if earliest.is_some_and(|earliest| earliest > self.now) {
-                self.schedule.set(slot, earliest.unwrap_or(self.now));
+            self.arrive_from(self.arrivals.next_slot());
+            let due = self.arrivals.next_time();
+            if due >= self.schedule.next_time() || due > self.until {
+                self.schedule.set(slot, due);
                 return;
             }
-            if let Some((frame, to)) = source.take(self.now) {
-                source.counts.offered += 1;
-                source.counts.offered_octets += u64::from(frame.octets);
-                self.received_until[port] = Some(self.now);
-                if frame.octets > source.plan.longest {
-                    self.lose(frame, Lost::Admit);
-                } else {
-                    self.receive(frame, to.queue as usize);
-                }
-            }
-            let due = self.sources[number].due().max(self.now);
-            self.schedule.set(slot, due);
-            if self.schedule.next_time() < due || due > self.until {
-                return;
-            }
-            self.now = due;
+            self.reach_time(due);
         }
+    }
+
+    /// A frame of a source arrives, where the line is free.
+    #[inline]
+    fn arrive_from(&mut self, number: usize) {
+        let source = &mut self.sources[number];
+        let port = source.plan.port;
+        let wire = self.plan.ports[port].octet * Time::from(source.wire());
+        if let Some(end) = self.received_until[port]
+            && end + wire > self.now
+        {
+            self.arrivals.set(number, end + wire);
+            return;
+        }
+        if let Some((frame, to)) = source.take(self.now) {
+            source.counts.offered += 1;
+            source.counts.offered_octets += u64::from(frame.octets);
+            self.received_until[port] = Some(self.now);
+            if frame.octets > source.plan.longest {
+                self.lose(frame, Lost::Admit);
+            } else {
+                self.receive(frame, to.queue as usize);
+            }
+        }
+        self.arrivals.set(number, self.sources[number].due().max(self.now));
     }
 
     /// Sets the time of a source's next frame anew.
     pub(super) fn await_source(&mut self, number: usize) {
         let due = self.sources[number].due();
-        let due = if due == NEVER { NEVER } else { due.max(self.now) };
-        self.schedule.set(self.source_slot(number), due);
+        self.arrivals.set(number, if due == NEVER { NEVER } else { due.max(self.now) });
+        self.schedule.set(self.arrival_slot(), self.arrivals.next_time());
     }
 
     /// A frame comes to a ring.
     fn receive(&mut self, frame: Frame, number: usize) {
         let queue = &mut self.queues[number];
         queue.frames += 1;
-        if !queue.ring.push(frame) {
+        if !queue.ring.push(frame, self.now) {
             queue.lost += 1;
             self.lose(frame, Lost::Ring);
             return;
@@ -313,13 +362,18 @@ impl Engine {
         }
     }
 
+    #[inline]
     fn complete(&mut self, number: usize) {
-        self.account(number);
-        let Some(item) = self.cpus[number].finish() else { return };
-        match item.work {
+        let Some((work, frame, passed)) = self.cpus[number].finish(self.now) else { return };
+        if let Work::Call(at) | Work::Use(at) = work {
+            let application = &mut self.applications[at as usize];
+            application.spent += passed;
+            application.fair += passed;
+        }
+        match work {
             Work::Call(application) => self.called(application as usize, number),
             Work::Use(application) => self.used(application as usize, number),
-            _ => self.passed(item, number),
+            _ => self.passed(work, frame, number),
         }
     }
 
@@ -356,10 +410,7 @@ impl Engine {
     }
 
     fn under_way(&self) -> u64 {
-        let queue = |queue: &Queue| {
-            let held = queue.held.packets.iter().take(queue.held.number).chain(&queue.held.leaving);
-            queue.ring.frames() + held.map(|frame| u64::from(frame.frames)).sum::<u64>()
-        };
+        let queue = |queue: &Queue| queue.ring.frames() + queue.held.frames();
         let application = |application: &Application| {
             let held = application.held.iter().map(|frame| u64::from(frame.frames)).sum::<u64>();
             application.socket.frames() + held
@@ -387,6 +438,7 @@ impl Engine {
         for cpu in &mut self.cpus {
             (cpu.spent, cpu.squeezes) = ([0; 4], 0);
         }
+        self.events = 0;
         self.under_way()
     }
 
@@ -438,6 +490,7 @@ impl Engine {
             duration,
             before,
             after,
+            events: self.events,
             queues: self.queues.iter().map(queue).collect(),
             inputs: self.inputs.iter().map(input).collect(),
             applications: self.applications.iter().map(application).collect(),

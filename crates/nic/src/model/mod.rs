@@ -24,10 +24,13 @@
 //! Transport protocols beyond a fixed window; caches other than as a cost; power states; DMA and bus bandwidth; locks between
 //! CPUs; transmit completions other than as a part of the cost of a frame.
 
+mod ahead;
 mod answer;
 mod cpu;
+pub mod dealing;
 mod engine;
 mod frame;
+mod gro;
 mod latency;
 pub mod measure;
 pub mod plan;

@@ -43,6 +43,8 @@ pub struct Costs {
     pub driver: Cost,
     /// Putting a frame into another CPU's queue or the IP input queue.
     pub hand_over: Time,
+    /// Taking it out of there, besides the stack.
+    pub take_over: Time,
     /// Comparing and merging a frame in GRO.
     pub gro: Time,
     /// Whether times of `driver` and of the stack are exponentially distributed about their mean, for comparisons with
@@ -273,6 +275,11 @@ pub struct Plan {
     pub gro: Option<Gro>,
     /// Queues between driver and stack.
     pub inputs: Vec<Input>,
+    /// Whether a packet whose queue is that of the CPU that it is on goes up the stack there and then, as steering in XDP
+    /// passes it; else it waits in that queue, as with RPS.
+    pub keeps_own: bool,
+    /// Whether CPUs may run ahead of each other. That changes how long a simulation takes and nothing else.
+    pub ahead: bool,
     /// Costs.
     pub costs: Costs,
     /// Interfaces.

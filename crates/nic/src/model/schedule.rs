@@ -36,6 +36,13 @@ impl Schedule {
         self.least
     }
 
+    /// The time of a slot.
+    #[inline]
+    pub(super) fn time(&self, slot: usize) -> Time {
+        let node = self.leaves + slot;
+        if node == 0 { self.least } else { self.groups[(node - 1) / CHILDREN][(node - 1) % CHILDREN] }
+    }
+
     /// The first of the slots that have the earliest time.
     #[inline]
     pub(super) fn next_slot(&self) -> usize {
@@ -89,6 +96,7 @@ mod tests {
                 let at = if random.next_u64() % 8 == 0 { NEVER } else { random.next_u64() % 50 };
                 schedule.set(slot, at);
                 plain[slot] = at;
+                assert_eq!(schedule.time(slot), at);
                 let least = plain.iter().copied().min().unwrap();
                 assert_eq!(schedule.next_time(), least);
                 if least != NEVER {

@@ -37,6 +37,8 @@ pub(super) struct Source {
     random: Xoshiro256PlusPlus,
     sampler: Sampler,
     number: u16,
+    /// Queues between driver and stack, or one.
+    inputs: u32,
     /// When the next frame should come, whether the line is free or not.
     wanted: Time,
     /// The next frame.
@@ -57,7 +59,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn new(plan: plan::Source, number: u16, seed: u64) -> Source {
+    pub(super) fn new(plan: plan::Source, number: u16, inputs: usize, seed: u64) -> Source {
         let random = Xoshiro256PlusPlus::seed_from_u64(seed ^ (u64::from(number) << 32));
         let sampler = Sampler::new(plan.popularity, plan.flows.len().max(1) as u32);
         let counts = Traffic::new(plan.name.clone(), plan.payload);
@@ -66,6 +68,7 @@ impl Source {
             random,
             sampler,
             number,
+            inputs: inputs.max(1) as u32,
             wanted: 0,
             octets: 0,
             flow: 0,
@@ -128,7 +131,18 @@ impl Source {
         }
         let (octets, flow, to) = (self.octets, self.flow, self.to);
         self.step(now);
-        Some((Frame { arrived: now, octets, flow, source: self.number, frames: 1 }, to))
+        Some((
+            Frame {
+                arrived: now,
+                octets,
+                flow,
+                source: self.number,
+                frames: 1,
+                by: 0,
+                input: to.input as u16,
+            },
+            to,
+        ))
     }
 
     #[inline]
@@ -163,7 +177,7 @@ impl Source {
             match frames.next() {
                 Some(given) => {
                     (self.octets, self.flow) = (given.octets, given.flow);
-                    self.to = FlowPlan { queue: given.queue, input: 0 };
+                    self.to = FlowPlan { queue: given.queue, input: given.flow % self.inputs };
                     self.wanted = given.at.max(self.wanted);
                 }
                 None => self.wanted = NEVER,

@@ -2,14 +2,11 @@
 
 use super::Time;
 use super::answer::Lost;
-use super::cpu::{Item, Level, Turn, Work};
+use super::cpu::{Level, Turn, Work};
 use super::engine::Engine;
 use super::frame::Frame;
 use super::plan::{Driver, Goal};
 use super::source::{exponential, on_wire};
-
-/// The largest packet that GRO makes.
-const LARGEST: u32 = 65_535;
 
 impl Engine {
     /// The next piece of work of the interrupt level. Whether there is one.
@@ -20,7 +17,7 @@ impl Engine {
             return true;
         }
         if let Some(queue) = cpu.draining {
-            match self.queues[queue as usize].ring.pop() {
+            match self.queues[queue as usize].ring.pop(self.now) {
                 Some(frame) => {
                     let cost = self.vary(self.plan.costs.driver.of(frame.octets)) + self.plan.costs.hand_over;
                     self.cpus[number].give(Level::Hard, Work::Drain(queue), frame, cost);
@@ -100,49 +97,73 @@ impl Engine {
             return false;
         }
         let at = queue as usize;
-        if let Some(packet) = self.queues[at].held.leaving.take() {
+        if let Some(packet) = self.queues[at].held.leave() {
             self.flush(number, queue, packet);
             return true;
         }
         if self.cpus[number].served == 0 {
             self.queues[at].ring.turn();
         }
-        if let Some(frame) = self.queues[at].ring.pop() {
+        if let Some(frame) = self.queues[at].ring.pop(self.now) {
             let cpu = &mut self.cpus[number];
             (cpu.served, cpu.round) = (cpu.served + 1, cpu.round + 1);
-            let costs = &self.plan.costs;
-            let source = &self.sources[usize::from(frame.source)].plan;
-            let driver = costs.driver.of(frame.octets);
-            let cost = if self.plan.gro.is_some() && source.coalesces {
+            let driver = self.plan.costs.driver.of(frame.octets);
+            let cost = if self.coalesces(&frame) {
                 self.vary(driver) + self.plan.costs.gro
-            } else if !self.plan.inputs.is_empty() {
+            } else if self.other_input(&frame, number).is_some() {
                 self.vary(driver) + self.plan.costs.hand_over
             } else {
-                let stack = source.stack.of(frame.octets);
-                self.vary(driver + stack)
+                self.vary(driver + self.stack(&frame))
             };
             self.cpus[number].give(Level::Soft, Work::Poll(queue), frame, cost);
             return true;
         }
-        let held = &mut self.queues[at].held;
-        if held.number > 0 {
-            held.number -= 1;
-            let packet = held.packets[held.number];
+        if let Some(packet) = self.queues[at].held.flush() {
             self.flush(number, queue, packet);
             return true;
         }
         self.end_turn(number);
-        self.queues[at].listed = false;
+        self.list(queue, false);
         self.queues[at].vector.arm();
         false
     }
 
+    /// A soft interrupt begins or ends to look after a queue.
+    fn list(&mut self, queue: u32, listed: bool) {
+        let queue = &mut self.queues[queue as usize];
+        queue.listed = listed;
+        let cpu = &mut self.cpus[queue.plan.cpu];
+        let idle =
+            cpu.queues.iter().map(|number| &self.queues[*number as usize]).filter(|queue| !queue.listed);
+        cpu.quiet_until = idle.map(|queue| queue.vector.not_before()).min().unwrap_or(Time::MAX);
+    }
+
+    /// What the stack needs for a packet.
+    #[inline]
+    fn stack(&self, packet: &Frame) -> Time {
+        self.sources[usize::from(packet.source)].plan.stack.of(packet.octets)
+    }
+
+    /// Whether GRO takes a frame.
+    #[inline]
+    pub(super) fn coalesces(&self, frame: &Frame) -> bool {
+        self.plan.gro.is_some() && self.sources[usize::from(frame.source)].plan.coalesces
+    }
+
+    /// The queue between driver and stack to which this CPU has to hand a packet; `None` where it goes up the stack here.
+    #[inline]
+    pub(super) fn other_input(&self, packet: &Frame, number: usize) -> Option<u32> {
+        if self.inputs.is_empty() {
+            return None;
+        }
+        let stays = self.plan.keeps_own && self.inputs[usize::from(packet.input)].cpu == number;
+        (!stays).then_some(u32::from(packet.input))
+    }
+
     fn flush(&mut self, number: usize, queue: u32, packet: Frame) {
-        let cost = if self.plan.inputs.is_empty() {
-            let stack = self.sources[usize::from(packet.source)].plan.stack.of(packet.octets);
-            self.vary(stack)
-        } else {
-            self.plan.costs.hand_over
+        let cost = match self.other_input(&packet, number) {
+            Some(_) => self.plan.costs.hand_over,
+            None => self.vary(self.stack(&packet)),
         };
         self.cpus[number].give(Level::Soft, Work::Flush(queue), packet, cost);
     }
@@ -169,7 +190,7 @@ impl Engine {
                     return false;
                 }
                 self.end_turn(number);
-                self.queues[queue as usize].listed = false;
+                self.list(queue, false);
                 true
             }
             Driver::Interrupt => false,
@@ -196,38 +217,51 @@ impl Engine {
                 return false;
             }
         }
-        if cpu.served == 0 && !self.inputs[at].fifo.is_empty() {
-            self.inputs[at].fifo.turn();
+        let begins = cpu.served == 0;
+        if begins || self.inputs[at].fifo.is_empty() {
+            self.settle_input(at);
         }
-        match self.inputs[at].fifo.pop() {
+        let fifo = &mut self.inputs[at].fifo;
+        if begins && !fifo.is_empty() {
+            fifo.turn();
+        }
+        match fifo.pop(self.now) {
             Some(packet) => {
                 self.cpus[number].served += 1;
-                let stack = self.sources[usize::from(packet.source)].plan.stack.of(packet.octets);
-                let cost = self.vary(stack);
+                let cost = self.plan.costs.take_over + self.vary(self.stack(&packet));
                 self.cpus[number].give(Level::Soft, Work::Input(input), packet, cost);
                 true
             }
             None => {
                 self.end_turn(number);
                 self.inputs[at].listed = false;
+                self.cpus[number].attend(false);
                 false
             }
         }
     }
 
+    /// Decides which of the packets that came had room.
+    pub(super) fn settle_input(&mut self, at: usize) {
+        while let Some(packet) = self.inputs[at].fifo.settle(self.reached, self.part) {
+            self.inputs[at].lost += u64::from(packet.frames);
+            self.lose(packet, Lost::Input);
+        }
+    }
+
     /// A piece of work of an interrupt or soft interrupt is done.
     #[inline]
-    pub(super) fn passed(&mut self, item: Item, number: usize) {
-        match item.work {
+    pub(super) fn passed(&mut self, work: Work, frame: Frame, number: usize) {
+        match work {
             Work::Poll(queue) => match self.plan.gro {
-                Some(gro) if self.sources[usize::from(item.frame.source)].plan.coalesces => {
-                    self.merge(item.frame, queue, gro.frames);
+                Some(gro) if self.coalesces(&frame) => {
+                    self.queues[queue as usize].held.merge(frame, gro.frames);
                 }
-                _ => self.pass_on(item.frame, number),
+                _ => self.pass_on(frame, number),
             },
-            Work::Flush(_) => self.pass_on(item.frame, number),
-            Work::Drain(_) => self.hand_over(item.frame, number),
-            Work::Input(_) => self.deliver(item.frame, number),
+            Work::Flush(_) => self.pass_on(frame, number),
+            Work::Drain(_) => self.pass_on(frame, number),
+            Work::Input(_) => self.deliver(frame, number),
             Work::Interrupt(queue) => self.interrupted(number, queue),
             Work::Ipi(input) => self.cpus[number].turns.push_back(Turn::Input(input)),
             Work::Tick => self.ticked(number),
@@ -243,75 +277,49 @@ impl Engine {
             self.cpus[number].draining = Some(queue);
             return;
         }
-        at.listed = true;
-        let cpu = &mut self.cpus[number];
-        cpu.turns.push_back(Turn::Queue(queue));
-        cpu.extra[Level::Soft as usize] += self.plan.costs.poll;
+        self.begin_turn(number, queue);
     }
 
     fn ticked(&mut self, number: usize) {
         self.cpus[number].soft_in_tick = 0;
         for at in 0..self.queues.len() {
             if self.queues[at].plan.cpu == number && !self.queues[at].listed {
-                self.queues[at].listed = true;
-                self.cpus[number].turns.push_back(Turn::Queue(at as u32));
-                self.cpus[number].extra[Level::Soft as usize] += self.plan.costs.poll;
+                self.begin_turn(number, at as u32);
             }
         }
     }
 
-    /// GRO: the frame joins a packet of its flow, or is the first of one.
-    fn merge(&mut self, frame: Frame, queue: u32, most: u16) {
-        let held = &mut self.queues[queue as usize].held;
-        let same = |packet: &Frame| packet.flow == frame.flow && packet.source == frame.source;
-        if let Some(at) = held.packets.iter().take(held.number).position(same) {
-            let packet = &mut held.packets[at];
-            packet.octets += frame.octets;
-            packet.frames += 1;
-            if packet.frames >= most || packet.octets + frame.octets > LARGEST {
-                held.leaving = Some(*packet);
-                held.number -= 1;
-                held.packets.copy_within(at + 1..held.number + 1, at);
-            }
-            return;
-        }
-        if held.number == held.packets.len() {
-            held.leaving = Some(held.packets[0]);
-            held.packets.copy_within(1.., 0);
-            held.number -= 1;
-        }
-        held.packets[held.number] = frame;
-        held.number += 1;
+    fn begin_turn(&mut self, number: usize, queue: u32) {
+        self.list(queue, true);
+        let cpu = &mut self.cpus[number];
+        cpu.turns.push_back(Turn::Queue(queue));
+        cpu.extra[Level::Soft as usize] += self.plan.costs.poll;
     }
 
     /// The driver is done with a frame.
     #[inline]
     fn pass_on(&mut self, frame: Frame, number: usize) {
-        if self.plan.inputs.is_empty() {
-            self.deliver(frame, number);
-        } else {
-            self.hand_over(frame, number);
+        match self.other_input(&frame, number) {
+            Some(input) => self.hand_over(frame, input, number),
+            None => self.deliver(frame, number),
         }
     }
 
     /// To the queue of another CPU, or to the one between driver and stack.
-    fn hand_over(&mut self, frame: Frame, number: usize) {
-        let source = &self.sources[usize::from(frame.source)].plan;
-        let input = match source.flows.get(frame.flow as usize) {
-            Some(flow) => flow.input,
-            None => frame.flow % self.inputs.len() as u32,
-        };
+    fn hand_over(&mut self, mut frame: Frame, input: u32, number: usize) {
         let at = &mut self.inputs[input as usize];
-        if !at.fifo.push(frame) {
-            at.lost += u64::from(frame.frames);
-            self.lose(frame, Lost::Input);
-            return;
-        }
-        if at.listed {
-            return;
-        }
+        frame.by = number as u16;
+        at.fifo.insert(frame, self.now, self.reached);
+        // Where one was lost for want of room, there are others, and the queue is listed.
+        let (cpu, listed) = (at.cpu, at.listed);
         at.listed = true;
-        let cpu = at.cpu;
+        if self.now == self.reached {
+            self.settle_input(input as usize);
+        }
+        if listed {
+            return;
+        }
+        self.cpus[cpu].attend(true);
         if cpu == number {
             self.cpus[number].turns.push_back(Turn::Input(input));
         } else {

@@ -25,6 +25,9 @@ impl Engine {
             let ready = &self.cpus[number].ready;
             let least = ready.iter().copied().min_by_key(|number| self.applications[*number as usize].fair);
             let Some(chosen) = least else { return false };
+            if !self.applications[chosen as usize].in_user {
+                self.settle_socket(chosen as usize);
+            }
             let application = &mut self.applications[chosen as usize];
             if !application.in_user && application.socket.is_empty() {
                 application.asleep = true;
@@ -52,7 +55,7 @@ impl Engine {
         application.socket.turn();
         let mut cost = switch + application.plan.call;
         while application.held.len() < application.plan.batch as usize
-            && let Some(frame) = application.socket.pop()
+            && let Some(frame) = application.socket.pop(self.now)
         {
             cost += application.plan.system.of(frame.octets);
             application.held.push(frame);
@@ -88,13 +91,14 @@ impl Engine {
 
     /// A packet comes to a socket; its reader is woken where it sleeps.
     #[inline]
-    pub(super) fn enter_socket(&mut self, number: usize, frame: Frame, cpu: usize) {
-        let application = &mut self.applications[number];
-        if !application.socket.push(frame) {
-            application.lost += u64::from(frame.frames);
-            self.lose(frame, Lost::Socket);
-            return;
+    pub(super) fn enter_socket(&mut self, number: usize, mut frame: Frame, cpu: usize) {
+        frame.by = cpu as u16;
+        self.applications[number].socket.insert(frame, self.now, self.reached);
+        if self.now == self.reached {
+            self.settle_socket(number);
         }
+        let application = &mut self.applications[number];
+        // Where it was lost for want of room, the reader is awake.
         if !application.asleep {
             return;
         }
@@ -108,6 +112,14 @@ impl Engine {
         self.cpus[to].ready.push(number as u32);
         if to != cpu && self.cpus[to].level == Level::Idle {
             self.start(to);
+        }
+    }
+
+    /// Decides which of the packets that came had room.
+    pub(super) fn settle_socket(&mut self, number: usize) {
+        while let Some(packet) = self.applications[number].socket.settle(self.reached, self.part) {
+            self.applications[number].lost += u64::from(packet.frames);
+            self.lose(packet, Lost::Socket);
         }
     }
 

@@ -70,6 +70,14 @@ impl Vector {
         }
     }
 
+    /// Before this time it does not interrupt, whatever comes.
+    pub(super) fn not_before(&self) -> Time {
+        match (self.moderation, self.last) {
+            (Moderation::Throttle { .. } | Moderation::Adaptive, Some(last)) => last + self.interval,
+            _ => 0,
+        }
+    }
+
     /// The driver has emptied the ring and lets it interrupt again.
     pub(super) fn arm(&mut self) {
         self.armed = true;

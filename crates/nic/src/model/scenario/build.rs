@@ -46,6 +46,8 @@ impl Scenario {
             driver: self.driver()?,
             gro: self.gro_frames.map(|frames| plan::Gro { frames: frames.max(1) }),
             inputs: self.inputs()?,
+            keeps_own: self.hand_over.as_ref().is_some_and(|hand_over| hand_over.keeps_own),
+            ahead: true,
             costs: self.costs()?,
             ports: Vec::new(),
             queues: Vec::new(),
@@ -80,6 +82,10 @@ impl Scenario {
             Driver::Interrupt {} if self.hand_over.is_none() => {
                 let why = "the interrupt handler puts packets into an IP input queue: say its `depth` and its CPU in `cpus`";
                 return Err(ScenarioError::of("hand_over", why));
+            }
+            Driver::Interrupt {} if self.hand_over.as_ref().is_some_and(|hand_over| hand_over.keeps_own) => {
+                let why = "is for polls: the interrupt handler puts every packet into an IP input queue";
+                return Err(ScenarioError::of("hand_over.keeps_own", why));
             }
             Driver::Interrupt {} => plan::Driver::Interrupt,
             Driver::Polling { hz, burst, user_percent } => {
@@ -120,6 +126,7 @@ impl Scenario {
                 octet: ns("driver_octet", costs.driver_octet)?,
             },
             hand_over: ns("hand_over", costs.hand_over)?,
+            take_over: ns("take_over", costs.take_over)?,
             gro: ns("gro", costs.gro)?,
             exponential: costs.spread == format::Spread::Exponential,
         })

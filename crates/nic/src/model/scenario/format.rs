@@ -90,6 +90,10 @@ pub struct HandOver {
     pub cpus: Vec<u32>,
     /// Packets that each holds.
     pub depth: u32,
+    /// Whether a packet whose CPU is the one that it is on goes up the stack there and then (steering in XDP); else it
+    /// waits in that CPU's queue, too (RPS).
+    #[serde(default)]
+    pub keeps_own: bool,
 }
 
 /// Costs, nanoseconds; those with `octet` are for each octet of a frame.
@@ -114,6 +118,8 @@ pub struct Costs {
     pub driver_octet: f64,
     /// Putting a packet into a queue between driver and stack.
     pub hand_over: f64,
+    /// Taking it out of there, besides the stack.
+    pub take_over: f64,
     /// GRO, a frame.
     pub gro: f64,
     /// The stack, a packet.
