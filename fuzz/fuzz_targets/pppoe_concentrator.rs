@@ -64,7 +64,7 @@ fn config() -> Config {
 }
 
 fn secrets() -> Secrets {
-    Secrets::parse(SECRETS.as_bytes(), b"ac").expect("secrets")
+    Secrets::parse(SECRETS.as_bytes(), b"ac", config().local).expect("secrets")
 }
 
 /// Two hosts share a VLAN, and two VLANs a MAC address.
@@ -125,7 +125,7 @@ impl World {
             8 => {
                 let text = SECRETS.lines().skip(which % 4).collect::<Vec<_>>().join("\n");
                 let reloaded =
-                    self.concentrator.reload(Secrets::parse(text.as_bytes(), b"ac").expect("secrets"));
+                    self.concentrator.reload(Secrets::parse(text.as_bytes(), b"ac", config().local).expect("secrets"));
                 for (id, _) in reloaded.disagreeing {
                     self.act(|concentrator, turn, out| {
                         drop(concentrator.disconnect(turn, Target::Id(id), out))

@@ -11,6 +11,7 @@
 #![allow(clippy::print_stdout)]
 
 use anyhow::{Context, Result, ensure};
+use rxlane_lab::built::program;
 use rxlane_lab::{Guest, Lab, Model, Nic, Series, Spec};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,7 +95,7 @@ fn main() -> Result<()> {
     let nics = vec![Nic::new("wan", Model::Igb), Nic::new("lan", Model::Igb), client, server];
     let guest = lab.boot(&Spec { cpus: 8, nics, counting: true, ..Spec::new(kernel) })?;
     println!("{}", guest.sh("uname -rv")?.trim());
-    println!("{}", first_line(Command::new("qemu-system-x86_64").arg("--version"))?);
+    println!("{}", rxlane_lab::emulator()?);
     let object = tempfile::NamedTempFile::new()?;
     let built = Command::new("clang")
         .args(["-O2", "-g", "-target", "bpf", "-I/usr/include/x86_64-linux-gnu", "-c", PROGRAM, "-o"])
@@ -115,11 +116,6 @@ fn main() -> Result<()> {
         delivered(&guest, cpus)?;
     }
     Ok(())
-}
-
-fn first_line(command: &mut Command) -> Result<String> {
-    let output = command.output()?;
-    Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
 }
 
 /// So many queues, long rings, each vector on its own CPU. PPPoE is on the first queue however many there are.
@@ -158,7 +154,7 @@ fn leave(guest: &Guest, name: &str, mode: &Mode) -> Result<()> {
         Mode::Rps(_) => rps(guest, name, 0),
         Mode::Least(_) | Mode::Steer(_) => {
             let down = match mode {
-                Mode::Steer(_) => format!("{} steer down {name} >/dev/null", program("rxlane")?),
+                Mode::Steer(_) => format!("{} steer down {name} >/dev/null", program("rxlane")?.display()),
                 _ => format!("ip link set {name} xdpdrv off; rm -rf {PINS}"),
             };
             guest.sh(&down)?;
@@ -198,7 +194,8 @@ fn least(guest: &Guest, name: &str, first: u32, cpus: usize) -> Result<()> {
 
 /// Buckets by CPU, as `rxlane steer up` chooses them while the interface is in use.
 fn steer(guest: &Guest, name: &str, cpus: &str) -> Result<()> {
-    let command = format!("{} steer up {name} --cpus {cpus} --classes pppoe --seconds 3", program("rxlane")?);
+    let command =
+        format!("{} steer up {name} --cpus {cpus} --classes pppoe --seconds 3", program("rxlane")?.display());
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         if let Ok(port) = guest.port(name) {
@@ -217,7 +214,7 @@ fn steer(guest: &Guest, name: &str, cpus: &str) -> Result<()> {
     })?;
     guest.await_carrier(name)?;
     vectors(guest, name, 0)?;
-    let shares = guest.sh(&format!("{} steer status {name} --json", program("rxlane")?))?;
+    let shares = guest.sh(&format!("{} steer status {name} --json", program("rxlane")?.display()))?;
     let status: serde_json::Value = serde_json::from_str(&shares)?;
     let rows = status["cpus"].as_array().context("no CPUs")?;
     let buckets: Vec<String> = rows.iter().map(|row| format!("{}: {}", row["cpu"], row["buckets"])).collect();
@@ -284,8 +281,10 @@ fn pppoe(guest: &Guest, size: u16) -> Result<Vec<Vec<u8>>> {
 
 /// TCP segments of many flows in a PPPoE session, taken out of it and sent on through the other adapter.
 fn forwarded(guest: &Guest, cpus: usize) -> Result<()> {
-    let session =
-        guest.start(&[program("rxlane-lab")?.as_str(), "session", "wan", "1", GATEWAY], "/tmp/session")?;
+    let session = guest.start(
+        &[program("rxlane-lab")?.display().to_string().as_str(), "session", "wan", "1", GATEWAY],
+        "/tmp/session",
+    )?;
     guest.sh(
         "until [ -s /tmp/session ]; do sleep 0.1; done; ip link set $(cat /tmp/session) mtu 1492 up; \
          ip addr add 192.0.2.1/24 dev lan; ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev lan; \
@@ -339,14 +338,6 @@ fn burst(guest: &Guest, port: &rxlane_lab::Port, frames: &[Vec<u8>]) -> Result<(
     }
 }
 
-/// A program of the same build, which the guest sees where it is.
-fn program(name: &str) -> Result<String> {
-    let own = std::env::current_exe()?;
-    let found = own.ancestors().map(|folder| folder.join(name)).find(|file| file.is_file());
-    let found = found.with_context(|| format!("{name} is not built (cargo build -p {name})"))?;
-    Ok(found.display().to_string())
-}
-
 /// TCP connections over the kernel's PPPoE to programs on the router.
 fn delivered(guest: &Guest, cpus: usize) -> Result<()> {
     guest.sh("ip netns add far; ip link set server netns far; ip netns exec far ip link set lo up")?;
@@ -356,7 +347,7 @@ fn delivered(guest: &Guest, cpus: usize) -> Result<()> {
          ip netns exec far ip link set server promisc on up",
     )?;
     vectors(guest, "server", 4)?;
-    let agent = program("rxlane-lab")?;
+    let agent = program("rxlane-lab")?.display().to_string();
     let (near, far) = (guest.mac("client")?.to_string(), guest.mac("server")?.to_string());
     thread::sleep(Duration::from_secs(4));
     guest.start(&[agent.as_str(), "session", "client", "7", &far], "/tmp/near")?;

@@ -47,6 +47,7 @@
 pub mod agent;
 mod apt;
 mod boot;
+pub mod built;
 pub mod cpio;
 mod guest;
 pub mod image;
@@ -62,6 +63,6 @@ pub use agent::Output;
 pub use boot::Lab;
 pub use guest::Guest;
 pub use image::First;
-pub use machine::{Model, Nic, Spec};
+pub use machine::{Model, Nic, Spec, emulator};
 pub use packages::{Extra, Series};
 pub use port::Port;

@@ -9,6 +9,16 @@ use wire::ethernet::MacAddress;
 
 pub(crate) const QEMU: &str = "qemu-system-x86_64";
 
+/// What QEMU says of its release, a line.
+///
+/// # Errors
+///
+/// It cannot be run, or says nothing.
+pub fn emulator() -> Result<String> {
+    let said = crate::packages::output(Command::new(QEMU).arg("--version"))?;
+    Ok(said.lines().next().context("QEMU says no release")?.to_owned())
+}
+
 /// Emulated network adapters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {

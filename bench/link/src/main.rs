@@ -6,11 +6,14 @@
 //! `PEER` in an encapsulation is the MAC address of the other end.
 
 mod cpu;
+mod load;
 mod scene;
+mod spread;
 
 use anyhow::Context;
 use cpu::Busy;
 use scene::{Scene, Version, Way};
+use spread::spread;
 use std::path::Path;
 
 /// One turn of a way.
@@ -118,11 +121,9 @@ fn table(turns: &[(Way, Vec<Turn>)]) {
             "median", "[least-greatest]", "times simple", "[least-greatest]"
         );
         for (way, turns) in turns {
-            let mut figures: Vec<f64> = turns.iter().map(figure).collect();
-            let mut ratios: Vec<f64> =
-                turns.iter().zip(simple).map(|(this, first)| figure(this) / figure(first)).collect();
-            let (median, least, greatest) = spread(&mut figures);
-            let (ratio, lowest, highest) = spread(&mut ratios);
+            let ratios = turns.iter().zip(simple).map(|(this, first)| figure(this) / figure(first));
+            let (median, least, greatest) = spread(turns.iter().map(figure));
+            let (ratio, lowest, highest) = spread(ratios);
             println!(
                 "{:<18} {median:>10.digits$} {:>22} {ratio:>14.2} {:>20}",
                 way.name(),
@@ -134,8 +135,7 @@ fn table(turns: &[(Way, Vec<Turn>)]) {
     let Some((_, bare)) = turns.iter().find(|(way, _)| *way == Way::BareWithout) else { return };
     println!("\nTCP of one flow, times the bare veth without TSO, GSO and GRO:");
     for (way, turns) in turns {
-        let mut ratios: Vec<f64> = turns.iter().zip(bare).map(|(this, bare)| this.one / bare.one).collect();
-        let (ratio, lowest, highest) = spread(&mut ratios);
+        let (ratio, lowest, highest) = spread(turns.iter().zip(bare).map(|(this, bare)| this.one / bare.one));
         println!("{:<18} {ratio:>10.2} {:>22}", way.name(), format!("[{lowest:.2}-{highest:.2}]"));
     }
 }
@@ -146,17 +146,9 @@ fn in_markdown(turns: &[(Way, Vec<Turn>)]) {
     println!("\n| | {} |\n|{}", names.join(" | "), " --- |".repeat(names.len() + 1));
     for (way, turns) in turns {
         let cells = COLUMNS.map(|(_, figure, digits)| {
-            let mut figures: Vec<f64> = turns.iter().map(figure).collect();
-            let (median, least, greatest) = spread(&mut figures);
+            let (median, least, greatest) = spread(turns.iter().map(figure));
             format!("{median:.digits$} [{least:.digits$}–{greatest:.digits$}]")
         });
         println!("| {} | {} |", way.name(), cells.join(" | "));
     }
-}
-
-/// Median, least and greatest.
-fn spread(values: &mut [f64]) -> (f64, f64, f64) {
-    values.sort_by(f64::total_cmp);
-    let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
-    (at(values.len() / 2), at(0), at(values.len().saturating_sub(1)))
 }

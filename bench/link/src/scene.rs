@@ -1,13 +1,12 @@
 //! Two namespaces with a veth pair between them, and what stands on it.
 
-use anyhow::{Context, bail, ensure};
+use crate::load;
+use anyhow::{Context, ensure};
 use rxlane_testkit::netns::{Namespace, Veth};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 /// Of the IP packets of all ways, octets.
 pub const MTU: u32 = 1500;
@@ -16,9 +15,6 @@ const BELOW: u32 = 1532;
 const MACS: [&str; 2] = ["02:00:5e:00:00:01", "02:00:5e:00:00:02"];
 const ADDRESSES: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
 const IPV6: [&str; 2] = ["fd09::1", "fd09::2"];
-/// Round trips that are averaged, and milliseconds between them.
-const PINGS: &str = "300";
-const INTERVAL: &str = "0.002";
 
 /// What packets go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,26 +154,12 @@ impl Scene {
 
     /// Mean round trip, microseconds.
     pub fn round_trip(&self) -> anyhow::Result<f64> {
-        let ping = |count: &str| {
-            self.ends[0].run("ping", &["-q", "-c", count, "-i", INTERVAL, ADDRESSES[1]]).context("ping")
-        };
-        // Neighbours have to be asked for first.
-        ping("20")?;
-        let said = ping(PINGS)?;
-        // rtt min/avg/max/mdev = 0.022/0.026/0.120/0.009 ms
-        let times =
-            said.lines().find_map(|line| line.strip_prefix("rtt ")?.split_once("= ")).context("no time")?;
-        let mean = times.1.split('/').nth(1).context("no mean")?;
-        Ok(mean.parse::<f64>()? * 1e3)
+        load::round_trip(&self.ends[0], ADDRESSES[1])
     }
 
     /// Bit/s of payload that arrived over so many connections, and its octets.
     pub fn tcp(&self, version: Version, flows: u32, seconds: u32) -> anyhow::Result<(f64, f64)> {
-        let answer = self.iperf(version, &["-P", &flows.to_string()], seconds)?;
-        let sum = &answer["end"]["sum_received"];
-        let figure =
-            |name: &str| sum[name].as_f64().with_context(|| format!("iperf3 tells no {name}: {answer}"));
-        Ok((figure("bits_per_second")?, figure("bytes")?))
+        load::arrived(&self.iperf(version, &["-P", &flows.to_string()], seconds)?)
     }
 
     /// Datagrams of so many octets that arrived a second.
@@ -190,33 +172,9 @@ impl Scene {
     }
 
     fn iperf(&self, version: Version, more: &[&str], seconds: u32) -> anyhow::Result<Value> {
-        let mut server = self.ends[1].command("iperf3");
-        let mut server = server
-            .args(["-s", "-1"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("iperf3")?;
-        sleep(Duration::from_millis(250));
         let address = if version == Version::V4 { ADDRESSES[1] } else { IPV6[1] };
-        let mut client = self.ends[0].command("iperf3");
-        client
-            .args(["-c", address, "-J", "-t", &seconds.to_string(), "--connect-timeout", "3000"])
-            .args(more);
-        let output = client.output();
-        end(&mut server);
-        let output = output.context("iperf3")?;
-        let answer: Value = serde_json::from_slice(&output.stdout).context("what iperf3 says")?;
-        if let Some(error) = answer["error"].as_str() {
-            bail!("iperf3: {error}");
-        }
-        Ok(answer)
+        load::iperf(&self.ends, address, more, seconds)
     }
-}
-
-fn end(child: &mut Child) {
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 impl Drop for Scene {

@@ -7,11 +7,16 @@
 
 #[path = "../../link/src/cpu.rs"]
 mod cpu;
+#[path = "../../link/src/load.rs"]
+mod load;
 mod scene;
+#[path = "../../link/src/spread.rs"]
+mod spread;
 
 use anyhow::Context;
 use cpu::Busy;
 use scene::{Scene, Way};
+use spread::spread;
 use std::path::Path;
 
 /// One turn of a way.
@@ -166,12 +171,4 @@ fn beside_bare(turns: &[(Way, Vec<Turn>)]) {
             more.2,
         );
     }
-}
-
-/// Median, least and greatest.
-fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
-    (at(values.len() / 2), at(0), at(values.len().saturating_sub(1)))
 }

@@ -1,13 +1,12 @@
 //! Two namespaces with a veth pair between them, and a PPPoE session on it.
 
-use anyhow::{Context, bail, ensure};
+use crate::load;
+use anyhow::{Context, bail};
 use rxlane_testkit::netns::{Namespace, Veth};
-use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread::{sleep, spawn};
-use std::time::Duration;
+use std::thread::spawn;
 
 /// Of the IP packets of all ways, octets.
 pub const MTU: u32 = 1492;
@@ -15,9 +14,6 @@ pub const MTU: u32 = 1492;
 const BELOW: u32 = 1508;
 /// Of the client and the concentrator.
 const ADDRESSES: [&str; 2] = ["10.64.0.2", "10.64.0.1"];
-/// Round trips that are averaged, and seconds between them.
-const PINGS: &str = "300";
-const INTERVAL: &str = "0.002";
 
 /// What packets go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,41 +113,14 @@ impl Scene {
 
     /// Mean round trip, microseconds.
     pub fn round_trip(&self) -> anyhow::Result<f64> {
-        let ping = |count: &str| {
-            self.ends[0].run("ping", &["-q", "-c", count, "-i", INTERVAL, ADDRESSES[1]]).context("ping")
-        };
-        // Neighbours have to be asked for first.
-        ping("20")?;
-        let said = ping(PINGS)?;
-        // rtt min/avg/max/mdev = 0.022/0.026/0.120/0.009 ms
-        let times =
-            said.lines().find_map(|line| line.strip_prefix("rtt ")?.split_once("= ")).context("no time")?;
-        let mean = times.1.split('/').nth(1).context("no mean")?;
-        Ok(mean.parse::<f64>()? * 1e3)
+        load::round_trip(&self.ends[0], ADDRESSES[1])
     }
 
     /// Bit/s of payload that arrived over so many connections, and its octets: from the client, or to it.
     pub fn tcp(&self, is_down: bool, flows: u32, seconds: u32) -> anyhow::Result<(f64, f64)> {
-        let mut server = self.ends[1]
-            .command("iperf3")
-            .args(["-s", "-1"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("iperf3")?;
-        sleep(Duration::from_millis(250));
-        let mut client = self.ends[0].command("iperf3");
-        client.args(["-c", ADDRESSES[1], "-J", "-t", &seconds.to_string(), "-P", &flows.to_string()]);
-        client.args(["--connect-timeout", "3000"]).args(is_down.then_some("-R"));
-        let output = client.output();
-        let _ = server.kill();
-        let _ = server.wait();
-        let answer: Value =
-            serde_json::from_slice(&output.context("iperf3")?.stdout).context("what iperf3 says")?;
-        let sum = &answer["end"]["sum_received"];
-        ensure!(sum["bytes"].is_number(), "iperf3: {}", answer["error"]);
-        let figure = |name: &str| sum[name].as_f64().with_context(|| format!("iperf3 tells no {name}"));
-        Ok((figure("bits_per_second")?, figure("bytes")?))
+        let flows = flows.to_string();
+        let more: &[&str] = if is_down { &["-P", &flows, "-R"] } else { &["-P", &flows] };
+        load::arrived(&load::iperf(&self.ends, ADDRESSES[1], more, seconds)?)
     }
 }
 

@@ -7,9 +7,13 @@
 //! (OutDatagrams, InDatagrams of /proc/net/snmp) in the two namespaces, over the same time; with GSO and GRO, of which they
 //! count a whole message as one, they are rxlane's.
 
+#[path = "../../link/src/spread.rs"]
+mod spread;
+
 use anyhow::{Context, bail, ensure};
 use rxlane_testkit::netns::{Namespace, Veth};
 use serde_json::Value;
+use spread::spread;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -228,11 +232,11 @@ fn table(turns: &[(Way, Vec<Turn>)]) {
     println!("\n| kpps | sent | arrived | arrived, times {} |\n| --- | --- | --- | --- |", first.name());
     for (way, turns) in turns {
         let column = |figure: fn(&Turn) -> f64| {
-            let (median, least, greatest) = spread(turns.iter().map(|turn| figure(turn) / 1e3).collect());
+            let (median, least, greatest) = spread(turns.iter().map(|turn| figure(turn) / 1e3));
             format!("{median:.0} [{least:.0}-{greatest:.0}]")
         };
         let ratios = turns.iter().zip(reference).map(|(turn, first)| turn.arrived / first.arrived);
-        let (ratio, lowest, highest) = spread(ratios.collect());
+        let (ratio, lowest, highest) = spread(ratios);
         println!(
             "| {} | {} | {} | {ratio:.2} [{lowest:.2}-{highest:.2}] |",
             way.name(),
@@ -240,11 +244,4 @@ fn table(turns: &[(Way, Vec<Turn>)]) {
             column(|turn| turn.arrived)
         );
     }
-}
-
-/// Median, least and greatest.
-fn spread(mut values: Vec<f64>) -> (f64, f64, f64) {
-    values.sort_by(f64::total_cmp);
-    let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
-    (at(values.len() / 2), at(0), at(values.len().saturating_sub(1)))
 }

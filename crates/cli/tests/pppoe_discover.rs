@@ -206,6 +206,17 @@ fn only_what_was_asked_for_is_an_answer() {
             assert_eq!(is_listed, arguments[0] == "--ac", "{}", said(&output));
             assert_eq!(said(&output).contains("What to do"), expected == 1, "{}", said(&output));
         }
+        let advice = |arguments: &[&str]| {
+            let (_, report) = ends.json(&[&[WAN, "--seconds", "1"], arguments].concat());
+            report["advice"][0].as_str().expect("a sentence").to_owned()
+        };
+        assert_eq!(
+            advice(&["--ac", "nope"]),
+            "none that answered is nope: `--ac` takes a name or a MAC address of the table"
+        );
+        assert!(
+            advice(&["--ac", "nope", "--service", "internet"]).contains("is nope and serves \"internet\":")
+        );
     });
 }
 
@@ -256,7 +267,7 @@ fn wrong_usage_and_missing_privilege_have_their_codes() {
         (&[WAN, "--vlan", "4096"], "--vlan 4096"),
         (&[WAN, "--vlan", "1.2.3.4.5"], "4 tags are the most"),
         (&[WAN, "--max-payload", "1000"], "1000"),
-        (&[WAN, "--service", &long], "longer than the 1484"),
+        (&[WAN, "--service", &long], "has room for 1448"),
         (&[], "INTERFACE"),
     ] {
         let output = ends.discover(arguments);

@@ -1,5 +1,7 @@
 //! `rxlane pppoe connect` and `serve` against each other, over a veth pair between two network namespaces.
 
+#[path = "pppoe_live/early.rs"]
+mod early;
 #[path = "pppoe_live/ends.rs"]
 mod ends;
 #[path = "pppoe_live/line.rs"]
@@ -14,6 +16,8 @@ mod process;
 mod refused;
 #[path = "pppoe_live/stream.rs"]
 mod stream;
+#[path = "pppoe_live/takeover.rs"]
+mod takeover;
 
 use line::{GATEWAY, Line, WAN, code, said};
 use process::Process;
@@ -87,6 +91,8 @@ fn assert_status(line: &Line, tags: &str) {
     for family in ["-4", "-6"] {
         let routes = line.ip(&[family, "route", "show", "default"]);
         assert!(routes.starts_with("default dev ppp0"), "{routes}");
+        // The least that there is: the kernel takes 0 for 1024 in IPv6.
+        assert_eq!(routes.contains(" metric 1 "), family == "-6", "{routes}");
     }
     // Those who read it see the same.
     let shown = line.near(&["status", "ppp0"]);

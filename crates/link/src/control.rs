@@ -3,8 +3,9 @@
 //!
 //! # Contract
 //!
-//! * A connection carries one question, a line; `status` and `down` are understood by all. The answer is a line of JSON. After
-//!   `down` the connection ends when what was asked is gone.
+//! * A connection carries one question, a line; `status` and `down` are understood by all. The answer is a line of JSON, which
+//!   may be that it is refused for the time being. After `down` the connection ends when what was asked is gone.
+//! * Nobody who asks waits for others: however many connections are idle, or do not read, a question is answered at once.
 //! * The folder is root's alone (mode 0700), and so are the sockets in it. NAMESPACE is the number of the network
 //!   namespace, so that those of the same name in different ones do not meet.
 //! * A killed process leaves its socket; nobody listens at it any more, which is how it is recognised.
@@ -13,12 +14,15 @@ mod server;
 mod sys;
 
 pub(crate) use server::{Answer, Server};
+pub(crate) use sys::peer;
 
 use crate::rtnetlink;
 use crate::status::Status;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -34,6 +38,30 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) const DYING: Duration = Duration::from_secs(2);
 /// The longest answer, octets: 400 of each of 60,000 sessions.
 const LONGEST: u64 = 1 << 25;
+
+/// An answer that says why there is none.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Refused {
+    refused: String,
+}
+
+impl Refused {
+    /// How its line begins, by which it is told from other answers.
+    const BEGINNING: &str = "{\"refused\":";
+
+    /// The line, without its end.
+    pub fn line(why: &str) -> String {
+        serde_json::to_string(&Refused { refused: why.to_owned() }).unwrap_or_default()
+    }
+
+    /// Why, where a line says so.
+    pub fn read(line: &str) -> Option<String> {
+        if !line.starts_with(Refused::BEGINNING) {
+            return None;
+        }
+        serde_json::from_str(line).ok().map(|Refused { refused }| refused)
+    }
+}
 
 /// What a process bears that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +81,15 @@ impl Bearer {
             Bearer::Link => "link",
             Bearer::Session => "session",
             Bearer::Concentrator => "concentrator",
+        }
+    }
+
+    /// Any of them.
+    const fn one(self) -> &'static str {
+        match self {
+            Bearer::Link => "a link",
+            Bearer::Session => "a PPPoE session",
+            Bearer::Concentrator => "an access concentrator",
         }
     }
 
@@ -136,6 +173,22 @@ pub enum ControlError {
         /// Its name.
         name: String,
     },
+    /// Its process was killed, and its socket cannot be removed.
+    #[error(
+        "the process of the {bearer} {name} was killed, and its interface went with it; what it left cannot be removed: {}: \
+         {source}{}",
+        path.display(), read_only(source)
+    )]
+    Leftover {
+        /// What was asked.
+        bearer: Bearer,
+        /// Its name.
+        name: String,
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// Something else has the place of the socket.
     #[error("{} is no socket: remove it, it is none of rxlane's", .0.display())]
     NoSocket(PathBuf),
@@ -153,7 +206,7 @@ pub enum ControlError {
         path: PathBuf,
     },
     /// The process may not ask.
-    #[error("asking a {bearer} takes root ({})", path.display())]
+    #[error("asking {} takes root ({})", bearer.one(), path.display())]
     Privilege {
         /// What was asked.
         bearer: Bearer,
@@ -200,6 +253,16 @@ pub enum ControlError {
         /// Number of the process.
         pid: u32,
     },
+    /// It does not do so for the time being.
+    #[error("the {bearer} {name}: {why}")]
+    Refused {
+        /// What was asked.
+        bearer: Bearer,
+        /// Its name.
+        name: String,
+        /// Why, and what to do.
+        why: String,
+    },
     /// It did not answer.
     #[error("the {bearer} {name} did not answer: {source}")]
     NoAnswer {
@@ -211,7 +274,7 @@ pub enum ControlError {
         source: io::Error,
     },
     /// A file cannot be made, read or removed.
-    #[error("cannot {what} {}: {source}", path.display())]
+    #[error("cannot {what} {}: {source}{}", path.display(), read_only(source))]
     File {
         /// What was tried.
         what: &'static str,
@@ -229,10 +292,12 @@ impl ControlError {
             self,
             ControlError::None { .. }
                 | ControlError::Killed { .. }
+                | ControlError::Leftover { .. }
                 | ControlError::NoAnswer { .. }
                 | ControlError::Stopped { .. }
                 | ControlError::Silent { .. }
                 | ControlError::Unfinished { .. }
+                | ControlError::Refused { .. }
                 | ControlError::Held { .. }
         )
     }
@@ -249,6 +314,10 @@ impl Sockets {
         let failed = |source| ControlError::File { what: "read", path: own.to_owned(), source };
         let namespace = fs::metadata(own).map_err(failed)?.st_ino();
         Ok(Sockets { bearer, folder: folder.into(), namespace })
+    }
+
+    pub(crate) const fn bearer(&self) -> Bearer {
+        self.bearer
     }
 
     /// The folder.
@@ -302,7 +371,18 @@ impl Sockets {
     /// As [`Sockets::status`].
     pub fn answer<T: DeserializeOwned>(&self, name: &str, question: &str) -> Result<T, ControlError> {
         let (answer, _, _) = self.ask(name, question)?;
-        serde_json::from_str(&answer).map_err(|error| self.unanswered(name, error.into()))
+        self.read(name, &answer)
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str, answer: &str) -> Result<T, ControlError> {
+        if let Some(why) = Refused::read(answer) {
+            return Err(ControlError::Refused { bearer: self.bearer, name: name.to_owned(), why });
+        }
+        if answer.is_empty() {
+            let silent = "it closed the connection; it has just ended, or is another version of rxlane";
+            return Err(self.unanswered(name, io::Error::new(io::ErrorKind::UnexpectedEof, silent)));
+        }
+        serde_json::from_str(answer).map_err(|error| self.unanswered(name, error.into()))
     }
 
     /// Ends a link and waits until its interface is gone; how it stood at last.
@@ -320,21 +400,7 @@ impl Sockets {
     ///
     /// As [`Sockets::status`].
     pub fn end<T: DeserializeOwned>(&self, name: &str) -> Result<T, ControlError> {
-        self.last_of(name, "down")
-    }
-
-    /// Takes over what a concentrator has, and waits until its process has ended.
-    ///
-    /// # Errors
-    ///
-    /// As [`Sockets::status`].
-    pub fn take_over<T: DeserializeOwned>(&self, name: &str) -> Result<T, ControlError> {
-        self.last_of(name, "handover")
-    }
-
-    /// The answer to a question after which the process ends.
-    fn last_of<T: DeserializeOwned>(&self, name: &str, question: &str) -> Result<T, ControlError> {
-        let (answer, mut rest, pid) = self.ask(name, question).inspect_err(|error| {
+        let (answer, mut rest, pid) = self.ask(name, "down").inspect_err(|error| {
             if matches!(error, ControlError::Killed { .. }) {
                 wait_until_gone(name);
             }
@@ -347,12 +413,12 @@ impl Sockets {
         })?;
         // The parent is promiscuous until the last socket is closed.
         if let Some(pid) = pid.filter(|pid| *pid != std::process::id()) {
-            wait_until_ended(pid);
+            has_ended(pid);
         }
-        serde_json::from_str(&answer).map_err(|error| self.unanswered(name, error.into()))
+        self.read(name, &answer)
     }
 
-    fn unanswered(&self, name: &str, source: io::Error) -> ControlError {
+    pub(crate) fn unanswered(&self, name: &str, source: io::Error) -> ControlError {
         ControlError::NoAnswer { bearer: self.bearer, name: name.to_owned(), source }
     }
 
@@ -362,18 +428,44 @@ impl Sockets {
             .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
     }
 
+    /// A connection, on which nothing was said yet, and the number of the process at the other end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sockets::status`].
+    pub(crate) fn reach(&self, name: &str) -> Result<(UnixStream, Option<u32>), ControlError> {
+        let stream = self.connect(name)?;
+        let pid = sys::peer(&stream);
+        // It would read the question when it goes on, and find nobody to answer.
+        match self.stopped(name, pid) {
+            Some(stopped) => Err(stopped),
+            None => Ok((stream, pid)),
+        }
+    }
+
+    fn stopped(&self, name: &str, pid: Option<u32>) -> Option<ControlError> {
+        let pid = pid.filter(|pid| is_stopped(*pid))?;
+        Some(ControlError::Stopped { bearer: self.bearer, name: name.to_owned(), pid })
+    }
+
     /// Asks a question; the answer, the connection, and the number of the process.
     fn ask(&self, name: &str, question: &str) -> Result<(String, impl Read, Option<u32>), ControlError> {
-        let mut stream = self.connect(name)?;
-        let pid = sys::listener(&stream);
-        // It would read the question when it goes on, and find nobody to answer.
-        let stopped = || {
-            let pid = pid.filter(|pid| is_stopped(*pid))?;
-            Some(ControlError::Stopped { bearer: self.bearer, name: name.to_owned(), pid })
-        };
-        if let Some(stopped) = stopped() {
-            return Err(stopped);
+        let until = Instant::now() + DYING;
+        loop {
+            match self.ask_once(name, question) {
+                // A killed process takes connections, and answers none, until the kernel has come to its socket.
+                Err(ControlError::NoAnswer { source, .. })
+                    if source.kind() == io::ErrorKind::ConnectionReset && Instant::now() < until =>
+                {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                asked => return asked,
+            }
         }
+    }
+
+    fn ask_once(&self, name: &str, question: &str) -> Result<(String, impl Read, Option<u32>), ControlError> {
+        let (mut stream, pid) = self.reach(name)?;
         let mut answer = String::new();
         let asked = || -> io::Result<_> {
             stream.set_read_timeout(Some(PATIENCE))?;
@@ -383,7 +475,7 @@ impl Sockets {
             reader.read_line(&mut answer)?;
             Ok(reader)
         };
-        let reader = asked().map_err(|source| match (pid, stopped()) {
+        let reader = asked().map_err(|source| match (pid, self.stopped(name, pid)) {
             (_, Some(stopped)) => stopped,
             (Some(pid), None) if is_late(&source) => {
                 ControlError::Silent { bearer: self.bearer, name: name.to_owned(), pid }
@@ -401,8 +493,14 @@ impl Sockets {
                 io::ErrorKind::NotFound => ControlError::None { bearer: self.bearer, name: name.to_owned() },
                 io::ErrorKind::PermissionDenied => ControlError::Privilege { bearer: self.bearer, path },
                 io::ErrorKind::ConnectionRefused => {
-                    server::remove_dead(self.bearer, name, &path)?;
-                    ControlError::Killed { bearer: self.bearer, name: name.to_owned() }
+                    let (bearer, name) = (self.bearer, name.to_owned());
+                    match server::remove_dead(bearer, &name, &path) {
+                        Ok(()) => ControlError::Killed { bearer, name },
+                        Err(ControlError::File { path, source, .. }) => {
+                            ControlError::Leftover { bearer, name, path, source }
+                        }
+                        Err(error) => error,
+                    }
                 }
                 _ => self.unanswered(name, error),
             }),
@@ -410,21 +508,35 @@ impl Sockets {
     }
 }
 
+/// What to do where a folder takes no changes.
+fn read_only(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "; rxlane has sockets there by which a running process is asked: the folder has to be writable"
+        }
+        _ => "",
+    }
+}
+
 /// The kernel takes a killed process apart, and its interface with it, after whoever waits for it knows of its end. An
 /// interface of somebody else has the name for longer.
-fn wait_until_gone(name: &str) {
+pub(crate) fn wait_until_gone(name: &str) {
     let until = Instant::now() + DYING;
     while rtnetlink::link_by_name(name).is_ok() && Instant::now() < until {
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-fn wait_until_ended(pid: u32) {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // Where there is no such process any more, there is nothing to wait for.
-    let Some(process) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
-    let timeout = Timespec { tv_sec: DYING.as_secs() as i64, tv_nsec: 0 };
-    let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout));
+/// Whether a process has ended, or does so within [`DYING`].
+pub(crate) fn has_ended(pid: u32) -> bool {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(process) => {
+            let timeout = Timespec { tv_sec: DYING.as_secs() as i64, tv_nsec: 0 };
+            poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout)).is_ok_and(|count| count > 0)
+        }
+        Err(error) => error == Errno::SRCH,
+    }
 }
 
 /// Whether a read or write took longer than [`PATIENCE`].

@@ -4,6 +4,7 @@ use crate::address::Address;
 use crate::control::ControlError;
 use crate::dropped::Dropped;
 use crate::framing::FramingError;
+use crate::pppoe::resolver::ResolverError;
 use crate::rtnetlink::Refusal;
 use crate::tun::TunError;
 use rustix::process::{Resource, getrlimit};
@@ -22,9 +23,7 @@ pub enum Error {
     #[error("there is no interface {0} in this network namespace (`ip -br link` lists those that there are)")]
     NoParent(String),
     /// The parent has no Ethernet frames.
-    #[error(
-        "{name} has no Ethernet frames (ARPHRD type {hardware}): the parent of a link is an Ethernet interface"
-    )]
+    #[error("{name} has no Ethernet frames (ARPHRD type {hardware}): expected an Ethernet interface")]
     NotEthernet {
         /// The parent.
         name: String,
@@ -108,6 +107,15 @@ pub enum Error {
         /// The encapsulation.
         encapsulation: String,
     },
+    /// Another process begins to serve the same lines.
+    #[error(
+        "another `rxlane pppoe serve` of {parent} is just beginning: wait until it serves, or has failed (`rxlane pppoe status` \
+         shows it), and try again"
+    )]
+    Begun {
+        /// The interface with the lines.
+        parent: String,
+    },
     /// An XDP socket cannot be had.
     #[error(
         "{parent} gives no XDP socket ({source}){}; `--io af-packet` takes packet sockets",
@@ -143,6 +151,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// The name servers of before cannot be put back.
+    #[error(transparent)]
+    Resolver(#[from] ResolverError),
     /// The socket for `status` and `down` cannot be had.
     #[error(transparent)]
     Control(#[from] ControlError),
@@ -174,6 +185,7 @@ impl Error {
             Error::NotSent { .. }
             | Error::MtuTooLarge { .. }
             | Error::LineTaken { .. }
+            | Error::Begun { .. }
             | Error::Tun(TunError::Taken { .. }) => Kind::No,
             Error::Xdp { source, .. } => match source.raw_os_error() {
                 Some(libc::EBUSY) => Kind::No,
@@ -187,6 +199,7 @@ impl Error {
             | Error::Descriptors { .. }
             | Error::Kernel { .. }
             | Error::Worker { .. }
+            | Error::Resolver(_)
             | Error::Control(_) => Kind::Lacks,
         }
     }
@@ -215,7 +228,7 @@ impl Error {
             Error::Tun(TunError::NoDriver(source) | TunError::Refused { source, .. })
             | Error::Xdp { source, .. }
             | Error::Kernel { source, .. }
-            | Error::Control(ControlError::File { source, .. }) => {
+            | Error::Control(ControlError::File { source, .. } | ControlError::NoAnswer { source, .. }) => {
                 let refusal = source.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>());
                 refusal.map_or(source, |refusal| &refusal.error).raw_os_error()
             }
@@ -242,7 +255,7 @@ fn not_sent(why: Dropped, parent: &str) -> String {
 fn no_descriptors(limit: Option<u64>, needed: u64) -> String {
     match limit {
         Some(limit) => format!(
-            "the process may have {limit} files open (RLIMIT_NOFILE), and the link takes more: fewer `--workers` take fewer, and \
+            "the process may have {limit} files open (RLIMIT_NOFILE), and more are needed: fewer `--workers` take fewer, and \
              `ulimit -n {needed}` before it is started (in a unit LimitNOFILE={needed}) is enough for these"
         ),
         None => {

@@ -43,6 +43,7 @@ pub mod mss;
 pub mod parent;
 mod path_mtu;
 pub mod pppoe;
+pub mod privilege;
 pub mod rtnetlink;
 pub mod running;
 pub mod simple;

@@ -7,6 +7,7 @@ pub mod connection;
 pub mod control_socket;
 mod filter;
 mod kernel;
+mod name_servers;
 pub mod network;
 pub mod probe;
 pub mod resolver;
@@ -15,6 +16,6 @@ pub mod serving;
 pub mod status;
 mod vlan_pattern;
 
-pub use control_socket::{ControlFrame, ControlSocket};
+pub use control_socket::{ControlFrame, ControlSocket, Losses};
 pub(crate) use filter::{Wanted, program};
 pub use vlan_pattern::{Level, VlanPattern, VlanPatternError};

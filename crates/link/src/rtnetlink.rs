@@ -7,7 +7,7 @@ mod monitor;
 mod route;
 
 pub use monitor::{Change, Monitor};
-pub use route::{Route, add_route, remove_route};
+pub use route::{Route, add_route, add_route_beside, remove_route, route_of};
 
 use crate::address::Address;
 use message::{attribute, attributes, half, text, word};
@@ -22,6 +22,7 @@ const RTM_GETLINK: u16 = 18;
 const RTM_SETLINK: u16 = 19;
 const RTM_NEWADDR: u16 = 20;
 const RTM_DELADDR: u16 = 21;
+const RTM_NEWROUTE: u16 = 24;
 const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
@@ -130,6 +131,23 @@ pub fn set_up(index: u32) -> Result<(), Refusal> {
     exchange(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK, &ifinfo(index, libc::IFF_UP as u32)).map(drop)
 }
 
+/// Sets an interface down: it loses its routes, and its IPv6 addresses.
+pub fn set_down(index: u32) -> Result<(), Refusal> {
+    let mut body = ifinfo(index, 0);
+    // Which flags change: the last word.
+    if let Some(change) = body.last_chunk_mut() {
+        *change = (libc::IFF_UP as u32).to_ne_bytes();
+    }
+    exchange(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK, &body).map(drop)
+}
+
+/// Gives an interface another name. `EBUSY`: it is up, which kernels before 6.2 do not allow; `EEXIST`: another one has it.
+pub fn rename(index: u32, name: &str) -> Result<(), Refusal> {
+    let mut body = ifinfo(index, 0);
+    attribute(&mut body, IFLA_IFNAME, &[name.as_bytes(), &[0]].concat());
+    exchange(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK, &body).map(drop)
+}
+
 /// Keeps the kernel from making a link-local IPv6 address of its own for the interface when that is set up: it gets one from
 /// somebody else. `EAFNOSUPPORT`: there is no IPv6.
 pub fn without_own_ipv6(index: u32) -> Result<(), Refusal> {
@@ -196,7 +214,7 @@ fn exchange(kind: u16, flags: u16, body: &[u8]) -> Result<Vec<u8>, Refusal> {
     let (answer, _) = socket.recv_from_full()?;
     match half(&answer, 4) {
         Some(NLMSG_ERROR) => acknowledged(&answer).map(|()| answer),
-        Some(RTM_NEWLINK) => Ok(answer),
+        Some(RTM_NEWLINK | RTM_NEWROUTE) => Ok(answer),
         other => Err(io::Error::other(format!("rtnetlink answered with a message of type {other:?}")).into()),
     }
 }

@@ -20,12 +20,12 @@ use crate::tun::{Offloads, Tun};
 pub(crate) use crew::Crew;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::net::{SocketAddrUnix, bind};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
@@ -420,17 +420,35 @@ fn mtu_of(wish: &Wish, parent: &rtnetlink::Link) -> Result<u32, Error> {
 /// would each get all that comes in. The claim is a socket in the abstract name space of the network namespace (unix(7)), so it
 /// ends with the process, however that ends, and no file is left.
 pub(crate) fn claim(parent: &rtnetlink::Link, encapsulation: &str) -> Result<UnixDatagram, Error> {
-    // A name has room for 107 octets, an encapsulation may take more.
-    let mut hasher = DefaultHasher::new();
-    encapsulation.hash(&mut hasher);
-    let name = format!("rxlane-link-{}-{:016x}", parent.index, hasher.finish());
-    let bound = SocketAddr::from_abstract_name(name).and_then(|name| UnixDatagram::bind_addr(&name));
-    bound.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => {
-            Error::LineTaken { parent: parent.name.clone(), encapsulation: encapsulation.to_owned() }
-        }
-        _ => Error::Kernel { what: format!("claim the frames of {encapsulation}"), source },
-    })
+    let claim = Claim::new(&parent.name)?;
+    claim.lay(parent, encapsulation)?;
+    Ok(claim.0)
+}
+
+/// A claim that is laid later: it has the descriptor that it takes.
+#[derive(Debug)]
+pub(crate) struct Claim(UnixDatagram);
+
+impl Claim {
+    /// On frames of this parent.
+    pub fn new(parent: &str) -> Result<Claim, Error> {
+        UnixDatagram::unbound().map(Claim).map_err(Error::kernel(format!("claim frames of {parent}")))
+    }
+
+    /// See [`claim`].
+    pub fn lay(&self, parent: &rtnetlink::Link, encapsulation: &str) -> Result<(), Error> {
+        // A name has room for 107 octets, an encapsulation may take more.
+        let mut hasher = DefaultHasher::new();
+        encapsulation.hash(&mut hasher);
+        let name = format!("rxlane-link-{}-{:016x}", parent.index, hasher.finish());
+        let name = SocketAddrUnix::new_abstract_name(name.as_bytes());
+        name.and_then(|name| bind(&self.0, &name)).map_err(|error| match error {
+            Errno::ADDRINUSE => {
+                Error::LineTaken { parent: parent.name.clone(), encapsulation: encapsulation.to_owned() }
+            }
+            _ => Error::Kernel { what: format!("claim the frames of {encapsulation}"), source: error.into() },
+        })
+    }
 }
 
 /// A data path, and another descriptor of its socket on the parent.

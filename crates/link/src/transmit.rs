@@ -75,6 +75,26 @@ impl Transmit {
         Ok(Transmit { socket, interface: interface.to_owned(), messages: Messages::new() })
     }
 
+    /// Sends a frame once, and says whether it went (`ENOBUFS` otherwise): a queue had no room, or, between the ends of a veth pair,
+    /// the other end dropped it.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses the frame.
+    pub fn send_once(&mut self, frame: &[u8]) -> Result<bool, TransmitError> {
+        loop {
+            match self.messages.send(&self.socket, std::iter::once([frame])) {
+                Ok(count) => return Ok(count > 0),
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => {
+                    let (interface, octets) = (self.interface.clone(), Some(frame.len()));
+                    return Err(TransmitError { interface, sent: 0, octets, cause });
+                }
+            }
+        }
+    }
+
     /// Sends all of `frames` (from the destination address on, without FCS), and waits where the interface's queue
     /// is full.
     ///

@@ -10,42 +10,13 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
-use sys::ALLOCATIONS;
+use testkit::allocations::{self, Counting};
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::require;
 use wire::ethernet::MacAddress;
 
-/// The system's allocator, which counts.
-mod sys {
-    #![allow(unsafe_code)]
-
-    use std::alloc::{GlobalAlloc, Layout, System};
-    use std::cell::Cell;
-
-    struct Counting;
-
-    thread_local! {
-        /// Allocations of this thread.
-        pub static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    }
-
-    // SAFETY: every call is handed on to the system's allocator with its arguments.
-    unsafe impl GlobalAlloc for Counting {
-        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-            // SAFETY: the caller's promise.
-            unsafe { System.alloc(layout) }
-        }
-
-        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-            // SAFETY: the caller's promise.
-            unsafe { System.dealloc(pointer, layout) }
-        }
-    }
-
-    #[global_allocator]
-    static COUNTING: Counting = Counting;
-}
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Frames of a link with UDP datagrams of several flows, which are put together.
 fn frames(framing: &Framing, local: MacAddress, peer: MacAddress) -> Vec<Vec<u8>> {
@@ -106,12 +77,12 @@ fn round(
         // To all, whom nobody has to be asked for.
         socket.send_to(&[0; 900], ("10.9.0.255", 9)).expect("sent");
     }
-    let mut counted = ALLOCATIONS.get();
+    let mut counted = allocations::of_this_thread();
     let mut made = 0;
     loop {
         path.receive_some(line).expect("received");
         path.send_some(line).expect("sent");
-        made += ALLOCATIONS.get() - counted;
+        made += allocations::of_this_thread() - counted;
         let now = line.counters.read();
         if now.received.frames >= before.received.frames + frames.len() as u64
             && now.sent.frames >= before.sent.frames + 40
@@ -121,7 +92,7 @@ fn round(
             return made;
         }
         assert!(Instant::now() < until, "{now:?}");
-        counted = ALLOCATIONS.get();
+        counted = allocations::of_this_thread();
     }
 }
 

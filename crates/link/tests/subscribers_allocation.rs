@@ -5,43 +5,16 @@ use rxlane_link::pppoe::VlanPattern;
 use rxlane_link::rtnetlink::link_by_name;
 use rxlane_link::subscribers::{Limits, Number, Registry, Session, Subscribers, Wish};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use sys::ALLOCATIONS;
+use testkit::allocations::{self, Counting};
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::require;
 use wire::Vlans;
 use wire::emit::Encapsulation;
 use wire::ethernet::MacAddress;
 
-/// The system's allocator, which counts for all threads.
-mod sys {
-    #![allow(unsafe_code)]
-
-    use std::alloc::{GlobalAlloc, Layout, System};
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    struct Counting;
-
-    pub static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-    // SAFETY: every call is handed on to the system's allocator with its arguments.
-    unsafe impl GlobalAlloc for Counting {
-        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: the caller's promise.
-            unsafe { System.alloc(layout) }
-        }
-
-        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-            // SAFETY: the caller's promise.
-            unsafe { System.dealloc(pointer, layout) }
-        }
-    }
-
-    #[global_allocator]
-    static COUNTING: Counting = Counting;
-}
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const COUNT: u8 = 40;
@@ -79,7 +52,7 @@ fn round(
     };
     let until = Instant::now() + Duration::from_secs(10);
     let wanted = total() + 2 * u64::from(COUNT);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations::of_all_threads();
     transmit.send(frames).expect("sent");
     for number in 0..COUNT {
         // The last is longer than its subscriber takes, and becomes fragments.
@@ -90,7 +63,7 @@ fn round(
         assert!(Instant::now() < until);
         std::thread::sleep(Duration::from_millis(1));
     }
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+    allocations::of_all_threads() - before
 }
 
 #[test]

@@ -5,43 +5,11 @@ mod packets;
 use packets::{MACS, Spec, frame};
 use rxlane_offload::coalesce::{Coalescer, Delivery, Limits};
 use rxlane_offload::{Prefix, Segments};
+use testkit::allocations::{self, Counting};
 use wire::emit::Encapsulation;
 
-mod sys {
-    //! An allocator that counts.
-    #![allow(unsafe_code)]
-
-    use std::alloc::{GlobalAlloc, Layout, System};
-    use std::cell::Cell;
-
-    thread_local! {
-        static COUNT: Cell<usize> = const { Cell::new(0) };
-    }
-
-    struct Counting;
-
-    #[global_allocator]
-    static ALLOCATOR: Counting = Counting;
-
-    // SAFETY: every call goes on to the system's allocator as it came; counting allocates nothing.
-    unsafe impl GlobalAlloc for Counting {
-        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-            // SAFETY: the caller keeps the contract of `alloc`.
-            unsafe { System.alloc(layout) }
-        }
-
-        unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-            // SAFETY: the caller keeps the contract of `dealloc`, and all places come from the system's allocator.
-            unsafe { System.dealloc(place, layout) }
-        }
-    }
-
-    /// Allocations of this thread so far.
-    pub fn count() -> usize {
-        COUNT.with(Cell::get)
-    }
-}
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn nothing_is_allocated_once_a_batch_of_the_size_has_been_seen() {
@@ -62,7 +30,7 @@ fn nothing_is_allocated_once_a_batch_of_the_size_has_been_seen() {
     let (header, mut packet) = Spec::default().super_packet(&[1; 60000], 1440);
     let mut coalescer = Coalescer::new(Limits::default());
     let mut pass = || {
-        let before = sys::count();
+        let before = allocations::of_this_thread();
         let mut pieces = 0;
         for delivery in coalescer.coalesce(&frames) {
             let Delivery::Packet(packet) = delivery else { panic!("a packet") };
@@ -71,7 +39,7 @@ fn nothing_is_allocated_once_a_batch_of_the_size_has_been_seen() {
         let mut buffer = [0; 256];
         let mut segments = Segments::new(&prefix, &header, &mut packet).expect("good");
         while segments.emit(&mut buffer).expect("room").is_some() {}
-        (sys::count() - before, pieces)
+        (allocations::of_this_thread() - before, pieces)
     };
     let (first, pieces) = pass();
     assert!(first > 0 && pieces == 200 + 7, "{first} allocations, {pieces} pieces");

@@ -158,7 +158,7 @@ impl Bench {
         config.caps = Caps { sessions: 100_000, ..Caps::DEFAULT };
         let secrets: String =
             (0..MOST).map(|user| format!("user-{user}@isp.example * secret-{user} *\n")).collect();
-        let secrets = Secrets::parse(secrets.as_bytes(), b"ac")?;
+        let secrets = Secrets::parse(secrets.as_bytes(), b"ac", config.local)?;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let now = Duration::from_secs(1000);
         let concentrator =

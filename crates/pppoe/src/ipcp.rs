@@ -102,6 +102,13 @@ impl Ipcp {
         }
     }
 
+    /// Sees that a host was not given the address that the peer has itself. RFC 1332 does not forbid it and pppd takes it, but
+    /// an address is one end's (RFC 1122 section 3.2.1.3): what is for this end would stay at the other.
+    fn expect_two(&self) -> Result<(), Failure> {
+        let is_one = self.given.is_none() && self.peer.is_some() && self.peer == self.asked.address;
+        if is_one { Err(Failure::PeersAddress) } else { Ok(()) }
+    }
+
     fn naked_dns(&mut self, place: usize, address: Option<Ipv4Addr>) {
         let (Some(asked), Some(naks)) = (self.asked.dns.get_mut(place), self.dns_naks.get_mut(place)) else {
             return;
@@ -162,12 +169,16 @@ impl Layer for Ipcp {
 
     fn agreed(&mut self) -> Result<(), Failure> {
         self.peer = self.candidate;
-        if self.given.is_some() && self.peer.is_none() { Err(Failure::NoAgreement) } else { Ok(()) }
+        if self.given.is_some() && self.peer.is_none() {
+            Err(Failure::NoAgreement)
+        } else {
+            self.expect_two()
+        }
     }
 
     fn acked(&mut self) -> Result<(), Failure> {
         let none = self.given.is_none() && !self.asked.address.is_some_and(is_usable);
-        if none { Err(Failure::NoAddress) } else { Ok(()) }
+        if none { Err(Failure::NoAddress) } else { self.expect_two() }
     }
 
     fn naked(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<(), Failure> {

@@ -31,6 +31,7 @@ pub(crate) enum Failure {
     MethodNotAllowed(Demanded),
     MethodRefused,
     NoAddress,
+    PeersAddress,
 }
 
 /// The options of one protocol.

@@ -261,6 +261,28 @@ fn addresses_that_no_host_has_are_refused() {
     assert!(end.session.ipv4().is_none());
 }
 
+/// What is for the one end would stay at the other.
+#[test]
+fn the_peers_own_address_is_refused() {
+    let own = b"\x03\x06\x0a\x00\x00\x01";
+    for names_itself_first in [true, false] {
+        let (mut end, requests) = open_host(&[]);
+        let (identifier, _) = request(&requests, IPCP);
+        if names_itself_first {
+            tell(&mut end, IPCP, 1, 1, own);
+        }
+        let (identifier, asked) = request(&tell(&mut end, IPCP, 3, identifier, own), IPCP);
+        tell(&mut end, IPCP, 2, identifier, &asked);
+        if !names_itself_first {
+            tell(&mut end, IPCP, 1, 1, own);
+        }
+        assert!(end.session.ipv4().is_none());
+        assert!(end.session.awaits(Family::Ipv6));
+        let remarks = end.remarks();
+        assert!(remarks.iter().any(|remark| remark.contains("the address that is its own")), "{remarks:?}");
+    }
+}
+
 #[test]
 fn what_a_link_says_about_itself() {
     let (mut end, _) = open_host(&[]);

@@ -1,5 +1,5 @@
 //! What tests need and the product does not: probes for things that a machine may lack, the place of
-//! capture corpora, network namespaces, sockets for emulated peers, and a hash key. Development only; no
+//! capture corpora, network namespaces, sockets for emulated peers, an allocator that counts, and a hash key. Development only; no
 //! shipped crate depends on it.
 //!
 //! # Contract
@@ -26,6 +26,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod allocations;
 pub mod captures;
 mod feature;
 pub mod frames;

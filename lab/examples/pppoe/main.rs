@@ -27,8 +27,6 @@ use anyhow::{Context, Result};
 use ends::Way;
 use rxlane_lab::Lab;
 use scene::Scene;
-use std::path::PathBuf;
-use std::process::Command;
 use turn::Turn;
 
 fn main() -> Result<()> {
@@ -44,7 +42,7 @@ fn main() -> Result<()> {
     let wanted = argument(3).unwrap_or_default();
     let scene = Scene::new(&lab, tags)?;
     println!("{}", scene.guest.sh("uname -rv")?.trim());
-    println!("{}", first_line(Command::new("qemu-system-x86_64").arg("--version"))?);
+    println!("{}", rxlane_lab::emulator()?);
     println!("tags {}, {rounds} rounds, {seconds} s a transfer", if tags.is_empty() { "none" } else { tags });
     scene.describe()?;
     let chosen = Way::ALL.into_iter().filter(|way| way.name().contains(wanted));
@@ -63,16 +61,4 @@ fn main() -> Result<()> {
     }
     table::print(&ways);
     Ok(())
-}
-
-fn first_line(command: &mut Command) -> Result<String> {
-    let output = command.output()?;
-    Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
-}
-
-/// The program `rxlane` of the same build, which the guest sees where it is.
-fn rxlane() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let found = own.ancestors().map(|folder| folder.join("rxlane")).find(|file| file.is_file());
-    found.context("rxlane is not built (cargo build --release -p rxlane)")
 }

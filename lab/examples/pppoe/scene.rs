@@ -81,7 +81,7 @@ impl Scene {
                 ))?;
             }
         }
-        let rxlane = super::rxlane()?.display().to_string();
+        let rxlane = rxlane_lab::built::program("rxlane")?.display().to_string();
         let mut scene = Scene { guest, tags: tags.to_owned(), rxlane, idle: [0.0; 2], start: [0.0; 2] };
         scene.calibrate()?;
         Ok(scene)

@@ -10,7 +10,6 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 /// A capture above this is not small any more, octets.
@@ -178,10 +177,9 @@ impl Stage<'_> {
         let within = "uname -rv; pppd --version 2>&1; \
                       pppoe-server -h 2>&1 | sed -n 's/, Copyright.*//; s/^PPPoE-Server Version/pppoe-server version/p'; \
                       busybox | sed -n '1s/ multi-call.*//p'; perl -e 'print \"perl $^V\\n\"'";
-        let qemu = crate::packages::output(Command::new("qemu-system-x86_64").arg("--version"))?;
         let lines = [
             format!("Linux {}", self.guest.sh(within)?.trim()),
-            qemu.lines().next().context("QEMU says no release")?.to_owned(),
+            crate::machine::emulator()?,
             tshark::version(tshark)?,
         ];
         Ok(lines.join("\n") + "\n")

@@ -4,6 +4,7 @@ use crate::{
     FLOWS, LONG, Landed, booted, frames, is_even, is_on_first, land, land_on, newer, older, vectors,
 };
 use anyhow::{Context, Result};
+use rxlane_lab::built::program;
 use rxlane_lab::{Guest, Output};
 use serde_json::Value;
 use std::thread;
@@ -16,10 +17,7 @@ const PPPOE: [&str; 3] = ["pppoe:1", "q:35,pppoe:1", "ad:100,q:200,pppoe:1"];
 
 /// The checkout's own program, which the guest sees where it is.
 pub fn rxlane() -> Option<String> {
-    let own = std::env::current_exe().expect("path of the test");
-    let found =
-        own.ancestors().skip(1).take(2).map(|folder| folder.join("rxlane")).find(|file| file.is_file());
-    let path = found.ok_or_else(|| Missing("rxlane is not built (cargo build -p rxlane)".to_owned()));
+    let path = program("rxlane").map_err(|error| Missing(error.to_string()));
     require("lab", path).map(|path| path.display().to_string())
 }
 

@@ -5,6 +5,7 @@
 //! nothing did. Then it leaves the terminal, and says so through the pair.
 
 use super::log::{Log, Prepared};
+use super::teller::Teller;
 use crate::output::{CommandResult, Lacks, Outcome, complain};
 use anyhow::Context;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
@@ -43,8 +44,27 @@ pub fn start(secret: &[u8]) -> CommandResult {
     let _ = own.write_all(&(secret.len() as u32).to_be_bytes()).and_then(|()| own.write_all(secret));
     let mut word = [0];
     match own.read_exact(&mut word) {
+        Ok(()) if word == [Stays::Trying.word()] => Ok(Outcome::Negative),
         Ok(()) => Ok(Outcome::Success),
         Err(_) => ended(child.wait().map_err(failed)?),
+    }
+}
+
+/// How a process stays in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stays {
+    /// With what was asked for.
+    Up,
+    /// Without it as yet, after a try that failed.
+    Trying,
+}
+
+impl Stays {
+    const fn word(self) -> u8 {
+        match self {
+            Stays::Up => 1,
+            Stays::Trying => 2,
+        }
     }
 }
 
@@ -69,9 +89,11 @@ pub fn handed_over() -> io::Result<Vec<u8>> {
 /// What became of a process that ended before what it has was up.
 fn ended(status: ExitStatus) -> CommandResult {
     match (status.code(), status.signal()) {
+        // Somebody asked for the end while it came up. It has said so.
+        (Some(0), _) => Ok(Outcome::Success),
         (Some(1), _) => Ok(Outcome::Negative),
         // It has said why on the same standard error: one sentence is enough.
-        (Some(code), _) if code != 0 => std::process::exit(code),
+        (Some(code), _) => std::process::exit(code),
         (_, Some(signal)) => {
             Err(Lacks(format!("signal {signal} ended the process that stays before anything was up")).into())
         }
@@ -102,12 +124,24 @@ impl Leaving {
         Ok(Leaving { caller, nothing, log })
     }
 
+    /// What tells lines on what is to be standard output.
+    ///
+    /// # Errors
+    ///
+    /// There are no more descriptors or threads.
+    pub fn teller(&self) -> io::Result<Teller> {
+        Teller::on(match &self.log {
+            Some(log) => log.writer()?,
+            None => self.nothing.try_clone()?,
+        })
+    }
+
     /// Leaves session, folder and streams of the caller, and tells it; the log that hears of what happens from now on.
     ///
     /// # Errors
     ///
     /// The caller is gone, and nobody knows of this process.
-    pub fn leave(mut self) -> io::Result<Option<Log>> {
+    pub fn leave(mut self, stays: Stays) -> io::Result<Option<Log>> {
         // A leader of a session already, where somebody else started it: nothing to leave.
         let _ = rustix::process::setsid();
         // A file system that is in use cannot be unmounted.
@@ -116,7 +150,7 @@ impl Leaving {
         dup2_stdout(&self.nothing)?;
         dup2_stderr(&self.nothing)?;
         let log = self.log.map(Prepared::start).transpose()?;
-        self.caller.write_all(&[1])?;
+        self.caller.write_all(&[stays.word()])?;
         Ok(log)
     }
 }

@@ -5,6 +5,7 @@ use link::utc::utc;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
+use std::os::fd::AsFd;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -36,6 +37,15 @@ impl Prepared {
         let (reader, writer) = io::pipe()?;
         let thread = thread::Builder::new().name("log".to_owned()).spawn(move || copy(reader, file))?;
         Ok(Prepared { writer, nothing, thread })
+    }
+
+    /// What takes what is said, from before it takes standard output on.
+    ///
+    /// # Errors
+    ///
+    /// There are no more descriptors.
+    pub fn writer(&self) -> io::Result<File> {
+        self.writer.as_fd().try_clone_to_owned().map(File::from)
     }
 
     /// Takes standard output and standard error.

@@ -32,7 +32,12 @@ impl Teller {
         Teller::on(File::from(dup(stdout())?))
     }
 
-    fn on(mut file: File) -> io::Result<Teller> {
+    /// On this file.
+    ///
+    /// # Errors
+    ///
+    /// There are no more threads.
+    pub fn on(mut file: File) -> io::Result<Teller> {
         let (lines, taken) = sync_channel::<String>(WAITING);
         let (writes, written) = channel();
         thread::Builder::new().name("teller".to_owned()).spawn(move || {

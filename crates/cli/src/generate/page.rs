@@ -79,8 +79,13 @@ fn option(argument: &Arg) -> String {
     let long = argument.get_long().map(|name| format!("--{name}"));
     let names: Vec<String> =
         short.into_iter().chain(long).map(|name| format!("\\fB{}\\fR", escaped(&name))).collect();
-    let takes = argument.get_num_args().is_some_and(|range| range.takes_values());
-    let value = if takes { format!("\\ {}", values(argument)) } else { String::new() };
+    let range = argument.get_num_args().filter(|range| range.takes_values());
+    let value = match (range, argument.is_require_equals_set()) {
+        (None, _) => String::new(),
+        (Some(_), false) => format!("\\ {}", values(argument)),
+        (Some(range), true) if range.min_values() == 0 => format!("[={}]", values(argument)),
+        (Some(_), true) => format!("={}", values(argument)),
+    };
     format!("{}{value}", names.join("|"))
 }
 

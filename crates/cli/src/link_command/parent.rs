@@ -144,7 +144,9 @@ fn link_named(name: &str, sockets: &Sockets) -> Result<Option<Status>, ControlEr
     for other in names {
         match sockets.status(&other) {
             Ok(status) if is_it(&status) => return Ok(Some(status)),
-            Ok(_) | Err(ControlError::None { .. } | ControlError::Killed { .. }) => {}
+            Ok(_)
+            | Err(ControlError::None { .. } | ControlError::Killed { .. } | ControlError::Leftover { .. }) => {
+            }
             Err(error) => return Err(error),
         }
     }

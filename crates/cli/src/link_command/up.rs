@@ -133,7 +133,7 @@ impl UpArguments {
         if let Some(leaving) = leaving {
             let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
             daemon::end_with_namespace(wish.name.clone(), Names::here(), ask).map_err(failed)?;
-            *log = leaving.leave().map_err(failed)?;
+            *log = leaving.leave(daemon::Stays::Up).map_err(failed)?;
             // Colour and width are those of the log now.
             *out = Output::standard();
         }

@@ -2,7 +2,7 @@
 
 use super::options::{self, Options};
 use super::{BOLD, GOOD, POOR, StateArguments, failed, item, status};
-use crate::background::daemon;
+use crate::background::daemon::{self, Stays};
 use crate::background::log::Log;
 use crate::background::stop::{by_signals, unread};
 use crate::background::teller::Teller;
@@ -12,6 +12,7 @@ use anyhow::anyhow;
 use link::control::Bearer;
 use link::pppoe::connection::{Connection, Event, Over, Start};
 use link::pppoe::network::Wanted;
+use link::pppoe::script;
 use link::pppoe::status::SessionStatus;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -23,10 +24,12 @@ use steer::notify::{Told, notify};
 #[derive(clap::Args)]
 #[command(after_help = "\
 The session comes back whenever it ends, until SIGTERM, SIGINT, SIGHUP or `rxlane pppoe disconnect IFNAME` asks for the end; the \
-concentrator is told then, and interface, routes and name servers are as before. The interface is there while a session is open. With \
---daemon the command returns when a session is open, or the first try has failed for good.\n\n\
-Exit codes: 0 ended because somebody asked for it, 1 the name is taken, the first try failed and --reconnect=false, or the interface \
-with the line went away, 2 wrong usage, 3 a privilege or the kernel's TUN driver is missing.\n\n\
+concentrator is told then, and interface, routes and name servers are as before. The interface is there while a session is open.\n\n\
+With --daemon the command returns when a session is open, or the first try has failed, whatever came first. After a failure the process \
+goes on trying in the background (`rxlane pppoe status IFNAME` shows it), unless --reconnect=false.\n\n\
+Exit codes: 0 ended because somebody asked for it; with --daemon a session is open. 1 the name is taken, packets of --mtu do not fit, a \
+session or try ended and --reconnect=false, the interface with the line went away, or somebody deleted that of the session; with --daemon \
+the first try failed. 2 wrong usage. 3 a privilege or the kernel's TUN driver is missing.\n\n\
 Examples:\n  \
 rxlane pppoe connect eth0 --user me@provider.example --password-file /etc/rxlane/wan.password --default-route --dns\n  \
 rxlane pppoe connect eth0 --vlan 35 --user me --mtu 1500\n  \
@@ -37,7 +40,7 @@ pub struct ConnectArguments {
     /// File (TOML) with the same options, for those that are not given here.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Return when a session is open; a process stays in the background.
+    /// Return when a session is open or the first try has failed; a process stays in the background.
     #[arg(long)]
     daemon: bool,
     /// File to which that process adds what happens, each line behind the time in UTC [default: nobody is told].
@@ -92,6 +95,9 @@ impl ConnectArguments {
             down_script: options.down_script.clone().map(absolute),
             state: self.state.folder(),
         };
+        for program in [&wanted.up_script, &wanted.down_script].into_iter().flatten() {
+            script::check(program).map_err(|error| anyhow!("{error}"))?;
+        }
         Ok(Start {
             wanted,
             tags: options.tags()?,
@@ -151,19 +157,27 @@ impl Speaker<'_> {
     fn hear(&mut self, event: &Event) {
         let said = self.text(event);
         self.teller.tell(said);
-        if matches!(event, Event::Open(_)) && !std::mem::replace(&mut self.is_ready, true) {
-            // Who is not there need not be told.
-            let _ = notify(&Told::Ready(format!("{} is open", self.name)));
-            if let Err(error) = self.leave() {
-                self.failure = Some(error);
-                // It ends already, where nobody listens.
-                let _ = self.ask.write_all(&[0]);
+        let left = match event {
+            Event::Open(_) if !std::mem::replace(&mut self.is_ready, true) => {
+                // Who is not there need not be told.
+                let _ = notify(&Told::Ready(format!("{} is open", self.name)));
+                self.leave(Stays::Up)
             }
+            Event::Closed(_) if self.leaving.is_some() => {
+                self.teller.tell(trying(&self.name));
+                self.leave(Stays::Trying)
+            }
+            _ => return,
+        };
+        if let Err(error) = left {
+            self.failure = Some(error);
+            // It ends already, where nobody listens.
+            let _ = self.ask.write_all(&[0]);
         }
     }
 
     /// Goes to the background, if that was wanted.
-    fn leave(&mut self) -> anyhow::Result<()> {
+    fn leave(&mut self, stays: Stays) -> anyhow::Result<()> {
         let Some(leaving) = self.leaving.take() else { return Ok(()) };
         let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
         let names = Names::here();
@@ -171,7 +185,7 @@ impl Speaker<'_> {
         // What is said until here is for the caller.
         let before = std::mem::replace(&mut self.teller, teller()?);
         before.finish();
-        *self.log = leaving.leave().map_err(failed)?;
+        *self.log = leaving.leave(stays).map_err(failed)?;
         // Colour and width are those of the log now.
         *self.out = Output::standard();
         self.teller = teller()?;
@@ -209,7 +223,14 @@ impl Speaker<'_> {
             Err(error) => failed(error),
             Ok(Over::Asked) => {
                 if is_heard {
-                    let title = self.out.styled(BOLD, format!("{} is disconnected.", self.name));
+                    let name = &self.name;
+                    let title = match self.is_ready {
+                        true => format!("{name} is disconnected."),
+                        false => {
+                            format!("{name} is over: somebody asked for the end before a session was open.")
+                        }
+                    };
+                    let title = self.out.styled(BOLD, title);
                     unread(writeln!(self.out, "{title}").and_then(|()| self.out.flush()))?;
                 }
                 Ok(Outcome::Success)
@@ -220,6 +241,14 @@ impl Speaker<'_> {
             }
         }
     }
+}
+
+/// The first try has failed, and the caller goes without a session.
+fn trying(name: &str) -> String {
+    format!(
+        "{name} is tried again in the background: `rxlane pppoe status {name}` shows how it stands, `rxlane pppoe disconnect {name}` \
+         ends it\n"
+    )
 }
 
 fn reason(name: &str, over: &Over) -> String {

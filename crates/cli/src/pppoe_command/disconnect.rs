@@ -5,28 +5,35 @@ use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use explain::counted;
 use link::control::{Bearer, ControlError};
+use link::error::Error;
 use link::pppoe::serving::{ConcentratorStatus, Disconnected};
 use link::pppoe::status::SessionStatus;
 use std::io::Write;
 use std::net::IpAddr;
 
+const USAGE: &str = "\
+rxlane pppoe disconnect IFNAME
+       rxlane pppoe disconnect [--concentrator IFACE] --id ID|--user NAME|--address ADDRESS|--mac MAC|--all
+       rxlane pppoe disconnect --concentrator IFACE";
+
 /// Arguments of `rxlane pppoe disconnect`.
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(override_usage = USAGE, after_help = "\
 A client's session: the concentrator is told (Terminate-Request, PADT), and the command waits until interface, routes and name servers are as \
-before. Exit codes: 0 they are, 1 there was no such session, or its process was killed before (what it left is put back), or does \
-not answer, 3 it takes root.\n\n\
-Subscribers of a concentrator are told in the same way, and connect again if they want to; without one of --id, --user, --address, --mac \
-and --all the concentrator itself ends.\n\n\
+before.\n\n\
+Subscribers of a concentrator are told in the same way, and connect again if they want to: those that one of --id, --user, --address, \
+--mac and --all names. Without any of these the concentrator itself ends.\n\n\
+Exit codes: 0 done, 1 there was no such session or concentrator, or its process was killed before (what it left is put back), or does \
+not answer, 2 wrong usage, or several interfaces are served and none is named, 3 it takes root.\n\n\
 Examples:\n  \
 rxlane pppoe disconnect ppp0\n  \
 rxlane pppoe disconnect --concentrator eth1 --user alice\n  \
 rxlane pppoe disconnect --concentrator eth1")]
 pub struct DisconnectArguments {
     /// Interface of a client's session, as `rxlane pppoe connect --ifname` named it.
-    #[arg(value_name = "IFNAME", required_unless_present = "concentrator", conflicts_with = "concentrator")]
+    #[arg(value_name = "IFNAME", conflicts_with_all = ["concentrator", "id", "user", "address", "mac", "all"])]
     name: Option<String>,
-    /// Interface that is served: its concentrator, or some of its sessions.
+    /// Interface that is served: its concentrator, or some of its sessions [default for these: the only one].
     #[arg(long, value_name = "IFACE")]
     concentrator: Option<String>,
     #[command(flatten)]
@@ -40,19 +47,19 @@ pub struct DisconnectArguments {
 #[group(multiple = false)]
 struct Which {
     /// The session of this id (`rxlane pppoe sessions`).
-    #[arg(long, value_name = "ID", requires = "concentrator")]
+    #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// All sessions of a user.
-    #[arg(long, value_name = "NAME", requires = "concentrator")]
+    #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// The session that has an address, or to which it is routed.
-    #[arg(long, value_name = "ADDRESS", requires = "concentrator")]
+    #[arg(long, value_name = "ADDRESS")]
     address: Option<IpAddr>,
     /// All sessions of a MAC address.
-    #[arg(long, value_name = "MAC", requires = "concentrator")]
+    #[arg(long, value_name = "MAC")]
     mac: Option<String>,
     /// All sessions.
-    #[arg(long, requires = "concentrator")]
+    #[arg(long)]
     all: bool,
 }
 
@@ -71,30 +78,42 @@ impl Which {
 impl DisconnectArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        match (&self.name, &self.concentrator) {
-            (Some(name), _) => self.client(out, name),
-            (None, Some(interface)) => self.concentrator(out, interface),
-            // clap demands one of them.
-            (None, None) => Err(anyhow!("which session? IFNAME or --concentrator says it")),
+        match (&self.name, &self.concentrator, self.which.question()) {
+            (Some(name), ..) => self.client(out, name),
+            (None, Some(interface), None) => self.concentrator(out, interface),
+            (None, Some(interface), Some(question)) => self.sessions(out, interface, &question),
+            (None, None, Some(question)) => match self.state.only_served("--concentrator")? {
+                Some(interface) => self.sessions(out, &interface, &question),
+                None => Ok(Outcome::Negative),
+            },
+            (None, None, None) => Err(anyhow!(
+                "what is to end? IFNAME names a client's session, `--concentrator IFACE` a concentrator, and one of --id, --user, \
+                 --address, --mac and --all sessions of one (`rxlane pppoe status` lists what there is)"
+            )),
         }
     }
 
     fn concentrator(&self, out: &mut Output, interface: &str) -> CommandResult {
-        let sockets = match self.state.sockets(Bearer::Concentrator) {
-            Ok(sockets) => sockets,
-            Err(error) => return failed(error),
-        };
-        let Some(question) = self.which.question() else {
-            return match sockets.end::<ConcentratorStatus>(interface) {
-                Ok(last) => {
-                    let sessions = counted(last.count as u64, "session");
-                    writeln!(out, "{} is served no more; {sessions} ended.", last.parent)?;
-                    Ok(Outcome::Success)
-                }
-                Err(error) => failed(error.into()),
-            };
-        };
-        match sockets.answer::<Disconnected>(interface, &question) {
+        let ended = self
+            .state
+            .sockets(Bearer::Concentrator)
+            .and_then(|sockets| Ok(sockets.end::<ConcentratorStatus>(interface)?));
+        match ended {
+            Ok(last) => {
+                let sessions = counted(last.count as u64, "session");
+                writeln!(out, "{} is served no more; {sessions} ended.", last.parent)?;
+                Ok(Outcome::Success)
+            }
+            Err(error) => failed(error),
+        }
+    }
+
+    fn sessions(&self, out: &mut Output, interface: &str, question: &str) -> CommandResult {
+        let asked = self
+            .state
+            .sockets(Bearer::Concentrator)
+            .and_then(|sockets| Ok(sockets.answer::<Disconnected>(interface, question)?));
+        match asked {
             Ok(Disconnected { sessions: Some(0) }) => {
                 complain(&format!(
                     "there is no such session on {interface} (`rxlane pppoe sessions {interface}`)"
@@ -109,7 +128,7 @@ impl DisconnectArguments {
                 "`{}` is none: `rxlane pppoe sessions {interface}` shows what is",
                 question.trim_start_matches("disconnect ")
             )),
-            Err(error) => failed(error.into()),
+            Err(error) => failed(error),
         }
     }
 
@@ -129,7 +148,15 @@ impl DisconnectArguments {
                 if matches!(error, ControlError::Killed { .. } | ControlError::None { .. }) {
                     self.state.put_back();
                 }
-                failed(error.into())
+                let error = Error::from(error);
+                if let Some(served) = self.state.served_by(&error, name) {
+                    complain(&format!(
+                        "{name} is no client's session: {served} is served here, and `rxlane pppoe disconnect --concentrator \
+                         {served}` ends that, with `--all` its sessions"
+                    ));
+                    return Ok(Outcome::Negative);
+                }
+                failed(error)
             }
         }
     }

@@ -7,9 +7,9 @@ use crate::output::{CommandResult, Outcome, Output};
 use anyhow::anyhow;
 use link::pppoe::probe;
 use link::running::find_parent;
-use pppoe::discovery::PLAIN_PAYLOAD;
 use pppoe::discovery::offer::Pin;
 use pppoe::discovery::probe::Question;
+use pppoe::discovery::{PLAIN_PAYLOAD, host};
 use rand_core::{OsRng, TryRngCore};
 use report::Report;
 use std::time::Duration;
@@ -66,6 +66,12 @@ impl DiscoverArguments {
             service: self.service.as_bytes().to_vec(),
             max_payload: Some(self.max_payload).filter(|octets| *octets > PLAIN_PAYLOAD),
         };
+        let wanted = host::Config {
+            service: question.service.clone(),
+            max_payload: self.max_payload,
+            ..host::Config::default()
+        };
+        wanted.check().map_err(|error| anyhow!("--service: {error}"))?;
         // The kernel's, which answers as soon as it has been seeded once, long before there are users.
         let random = &mut |octets: &mut [u8]| {
             let _ = OsRng.try_fill_bytes(octets);

@@ -6,6 +6,7 @@ mod discover;
 mod drain;
 mod options;
 mod password;
+mod regular_file;
 mod serve;
 mod sessions;
 mod status;
@@ -14,9 +15,11 @@ use crate::link_command::{failed, item, workers};
 use crate::output::complain;
 use crate::output::{CommandResult, Output};
 use anstyle::{AnsiColor, Style};
+use anyhow::anyhow;
 use link::control::{Bearer, ControlError, Sockets};
 use link::error::Error;
 use link::pppoe::resolver::Place;
+use link::pppoe::serving::ConcentratorStatus;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 
@@ -102,6 +105,35 @@ impl StateArguments {
             }
         }
         Ok((all, is_silent))
+    }
+
+    /// The interface that is served, where it is one; `None`: none is, or nobody answers, which was told. Behind `naming` stands
+    /// the name of one.
+    fn only_served(&self, naming: &str) -> anyhow::Result<Option<String>> {
+        let (mut served, is_silent) = match self.all::<ConcentratorStatus>(Bearer::Concentrator) {
+            Ok(all) => all,
+            Err(error) => return failed(error).map(|_| None),
+        };
+        let names: Vec<&str> = served.iter().map(|status| status.parent.as_str()).collect();
+        if let [first, _, ..] = names[..] {
+            return Err(anyhow!("which one? {} are served here: `{naming} {first}`", names.join(", ")));
+        }
+        if served.is_empty() && !is_silent {
+            complain("no interface is served in this network namespace (`rxlane pppoe serve` serves one)");
+        }
+        Ok(served.pop().map(|status| status.parent))
+    }
+
+    /// Where there is no session of a name, the interface that is served there: by this name, or by an interface of it.
+    fn served_by(&self, error: &Error, name: &str) -> Option<String> {
+        if !matches!(error, Error::Control(ControlError::None { .. })) {
+            return None;
+        }
+        let sockets = self.sockets(Bearer::Concentrator).ok()?;
+        let answers = sockets.names().ok()?.into_iter();
+        let mut answers =
+            answers.filter_map(|name| sockets.answer::<ConcentratorStatus>(&name, "status").ok());
+        answers.find(|status| status.parent == name || status.interface == name).map(|status| status.parent)
     }
 
     fn sockets(&self, bearer: Bearer) -> Result<Sockets, Error> {

@@ -1,8 +1,8 @@
 //! What `rxlane pppoe connect` is told: options of the command line, and the same names in a file of configuration (TOML).
 
 use super::password::PasswordSource;
-use super::workers;
-use anyhow::{Context, anyhow};
+use super::{regular_file, workers};
+use anyhow::anyhow;
 use link::batch::Io;
 use link::running::Means;
 use pppoe::client::{Config, Reconnect};
@@ -11,7 +11,6 @@ use pppoe::discovery::host as discovery;
 use pppoe::discovery::offer::Pin;
 use pppoe::session::{self, Host, Method, Role, Timers};
 use serde::Deserialize;
-use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,7 +59,7 @@ pub struct Options {
     /// Send everything that has no other way through the session.
     #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "BOOL")]
     pub default_route: Option<bool>,
-    /// Metric of the default routes; of several the least is used [default: 0].
+    /// Metric of the default routes; of several the least is used [default: the least: 0, for IPv6 1].
     #[arg(long, value_name = "N")]
     pub metric: Option<u32>,
     /// Make the name servers that the concentrator names those of this machine.
@@ -156,7 +155,8 @@ fn in_words(error: &toml::de::Error, text: &str) -> String {
 ///
 /// It cannot be read, or is not as it should be; the line is named.
 pub fn from_file(path: &Path) -> anyhow::Result<Options> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = String::from_utf8(regular_file::read(path)?)
+        .map_err(|_| anyhow!("{}: this is no UTF-8, which TOML has to be", path.display()))?;
     let mut options: Options =
         toml::from_str(&text).map_err(|error| anyhow!("{}: {}", path.display(), in_words(&error, &text)))?;
     // Where a file is not said to be is beside the one that names it.
@@ -235,7 +235,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Neither IPv4 nor IPv6 is.
+    /// Neither IPv4 nor IPv6 is; or the name of the service is too long.
     pub fn client(&self, secret: Vec<u8>) -> anyhow::Result<Config> {
         let (ipv4, ipv6) = (self.ipv4.unwrap_or(true), self.ipv6.unwrap_or(true));
         if !ipv4 && !ipv6 {
@@ -258,6 +258,7 @@ impl Options {
             max_payload: self.mtu.unwrap_or(PLAIN_PAYLOAD),
             ..discovery::Config::default()
         };
+        discovery.check().map_err(|error| anyhow!("--service: {error}"))?;
         let most = if self.reconnect.unwrap_or(true) { None } else { Some(1) };
         Ok(Config {
             discovery,
@@ -288,6 +289,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn read(text: &str) -> anyhow::Result<Options> {
         let folder = tempfile::tempdir()?;

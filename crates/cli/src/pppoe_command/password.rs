@@ -1,10 +1,9 @@
 //! The password: from a file, the environment, or a terminal. It is never an argument, which every user of a machine sees.
 
+use super::regular_file::RegularFile;
 use crate::output::complain;
 use anyhow::{Context, anyhow, bail};
-use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The variable of the environment.
@@ -48,11 +47,11 @@ impl<'a> PasswordSource<'a> {
 
 fn from_file(path: &Path) -> anyhow::Result<Vec<u8>> {
     let named = || format!("cannot read the password in {}", path.display());
-    let file = File::open(path).with_context(named)?;
-    let metadata = file.metadata().with_context(named)?;
+    let file = RegularFile::open(path).with_context(named)?;
+    let is_open_to_others = file.is_open_to_others();
     let mut line = Vec::new();
-    BufReader::new(file.take(4096)).read_until(b'\n', &mut line).with_context(named)?;
-    if others_may_read(&metadata) {
+    BufReader::new(file.file.take(4096)).read_until(b'\n', &mut line).with_context(named)?;
+    if is_open_to_others {
         complain(&format!("others may read the password in {0}: `chmod 600 {0}`", path.display()));
     }
     let line = line.strip_suffix(b"\n").unwrap_or(&line);
@@ -61,10 +60,6 @@ fn from_file(path: &Path) -> anyhow::Result<Vec<u8>> {
         bail!("the first line of {} is empty, and should be the password", path.display());
     }
     Ok(line.to_vec())
-}
-
-fn others_may_read(metadata: &Metadata) -> bool {
-    metadata.is_file() && metadata.mode() & 0o044 != 0
 }
 
 /// Asks on the terminal, without showing what is typed.
@@ -125,6 +120,8 @@ mod tests {
         assert!(read(&[b'x'; 300]).expect_err("too long").to_string().contains("300 octets"));
         let nowhere = PasswordSource::of(Some("me"), Some(Path::new("/nowhere"))).read();
         assert!(format!("{:#}", nowhere.expect_err("none")).contains("cannot read the password in /nowhere"));
+        let endless = PasswordSource::of(Some("me"), Some(Path::new("/dev/zero"))).read();
+        assert!(format!("{:#}", endless.expect_err("none")).contains("it is a device"));
         assert_eq!(PasswordSource::of(None, None).read().expect("nobody"), b"");
     }
 }

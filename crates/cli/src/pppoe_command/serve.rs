@@ -1,33 +1,37 @@
 //! `rxlane pppoe serve`.
 
 use super::options::Auth;
+use super::regular_file::RegularFile;
 use super::{BOLD, POOR, StateArguments, failed, item, workers};
-use crate::background::daemon;
+use crate::background::daemon::{self, Leaving};
 use crate::background::log::Log;
 use crate::background::stop::{by_signals, unread};
 use crate::background::teller::Teller;
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use explain::counted as number_of;
 use link::batch::Io;
 use link::control::{Bearer, Sockets};
-use link::error::Error;
+use link::error::{Error, Kind};
 use link::pppoe::VlanPattern;
-use link::pppoe::serving::{ConcentratorStatus, Event, Over, Serving, Start};
+use link::pppoe::serving::{ConcentratorStatus, Event, Over, Prepared, Start};
+use link::privilege;
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::secrets::Secrets;
-use pppoe::concentrator::{Config, Restored, SameUser, Snapshot};
+use pppoe::concentrator::{Config, Restored, SameUser};
 use pppoe::discovery::limits::{Rate, Rates};
+use pppoe::text::Shown;
 use signal_hook::consts::SIGUSR1;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use steer::gone::Names;
 use steer::notify::{Told, notify};
 
@@ -47,7 +51,7 @@ pub struct ServeArguments {
     #[arg(value_name = "IFACE")]
     interface: String,
     /// Who may connect: a file in TOML, or of pppd's `pap-secrets` and `chap-secrets` form; SIGUSR1 has it read again.
-    #[arg(long, value_name = "FILE", required_unless_present = "anybody")]
+    #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
     /// Nobody has to say who they are.
     #[arg(long, conflicts_with_all = ["secrets", "auth"])]
@@ -58,7 +62,7 @@ pub struct ServeArguments {
     /// Own IPv4 address, the gateway of all subscribers.
     #[arg(long, value_name = "ADDRESS")]
     local: Option<Ipv4Addr>,
-    /// Addresses for subscribers; may be given several times.
+    /// Addresses for subscribers; may be given several times. The own one may be among them, and is given to nobody.
     #[arg(long, value_name = "FIRST-LAST", requires = "local")]
     pool: Vec<Range>,
     /// Name servers that subscribers are told, two at most.
@@ -67,7 +71,7 @@ pub struct ServeArguments {
     /// IPv6 network of which each link gets a prefix of 64 bits.
     #[arg(long, value_name = "PREFIX/BITS")]
     prefix: Option<Network>,
-    /// Whether to speak IPv6 [default: true].
+    /// Whether to speak IPv6.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     ipv6: bool,
     /// Lines to serve: `none`, `any`, or VLANs from outermost to innermost with `*` for any, as `100.*` [default: none].
@@ -154,8 +158,14 @@ impl ServeArguments {
     pub fn run(mut self, out: &mut Output) -> CommandResult {
         // A process that stays goes to another folder, and reads them again there.
         self.secrets = self.secrets.map(|file| std::path::absolute(&file).unwrap_or(file));
-        let secrets = self.read_secrets()?;
         let config = self.config()?;
+        // Where nobody may serve, it matters neither who does nor whether the secrets can be read.
+        let missing = privilege::missing();
+        if !missing.is_empty() {
+            let missing = missing.join(" and ");
+            return Err(Lacks(format!("serving takes {missing}: run rxlane as root")).into());
+        }
+        let secrets = self.read_secrets()?;
         if self.daemon && !self.stays {
             if std::env::var_os("NOTIFY_SOCKET").is_some() {
                 return Err(anyhow!(
@@ -174,8 +184,21 @@ impl ServeArguments {
     }
 
     fn read_secrets(&self) -> anyhow::Result<Secrets> {
-        let Some(file) = &self.secrets else { return Ok(Secrets::default()) };
-        secrets(file, &self.name)
+        let Some(file) = &self.secrets else {
+            if !self.anybody {
+                bail!("who may connect? `--secrets FILE` says it, `--anybody` takes everybody");
+            }
+            return Ok(Secrets::default());
+        };
+        let named = || format!("cannot read {}", file.display());
+        let opened = RegularFile::open(file).with_context(named)?;
+        // The process that stays says it, if there is one.
+        if opened.is_open_to_others() && self.daemon == self.stays {
+            complain(&format!("others may read the passwords in {0}: `chmod 600 {0}`", file.display()));
+        }
+        let text = opened.read().with_context(named)?;
+        let secrets = Secrets::parse(&text, self.name.as_bytes(), self.local);
+        secrets.map_err(|error| anyhow!("{}: {error}", file.display()))
     }
 
     /// The secrets again.
@@ -184,6 +207,8 @@ impl ServeArguments {
     }
 
     fn config(&self) -> anyhow::Result<Config> {
+        expect_name("--name", &self.name)?;
+        self.service.iter().try_for_each(|service| expect_name("--service", service))?;
         let mut config = Config::new(self.name.as_bytes());
         config.discovery.services = self.service.iter().map(|name| name.clone().into_bytes()).collect();
         config.discovery.any_service = self.service.is_empty();
@@ -215,6 +240,7 @@ impl ServeArguments {
             OneMore::Refuse => SameUser::Refuse,
         };
         config.interim = self.interim.map(|seconds| Duration::from_secs(seconds.into()));
+        config.check().map_err(|error| anyhow!("{error}"))?;
         Ok(config)
     }
 
@@ -225,7 +251,7 @@ impl ServeArguments {
         secrets: Secrets,
         log: &mut Option<Log>,
     ) -> CommandResult {
-        let leaving = self.stays.then(|| daemon::Leaving::prepare(self.log.as_deref())).transpose()?;
+        let leaving = self.stays.then(|| Leaving::prepare(self.log.as_deref())).transpose()?;
         let (stop, ask) =
             by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
         let asked = ask.try_clone()?;
@@ -243,7 +269,7 @@ impl ServeArguments {
             ));
             return Ok(Outcome::Negative);
         }
-        let mut start = Start {
+        let start = Start {
             parent: self.interface.clone(),
             name: self.ifname.clone(),
             vlans: self.vlan.clone().unwrap_or_else(|| VlanPattern::Stack(Vec::new())),
@@ -251,36 +277,34 @@ impl ServeArguments {
             mss_clamp: self.mss_clamp,
             config,
             secrets,
-            snapshot: None,
+            is_takeover: self.takeover,
         };
         let mut speaker =
             Speaker { teller: teller()?, mark: out.styled(POOR, "note"), accounts: self.accounts()? };
-        if self.takeover {
-            // As long as the other process has the sessions nothing is lost.
-            if let Err(error) = Serving::check(&start, &sockets) {
-                return failed(error);
-            }
-            start.snapshot = take_over(&sockets, &self.interface)?;
-        }
-        let begun = Serving::begin(start, &sockets, stop, asked, &mut |event| speaker.hear(event));
-        let (serving, restored) = match begun {
-            Ok(begun) => begun,
-            Err(error @ Error::Address { address, .. }) if address.local.is_ipv6() => {
-                return Err(Lacks(format!("{error}; or `--ipv6 false` serves IPv4 alone")).into());
-            }
-            Err(error) => return failed(error),
+        let prepared = match Prepared::new(start, &sockets, stop, asked, &mut |event| speaker.hear(event)) {
+            Ok(prepared) => prepared,
+            Err(error) => return self.not_begun(error, &sockets),
         };
+        // As long as another process has the sessions nothing is lost: whatever can fail is done before.
         let is_asked = Arc::new(AtomicBool::new(false));
-        rereads(&is_asked, &serving)
+        rereads(&is_asked, &prepared)
             .map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
-        unread(self.started(out, &restored).and_then(|()| out.flush()))?;
-        if let Some(leaving) = leaving {
-            let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
-            daemon::end_with_namespace(self.ifname.clone(), Names::here(), ask).map_err(failed)?;
-            *log = leaving.leave().map_err(failed)?;
-            *out = Output::standard();
-            speaker.teller = teller()?;
-            speaker.mark = out.styled(POOR, "note");
+        let leaving = leaving.map(|leaving| self.to_leave(leaving, ask)).transpose()?;
+        let (serving, restored) = match prepared.begin(&mut |event| speaker.hear(event)) {
+            Ok(begun) => begun,
+            Err(error) => return self.not_begun(error, &sockets),
+        };
+        if let Some(said) = self.own_in_pool() {
+            speaker.hear(&Event::Remark(said));
+        }
+        let told =
+            unread(self.started(out, &restored).and_then(|()| out.flush())).map_err(anyhow::Error::from);
+        if let Err(error) = told.and_then(|()| self.leave(leaving, out, log, &mut speaker, &restored)) {
+            // Without sessions of others it ends; with them it goes on, though nobody may know of it.
+            if restored.sessions == 0 {
+                return Err(error);
+            }
+            speaker.hear(&Event::Remark(format!("{error:#}; the sessions go on")));
         }
         // Who is not there need not be told.
         let _ = notify(&Told::Ready(format!("serves {}", self.interface)));
@@ -292,6 +316,63 @@ impl ServeArguments {
             Err(error) => failed(error),
             Ok(over) => self.ended(out, over),
         }
+    }
+
+    /// That the own address is in a pool, which is no mistake.
+    fn own_in_pool(&self) -> Option<String> {
+        let local = self.local?;
+        let range = self.pool.iter().find(|range| range.contains(local))?;
+        Some(format!("{local} of the pool {range} is the own address, and given to nobody"))
+    }
+
+    /// Why it does not serve, and that another process still does.
+    fn not_begun(&self, error: Error, sockets: &Sockets) -> CommandResult {
+        let off = matches!(&error, Error::Address { address, .. } if address.local.is_ipv6());
+        let advice = if off { "; or `--ipv6 false` serves IPv4 alone" } else { "" };
+        let other = || sockets.answer::<ConcentratorStatus>(&self.interface, "status").ok();
+        let kept = match self.takeover.then(other).flatten() {
+            Some(other) => format!("; the process {} goes on with the sessions", other.pid),
+            None => String::new(),
+        };
+        let text = format!("{error}{advice}{kept}");
+        match error.kind() {
+            Kind::Usage => Err(anyhow!("{text}")),
+            Kind::Lacks => Err(Lacks(text).into()),
+            Kind::No => {
+                complain(&text);
+                Ok(Outcome::Negative)
+            }
+        }
+    }
+
+    /// What going to the background takes.
+    fn to_leave(&self, leaving: Leaving, ask: UnixStream) -> anyhow::Result<(Leaving, Teller)> {
+        let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
+        daemon::end_with_namespace(self.ifname.clone(), Names::here(), ask).map_err(failed)?;
+        let teller = leaving.teller().map_err(failed)?;
+        Ok((leaving, teller))
+    }
+
+    /// Goes to the background, if that was wanted.
+    fn leave(
+        &self,
+        leaving: Option<(Leaving, Teller)>,
+        out: &mut Output,
+        log: &mut Option<Log>,
+        speaker: &mut Speaker,
+        restored: &Restored,
+    ) -> anyhow::Result<()> {
+        let Some((leaving, teller)) = leaving else { return Ok(()) };
+        // What is said until here is for the caller.
+        std::mem::replace(&mut speaker.teller, teller).finish();
+        let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
+        *log = leaving.leave(daemon::Stays::Up).map_err(failed)?;
+        *out = Output::standard();
+        speaker.mark = out.styled(POOR, "note");
+        let sessions = if self.takeover { format!("; {}", taken_over(restored)) } else { String::new() };
+        let interface = printable(&self.interface);
+        speaker.teller.tell(format!("{} serves {interface}{sessions}.\n", self.name));
+        Ok(())
     }
 
     fn accounts(&self) -> anyhow::Result<Option<File>> {
@@ -307,12 +388,7 @@ impl ServeArguments {
         writeln!(out, "{title}")?;
         item(out, "interface", &self.ifname)?;
         if self.takeover {
-            let text = format!(
-                "{} taken over, {} told to connect again",
-                number_of(restored.sessions as u64, "session"),
-                restored.ended
-            );
-            item(out, "sessions", &text)?;
+            item(out, "sessions", &taken_over(restored))?;
         }
         item(out, "look", &format!("rxlane pppoe sessions {}", self.interface))?;
         item(out, "end", &format!("rxlane pppoe disconnect --concentrator {}", self.interface))
@@ -322,6 +398,12 @@ impl ServeArguments {
         let text = match over {
             Over::Asked => format!("{} serves no more.", self.name),
             Over::HandedOver => "Another process goes on with the sessions.".to_owned(),
+            Over::Orphaned => {
+                complain(
+                    "the process that was to go on with the sessions is gone; subscribers were told to connect again",
+                );
+                return Ok(Outcome::Negative);
+            }
             Over::ParentRemoved => {
                 complain(&format!("{} was removed, or went to another network namespace", self.interface));
                 return Ok(Outcome::Negative);
@@ -336,35 +418,36 @@ impl ServeArguments {
     }
 }
 
+/// A name that hosts and terminals are shown: UTF-8 by RFC 2516 appendix A.
+fn expect_name(option: &str, name: &str) -> anyhow::Result<()> {
+    if name.is_empty() {
+        bail!("{option}: the name is empty, and nobody could ask for it; leave the option out");
+    }
+    if name.chars().any(char::is_control) {
+        bail!(
+            "{option}: \"{}\" has control characters, which a name is shown without",
+            Shown(name.as_bytes())
+        );
+    }
+    Ok(())
+}
+
+fn taken_over(restored: &Restored) -> String {
+    let sessions = number_of(restored.sessions as u64, "session");
+    format!("{sessions} taken over, {} told to connect again", restored.ended)
+}
+
 fn teller() -> anyhow::Result<Teller> {
     let failed = |error| Lacks(format!("cannot tell what happens to the sessions: {error}"));
     Ok(Teller::new().map_err(failed)?)
 }
 
 /// SIGUSR1 asks for the secrets again.
-fn rereads(is_asked: &Arc<AtomicBool>, serving: &Serving) -> io::Result<()> {
+fn rereads(is_asked: &Arc<AtomicBool>, prepared: &Prepared) -> io::Result<()> {
     // In this order: who is woken sees why.
     signal_hook::flag::register(SIGUSR1, Arc::clone(is_asked))?;
-    signal_hook::low_level::pipe::register(SIGUSR1, serving.waker()?)?;
+    signal_hook::low_level::pipe::register(SIGUSR1, prepared.waker()?)?;
     Ok(())
-}
-
-/// Reads a file of secrets.
-fn secrets(file: &Path, server: &str) -> anyhow::Result<Secrets> {
-    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Secrets::parse(&text, server.as_bytes()).map_err(|error| anyhow!("{}: {error}", file.display()))
-}
-
-/// The sessions of the process that serves the interface, which ends then; `None`: there is none.
-fn take_over(sockets: &Sockets, interface: &str) -> anyhow::Result<Option<(Snapshot, Duration)>> {
-    let began = Instant::now();
-    match sockets.take_over::<Snapshot>(interface) {
-        Ok(snapshot) => Ok(Some((snapshot, began.elapsed()))),
-        Err(link::control::ControlError::None { .. } | link::control::ControlError::Killed { .. }) => {
-            Ok(None)
-        }
-        Err(error) => Err(anyhow!("{error}")),
-    }
 }
 
 /// Says what happens, and writes accounts. A terminal that is held up must not hold up thousands of sessions.

@@ -2,8 +2,7 @@
 
 use super::{BOLD, POOR, StateArguments, failed};
 use crate::explain_command::text::printable;
-use crate::output::{CommandResult, Outcome, Output, complain};
-use anyhow::anyhow;
+use crate::output::{CommandResult, Outcome, Output};
 use explain::{counted as number_of, grouped};
 use link::control::Bearer;
 use link::pppoe::VlanPattern;
@@ -34,9 +33,12 @@ pub struct SessionsArguments {
 impl SessionsArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let interface = match self.interface.clone().map_or_else(|| self.only_one(), |name| Ok(Some(name)))? {
-            Some(interface) => interface,
-            None => return Ok(Outcome::Negative),
+        let interface = match &self.interface {
+            Some(interface) => interface.clone(),
+            None => match self.state.only_served("rxlane pppoe sessions")? {
+                Some(interface) => interface,
+                None => return Ok(Outcome::Negative),
+            },
         };
         let asked = self
             .state
@@ -55,27 +57,6 @@ impl SessionsArguments {
             print(out, &status, self.filter.is_some())?;
         }
         Ok(Outcome::Success)
-    }
-}
-
-impl SessionsArguments {
-    /// The interface that is served, where it is one; `None`: none is, or nobody answers, which was told.
-    fn only_one(&self) -> anyhow::Result<Option<String>> {
-        let (mut served, is_silent) = match self.state.all::<ConcentratorStatus>(Bearer::Concentrator) {
-            Ok(all) => all,
-            Err(error) => return failed(error).map(|_| None),
-        };
-        let names: Vec<&str> = served.iter().map(|status| status.parent.as_str()).collect();
-        if let [first, _, ..] = names[..] {
-            return Err(anyhow!(
-                "which one? {} are served here: `rxlane pppoe sessions {first}`",
-                names.join(", ")
-            ));
-        }
-        if served.is_empty() && !is_silent {
-            complain("no interface is served in this network namespace (`rxlane pppoe serve` serves one)");
-        }
-        Ok(served.pop().map(|status| status.parent))
     }
 }
 

@@ -44,7 +44,7 @@ impl StatusArguments {
         let status = match asked {
             Ok(status) => status,
             Err(error) => {
-                if let Some(served) = self.served_by(&error, name) {
+                if let Some(served) = self.state.served_by(&error, name) {
                     complain(&format!(
                         "{name} is no client's session: {served} is served here, and `rxlane pppoe sessions {served}` shows \
                          the subscribers"
@@ -63,18 +63,6 @@ impl StatusArguments {
             print(out, &status)?;
         }
         Ok(if status.phase == "open" { Outcome::Success } else { Outcome::Negative })
-    }
-
-    /// Where there is no session of a name, the interface that is served there: by this name, or by an interface of it.
-    fn served_by(&self, error: &Error, name: &str) -> Option<String> {
-        if !matches!(error, Error::Control(ControlError::None { .. })) {
-            return None;
-        }
-        let sockets = self.state.sockets(Bearer::Concentrator).ok()?;
-        let answers = sockets.names().ok()?.into_iter();
-        let mut answers =
-            answers.filter_map(|name| sockets.answer::<ConcentratorStatus>(&name, "status").ok());
-        answers.find(|status| status.parent == name || status.interface == name).map(|status| status.parent)
     }
 
     fn all(&self, out: &mut Output) -> CommandResult {
@@ -111,6 +99,7 @@ fn brief(status: &ConcentratorStatus) -> Value {
         "draining": status.draining,
         "count": status.count,
         "half_open": status.half_open,
+        "frames_lost": status.frames_lost,
         "pid": status.pid,
     })
 }
@@ -127,6 +116,7 @@ fn print_concentrator(out: &mut Output, status: &ConcentratorStatus) -> io::Resu
     item(out, "sessions", &grouped(status.count as u64))?;
     item(out, "interface", &status.interface)?;
     item(out, "served for", &duration(status.uptime))?;
+    lost(out, status.frames_lost)?;
     item(out, "process", &status.pid.to_string())
 }
 
@@ -192,7 +182,19 @@ fn times(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
     if let Some(next) = status.next_try {
         item(out, "next try", &format!("in {}", duration(next)))?;
     }
-    Ok(())
+    lost(out, status.frames_lost)
+}
+
+/// Frames of discovery and negotiation that were lost, if any were.
+fn lost(out: &mut Output, count: u64) -> io::Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    let text = format!(
+        "{} of discovery and negotiation, which came faster than they are read",
+        number_of(count, "frame")
+    );
+    item(out, "lost", &text)
 }
 
 /// What the data path counted.

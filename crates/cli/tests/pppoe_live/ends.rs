@@ -72,6 +72,27 @@ fn name_servers_are_the_concentrators_as_long_as_the_session_is_open() {
     assert_eq!(client.interrupted().0, 0);
 }
 
+/// Echoes are answered while what keeps the machine's name servers hangs, and who waits for it is told.
+#[test]
+fn a_resolvconf_that_hangs_does_not_end_the_session() {
+    let Some(line) = Line::new() else { return };
+    let _serving = line.serve(&[&ECHO[..], &["--dns", "10.64.0.53"]].concat());
+    // Only what it is asked for first hangs.
+    let asked = line.text("asked");
+    let text =
+        format!("echo \"$@\" >> {asked}\ncase $1 in -a) echo waits for a lock >&2; sleep 600;; esac\n");
+    script(&line.path("resolvconf"), &text);
+    let folders = format!("{}:{}", line.path("").display(), std::env::var("PATH").expect("a path"));
+    let mut command = line.connect_command("alice", &["--dns"]);
+    let client = Process::start(command.env("PATH", folders));
+    client.hear(": open", 1);
+    client.hear("was still running after 10 s and was ended (it said: waits for a lock)", 1);
+    line.ping(&line.near, super::line::GATEWAY, 1492);
+    let (code, said) = client.interrupted();
+    assert!(code == 0 && !said.contains("closed") && said.matches(": open").count() == 1, "{said}");
+    assert_eq!(fs::read_to_string(asked).expect("asked"), "-a ppp0.rxlane\n-d ppp0.rxlane\n");
+}
+
 #[test]
 fn a_killed_client_is_missed_and_the_next_one_connects_at_once() {
     let Some(line) = Line::new() else { return };
@@ -227,7 +248,10 @@ fn in_the_background_it_stays_and_writes_its_log() {
     assert!(code(&ended) == 0 && said(&ended).contains("1 session ended"), "{}", said(&ended));
     let logged = || fs::read_to_string(&log).unwrap_or_default();
     wait("a line of the log", || logged().contains("Z closed: the concentrator ended the session by a PADT"));
-    assert!(fs::read_to_string(line.path("serve.log")).expect("a log").contains("serves no more"));
+    let served = fs::read_to_string(line.path("serve.log")).expect("a log");
+    for text in ["Z rxlane serves wan0.\n", " alice: open, 10.64.0.2\n", "Z rxlane serves no more.\n"] {
+        assert!(served.contains(text), "{text}: {served}");
+    }
     assert_eq!(code(&line.near(&["disconnect", "ppp0"])), 0);
     assert!(logged().contains("ppp0 is disconnected."), "{}", logged());
 }

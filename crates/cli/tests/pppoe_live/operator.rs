@@ -1,81 +1,12 @@
-//! What the operator of a concentrator does: takeovers, disconnections, secrets, accounts.
+//! What the operator of a concentrator does: disconnections, secrets, accounts.
 
 use super::line::{GATEWAY, Line, WAN, code, said, speak_ipv6};
 use super::process::{Process, wait};
-use super::stream::Stream;
 use serde_json::Value;
 use std::fs;
 use std::thread;
 use std::time::Duration;
 use testkit::netns::{Namespace, Veth};
-
-#[test]
-fn a_takeover_is_not_noticed() {
-    let Some(line) = Line::new() else { return };
-    let first = line.serve(&["--vlan", "any"]);
-    let client = line.connect("alice", &["--vlan", "35"]);
-    let id = line.status("ppp0")["session_id"].clone();
-    let mut stream = Stream::between(&line.near, &line.far, GATEWAY);
-    stream.carry(1 << 20);
-    let octets = line.sessions()[0]["received_octets"].as_u64();
-    let second = line.serve(&["--vlan", "any", "--takeover"]);
-    let (code, said) = first.ended();
-    assert!(code == 0 && said.ends_with("Another process goes on with the sessions.\n"), "{said}");
-    stream.carry(1 << 20);
-    line.ping(&line.near, GATEWAY, 1492);
-    assert!(second.said().contains("1 session taken over, 0 told to connect again"), "{}", second.said());
-    assert_eq!(line.status("ppp0")["session_id"], id);
-    assert!(!client.said().contains("closed"), "{}", client.said());
-    let concentrator = line.concentrator();
-    assert_eq!(concentrator["pid"], second.process());
-    assert!(concentrator["sessions"][0]["received_octets"].as_u64() > octets, "{concentrator:#}");
-    // Where there is nothing to take over it begins.
-    assert_eq!(second.interrupted().0, 0);
-    client.hear("closed", 1);
-    let third = line.serve(&["--vlan", "any", "--takeover"]);
-    assert!(third.said().contains("0 sessions taken over"), "{}", third.said());
-}
-
-/// Subscribers, log and accounts say what changed.
-#[test]
-fn a_takeover_with_another_address_says_so() {
-    let Some(line) = Line::new() else { return };
-    let first = line.serve(&[]);
-    let client = line.connect("alice", &[]);
-    let accounts = line.text("accounts");
-    let second = line.serve(&["--local", "10.64.0.99", "--takeover", "--accounting", &accounts]);
-    assert_eq!(first.ended().0, 0);
-    assert!(second.said().contains("0 sessions taken over, 1 told to connect again"), "{}", second.said());
-    const CHANGED: &str = "the concentrator was restarted: the address of the concentrator changed from 10.64.0.1 to 10.64.0.99";
-    client.hear(CHANGED, 1);
-    second.hear(CHANGED, 1);
-    let account = fs::read_to_string(&accounts).expect("accounts");
-    let record: Value = serde_json::from_str(account.lines().next().expect("a line")).expect("JSON");
-    assert_eq!((&record["event"], &record["cause"]), (&"stop".into(), &"not-restored".into()));
-    assert!(record["reason"].as_str().is_some_and(|reason| reason.starts_with(CHANGED)), "{record:#}");
-    client.hear(": open", 2);
-    assert_eq!(line.status("ppp0")["peer"], "10.64.0.99");
-    line.ping(&line.near, "10.64.0.99", 1492);
-}
-
-/// Who cannot begin takes nothing over.
-#[test]
-fn a_takeover_that_cannot_be_leaves_the_sessions_where_they_are() {
-    let Some(line) = Line::new() else { return };
-    let first = line.serve(&[]);
-    let client = line.connect("alice", &[]);
-    for (more, reason) in [
-        (&["--ifname", "lo"][..], "there is an interface lo already"),
-        (&["--mtu", "9000"], "do not fit"),
-        (&["--pool", "10.64.0.2-10.64.0.5", "--pool", "10.64.0.4-10.64.0.9"], "10.64.0.4"),
-    ] {
-        let output = line.serve_command(&[more, &["--takeover"]].concat()).output().expect("it runs");
-        assert!(code(&output) != 0 && said(&output).contains(reason), "{}", said(&output));
-    }
-    line.ping(&line.near, GATEWAY, 1492);
-    assert_eq!(line.concentrator()["pid"], first.process());
-    assert!(!client.said().contains("closed"), "{}", client.said());
-}
 
 #[test]
 fn sessions_are_disconnected_one_by_one_and_all() {
@@ -312,4 +243,30 @@ fn one_of_two_concentrators_is_pinned() {
     assert_eq!(code(&done), 0, "{}", said(&done));
     let (code, said) = client.ended();
     assert!(code == 0 && !said.contains(": open"), "{said}");
+}
+
+/// A process that is stopped reads nothing, and its socket has room for some thousand frames.
+#[test]
+fn frames_that_are_lost_are_counted() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&[]);
+    let lost = || line.concentrator()["frames_lost"].as_u64().expect("a number");
+    assert_eq!(lost(), 0);
+    assert!(!said(&line.far(&["status"])).contains("lost"));
+    serving.signal("STOP");
+    // A PADI for any service, padded.
+    let padi =
+        [&[0xff; 6][..], &[2, 0, 0x5e, 0, 0, 9], &[0x88, 0x63, 0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0], &[0; 1400]];
+    let padi = padi.concat();
+    line.near.send(WAN, (0..20_000).map(|_| &padi)).expect("sent");
+    serving.signal("CONT");
+    wait("lost frames", || lost() > 0);
+    let told = said(&line.far(&["status"]));
+    assert!(told.contains("lost") && told.contains("of discovery and negotiation"), "{told}");
+    let all: Value = serde_json::from_slice(&line.far(&["status", "--json"]).stdout).expect("JSON");
+    assert!(all["concentrators"][0]["frames_lost"].as_u64() > Some(0), "{all:#}");
+    // It goes on.
+    let client = line.connect("alice", &[]);
+    assert_eq!(line.status("ppp0")["frames_lost"], 0);
+    assert_eq!(client.interrupted().0, 0);
 }

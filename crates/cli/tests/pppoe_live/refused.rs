@@ -157,6 +157,8 @@ fn without_root_there_is_no_session() {
     let (secrets, alice) = (line.text("secrets"), line.text("alice"));
     let connect = ["connect", WAN, "--user", "alice", "--password-file", &alice];
     let serve = ["serve", WAN, "--secrets", &secrets, "--local", "10.64.0.1"];
+    // That somebody serves already does not matter then.
+    let _serving = line.serve(&[]);
     for arguments in [&connect[..], &serve] {
         let mut command = line.near.command(&setpriv);
         command.args(without).arg(env!("CARGO_BIN_EXE_rxlane")).arg("pppoe").args(arguments);

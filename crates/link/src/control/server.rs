@@ -1,26 +1,30 @@
 //! The end of a socket that answers.
 
-use super::{Bearer, ControlError, PATIENCE, Sockets};
+mod clerk;
+
+use super::{Bearer, ControlError, Sockets};
 use crate::status::Shared;
+use clerk::Clerk;
 use std::fs::{self, DirBuilder};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io;
+use std::os::linux::fs::MetadataExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
-
-/// Between a connection that could not be had and the next.
-const PAUSE: Duration = Duration::from_millis(50);
-/// The longest question, octets.
-const QUESTION: u64 = 1024;
 
 /// Who knows the answers.
 pub(crate) trait Answer: Send + Sync + 'static {
     /// A line of JSON, without its line feed; `None`: there is no such question. `status` has one, and that of `down` is the
     /// same.
     fn answer(&self, question: &str) -> Option<String>;
+
+    /// Takes over a connection, which does not block, where the question is no question but the beginning of a talk; gives it
+    /// back where it is one.
+    fn adopt(&self, _question: &str, stream: UnixStream) -> Option<UnixStream> {
+        Some(stream)
+    }
 }
 
 impl Answer for Shared {
@@ -33,7 +37,11 @@ impl Answer for Shared {
 /// The thread that answers, and its socket; both end with this.
 #[derive(Debug)]
 pub(crate) struct Server {
+    /// Where the socket is, and where it is to be.
     path: PathBuf,
+    place: PathBuf,
+    /// Device and number of its file.
+    file: Option<(u64, u64)>,
     /// Until it is closed.
     listener: Option<UnixListener>,
     thread: Option<JoinHandle<()>>,
@@ -54,52 +62,94 @@ impl Server {
         stop: UnixStream,
     ) -> Result<Server, ControlError> {
         let path = sockets.path(name);
+        make_folder(sockets)?;
+        remove_dead(sockets.bearer, name, &path)?;
+        Server::at(path.clone(), path, knows, stop)
+    }
+
+    /// The same while another process answers for `name`: where nobody asks, until [`Server::take_place`].
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be made.
+    pub fn beside(
+        sockets: &Sockets,
+        name: &str,
+        knows: Arc<impl Answer>,
+        stop: UnixStream,
+    ) -> Result<Server, ControlError> {
+        let place = sockets.path(name);
+        make_folder(sockets)?;
+        let beside = |number: &str| {
+            let mut path = place.clone().into_os_string();
+            path.push(format!(".{number}"));
+            PathBuf::from(path)
+        };
+        // Of those who were killed before they could take the place.
+        let prefix =
+            beside("").file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let entries = fs::read_dir(sockets.folder()).into_iter().flatten().filter_map(Result::ok);
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)) {
+            remove_dead(sockets.bearer, name, &entry.path())?;
+        }
+        Server::at(beside(&std::process::id().to_string()), place, knows, stop)
+    }
+
+    fn at(
+        path: PathBuf,
+        place: PathBuf,
+        knows: Arc<impl Answer>,
+        stop: UnixStream,
+    ) -> Result<Server, ControlError> {
         let failed = |what| {
             let path = path.clone();
             move |source| ControlError::File { what, path, source }
         };
-        match DirBuilder::new().mode(0o700).create(sockets.folder()) {
-            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
-                let path = sockets.folder().to_owned();
-                return Err(ControlError::File { what: "make", path, source });
-            }
-            _ => {}
-        }
-        remove_dead(sockets.bearer, name, &path)?;
         let listener = UnixListener::bind(&path).map_err(failed("make"))?;
         let waiting = Arc::new(Mutex::new(Vec::new()));
-        let own = listener.try_clone();
+        let own = listener.try_clone().and_then(|own| own.set_nonblocking(true).map(|()| own));
         // From here on its end removes the socket.
         let mut server = Server {
+            file: file(&path),
             path: path.clone(),
+            place,
             listener: Some(listener),
             thread: None,
             waiting: Arc::clone(&waiting),
         };
-        let own = own.map_err(failed("listen at"))?;
-        let kept = Arc::clone(&waiting);
-        let answer = move || {
-            loop {
-                match own.accept() {
-                    // Who asks nothing, or does not read, gets nothing.
-                    Ok((stream, _)) => drop(answer(stream, &*knows, &stop, &kept)),
-                    // The socket was shut down (accept(2)).
-                    Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return,
-                    // Too many descriptors for the moment, or somebody who went away.
-                    Err(_) => thread::sleep(PAUSE),
-                }
-            }
-        };
-        let thread = thread::Builder::new().name("control".to_owned()).spawn(answer);
+        let clerk = Clerk::new(own.map_err(failed("listen at"))?, knows, stop, waiting);
+        let thread = thread::Builder::new().name("control".to_owned()).spawn(|| clerk.serve());
         server.thread = Some(thread.map_err(failed("answer at"))?);
         Ok(server)
+    }
+
+    /// Answers for the name from now on, whoever did so before.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be moved there.
+    pub fn take_place(&mut self) -> Result<(), ControlError> {
+        if self.path == self.place {
+            return Ok(());
+        }
+        let path = self.place.clone();
+        fs::rename(&self.path, &self.place).map_err(|source| ControlError::File {
+            what: "make",
+            path: path.clone(),
+            source,
+        })?;
+        self.path = path;
+        Ok(())
     }
 
     /// Removes the socket and ends the thread. Gives the connections of those who wait for the end.
     pub fn close(&mut self) -> Vec<UnixStream> {
         if let Some(listener) = self.listener.take() {
-            // A socket that stays is that of a dead link, which the next one removes.
-            let _ = fs::remove_file(&self.path);
+            // Another process may have taken its place.
+            if self.file.is_some() && self.file == file(&self.path) {
+                // A socket that stays is that of a dead link, which the next one removes.
+                let _ = fs::remove_file(&self.path);
+            }
             let _ = rustix::net::shutdown(&listener, rustix::net::Shutdown::Both);
             if let Some(thread) = self.thread.take() {
                 let _ = thread.join();
@@ -115,29 +165,18 @@ impl Drop for Server {
     }
 }
 
-fn answer(
-    stream: UnixStream,
-    knows: &impl Answer,
-    mut stop: &UnixStream,
-    waiting: &Mutex<Vec<UnixStream>>,
-) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE / 10))?;
-    stream.set_write_timeout(Some(PATIENCE / 10))?;
-    let mut question = String::new();
-    BufReader::new((&stream).take(QUESTION)).read_line(&mut question)?;
-    let Some(question) = question.strip_suffix('\n') else { return Ok(()) };
-    let Some(text) = knows.answer(question) else { return Ok(()) };
-    (&stream).write_all((text + "\n").as_bytes())?;
-    // After both the process ends; after the second it knows by itself.
-    if matches!(question, "down" | "handover")
-        && let Ok(mut waiting) = waiting.lock()
-    {
-        waiting.push(stream);
+fn file(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|file| (file.st_dev(), file.st_ino()))
+}
+
+fn make_folder(sockets: &Sockets) -> Result<(), ControlError> {
+    match DirBuilder::new().mode(0o700).create(sockets.folder()) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+            let path = sockets.folder().to_owned();
+            Err(ControlError::File { what: "make", path, source })
+        }
+        _ => Ok(()),
     }
-    if question == "down" {
-        stop.write_all(&[0])?;
-    }
-    Ok(())
 }
 
 /// Removes a socket that nobody listens at.

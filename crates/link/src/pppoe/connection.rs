@@ -4,18 +4,20 @@
 //! The session is kept by one thread, which has sockets and timers; packets are moved by others ([`Network`]), so that a
 //! terminal, a script or a loaded line does not keep an echo request waiting.
 
-use super::control_socket::ControlSocket;
+use super::control_socket::{ControlSocket, Losses};
 use super::kernel::{Clock, Kernel};
+use super::name_servers::NameServers;
 use super::network::{Network, Peer, Wanted, link_local};
 use super::resolver::Place;
 use super::script::Scripts;
 use super::status::{SCHEMA, SessionStatus, Shared};
 use super::vlan_pattern::VlanPattern;
-use crate::control::{Server, Sockets};
+use crate::control::{DYING, Server, Sockets};
 use crate::error::Error;
 use crate::frame_size::{longest_mtu, needed_mtu};
 use crate::rtnetlink::{self, Change, Link, Monitor};
 use crate::running::{Ended, check_name, find_parent};
+use crate::tun::TunError;
 use pppoe::Time;
 use pppoe::client::{Action, Client, Config, Opened, Phase};
 use pppoe::discovery::Packet;
@@ -27,6 +29,7 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 use wire::Vlans;
 use wire::emit::{Encapsulation, PppoeSession};
@@ -58,12 +61,8 @@ pub struct Start {
 }
 
 impl Start {
-    /// Whether IPv4, and whether IPv6, is wanted.
-    fn families(&self) -> (bool, bool) {
-        match &self.config.session.role {
-            Role::Host(host) => (host.ipv4.is_some(), host.ipv6.is_some()),
-            Role::Concentrator(_) => (false, false),
-        }
+    fn wants_ipv4(&self) -> bool {
+        matches!(&self.config.session.role, Role::Host(host) if host.ipv4.is_some())
     }
 }
 
@@ -100,11 +99,14 @@ pub struct Connection {
     client: Client,
     clock: Clock,
     socket: ControlSocket,
+    losses: Losses,
     vlans: Vlans,
     start: Start,
     parent: Link,
     monitor: Monitor,
     scripts: Scripts,
+    /// Where the concentrator's name servers are to be this machine's.
+    name_servers: Option<NameServers>,
     shared: Arc<Shared>,
     stop: UnixStream,
     heard: u64,
@@ -147,15 +149,15 @@ impl Connection {
         let pattern = VlanPattern::from(vlans);
         let socket =
             ControlSocket::open(parent.index, own, pattern).map_err(|source| refused(wanted, source))?;
+        let losses = socket.losses().map_err(Error::kernel("watch the packet socket"))?;
+        let name_servers = wanted.dns.then(|| NameServers::new(&wanted.state)).transpose();
+        let name_servers = name_servers.map_err(Error::kernel("start a thread"))?;
         let after_kill = sockets.is_killed(&wanted.name);
         let shared = Arc::new(Shared::new(SessionStatus::default()));
         let server = Server::new(sockets, &wanted.name, Arc::clone(&shared), ask)?;
+        expect_free(&wanted.name, after_kill)?;
         // What a killed process could not.
-        let recovered = Place::of_machine(&wanted.state).recover();
-        recovered.map_err(|error| Error::Kernel {
-            what: error.to_string(),
-            source: std::io::ErrorKind::Other.into(),
-        })?;
+        Place::of_machine(&wanted.state).recover()?;
         let client = Client::new(Arc::new(start.config.clone()), own);
         let mut connection = Connection {
             server,
@@ -163,11 +165,13 @@ impl Connection {
             client,
             clock: Clock::new(),
             socket,
+            losses,
             vlans,
             start,
             parent,
             monitor,
             scripts: Scripts::default(),
+            name_servers,
             shared,
             stop,
             heard: 0,
@@ -196,11 +200,10 @@ impl Connection {
                 client.close(now, &mut Kernel, actions);
             });
         }
-        let said = match self.network.take() {
-            Some(network) => network.down(&mut self.scripts).1,
-            None => Vec::new(),
-        };
-        said.into_iter().for_each(|text| tell(&Event::Remark(text)));
+        self.close(tell);
+        if let Some(name_servers) = self.name_servers.take() {
+            name_servers.finish().into_iter().for_each(|text| tell(&Event::Remark(text)));
+        }
         if let Err(error) = self.scripts.finish() {
             tell(&Event::Remark(error.to_string()));
         }
@@ -230,7 +233,7 @@ impl Connection {
             if self.closing.is_some_and(|until| Instant::now() >= until) {
                 return Ok(Over::Asked);
             }
-            let [received, changed, stopped, ended] = self.wait()?;
+            let [received, changed, stopped, ended, named] = self.wait()?;
             if stopped && self.closing.is_none() {
                 self.closing = Some(Instant::now() + GOODBYE);
                 self.act(tell, |client, now, actions| client.close(now, &mut Kernel, actions))?;
@@ -244,6 +247,9 @@ impl Connection {
             if received {
                 self.receive(tell)?;
             }
+            if named && let Some(name_servers) = &mut self.name_servers {
+                name_servers.said().into_iter().for_each(|text| tell(&Event::Remark(text)));
+            }
             if let Err(error) = self.scripts.look() {
                 tell(&Event::Remark(error.to_string()));
             }
@@ -253,8 +259,8 @@ impl Connection {
         }
     }
 
-    /// Which of line, changes of interfaces, stop and data path have something.
-    fn wait(&self) -> Result<[bool; 4], Error> {
+    /// Which of line, changes of interfaces, stop, data path and name servers have something.
+    fn wait(&self) -> Result<[bool; 5], Error> {
         let mut wait = LONGEST;
         if let Some(deadline) = self.client.deadline() {
             wait = wait.min(deadline.saturating_sub(self.clock.now()));
@@ -265,28 +271,26 @@ impl Connection {
         if self.scripts.is_running() {
             wait = wait.min(LOOK);
         }
-        // The descriptor that never has anything stands for a data path that is not there.
+        // A descriptor that is not looked at stands for what is not there.
         let path = self.network.as_ref().map_or(self.stop.as_fd(), AsFd::as_fd);
+        let named = self.name_servers.as_ref().map_or(self.stop.as_fd(), AsFd::as_fd);
+        let if_there = |is_there| if is_there { PollFlags::IN } else { PollFlags::empty() };
         let mut sources = [
             PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.monitor.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(
-                self.stop.as_fd(),
-                if self.closing.is_some() { PollFlags::empty() } else { PollFlags::IN },
-            ),
-            PollFd::from_borrowed_fd(
-                path,
-                if self.network.is_some() { PollFlags::IN } else { PollFlags::empty() },
-            ),
+            PollFd::from_borrowed_fd(self.stop.as_fd(), if_there(self.closing.is_none())),
+            PollFd::from_borrowed_fd(path, if_there(self.network.is_some())),
+            PollFd::from_borrowed_fd(named, if_there(self.name_servers.is_some())),
         ];
         let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().max(1).into() };
         match poll(&mut sources, Some(&timeout)) {
             Ok(_) => {
                 let mut has = sources.map(|source| !source.revents().is_empty());
                 has[3] &= self.network.is_some();
+                has[4] &= self.name_servers.is_some();
                 Ok(has)
             }
-            Err(Errno::INTR) => Ok([false; 4]),
+            Err(Errno::INTR) => Ok([false; 5]),
             Err(error) => Err(Error::kernel("wait for frames of the line")(error.into())),
         }
     }
@@ -359,8 +363,10 @@ impl Connection {
     fn tell_open(&mut self, tell: Tell<'_>) {
         let Some(at) = self.tell_at else { return };
         let Some(network) = &mut self.network else { return };
-        let awaited = (self.client.awaits(Family::Ipv4), self.client.awaits(Family::Ipv6));
-        if !network.is_whole(awaited) && Instant::now() < at {
+        let is_named = self.name_servers.as_ref().is_none_or(NameServers::is_idle);
+        let is_whole =
+            is_named && [Family::Ipv4, Family::Ipv6].iter().all(|family| !self.client.awaits(*family));
+        if !is_whole && Instant::now() < at {
             return;
         }
         self.tell_at = None;
@@ -374,10 +380,10 @@ impl Connection {
 
     /// Addresses came, changed or went.
     fn change(&mut self, opened: &Opened, tell: Tell<'_>) -> Result<(), Error> {
-        let (wants_ipv4, _) = self.start.families();
+        let wants_ipv4 = self.start.wants_ipv4();
         let Some(network) = &mut self.network else { return Ok(()) };
         network
-            .set(opened.ipv4, opened.ipv6, wants_ipv4)?
+            .set(opened.ipv4, opened.ipv6, wants_ipv4, self.name_servers.as_mut())?
             .into_iter()
             .for_each(|said| tell(&Event::Remark(said)));
         Ok(())
@@ -387,7 +393,10 @@ impl Connection {
     fn close(&mut self, tell: Tell<'_>) {
         self.tell_at = None;
         let Some(network) = self.network.take() else { return };
-        let (_, said) = network.down(&mut self.scripts);
+        if let Some(name_servers) = &mut self.name_servers {
+            name_servers.take_back();
+        }
+        let said = network.down(&mut self.scripts);
         said.into_iter().for_each(|text| tell(&Event::Remark(text)));
     }
 
@@ -523,6 +532,7 @@ impl Connection {
             round_trip_ms: status.round_trip.map(|trip| trip.time.as_secs_f64() * 1000.0),
             last_error: status.last_error.map(|(_, end)| end.to_string()),
             pid: std::process::id(),
+            frames_lost: self.losses.count(),
             ..SessionStatus::default()
         };
         let since = status.uptime.and_then(|uptime| now.checked_sub(uptime));
@@ -558,6 +568,19 @@ fn room(start: &mut Start, parent: &Link) -> Result<Option<String>, Error> {
          {needed}` makes room for {wanted}",
         parent.mtu
     )))
+}
+
+/// Sees that no interface has the name of the session's, before anybody is asked for one. `after_kill`: that of a killed
+/// process may still be on its way out.
+fn expect_free(name: &str, after_kill: bool) -> Result<(), Error> {
+    let until = Instant::now() + if after_kill { DYING } else { Duration::ZERO };
+    while rtnetlink::link_by_name(name).is_ok() {
+        if Instant::now() >= until {
+            return Err(TunError::Taken { name: name.to_owned() }.into());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 fn refused(wanted: &Wanted, source: std::io::Error) -> Error {

@@ -20,6 +20,8 @@ mod sys;
 use super::filter::{Wanted, program};
 use super::vlan_pattern::VlanPattern;
 use crate::dropped::Dropped;
+use crate::parent::filter::nothing;
+use crate::parent::sys::Instruction;
 use crate::parent::{self, Admission, refusal};
 use crate::transmit::sys::{BATCH, Messages};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -27,6 +29,7 @@ use rustix::io::Errno;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use sys::Inbox;
 use wire::Vlans;
@@ -72,6 +75,23 @@ pub struct ControlFrame<'b> {
     pub time: Option<Duration>,
 }
 
+/// Frames that a [`ControlSocket`] lost: that came while its queue was full. There is one of these for a socket, since the kernel
+/// forgets what it was asked (packet(7), `PACKET_STATISTICS`).
+#[derive(Debug)]
+pub struct Losses {
+    socket: OwnedFd,
+    before: AtomicU64,
+}
+
+impl Losses {
+    /// How many so far.
+    pub fn count(&self) -> u64 {
+        // What cannot be read is counted the next time.
+        let more = parent::drops(&self.socket).unwrap_or_default();
+        self.before.fetch_add(more.into(), Ordering::Relaxed) + u64::from(more)
+    }
+}
+
 /// Frames that could not be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsent {
@@ -102,11 +122,26 @@ impl ControlSocket {
     ///
     /// `EPERM` without CAP_NET_RAW; what else a packet socket says.
     pub fn open(interface: u32, local: MacAddress, vlans: VlanPattern) -> io::Result<ControlSocket> {
-        let admission = Admission {
-            program: program(Wanted::Control, local, &vlans),
-            has_tags: vlans.has_tags(),
-            has_header: false,
-        };
+        let program = program(Wanted::Control, local, &vlans);
+        ControlSocket::with(program, interface, local, vlans)
+    }
+
+    /// The same, and it receives nothing until [`ControlSocket::set_local`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ControlSocket::open`].
+    pub fn deaf(interface: u32, local: MacAddress, vlans: VlanPattern) -> io::Result<ControlSocket> {
+        ControlSocket::with(nothing(), interface, local, vlans)
+    }
+
+    fn with(
+        program: Vec<Instruction>,
+        interface: u32,
+        local: MacAddress,
+        vlans: VlanPattern,
+    ) -> io::Result<ControlSocket> {
+        let admission = Admission { program, has_tags: vlans.has_tags(), has_header: false };
         let socket = parent::receiver(interface, &admission, |_| Ok(()), |_| Ok(()))?;
         let messages = Box::new(Messages::new());
         Ok(ControlSocket {
@@ -125,7 +160,7 @@ impl ControlSocket {
         self.local
     }
 
-    /// Another MAC address, since the interface has got one.
+    /// Receives what is for this MAC address from now on: another one, since the interface has got it, or the first.
     ///
     /// # Errors
     ///
@@ -178,13 +213,13 @@ impl ControlSocket {
         self.refused
     }
 
-    /// Frames that were dropped for want of room in the queue of the socket, since this was called last.
+    /// What counts frames that were dropped for want of room in the queue of the socket, from any thread.
     ///
     /// # Errors
     ///
-    /// Those of getsockopt(2).
-    pub fn lost(&self) -> io::Result<u32> {
-        parent::drops(&self.socket)
+    /// There are no more descriptors.
+    pub fn losses(&self) -> io::Result<Losses> {
+        Ok(Losses { socket: self.socket.try_clone()?, before: AtomicU64::new(0) })
     }
 
     /// Puts a frame beside those that [`ControlSocket::flush`] sends, which is called where there is no room for it; its error

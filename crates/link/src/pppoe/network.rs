@@ -1,8 +1,9 @@
-//! What an open session has on this machine: an interface with its addresses, default routes, name servers, scripts.
+//! What an open session has on this machine: an interface with its addresses, default routes, scripts; and the order for its
+//! name servers.
 //!
 //! All of it goes with [`Network::down`]; interface, addresses and routes also with the process, however that ends.
 
-use super::resolver::{Back, Place, Resolver};
+use super::name_servers::NameServers;
 use super::script::{Scripts, Told};
 use crate::address::Address;
 use crate::error::Error;
@@ -31,7 +32,8 @@ pub struct Wanted {
     pub means: Means,
     /// Whether to lower the maximum segment size of TCP to what fits the MTU.
     pub mss_clamp: bool,
-    /// Default routes through the session, of this metric.
+    /// Default routes through the session, of this metric; for IPv6 at least 1, since the kernel takes 0 for 1024 there
+    /// (`IP6_RT_PRIO_USER` of net/ipv6_route.h).
     pub default_route: Option<u32>,
     /// Whether the name servers of the concentrator become the machine's.
     pub dns: bool,
@@ -67,7 +69,6 @@ pub struct Network {
     addresses: Vec<(Family, Address)>,
     ipv4: Option<Ipv4>,
     ipv6: Option<Ipv6>,
-    resolver: Option<Resolver>,
     told: Told,
     is_told: bool,
     since: Instant,
@@ -125,7 +126,6 @@ impl Network {
             addresses: Vec::new(),
             ipv4: None,
             ipv6: None,
-            resolver: None,
             told,
             is_told: false,
             since: Instant::now(),
@@ -147,7 +147,7 @@ impl Network {
         self.observer.received()
     }
 
-    fn ipv4(&mut self, ipv4: &Ipv4) -> Result<Vec<String>, Error> {
+    fn ipv4(&mut self, ipv4: &Ipv4, name_servers: Option<&mut NameServers>) -> Result<Vec<String>, Error> {
         let address = Address { local: ipv4.local.into(), prefix: 32, peer: ipv4.peer.map(IpAddr::from) };
         self.add(Family::Ipv4, address)?;
         self.told.local = Some(ipv4.local.into());
@@ -155,8 +155,15 @@ impl Network {
         self.told.dns = ipv4.dns.iter().flatten().map(|server| IpAddr::from(*server)).collect();
         let mut said = Vec::new();
         said.extend(self.route(IpVersion::V4));
-        if self.wanted.dns {
-            said.extend(self.name_servers());
+        if let Some(name_servers) = name_servers {
+            if self.told.dns.is_empty() {
+                said.push(
+                    "the concentrator named no name servers: those of this machine stay as they are"
+                        .to_owned(),
+                );
+            } else {
+                name_servers.set(&self.wanted.name, &self.told.dns);
+            }
         }
         Ok(said)
     }
@@ -166,11 +173,6 @@ impl Network {
         self.add(Family::Ipv6, Address { local: local.into(), prefix: 64, peer: None })?;
         self.told.link_local = Some((local.into(), link_local(ipv6.peer).into()));
         Ok(self.route(IpVersion::V6).into_iter().collect())
-    }
-
-    /// Whether all of IPv4 and IPv6 is up that is awaited.
-    pub const fn is_whole(&self, (ipv4, ipv6): (bool, bool)) -> bool {
-        (self.ipv4.is_some() || !ipv4) && (self.ipv6.is_some() || !ipv6)
     }
 
     /// Whether the interface has an address of this kind.
@@ -189,11 +191,12 @@ impl Network {
         ipv4: Option<Ipv4>,
         ipv6: Option<Ipv6>,
         wants_ipv4: bool,
+        name_servers: Option<&mut NameServers>,
     ) -> Result<Vec<String>, Error> {
         let mut said = Vec::new();
         if ipv4 != self.ipv4 {
             match ipv4 {
-                Some(ipv4) => said.extend(self.ipv4(&ipv4)?),
+                Some(ipv4) => said.extend(self.ipv4(&ipv4, name_servers)?),
                 None => self.without(Family::Ipv4),
             }
             self.ipv4 = ipv4;
@@ -236,6 +239,7 @@ impl Network {
 
     fn route(&self, version: IpVersion) -> Option<String> {
         let metric = self.wanted.default_route?;
+        let metric = if version == IpVersion::V6 { metric.max(1) } else { metric };
         let name = &self.wanted.name;
         let route = Route { version, destination: None, interface: self.observer.interface(), metric };
         let refusal = rtnetlink::add_route(&route).err()?;
@@ -249,23 +253,6 @@ impl Network {
         })
     }
 
-    fn name_servers(&mut self) -> Option<String> {
-        let name = &self.wanted.name;
-        if self.told.dns.is_empty() {
-            return Some(
-                "the concentrator named no name servers: those of this machine stay as they are".to_owned(),
-            );
-        }
-        let place = Place::of_machine(&self.wanted.state);
-        match Resolver::set(name, &self.told.dns, place) {
-            Ok(resolver) => {
-                self.resolver = Some(resolver);
-                None
-            }
-            Err(error) => Some(format!("the name servers of {name} are not this machine's: {error}")),
-        }
-    }
-
     /// Runs the script of a session that is up, once.
     pub fn tell(&mut self, scripts: &mut Scripts) -> Option<String> {
         if std::mem::replace(&mut self.is_told, true) {
@@ -275,20 +262,10 @@ impl Network {
         scripts.start(script, &self.told).err().map(|error| error.to_string())
     }
 
-    /// Takes it all away; how the interface stood at last, and what went wrong, in sentences.
-    pub fn down(mut self, scripts: &mut Scripts) -> (Status, Vec<String>) {
+    /// Takes it all away; what went wrong, in sentences.
+    pub fn down(mut self, scripts: &mut Scripts) -> Vec<String> {
         let status = self.observer.status();
         let mut said = Vec::new();
-        if let Some(resolver) = self.resolver.take() {
-            match resolver.take_back() {
-                Ok(Back::Done) => {}
-                Ok(Back::Changed) => said.push(format!(
-                    "{} was written by somebody else meanwhile and stays as it is",
-                    super::resolver::PATH
-                )),
-                Err(error) => said.push(format!("the former name servers are not back: {error}")),
-            }
-        }
         if let Err(error) = self.end() {
             said.push(error.to_string());
         }
@@ -297,7 +274,7 @@ impl Network {
             self.told.totals = Some((seconds, status.counted.sent.octets, status.counted.received.octets));
             said.extend(scripts.start(script, &self.told).err().map(|error| error.to_string()));
         }
-        (status, said)
+        said
     }
 
     /// Ends the data path, and the interface with it.

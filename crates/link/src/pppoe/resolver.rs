@@ -5,15 +5,20 @@
 //! * systemd-resolved and resolvconf(8) are asked where they keep `/etc/resolv.conf`; they know how to take it back. Elsewhere
 //!   the file is written, and what was in it is on the disk before (`resolv.conf.former` in the state folder), from which it is
 //!   put back at the end, or by the next command after a kill.
+//! * A program that hangs is ended, with all that it started.
 //! * What somebody else wrote meanwhile is left alone, and said.
 //! * One process at a time has the file.
 
+mod program;
+
+pub use program::ProgramError;
+
+use program::run;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// The file of resolv.conf(5).
 pub const PATH: &str = "/etc/resolv.conf";
@@ -44,13 +49,8 @@ pub enum ResolverError {
         source: io::Error,
     },
     /// A program did not do it.
-    #[error("`{command}` failed: {said}")]
-    Program {
-        /// What was run.
-        command: String,
-        /// What it said.
-        said: String,
-    },
+    #[error(transparent)]
+    Program(#[from] ProgramError),
 }
 
 /// Who keeps the machine's name servers.
@@ -103,6 +103,11 @@ impl Place {
     /// `/etc/resolv.conf`, and the note in the state folder.
     pub fn of_machine(state: &Path) -> Place {
         Place { file: PATH.into(), note: state.join("resolv.conf.former") }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn at(file: &Path, note: &Path) -> Place {
+        Place { file: file.to_owned(), note: note.to_owned() }
     }
 
     /// Puts back what a process wrote that was killed before it could; whether there was anything.
@@ -205,7 +210,10 @@ impl Resolver {
             }
             Keeper::Resolvconf => {
                 let arguments = ["-a".to_owned(), resolver.label()];
-                run("resolvconf", arguments.into_iter(), &resolver.note.written)?;
+                run("resolvconf", arguments.into_iter(), &resolver.note.written).inspect_err(|_| {
+                    // How far it came nobody knows. The first error is the one to be told.
+                    let _ = run("resolvconf", ["-d".to_owned(), resolver.label()].into_iter(), "");
+                })?;
             }
             Keeper::File => resolver.write()?,
         }
@@ -266,7 +274,8 @@ impl Resolver {
             // It forgets what belongs to an interface that is no more.
             Keeper::Resolved => Ok(Back::Done),
             Keeper::Resolvconf => {
-                run("resolvconf", ["-d".to_owned(), self.label()].into_iter(), "").map(|()| Back::Done)
+                run("resolvconf", ["-d".to_owned(), self.label()].into_iter(), "")?;
+                Ok(Back::Done)
             }
             Keeper::File => self.place.put_back(&self.note),
         }
@@ -296,26 +305,6 @@ fn text(interface: &str, servers: &[IpAddr]) -> String {
     text
 }
 
-fn run(program: &str, arguments: impl Iterator<Item = String>, input: &str) -> Result<(), ResolverError> {
-    let arguments: Vec<String> = arguments.collect();
-    let failed =
-        |said: String| ResolverError::Program { command: format!("{program} {}", arguments.join(" ")), said };
-    let mut command = Command::new(program);
-    // Scripts, and what they start: nothing of this process is for them, a password in its environment least of all.
-    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
-    command.args(&arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // What it does not read it does not want.
-        let _ = stdin.write_all(input.as_bytes());
-    }
-    let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -323,7 +312,7 @@ mod tests {
     const SERVERS: [IpAddr; 1] = [IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 53))];
 
     fn place(folder: &Path) -> Place {
-        Place { file: folder.join("resolv.conf"), note: folder.join("note") }
+        Place::at(&folder.join("resolv.conf"), &folder.join("note"))
     }
 
     #[test]
@@ -345,7 +334,7 @@ mod tests {
     #[test]
     fn a_dead_process_that_nobody_asks_for_does_not_live() {
         assert!(started(std::process::id()).is_some_and(|ticks| ticks > 0));
-        let mut child = Command::new("true").spawn().expect("it starts");
+        let mut child = std::process::Command::new("true").spawn().expect("it starts");
         let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while started(child.id()).is_some() && std::time::Instant::now() < until {
             std::thread::yield_now();

@@ -4,6 +4,8 @@
 //! What a peer said reaches a script only as an address or through `pppoe::text`: one line without control characters, whose
 //! quotes, backslashes, `$` and backquotes stand behind a backslash.
 
+use rustix::fs::{Access, access};
+use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -126,6 +128,21 @@ pub enum ScriptError {
     },
 }
 
+/// Sees, long before it is run, that there is a script and that it is executable.
+///
+/// # Errors
+///
+/// [`ScriptError::Start`].
+pub fn check(program: &Path) -> Result<(), ScriptError> {
+    let is_file = fs::metadata(program).map(|metadata| metadata.is_file());
+    let checked = match is_file {
+        Ok(false) => Err(io::Error::other("it is no regular file")),
+        Ok(true) => access(program, Access::EXEC_OK).map_err(io::Error::from),
+        Err(error) => Err(error),
+    };
+    checked.map_err(|source| ScriptError::Start { path: program.to_owned(), source })
+}
+
 impl Scripts {
     /// Starts a script, once the one before has ended, and does not wait for its end.
     ///
@@ -183,7 +200,6 @@ impl Scripts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     fn script(folder: &Path, text: &str) -> PathBuf {
@@ -233,5 +249,12 @@ mod tests {
         let error =
             scripts.start(Path::new("/nowhere/at/all"), &Told::default()).expect_err("none").to_string();
         assert!(error.contains("/nowhere/at/all cannot be run"), "{error}");
+        // The same can be known before.
+        check(&program).expect("it can be run");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o644)).expect("not executable");
+        for unfit in [program.as_path(), folder.path(), Path::new("/nowhere/at/all")] {
+            let error = check(unfit).expect_err("none").to_string();
+            assert!(error.contains(&format!("{} cannot be run", unfit.display())), "{error}");
+        }
     }
 }

@@ -59,6 +59,9 @@ pub struct SessionStatus {
     pub last_error: Option<String>,
     /// Number of the process.
     pub pid: u32,
+    /// Frames of discovery and negotiation that were lost since they came faster than they were read, since the process began.
+    #[serde(default)]
+    pub frames_lost: u64,
     /// What the data path counted since the session is open.
     pub counted: Option<Counted>,
 }

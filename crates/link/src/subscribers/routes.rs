@@ -177,9 +177,16 @@ impl Routes {
     #[inline]
     fn exact4(&self, address: u32, length: u8) -> Option<Whose> {
         let wanted = entry4(address, length, 0) >> BEHIND;
-        let hash = self.seed.hash(address.into(), length.into());
+        let hash = self.hash4(address, length);
         let whose = |entry: u64| Whose { bits: entry as u32 & ((1 << BEHIND) - 1) };
         self.index4.find(hash, |entry| (entry >> BEHIND == wanted).then(|| whose(entry)))
+    }
+
+    /// Eight addresses in a row have eight places in a row, which are a cache line: pools give such addresses out, so that
+    /// ten thousand subscribers are in a few thousand lines and not in ten thousand.
+    #[inline]
+    fn hash4(&self, address: u32, length: u8) -> u32 {
+        self.seed.hash((address >> 3).into(), length.into()) << 3 | address & 7
     }
 
     /// Whose an IPv6 address is.
@@ -281,7 +288,7 @@ impl Writer {
         match prefix.address {
             IpAddr::V4(address) => {
                 let address = u32::from(address);
-                let hash = routes.seed.hash(address.into(), prefix.length.into());
+                let hash = routes.hash4(address, prefix.length);
                 routes.index4.insert(hash, entry4(address, prefix.length, whose));
                 count(&mut self.counts4, length, &mut self.used[0]);
                 routes.lengths4.fetch_or(1 << length, Ordering::Release);
@@ -318,7 +325,8 @@ impl Writer {
                 if self.uncount4(length) {
                     routes.lengths4.fetch_and(!(1 << length), Ordering::Release);
                 }
-                let hash = |entry: u64| routes.seed.hash(entry >> 32, ((entry >> BEHIND) & 0x3f) - 1);
+                let hash =
+                    |entry: u64| routes.hash4((entry >> 32) as u32, ((entry >> BEHIND) & 0x3f) as u8 - 1);
                 let entry = entry4(address, prefix.length, whose.bits);
                 routes.index4.remove(hash(entry), entry, hash)
             }

@@ -11,15 +11,14 @@ use crate::dropped::Dropped;
 use crate::error::Error;
 use crate::frame_size::needed_mtu;
 use crate::framing::Form;
-use crate::parent::{self, Admission};
+use crate::parent::{self, Admission, filter::nothing};
 use crate::pppoe::{VlanPattern, Wanted, program};
-use crate::rtnetlink::{self, Monitor};
-use crate::running::{Crew, Event, Seen, Watch, check_name, claim, find_parent};
+use crate::rtnetlink::{self, Link, Monitor};
+use crate::running::{Claim, Crew, Event, Seen, Watch, check_name, find_parent};
 use crate::tun::Tun;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use wire::ethernet::MacAddress;
@@ -49,18 +48,18 @@ pub struct Subscribers {
     crew: Crew,
     interface: Tun,
     /// Held as long as it is up, so that no other has its frames.
-    _claim: UnixDatagram,
+    claim: Claim,
     workers: Vec<(Arc<Counters>, OwnedFd)>,
+    parent: Link,
     parent_mtu: Arc<AtomicU32>,
     watch: Watch,
     index: u32,
-    name: String,
-    vlans: VlanPattern,
+    wish: Wish,
 }
 
 impl fmt::Debug for Subscribers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Subscribers({}, {} workers)", self.name, self.workers.len())
+        write!(f, "Subscribers({}, {} workers)", self.wish.name, self.workers.len())
     }
 }
 
@@ -72,22 +71,31 @@ impl Subscribers {
     ///
     /// See [`Error`]; nothing is left behind then.
     pub fn up(wish: &Wish) -> Result<(Subscribers, Registry), Error> {
+        let (up, registry) = Subscribers::beside(wish)?;
+        up.claim()?;
+        up.set_local(up.parent.mac.unwrap_or_default())?;
+        Ok((up, registry))
+    }
+
+    /// The same beside a process that has the frames: none comes until [`Subscribers::set_local`], and they are not claimed
+    /// until [`Subscribers::claim`]. All that either takes is there.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then.
+    pub fn beside(wish: &Wish) -> Result<(Subscribers, Registry), Error> {
         check_name(&wish.name)?;
         let monitor = Monitor::new().map_err(Error::kernel("listen to changes of interfaces"))?;
         let parent = find_parent(&wish.parent)?;
         let local = parent.mac.unwrap_or_default();
         let (tuns, offloads) = Tun::queues(&wish.name, Form::Packets, wish.workers)?;
-        let claim = claim(&parent, &format!("PPPoE, VLANs {}", wish.vlans))?;
+        let claim = Claim::new(&wish.parent)?;
         let index = configure(wish)?;
         let interface = match tuns.first() {
             Some(tun) => tun.try_clone().map_err(Error::kernel(format!("keep {}", wish.name)))?,
             None => return Err(Error::Worker { name: wish.name.clone() }),
         };
-        let admission = Admission {
-            program: program(Wanted::Data, local, &wish.vlans),
-            has_tags: wish.vlans.has_tags(),
-            has_header: true,
-        };
+        let admission = Admission { program: nothing(), has_tags: wish.vlans.has_tags(), has_header: true };
         let below = Below { index: parent.index, mtu: parent.mtu };
         let refused = |source: io::Error| match source.kind() {
             io::ErrorKind::PermissionDenied => Error::Privilege { parent: wish.parent.clone() },
@@ -108,20 +116,57 @@ impl Subscribers {
         let crew = Crew::start(paths).map_err(Error::kernel("start threads"))?;
         // A kernel before 5.0 has no carrier to turn off.
         let _ = interface.set_carrier(parent.works());
-        let watch = Watch::new(monitor, parent, index, needed_mtu(wish.mtu, &wish.vlans.encapsulation()));
-        let name = wish.name.clone();
-        let up = Subscribers {
-            crew,
-            interface,
-            _claim: claim,
-            workers,
-            parent_mtu,
-            watch,
-            index,
-            name,
-            vlans: wish.vlans.clone(),
-        };
+        let needed = needed_mtu(wish.mtu, &wish.vlans.encapsulation());
+        let watch = Watch::new(monitor, parent.clone(), index, needed);
+        let wish = wish.clone();
+        let up = Subscribers { crew, interface, claim, workers, parent, parent_mtu, watch, index, wish };
         Ok((up, registry))
+    }
+
+    /// Claims the frames, so that no other process has them as long as this is up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LineTaken`].
+    pub fn claim(&self) -> Result<(), Error> {
+        self.claim.lay(&self.parent, &format!("PPPoE, VLANs {}", self.wish.vlans))
+    }
+
+    /// Gives the interface another name; whether it had to be set down for it, which takes its routes, as kernels before 6.2
+    /// demand. It is up again, with its addresses, when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Another interface has the name, or the kernel refuses; the interface is up under its former name where it can be.
+    pub fn rename(&mut self, name: &str) -> Result<bool, Error> {
+        let refused = |refusal: rtnetlink::Refusal| Error::Kernel {
+            what: format!("name an interface {name}"),
+            source: io::Error::other(refusal),
+        };
+        let has_to_be_down = match rtnetlink::rename(self.index, name) {
+            Ok(()) => false,
+            Err(refusal) if refusal.error.raw_os_error() == Some(libc::EBUSY) => true,
+            Err(refusal) => return Err(refused(refusal)),
+        };
+        if has_to_be_down {
+            self.rename_down(name).map_err(refused)?;
+        }
+        self.wish.name = name.to_owned();
+        Ok(has_to_be_down)
+    }
+
+    fn rename_down(&self, name: &str) -> Result<(), rtnetlink::Refusal> {
+        rtnetlink::set_down(self.index)?;
+        let renamed = rtnetlink::rename(self.index, name);
+        rtnetlink::set_up(self.index)?;
+        for address in &self.wish.addresses {
+            match rtnetlink::add_address(self.index, address) {
+                // Those of IPv4 outlive it.
+                Err(refusal) if refusal.error.raw_os_error() != Some(libc::EEXIST) => return Err(refusal),
+                _ => {}
+            }
+        }
+        renamed
     }
 
     /// Number of the interface.
@@ -172,13 +217,13 @@ impl Subscribers {
         Ok(seen)
     }
 
-    /// Lets frames to another MAC address through.
+    /// Lets frames to this MAC address through, and none to another.
     ///
     /// # Errors
     ///
     /// The kernel takes no filter.
     pub fn set_local(&self, local: MacAddress) -> Result<(), Error> {
-        let program = program(Wanted::Data, local, &self.vlans);
+        let program = program(Wanted::Data, local, &self.wish.vlans);
         for (_, socket) in &self.workers {
             parent::sys::filter(socket, &program).map_err(Error::kernel("filter frames of PPPoE"))?;
         }

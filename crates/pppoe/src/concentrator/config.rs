@@ -1,6 +1,6 @@
 //! What a concentrator is told to do.
 
-use super::network::Network;
+use super::network::{Network, Reserved};
 use super::pool::{AddressPool, PoolError, PrefixPool, Range};
 use super::sessions::Caps;
 use crate::discovery::concentrator::Config as Discovery;
@@ -66,6 +66,22 @@ pub enum ConfigError {
         "there is a pool of IPv4 addresses, but no own address (--local), which subscribers need as their gateway"
     )]
     NoLocal,
+    /// An own address that no host can have.
+    #[error("{address} cannot be the own address (--local): it is one of {reserved}")]
+    Local {
+        /// The address.
+        address: Ipv4Addr,
+        /// What it is for.
+        reserved: Reserved,
+    },
+    /// A name server's address that no host can have.
+    #[error("{address} cannot be a name server of subscribers (--dns): it is one of {reserved}")]
+    NameServer {
+        /// The address.
+        address: Ipv4Addr,
+        /// What it is for.
+        reserved: Reserved,
+    },
     /// Neither protocol.
     #[error("neither IPv4 (--local and --pool) nor IPv6 is configured: no session could come up")]
     Nothing,
@@ -96,6 +112,15 @@ impl Config {
         }
     }
 
+    /// Sees that everything fits together.
+    ///
+    /// # Errors
+    ///
+    /// What does not.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.pools().map(drop)
+    }
+
     pub(super) fn session(&self) -> session::Config {
         let concentrator =
             session::Concentrator { name: self.discovery.name.clone(), methods: self.methods.clone() };
@@ -110,6 +135,14 @@ impl Config {
         }
         if self.local.is_none() && self.identifier.is_none() {
             return Err(ConfigError::Nothing);
+        }
+        let reserved = |address: Ipv4Addr| Network::of(address.into(), 32)?.reserved();
+        if let Some((address, reserved)) = self.local.and_then(|local| Some((local, reserved(local)?))) {
+            return Err(ConfigError::Local { address, reserved });
+        }
+        let mut servers = self.dns.iter().flatten();
+        if let Some((address, reserved)) = servers.find_map(|server| Some((*server, reserved(*server)?))) {
+            return Err(ConfigError::NameServer { address, reserved });
         }
         Ok((AddressPool::new(&self.pool)?, self.prefixes.map(PrefixPool::new).transpose()?))
     }

@@ -78,14 +78,14 @@ impl Guesses {
     }
 
     /// How long nothing of a host is looked at.
-    pub(super) fn wait_of_host(&mut self, now: Time, place: &Place, station: MacAddress) -> Option<Duration> {
+    pub(super) fn wait_of_host(&self, now: Time, place: &Place, station: MacAddress) -> Option<Duration> {
         let whose = self.hash((place, station.0));
-        of(&mut self.hosts, whose)?.wait(now)
+        of(&self.hosts, whose)?.wait(now)
     }
 
     /// How long a claim to be this user is not looked at.
     pub(super) fn wait(
-        &mut self,
+        &self,
         now: Time,
         place: &Place,
         station: MacAddress,
@@ -96,7 +96,7 @@ impl Guesses {
             return host;
         }
         let whose = self.hash((place, user));
-        host.max(of(&mut self.users, whose).and_then(|count| count.wait(now)))
+        host.max(of(&self.users, whose).and_then(|count| count.wait(now)))
     }
 
     /// A claim was wrong.
@@ -123,8 +123,8 @@ impl Guesses {
     }
 }
 
-fn of(table: &mut Pages<Count>, whose: u64) -> Option<Count> {
-    table.at(whose as usize % PLACES).copied().filter(|count| count.whose == whose)
+fn of(table: &Pages<Count>, whose: u64) -> Option<Count> {
+    table.get(whose as usize % PLACES).filter(|count| count.whose == whose)
 }
 
 fn strike(table: &mut Pages<Count>, whose: u64, now: Time) {

@@ -1,7 +1,7 @@
 //! Networks: what is routed to a subscriber beside the address, and prefixes of links.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// An IP network: an address whose bits behind the prefix are zero, and the length of the prefix.
@@ -21,6 +21,41 @@ pub enum NetworkError {
     #[error("bits behind the prefix are set: expected {0}")]
     HostBits(Network),
 }
+
+/// Addresses that no host of a subscriber can have, and what they are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reserved {
+    /// The addresses.
+    pub network: Network,
+    /// What they are for.
+    pub purpose: &'static str,
+}
+
+impl fmt::Display for Reserved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.network, self.purpose)
+    }
+}
+
+const fn four(first: u8, length: u8, purpose: &'static str) -> Reserved {
+    Reserved { network: Network { address: IpAddr::V4(Ipv4Addr::new(first, 0, 0, 0)), length }, purpose }
+}
+
+const fn six(first: u16, length: u8, purpose: &'static str) -> Reserved {
+    let address = IpAddr::V6(Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 0));
+    Reserved { network: Network { address, length }, purpose }
+}
+
+/// RFC 1122 section 3.2.1.3, RFC 5771, RFC 1112 section 4; RFC 4291 sections 2.4, 2.5.6 and 2.7.
+const RESERVED: [Reserved; 7] = [
+    four(0, 8, "this network"),
+    four(127, 8, "loopback"),
+    four(224, 4, "multicast"),
+    four(240, 4, "reserved, with the broadcast address"),
+    six(0, 8, "reserved, with loopback"),
+    six(0xfe80, 10, "link-local"),
+    six(0xff00, 8, "multicast"),
+];
 
 impl Network {
     /// The network of `address` whose prefix has `length` bits; what is behind the prefix is cleared. `None`: more bits than
@@ -61,6 +96,13 @@ impl Network {
     /// Whether `address` is in it.
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4() && Network::of(address, self.length) == Some(*self)
+    }
+
+    /// Addresses in it that no host of a subscriber can have; `None`: there are none such.
+    pub fn reserved(&self) -> Option<Reserved> {
+        // Of two networks that meet one is within the other.
+        let meets = |other: &Network| other.contains(self.address) || self.contains(other.address);
+        RESERVED.into_iter().find(|reserved| meets(&reserved.network))
     }
 }
 
@@ -131,5 +173,27 @@ mod tests {
         }
         let all: Network = "::/0".parse().unwrap();
         assert!(all.contains("ffff::1".parse().unwrap()) && !all.contains("1.2.3.4".parse().unwrap()));
+    }
+
+    #[test]
+    fn networks_with_addresses_of_no_host_are_told() {
+        for (network, expected) in [
+            ("0.0.0.0/0", "0.0.0.0/8 (this network)"),
+            ("127.0.0.1/32", "127.0.0.0/8 (loopback)"),
+            ("128.0.0.0/1", "224.0.0.0/4 (multicast)"),
+            ("255.255.255.255/32", "240.0.0.0/4 (reserved, with the broadcast address)"),
+            ("::/0", "::/8 (reserved, with loopback)"),
+            ("fe80::/48", "fe80::/10 (link-local)"),
+            ("8000::/1", "fe80::/10 (link-local)"),
+            ("ff00::/8", "ff00::/8 (multicast)"),
+        ] {
+            let network: Network = network.parse().unwrap();
+            assert_eq!(network.reserved().unwrap().to_string(), expected, "{network}");
+        }
+        for network in
+            ["1.0.0.0/8", "100.64.0.0/10", "223.255.255.255/32", "2001:db8::/32", "fd00::/8", "fec0::/10"]
+        {
+            assert_eq!(network.parse::<Network>().unwrap().reserved(), None, "{network}");
+        }
     }
 }

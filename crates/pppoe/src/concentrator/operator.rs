@@ -2,7 +2,7 @@
 
 use super::accounting::{Ended, Traffic};
 use super::network::Network;
-use super::secrets::{Address, Secrets};
+use super::secrets::{Address, Difference, Secrets};
 use super::sessions::{Id, entry::Entry};
 use super::{Action, Concentrator, Turn};
 use crate::Time;
@@ -107,6 +107,8 @@ pub enum Why {
 /// What came of new secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
+    /// What differs from the former ones.
+    pub difference: Difference,
     /// Sessions that do not agree with them, in the order of [`Id::slot`]. They go on until the caller disconnects them.
     pub disagreeing: Vec<(Id, Why)>,
 }
@@ -199,10 +201,11 @@ impl Concentrator {
                 pool.hold(prefix);
             }
         }
+        let difference = secrets.difference(&old);
         let owners = Owners::of(&secrets);
         let entries = self.table.slots().filter_map(|slot| self.table.get(slot));
         let disagreeing = entries.filter_map(|entry| Some((entry.id, self.disagrees(entry, &old, &owners)?)));
-        Reloaded { disagreeing: disagreeing.collect() }
+        Reloaded { difference, disagreeing: disagreeing.collect() }
     }
 
     fn disagrees(&self, entry: &Entry, old: &Secrets, owners: &Owners<'_>) -> Option<Why> {

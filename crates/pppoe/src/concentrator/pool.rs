@@ -5,7 +5,7 @@
 
 mod places;
 
-use super::network::Network;
+use super::network::{Network, Reserved};
 use places::Places;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -22,9 +22,12 @@ impl Range {
     const fn len(&self) -> u64 {
         self.last.to_bits() as u64 - self.first.to_bits() as u64 + 1
     }
-}
 
-impl Range {
+    /// Whether an address is in it.
+    pub fn contains(&self, address: Ipv4Addr) -> bool {
+        (self.first..=self.last).contains(&address)
+    }
+
     /// The fewest networks that have all of these addresses and no others, lowest first.
     pub fn networks(&self) -> Vec<Network> {
         let (mut at, end) = (u64::from(self.first.to_bits()), u64::from(self.last.to_bits()) + 1);
@@ -53,11 +56,10 @@ impl FromStr for Range {
         if first > last {
             return Err(PoolError::Backwards { first, last });
         }
-        let is_none =
-            |address: Ipv4Addr| address.is_unspecified() || address.is_multicast() || address.is_broadcast();
-        match [first, last].into_iter().find(|address| is_none(*address)) {
-            Some(address) => Err(PoolError::NoStation(address)),
-            None => Ok(Range { first, last }),
+        let range = Range { first, last };
+        match range.networks().iter().find_map(Network::reserved) {
+            Some(reserved) => Err(PoolError::Reserved { range, reserved }),
+            None => Ok(range),
         }
     }
 }
@@ -82,9 +84,14 @@ pub enum PoolError {
         /// What stands last.
         last: Ipv4Addr,
     },
-    /// No host's address.
-    #[error("{0} cannot be the address of a host, and so neither begin nor end a pool")]
-    NoStation(Ipv4Addr),
+    /// Addresses of no host among those of a range.
+    #[error("the range {range} has addresses of {reserved}, which no host can have: leave these out")]
+    Reserved {
+        /// The range.
+        range: Range,
+        /// What they are for.
+        reserved: Reserved,
+    },
     /// Two ranges with an address in common.
     #[error("the ranges {0} and {1} overlap: each address may stand in one of them")]
     Overlap(Range, Range),
@@ -96,6 +103,14 @@ pub enum PoolError {
         "{0} cannot be parted into links: expected an IPv6 network of at most 64 bits such as 2001:db8::/48"
     )]
     NoPrefix(Network),
+    /// Prefixes that no link can have.
+    #[error("the network {network} has addresses of {reserved}, which no link of a subscriber can have")]
+    ReservedPrefix {
+        /// The network.
+        network: Network,
+        /// What they are for.
+        reserved: Reserved,
+    },
 }
 
 /// All of a pool is in use.
@@ -230,9 +245,12 @@ impl PrefixPool {
     ///
     /// # Errors
     ///
-    /// It is none, or smaller than one link.
+    /// It is none, smaller than one link, or has addresses that no link can have.
     pub fn new(network: Network) -> Result<PrefixPool, PoolError> {
         let first = network.ipv6().filter(|_| network.length() <= 64).ok_or(PoolError::NoPrefix(network))?;
+        if let Some(reserved) = network.reserved() {
+            return Err(PoolError::ReservedPrefix { network, reserved });
+        }
         let links = 1u32.checked_shl(64 - u32::from(network.length())).unwrap_or(u32::MAX);
         Ok(PrefixPool { network, first: upper(first), places: Places::new(links), kept_back: 0 })
     }
@@ -384,7 +402,11 @@ mod tests {
             ),
             (
                 &["0.0.0.0-10.0.0.1"],
-                "0.0.0.0 cannot be the address of a host, and so neither begin nor end a pool",
+                "the range 0.0.0.0-10.0.0.1 has addresses of 0.0.0.0/8 (this network), which no host can have: leave these out",
+            ),
+            (
+                &["126.0.0.1-128.0.0.1"],
+                "the range 126.0.0.1-128.0.0.1 has addresses of 127.0.0.0/8 (loopback), which no host can have: leave these out",
             ),
             (
                 &["1.0.0.0-2.0.0.0"],
@@ -408,6 +430,10 @@ mod tests {
         assert_eq!(pool.take(&[3]).unwrap().to_string(), "2001:db8:1:2::/64");
         for text in ["2001:db8::/65", "10.0.0.0/8"] {
             assert!(matches!(PrefixPool::new(text.parse().unwrap()), Err(PoolError::NoPrefix(_))));
+        }
+        for text in ["::/0", "fe80::/48", "ff00::/8"] {
+            let error = PrefixPool::new(text.parse().unwrap()).unwrap_err();
+            assert!(matches!(error, PoolError::ReservedPrefix { .. }), "{error}");
         }
         let mut huge = PrefixPool::new("2001:db8::/32".parse().unwrap()).unwrap();
         assert_eq!(

@@ -40,7 +40,8 @@
 mod pppd_form;
 mod table_form;
 
-use super::network::Network;
+use super::network::{Network, Reserved};
+use crate::ipcp::is_usable;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -101,6 +102,45 @@ impl Subscriber {
     pub fn serves_one(&self) -> bool {
         matches!(self.address, Address::Fixed(_)) || self.prefix.is_some() || !self.routes.is_empty()
     }
+
+    /// Whether the same holds, on whatever line.
+    fn is_as(&self, other: &Subscriber) -> bool {
+        let Subscriber { password, address, routes, prefix, sessions, line: _ } = self;
+        (password, address, routes, prefix, sessions)
+            == (&other.password, &other.address, &other.routes, &other.prefix, &other.sessions)
+    }
+}
+
+/// How secrets differ from those before. `Display` is a part of a sentence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Named subscribers that there are now.
+    pub subscribers: usize,
+    /// Those of them that there were not.
+    pub added: usize,
+    /// Those of them with another password, address or anything else.
+    pub changed: usize,
+    /// Those that there were, and are no more.
+    pub removed: usize,
+    /// Whether the line of pppd's form for everybody else is another one, new or gone.
+    pub everybody: bool,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference { subscribers, added, changed, removed, everybody } = *self;
+        write!(f, "{subscribers} subscriber{}", if subscribers == 1 { "" } else { "s" })?;
+        let counts = [(added, "new"), (changed, "changed"), (removed, "gone")];
+        let mut parts: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        if everybody {
+            parts.push("everybody else (*) changed".to_owned());
+        }
+        if parts.is_empty() { f.write_str(", nothing changed") } else { write!(f, " ({})", parts.join(", ")) }
+    }
 }
 
 /// All subscribers, found in constant time by their name.
@@ -111,13 +151,14 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Reads either form. `server` is the name of this concentrator, for the second column of pppd's form.
+    /// Reads either form. `server` is the name of this concentrator, for the second column of pppd's form; `own` its IPv4
+    /// address, which no subscriber can have.
     ///
     /// # Errors
     ///
     /// The line, and what was expected there. The caller puts the name of the file before it.
-    pub fn parse(text: &[u8], server: &[u8]) -> Result<Secrets, Error> {
-        if is_table_form(text) { table_form::read(text) } else { pppd_form::read(text, server) }
+    pub fn parse(text: &[u8], server: &[u8], own: Option<Ipv4Addr>) -> Result<Secrets, Error> {
+        if is_table_form(text) { table_form::read(text, own) } else { pppd_form::read(text, server, own) }
     }
 
     /// What holds for a user: their own entry, else the one for everybody.
@@ -140,6 +181,24 @@ impl Secrets {
         self.named.iter().map(|(user, subscriber)| (&**user, subscriber))
     }
 
+    /// What is other than in `before`.
+    pub fn difference(&self, before: &Secrets) -> Difference {
+        let mut difference = Difference { subscribers: self.len(), ..Difference::default() };
+        for (user, subscriber) in &self.named {
+            match before.named.get(user) {
+                None => difference.added += 1,
+                Some(former) => difference.changed += usize::from(!subscriber.is_as(former)),
+            }
+        }
+        difference.removed = before.len() + difference.added - self.len();
+        difference.everybody = match (&self.anybody, &before.anybody) {
+            (None, None) => false,
+            (Some(one), Some(other)) => !one.is_as(other),
+            _ => true,
+        };
+        difference
+    }
+
     /// Addresses that belong to one subscriber each, in no order. No pool gives them to anybody else.
     pub fn fixed(&self) -> impl Iterator<Item = Ipv4Addr> {
         self.named.values().chain(self.anybody.as_deref()).filter_map(|subscriber| match subscriber.address {
@@ -156,12 +215,43 @@ impl Secrets {
 
 /// A line of the file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {mistake}")]
+#[error("line {line}{}: {mistake}", of(*line, subscriber.as_ref()))]
 pub struct Error {
     /// The line, from 1.
     pub line: usize,
     /// What is wrong with it.
     pub mistake: Mistake,
+    /// TOML: the table that it is in.
+    pub subscriber: Option<Table>,
+}
+
+impl Error {
+    const fn new(line: usize, mistake: Mistake) -> Error {
+        Error { line, mistake, subscriber: None }
+    }
+}
+
+/// A table `[[subscriber]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Its first line, from 1.
+    pub line: usize,
+    /// Whose it is, escaped; `None`: it does not say.
+    pub user: Option<String>,
+}
+
+/// Which subscriber a line is about, as far as the line itself does not say.
+fn of(line: usize, subscriber: Option<&Table>) -> String {
+    match subscriber {
+        Some(Table { line: first, user: Some(user) }) if *first == line => format!(" (user \"{user}\")"),
+        Some(Table { line: first, user: Some(user) }) => {
+            format!(" (user \"{user}\", [[subscriber]] in line {first})")
+        }
+        Some(Table { line: first, user: None }) if *first != line => {
+            format!(" ([[subscriber]] in line {first})")
+        }
+        _ => String::new(),
+    }
 }
 
 /// What is wrong with a line, and what was expected. Nothing of it quotes a password.
@@ -194,11 +284,27 @@ pub enum Mistake {
     /// No station's address.
     #[error("{0} cannot be the address of a host")]
     NoStation(Ipv4Addr),
+    /// The concentrator's address.
+    #[error("{0} is the concentrator's own address (--local): expected another one")]
+    Own(Ipv4Addr),
+    /// All addresses as those behind one subscriber.
+    #[error(
+        "{0} is a default route, by which all that leaves this machine would go to one subscriber: expected the networks behind it"
+    )]
+    DefaultRoute(Network),
+    /// Addresses that no host has, as those behind a subscriber.
+    #[error("{network} cannot be a subscriber's: it has addresses of {reserved}")]
+    Reserved {
+        /// What was to be the subscriber's.
+        network: Network,
+        /// What they are for.
+        reserved: Reserved,
+    },
     /// It is neither UTF-8 nor, so, TOML.
-    #[error("is no UTF-8, which TOML has to be")]
+    #[error("this is no UTF-8, which TOML has to be")]
     Utf8,
     /// It is no TOML.
-    #[error("is no TOML: {0}")]
+    #[error("this is no TOML: {0}")]
     Toml(String),
     /// A table or key that means nothing here.
     #[error("unknown key \"{found}\": expected {expected}")]
@@ -253,11 +359,12 @@ fn is_table_form(text: &[u8]) -> bool {
     line.starts_with(b"[") || is_pair || rest == b"="
 }
 
-/// Sees that a host can have an address.
-fn station(address: Ipv4Addr) -> Result<Ipv4Addr, Mistake> {
-    let is_none =
-        address.is_unspecified() || address.is_multicast() || address.is_broadcast() || address.is_loopback();
-    if is_none { Err(Mistake::NoStation(address)) } else { Ok(address) }
+/// Sees that a subscriber's host can have an address; `own` is the concentrator's.
+fn station(address: Ipv4Addr, own: Option<Ipv4Addr>) -> Result<Ipv4Addr, Mistake> {
+    if own == Some(address) {
+        return Err(Mistake::Own(address));
+    }
+    if is_usable(address) { Ok(address) } else { Err(Mistake::NoStation(address)) }
 }
 
 #[cfg(test)]

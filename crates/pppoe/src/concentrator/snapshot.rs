@@ -3,6 +3,9 @@
 //! Sessions that are still being set up are not taken over: their hosts get a PADT from the next process and begin again. So
 //! do those with which it cannot go on ([`NotRestored`]), and each is accounted for by its last record. Keys of cookies are not
 //! handed over: who has an offer of the earlier process asks again.
+//!
+//! The data path of the earlier process may go on until the next one has everything: what it has counted at its end
+//! ([`Concentrator::counted`]) then takes the place of what the snapshot says ([`Concentrator::settle`]).
 
 use super::accounting::{Ended, Event, NotRestored, Record, Traffic};
 use super::network::Network;
@@ -15,6 +18,7 @@ use crate::discovery::message::{Line, padt};
 use crate::discovery::place::Place;
 use crate::session::{Grant, Handover, Session};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,6 +142,34 @@ impl Concentrator {
             }
         }
         snapshot
+    }
+
+    /// What each session of a [snapshot](Concentrator::snapshot) has transferred now, by its name in accounting.
+    pub fn counted(&self, turn: &mut Turn<'_>) -> Vec<(u64, Traffic)> {
+        let entries = self.table.slots().filter_map(|slot| self.table.get(slot));
+        let open = entries.filter(|entry| entry.session.handover().is_some() && entry.closing.is_none());
+        open.map(|entry| (entry.accounting, entry.traffic(turn))).collect()
+    }
+
+    /// Takes what the earlier process has counted at its end: for sessions that were restored, and for the records of others in
+    /// `pending`, which came of it and were not done yet. Nothing of them was counted here yet.
+    pub fn settle(&mut self, counted: &[(u64, Traffic)], pending: &mut [Action]) {
+        let counted: HashMap<u64, Traffic> = counted.iter().copied().collect();
+        let slots: Vec<u32> = self.table.slots().collect();
+        for slot in slots {
+            if let Some(entry) = self.table.get_mut(slot)
+                && let Some(traffic) = counted.get(&entry.accounting)
+            {
+                entry.before = *traffic;
+            }
+        }
+        for action in pending {
+            if let Action::Account(record) = action
+                && let Some(traffic) = counted.get(&record.accounting)
+            {
+                record.traffic = *traffic;
+            }
+        }
     }
 
     /// Goes on with the sessions of an earlier process. `elapsed`: time since the snapshot was made.

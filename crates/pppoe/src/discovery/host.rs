@@ -21,7 +21,7 @@ mod tests;
 pub use failure::{Failure, Ignored};
 
 use super::complaint::Complaint;
-use super::message::{Builder, Message, TooLong, padt};
+use super::message::{Builder, LONGEST_PADI, Message, TooLong, padt};
 use super::offer::{Offer, Pin};
 use super::{PLAIN_PAYLOAD, Packet, is_session};
 use crate::{Random, Time, draw};
@@ -57,6 +57,35 @@ impl Config {
     pub fn asked_payload(&self) -> Option<u16> {
         Some(self.max_payload).filter(|octets| *octets > PLAIN_PAYLOAD)
     }
+
+    /// Sees that a PADI has room for the name of the service. Whether a PADR has, is known when there is an offer, whose
+    /// cookie is in it, too.
+    ///
+    /// # Errors
+    ///
+    /// How long the name may be.
+    pub fn check(&self) -> Result<(), LongService> {
+        let without = Config { service: Vec::new(), ..self.clone() }.padi(&[0; UNIQ]).length();
+        let (octets, most) = (self.service.len(), LONGEST_PADI.saturating_sub(without));
+        if octets > most { Err(LongService { octets, most }) } else { Ok(()) }
+    }
+
+    fn padi(&self, uniq: &[u8; UNIQ]) -> Builder {
+        Builder::new(Code::PADI, 0)
+            .tag(TagType::SERVICE_NAME, &self.service)
+            .tag(TagType::HOST_UNIQ, uniq)
+            .max_payload(self.asked_payload())
+    }
+}
+
+/// The name of a service that no PADI has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the name of the service has {octets} octets, and a PADI has room for {most} (RFC 2516 section 5.1)")]
+pub struct LongService {
+    /// Octets of the name.
+    pub octets: usize,
+    /// Octets that it may have.
+    pub most: usize,
 }
 
 /// Times and counts of an attempt.
@@ -274,10 +303,7 @@ impl Host {
         }
         *sent += 1;
         *next = now.saturating_add(timers.wait(*sent));
-        let padi = Builder::new(Code::PADI, 0)
-            .tag(TagType::SERVICE_NAME, &self.config.service)
-            .tag(TagType::HOST_UNIQ, uniq)
-            .max_payload(self.config.asked_payload());
+        let padi = self.config.padi(uniq);
         self.send(MacAddress::BROADCAST, padi.finish(), actions);
     }
 

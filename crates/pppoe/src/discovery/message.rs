@@ -184,6 +184,11 @@ impl Builder {
         }
     }
 
+    /// Octets that the packet takes, with its header.
+    pub const fn length(&self) -> usize {
+        Header::LENGTH + self.length
+    }
+
     fn most(&self) -> usize {
         if self.code == Code::PADI { LONGEST_PADI } else { LONGEST }
     }
@@ -194,7 +199,7 @@ impl Builder {
     ///
     /// The tags do not all fit.
     pub fn finish(self) -> Result<Vec<u8>, TooLong> {
-        let (needed, most) = (Header::LENGTH + self.length, self.most());
+        let (needed, most) = (self.length(), self.most());
         if needed > most {
             return Err(TooLong { code: self.code, needed, most });
         }

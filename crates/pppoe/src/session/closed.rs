@@ -129,6 +129,8 @@ pub enum NetworkFailure {
     NoAgreement,
     /// The peer gave no address, or one that no host can have.
     NoAddress,
+    /// The peer gave its own address.
+    PeersAddress,
     /// The peer ended it.
     PeerEnded,
     /// It was not granted.
@@ -142,6 +144,9 @@ impl fmt::Display for NetworkFailure {
             NetworkFailure::Rejected => "the peer does not speak it",
             NetworkFailure::NoAgreement => "no agreement",
             NetworkFailure::NoAddress => "no usable address was given",
+            NetworkFailure::PeersAddress => {
+                "the peer gave the address that is its own, so that no answer would find this end"
+            }
             NetworkFailure::PeerEnded => "ended by the peer",
             NetworkFailure::NotGranted => "not granted",
         })

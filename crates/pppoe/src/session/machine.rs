@@ -297,10 +297,12 @@ impl Machine {
                     Failure::Looped => Closed::Looped,
                     Failure::MethodRefused => Closed::MethodRefused,
                     Failure::MethodNotAllowed(_) => self.no_lcp(turn),
-                    Failure::NoAgreement | Failure::NoAddress => match self.no_lcp(turn) {
-                        reason @ Closed::MethodNotAllowed { .. } => reason,
-                        _ => Closed::NoAgreement,
-                    },
+                    Failure::NoAgreement | Failure::NoAddress | Failure::PeersAddress => {
+                        match self.no_lcp(turn) {
+                            reason @ Closed::MethodNotAllowed { .. } => reason,
+                            _ => Closed::NoAgreement,
+                        }
+                    }
                 };
                 self.terminate(reason, turn);
             }

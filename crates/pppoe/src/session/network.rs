@@ -42,6 +42,11 @@ impl<L: Layer> Network<L> {
         matches!(self.negotiation.state(), State::Stopped | State::Closed | State::Closing)
     }
 
+    /// Whether it may still come up without the peer beginning it anew.
+    pub fn is_awaited(&self) -> bool {
+        !self.up && !self.is_finished()
+    }
+
     /// Ends it for `failure`.
     pub fn fail(&mut self, failure: NetworkFailure, event: Event, turn: &mut Turn<'_>) -> Option<Signal> {
         self.failure = failure;
@@ -112,6 +117,7 @@ impl Machine {
             Some(Signal::Failed(failure)) => {
                 let failure = match failure {
                     Failure::NoAddress => NetworkFailure::NoAddress,
+                    Failure::PeersAddress => NetworkFailure::PeersAddress,
                     _ => NetworkFailure::NoAgreement,
                 };
                 self.fail(family, failure, Event::Close, turn);
@@ -158,16 +164,11 @@ impl Machine {
         }
     }
 
-    /// Whether a protocol that is not up may still come up without the peer beginning it anew.
+    /// Whether the protocol of this family may still come up without the peer beginning it anew.
     pub(super) fn awaits(&self, family: Family) -> bool {
-        let awaits = |up: bool, is_finished: bool| !up && !is_finished;
         match family {
-            Family::Ipv4 => {
-                self.ipcp.as_ref().is_some_and(|network| awaits(network.up, network.is_finished()))
-            }
-            Family::Ipv6 => {
-                self.ipv6cp.as_ref().is_some_and(|network| awaits(network.up, network.is_finished()))
-            }
+            Family::Ipv4 => self.ipcp.as_ref().is_some_and(Network::is_awaited),
+            Family::Ipv6 => self.ipv6cp.as_ref().is_some_and(Network::is_awaited),
         }
     }
 
@@ -181,7 +182,12 @@ impl Machine {
         let of = |failure: Option<NetworkFailure>, finished: Option<bool>| {
             let hopeless = matches!(
                 failure,
-                Some(NetworkFailure::Rejected | NetworkFailure::NoAgreement | NetworkFailure::NoAddress)
+                Some(
+                    NetworkFailure::Rejected
+                        | NetworkFailure::NoAgreement
+                        | NetworkFailure::NoAddress
+                        | NetworkFailure::PeersAddress
+                )
             );
             (failure, finished.is_none_or(|finished| finished && hopeless))
         };

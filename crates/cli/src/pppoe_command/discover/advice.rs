@@ -59,34 +59,41 @@ fn silence(report: &Report, parent: &Link, vlans: Vlans, advice: &mut Vec<String
 }
 
 fn none_fits(report: &Report, advice: &mut Vec<String>) {
-    if let Some(ac) = &report.asked.ac {
-        advice.push(format!(
-            "none that answered is {ac} with that service: `--ac` takes a name or a MAC address of the table"
-        ));
-    } else {
-        advice.push("ask the operator, and quote what the concentrators say".to_owned());
-    }
+    let service = Some(&report.asked.service).filter(|service| !service.is_empty());
+    advice.push(match (&report.asked.ac, service) {
+        (Some(ac), Some(service)) => format!(
+            "none that answered is {ac} and serves \"{service}\": `--ac` takes a name or a MAC address of the table, `--service` \
+             one of its services"
+        ),
+        (Some(ac), None) => {
+            format!("none that answered is {ac}: `--ac` takes a name or a MAC address of the table")
+        }
+        (None, Some(service)) if !report.has_errors() => {
+            format!("none that answered serves \"{service}\": `--service` takes one of the table's services")
+        }
+        (None, _) => "ask the operator, and quote what the concentrators say".to_owned(),
+    });
 }
 
 /// Whether a larger payload can be had.
 fn payload(report: &Report, parent: &Link, vlans: Vlans, advice: &mut Vec<String>) {
     let Some(asked) = report.asked.max_payload else { return };
-    if !report.has_more_payload() {
+    let Some(agreed) = report.larger_payload() else {
         advice.push(format!(
             "nobody answered to PPP-Max-Payload {asked} (RFC 4638): packets of this line are no longer than {PLAIN_PAYLOAD} octets"
         ));
         return;
-    }
+    };
     let session = PppoeSession { session: None, peer: None };
     let encapsulation = vlans
         .tags()
         .try_fold(Encapsulation::NONE, Encapsulation::with_tag)
         .and_then(|tags| tags.with_pppoe(session));
     let Ok(encapsulation) = encapsulation else { return };
-    let needed = needed_mtu(asked.into(), &encapsulation);
+    let needed = needed_mtu(agreed.into(), &encapsulation);
     if needed > parent.mtu {
         advice.push(format!(
-            "packets of {asked} octets need an MTU of {needed} on {name}, which has {}: `ip link set {name} mtu {needed}`",
+            "packets of {agreed} octets need an MTU of {needed} on {name}, which has {}: `ip link set {name} mtu {needed}`",
             parent.mtu,
             name = parent.name
         ));

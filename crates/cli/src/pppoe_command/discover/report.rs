@@ -154,9 +154,15 @@ impl Report {
         !self.concentrators.is_empty()
     }
 
-    /// Whether one agrees to more than RFC 2516 has.
-    pub fn has_more_payload(&self) -> bool {
-        self.concentrators.iter().any(|concentrator| concentrator.max_payload > PLAIN_PAYLOAD)
+    /// Whether any reported an error.
+    pub fn has_errors(&self) -> bool {
+        self.concentrators.iter().any(|concentrator| concentrator.error.is_some())
+    }
+
+    /// The largest payload that one agrees to, where that is more than RFC 2516 has.
+    pub fn larger_payload(&self) -> Option<u16> {
+        let agreed = self.concentrators.iter().map(|concentrator| concentrator.max_payload);
+        agreed.max().filter(|octets| *octets > PLAIN_PAYLOAD)
     }
 
     pub fn print(&self, out: &mut Output) -> io::Result<()> {

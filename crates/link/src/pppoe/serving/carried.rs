@@ -1,12 +1,11 @@
 //! Sessions that the data path carries.
 
-use crate::rtnetlink::{self, Route};
+use super::routes::Routes;
 use crate::subscribers::{Number, Prefix, Registry, Session, Stray};
 use pppoe::concentrator::accounting::Traffic;
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::{Id, Installed};
 use std::collections::HashMap;
-use wire::IpVersion;
 use wire::ethernet::MacAddress;
 
 /// Octets of a frame around an IP packet, without tags: Ethernet header, PPPoE header, PPP protocol.
@@ -29,7 +28,7 @@ struct One {
 #[derive(Debug)]
 pub struct Carried {
     registry: Registry,
-    interface: u32,
+    routes: Routes,
     mss_clamp: bool,
     /// What the kernel has routes for, whoever has it.
     covered: Vec<Network>,
@@ -37,8 +36,19 @@ pub struct Carried {
 }
 
 impl Carried {
-    pub fn new(registry: Registry, interface: u32, mss_clamp: bool, covered: Vec<Network>) -> Carried {
-        Carried { registry, interface, mss_clamp, covered, sessions: HashMap::new() }
+    pub fn new(registry: Registry, routes: Routes, mss_clamp: bool, covered: Vec<Network>) -> Carried {
+        Carried { registry, routes, mss_clamp, covered, sessions: HashMap::new() }
+    }
+
+    /// Adds all routes once more, since the interface has lost them; what could not be done, in sentences.
+    pub fn route_again(&self) -> Vec<String> {
+        let all = self.covered.iter().chain(self.sessions.values().flat_map(|one| &one.routes));
+        all.filter_map(|network| self.add_route(network)).collect()
+    }
+
+    fn add_route(&self, network: &Network) -> Option<String> {
+        let refusal = self.routes.add(network).err()?;
+        Some(format!("no route to {network}: {refusal}"))
     }
 
     pub fn set_local(&self, local: MacAddress) {
@@ -83,15 +93,12 @@ impl Carried {
                 Err(why) => said.push(format!("{prefix} does not lead to {}: {why}", installed.station)),
             }
         }
-        let routes = self.routes(installed);
+        let routes = self.wanted_routes(installed);
         for network in had_routes.iter().filter(|network| !routes.contains(network)) {
-            let _ = rtnetlink::remove_route(&self.route(network));
+            self.routes.remove(network);
         }
-        for network in routes.iter().filter(|network| !had_routes.contains(network)) {
-            if let Err(refusal) = rtnetlink::add_route(&self.route(network)) {
-                said.push(format!("no route to {network}: {refusal}"));
-            }
-        }
+        let fresh = routes.iter().filter(|network| !had_routes.contains(network));
+        said.extend(fresh.filter_map(|network| self.add_route(network)));
         let around = AROUND + TAG * installed.place.vlans.count() as u64;
         let heard = before.as_ref().map_or(0, |one| one.heard);
         let one = One { number, prefixes: kept, routes, heard, around };
@@ -100,7 +107,7 @@ impl Carried {
     }
 
     /// What the kernel needs routes for: networks behind the host, and fixed addresses that are of no pool.
-    fn routes(&self, installed: &Installed) -> Vec<Network> {
+    fn wanted_routes(&self, installed: &Installed) -> Vec<Network> {
         let host = installed.ipv4.and_then(|(_, host)| Network::of(host.into(), 32));
         let fixed = host.into_iter().chain(installed.prefix);
         let is_covered = |network: &Network| self.covered.iter().any(|pool| pool.contains(network.address()));
@@ -108,18 +115,10 @@ impl Carried {
         fixed.chain(installed.routes.iter().copied()).collect()
     }
 
-    fn route(&self, network: &Network) -> Route {
-        let version = if network.address().is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
-        let destination = Some((network.address(), network.length()));
-        Route { version, destination, interface: self.interface, metric: 0 }
-    }
-
     /// Carries a session no more.
     pub fn remove(&mut self, id: Id) {
         let Some(one) = self.sessions.remove(&id) else { return };
-        for network in &one.routes {
-            let _ = rtnetlink::remove_route(&self.route(network));
-        }
+        one.routes.iter().for_each(|network| self.routes.remove(network));
         // With all its prefixes.
         let _ = self.registry.remove(one.number);
     }

@@ -1,8 +1,10 @@
 //! Where a concentrator is asked, by other threads than the one that serves.
 
 use super::carried::Carried;
+use super::handover;
 use super::record::shown;
-use crate::control::Answer;
+use crate::control::{Answer, Refused};
+use crate::pppoe::Losses;
 use crate::pppoe::kernel::{Clock, Kernel};
 use pppoe::Time;
 use pppoe::concentrator::accounting::Traffic;
@@ -26,8 +28,10 @@ pub struct Inner {
     pub carried: Carried,
     /// What somebody asked for, which the thread that serves does.
     pub pending: Vec<Action>,
-    /// Another process has the sessions.
-    pub is_handed_over: bool,
+    /// The sessions are being given to another process, and must not change.
+    pub is_offered: bool,
+    /// A connection to that process, until it is spoken to.
+    pub successor: Option<UnixStream>,
 }
 
 impl Inner {
@@ -46,8 +50,9 @@ pub struct Desk {
     clock: Clock,
     /// Wakes the thread that serves.
     ring: UnixStream,
+    losses: Losses,
     parent: String,
-    name: String,
+    name: Mutex<String>,
     local: Option<Ipv4Addr>,
 }
 
@@ -70,6 +75,9 @@ pub struct ConcentratorStatus {
     pub half_open: u32,
     /// How many sessions there are.
     pub count: usize,
+    /// Frames of discovery and negotiation that were lost since they came faster than they were read.
+    #[serde(default)]
+    pub frames_lost: u64,
     /// What was counted: discovery, sessions, refusals, by name.
     pub counters: std::collections::BTreeMap<String, u64>,
     /// The sessions, where they were asked for.
@@ -135,17 +143,19 @@ impl Desk {
         machine: Concentrator,
         carried: Carried,
         clock: Clock,
-        ring: UnixStream,
+        (ring, losses): (UnixStream, Losses),
         (parent, name): (&str, &str),
         local: Option<Ipv4Addr>,
     ) -> Desk {
-        let inner = Inner { machine, carried, pending: Vec::new(), is_handed_over: false };
+        let pending = Vec::new();
+        let inner = Inner { machine, carried, pending, is_offered: false, successor: None };
         Desk {
             inner: Mutex::new(inner),
             clock,
             ring,
+            losses,
             parent: parent.to_owned(),
-            name: name.to_owned(),
+            name: Mutex::new(name.to_owned()),
             local,
         }
     }
@@ -154,8 +164,14 @@ impl Desk {
         &self.parent
     }
 
-    pub fn name(&self) -> &str {
-        &self.name
+    /// Name of the interface of the subscribers.
+    pub fn name(&self) -> String {
+        self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The interface has another name than was wanted.
+    pub fn set_name(&self, name: &str) {
+        name.clone_into(&mut self.name.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     fn with<R>(&self, with: impl FnOnce(&mut Inner, Time) -> R) -> R {
@@ -183,11 +199,12 @@ impl Desk {
                 schema: SCHEMA.to_owned(),
                 phase: "open".to_owned(),
                 parent: self.parent.clone(),
-                interface: self.name.clone(),
+                interface: self.name(),
                 uptime: now.as_secs_f64(),
                 draining: machine.is_draining(),
                 half_open: machine.half_open(),
                 count: machine.len(),
+                frames_lost: self.losses.count(),
                 counters: counters(machine),
                 sessions: if has_sessions {
                     machine.sessions(now).map(sessions).collect()
@@ -224,30 +241,49 @@ impl Desk {
         Disconnected { sessions: Some(sessions) }
     }
 
-    /// The sessions for another process; this one does nothing for them any more.
-    fn hand_over(&self) -> String {
-        let snapshot = self.with(|inner, now| {
-            inner.is_handed_over = true;
-            inner.turn(now, |machine, turn| machine.snapshot(turn))
-        });
-        self.wake();
-        serde_json::to_string(&snapshot).unwrap_or_default()
+    /// What changes sessions: `drain`, `fill`, `disconnect …`. Not while another process takes them over.
+    fn change(&self, question: &str) -> Option<String> {
+        if self.with(|inner, _| inner.is_offered) {
+            return Some(Refused::line(
+                "another process takes its sessions over just now (`--takeover`): ask again",
+            ));
+        }
+        match question {
+            "drain" | "fill" => {
+                self.with(|inner, _| inner.machine.set_draining(question == "drain"));
+                serde_json::to_string(&self.status(false)).ok()
+            }
+            _ => serde_json::to_string(&self.disconnect(question.strip_prefix("disconnect ")?)).ok(),
+        }
     }
 }
 
 impl Answer for Desk {
     fn answer(&self, question: &str) -> Option<String> {
-        let json = |status: ConcentratorStatus| serde_json::to_string(&status).ok();
         match question {
-            "status" | "down" => json(self.status(false)),
-            "sessions" => json(self.status(true)),
-            "handover" => Some(self.hand_over()),
-            "drain" | "fill" => {
-                self.with(|inner, _| inner.machine.set_draining(question == "drain"));
-                json(self.status(false))
-            }
-            _ => serde_json::to_string(&self.disconnect(question.strip_prefix("disconnect ")?)).ok(),
+            "status" | "down" => serde_json::to_string(&self.status(false)).ok(),
+            "sessions" => serde_json::to_string(&self.status(true)).ok(),
+            _ => self.change(question),
         }
+    }
+
+    /// The connection of a process that wants the sessions is for the thread that serves.
+    fn adopt(&self, question: &str, stream: UnixStream) -> Option<UnixStream> {
+        if question != handover::BEGINS {
+            return Some(stream);
+        }
+        let second = self.with(|inner, _| {
+            if std::mem::replace(&mut inner.is_offered, true) {
+                return Some(stream);
+            }
+            inner.successor = Some(stream);
+            None
+        });
+        match second {
+            Some(stream) => handover::refuse(&stream, "another process takes its sessions over already"),
+            None => self.wake(),
+        }
+        None
     }
 }
 

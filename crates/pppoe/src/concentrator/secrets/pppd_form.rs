@@ -4,30 +4,26 @@ use super::{Address, Error, Mistake, Password, Secrets, Subscriber, station};
 use crate::text::Shown;
 use std::net::Ipv4Addr;
 
-/// Reads the lines that are for `server`.
-pub(super) fn read(text: &[u8], server: &[u8]) -> Result<Secrets, Error> {
+/// Reads the lines that are for `server`, whose address is `own`.
+pub(super) fn read(text: &[u8], server: &[u8], own: Option<Ipv4Addr>) -> Result<Secrets, Error> {
     let mut words = Words { rest: text, line: 1 };
     let mut table = Table::default();
     while let Some(line) = words.line()? {
-        let at = |mistake| Error { line: line.number, mistake };
+        let at = |mistake| Error::new(line.number, mistake);
         let [client, of, password, addresses @ ..] = &line.words[..] else {
             return Err(at(Mistake::Words(line.words.len())));
         };
         if of != b"*" && of != server {
             continue;
         }
-        let subscriber = subscriber(client, password, addresses, line.number).map_err(at)?;
+        let address = address(addresses, own).map_err(at)?;
+        let subscriber = subscriber(client, password, address, line.number).map_err(at)?;
         table.take(client, usize::from(client == b"*") + usize::from(of == b"*"), subscriber);
     }
     Ok(table.secrets)
 }
 
-fn subscriber(
-    client: &[u8],
-    password: &[u8],
-    addresses: &[Vec<u8>],
-    line: usize,
-) -> Result<Subscriber, Mistake> {
+fn subscriber(client: &[u8], password: &[u8], address: Address, line: usize) -> Result<Subscriber, Mistake> {
     if client.is_empty() {
         return Err(Mistake::NoUser);
     }
@@ -39,7 +35,7 @@ fn subscriber(
     }
     Ok(Subscriber {
         password: Password::new(password),
-        address: address(addresses)?,
+        address,
         routes: Box::default(),
         prefix: None,
         sessions: None,
@@ -48,7 +44,7 @@ fn subscriber(
 }
 
 /// The first single address, `*` or `-` decides; all words are looked at, so that none is wrong unseen.
-fn address(words: &[Vec<u8>]) -> Result<Address, Mistake> {
+fn address(words: &[Vec<u8>], own: Option<Ipv4Addr>) -> Result<Address, Mistake> {
     let mut found = None;
     for word in words.iter().take_while(|word| *word != b"--") {
         let address = match &word[..] {
@@ -57,7 +53,7 @@ fn address(words: &[Vec<u8>]) -> Result<Address, Mistake> {
             text => {
                 let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<Ipv4Addr>().ok());
                 let parsed = parsed.ok_or_else(|| Mistake::Address(Shown(text).to_string()))?;
-                Address::Fixed(station(parsed)?)
+                Address::Fixed(station(parsed, own)?)
             }
         };
         found.get_or_insert(address);
@@ -205,7 +201,7 @@ impl Words<'_> {
     }
 
     fn open(&self, quote: u8) -> Error {
-        Error { line: self.line, mistake: Mistake::OpenQuotation(char::from(quote)) }
+        Error::new(self.line, Mistake::OpenQuotation(char::from(quote)))
     }
 
     /// What stands behind a backslash: a letter for a control character, up to three octal or two hexadecimal digits, or

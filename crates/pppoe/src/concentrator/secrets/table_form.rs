@@ -2,7 +2,7 @@
 //!
 //! Every value is looked at here, never by a deserialiser: its messages quote what they found, and that may be a password.
 
-use super::{Address, Error, Mistake, Password, Secrets, Subscriber, station};
+use super::{Address, Error, Mistake, Password, Secrets, Subscriber, Table, station};
 use crate::concentrator::network::Network;
 use crate::text::Shown;
 use std::collections::HashMap;
@@ -12,20 +12,20 @@ use toml::de::{DeTable, DeValue};
 
 const KEYS: &str = "user, password, address, routes, prefix or sessions";
 
-/// Reads the tables.
-pub(super) fn read(text: &[u8]) -> Result<Secrets, Error> {
+/// Reads the tables. `own` is the concentrator's address.
+pub(super) fn read(text: &[u8], own: Option<Ipv4Addr>) -> Result<Secrets, Error> {
     let ends: Vec<usize> =
         text.iter().enumerate().filter(|(_, octet)| **octet == b'\n').map(|(at, _)| at).collect();
     let line_of = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
-    let text = std::str::from_utf8(text)
-        .map_err(|error| Error { line: line_of(error.valid_up_to()), mistake: Mistake::Utf8 })?;
-    let document = DeTable::parse(text).map_err(|error| Error {
-        line: line_of(error.span().map_or(0, |span| span.start)),
-        mistake: Mistake::Toml(error.message().lines().next().unwrap_or_default().to_owned()),
+    let text =
+        std::str::from_utf8(text).map_err(|error| Error::new(line_of(error.valid_up_to()), Mistake::Utf8))?;
+    let document = DeTable::parse(text).map_err(|error| {
+        let mistake = Mistake::Toml(error.message().lines().next().unwrap_or_default().to_owned());
+        Error::new(line_of(error.span().map_or(0, |span| span.start)), mistake)
     })?;
-    let mut reader = Reader { line_of: &line_of, secrets: Secrets::default(), taken: HashMap::new() };
+    let mut reader = Reader { line_of: &line_of, own, secrets: Secrets::default(), taken: HashMap::new() };
     for (key, value) in document.get_ref() {
-        let at = |mistake| Error { line: line_of(key.span().start), mistake };
+        let at = |mistake| Error::new(line_of(key.span().start), mistake);
         if key.get_ref() != "subscriber" {
             let expected = "tables [[subscriber]] alone";
             return Err(at(Mistake::UnknownKey { found: shown(key.get_ref()), expected }));
@@ -34,7 +34,11 @@ pub(super) fn read(text: &[u8]) -> Result<Secrets, Error> {
         let DeValue::Array(entries) = value.get_ref() else { return Err(tables()) };
         for entry in entries.iter() {
             let DeValue::Table(table) = entry.get_ref() else { return Err(tables()) };
-            reader.subscriber(line_of(entry.span().start), table)?;
+            let line = line_of(entry.span().start);
+            reader.subscriber(line, table).map_err(|error| {
+                let user = table.get("user").and_then(|user| user.get_ref().as_str()).map(shown);
+                Error { subscriber: Some(Table { line, user }), ..error }
+            })?;
         }
     }
     Ok(reader.secrets)
@@ -42,6 +46,7 @@ pub(super) fn read(text: &[u8]) -> Result<Secrets, Error> {
 
 struct Reader<'a> {
     line_of: &'a dyn Fn(usize) -> usize,
+    own: Option<Ipv4Addr>,
     secrets: Secrets,
     /// Addresses, routes and prefixes, with the line of the subscriber.
     taken: HashMap<Network, usize>,
@@ -65,27 +70,27 @@ impl Reader<'_> {
             let result = match &**key.get_ref() {
                 "user" => text("user", value).map(|text| user = Some((text, at))),
                 "password" => text("password", value).map(|text| password = Some((text, at))),
-                "address" => address(value).map(|address| subscriber.address = address),
-                "routes" => routes(value).map(|routes| subscriber.routes = routes),
+                "address" => address(value, self.own).map(|address| subscriber.address = address),
+                "routes" => routes(value, self.own).map(|routes| subscriber.routes = routes),
                 "prefix" => prefix(value).map(|prefix| subscriber.prefix = Some(prefix)),
                 "sessions" => sessions(value).map(|sessions| subscriber.sessions = Some(sessions)),
                 other => Err(Mistake::UnknownKey { found: shown(other), expected: KEYS }),
             };
-            result.map_err(|mistake| Error { line: at, mistake })?;
+            result.map_err(|mistake| Error::new(at, mistake))?;
         }
-        let missing = |key| move || Error { line, mistake: Mistake::Missing(key) };
+        let missing = |key| move || Error::new(line, Mistake::Missing(key));
         let (user, user_line) = user.ok_or_else(missing("user"))?;
         let (password, password_line) = password.ok_or_else(missing("password"))?;
         if user.is_empty() {
-            return Err(Error { line: user_line, mistake: Mistake::NoUser });
+            return Err(Error::new(user_line, Mistake::NoUser));
         }
         if password.is_empty() {
-            return Err(Error { line: password_line, mistake: Mistake::NoPassword(shown(user)) });
+            return Err(Error::new(password_line, Mistake::NoPassword(shown(user))));
         }
         if subscriber.serves_one() && subscriber.sessions.is_some_and(|most| most > 1) {
             let mistake =
                 wrong("sessions", "1, because address, routes and prefix serve one session at a time");
-            return Err(Error { line, mistake });
+            return Err(Error::new(line, mistake));
         }
         subscriber.password = Password::new(password.as_bytes());
         self.claim(&subscriber)?;
@@ -101,7 +106,7 @@ impl Reader<'_> {
         for network in subscriber.routes.iter().copied().chain(fixed).chain(subscriber.prefix) {
             if let Some(first) = self.taken.insert(network, subscriber.line) {
                 let mistake = Mistake::Taken { network: network.to_string(), first };
-                return Err(Error { line: subscriber.line, mistake });
+                return Err(Error::new(subscriber.line, mistake));
             }
         }
         Ok(())
@@ -109,7 +114,7 @@ impl Reader<'_> {
 
     fn put(&mut self, user: &str, line: usize, subscriber: Subscriber) -> Result<(), Error> {
         if let Some(first) = self.secrets.named.get(user.as_bytes()) {
-            return Err(Error { line, mistake: Mistake::Twice { user: shown(user), first: first.line } });
+            return Err(Error::new(line, Mistake::Twice { user: shown(user), first: first.line }));
         }
         self.secrets.named.insert(user.as_bytes().into(), subscriber);
         Ok(())
@@ -128,24 +133,39 @@ fn text<'v>(key: &'static str, value: &'v Value<'_>) -> Result<&'v str, Mistake>
     value.get_ref().as_str().ok_or_else(|| wrong(key, "a text in quotes"))
 }
 
-fn address(value: &Value<'_>) -> Result<Address, Mistake> {
+fn address(value: &Value<'_>, own: Option<Ipv4Addr>) -> Result<Address, Mistake> {
     let expected = || wrong("address", "an IPv4 address in quotes, \"pool\" or \"none\"");
     match value.get_ref().as_str().ok_or_else(expected)? {
         "pool" => Ok(Address::Pool),
         "none" => Ok(Address::None),
-        text => Ok(Address::Fixed(station(text.parse::<Ipv4Addr>().map_err(|_| expected())?)?)),
+        text => Ok(Address::Fixed(station(text.parse().map_err(|_| expected())?, own)?)),
     }
 }
 
-fn routes(value: &Value<'_>) -> Result<Box<[Network]>, Mistake> {
+fn routes(value: &Value<'_>, own: Option<Ipv4Addr>) -> Result<Box<[Network]>, Mistake> {
     let expected =
         || wrong("routes", "a list of networks such as [\"198.51.100.16/28\", \"2001:db8:b0b::/48\"]");
     let list = value.get_ref().as_array().ok_or_else(expected)?;
     let route = |value: &Value<'_>| {
         let text = value.get_ref().as_str().ok_or_else(expected)?;
-        text.parse().map_err(|error| wrong("routes", format!("networks, and of \"{}\" {error}", shown(text))))
+        let network: Network = text
+            .parse()
+            .map_err(|error| wrong("routes", format!("networks, and of \"{}\" {error}", shown(text))))?;
+        match own {
+            _ if network.length() == 0 => Err(Mistake::DefaultRoute(network)),
+            Some(own) if network.length() == 32 && network.contains(own.into()) => Err(Mistake::Own(own)),
+            _ => usable(network),
+        }
     };
     list.iter().map(route).collect()
+}
+
+/// Sees that hosts of a subscriber can have the addresses of a network.
+fn usable(network: Network) -> Result<Network, Mistake> {
+    match network.reserved() {
+        Some(reserved) => Err(Mistake::Reserved { network, reserved }),
+        None => Ok(network),
+    }
 }
 
 fn prefix(value: &Value<'_>) -> Result<Network, Mistake> {
@@ -153,7 +173,7 @@ fn prefix(value: &Value<'_>) -> Result<Network, Mistake> {
     let expected = || wrong("prefix", "an IPv6 network of 64 bits such as \"2001:db8:1:7::/64\"");
     let text = value.get_ref().as_str().ok_or_else(expected)?;
     let network: Network = text.parse().map_err(|_| expected())?;
-    if network.ipv6().is_some() && network.length() == 64 { Ok(network) } else { Err(expected()) }
+    if network.ipv6().is_some() && network.length() == 64 { usable(network) } else { Err(expected()) }
 }
 
 fn sessions(value: &Value<'_>) -> Result<u32, Mistake> {

@@ -1,12 +1,14 @@
 use super::*;
 use proptest::prelude::*;
 
+const OWN: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
+
 fn pppd(text: &str) -> Secrets {
-    Secrets::parse(text.as_bytes(), b"ac-1").unwrap()
+    Secrets::parse(text.as_bytes(), b"ac-1", Some(OWN)).unwrap()
 }
 
 fn error(text: &str) -> String {
-    Secrets::parse(text.as_bytes(), b"ac-1").unwrap_err().to_string()
+    Secrets::parse(text.as_bytes(), b"ac-1", Some(OWN)).unwrap_err().to_string()
 }
 
 fn password(secrets: &Secrets, user: &str) -> String {
@@ -84,6 +86,10 @@ fn errors_of_pppds_form_name_line_and_way_out() {
         "line 2: \"10.0.0.0/8\" is no address: expected one IPv4 address, * for one of the pool, or - for none"
     );
     assert_eq!(error("a * b 224.0.0.1\n"), "line 1: 224.0.0.1 cannot be the address of a host");
+    assert_eq!(
+        error("a * b 100.64.0.1\n"),
+        "line 1: 100.64.0.1 is the concentrator's own address (--local): expected another one"
+    );
     assert!(error("\"\" * b\n").starts_with("line 1: the user is empty"));
 }
 
@@ -132,45 +138,93 @@ fn errors_of_the_tables_name_line_and_way_out() {
     for (line, expected) in [
         (
             "adress = \"192.0.2.1\"",
-            "line 4: unknown key \"adress\": expected user, password, address, routes, prefix or sessions",
+            "unknown key \"adress\": expected user, password, address, routes, prefix or sessions",
         ),
-        (
-            "address = \"192.0.2\"",
-            "line 4: address: expected an IPv4 address in quotes, \"pool\" or \"none\"",
-        ),
-        ("address = 4", "line 4: address: expected an IPv4 address in quotes, \"pool\" or \"none\""),
-        ("address = \"0.0.0.0\"", "line 4: 0.0.0.0 cannot be the address of a host"),
+        ("address = \"192.0.2\"", "address: expected an IPv4 address in quotes, \"pool\" or \"none\""),
+        ("address = 4", "address: expected an IPv4 address in quotes, \"pool\" or \"none\""),
+        ("address = \"0.0.0.0\"", "0.0.0.0 cannot be the address of a host"),
         (
             "prefix = \"2001:db8::/56\"",
-            "line 4: prefix: expected an IPv6 network of 64 bits such as \"2001:db8:1:7::/64\"",
+            "prefix: expected an IPv6 network of 64 bits such as \"2001:db8:1:7::/64\"",
         ),
-        ("sessions = 0", "line 4: sessions: expected a number from 1"),
-        ("sessions = \"b\"", "line 4: sessions: expected a number from 1"),
+        ("sessions = 0", "sessions: expected a number from 1"),
+        ("sessions = \"b\"", "sessions: expected a number from 1"),
         (
             "routes = [\"198.51.100.17/28\"]",
-            "line 4: routes: expected networks, and of \"198.51.100.17/28\" bits behind the prefix are set: expected 198.51.100.16/28",
+            "routes: expected networks, and of \"198.51.100.17/28\" bits behind the prefix are set: expected 198.51.100.16/28",
         ),
         (
-            "address = \"10.0.0.1\"\nsessions = 2",
-            "line 1: sessions: expected 1, because address, routes and prefix serve one session at a time",
+            "address = \"100.64.0.1\"",
+            "100.64.0.1 is the concentrator's own address (--local): expected another one",
+        ),
+        (
+            "routes = [\"100.64.0.1/32\"]",
+            "100.64.0.1 is the concentrator's own address (--local): expected another one",
+        ),
+        ("address = \"240.0.0.1\"", "240.0.0.1 cannot be the address of a host"),
+        (
+            "routes = [\"0.0.0.0/0\"]",
+            "0.0.0.0/0 is a default route, by which all that leaves this machine would go to one subscriber: expected the networks behind it",
+        ),
+        (
+            "routes = [\"::/0\"]",
+            "::/0 is a default route, by which all that leaves this machine would go to one subscriber: expected the networks behind it",
+        ),
+        (
+            "routes = [\"224.0.0.0/8\"]",
+            "224.0.0.0/8 cannot be a subscriber's: it has addresses of 224.0.0.0/4 (multicast)",
+        ),
+        (
+            "prefix = \"fe80::/64\"",
+            "fe80::/64 cannot be a subscriber's: it has addresses of fe80::/10 (link-local)",
         ),
     ] {
-        assert_eq!(error(&with(line)), expected);
+        assert_eq!(error(&with(line)), format!("line 4 (user \"a\", [[subscriber]] in line 1): {expected}"));
     }
-    assert_eq!(error("[[subscriber]]\nuser = \"a\"\n"), "line 1: this subscriber has no password");
+    assert_eq!(
+        error(&with("address = \"10.0.0.1\"\nsessions = 2")),
+        "line 1 (user \"a\"): sessions: expected 1, because address, routes and prefix serve one session at a time"
+    );
+    assert_eq!(
+        error("[[subscriber]]\nuser = \"a\"\n"),
+        "line 1 (user \"a\"): this subscriber has no password"
+    );
     assert_eq!(error("\n[[subscriber]]\npassword = \"a\"\n"), "line 2: this subscriber has no user");
+    assert_eq!(
+        error("\n[[subscriber]]\nuser = 7\npassword = \"a\"\n"),
+        "line 3 ([[subscriber]] in line 2): user: expected a text in quotes"
+    );
     assert_eq!(
         error("[subscribers]\n"),
         "line 1: unknown key \"subscribers\": expected tables [[subscriber]] alone"
     );
     let twice = format!("{}{}", with(""), with(""));
-    assert_eq!(error(&twice), "line 6: the user \"a\" has an entry in line 1 already");
+    assert_eq!(
+        error(&twice),
+        "line 6 (user \"a\", [[subscriber]] in line 5): the user \"a\" has an entry in line 1 already"
+    );
     let taken = format!(
         "{}{}",
         with("address = \"10.0.0.1\""),
         with("routes = [\"10.0.0.1/32\"]").replace("\"a\"", "\"c\"")
     );
-    assert_eq!(error(&taken), "line 5: 10.0.0.1/32 belongs to the subscriber of line 1 already");
+    assert_eq!(error(&taken), "line 5 (user \"c\"): 10.0.0.1/32 belongs to the subscriber of line 1 already");
+}
+
+#[test]
+fn what_changed_is_counted_wherever_it_stands() {
+    let before = pppd("alice * a *\nbob * b *\ncarol * c *\n* * guest\n");
+    for (now, expected) in [
+        ("# moved\nbob * b *\ncarol * c *\nalice * a *\n* * guest\n", "3 subscribers, nothing changed"),
+        (
+            "alice * x *\nbob * b 192.0.2.7\ndave * d *\n* * guest\n",
+            "3 subscribers (1 new, 2 changed, 1 gone)",
+        ),
+        ("alice * a *\n", "1 subscriber (2 gone, everybody else (*) changed)"),
+        ("", "0 subscribers (3 gone, everybody else (*) changed)"),
+    ] {
+        assert_eq!(pppd(now).difference(&before).to_string(), expected);
+    }
 }
 
 /// Passwords stay out of everything that is printed, whatever is wrong with the line that has one.
@@ -191,7 +245,7 @@ fn no_message_quotes_a_password() {
         "\"\" * hunter2\n",
         "a * @/hunter2\n",
     ] {
-        let error = Secrets::parse(text.as_bytes(), b"ac-1").unwrap_err();
+        let error = Secrets::parse(text.as_bytes(), b"ac-1", None).unwrap_err();
         assert!(!error.to_string().contains(secret), "{error}");
         assert!(!format!("{error:?}").contains(secret), "{error:?}");
         assert!((1..=5).contains(&error.line), "{error}");
@@ -215,7 +269,7 @@ proptest! {
     /// Whatever stands in a file, there is a table or a line to look at.
     #[test]
     fn any_octets_give_a_table_or_a_line(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
-        if let Err(error) = Secrets::parse(&octets, b"s") {
+        if let Err(error) = Secrets::parse(&octets, b"s", None) {
             prop_assert!(error.line >= 1 && error.line <= octets.iter().filter(|octet| **octet == b'\n').count() + 1);
         }
     }
@@ -229,7 +283,7 @@ proptest! {
             text.extend(format!("\\x{octet:02x}").bytes());
         }
         text.extend(b"\"\n");
-        let secrets = Secrets::parse(&text, b"s").unwrap();
+        let secrets = Secrets::parse(&text, b"s", None).unwrap();
         prop_assert_eq!(secrets.find(b"u").unwrap().password.octets(), &octets[..]);
     }
 }

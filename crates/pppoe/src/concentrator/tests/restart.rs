@@ -229,3 +229,53 @@ fn sessions_that_are_there_are_not_doubled() {
     world.run(seconds(100));
     assert_eq!(world.up(), 4);
 }
+
+/// The data path of the earlier process counts until its end, and the account has all of it once.
+#[test]
+fn what_was_counted_after_the_snapshot_is_accounted() {
+    let mut world = world();
+    let of = |world: &World, user: &[u8]| {
+        world.installed.values().find(|installed| &*installed.user == user).unwrap().id
+    };
+    let traffic = |count| Traffic {
+        received_octets: 10 * count,
+        received_packets: count,
+        sent_octets: 20 * count,
+        sent_packets: count,
+    };
+    for (user, count) in [(&b"alice"[..], 1), (b"bob", 2)] {
+        let id = of(&world, user);
+        world.traffic.insert(id, traffic(count));
+    }
+    let snapshot = world.act(|concentrator, turn, _| concentrator.snapshot(turn));
+    for (user, count) in [(&b"alice"[..], 5), (b"bob", 7)] {
+        let id = of(&world, user);
+        world.traffic.insert(id, traffic(count));
+    }
+    let counted = world.act(|concentrator, turn, _| concentrator.counted(turn));
+    assert_eq!(counted.len(), 4);
+    world.installed.clear();
+    world.traffic.clear();
+    let random = &mut world.random;
+    let mut fill = |octets: &mut [u8]| random.fill_bytes(octets);
+    // Bob is no subscriber any more.
+    let users = "alice * a *\ncarol * c -\ndave * d *\n";
+    world.concentrator = Concentrator::new(config(), secrets(users), world.now, &mut fill).unwrap();
+    let mut pending = Vec::new();
+    world.act(|concentrator, turn, _| {
+        let restored = concentrator.restore(turn, snapshot, seconds(0), &mut pending).unwrap();
+        assert_eq!(restored, Restored { sessions: 3, ended: 1 });
+        concentrator.settle(&counted, &mut pending);
+    });
+    world.carry_out(pending);
+    let alice = of(&world, b"alice");
+    world.traffic.insert(alice, traffic(3));
+    world.act(|concentrator, turn, out| concentrator.shut_down(turn, out));
+    let stops = world.records.iter().filter(|record| matches!(record.event, Event::Stop(_)));
+    let stops: Vec<_> = stops.map(|record| (String::from_utf8_lossy(&record.user), record.traffic)).collect();
+    let of = |user: &str| {
+        stops.iter().filter(|(of, _)| of == user).map(|(_, traffic)| *traffic).collect::<Vec<_>>()
+    };
+    assert_eq!((of("alice"), of("bob")), (vec![traffic(8)], vec![traffic(7)]));
+    assert_eq!((of("carol").len(), of("dave").len()), (1, 1));
+}

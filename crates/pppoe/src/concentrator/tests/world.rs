@@ -36,7 +36,7 @@ pub fn config() -> Config {
 }
 
 pub fn secrets(text: &str) -> Secrets {
-    Secrets::parse(text.as_bytes(), b"ac-1").unwrap()
+    Secrets::parse(text.as_bytes(), b"ac-1", config().local).unwrap()
 }
 
 #[derive(Clone)]

@@ -490,3 +490,18 @@ proptest! {
         prop_assert!(bench.now - NOW < Duration::from_secs(120));
     }
 }
+
+#[test]
+fn a_service_has_to_fit_a_padi() {
+    for (max_payload, most) in [(1492, 1454), (1500, 1448)] {
+        let of = |octets| Config { service: vec![b's'; octets], max_payload, ..Config::default() };
+        assert_eq!(of(most).check(), Ok(()));
+        assert_eq!(of(most).padi(&[0; UNIQ]).finish().map(|padi| padi.len()), Ok(LONGEST_PADI));
+        assert_eq!(of(most + 1).check(), Err(LongService { octets: most + 1, most }));
+    }
+    let error = Config { service: vec![b's'; 2000], ..Config::default() }.check().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the name of the service has 2000 octets, and a PADI has room for 1454 (RFC 2516 section 5.1)"
+    );
+}

@@ -1,0 +1,303 @@
+//! Takeovers: those that nobody notices, and those of which nothing comes.
+
+use super::line::{GATEWAY, Line, WAN, code, said};
+use super::process::{Process, wait};
+use super::stream::Stream;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use testkit::{program, require};
+
+#[test]
+fn a_takeover_is_not_noticed() {
+    let Some(line) = Line::new() else { return };
+    let first = line.serve(&["--vlan", "any"]);
+    let client = line.connect("alice", &["--vlan", "35"]);
+    let id = line.status("ppp0")["session_id"].clone();
+    let mut stream = Stream::between(&line.near, &line.far, GATEWAY);
+    stream.carry(1 << 20);
+    let octets = line.sessions()[0]["received_octets"].as_u64();
+    let second = line.serve(&["--vlan", "any", "--takeover"]);
+    let (code, said) = first.ended();
+    assert!(code == 0 && said.ends_with("Another process goes on with the sessions.\n"), "{said}");
+    stream.carry(1 << 20);
+    line.ping(&line.near, GATEWAY, 1492);
+    assert!(second.said().contains("1 session taken over, 0 told to connect again"), "{}", second.said());
+    assert_eq!(line.status("ppp0")["session_id"], id);
+    assert!(!client.said().contains("closed"), "{}", client.said());
+    let concentrator = line.concentrator();
+    assert_eq!(concentrator["pid"], second.process());
+    assert!(concentrator["sessions"][0]["received_octets"].as_u64() > octets, "{concentrator:#}");
+    // Where there is nothing to take over it begins.
+    assert_eq!(second.interrupted().0, 0);
+    client.hear("closed", 1);
+    let third = line.serve(&["--vlan", "any", "--takeover"]);
+    assert!(third.said().contains("0 sessions taken over"), "{}", third.said());
+}
+
+/// Subscribers, log and accounts say what changed.
+#[test]
+fn a_takeover_with_another_address_says_so() {
+    let Some(line) = Line::new() else { return };
+    let first = line.serve(&[]);
+    let client = line.connect("alice", &[]);
+    let accounts = line.text("accounts");
+    let second = line.serve(&["--local", "10.64.0.99", "--takeover", "--accounting", &accounts]);
+    assert_eq!(first.ended().0, 0);
+    assert!(second.said().contains("0 sessions taken over, 1 told to connect again"), "{}", second.said());
+    const CHANGED: &str = "the concentrator was restarted: the address of the concentrator changed from 10.64.0.1 to 10.64.0.99";
+    client.hear(CHANGED, 1);
+    second.hear(CHANGED, 1);
+    let account = fs::read_to_string(&accounts).expect("accounts");
+    let record: Value = serde_json::from_str(account.lines().next().expect("a line")).expect("JSON");
+    assert_eq!((&record["event"], &record["cause"]), (&"stop".into(), &"not-restored".into()));
+    assert!(record["reason"].as_str().is_some_and(|reason| reason.starts_with(CHANGED)), "{record:#}");
+    client.hear(": open", 2);
+    assert_eq!(line.status("ppp0")["peer"], "10.64.0.99");
+    line.ping(&line.near, "10.64.0.99", 1492);
+}
+
+/// Who cannot begin takes nothing over.
+#[test]
+fn a_takeover_that_cannot_be_leaves_the_sessions_where_they_are() {
+    let Some(line) = Line::new() else { return };
+    let first = line.serve(&[]);
+    let client = line.connect("alice", &[]);
+    for (more, reason) in [
+        (&["--ifname", "lo"][..], "there is an interface lo already"),
+        (&["--mtu", "9000"], "do not fit"),
+        (&["--pool", "10.64.0.2-10.64.0.5", "--pool", "10.64.0.4-10.64.0.9"], "10.64.0.4"),
+    ] {
+        let output = line.serve_command(&[more, &["--takeover"]].concat()).output().expect("it runs");
+        assert!(code(&output) != 0 && said(&output).contains(reason), "{}", said(&output));
+    }
+    line.ping(&line.near, GATEWAY, 1492);
+    assert_eq!(line.concentrator()["pid"], first.process());
+    assert!(!client.said().contains("closed"), "{}", client.said());
+}
+
+impl Line {
+    /// The session is where it was, and carries packets.
+    fn goes_on(&self, client: &Process, process: u32) {
+        self.ping(&self.near, GATEWAY, 1492);
+        let concentrator = self.concentrator();
+        assert_eq!((&concentrator["pid"], &concentrator["count"]), (&process.into(), &1.into()));
+        assert_eq!(concentrator["interface"], "pppoe0");
+        assert!(!client.said().contains("closed"), "{}", client.said());
+        let links = self.far.run("ip", &["-br", "link"]).expect("ip");
+        assert!(links.contains("pppoe0") && !links.contains("rxlane-"), "{links}");
+    }
+
+    /// A connection to the concentrator's socket, on which a takeover begins.
+    fn takes_over(&self) -> (UnixStream, BufReader<UnixStream>) {
+        let entries = fs::read_dir(self.path("state")).expect("a folder").filter_map(Result::ok);
+        let mut paths = entries.map(|entry| entry.path());
+        let path = paths.find(|path| path.display().to_string().ends_with("-wan0.sock") && is_of(path));
+        let mut stream = UnixStream::connect(path.expect("a socket")).expect("it listens");
+        stream.set_read_timeout(Some(super::process::PATIENCE)).expect("a time");
+        stream.write_all(b"takeover\n").expect("asked");
+        let reader = BufReader::new(stream.try_clone().expect("a copy"));
+        (stream, reader)
+    }
+}
+
+fn is_of(path: &std::path::Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("concentrator-"))
+}
+
+fn line_of(reader: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    reader.read_line(&mut line).expect("read");
+    line
+}
+
+/// Whatever the machine refuses to the next process, the former one goes on.
+#[test]
+fn a_takeover_to_which_the_machine_refuses_something_changes_nothing() {
+    let Some(line) = Line::new() else { return };
+    let Some(unshare) = require("unshare", program("unshare")) else { return };
+    let first = line.serve(&[]);
+    let client = line.connect("alice", &[]);
+    let mut stream = Stream::between(&line.near, &line.far, GATEWAY);
+    stream.carry(1 << 16);
+    // IPv6 is turned off meanwhile.
+    let ipv6 = |off: &str| {
+        let setting = format!("net.ipv6.conf.default.disable_ipv6={off}");
+        line.far.run("sysctl", &["-qw", &setting]).expect("a setting");
+    };
+    ipv6("1");
+    let output = line.serve_command(&["--takeover"]).output().expect("it runs");
+    let expected = format!("the process {} goes on with the sessions", first.process());
+    let told = said(&output);
+    assert!(code(&output) == 3 && told.contains("IPv6 is off here") && told.contains(&expected), "{told}");
+    ipv6("0");
+    line.goes_on(&client, first.process());
+    // The folder of sockets cannot be written to.
+    let state = line.text("state");
+    let mut command = line.far.command(unshare);
+    let script = format!("mount --bind {state} {state} && mount -o remount,bind,ro {state} && exec \"$@\"");
+    let serve = line.serve_command(&["--takeover"]);
+    let inside = serve.get_args().skip_while(|argument| *argument != env!("CARGO_BIN_EXE_rxlane"));
+    command.args(["--mount", "sh", "-c", &script, "sh"]).args(inside);
+    let output = command.output().expect("it runs");
+    assert!(code(&output) == 3 && said(&output).contains("Read-only file system"), "{}", said(&output));
+    line.goes_on(&client, first.process());
+    stream.carry(1 << 16);
+}
+
+/// From too few descriptors on to as many as it takes, in the foreground and in the background.
+#[test]
+fn a_takeover_with_too_few_descriptors_changes_nothing() {
+    let Some(line) = Line::new() else { return };
+    let Some(prlimit) = require("prlimit", program("prlimit")) else { return };
+    let first = line.serve(&["--workers", "2"]);
+    let client = line.connect("alice", &[]);
+    let mut stream = Stream::between(&line.near, &line.far, GATEWAY);
+    let mut failed = 0;
+    let success = (8..100).find(|limit| {
+        let serve = line.serve_command(&["--takeover", "--workers", "2", "--daemon"]);
+        let mut command = line.far.command(&prlimit);
+        command.arg(format!("--nofile={limit}"));
+        command.args(serve.get_args().skip_while(|argument| *argument != env!("CARGO_BIN_EXE_rxlane")));
+        let output = command.output().expect("it runs");
+        if code(&output) == 0 {
+            return true;
+        }
+        assert!([1, 2, 3].contains(&code(&output)), "{limit}: {}", said(&output));
+        assert!(!said(&output).contains("panicked"), "{limit}: {}", said(&output));
+        line.goes_on(&client, first.process());
+        stream.carry(1 << 10);
+        failed += 1;
+        false
+    });
+    assert!(failed > 10 && success.is_some(), "{failed} {success:?}");
+    let (code_of_first, told) = first.ended();
+    assert!(code_of_first == 0 && told.ends_with("Another process goes on with the sessions.\n"), "{told}");
+    stream.carry(1 << 16);
+    let second = line.concentrator()["pid"].as_u64().expect("a number");
+    line.goes_on(&client, second as u32);
+    assert_eq!(code(&line.far(&["disconnect", "--concentrator", WAN])), 0);
+}
+
+/// A successor that says what it has to say up to some word, and is gone then.
+#[test]
+fn a_successor_that_is_gone_before_it_serves_changes_nothing() {
+    let Some(line) = Line::new() else { return };
+    let accounts = line.text("accounts");
+    let first = line.serve(&["--accounting", &accounts]);
+    let client = line.connect("alice", &[]);
+    let mut stream = Stream::between(&line.near, &line.far, GATEWAY);
+    for (number, word) in ["", "busy\n", "bus", "nonsense\n"].into_iter().enumerate() {
+        let (mut successor, mut reader) = line.takes_over();
+        let snapshot: Value = serde_json::from_str(&line_of(&mut reader)).expect("JSON");
+        assert_eq!(snapshot["sessions"].as_array().map(Vec::len), Some(1), "{snapshot:#}");
+        successor.write_all(word.as_bytes()).expect("written");
+        // Packets go on, and who asks is answered; sessions cannot be changed.
+        stream.carry(1 << 16);
+        if word != "nonsense\n" {
+            assert_eq!(line.concentrator()["count"], 1);
+            for question in [&["drain", WAN][..], &["disconnect", "--concentrator", WAN, "--all"]] {
+                let refused = line.far(question);
+                assert!(code(&refused) == 1 && said(&refused).contains("ask again"), "{}", said(&refused));
+            }
+            let second = line.serve_command(&["--takeover"]).output().expect("it runs");
+            let told = said(&second);
+            assert!(code(&second) == 1 && told.contains("takes its sessions over already"), "{told}");
+        }
+        drop((successor, reader));
+        first.hear("began to take the sessions over, and it", number + 1);
+        line.goes_on(&client, first.process());
+    }
+    // LCP goes on as well.
+    assert_eq!(code(&line.far(&["disconnect", "--concentrator", WAN, "--all"])), 0);
+    client.hear("disconnected by the operator", 1);
+    client.hear(": open", 2);
+    assert_eq!(first.interrupted().0, 0);
+    let account = fs::read_to_string(&accounts).expect("accounts");
+    let records = account.lines().map(|record| serde_json::from_str::<Value>(record).expect("JSON"));
+    let events: Vec<Value> = records.map(|record| record["event"].clone()).collect();
+    assert_eq!(events, ["start", "stop", "start", "stop"], "{account}");
+}
+
+/// Nobody has the sessions then, and subscribers are told at once.
+#[test]
+fn a_successor_that_is_gone_when_it_serves_is_told_to_subscribers() {
+    let Some(line) = Line::new() else { return };
+    let accounts = line.text("accounts");
+    let first = line.serve(&["--accounting", &accounts]);
+    let client = line.start_to_connect("alice", &["--reconnect", "false"]);
+    client.hear(": open", 1);
+    line.ping(&line.near, GATEWAY, 1000);
+    let (mut successor, mut reader) = line.takes_over();
+    line_of(&mut reader);
+    successor.write_all(b"serves\n").expect("written");
+    let counted: Value = serde_json::from_str(&line_of(&mut reader)).expect("JSON");
+    assert!(counted[0][1]["received_octets"].as_u64() >= Some(3000), "{counted:#}");
+    assert!(line.far.run("ip", &["link", "show", "pppoe0"]).is_err());
+    drop((successor, reader));
+    let (code, told) = first.ended();
+    assert!(code == 1 && told.contains("is gone; subscribers were told"), "{told}");
+    let (_, told) = client.ended();
+    assert!(told.contains("PADT") && told.contains("is being shut down"), "{told}");
+    let account = fs::read_to_string(&accounts).expect("accounts");
+    assert_eq!(account.matches("\"event\":\"stop\"").count(), 1, "{account}");
+}
+
+/// Sessions are in one of them, whichever comes first.
+#[test]
+fn takeovers_at_the_same_time_lose_nothing() {
+    let Some(line) = Line::new() else { return };
+    let mut serving = line.serve(&[]);
+    let client = line.connect("alice", &[]);
+    let mut stream = Stream::between(&line.near, &line.far, GATEWAY);
+    for _ in 0..6 {
+        let next: Vec<Process> =
+            (0..3).map(|_| Process::start(&mut line.serve_command(&["--takeover"]))).collect();
+        // Each serves, or has said why not.
+        for process in &next {
+            wait("it serves, or does not", || {
+                process.said().contains("disconnect --concentrator") || process.said().contains("rxlane: ")
+            });
+        }
+        let pid = line.concentrator()["pid"].as_u64().expect("a number") as u32;
+        for process in next {
+            if process.process() == pid {
+                let former = std::mem::replace(&mut serving, process);
+                assert_eq!(former.ended().0, 0);
+            } else {
+                let (code, told) = process.ended();
+                let took = told.contains("goes on with the sessions.");
+                assert!(code == 0 && took || code == 1 && told.contains("rxlane: "), "{code}: {told}");
+            }
+        }
+        assert_eq!(serving.process(), pid);
+        line.goes_on(&client, pid);
+        stream.carry(1 << 16);
+    }
+}
+
+/// They stood beside those of the former interface before that was gone.
+#[test]
+fn routes_and_addresses_are_those_of_the_next_process() {
+    let Some(line) = Line::new() else { return };
+    let secrets = "[[subscriber]]\nuser = 'alice'\npassword = 'wonderland'\naddress = '203.0.113.7'\nroutes = ['198.51.100.0/28']\n";
+    line.write("secrets", secrets);
+    let options = ["--prefix", "2001:db8:100::/48"];
+    let mut serving = line.serve(&options);
+    let client = line.connect("alice", &[]);
+    for _ in 0..2 {
+        let next = line.serve(&[&options[..], &["--takeover"]].concat());
+        assert_eq!(std::mem::replace(&mut serving, next).ended().0, 0);
+        line.goes_on(&client, serving.process());
+        let routes =
+            |family: &str| line.far.run("ip", &[family, "route", "show", "dev", "pppoe0"]).expect("ip");
+        let routes = routes("-4") + &routes("-6");
+        for route in ["10.64.0.2/31 ", "203.0.113.7 ", "198.51.100.0/28 ", "2001:db8:100::/48 "] {
+            assert_eq!(routes.matches(route).count(), 1, "{route}: {routes}");
+        }
+        let addresses = line.far.run("ip", &["-br", "addr", "show", "dev", "pppoe0"]).expect("ip");
+        assert!(addresses.contains(GATEWAY) && addresses.contains("fe80::1/64"), "{addresses}");
+    }
+    assert_eq!(serving.interrupted().0, 0);
+}

@@ -1,0 +1,215 @@
+//! The thread that makes a session's name servers the machine's, and takes them back.
+//!
+//! # Contract
+//!
+//! * What was ordered is done in its order. A program that hangs, or a file system, holds up nothing but what was ordered after
+//!   it: the concentrator's echoes are answered by another thread.
+//! * What went wrong is said, in sentences.
+
+use super::resolver::{self, Back, Place, Resolver};
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long what was ordered may take at the end of the program.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is to be done.
+enum Order {
+    Set { interface: String, servers: Vec<IpAddr> },
+    TakeBack,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct NameServers {
+    orders: Sender<Order>,
+    /// What came of each order; empty: it is done.
+    results: Receiver<Option<String>>,
+    /// Readable when an order is done.
+    bell: UnixStream,
+    /// Orders that are not done.
+    waiting: usize,
+}
+
+impl NameServers {
+    /// With what has to be remembered in the folder `state`.
+    ///
+    /// # Errors
+    ///
+    /// There are no more threads or descriptors.
+    pub fn new(state: &Path) -> io::Result<NameServers> {
+        NameServers::at(Place::of_machine(state))
+    }
+
+    fn at(place: Place) -> io::Result<NameServers> {
+        let (bell, mut ring) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        // Nobody may be listening any more.
+        ring.set_nonblocking(true)?;
+        let (orders, taken) = channel();
+        let (done, results) = channel();
+        let work = move || {
+            let mut resolver = None;
+            for order in taken {
+                let result = carry_out(order, &place, &mut resolver);
+                if done.send(result).is_err() {
+                    return;
+                }
+                let _ = ring.write_all(&[0]);
+            }
+        };
+        thread::Builder::new().name("name servers".to_owned()).spawn(work)?;
+        Ok(NameServers { orders, results, bell, waiting: 0 })
+    }
+
+    /// Makes `servers` the machine's, told by the session of `interface`.
+    pub fn set(&mut self, interface: &str, servers: &[IpAddr]) {
+        self.order(Order::Set { interface: interface.to_owned(), servers: servers.to_vec() });
+    }
+
+    /// Takes them back, if any are.
+    pub fn take_back(&mut self) {
+        self.order(Order::TakeBack);
+    }
+
+    fn order(&mut self, order: Order) {
+        if self.orders.send(order).is_ok() {
+            self.waiting += 1;
+        }
+    }
+
+    /// Whether all that was ordered is done.
+    pub const fn is_idle(&self) -> bool {
+        self.waiting == 0
+    }
+
+    /// What went wrong since the last call.
+    pub fn said(&mut self) -> Vec<String> {
+        // As often as it rang: the results tell.
+        while matches!(self.bell.read(&mut [0; 64]), Ok(count) if count > 0) {}
+        let results: Vec<Option<String>> = self.results.try_iter().collect();
+        self.waiting = self.waiting.saturating_sub(results.len());
+        results.into_iter().flatten().collect()
+    }
+
+    /// Waits until all that was ordered is done, for half a minute at most; what went wrong.
+    pub fn finish(self) -> Vec<String> {
+        self.finish_within(PATIENCE)
+    }
+
+    fn finish_within(mut self, patience: Duration) -> Vec<String> {
+        let mut said = self.said();
+        let until = Instant::now() + patience;
+        while self.waiting > 0 {
+            match self.results.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(result) => {
+                    self.waiting -= 1;
+                    said.extend(result);
+                }
+                Err(_) => {
+                    said.push(format!(
+                        "the former name servers may not be back: what sets them was not done after {} s",
+                        patience.as_secs()
+                    ));
+                    break;
+                }
+            }
+        }
+        said
+    }
+}
+
+impl AsFd for NameServers {
+    /// Readable when an order is done: [`NameServers::said`].
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+/// Does it; what went wrong.
+fn carry_out(order: Order, place: &Place, resolver: &mut Option<Resolver>) -> Option<String> {
+    match order {
+        Order::Set { interface, servers } => match Resolver::set(&interface, &servers, place.clone()) {
+            Ok(set) => {
+                *resolver = Some(set);
+                None
+            }
+            Err(error) => Some(format!("the name servers of {interface} are not this machine's: {error}")),
+        },
+        Order::TakeBack => match resolver.take()?.take_back() {
+            Ok(Back::Done) => None,
+            Ok(Back::Changed) => {
+                Some(format!("{} was written by somebody else meanwhile and stays as it is", resolver::PATH))
+            }
+            Err(error) => Some(format!("the former name servers are not back: {error}")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Waits until all is done; what went wrong.
+    fn all_said(name_servers: &mut NameServers) -> Vec<String> {
+        let until = Instant::now() + PATIENCE;
+        let mut said = Vec::new();
+        while !name_servers.is_idle() {
+            assert!(Instant::now() < until, "{said:?}");
+            said.extend(name_servers.said());
+            thread::yield_now();
+        }
+        said
+    }
+
+    #[test]
+    fn orders_are_done_in_their_order_and_failures_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, note) = (folder.path().join("resolv.conf"), folder.path().join("note"));
+        let before = "nameserver 198.51.100.1\n";
+        fs::write(&file, before).expect("written");
+        let mut name_servers = NameServers::at(Place::at(&file, &note)).expect("a thread");
+        let server = "192.0.2.53".parse().expect("an address");
+        name_servers.set("ppp0", &[server]);
+        assert_eq!(all_said(&mut name_servers), [""; 0]);
+        assert!(fs::read_to_string(&file).expect("there").ends_with("\nnameserver 192.0.2.53\n"));
+        for _ in 0..5 {
+            name_servers.take_back();
+            name_servers.set("ppp0", &[server]);
+        }
+        name_servers.take_back();
+        name_servers.take_back();
+        assert_eq!(name_servers.finish(), [""; 0]);
+        assert_eq!(fs::read_to_string(&file).expect("there"), before);
+        // Where it cannot be.
+        let nowhere = Place::at(&folder.path().join("nowhere/resolv.conf"), &note);
+        let mut name_servers = NameServers::at(nowhere).expect("a thread");
+        name_servers.set("ppp0", &[server]);
+        let said = all_said(&mut name_servers);
+        assert!(said.len() == 1 && said[0].contains("nowhere/resolv.conf"), "{said:?}");
+    }
+
+    /// A named pipe that nobody reads stands for whatever hangs.
+    #[test]
+    fn what_hangs_holds_nobody_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("resolv.conf");
+        let made = std::process::Command::new("mkfifo").arg(&file).status();
+        assert!(made.expect("mkfifo").success());
+        let place = Place::at(&file, &folder.path().join("note"));
+        let mut name_servers = NameServers::at(place).expect("a thread");
+        name_servers.set("ppp0", &["192.0.2.53".parse().expect("an address")]);
+        assert!(name_servers.said().is_empty() && !name_servers.is_idle());
+        let said = name_servers.finish_within(Duration::from_millis(50));
+        assert!(said.len() == 1 && said[0].contains("may not be back"), "{said:?}");
+        // Lets the thread go on, and end.
+        fs::write(&file, "").expect("written");
+    }
+}
