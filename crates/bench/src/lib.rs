@@ -5,6 +5,8 @@
 //!   the sink tell loss, reordering and duplicates apart ([`sequence`]).
 //! * [`frames::play`] sends frames of any encapsulation onto an interface.
 //! * [`machine`] is what CPUs, interrupts and queues did meanwhile; [`report`] the result (`rxlane.bench/1`).
+//! * [`scenario`] are whole measurements in rounds, what follows from their figures (`rxlane.bench-scenario/1`), and what
+//!   differs between two of them (`rxlane.bench-compare/1`); [`namespace`] is where they happen.
 //! * [`Scene`] is a subscriber line and a router, each in a network namespace of its own, joined by a multi-queue veth
 //!   pair; [`send`] plays frames onto the line from one CPU, so that, as behind a network card that does not see past
 //!   PPPoE, one CPU of the router receives everything; [`softnet`] counts what each CPU took.
@@ -15,14 +17,15 @@
 //! is bounded: flows beyond [`udp::MOST_FLOWS`] a thread are counted as foreign. What is not known is `None`, never zero: of
 //! datagrams too short for a number nobody knows the loss.
 //!
-//! Of a scene nothing outside the two namespaces is touched. They go with their [`Scene`], also in a panic; what a killed
-//! process left is removed by the next scene that is made.
+//! Of a scene nothing outside its namespaces is touched. They go with their guards, also in a panic; what a killed
+//! process left, programs in its namespaces included, is removed when the next namespace is made.
 //!
 //! Specifications: RFC 768 (UDP), RFC 791 and RFC 8200 (fragments), RFC 4737 (reordering), IEEE 802.3 (octets around a frame).
 //!
 //! # Deliberately not here
 //!
-//! Making frames (crate `traffic`), packet sockets (crate `link`), printing results (crate `cli`).
+//! Making frames (crate `traffic`), packet sockets (crate `link`), printing results (crate `cli`). What a scenario measures as
+//! a command (`rxlane link`, `rxlane steer`) it runs as a command. TCP is `iperf3`'s.
 //!
 //! `unsafe` lives in the module `udp::sys` alone.
 
@@ -32,11 +35,13 @@ pub mod counts;
 pub mod frames;
 mod load;
 pub mod machine;
+pub mod namespace;
 mod pace;
 pub mod payload;
 mod pin;
 pub mod report;
 pub mod run;
+pub mod scenario;
 mod scene;
 pub mod sequence;
 pub mod softnet;
@@ -45,4 +50,5 @@ pub mod udp;
 pub mod wire_size;
 
 pub use load::{Load, LoadError, Sent, send};
-pub use scene::{LINE, ROUTER, Scene, SceneError};
+pub use namespace::SceneError;
+pub use scene::{LINE, ROUTER, Scene};

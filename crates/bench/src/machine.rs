@@ -3,7 +3,7 @@
 use host::live::{self, Counters};
 use host::text::Reader;
 use host::{Counter, Delta, Load, Snapshot};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct Watched {
 }
 
 /// What a machine is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Release of the kernel.
     pub kernel: String,

@@ -1,7 +1,7 @@
 //! Threads bound to CPUs.
 
 use rustix::io::Errno;
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 
 /// Binds the calling thread to a CPU.
@@ -16,4 +16,10 @@ pub fn pin(cpu: u16) -> io::Result<()> {
     let mut cpus = CpuSet::new();
     cpus.set(cpu.into());
     Ok(sched_setaffinity(None, &cpus)?)
+}
+
+/// CPUs that the calling thread may use; the first, where the kernel does not tell.
+pub fn allowed() -> Vec<u16> {
+    let Ok(cpus) = sched_getaffinity(None) else { return vec![0] };
+    (0..CpuSet::MAX_CPU).filter(|cpu| cpus.is_set(*cpu)).map(|cpu| cpu as u16).collect()
 }

@@ -4,46 +4,19 @@ use rxlane_bench::udp::{self, Receiving, Sending};
 use rxlane_bench::wire_size::Framing;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
-use sys::ALLOCATIONS;
+use testkit::allocations::{self, Counting};
 use testkit::netns::{Namespace, probe};
 use testkit::require;
 
-/// The system's allocator, which counts.
-mod sys {
-    #![allow(unsafe_code)]
-
-    use std::alloc::{GlobalAlloc, Layout, System};
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    struct Counting;
-
-    /// Allocations of all threads.
-    pub static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-    // SAFETY: every call is handed on to the system's allocator with its arguments.
-    unsafe impl GlobalAlloc for Counting {
-        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: the caller's promise.
-            unsafe { System.alloc(layout) }
-        }
-
-        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-            // SAFETY: the caller's promise.
-            unsafe { System.dealloc(pointer, layout) }
-        }
-    }
-
-    #[global_allocator]
-    static COUNTING: Counting = Counting;
-}
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// Allocations of a whole test with so many datagrams.
 fn allocations(count: u64, segments: u16) -> u64 {
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations::of_all_threads();
     let receiving = Receiving {
         address: SocketAddr::from(([127, 0, 0, 1], 9100)),
         threads: 1,
@@ -79,7 +52,7 @@ fn allocations(count: u64, segments: u16) -> u64 {
         let received = sink.join().expect("a thread");
         assert_eq!(received.counts.packets, count, "{received:?}");
     });
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+    allocations::of_all_threads() - before
 }
 
 #[test]

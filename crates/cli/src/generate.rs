@@ -54,11 +54,22 @@ fn with_words(command: Command) -> Result<Command, nic::ProfileError> {
                 .mut_arg("output", |output| output.value_hint(ValueHint::FilePath))
         })
         .mut_subcommand("bench", |bench| {
-            bench.mut_subcommand("send", |send| {
+            let bench = bench.mut_subcommand("send", |send| {
                 send.mut_arg("scenario", |scenario| {
                     scenario.value_parser(PossibleValuesParser::new(&scenarios))
                 })
                 .mut_arg("capture", |capture| capture.value_hint(ValueHint::FilePath))
+            });
+            let bench =
+                ["vlan", "steer", "pps", "pppoe", "forward"].into_iter().fold(bench, |bench, scenario| {
+                    bench.mut_subcommand(scenario, |scenario| {
+                        scenario.mut_arg("page", |page| page.value_hint(ValueHint::FilePath))
+                    })
+                });
+            bench.mut_subcommand("compare", |compare| {
+                compare
+                    .mut_arg("before", |before| before.value_hint(ValueHint::FilePath))
+                    .mut_arg("after", |after| after.value_hint(ValueHint::FilePath))
             })
         })
         .mut_subcommand("demo", |demo| demo.mut_arg("directory", |path| path.value_hint(ValueHint::DirPath)))

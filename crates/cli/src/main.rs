@@ -43,7 +43,7 @@ Exit codes of every command: 0 success, 1 the answer is no or a capture is damag
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure packets per second: send datagrams or frames, and count what arrives.
+    /// Measure: packets per second sent and received, and whole scenarios with their comparison.
     Bench(bench_command::BenchArguments),
     /// Write down the state of this machine's receive path, for `doctor --from`.
     Collect(collect_command::CollectArguments),

@@ -58,7 +58,18 @@ fn demo_says_where_it_cannot_write() {
 fn every_command_has_a_man_page_and_every_shell_completions() {
     let directory = TempDir::new().unwrap();
     stdout(rxlane().arg("man").arg(directory.path()));
-    for command in ["", "-bench-recv", "-bench-send", "-explain", "-nics", "-rss-hash", "-gen", "-demo"] {
+    for command in [
+        "",
+        "-bench-recv",
+        "-bench-send",
+        "-bench-vlan",
+        "-bench-compare",
+        "-explain",
+        "-nics",
+        "-rss-hash",
+        "-gen",
+        "-demo",
+    ] {
         let page = std::fs::read_to_string(directory.path().join(format!("rxlane{command}.1"))).unwrap();
         let sections = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "\"EXIT STATUS\"", "\"SEE ALSO\""];
         let places: Vec<Option<usize>> =
@@ -70,6 +81,8 @@ fn every_command_has_a_man_page_and_every_shell_completions() {
     let hash = std::fs::read_to_string(directory.path().join("rxlane-rss-hash.1")).unwrap();
     assert!(hash.contains("\n\\fB\\-\\-src\\fR\\ \\fIADDRESS\\fR\n"), "{hash}");
     assert!(hash.contains("\n[\\fB\\-\\-reta\\fR\\ \\fITABLE\\fR]\n"), "{hash}");
+    let connect = std::fs::read_to_string(directory.path().join("rxlane-pppoe-connect.1")).unwrap();
+    assert!(connect.contains("\n[\\fB\\-\\-default\\-route\\fR[=\\fIBOOL\\fR]]\n"), "{connect}");
     assert!(hash.contains("\n.SH EXAMPLES\n.nf\nrxlane rss hash \\-\\-src 66.9.149.187"), "{hash}");
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(rxlane().args(["completions", shell]));

@@ -1,7 +1,9 @@
-//! `rxlane bench`: packets per second, sent and counted.
+//! `rxlane bench`: packets per second, sent and counted, and whole scenarios.
 
+mod compare;
 mod numbers;
 mod recv;
+mod scenario;
 mod send;
 mod text;
 
@@ -32,9 +34,21 @@ enum Command {
     Send(Box<send::SendArguments>),
     /// Count the datagrams that arrive, and those that do not
     Recv(recv::RecvArguments),
+    /// Measure what VLAN tags cost, with and without offloads and RPS
+    Vlan(scenario::VlanArguments),
+    /// Measure what RPS and steering bring a router that receives on one CPU
+    Steer(scenario::SteerArguments),
+    /// Measure packets a second by senders, receivers, receive queues and GRO
+    Pps(scenario::PpsArguments),
+    /// Measure what PPPoE costs, by data path
+    Pppoe(scenario::PppoeArguments),
+    /// Measure small packets through a router, and the rate without loss
+    Forward(scenario::ForwardArguments),
+    /// Say what changed between two results of a scenario, and whether it is outside the noise
+    Compare(compare::CompareArguments),
 }
 
-/// Arguments of both.
+/// Arguments of `send` and `recv`.
 #[derive(clap::Args)]
 struct CommonArguments {
     /// Threads
@@ -76,6 +90,12 @@ impl BenchArguments {
         match self.command {
             Command::Send(arguments) => arguments.run(out),
             Command::Recv(arguments) => arguments.run(out),
+            Command::Vlan(arguments) => arguments.run(out),
+            Command::Steer(arguments) => arguments.run(out),
+            Command::Pps(arguments) => arguments.run(out),
+            Command::Pppoe(arguments) => arguments.run(out),
+            Command::Forward(arguments) => arguments.run(out),
+            Command::Compare(arguments) => arguments.run(out),
         }
     }
 }

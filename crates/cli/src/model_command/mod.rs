@@ -5,7 +5,7 @@ mod input;
 mod reproduce;
 mod run;
 mod sweep;
-mod table;
+pub mod table;
 
 use crate::output::{CommandResult, Output};
 

@@ -1,0 +1,306 @@
+//! Two results of a scenario: what differs by more than chance.
+//!
+//! A figure counts as changed when three things hold.
+//!
+//! 1. The figures of both do not overlap: the greatest of one is less than the least of the other. If nothing had changed, every
+//!    order of the figures would be equally likely, and the chance that all n of one side come
+//!    before or behind all m of the other is 2 / C(n+m, n): the exact two-sided test of Mann and Whitney at its outermost value. Figures are too few where even that
+//!    chance is above 5 %: four on both sides are enough (2.9 %), three are not (10 %).
+//! 2. The medians differ by the factor [`super::verdict::TIE`] at least, or what the caller says. The first rule knows the noise within a run.
+//!    Between two runs a machine may have become slower as a whole, by neighbours on the same hardware or its clock, and no
+//!    figure of either run tells.
+//! 3. Both have the same cell.
+//!
+//! Many figures are compared, and each has its chance: of 60 with five rounds (0.8 %), the first rule alone would call every
+//! second pair of equal runs changed. The second is what keeps that rare.
+
+use super::report::{Figures, Levels, Report, SCHEMA as SCENARIO};
+use super::spread::Spread;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The name of the form.
+pub const SCHEMA: &str = "rxlane.bench-compare/1";
+/// The greatest chance at which figures are enough.
+pub const CHANCE: f64 = 0.05;
+
+/// What is held against what.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The scenario of both.
+    pub scenario: String,
+    /// Medians that differ by less do not count as different.
+    pub tie: f64,
+    /// What makes it worth less.
+    pub warnings: Vec<String>,
+    /// Every figure.
+    pub rows: Vec<Row>,
+    /// Answers of which one or both are there.
+    pub facts: Vec<FactRow>,
+}
+
+/// A figure of both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The cell.
+    pub levels: Levels,
+    /// The same in words.
+    pub cell: String,
+    /// Word of the metric.
+    pub metric: String,
+    /// The figures of the first.
+    pub before: Option<Spread>,
+    /// The figures of the second.
+    pub after: Option<Spread>,
+    /// Median of the second over that of the first.
+    pub ratio: Option<f64>,
+    /// The chance that equal runs do not overlap, with so many figures.
+    pub chance: Option<f64>,
+    /// What follows.
+    pub outcome: Outcome,
+    /// Whether the change is a good one; `None` where there is none, or nobody knows.
+    pub better: Option<bool>,
+}
+
+/// What follows of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Nothing that chance or the state of the machine could not have done.
+    WithinNoise,
+    /// More than before.
+    More,
+    /// Less than before.
+    Less,
+    /// Too few figures to say.
+    TooFew,
+    /// The second has none.
+    OnlyBefore,
+    /// The first has none.
+    OnlyAfter,
+}
+
+/// An answer of both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FactRow {
+    /// What was asked.
+    pub question: String,
+    /// The answer of the first.
+    pub before: Option<String>,
+    /// The answer of the second.
+    pub after: Option<String>,
+}
+
+impl FactRow {
+    /// Whether both have answers, and different ones.
+    pub fn is_changed(&self) -> bool {
+        self.before.is_some() && self.after.is_some() && self.before != self.after
+    }
+}
+
+impl Compared {
+    /// Whether anything changed outside the noise.
+    pub fn is_changed(&self) -> bool {
+        let of_rows = self.rows.iter().any(|row| matches!(row.outcome, Outcome::More | Outcome::Less));
+        of_rows || self.facts.iter().any(FactRow::is_changed)
+    }
+}
+
+/// Holds the second against the first. Spreads are computed anew from the figures.
+///
+/// # Errors
+///
+/// They are not of the same form or scenario; which, in a sentence.
+pub fn compare(before: &Report, after: &Report, tie: f64) -> Result<Compared, String> {
+    for (name, report) in [("first", before), ("second", after)] {
+        if report.schema != SCENARIO {
+            return Err(format!("the {name} is of schema `{}`, and not {SCENARIO}", report.schema));
+        }
+    }
+    if before.scenario != after.scenario {
+        return Err(format!(
+            "the first is of the scenario `{}`, the second of `{}`: only like can be compared",
+            before.scenario, after.scenario
+        ));
+    }
+    Ok(Compared {
+        schema: SCHEMA,
+        scenario: after.scenario.clone(),
+        tie,
+        warnings: warnings(before, after),
+        rows: rows(before, after, tie),
+        facts: facts(before, after),
+    })
+}
+
+fn warnings(before: &Report, after: &Report) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let unknown = || "unknown".to_owned();
+    let cpus = |cpus: Option<u32>| cpus.map_or_else(unknown, |cpus| cpus.to_string());
+    let (first, second) = (&before.machine, &after.machine);
+    let model = |model: &Option<String>| model.clone().unwrap_or_else(unknown);
+    let mut differs = |what: &str, one: String, other: String| {
+        if one != other {
+            warnings.push(format!("{what} differs: {one} and {other}"));
+        }
+    };
+    differs("the model of the CPUs", model(&first.machine.model), model(&second.machine.model));
+    differs("the number of CPUs", cpus(first.machine.cpus), cpus(second.machine.cpus));
+    differs("the kernel", first.machine.kernel.clone(), second.machine.kernel.clone());
+    differs("the version of rxlane", first.rxlane.clone(), second.rxlane.clone());
+    let names: BTreeSet<&String> = before.parameters.keys().chain(after.parameters.keys()).collect();
+    for name in names.into_iter().filter(|name| !name.starts_with("only ")) {
+        let value =
+            |report: &Report| report.parameters.get(name).cloned().unwrap_or_else(|| "unset".to_owned());
+        differs(&format!("parameter {name}"), value(before), value(after));
+    }
+    for (name, report) in [("first", before), ("second", after)] {
+        warnings.extend(report.warnings.iter().map(|warning| format!("of the {name}: {warning}")));
+    }
+    warnings
+}
+
+type Index<'r> = BTreeMap<(&'r Levels, &'r str), &'r Figures>;
+
+fn index(report: &Report) -> Index<'_> {
+    let cells = report.cells.iter().flat_map(|cell| {
+        cell.figures.iter().map(move |(metric, figures)| ((&cell.levels, metric.as_str()), figures))
+    });
+    cells.collect()
+}
+
+fn rows(before: &Report, after: &Report, tie: f64) -> Vec<Row> {
+    let (first, second) = (index(before), index(after));
+    let keys: BTreeSet<_> = first.keys().chain(second.keys()).copied().collect();
+    // In the order of the reports, and not of the words.
+    let place = |(levels, metric): &(&Levels, &str)| {
+        let metrics = after.metrics.iter().chain(&before.metrics);
+        let cells = after.cells.iter().chain(&before.cells);
+        (
+            metrics.map(|known| known.name.as_str()).position(|known| known == *metric),
+            cells.map(|cell| &cell.levels).position(|known| known == *levels),
+        )
+    };
+    let mut keys: Vec<_> = keys.into_iter().map(|key| (place(&key), key)).collect();
+    keys.sort();
+    let row = |(_, key): (_, (&Levels, &str))| {
+        let raw = |index: &Index<'_>| -> Vec<f64> {
+            let raw = index.get(&key).map(|figures| figures.raw.as_slice()).unwrap_or_default();
+            raw.iter().copied().flatten().filter(|figure| figure.is_finite()).collect()
+        };
+        let mut row = Row::of(&raw(&first), &raw(&second), tie);
+        let (levels, metric) = key;
+        let reports = [after, before];
+        let more_is_better =
+            reports.iter().flat_map(|report| &report.metrics).find(|known| known.name == metric);
+        row.better = match (row.outcome, more_is_better.and_then(|metric| metric.more_is_better)) {
+            (Outcome::More, more) => more,
+            (Outcome::Less, more) => more.map(|more| !more),
+            _ => None,
+        };
+        let known = if after.cell(levels).is_some() { after } else { before };
+        Row { levels: levels.clone(), cell: known.words(levels), metric: metric.to_owned(), ..row }
+    };
+    keys.into_iter().map(row).collect()
+}
+
+impl Row {
+    fn of(before: &[f64], after: &[f64], tie: f64) -> Row {
+        let (first, second) = (Spread::of(before.iter().copied()), Spread::of(after.iter().copied()));
+        let mut row = Row {
+            levels: Levels::new(),
+            cell: String::new(),
+            metric: String::new(),
+            before: first,
+            after: second,
+            ratio: None,
+            chance: None,
+            outcome: Outcome::TooFew,
+            better: None,
+        };
+        let (first, second) = match (first, second) {
+            (Some(first), Some(second)) => (first, second),
+            (Some(_), None) => return Row { outcome: Outcome::OnlyBefore, ..row },
+            (None, _) => return Row { outcome: Outcome::OnlyAfter, ..row },
+        };
+        let chance = chance(before.len(), after.len());
+        row.ratio = Some(second.median / first.median).filter(|ratio| ratio.is_finite());
+        row.chance = Some(chance);
+        let is_far = |more: f64, less: f64| more >= less * tie;
+        row.outcome = if chance > CHANCE {
+            Outcome::TooFew
+        } else if second.least > first.most && is_far(second.median, first.median) {
+            Outcome::More
+        } else if second.most < first.least && is_far(first.median, second.median) {
+            Outcome::Less
+        } else {
+            Outcome::WithinNoise
+        };
+        row
+    }
+}
+
+/// 2 / C(n+m, n).
+fn chance(n: usize, m: usize) -> f64 {
+    let (few, many) = (n.min(m), n.max(m));
+    let orders = (1..=few).fold(1.0, |orders, k| orders * (many + k) as f64 / k as f64);
+    (2.0 / orders).min(1.0)
+}
+
+fn facts(before: &Report, after: &Report) -> Vec<FactRow> {
+    let answer = |report: &Report, question: &str| {
+        report.facts.iter().find(|fact| fact.question == question).map(|fact| fact.answer.clone())
+    };
+    let mut questions: Vec<&str> = Vec::new();
+    for fact in after.facts.iter().chain(&before.facts) {
+        if !questions.contains(&fact.question.as_str()) {
+            questions.push(&fact.question);
+        }
+    }
+    let row = |question: &str| FactRow {
+        question: question.to_owned(),
+        before: answer(before, question),
+        after: answer(after, question),
+    };
+    questions.into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::TIE;
+    use super::*;
+
+    fn outcome(before: &[f64], after: &[f64]) -> Outcome {
+        Row::of(before, after, TIE).outcome
+    }
+
+    #[test]
+    fn the_chance_is_that_of_mann_and_whitney_at_its_outermost() {
+        for (n, m, expected) in [(1, 1, 1.0), (3, 3, 0.1), (4, 4, 2.0 / 70.0), (5, 5, 2.0 / 252.0)] {
+            assert!((chance(n, m) - expected).abs() < 1e-12, "{n} {m}");
+        }
+        assert!((chance(3, 5) - 2.0 / 56.0).abs() < 1e-12 && (chance(5, 3) - chance(3, 5)).abs() < 1e-12);
+        assert!(chance(2000, 2000) < 1e-100);
+    }
+
+    #[test]
+    fn only_what_neither_overlaps_nor_is_near_has_changed() {
+        let before = [10.0, 11.0, 12.0, 10.5, 11.5];
+        let times = |by: f64| before.map(|figure| figure * by);
+        assert_eq!(outcome(&before, &times(2.0)), Outcome::More);
+        assert_eq!(outcome(&before, &times(0.5)), Outcome::Less);
+        // Apart, and near: 1.25 times.
+        assert_eq!(outcome(&before, &times(1.25)), Outcome::WithinNoise);
+        // Far, and one of five overlaps.
+        assert_eq!(outcome(&before, &[20.0, 21.0, 22.0, 20.0, 11.0]), Outcome::WithinNoise);
+        assert_eq!(outcome(&before[..3], &[30.0; 3]), Outcome::TooFew);
+        assert_eq!(outcome(&before[..3], &[30.0; 5]), Outcome::More);
+        assert_eq!((outcome(&before, &[]), outcome(&[], &before)), (Outcome::OnlyBefore, Outcome::OnlyAfter));
+        // Where there was nothing, anything is far.
+        let row = Row::of(&[0.0; 4], &[0.1; 4], TIE);
+        assert_eq!((row.outcome, row.ratio), (Outcome::More, None));
+        assert_eq!(outcome(&[0.0; 4], &[0.0; 4]), Outcome::WithinNoise);
+    }
+}

@@ -1,0 +1,70 @@
+//! What the CPUs did while something was measured.
+
+use crate::machine::Watched;
+use std::time::Duration;
+
+/// From a time on.
+pub struct CpuTime(Option<Watched>);
+
+/// CPU time of all that ran on the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Seconds of all CPUs.
+    pub all: f64,
+    /// Of that, in soft interrupts.
+    pub softirq: f64,
+    /// Seconds that it lasted.
+    pub lasted: f64,
+}
+
+impl Spent {
+    /// CPUs that worked, in the mean.
+    pub fn busy(&self) -> f64 {
+        self.all / self.lasted
+    }
+
+    /// The same in soft interrupts.
+    pub fn busy_with_softirq(&self) -> f64 {
+        self.softirq / self.lasted
+    }
+}
+
+impl CpuTime {
+    /// From now on.
+    pub fn start() -> CpuTime {
+        // The loopback interface is there everywhere; of it nothing is wanted but the CPUs beside it.
+        let watched = Watched::open("lo").ok().and_then(|mut watched| {
+            watched.step().ok()?;
+            Some(watched)
+        });
+        CpuTime(watched)
+    }
+
+    /// Until now; `None`: the kernel does not tell.
+    pub fn spent(self) -> Option<Spent> {
+        let usage = self.0?.step().ok()?;
+        let seconds = |percent: f64, time: Duration| percent / 100.0 * time.as_secs_f64();
+        let cpus = usage.cpus();
+        let all = cpus.iter().map(|cpu| seconds(100.0 - cpu.idle, usage.time)).sum();
+        let softirq = cpus.iter().map(|cpu| seconds(cpu.softirq.unwrap_or(0.0), usage.time)).sum();
+        (!cpus.is_empty()).then_some(Spent { all, softirq, lasted: usage.time.as_secs_f64() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn work_takes_cpu_time() {
+        let time = CpuTime::start();
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(200) {
+            std::hint::spin_loop();
+        }
+        let spent = time.spent().expect("Linux tells it");
+        // Ticks are of 10 ms, and this thread may have had to wait.
+        assert!(spent.all > 0.03 && spent.softirq <= spent.all, "{spent:?}");
+    }
+}

@@ -1,0 +1,124 @@
+//! Programs in namespaces.
+
+use super::Error;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a program is looked after.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long it has for its end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Whether a program is on the path.
+///
+/// # Errors
+///
+/// It is not, with the package that has it.
+pub fn is_installed(program: &str, package: &str) -> Result<(), Error> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
+        return Ok(());
+    }
+    Err(Error::Lacks(format!("the program {program} is missing (Debian: apt install {package})")))
+}
+
+/// A program that stays until this is dropped. ^C of a terminal does not reach it.
+#[derive(Debug)]
+pub struct Staying(Child);
+
+impl Staying {
+    /// Starts it.
+    ///
+    /// # Errors
+    ///
+    /// It does not start.
+    pub fn start(command: &mut Command) -> Result<Staying, Error> {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        command.spawn().map(Staying).map_err(|cause| Error::Failed(format!("{command:?}: {cause}")))
+    }
+
+    /// Starts it, and waits until it says on standard output that it is `ready`.
+    ///
+    /// # Errors
+    ///
+    /// It ends before; with what it says.
+    pub fn ready(command: &mut Command, ready: &str) -> Result<Staying, Error> {
+        let failed = |command: &Command, said: &str| Error::Failed(format!("{command:?}: {}", said.trim()));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let child = command.spawn().map_err(|cause| failed(command, &cause.to_string()))?;
+        let mut staying = Staying(child);
+        let (Some(stdout), Some(mut stderr)) = (staying.0.stdout.take(), staying.0.stderr.take()) else {
+            return Err(failed(command, "it has no output"));
+        };
+        // It may say more than a pipe holds, and must not wait for a reader.
+        let complaints = thread::spawn(move || {
+            let mut said = Vec::new();
+            let _ = stderr.read_to_end(&mut said);
+            String::from_utf8_lossy(&said).into_owned()
+        });
+        let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+        if lines.by_ref().any(|line| line.contains(ready)) {
+            thread::spawn(move || lines.for_each(drop));
+            return Ok(staying);
+        }
+        Err(failed(command, &complaints.join().unwrap_or_default()))
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Staying {
+    fn drop(&mut self) {
+        let start = Instant::now();
+        let is_over = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
+        if is_over(&mut self.0) {
+            return;
+        }
+        // A child that nobody has waited for keeps its number.
+        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+        while start.elapsed() < PATIENCE {
+            if is_over(&mut self.0) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a program writes to standard output until its end, whatever its exit status. It is killed when somebody wants an end.
+///
+/// # Errors
+///
+/// It does not start; or the end.
+pub fn said(command: &mut Command, stop: &AtomicBool) -> Result<Vec<u8>, Error> {
+    let failed = |command: &Command, cause: std::io::Error| Error::Failed(format!("{command:?}: {cause}"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+    let mut child = command.spawn().map_err(|cause| failed(command, cause))?;
+    let stdout = child.stdout.take();
+    thread::scope(|scope| {
+        let reading = scope.spawn(move || {
+            let mut octets = Vec::new();
+            stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut octets)).map(|_| octets)
+        });
+        while matches!(child.try_wait(), Ok(None)) {
+            if stop.load(Ordering::Relaxed) {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Error::Interrupted);
+            }
+            thread::sleep(LOOK);
+        }
+        let octets = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        octets.map_err(|cause| failed(command, cause))
+    })
+}

@@ -1,0 +1,174 @@
+//! What a scenario found, as `--json` prints it and `rxlane bench compare` reads it (schema `rxlane.bench-scenario/1`).
+
+use super::spread::Spread;
+use super::surroundings::Surroundings;
+use super::verdict::Verdict;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The name of the form.
+pub const SCHEMA: &str = "rxlane.bench-scenario/1";
+
+/// Level by factor: what a cell is.
+pub type Levels = BTreeMap<String, String>;
+
+/// All of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What was measured: `vlan`, `steer`.
+    pub scenario: String,
+    /// The same in words.
+    pub title: String,
+    /// When it began, UTC (RFC 3339).
+    pub began: String,
+    /// Where.
+    pub machine: Surroundings,
+    /// What was asked for, by name.
+    pub parameters: BTreeMap<String, String>,
+    /// Rounds that were begun.
+    pub rounds: u32,
+    /// Whether all rounds that were asked for are whole.
+    pub complete: bool,
+    /// What differs between cells, in the order in which it is shown.
+    pub factors: Vec<Factor>,
+    /// What was measured of each cell.
+    pub metrics: Vec<Metric>,
+    /// The cells.
+    pub cells: Vec<Cell>,
+    /// Cells that this machine cannot measure.
+    pub left_out: Vec<LeftOut>,
+    /// What was found out once.
+    pub facts: Vec<Fact>,
+    /// What follows from the figures.
+    pub verdicts: Vec<Verdict>,
+    /// What makes them worth less.
+    pub warnings: Vec<String>,
+}
+
+/// Something that differs between cells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Its word.
+    pub name: String,
+    /// What it can be; the first is what others are compared with.
+    pub levels: Vec<Level>,
+}
+
+/// What a factor can be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Level {
+    /// Its word.
+    pub name: String,
+    /// The same in words, for sentences; empty where there is nothing to say.
+    pub text: String,
+}
+
+impl Factor {
+    /// A factor, its levels with their texts.
+    pub fn new(name: &str, levels: &[(&str, &str)]) -> Factor {
+        let level =
+            |(name, text): &(&str, &str)| Level { name: (*name).to_owned(), text: (*text).to_owned() };
+        Factor { name: name.to_owned(), levels: levels.iter().map(level).collect() }
+    }
+
+    /// The text of a level; of one that is not known its word.
+    pub fn text<'f>(&'f self, level: &'f str) -> &'f str {
+        self.levels.iter().find(|known| known.name == level).map_or(level, |known| &known.text)
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Its word.
+    pub name: String,
+    /// The same in words.
+    pub title: String,
+    /// `bit/s`, `packets/s`, `s/GB`, `s`, `B`, `CPUs`; empty for a share of one.
+    pub unit: String,
+    /// Whether more is better; `None`: neither is.
+    pub more_is_better: Option<bool>,
+}
+
+impl Metric {
+    /// A metric.
+    pub fn new(name: &str, title: &str, unit: &str, more_is_better: Option<bool>) -> Metric {
+        Metric { name: name.to_owned(), title: title.to_owned(), unit: unit.to_owned(), more_is_better }
+    }
+}
+
+/// A cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Its levels.
+    pub levels: Levels,
+    /// Its figures, by metric.
+    pub figures: BTreeMap<String, Figures>,
+    /// Rounds in which it could not be measured.
+    pub failures: Vec<Failure>,
+}
+
+/// Figures of a metric.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// `None`: there is no figure.
+    #[serde(flatten)]
+    pub spread: Option<Spread>,
+    /// One a round, from the first; `None` where it could not be measured.
+    pub raw: Vec<Option<f64>>,
+}
+
+/// A round in which a cell could not be measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Its number, from 0.
+    pub round: u32,
+    /// Why.
+    pub why: String,
+}
+
+/// Cells that were not measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Those with these levels.
+    pub levels: Levels,
+    /// Why.
+    pub why: String,
+}
+
+/// Something that is the same each time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// What was asked.
+    pub question: String,
+    /// The answer.
+    pub answer: String,
+}
+
+impl Figures {
+    /// Of one figure a round.
+    pub fn of(raw: Vec<Option<f64>>) -> Figures {
+        Figures { spread: Spread::of(raw.iter().copied().flatten()), raw }
+    }
+}
+
+impl Report {
+    /// The cell with these levels.
+    pub fn cell(&self, levels: &Levels) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.levels == *levels)
+    }
+
+    /// The figures of a cell.
+    pub fn figures(&self, levels: &Levels, metric: &str) -> Option<&Figures> {
+        self.cell(levels)?.figures.get(metric)
+    }
+
+    /// Levels in words, in the order of the factors, without those that say nothing.
+    pub fn words(&self, levels: &Levels) -> String {
+        let text = |factor: &Factor| Some(factor.text(levels.get(&factor.name)?).to_owned());
+        let texts = self.factors.iter().filter_map(text).filter(|text| !text.is_empty());
+        texts.collect::<Vec<_>>().join(", ")
+    }
+}

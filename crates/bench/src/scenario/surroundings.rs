@@ -1,0 +1,89 @@
+//! The machine on which something was measured.
+
+use crate::machine::{Machine, Watched};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How long it is looked what the machine does besides.
+const LOOK: Duration = Duration::from_millis(500);
+/// Above this share of the CPUs' time the machine is not idle.
+const IDLE: f64 = 0.1;
+
+/// A machine and its state. What is not known is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Surroundings {
+    /// Kernel and CPUs.
+    #[serde(flatten)]
+    pub machine: Machine,
+    /// Version of rxlane.
+    pub rxlane: String,
+    /// Whether the CPUs say that a hypervisor runs them.
+    pub virtualised: Option<bool>,
+    /// Load average of the last minute at the begin.
+    pub load_average: Option<f64>,
+    /// Share of the CPUs' time that was spent in the half second before the begin.
+    pub busy_before: Option<f64>,
+}
+
+impl Surroundings {
+    /// Looks at this machine for half a second.
+    pub fn look() -> Surroundings {
+        let mut watched = Watched::open("lo").ok();
+        sleep(LOOK);
+        let cpus = watched.as_mut().and_then(|watched| watched.step().ok()).map(|usage| usage.cpus());
+        let cpus = cpus.filter(|cpus| !cpus.is_empty());
+        let idle = cpus.map(|cpus| cpus.iter().map(|cpu| cpu.idle / 100.0 / cpus.len() as f64).sum::<f64>());
+        let read = |path: &str| fs::read_to_string(path).ok();
+        Surroundings {
+            machine: watched.map(|watched| watched.describe().0).unwrap_or_default(),
+            rxlane: env!("CARGO_PKG_VERSION").to_owned(),
+            virtualised: read("/proc/cpuinfo").and_then(|text| is_virtualised(&text)),
+            load_average: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
+            busy_before: idle.map(|idle| (1.0 - idle).clamp(0.0, 1.0)),
+        }
+    }
+
+    /// What makes figures taken here worth less.
+    pub fn warnings(&self) -> Vec<String> {
+        let busy = self.busy_before.filter(|busy| *busy > IDLE).map(|busy| {
+            format!(
+                "this machine was not idle: its CPUs were {:.0} % busy in the half second before; end what else runs on it, or \
+                 take the figures for less",
+                100.0 * busy
+            )
+        });
+        busy.into_iter().collect()
+    }
+}
+
+/// Flag `hypervisor` of `/proc/cpuinfo` (CPUID leaf 1, ECX bit 31), which CPUs other than x86 do not have.
+fn is_virtualised(cpuinfo: &str) -> Option<bool> {
+    let flags =
+        cpuinfo.lines().find_map(|line| line.split_once(':').filter(|(key, _)| key.trim() == "flags"))?;
+    Some(flags.1.split(' ').any(|flag| flag == "hypervisor"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hypervisor_is_told_by_its_flag_alone() {
+        assert_eq!(is_virtualised("model name\t: x\nflags\t\t: fpu hypervisor lm\n"), Some(true));
+        assert_eq!(is_virtualised("flags\t\t: fpu lm\n"), Some(false));
+        assert_eq!(is_virtualised("Features\t: fp asimd\n"), None);
+    }
+
+    #[test]
+    fn this_machine_has_a_kernel_and_cpus() {
+        let here = Surroundings::look();
+        assert!(!here.machine.kernel.is_empty() && here.machine.cpus.is_some(), "{here:?}");
+        assert!(here.busy_before.is_some_and(|busy| (0.0..=1.0).contains(&busy)), "{here:?}");
+        let idle = Surroundings { busy_before: Some(0.02), ..here.clone() };
+        let busy = Surroundings { busy_before: Some(0.5), ..here };
+        assert_eq!((idle.warnings().len(), busy.warnings().len()), (0, 1));
+        assert!(busy.warnings()[0].contains("50 % busy"), "{busy:?}");
+    }
+}

@@ -1,0 +1,125 @@
+//! Datagrams from one end of a pair to the other.
+
+use super::pair::{ADDRESSES, Pair};
+use super::{Error, Means};
+use crate::report::Rates;
+use crate::udp::{self, PORT, Received, Receiving, Sending, Sent, UdpError};
+use crate::wire_size::Framing;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// What is on its way when the sender ends is waited for.
+const ON_ITS_WAY: Duration = Duration::from_millis(100);
+/// Room in each socket of the sink, octets.
+const BUFFER: usize = 4 << 20;
+
+/// Datagrams as fast as they go.
+#[derive(Clone, Debug)]
+pub struct UdpLoad {
+    /// Octets of payload.
+    pub payload: usize,
+    /// Threads that send, and the CPUs that they are bound to in turn.
+    pub senders: (u16, Vec<u16>),
+    /// Threads that receive, each with a socket, and their CPUs.
+    pub receivers: (u16, Vec<u16>),
+    /// Flows.
+    pub flows: u16,
+    /// Whether sockets take several datagrams as one (UDP GRO).
+    pub coalesce: bool,
+    /// MTU of the line.
+    pub mtu: u16,
+}
+
+/// What became of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delivered {
+    /// Datagrams a second that programs received.
+    pub per_second: f64,
+    /// Datagrams a second that were sent.
+    pub sent_per_second: f64,
+    /// Share that did not arrive; `None`: they are too short for numbers.
+    pub loss: Option<f64>,
+}
+
+impl UdpLoad {
+    /// Sends from the near end of the pair to the far.
+    ///
+    /// # Errors
+    ///
+    /// What a socket said, or that nothing arrived.
+    pub fn deliver(&self, pair: &Pair, means: &Means<'_>) -> Result<Delivered, Error> {
+        let over = AtomicBool::new(false);
+        let (listens, is_listening) = mpsc::channel();
+        let over = &over;
+        let (sent, received) = thread::scope(|scope| {
+            let sink = scope.spawn(move || pair.far.inside(move || self.receive(over, listens)));
+            // A sink that cannot listen says so by its result.
+            let sent = match is_listening.recv() {
+                Ok(()) => Some(pair.near.inside(|| self.send(means))),
+                Err(mpsc::RecvError) => None,
+            };
+            thread::sleep(ON_ITS_WAY);
+            over.store(true, Ordering::Relaxed);
+            (sent, sink.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let received = received?.map_err(failed)?;
+        let sent =
+            sent.ok_or_else(|| Error::Failed("the sink did not listen".to_owned()))??.map_err(failed)?;
+        let nothing = || Error::Failed(format!("none of {} datagrams arrived", sent.counts.packets));
+        let span = received.span.ok_or_else(nothing)?;
+        let rates = Rates::of(&received.counts, span.last - span.first, span.at_first).ok_or_else(nothing)?;
+        let counts = received.counts;
+        Ok(Delivered {
+            per_second: rates.pps,
+            sent_per_second: sent.counts.packets as f64 / sent.time.as_secs_f64().max(1e-9),
+            loss: (counts.expected > 0).then(|| counts.missing as f64 / counts.expected as f64),
+        })
+    }
+
+    fn send(&self, means: &Means<'_>) -> Result<Sent, UdpError> {
+        let (threads, cpus) = self.senders.clone();
+        let [near, far] = ADDRESSES;
+        let sending = Sending {
+            targets: vec![SocketAddr::from((far, PORT))],
+            source: Some(near.into()),
+            first_port: None,
+            ports: self.flows,
+            threads,
+            cpus,
+            payload: self.payload,
+            rate: None,
+            length: Some(means.seconds),
+            count: None,
+            batch: 64,
+            segments: 1,
+            overhead: 0,
+        };
+        udp::send(&sending, None, means.stop, &mut |_| ControlFlow::Continue(()))
+    }
+
+    fn receive(&self, over: &AtomicBool, listens: mpsc::Sender<()>) -> Result<Received, UdpError> {
+        let (threads, cpus) = self.receivers.clone();
+        let receiving = Receiving {
+            address: SocketAddr::from((ADDRESSES[1], PORT)),
+            threads,
+            cpus,
+            buffer: Some(BUFFER),
+            coalesce: self.coalesce,
+            length: None,
+            once: false,
+            framing: Framing { mtu: self.mtu.into(), overhead: 0 },
+        };
+        let listening = receiving.listen()?;
+        // Who waits for it is there as long as this thread is.
+        let _ = listens.send(());
+        udp::receive(&receiving, listening, None, over, &mut |_| ControlFlow::Continue(()))
+    }
+}
+
+fn failed(error: UdpError) -> Error {
+    Error::Failed(error.to_string())
+}

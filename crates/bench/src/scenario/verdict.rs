@@ -1,0 +1,171 @@
+//! One cell beside another: a ratio, taken round by round, and a sentence.
+
+use super::report::{Levels, Report};
+use super::spread::Spread;
+use serde::{Deserialize, Serialize};
+
+/// What is less than so many times more or less is a tie: identical work varies by as much on machines that others share.
+pub const TIE: f64 = 1.3;
+
+/// A cell that is worth a sentence beside another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comparison {
+    /// Of this metric.
+    pub metric: &'static str,
+    /// The cell.
+    pub cell: Levels,
+    /// The other.
+    pub baseline: Levels,
+}
+
+/// How a cell stands beside another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// At least 1.3 times, and more in every round.
+    More,
+    /// The other way round.
+    Less,
+    /// The median is less than 1.3 times away.
+    Tie,
+    /// The median is farther away, and the rounds do not agree which has more.
+    Unclear,
+    /// There is no round that has figures of both.
+    Unknown,
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Of this metric.
+    pub metric: String,
+    /// The cell.
+    pub cell: Levels,
+    /// The other.
+    pub baseline: Levels,
+    /// The cell's figure over the other's, of each round that has both.
+    pub ratio: Option<Spread>,
+    /// What it means.
+    pub outcome: Outcome,
+    /// The sentence.
+    pub text: String,
+}
+
+impl Outcome {
+    /// Of ratios.
+    fn of(ratio: Option<Spread>) -> Outcome {
+        match ratio {
+            None => Outcome::Unknown,
+            Some(ratio) if ratio.median < TIE && ratio.median > 1.0 / TIE => Outcome::Tie,
+            Some(ratio) if ratio.least > 1.0 => Outcome::More,
+            Some(ratio) if ratio.most < 1.0 => Outcome::Less,
+            Some(_) => Outcome::Unclear,
+        }
+    }
+}
+
+/// The verdict; `None` where one of the cells was not measured at all, since it was left out.
+pub fn judge(report: &Report, comparison: &Comparison) -> Option<Verdict> {
+    let figures = |levels: &Levels| Some(&report.figures(levels, comparison.metric)?.raw);
+    let (cell, baseline) = (figures(&comparison.cell)?, figures(&comparison.baseline)?);
+    let ratios = cell.iter().zip(baseline).filter_map(|(cell, baseline)| Some((*cell)? / (*baseline)?));
+    let ratio = Spread::of(ratios);
+    let outcome = Outcome::of(ratio);
+    Some(Verdict {
+        metric: comparison.metric.to_owned(),
+        cell: comparison.cell.clone(),
+        baseline: comparison.baseline.clone(),
+        ratio,
+        outcome,
+        text: sentence(report, comparison, ratio, outcome),
+    })
+}
+
+fn sentence(report: &Report, comparison: &Comparison, ratio: Option<Spread>, outcome: Outcome) -> String {
+    let Comparison { metric, cell, baseline } = comparison;
+    let title =
+        report.metrics.iter().find(|known| known.name == *metric).map_or(*metric, |known| &known.title);
+    let is_common = |factor: &String| cell.get(factor) == baseline.get(factor);
+    let only = |levels: &Levels, common: bool| {
+        let kept = levels.iter().filter(|(factor, _)| is_common(factor) == common);
+        report.words(&kept.map(|(factor, level)| (factor.clone(), level.clone())).collect())
+    };
+    let common = Some(only(cell, true)).filter(|words| !words.is_empty());
+    let common = common.map(|words| format!(" ({words})")).unwrap_or_default();
+    let (this, other) = (only(cell, false), only(baseline, false));
+    let Some(ratio) = ratio else {
+        return format!("{title}{common}: {this} beside {other} is unknown: no round has figures of both.");
+    };
+    let end = match outcome {
+        Outcome::Tie => ": a tie",
+        Outcome::Unclear => ": unclear, the rounds do not agree",
+        Outcome::More | Outcome::Less | Outcome::Unknown => "",
+    };
+    let Spread { median, least, most } = ratio;
+    format!("{title}{common}: {this} has {median:.2} [{least:.2}–{most:.2}] times that of {other}{end}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::levels;
+    use super::super::report::{Cell, Factor, Figures, Metric};
+    use super::*;
+
+    fn verdict(cell: Vec<Option<f64>>, baseline: Vec<Option<f64>>) -> Verdict {
+        let of = |tags: &str, raw| Cell {
+            levels: levels([("tags", tags), ("rps", "off")]),
+            figures: [("tcp".to_owned(), Figures::of(raw))].into(),
+            failures: Vec::new(),
+        };
+        let report = Report {
+            schema: String::new(),
+            scenario: String::new(),
+            title: String::new(),
+            began: String::new(),
+            machine: super::super::Surroundings::default(),
+            parameters: [].into(),
+            rounds: 3,
+            complete: true,
+            factors: vec![
+                Factor::new("tags", &[("none", "no tag"), ("two", "two tags")]),
+                Factor::new("rps", &[("off", "no RPS")]),
+            ],
+            metrics: vec![Metric::new("tcp", "TCP", "bit/s", Some(true))],
+            cells: vec![of("none", baseline), of("two", cell)],
+            left_out: Vec::new(),
+            facts: Vec::new(),
+            verdicts: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let [cell, baseline] = ["two", "none"].map(|tags| levels([("tags", tags), ("rps", "off")]));
+        judge(&report, &Comparison { metric: "tcp", cell, baseline }).expect("both were measured")
+    }
+
+    #[test]
+    fn ratios_are_taken_round_by_round() {
+        // Of the medians it would be 1.
+        let verdict =
+            verdict(vec![Some(5.0), Some(10.0), Some(20.0)], vec![Some(10.0), Some(20.0), Some(5.0)]);
+        assert_eq!(verdict.ratio, Some(Spread { median: 0.5, least: 0.5, most: 4.0 }));
+        assert_eq!(verdict.outcome, Outcome::Unclear);
+        assert_eq!(
+            verdict.text,
+            "TCP (no RPS): two tags has 0.50 [0.50–4.00] times that of no tag: unclear, the rounds do not agree."
+        );
+    }
+
+    #[test]
+    fn less_than_1_3_times_is_a_tie() {
+        let of = |figure: f64| verdict(vec![Some(figure); 3], vec![Some(1.0); 3]).outcome;
+        let outcomes = [0.7, 0.8, 1.0, 1.29, 1.31].map(of);
+        assert_eq!(outcomes, [Outcome::Less, Outcome::Tie, Outcome::Tie, Outcome::Tie, Outcome::More]);
+    }
+
+    #[test]
+    fn what_has_no_figures_is_unknown() {
+        let verdict = verdict(vec![Some(1.0), None], vec![None, Some(1.0)]);
+        assert_eq!((verdict.outcome, verdict.ratio), (Outcome::Unknown, None));
+        assert!(verdict.text.contains("unknown"), "{}", verdict.text);
+        assert!(serde_json::to_value(verdict).expect("JSON")["ratio"].is_null());
+    }
+}

@@ -1,0 +1,160 @@
+//! `rxlane bench compare`.
+
+use super::scenario::Scale;
+use crate::explain_command::text::{heading, printable, wrapped};
+use crate::model_command::table;
+use crate::output::{CommandResult, Outcome, Output};
+use crate::steer_command::item;
+use anyhow::{Context, anyhow, bail};
+use bench::scenario::compare::{self, Compared, Row};
+use bench::scenario::report::{Report, SCHEMA};
+use bench::scenario::verdict::TIE;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Octets of a file; a scenario with a thousand rounds has less than one in ten of them.
+const MOST: u64 = 64 << 20;
+
+/// Arguments of `rxlane bench compare`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  rxlane bench compare before.json after.json
+  rxlane bench compare before.json after.json --tie 1.1 --json
+
+A figure has changed when those of both files do not overlap, they are enough for that to mean something (four rounds and four, or \
+three and five), and the medians are at least --tie times apart.
+Exit codes: 0 nothing changed outside the noise, 1 something did, 2 wrong usage, or a file that cannot be read or compared.")]
+pub struct CompareArguments {
+    /// Result of a scenario (--json)
+    #[arg(value_name = "BEFORE")]
+    before: PathBuf,
+
+    /// Result of the same scenario
+    #[arg(value_name = "AFTER")]
+    after: PathBuf,
+
+    /// Medians less than so many times apart have not changed
+    #[arg(long, value_name = "TIMES", default_value_t = TIE, value_parser = tie)]
+    tie: f64,
+
+    /// Print JSON (schema rxlane.bench-compare/1)
+    #[arg(long)]
+    json: bool,
+}
+
+fn tie(text: &str) -> Result<f64, String> {
+    let times = text.parse::<f64>().ok().filter(|times| (1.0..=1000.0).contains(times));
+    times.ok_or_else(|| format!("`{text}` is no number from 1 to 1000, such as 1.3"))
+}
+
+impl CompareArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let (before, after) = (read(&self.before)?, read(&self.after)?);
+        let compared = compare::compare(&before, &after, self.tie)
+            .map_err(|why| anyhow!("{} and {}: {why}", self.before.display(), self.after.display()))?;
+        if self.json {
+            out.json(&compared)?;
+        } else {
+            self.print(out, &compared, &after, &before)?;
+        }
+        Ok(if compared.is_changed() { Outcome::Negative } else { Outcome::Success })
+    }
+
+    fn print(
+        &self,
+        out: &mut Output,
+        compared: &Compared,
+        after: &Report,
+        before: &Report,
+    ) -> io::Result<()> {
+        heading(out, &format!("{}: what changed", compared.scenario))?;
+        item(out, "before", &printable(&format!("{}, {}", self.before.display(), before.began)))?;
+        item(out, "after", &printable(&format!("{}, {}", self.after.display(), after.began)))?;
+        compared.warnings.iter().try_for_each(|warning| item(out, "warning", &printable(warning)))?;
+        for metric in
+            after.metrics.iter().chain(before.metrics.iter().filter(|old| !after.metrics.contains(old)))
+        {
+            let rows: Vec<&Row> = compared.rows.iter().filter(|row| row.metric == metric.name).collect();
+            let greatest =
+                rows.iter().filter_map(|row| Some(row.before.or(row.after)?.median)).fold(0.0, f64::max);
+            let scale = Scale::of(&metric.unit, greatest);
+            heading(out, &printable(&format!("{}, {}", metric.title, scale.unit)))?;
+            let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scale)).collect();
+            table::print(out, 1, &["cell", "before", "after", "ratio", ""], &cells)?;
+        }
+        let facts: Vec<_> = compared.facts.iter().filter(|fact| fact.is_changed()).collect();
+        for fact in &facts {
+            let answer = |answer: &Option<String>| answer.clone().unwrap_or_default();
+            let text = format!("{}: {}, was {}", fact.question, answer(&fact.after), answer(&fact.before));
+            item(out, "changed", &printable(&text))?;
+        }
+        conclusion(out, compared, facts.len())
+    }
+}
+
+fn cells(row: &Row, scale: &Scale) -> Vec<String> {
+    let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
+    vec![
+        printable(&row.cell),
+        scale.spread(row.before),
+        scale.spread(row.after),
+        ratio,
+        outcome(row).to_owned(),
+    ]
+}
+
+fn outcome(row: &Row) -> &'static str {
+    use compare::Outcome::{Less, More, OnlyAfter, OnlyBefore, TooFew, WithinNoise};
+    match (row.outcome, row.better) {
+        (WithinNoise, _) => "within the noise",
+        (TooFew, _) => "too few rounds",
+        (OnlyBefore, _) => "only before",
+        (OnlyAfter, _) => "only after",
+        (More, Some(true)) => "MORE, better",
+        (More, Some(false)) => "MORE, worse",
+        (More, None) => "MORE",
+        (Less, Some(true)) => "LESS, better",
+        (Less, Some(false)) => "LESS, worse",
+        (Less, None) => "LESS",
+    }
+}
+
+fn conclusion(out: &mut Output, compared: &Compared, facts: usize) -> io::Result<()> {
+    use compare::Outcome::{Less, More, TooFew, WithinNoise};
+    let count = |is: &dyn Fn(&Row) -> bool| compared.rows.iter().filter(|row| is(row)).count();
+    let changed = count(&|row| matches!(row.outcome, More | Less));
+    let (within, few) = (count(&|row| row.outcome == WithinNoise), count(&|row| row.outcome == TooFew));
+    let few = match few {
+        0 => String::new(),
+        few => format!(" Of {few} there are too few rounds to say: --rounds 5 is enough."),
+    };
+    let facts = if facts > 0 { format!(" So did {facts} answers.") } else { String::new() };
+    let text = format!(
+        "{changed} of {} figures changed outside the noise, {within} did not.{facts}{few}",
+        compared.rows.len()
+    );
+    writeln!(out)?;
+    wrapped(&text, out.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+fn read(path: &Path) -> anyhow::Result<Report> {
+    let name = path.display();
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut text));
+    read.with_context(|| format!("cannot read {name}"))?;
+    if text.len() as u64 > MOST {
+        bail!("{name} is longer than {} MiB: it is no result of a scenario", MOST >> 20);
+    }
+    let value: Value = serde_json::from_slice(&text)
+        .map_err(|error| anyhow!("{name} is no JSON ({error}); rxlane bench vlan --json writes some"))?;
+    match value["schema"].as_str() {
+        Some(SCHEMA) => {}
+        Some(other) => bail!("{name} is of schema {}; {SCHEMA} can be compared", printable(other)),
+        None => bail!("{name} names no schema; {SCHEMA} can be compared"),
+    }
+    serde_json::from_value(value).map_err(|error| anyhow!("{name} is no whole {SCHEMA}: {error}"))
+}

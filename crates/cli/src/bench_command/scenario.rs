@@ -1,0 +1,282 @@
+//! `rxlane bench vlan`, `steer` and others: whole measurements in network namespaces.
+
+mod figures;
+mod page;
+mod progress;
+mod text;
+
+use super::numbers;
+use crate::explain_command::text::printable;
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use crate::page_file::PageFile;
+use crate::steer_command::interrupted::is_ignored;
+use anyhow::{Context, anyhow, bail};
+use bench::scenario::forward::Forward;
+use bench::scenario::pppoe::Pppoe;
+use bench::scenario::pps::Pps;
+use bench::scenario::report::Report;
+use bench::scenario::rounds::{self, Asked};
+use bench::scenario::steer::Steer;
+use bench::scenario::vlan::Vlan;
+use bench::scenario::{Error, Means, Scenario};
+use progress::Progress;
+use signal_hook::consts::SIGHUP;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+pub use figures::Scale;
+
+/// What all of them take.
+#[derive(clap::Args)]
+struct Common {
+    /// Rounds; in each every cell is measured once
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
+    /// How long each measurement takes
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = numbers::seconds)]
+    seconds: Duration,
+
+    /// Only these levels of a factor, as the table names them; once for each factor
+    #[arg(long, value_name = "FACTOR=LEVEL[,LEVEL]", value_parser = only)]
+    only: Vec<Only>,
+
+    /// Write a page, too; `-` writes it, and only it, to standard output
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+
+    /// Print JSON (schema rxlane.bench-scenario/1), which `rxlane bench compare` reads
+    #[arg(long)]
+    json: bool,
+}
+
+/// Levels of a factor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Only(String, Vec<String>);
+
+fn only(text: &str) -> Result<Only, String> {
+    let wrong = || format!("`{text}` is not FACTOR=LEVEL[,LEVEL], such as offloads=on");
+    let (factor, levels) = text.split_once('=').ok_or_else(wrong)?;
+    let levels: Vec<String> = levels.split(',').map(str::to_owned).collect();
+    if factor.is_empty() || levels.iter().any(String::is_empty) {
+        return Err(wrong());
+    }
+    Ok(Only(factor.to_owned(), levels))
+}
+
+/// Arguments of `rxlane bench vlan`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sudo rxlane bench vlan
+  sudo rxlane bench vlan --only tags=none,ad+q --only offloads=on --only rps=off --rounds 9
+  sudo rxlane bench vlan --json > vlan.json
+  sudo rxlane bench vlan --page vlan.html
+
+Everything happens in network namespaces of its own, which takes root; iperf3 and ethtool do a part of the work. SIGINT (^C), SIGTERM and \
+SIGHUP end it with what was measured so far.
+Factors: tags (none, q, ad+q, q+q), by (nobody, rxlane, 8021q), offloads (on, off), rps (off, on).
+Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
+pub struct VlanArguments {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Arguments of `rxlane bench steer`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sudo rxlane bench steer
+  sudo rxlane bench steer --only way=off,xdp --rounds 9 --seconds 2
+  sudo rxlane bench steer --json > steer.json
+
+Everything happens in network namespaces of its own, which takes root. SIGINT (^C), SIGTERM and SIGHUP end it with what was \
+measured so far.
+Factor: way (off, rps, rps-all, xdp).
+Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
+pub struct SteerArguments {
+    /// Flows on the line
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u16).range(1..=60000))]
+    flows: u16,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Arguments of `rxlane bench pps`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sudo rxlane bench pps
+  sudo rxlane bench pps --only gro=off --only queues=1 --payload 32
+  sudo rxlane bench pps --json > pps.json
+
+Everything happens in network namespaces of its own, which takes root; ethtool does a part of the work. SIGINT (^C), SIGTERM and \
+SIGHUP end it with what was measured so far.
+Factors: senders (1, 2, 4), receivers (1, 2), queues (1, 2), gro (off, on).
+Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
+pub struct PpsArguments {
+    /// Octets of payload of each datagram
+    #[arg(long, value_name = "OCTETS", default_value_t = 32, value_parser = clap::value_parser!(u16).range(4..=1472))]
+    payload: u16,
+
+    /// Flows
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(4..=10000))]
+    flows: u16,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Arguments of `rxlane bench pppoe`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sudo rxlane bench pppoe
+  sudo rxlane bench pppoe --only path=bare-off,batch --rounds 9
+  sudo rxlane bench pppoe --page pppoe.html
+
+Everything happens in network namespaces of its own, which takes root; iperf3, ping and ethtool do a part of the work. SIGINT (^C), \
+SIGTERM and SIGHUP end it with what was measured so far.
+Factor: path (bare-off, bare, simple, batch).
+Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
+pub struct PppoeArguments {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Arguments of `rxlane bench forward`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sudo rxlane bench forward
+  sudo rxlane bench forward --only streams=one --seconds 5
+  sudo rxlane bench forward --json > forward.json
+
+Everything happens in network namespaces of its own, which takes root. SIGINT (^C), SIGTERM and SIGHUP end it with what was \
+measured so far. A cell takes up to ten times --seconds: RFC 2544 wants 60 seconds for each of its trials.
+Factors: streams (one, both), rps (off, on).
+Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
+pub struct ForwardArguments {
+    /// Flows each way
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u16).range(1..=60000))]
+    flows: u16,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+impl ForwardArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        self.common.run(out, &mut Forward { flows: self.flows })
+    }
+}
+
+impl PpsArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        self.common.run(out, &mut Pps { payload: self.payload, flows: self.flows })
+    }
+}
+
+impl PppoeArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        self.common.run(out, &mut Pppoe)
+    }
+}
+
+impl VlanArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        self.common.run(out, &mut Vlan)
+    }
+}
+
+impl SteerArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        self.common.run(out, &mut Steer::new(self.flows))
+    }
+}
+
+impl Common {
+    fn run(self, out: &mut Output, scenario: &mut dyn Scenario) -> CommandResult {
+        let to_stdout = self.page.as_deref() == Some(Path::new("-"));
+        if to_stdout && self.json {
+            bail!("--page - and --json both want standard output; name a file for the page");
+        }
+        let page_file = match &self.page {
+            Some(path) if path.is_dir() => {
+                bail!("--page {} is a directory; name a file in it", path.display())
+            }
+            Some(path) if !to_stdout => Some(PageFile::create(path, &[])?),
+            _ => None,
+        };
+        let stop = stop_by_signals()?;
+        let rxlane = std::env::current_exe().context("this program's own file")?;
+        let means = Means { rxlane, seconds: self.seconds, stop: &stop };
+        let only = self.only.into_iter().map(|Only(factor, levels)| (factor, levels)).collect();
+        let asked = Asked { rounds: self.rounds, only };
+        let name = scenario.name();
+        let mut progress = Progress::new();
+        let report = rounds::run(scenario, &asked, &means, &mut |step| progress.tell(step));
+        drop(progress);
+        let report = match report {
+            Ok(report) => report,
+            Err(error) => return failed(error, name),
+        };
+        if let Some(file) = page_file {
+            file.write(&page::render(&report))?;
+        }
+        if to_stdout {
+            out.write_all(page::render(&report).as_bytes())?;
+        } else if self.json {
+            out.json(&report)?;
+        } else {
+            text::print(out, &report)?;
+            if let Some(path) = &self.page {
+                writeln!(out, "\nThe page is in {}.", printable(&path.display().to_string()))?;
+            }
+        }
+        out.flush()?;
+        Ok(outcome(&report))
+    }
+}
+
+fn outcome(report: &Report) -> Outcome {
+    let is_whole = report.cells.iter().all(|cell| !cell.figures.is_empty());
+    if is_whole { Outcome::Success } else { Outcome::Negative }
+}
+
+fn failed(error: Error, name: &str) -> CommandResult {
+    match error {
+        Error::Interrupted => {
+            complain("interrupted before anything was measured; nothing is left behind");
+            Ok(Outcome::Negative)
+        }
+        Error::Lacks(what) if !rustix::process::geteuid().is_root() => {
+            Err(Lacks(format!("{what}: sudo rxlane bench {name}")).into())
+        }
+        Error::Lacks(what) => Err(Lacks(what).into()),
+        Error::Wrong(what) => Err(anyhow!(what)),
+        Error::Failed(why) => {
+            complain(&format!("nothing could be measured: {why}"));
+            Ok(Outcome::Negative)
+        }
+    }
+}
+
+/// Set when a signal asks for the end; that of a terminal that is gone included, since namespaces must not stay.
+fn stop_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = super::stop_by_signals()?;
+    // nohup(1) wants a process to outlive its terminal.
+    if !is_ignored(SIGHUP) {
+        signal_hook::flag::register(SIGHUP, Arc::clone(&stop)).context("SIGHUP")?;
+    }
+    Ok(stop)
+}

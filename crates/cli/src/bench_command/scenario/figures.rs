@@ -1,0 +1,72 @@
+//! Figures of a metric in a unit that suits them.
+
+use crate::model_command::table::figure;
+use bench::scenario::report::{Metric, Report};
+use bench::scenario::spread::Spread;
+
+/// A unit, and what it is of the metric's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scale {
+    /// The unit, as it stands behind a figure.
+    pub unit: String,
+    times: f64,
+}
+
+impl Scale {
+    /// For figures of a metric, of which this is the greatest.
+    pub fn of(unit: &str, greatest: f64) -> Scale {
+        let steps: &[(f64, &str)] = match unit {
+            "bit/s" => &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
+            "packets/s" => &[(1e6, "Mpps"), (1e3, "kpps"), (1.0, "pps")],
+            "B" => &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
+            "s" => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")],
+            "" => &[(0.01, "%")],
+            other => return Scale { unit: other.to_owned(), times: 1.0 },
+        };
+        let fits = steps.iter().find(|(size, _)| greatest >= *size).or(steps.last());
+        fits.map_or_else(
+            || Scale { unit: unit.to_owned(), times: 1.0 },
+            |(size, unit)| Scale { unit: (*unit).to_owned(), times: 1.0 / size },
+        )
+    }
+
+    /// For all figures of a metric in a report.
+    pub fn of_metric(report: &Report, metric: &Metric) -> Scale {
+        let spreads = report.cells.iter().filter_map(|cell| cell.figures.get(&metric.name)?.spread);
+        Scale::of(&metric.unit, spreads.map(|spread| spread.median).fold(0.0, f64::max))
+    }
+
+    /// A figure without its unit.
+    pub fn figure(&self, value: f64) -> String {
+        figure(value * self.times)
+    }
+
+    /// `23.1 [22.0–24.2]`.
+    pub fn spread(&self, spread: Option<Spread>) -> String {
+        let Some(Spread { median, least, most }) = spread else { return "–".to_owned() };
+        let [median, least, most] = [median, least, most].map(|value| self.figure(value));
+        format!("{median} [{least}–{most}]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_suit_the_greatest() {
+        let of = |unit, greatest: f64| {
+            let scale = Scale::of(unit, greatest);
+            format!("{} {}", scale.figure(greatest), scale.unit)
+        };
+        assert_eq!(of("bit/s", 23.1e9), "23.1 Gbit/s");
+        assert_eq!(of("packets/s", 437_844.0), "438 kpps");
+        assert_eq!(of("s", 0.000_12), "120 µs");
+        assert_eq!(of("", 0.5), "50.0 %");
+        assert_eq!(of("s/GB", 0.5), "0.50 s/GB");
+        assert_eq!(of("bit/s", 0.0), "0.00 bit/s");
+        let spread = Spread { median: 2e9, least: 1e9, most: 3e9 };
+        assert_eq!(Scale::of("bit/s", 3e9).spread(Some(spread)), "2.00 [1.00–3.00]");
+        assert_eq!(Scale::of("bit/s", 3e9).spread(None), "–");
+    }
+}

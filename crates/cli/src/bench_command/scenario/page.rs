@@ -1,0 +1,175 @@
+//! The page that `--page FILE` writes: what follows, a chart for each metric, every figure.
+
+use super::figures::Scale;
+use super::text::{machine, state};
+use crate::page;
+use crate::page::format::foreign;
+use crate::page::table::{rounded, table, words};
+use bench::scenario::report::{Cell, Metric, Report};
+use bench::scenario::spread::Spread;
+use maud::{Markup, html};
+
+/// Longest text of a machine or an error that is shown.
+const MOST: usize = 500;
+
+/// The whole page.
+pub fn render(report: &Report) -> String {
+    let sentences: Vec<String> = report.verdicts.iter().map(|verdict| verdict.text.clone()).collect();
+    let body = html! {
+        (header(report))
+        main {
+            (page::lead(&sentences))
+            @for metric in &report.metrics { (chart(report, metric)) }
+            (facts(report))
+            (raw(report))
+            (missing(report))
+            (method(report))
+        }
+    };
+    page::document(&format!("{} – rxlane bench {}", report.title, report.scenario), &report.schema, body)
+}
+
+fn header(report: &Report) -> Markup {
+    html! {
+        header {
+            p.overline { "rxlane bench " (report.scenario) }
+            h1 { (report.title) }
+            p.device { (foreign(&machine(&report.machine), MOST)) }
+            p.device { (state(&report.machine)) }
+            dl.facts {
+                div { dt { "begun" } dd { (report.began) } }
+                div { dt { "rounds" } dd { (report.rounds) @if !report.complete { ", not all whole" } } }
+                @for (name, value) in &report.parameters {
+                    div { dt { (foreign(name, MOST)) } dd { (foreign(value, MOST)) } }
+                }
+            }
+            @if !report.warnings.is_empty() {
+                ul.files { @for warning in &report.warnings { li { "Warning: " (foreign(warning, MOST)) } } }
+            }
+        }
+    }
+}
+
+/// A bar a cell up to its median, and a line from the least to the greatest.
+fn chart(report: &Report, metric: &Metric) -> Markup {
+    let scale = Scale::of_metric(report, metric);
+    let spread = |cell: &Cell| cell.figures.get(&metric.name).and_then(|figures| figures.spread);
+    let greatest = report.cells.iter().filter_map(spread).map(|spread| spread.most).fold(0.0, f64::max);
+    let better = match metric.more_is_better {
+        Some(true) => "; more is better",
+        Some(false) => "; less is better",
+        None => "",
+    };
+    html! {
+        section {
+            h2 { (metric.title) ", " (scale.unit) }
+            p.intro { "Median; the line reaches from the least to the greatest round" (better) "." }
+            table.bars {
+                thead { tr {
+                    th scope="col" { "cell" }
+                    th.figure scope="col" { "median" }
+                    th.figure scope="col" { "least–greatest" }
+                } }
+                tbody {
+                    @for cell in &report.cells {
+                        tr {
+                            th scope="row" { (report.words(&cell.levels)) (bar(spread(cell), greatest)) }
+                            @match spread(cell) {
+                                Some(spread) => {
+                                    td.figure { (scale.figure(spread.median)) }
+                                    td.figure { (scale.figure(spread.least)) "–" (scale.figure(spread.most)) }
+                                }
+                                None => { td.figure { "–" } td.figure { "–" } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn bar(spread: Option<Spread>, greatest: f64) -> Markup {
+    let place = |value: f64| {
+        let percent = if greatest > 0.0 { (100.0 * value / greatest).clamp(0.0, 100.0) } else { 0.0 };
+        format!("{}%", rounded(percent))
+    };
+    html! {
+        svg.spread aria-hidden="true" height="10" width="100%" {
+            rect.track x="0" y="0" width="100%" height="10" {}
+            @if let Some(Spread { median, least, most }) = spread {
+                rect.partly x="0" y="0" width=(place(median)) height="10" {}
+                line.range x1=(place(least)) x2=(place(most)) y1="5" y2="5" {}
+            }
+        }
+    }
+}
+
+fn facts(report: &Report) -> Markup {
+    let row = |fact: &bench::scenario::report::Fact| {
+        vec![html! { (foreign(&fact.question, MOST)) }, html! { (foreign(&fact.answer, MOST)) }]
+    };
+    html! {
+        @if !report.facts.is_empty() {
+            section {
+                h2 { "Found out once" }
+                (table(&[words("question"), words("answer")], report.facts.iter().map(row)))
+            }
+        }
+    }
+}
+
+fn raw(report: &Report) -> Markup {
+    html! {
+        section {
+            h2 { "Every figure" }
+            p.intro { "One a round, from the first." }
+            @for metric in &report.metrics {
+                @let scale = Scale::of_metric(report, metric);
+                h3 { (metric.title) ", " (scale.unit) }
+                (table(&[words("cell"), words("rounds")], report.cells.iter().map(|cell| {
+                    let raw = cell.figures.get(&metric.name).map(|figures| figures.raw.as_slice());
+                    let shown = raw.unwrap_or_default().iter().map(|figure| {
+                        figure.map_or_else(|| "–".to_owned(), |figure| scale.figure(figure))
+                    });
+                    let shown = shown.collect::<Vec<_>>().join(" · ");
+                    vec![html! { (report.words(&cell.levels)) }, html! { (shown) }]
+                })))
+            }
+        }
+    }
+}
+
+fn missing(report: &Report) -> Markup {
+    let failures =
+        report.cells.iter().flat_map(|cell| cell.failures.iter().map(move |failure| (cell, failure)));
+    let failures: Vec<_> = failures.take(100).collect();
+    html! {
+        @if !report.left_out.is_empty() || !failures.is_empty() {
+            section {
+                h2 { "Not measured" }
+                ul.problems {
+                    @for left in &report.left_out {
+                        li { (report.words(&left.levels)) ": " (foreign(&left.why, MOST)) }
+                    }
+                    @for (cell, failure) in &failures {
+                        li { (report.words(&cell.levels)) ", round " (failure.round + 1) ": " (foreign(&failure.why, MOST)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn method(report: &Report) -> Markup {
+    html! {
+        section {
+            h2 { "How" }
+            p.intro {
+                "In network namespaces of one machine, joined by pairs of virtual Ethernet devices. Every cell was measured once a \
+                 round, each round beginning with another cell. Ratios are taken within a round; a median less than 1.3 times away \
+                 is a tie. The same again: " code { "sudo rxlane bench " (report.scenario) } "."
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The result of a scenario as text.
+
+use super::figures::Scale;
+use crate::explain_command::text::{heading, item as broken, printable, wrapped};
+use crate::model_command::table;
+use crate::output::Output;
+use crate::steer_command::item;
+use bench::scenario::Surroundings;
+use bench::scenario::report::{Cell, Metric, Report};
+use std::io::{self, Write};
+
+/// Failures that are shown; the rest is counted.
+const FAILURES: usize = 10;
+
+/// All of it.
+pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
+    let title = format!("{}: {}", report.scenario, report.title);
+    heading(out, &title)?;
+    about(out, report)?;
+    tables(out, report)?;
+    sentences(out, report)?;
+    facts(out, report)?;
+    missing(out, report)
+}
+
+fn about(out: &mut Output, report: &Report) -> io::Result<()> {
+    item(out, "machine", &printable(&machine(&report.machine)))?;
+    item(out, "state", &state(&report.machine))?;
+    let parameters: Vec<String> =
+        report.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let rounds = format!(
+        "{} from {}, each beginning with another cell; {}",
+        counted(report.rounds, "round"),
+        report.began,
+        parameters.join(", ")
+    );
+    item(out, "measured", &rounds)?;
+    report.warnings.iter().try_for_each(|warning| item(out, "warning", &printable(warning)))
+}
+
+/// What it is.
+pub fn machine(machine: &Surroundings) -> String {
+    let model = machine.machine.model.as_deref().unwrap_or("unknown CPU");
+    let cpus =
+        machine.machine.cpus.map_or_else(|| "unknown number of CPUs".to_owned(), |n| counted(n, "CPU"));
+    let virtual_machine = match machine.virtualised {
+        Some(true) => ", virtual machine",
+        Some(false) => "",
+        None => ", virtual machine or not is unknown",
+    };
+    let (kernel, rxlane) = (&machine.machine.kernel, &machine.rxlane);
+    format!("{model}, {cpus}{virtual_machine}; Linux {kernel}; rxlane {rxlane}")
+}
+
+/// How busy it was before.
+pub fn state(machine: &Surroundings) -> String {
+    let unknown = || "unknown".to_owned();
+    let load = machine.load_average.map_or_else(unknown, |load| format!("{load:.2}"));
+    let busy = machine.busy_before.map_or_else(unknown, |busy| format!("{:.0} %", 100.0 * busy));
+    format!("load average {load}, CPUs {busy} busy in the half second before")
+}
+
+fn counted(number: u32, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A row for each cell, as many metrics beside each other as there is room for.
+fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
+    heading(out, "Median [least–greatest]")?;
+    let factors: Vec<&str> = report.factors.iter().map(|factor| factor.name.as_str()).collect();
+    let of_cell = |cell: &Cell| -> Vec<String> {
+        let level =
+            |factor: &&str| cell.levels.get(*factor).map(|level| printable(level)).unwrap_or_default();
+        factors.iter().map(level).collect()
+    };
+    let left: Vec<Vec<String>> = report.cells.iter().map(of_cell).collect();
+    // Two blanks on the left, and two between columns.
+    let width = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or_default() + 2;
+    let taken: usize = (0..factors.len())
+        .map(|at| width(&mut left.iter().map(|row| row[at].chars().count()).chain([factors[at].len()])))
+        .sum();
+    let columns: Vec<(String, Vec<String>)> =
+        report.metrics.iter().map(|metric| column(report, metric)).collect();
+    let mut rest = columns.as_slice();
+    let mut is_first = true;
+    while !rest.is_empty() {
+        let mut room = out.width().saturating_sub(taken + 1);
+        let mut count = 0;
+        for (head, cells) in rest {
+            let cells = cells.iter().map(|cell| cell.chars().count());
+            let needed = width(&mut cells.chain([head.chars().count()]));
+            if needed > room && count > 0 {
+                break;
+            }
+            room = room.saturating_sub(needed);
+            count += 1;
+        }
+        let (shown, others) = rest.split_at(count);
+        let heads: Vec<&str> =
+            factors.iter().copied().chain(shown.iter().map(|(head, _)| head.as_str())).collect();
+        let row = |(at, left): (usize, &Vec<String>)| {
+            left.iter().cloned().chain(shown.iter().map(|(_, cells)| cells[at].clone())).collect::<Vec<_>>()
+        };
+        let rows: Vec<Vec<String>> = left.iter().enumerate().map(row).collect();
+        if !is_first {
+            writeln!(out)?;
+        }
+        table::print(out, factors.len(), &heads, &rows)?;
+        (rest, is_first) = (others, false);
+    }
+    writeln!(out)?;
+    let longest = report.metrics.iter().map(|metric| metric.name.chars().count()).max().unwrap_or_default();
+    report.metrics.iter().try_for_each(|metric| broken(out, longest + 2, &metric.name, &metric.title))
+}
+
+fn column(report: &Report, metric: &Metric) -> (String, Vec<String>) {
+    let scale = Scale::of_metric(report, metric);
+    let cell = |cell: &Cell| scale.spread(cell.figures.get(&metric.name).and_then(|figures| figures.spread));
+    (format!("{}, {}", metric.name, scale.unit), report.cells.iter().map(cell).collect())
+}
+
+fn sentences(out: &mut Output, report: &Report) -> io::Result<()> {
+    if report.verdicts.is_empty() {
+        return Ok(());
+    }
+    heading(out, "What follows, by ratios within a round; less than 1.3 times is a tie")?;
+    for verdict in &report.verdicts {
+        for (at, line) in wrapped(&verdict.text, out.width().saturating_sub(4)).iter().enumerate() {
+            writeln!(out, "  {}{line}", if at == 0 { "" } else { "  " })?;
+        }
+    }
+    Ok(())
+}
+
+fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
+    if report.facts.is_empty() {
+        return Ok(());
+    }
+    heading(out, "Found out once")?;
+    report.facts.iter().try_for_each(|fact| writeln!(out, "  {}: {}", fact.question, fact.answer))
+}
+
+fn missing(out: &mut Output, report: &Report) -> io::Result<()> {
+    let failures = || {
+        let of_cell = |cell: &Cell| {
+            let words = report.words(&cell.levels);
+            let failure = move |failure: &bench::scenario::report::Failure| {
+                format!("{words}, round {}: {}", failure.round + 1, failure.why)
+            };
+            cell.failures.iter().map(failure).collect::<Vec<_>>()
+        };
+        report.cells.iter().flat_map(of_cell)
+    };
+    if report.left_out.is_empty() && failures().next().is_none() {
+        return Ok(());
+    }
+    heading(out, "Not measured")?;
+    for left in &report.left_out {
+        item(out, "left out", &printable(&format!("{}: {}", report.words(&left.levels), left.why)))?;
+    }
+    for failure in failures().take(FAILURES) {
+        item(out, "failed", &printable(&failure))?;
+    }
+    let more = failures().count().saturating_sub(FAILURES);
+    if more > 0 {
+        item(out, "failed", &format!("and {more} times more"))?;
+    }
+    Ok(())
+}

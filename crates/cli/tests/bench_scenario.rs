@@ -1,0 +1,386 @@
+//! `rxlane bench vlan`, `steer`, `pps`, `pppoe`, `forward` and `compare`.
+//!
+//! Measurements are as short as they can be: what is tested is that they come to an end with figures, and what they leave.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+use tempfile::TempDir;
+use testkit::netns::probe;
+use testkit::{program, require};
+
+const SCHEMA: &str = "rxlane.bench-scenario/1";
+
+fn rxlane(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxlane"));
+    command.arg("bench").args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    rxlane(arguments).output().expect("it runs")
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// What a scenario of process `pid` has made, and not removed.
+fn left_by(pid: u32) -> Vec<PathBuf> {
+    let prefix = format!("rxlane-scene-{pid}-");
+    let of = |folder: &str| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let is_its =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
+    ["/run/netns", "/run"].into_iter().flat_map(of).filter(is_its).collect()
+}
+
+/// Runs a scenario for its report, and looks that it leaves nothing.
+fn report(arguments: &[&str]) -> Value {
+    let mut command = rxlane(arguments);
+    command.args(["--rounds", "1", "--seconds", "0.2", "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let pid = child.id();
+    let output = child.wait_with_output().expect("its end");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(left_by(pid), Vec::<PathBuf>::new());
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report["schema"], &report["complete"]), (&SCHEMA.into(), &true.into()), "{report:#}");
+    assert!(report["machine"]["kernel"].is_string() && report["machine"]["rxlane"].is_string(), "{report:#}");
+    report
+}
+
+/// Every figure of the cells is more than nothing.
+fn assert_figures(report: &Value, cells: usize, metrics: &[&str]) {
+    let measured = report["cells"].as_array().expect("cells");
+    assert_eq!(measured.len(), cells, "{report:#}");
+    for cell in measured {
+        for metric in metrics {
+            let figures = &cell["figures"][metric];
+            assert!(figures["median"].as_f64().is_some_and(|median| median > 0.0), "{metric}: {cell:#}");
+            assert_eq!(figures["raw"].as_array().map(Vec::len), Some(1), "{metric}: {cell:#}");
+        }
+    }
+}
+
+fn is_possible(programs: &[&str]) -> Option<()> {
+    require("netns", probe())?;
+    programs.iter().try_for_each(|name| require(name, program(name)).map(drop))
+}
+
+#[test]
+fn vlan_measures_tags_and_says_what_follows() {
+    let Some(()) = is_possible(&["iperf3", "ethtool"]) else { return };
+    let report =
+        report(&["vlan", "--only", "tags=none,ad+q", "--only", "by=nobody,rxlane", "--only", "rps=off"]);
+    assert_figures(&report, 4, &["tcp_1", "tcp_8", "udp"]);
+    let verdicts = report["verdicts"].as_array().expect("sentences");
+    let of_one = |verdict: &&Value| verdict["metric"] == "tcp_1" && verdict["cell"]["offloads"] == "off";
+    let verdict = verdicts.iter().find(of_one).unwrap_or_else(|| panic!("{report:#}"));
+    let text = verdict["text"].as_str().expect("a sentence");
+    assert!(
+        text.starts_with(
+            "TCP of one connection (offloads off, RPS off): two tags (0x88a8, 0x8100), by rxlane link has "
+        ) && text.contains(" times that of no tag"),
+        "{text}"
+    );
+    let facts = report["facts"].as_array().expect("answers");
+    assert_eq!(facts.len(), 16, "{report:#}");
+}
+
+#[test]
+fn steer_measures_what_each_way_forwards() {
+    let Some(()) = is_possible(&[]) else { return };
+    let Some(_) = require("cpus", two_cpus()) else { return };
+    let report = report(&["steer", "--flows", "200"]);
+    assert_figures(&report, 4, &["forwarded", "sent", "busiest"]);
+    assert_eq!(report["parameters"]["flows"], "200", "{report:#}");
+}
+
+#[test]
+fn forward_searches_the_rate_without_loss() {
+    let Some(()) = is_possible(&[]) else { return };
+    let report = report(&["forward", "--only", "rps=off"]);
+    assert_figures(&report, 2, &["forwarded", "sent"]);
+    for cell in report["cells"].as_array().expect("cells") {
+        let median = |metric: &str| cell["figures"][metric]["median"].as_f64().expect("a figure");
+        assert!(median("loss_free") <= 1.001 * median("sent"), "{cell:#}");
+    }
+}
+
+fn two_cpus() -> Result<(), testkit::Missing> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if cpus >= 2 { Ok(()) } else { Err(testkit::Missing("this machine has one CPU".to_owned())) }
+}
+
+#[test]
+fn pps_measures_senders_and_receivers() {
+    let Some(()) = is_possible(&["ethtool"]) else { return };
+    let report = report(&["pps", "--only", "senders=1,2", "--only", "receivers=2", "--only", "queues=2"]);
+    assert_figures(&report, 4, &["received", "sent"]);
+    for cell in report["cells"].as_array().expect("cells") {
+        let median = |metric: &str| cell["figures"][metric]["median"].as_f64().expect("a figure");
+        assert!((0.0..=1.0).contains(&median("loss")), "{cell:#}");
+    }
+}
+
+#[test]
+fn pppoe_measures_a_session_and_the_bare_line() {
+    let Some(()) = is_possible(&["iperf3", "ethtool", "ping"]) else { return };
+    let report = report(&["pppoe", "--only", "path=bare-off,batch"]);
+    assert_figures(&report, 2, &["up_1", "down_1", "up_8", "down_8", "round_trip"]);
+    let memory = &report["cells"][1]["figures"]["serve_memory"]["median"];
+    assert!(memory.as_f64().is_some_and(|octets| octets > 1e5), "{report:#}");
+}
+
+#[test]
+fn a_table_and_a_page_have_the_figures() {
+    let Some(()) = is_possible(&["ethtool"]) else { return };
+    let folder = TempDir::new().expect("a folder");
+    let page = folder.path().join("pps.html");
+    let path = page.to_str().expect("UTF-8");
+    let only = ["--only", "senders=1", "--only", "receivers=1", "--only", "queues=1"];
+    let output = run(&[&["pps", "--rounds", "1", "--seconds", "0.2", "--page", path][..], &only].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let text = said(&output);
+    for expected in ["received, ", "1 round from", "What follows", "one sender", "The page is in"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 100 || line.contains("The page")), "{text}");
+    let html = fs::read_to_string(page).expect("a page");
+    for expected in ["<svg class=\"spread\"", "Every figure", SCHEMA, "default-src 'none'"] {
+        assert!(html.contains(expected), "{expected}");
+    }
+    assert!(!html.contains("<script") && !html.contains("NaN"));
+}
+
+/// A scenario that takes long, once its namespaces are there.
+fn begun() -> Child {
+    let child = rxlane(&["vlan", "--only", "tags=ad+q", "--only", "by=rxlane", "--rounds", "50", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    // A folder with the sockets of links: they are up, or coming up.
+    let has_links = || {
+        let folders = left_by(child.id()).into_iter().filter(|path| path.parent() == Some(Path::new("/run")));
+        folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten()).count() >= 2
+    };
+    while !has_links() {
+        sleep(Duration::from_millis(20));
+    }
+    child
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().expect("kill");
+    assert!(sent.success());
+}
+
+#[test]
+fn a_signal_ends_it_and_leaves_nothing() {
+    let Some(()) = is_possible(&["iperf3", "ethtool"]) else { return };
+    for name in ["-INT", "-TERM"] {
+        let child = begun();
+        let pid = child.id();
+        signal(&child, name);
+        let output = child.wait_with_output().expect("its end");
+        // In the first cell nothing was measured yet.
+        assert_eq!(output.status.code(), Some(1), "{name}: {}", said(&output));
+        assert!(said(&output).contains("interrupted before anything was measured"), "{}", said(&output));
+        assert_eq!(left_by(pid), Vec::<PathBuf>::new(), "{name}");
+    }
+}
+
+#[test]
+fn what_was_measured_before_a_signal_is_told() {
+    let Some(()) = is_possible(&["ethtool"]) else { return };
+    let only = ["--only", "senders=1", "--only", "receivers=1", "--only", "queues=1", "--only", "gro=off"];
+    let arguments = [&["pps", "--rounds", "500", "--seconds", "0.2", "--json"][..], &only].concat();
+    let child = rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let pid = child.id();
+    // Names are numbered: two of the look at the beginning, two of each round.
+    let number = |path: &PathBuf| -> Option<u32> {
+        let name = path.file_name()?.to_str()?.strip_prefix(&format!("rxlane-scene-{pid}-"))?;
+        name.split('-').next()?.parse().ok()
+    };
+    while left_by(pid).iter().filter_map(number).max().is_none_or(|number| number < 4) {
+        sleep(Duration::from_millis(5));
+    }
+    signal(&child, "-INT");
+    let output = child.wait_with_output().expect("its end");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(left_by(pid), Vec::<PathBuf>::new());
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["complete"], false, "{report:#}");
+    assert!(report["cells"][0]["figures"]["received"]["raw"][0].is_f64(), "{report:#}");
+}
+
+#[test]
+fn what_a_killed_one_left_goes_with_the_next() {
+    let Some(()) = is_possible(&["iperf3", "ethtool"]) else { return };
+    let mut child = begun();
+    let pid = child.id();
+    signal(&child, "-KILL");
+    child.wait().expect("its end");
+    assert!(!left_by(pid).is_empty());
+    report(&[
+        "pps",
+        "--only",
+        "senders=1",
+        "--only",
+        "receivers=1",
+        "--only",
+        "queues=1",
+        "--only",
+        "gro=off",
+    ]);
+    assert_eq!(left_by(pid), Vec::<PathBuf>::new());
+    let processes = Command::new("pgrep").args(["-f", &format!("rxlane-scene-{pid}-")]).output();
+    if let Ok(processes) = processes {
+        assert!(processes.stdout.is_empty(), "{processes:?}");
+    }
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_said() {
+    for (arguments, expected) in [
+        (&["vlan", "--only", "colour=red"][..], "--only colour: the factors are tags, by, offloads, rps"),
+        (&["vlan", "--only", "tags=x"], "--only tags=x: tags is one of none, q, ad+q, q+q"),
+        (&["vlan", "--only", "tags"], "is not FACTOR=LEVEL"),
+        (&["vlan", "--page", "/tmp"], "--page /tmp is a directory"),
+        (&["vlan", "--page", "-", "--json"], "both want standard output"),
+        (&["steer", "--rounds", "0"], "0 is not in 1..=1000"),
+        (&["pps", "--seconds", "0"], "0 seconds cannot be"),
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(expected), "{arguments:?}: {}", said(&output));
+    }
+    let Some(()) = is_possible(&["iperf3", "ethtool"]) else { return };
+    let output = run(&["vlan", "--only", "tags=none", "--only", "by=rxlane"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let mut without = rxlane(&["vlan"]);
+    // Nothing but ip.
+    let folder = TempDir::new().expect("a folder");
+    let ip = program("ip").expect("probed");
+    std::os::unix::fs::symlink(ip, folder.path().join("ip")).expect("a link");
+    let output = without.env("PATH", folder.path()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("iperf3 is missing (Debian: apt install iperf3)"), "{}", said(&output));
+    let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
+    // The build folder may be closed to others.
+    let copy = folder.path().join("rxlane");
+    fs::copy(env!("CARGO_BIN_EXE_rxlane"), &copy).expect("a copy");
+    for path in [folder.path(), &copy] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("open to others");
+    }
+    for scenario in ["vlan", "steer", "pps", "pppoe", "forward"] {
+        let mut command = Command::new(&setpriv);
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy);
+        let output = command.args(["bench", scenario]).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(3), "{scenario}: {}", said(&output));
+        let expected = format!("take root: sudo rxlane bench {scenario}");
+        assert!(said(&output).contains(&expected), "{scenario}: {}", said(&output));
+    }
+}
+
+/// A result with one metric of two cells.
+fn result(first: &[f64], second: &[f64]) -> Value {
+    let cell = |way: &str, raw: &[f64]| json!({"levels": {"way": way}, "figures": {"forwarded": {"raw": raw}}, "failures": []});
+    json!({
+        "schema": SCHEMA, "scenario": "steer", "title": "t", "began": "2026-11-23T09:00:00Z",
+        "machine": {"kernel": "6.18", "model": "x", "cpus": 2, "rxlane": "0.1.0", "virtualised": true,
+                    "load_average": 0.1, "busy_before": 0.0},
+        "parameters": {"seconds": "1"}, "rounds": first.len(), "complete": true,
+        "factors": [{"name": "way", "levels": [{"name": "off", "text": "no steering"}, {"name": "rps", "text": "RPS"}]}],
+        "metrics": [{"name": "forwarded", "title": "Forwarded", "unit": "packets/s", "more_is_better": true}],
+        "cells": [cell("off", first), cell("rps", second)],
+        "left_out": [], "facts": [{"question": "is it let in", "answer": "yes"}], "verdicts": [], "warnings": [],
+    })
+}
+
+/// Writes both and compares them.
+fn compare(before: &Value, after: &Value, more: &[&str]) -> Output {
+    let folder = TempDir::new().expect("a folder");
+    let paths = [("before.json", before), ("after.json", after)].map(|(name, value)| {
+        let path = folder.path().join(name);
+        fs::write(&path, value.to_string()).expect("written");
+        path.to_str().expect("UTF-8").to_owned()
+    });
+    run(&[&["compare", &paths[0], &paths[1]], more].concat())
+}
+
+const STEADY: [f64; 5] = [100e3, 102e3, 98e3, 101e3, 99e3];
+
+#[test]
+fn compare_tells_noise_from_change() {
+    let before = result(&STEADY, &STEADY);
+    let same = compare(&before, &before, &[]);
+    assert_eq!(same.status.code(), Some(0), "{}", said(&same));
+    assert!(said(&same).contains("0 of 2 figures changed outside the noise, 2 did not."), "{}", said(&same));
+    let slower = STEADY.map(|figure| figure / 2.0);
+    let changed = compare(&before, &result(&STEADY, &slower), &[]);
+    assert_eq!(changed.status.code(), Some(1), "{}", said(&changed));
+    let text = said(&changed);
+    assert!(
+        text.contains("LESS, worse") && text.contains("1 of 2 figures changed outside the noise"),
+        "{text}"
+    );
+    let json = compare(&before, &result(&STEADY, &slower), &["--json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(json["schema"], "rxlane.bench-compare/1");
+    let row = &json["rows"][1];
+    assert_eq!(
+        (&row["outcome"], &row["better"], &row["ratio"]),
+        (&"less".into(), &false.into(), &0.5.into())
+    );
+    let few = compare(&result(&STEADY[..2], &STEADY[..2]), &result(&slower[..2], &slower[..2]), &[]);
+    assert_eq!(few.status.code(), Some(0), "{}", said(&few));
+    assert!(said(&few).contains("too few rounds"), "{}", said(&few));
+    // Other answers are a change, other machines a warning.
+    let mut other = before.clone();
+    other["facts"][0]["answer"] = "no".into();
+    other["machine"]["kernel"] = "6.1".into();
+    let other = compare(&before, &other, &[]);
+    assert_eq!(other.status.code(), Some(1), "{}", said(&other));
+    assert!(
+        said(&other).contains("is it let in: no, was yes") && said(&other).contains("the kernel differs")
+    );
+}
+
+#[test]
+fn compare_refuses_what_is_not_alike() {
+    let good = result(&STEADY, &STEADY);
+    let with = |field: &str, value: Value| {
+        let mut result = good.clone();
+        result[field] = value;
+        result
+    };
+    for (other, expected) in [
+        (with("scenario", "vlan".into()), "only like can be compared"),
+        (with("schema", "rxlane.bench/1".into()), "is of schema rxlane.bench/1"),
+        (with("schema", 7.into()), "names no schema"),
+        (with("cells", 7.into()), "is no whole rxlane.bench-scenario/1"),
+        (Value::Null, "names no schema"),
+    ] {
+        let output = compare(&good, &other, &[]);
+        assert_eq!(output.status.code(), Some(2), "{expected}: {}", said(&output));
+        assert!(
+            said(&output).contains(expected) && said(&output).contains("after.json"),
+            "{}",
+            said(&output)
+        );
+    }
+    let missing = run(&["compare", "/nonexistent/a.json", "/nonexistent/b.json"]);
+    assert_eq!(missing.status.code(), Some(2), "{}", said(&missing));
+    assert!(said(&missing).contains("cannot read /nonexistent/a.json"), "{}", said(&missing));
+    let wrong = compare(&good, &good, &["--tie", "0.5"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", said(&wrong));
+}
