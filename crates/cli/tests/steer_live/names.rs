@@ -281,7 +281,8 @@ fn status_knows_an_interface_that_was_removed_from_one_that_left() {
     let status = machine.run(&["status", WAN, "--interval", "0"]);
     assert_eq!(code(&status), 1, "{}", said(&status));
     assert!(in_one_line(&status).contains("was removed while it was steered"), "{}", said(&status));
-    assert_eq!(code(&machine.run(&["down", WAN])), 0);
+    let down = machine.run(&["down", WAN]);
+    assert_eq!(code(&down), 0, "{}", said(&down));
     machine.assert_nothing_left();
 }
 
