@@ -44,10 +44,12 @@ pub fn dead(family: Family) -> Result<Vec<Dead>, Error> {
         if death(&folder)?.is_none() {
             continue;
         }
-        // Only what nobody works on; it may have come to life before the lock.
-        let Some(locked) = folder.try_lock() else { continue };
-        if let Some(why) = death(&locked.0)? {
-            let folder = locked.0;
+        // Only what nobody works on; it may have come to life before the lock. Others who look at the same time are in
+        // nobody's way: one of them would not see what there is.
+        if !folder.share() {
+            continue;
+        }
+        if let Some(why) = death(&folder)? {
             let path = folder.path();
             let Folder { family, namespace, interface, .. } = folder;
             found.push(Dead { family, interface, namespace, why, folder: path });
@@ -90,7 +92,11 @@ pub fn clear_dead(dead: &Dead) -> Result<bool, Error> {
     else {
         return Ok(false);
     };
-    let Some(locked) = folder.try_lock() else { return Ok(false) };
+    let locked = match folder.lock() {
+        Ok(Some(locked)) => locked,
+        Ok(None) | Err(Error::Locked { .. }) => return Ok(false),
+        Err(other) => return Err(other),
+    };
     if death(&locked.0)?.is_none() {
         return Ok(false);
     }

@@ -6,7 +6,8 @@
 //! name has. Where the name is taken by an attachment whose interface was renamed since, a space and the index follow.
 //!
 //! A folder with a link that has an interface is an attachment; any other is what a killed process or a removed
-//! interface left. Whoever changes a folder holds flock(2) on it, so leftovers are told from work in progress.
+//! interface left. Whoever changes a folder holds flock(2) on it, so leftovers are told from work in progress; whoever looks for
+//! leftovers shares it meanwhile.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -137,10 +138,10 @@ impl Folder {
         Err(Error::Locked { interface: self.interface })
     }
 
-    /// Takes the lock if nobody has it. `None`: somebody has, or the folder is gone.
-    pub(crate) fn try_lock(self) -> Option<Locked> {
-        let locked = flock(&self.directory, FlockOperation::NonBlockingLockExclusive).is_ok();
-        (locked && self.is_in_place()).then_some(Locked(self))
+    /// Takes a share of the lock, which whoever only looks holds with others, for as long as this lives. `false`: somebody
+    /// changes the folder, or it is gone.
+    pub(crate) fn share(&self) -> bool {
+        flock(&self.directory, FlockOperation::NonBlockingLockShared).is_ok() && self.is_in_place()
     }
 }
 

@@ -184,6 +184,23 @@ fn a_folder_that_somebody_works_on_is_left_alone() {
 }
 
 #[test]
+fn who_looks_at_leftovers_does_not_hide_them_from_others() {
+    let Some(machine) = Machine::new() else { return };
+    drop(machine.attached());
+    machine.namespace.run("ip", &["link", "del", WAN]).expect("removed");
+    let [folder] = &machine.folders()[..] else { panic!("one folder") };
+    // As another process has it that looks for leftovers at this moment.
+    let look = File::open(folder).expect("opened");
+    flock(&look, FlockOperation::LockShared).expect("shared");
+    let dead = machine.dead();
+    let [only] = &dead[..] else { panic!("one of them: {dead:?}") };
+    assert!(!clear_dead(only).expect("waited"), "while somebody looks");
+    drop(look);
+    assert!(clear_dead(only).expect("cleared"));
+    assert_eq!(machine.dead(), []);
+}
+
+#[test]
 fn pins_of_another_version_and_damaged_ones_are_not_used_and_can_be_removed() {
     let Some(machine) = Machine::new() else { return };
     let open = || machine.namespace.inside(|| Attachment::open(&find(WAN)));
