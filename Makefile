@@ -3,6 +3,8 @@
 CARGO = cargo
 PREFIX = /usr/local
 DESTDIR =
+# Tests wait more than they compute: for timers, processes and the lab's guests.
+TEST_THREADS = $(shell echo $$((2 * $$(nproc))))
 # Seconds for which `make fuzz` runs each target.
 FUZZ_SECONDS = 600
 FUZZ_TARGETS = capture_reader dissect doctor encapsulation_text explain host_text ipv6_extensions link_frames \
@@ -27,7 +29,7 @@ demo:
 	@$(CARGO) run --release --quiet --locked -p rxlane -- demo
 
 test:
-	$(CARGO) test --workspace --locked
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$(TEST_THREADS)} $(CARGO) test --workspace --locked
 
 check: fmt clippy test doc deny bpf-check fuzz-quick unprivileged
 
@@ -96,7 +98,8 @@ lab-prepare:
 	"$${CARGO_TARGET_DIR:-target}/debug/rxlane-lab" prepare
 
 lab: lab-prepare
-	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) $(CARGO) test --locked -p rxlane-lab
+	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$(TEST_THREADS)} \
+		$(CARGO) test --locked -p rxlane-lab
 
 bench:
 	$(CARGO) run --release --quiet --locked -p rxlane-capture --example read_speed
