@@ -4,14 +4,13 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
 use testkit::netns::probe;
-use testkit::{program, require};
+use testkit::{open_copy, program, require};
 
 const SCHEMA: &str = "rxlane.bench-scenario/1";
 
@@ -276,11 +275,7 @@ fn what_is_missing_or_wrong_is_said() {
     assert!(said(&output).contains("iperf3 is missing (Debian: apt install iperf3)"), "{}", said(&output));
     let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
     // The build folder may be closed to others.
-    let copy = folder.path().join("rxlane");
-    fs::copy(env!("CARGO_BIN_EXE_rxlane"), &copy).expect("a copy");
-    for path in [folder.path(), &copy] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("open to others");
-    }
+    let copy = open_copy(env!("CARGO_BIN_EXE_rxlane").as_ref(), folder.path()).expect("a copy");
     for scenario in ["vlan", "steer", "pps", "pppoe", "forward"] {
         let mut command = Command::new(&setpriv);
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy);

@@ -12,7 +12,7 @@ use std::process::{Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::netns::Namespace;
-use testkit::{Missing, program, require};
+use testkit::{Missing, open_copy, program, require};
 use traffic::Scenario;
 
 /// Frames of many flows.
@@ -219,11 +219,7 @@ fn without_privilege_it_says_what_it_could_not_read_and_goes_on() {
     let frames = frames("pppoe");
     // The build folder may be closed to others.
     let folder = tempfile::tempdir().expect("a folder");
-    let copy = folder.path().join("rxlane");
-    std::fs::copy(binary(), &copy).expect("a copy");
-    for path in [folder.path(), &copy] {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("open to others");
-    }
+    let copy = open_copy(binary().as_ref(), folder.path()).expect("a copy");
     let as_nobody = |arguments: &[&str]| {
         let mut command = namespace.command(&setpriv);
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy).args(arguments);

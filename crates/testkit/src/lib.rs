@@ -1,5 +1,5 @@
 //! What tests need and the product does not: probes for things that a machine may lack, the place of
-//! capture corpora, network namespaces, sockets for emulated peers, an allocator that counts, and a hash key. Development only; no
+//! capture corpora, network namespaces, copies of programs, sockets for emulated peers, an allocator that counts, and a hash key. Development only; no
 //! shipped crate depends on it.
 //!
 //! # Contract
@@ -28,10 +28,12 @@
 
 pub mod allocations;
 pub mod captures;
+mod executable;
 mod feature;
 pub mod frames;
 pub mod netns;
 
+pub use executable::open_copy;
 pub use feature::{Missing, program, require, require_more};
 
 /// A key of a flow hash that is the same each time; no two words are alike.

@@ -67,9 +67,15 @@ fn it_does_not_keep_a_namespace_that_was_deleted() {
         assert!(Instant::now() < until, "the process is still there");
         std::thread::sleep(Duration::from_millis(100));
     }
-    // The next command clears what it left.
-    assert_eq!(code(&machine.run(&["up", WAN, "--seconds", "0"])), 0);
-    assert_eq!(code(&machine.run(&["down", WAN])), 0);
+    let until = Instant::now() + Duration::from_secs(20);
+    // The next command clears what it left, as soon as nothing keeps the namespace: mount namespaces of other tests may.
+    loop {
+        assert_eq!(code(&machine.run(&["up", WAN, "--seconds", "0"])), 0);
+        assert_eq!(code(&machine.run(&["down", WAN])), 0);
+        if machine.left().is_empty() || Instant::now() > until {
+            break;
+        }
+    }
     machine.assert_nothing_left();
 }
 

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::netns::{Namespace, Veth, probe};
-use testkit::{Missing, program, require};
+use testkit::{Missing, open_copy, program, require};
 use traffic::{Popularity, Scenario};
 
 /// The end that receives.
@@ -98,11 +98,7 @@ impl Machine {
     /// As a user without privilege.
     pub fn as_nobody(&self, arguments: &[&str]) -> Output {
         // The build folder may be closed to others.
-        let copy = self.folder.path().join("rxlane");
-        fs::copy(binary(), &copy).expect("a copy");
-        for path in [self.folder.path(), &copy] {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("open to others");
-        }
+        let copy = open_copy(binary().as_ref(), self.folder.path()).expect("a copy");
         let mut command = self.namespace.command("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy).arg("steer");
         command.args(arguments).stdin(Stdio::null()).env("COLUMNS", "80");
@@ -216,7 +212,7 @@ impl Machine {
     }
 
     /// Pins of this namespace, and files beside the locks.
-    fn left(&self) -> Vec<String> {
+    pub fn left(&self) -> Vec<String> {
         let namespace = fs::metadata(self.namespace.path()).expect("a namespace").ino();
         let pins = Path::new("/sys/fs/bpf/rxlane/steer").join(namespace.to_string());
         let names = |folder: &Path| -> Vec<String> {
