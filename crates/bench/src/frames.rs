@@ -178,10 +178,18 @@ impl Job<'_> {
         while let Some(due) = pace.next(Transmit::BATCH as u64, end) {
             batch.clear();
             batch.extend(frames.by_ref().take(due as usize));
-            self.transmit.send(&batch)?;
+            let went = match self.transmit.send(&batch) {
+                Ok(()) => batch.len(),
+                // What found no room is gone: the next may find some.
+                Err(error) if error.is_no_room() => {
+                    counts.no_room += (batch.len() - error.sent) as u64;
+                    error.sent
+                }
+                Err(error) => return Err(error.into()),
+            };
             pace.sent(batch.len() as u64);
-            counts.packets += batch.len() as u64;
-            for frame in &batch {
+            counts.packets += went as u64;
+            for frame in batch.iter().take(went) {
                 counts.octets += frame.len() as u64;
                 counts.wire += wire_size::of_frame(frame.len() as u64 + self.overhead);
             }

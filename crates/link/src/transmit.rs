@@ -9,7 +9,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::{Duration, Instant};
 use sys::Messages;
+
+/// How long [`Transmit::send`] waits for room while not one frame goes. A queue of a 10 Mbit/s line that is full (1,000 full
+/// frames) has room for the next after a millisecond.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A packet socket that sends out of one interface.
 #[derive(Debug)]
@@ -29,13 +35,28 @@ pub struct TransmitError {
     /// Octets of the frame that failed; `None`: no socket could be had.
     pub octets: Option<usize>,
     /// What the kernel said: `EMSGSIZE` for a frame beyond the MTU, `ENETDOWN`, `ENODEV`, `EPERM` without
-    /// CAP_NET_RAW.
+    /// CAP_NET_RAW, `ENOBUFS` where there was no room for half a second.
     pub cause: io::Error,
+}
+
+impl TransmitError {
+    /// Whether there was no room for half a second: the interface's queue stayed full, or, between the ends of a veth pair, the
+    /// other end drops what comes.
+    pub fn is_no_room(&self) -> bool {
+        self.cause.raw_os_error() == Some(libc::ENOBUFS)
+    }
 }
 
 impl fmt::Display for TransmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.octets {
+            Some(octets) if self.is_no_room() => write!(
+                f,
+                "{}: no room for a frame of {octets} octets for {} ms: its queue stays full, or the other end of a veth \
+                 pair drops what comes",
+                self.interface,
+                PATIENCE.as_millis()
+            ),
             Some(octets) => {
                 write!(f, "{}: a frame of {octets} octets cannot be sent: {}", self.interface, self.cause)
             }
@@ -100,14 +121,25 @@ impl Transmit {
     ///
     /// # Errors
     ///
-    /// The first frame that the kernel refuses; those before it are sent, it and those behind it are not.
+    /// The first frame that the kernel refuses, or for which there is no room for half a second
+    /// ([`TransmitError::is_no_room`]); those before it are sent, it and those behind it are not.
     pub fn send(&mut self, frames: &[&[u8]]) -> Result<(), TransmitError> {
         let mut sent = 0;
+        // Since when nothing goes.
+        let mut full: Option<Instant> = None;
         while let Some(rest) = frames.get(sent..).filter(|rest| !rest.is_empty()) {
             match self.messages.send(&self.socket, rest.iter().map(|frame| [*frame])) {
-                Ok(count) => sent += count,
+                Ok(count) => {
+                    sent += count;
+                    full = None;
+                }
                 // The queue of the device has no room at this moment (netdevice(7)).
-                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => std::thread::yield_now(),
+                Err(error)
+                    if error.raw_os_error() == Some(libc::ENOBUFS)
+                        && full.get_or_insert_with(Instant::now).elapsed() < PATIENCE =>
+                {
+                    thread::yield_now();
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(cause) => {
                     let octets = rest.first().map(|frame| frame.len());
@@ -143,6 +175,27 @@ mod tests {
         let counter = "/sys/class/net/far0/statistics/rx_packets";
         let counted = namespace.inside(|| std::fs::read_to_string(counter)).expect("a counter");
         assert_eq!(counted.trim().parse(), Ok(many.len() + 1));
+    }
+
+    #[test]
+    fn a_far_end_that_drops_what_comes_ends_it() {
+        let Some(()) = require("netns", probe()) else { return };
+        let namespace = Namespace::new().expect("a namespace");
+        namespace.veth(&Veth::pair("near0", "far0")).expect("a pair");
+        let [short, long] = [vec![2_u8; 64], vec![2_u8; 1000]];
+        let error = namespace.inside(|| {
+            // What is longer than the far end takes is dropped there.
+            let mut lower = std::process::Command::new("ip");
+            let lowered = lower.args(["link", "set", "dev", "far0", "mtu", "100"]).status();
+            assert!(lowered.expect("ip").success());
+            let mut transmit = Transmit::open("near0").expect("a socket");
+            let is_silent = transmit.send_once(&long).expect("no error");
+            (!is_silent).then(|| transmit.send(&[&short, &long, &short]).expect_err("no room for the second"))
+        });
+        let silent = || testkit::Missing("this kernel does not tell what a veth pair drops".to_owned());
+        let Some(error) = require("veth-drops", error.ok_or_else(silent)) else { return };
+        assert_eq!((error.sent, error.octets, error.is_no_room()), (1, Some(1000), true));
+        assert!(error.to_string().starts_with("near0: no room for a frame of 1000 octets"), "{error}");
     }
 
     #[test]

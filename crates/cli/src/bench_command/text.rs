@@ -66,6 +66,9 @@ pub fn summary(out: &mut Output, run: &Run<Value>, noun: &str) -> io::Result<()>
         let meaning = match *reason {
             "refused" => "answers that nobody listens there",
             "unreachable" => "answers that there is no way",
+            "no-room" if run.name == "frames" => {
+                "frames not sent: the interface's queue stays full, or the other end of a veth pair drops them"
+            }
             "no-room" => "times that a queue had no room",
             _ => "due and not sent, this machine being too slow for the rate",
         };
