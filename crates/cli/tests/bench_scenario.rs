@@ -98,7 +98,7 @@ fn steer_measures_what_each_way_forwards() {
     let Some(()) = is_possible(&[]) else { return };
     let Some(_) = require("cpus", two_cpus()) else { return };
     let report = report(&["steer", "--flows", "200"]);
-    assert_figures(&report, 4, &["forwarded", "sent", "busiest"]);
+    assert_figures(&report, 8, &["forwarded", "sent", "busiest"]);
     assert_eq!(report["parameters"]["flows"], "200", "{report:#}");
 }
 

@@ -2,6 +2,11 @@
 //!
 //! The line sends UDP frames of many flows from one CPU over a veth pair; the router's end receives on the same CPU, as a
 //! router does behind a card that cannot hash what comes. It forwards them out of a second pair. What leaves is counted.
+//!
+//! Frames are of one PPPoE session, which `rxlane link` ends, since many machines lack the kernel's PPPoE; or plain ones,
+//! which the kernel alone forwards.
+
+mod line;
 
 use super::pair::{self, spread_by_rps};
 use super::program::Staying;
@@ -9,10 +14,12 @@ use super::report::{Factor, LeftOut, Levels, Metric};
 use super::router::{self, Router, Way};
 use super::verdict::Comparison;
 use super::{Error, Means, Measured, Scenario, level, levels};
-use crate::namespace::Folder;
+use crate::frames::Played;
+use crate::namespace::{Folder, Namespace};
 use crate::scene::ROUTER;
 use crate::{pin, softnet};
 use host::setting::CpuSet;
+use line::Line;
 use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::Duration;
@@ -20,7 +27,8 @@ use std::time::Duration;
 /// CPUs of which the share is a metric of its own.
 const MOST_CPUS: usize = 16;
 /// What waits in the queues of other CPUs is forwarded, too.
-const ON_ITS_WAY: Duration = Duration::from_millis(50);
+const ON_ITS_WAY: Duration = Duration::from_millis(100);
+const WAYS: [&str; 4] = ["off", "rps", "rps-all", "xdp"];
 
 /// The scenario.
 #[derive(Debug)]
@@ -64,7 +72,8 @@ impl Scenario for Steer {
             ("rps-all", "RPS over all CPUs"),
             ("xdp", "rxlane steer"),
         ];
-        vec![Factor::new("way", &ways)]
+        let frames = [("pppoe", "PPPoE"), ("plain", "plain frames")];
+        vec![Factor::new("frames", &frames), Factor::new("way", &ways)]
     }
 
     fn metrics(&self) -> Vec<Metric> {
@@ -81,7 +90,8 @@ impl Scenario for Steer {
     }
 
     fn cells(&self) -> Vec<Levels> {
-        ["off", "rps", "rps-all", "xdp"].map(|way| levels([("way", way)])).to_vec()
+        let of = |frames| WAYS.map(|way| levels([("frames", frames), ("way", way)]));
+        ["pppoe", "plain"].into_iter().flat_map(of).collect()
     }
 
     fn prepare(&mut self, _means: &Means<'_>) -> Result<Vec<LeftOut>, Error> {
@@ -93,12 +103,12 @@ impl Scenario for Steer {
     }
 
     fn measure(&self, cell: &Levels, means: &Means<'_>) -> Result<Measured, Error> {
-        let router = Router::new(self.flows)?;
-        let _steering = self.spread(&router, level(cell, "way"), means)?;
-        let before = (router.forwarded(Way::There)?, read_softnet()?);
-        let sent = router.play(Way::There, None, self.cpus.first().copied(), means)?;
+        let receiver = Receiver::new(level(cell, "frames"), self.flows, means)?;
+        let _steering = self.spread(&receiver, level(cell, "way"), means)?;
+        let before = (receiver.forwarded()?, read_softnet()?);
+        let sent = receiver.play(self.cpus.first().copied(), means)?;
         sleep(ON_ITS_WAY);
-        let forwarded = router.forwarded(Way::There)?.saturating_sub(before.0);
+        let forwarded = receiver.forwarded()?.saturating_sub(before.0);
         let taken = read_softnet()?.since(&before.1);
         let seconds = sent.time.as_secs_f64().max(1e-9);
         let all: u64 = taken.iter().map(|(_, frames)| frames).sum();
@@ -117,12 +127,59 @@ impl Scenario for Steer {
     }
 
     fn comparisons(&self) -> Vec<Comparison> {
-        let beside = |way: &str, other: &str| Comparison {
-            metric: "forwarded",
-            cell: levels([("way", way)]),
-            baseline: levels([("way", other)]),
+        let beside = |frames: &str, way: &str, other: &str| {
+            let [cell, baseline] = [way, other].map(|way| levels([("frames", frames), ("way", way)]));
+            Comparison { metric: "forwarded", cell, baseline }
         };
-        vec![beside("rps", "off"), beside("rps-all", "off"), beside("xdp", "off"), beside("xdp", "rps")]
+        let of = |frames| {
+            let pairs = [("rps", "off"), ("rps-all", "off"), ("xdp", "off"), ("xdp", "rps")];
+            pairs.map(|(way, other)| beside(frames, way, other))
+        };
+        ["pppoe", "plain"].into_iter().flat_map(of).collect()
+    }
+}
+
+/// A router that receives on one CPU.
+enum Receiver {
+    Pppoe(Line),
+    Plain(Router),
+}
+
+impl Receiver {
+    fn new(frames: &str, flows: u16, means: &Means<'_>) -> Result<Receiver, Error> {
+        match frames {
+            "plain" => Router::new(flows).map(Receiver::Plain),
+            _ => Line::new(flows, means).map(Receiver::Pppoe),
+        }
+    }
+
+    fn namespace(&self) -> &Namespace {
+        match self {
+            Receiver::Pppoe(line) => line.namespace(),
+            Receiver::Plain(router) => router.namespace(),
+        }
+    }
+
+    /// The class of its frames, as `rxlane steer` names it.
+    fn class(&self) -> &'static str {
+        match self {
+            Receiver::Pppoe(_) => "pppoe",
+            Receiver::Plain(_) => "plain",
+        }
+    }
+
+    fn forwarded(&self) -> Result<u64, Error> {
+        match self {
+            Receiver::Pppoe(line) => line.forwarded(),
+            Receiver::Plain(router) => router.forwarded(Way::There),
+        }
+    }
+
+    fn play(&self, cpu: Option<u16>, means: &Means<'_>) -> Result<Played, Error> {
+        match self {
+            Receiver::Pppoe(line) => line.play(cpu, means),
+            Receiver::Plain(router) => router.play(Way::There, None, cpu, means),
+        }
     }
 }
 
@@ -139,7 +196,7 @@ struct Steering {
 }
 
 impl Steer {
-    fn spread(&self, router: &Router, way: &str, means: &Means<'_>) -> Result<Option<Steering>, Error> {
+    fn spread(&self, router: &Receiver, way: &str, means: &Means<'_>) -> Result<Option<Steering>, Error> {
         let others = self.others();
         match way {
             "rps" => spread_by_rps(router.namespace(), ROUTER, others).map(|()| None),
@@ -149,7 +206,7 @@ impl Steer {
                 let cpus = CpuSet::new(others.iter().map(|cpu| u32::from(*cpu)));
                 let cpus = cpus.map_err(|error| Error::Wrong(error.to_string()))?.list();
                 let mut command = router.namespace().command(&means.rxlane);
-                command.args(["steer", "up", ROUTER, "--classes", "plain", "--cpus", &cpus]);
+                command.args(["steer", "up", ROUTER, "--classes", router.class(), "--cpus", &cpus]);
                 command.args(["--seconds", "0", "--foreground", "--journal"]).arg(folder.path());
                 let program = Staying::ready(&mut command, "is steered in")?;
                 Ok(Some(Steering { _program: program, _folder: folder }))
