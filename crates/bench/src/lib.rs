@@ -3,6 +3,7 @@
 //! * [`udp::send()`] and [`udp::receive()`] are the two ends of a test with datagrams: batches of system calls, UDP GSO and GRO,
 //!   several threads, targets and source ports, a rate or as fast as it goes. What [`payload`] puts into each datagram lets
 //!   the sink tell loss, reordering and duplicates apart ([`sequence`]).
+//! * [`request`] is load that a host asks of another.
 //! * [`frames::play`] sends frames of any encapsulation onto an interface.
 //! * [`machine`] is what CPUs, interrupts and queues did meanwhile; [`report`] the result (`rxlane.bench/1`).
 //! * [`scenario`] are whole measurements in rounds, what follows from their figures (`rxlane.bench-scenario/1`), and what
@@ -40,6 +41,7 @@ mod pace;
 pub mod payload;
 mod pin;
 pub mod report;
+pub mod request;
 pub mod run;
 pub mod scenario;
 mod scene;

@@ -97,9 +97,19 @@ impl Watched {
         Ok(Watched { counters, settings, former, device })
     }
 
+    /// The device whose queues and vectors are told of: the interface itself, or what it stands on.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// What is known of the machine and the interface besides counters.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        read([&self.settings, &self.former])
+    }
+
     /// What the machine is, and the interface's speed in Mbit/s where it has one.
     pub fn describe(&self) -> (Machine, Option<u32>) {
-        let snapshot = read([&self.settings, &self.former]);
+        let snapshot = self.snapshot();
         let machine = Machine {
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             model: snapshot.cpus.model.as_ref().map(|model| model.value.clone()),

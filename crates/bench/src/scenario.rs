@@ -5,7 +5,8 @@
 //! besides meets all alike; ratios are taken within a round. What comes of it is a [`report::Report`]
 //! (`rxlane.bench-scenario/1`), with every figure. [`compare`] holds two of them against each other.
 //!
-//! Everything happens in network namespaces of its own ([`crate::namespace`]): nothing of the machine is changed.
+//! Everything happens in network namespaces of its own ([`crate::namespace`]): nothing of the machine is changed. Only
+//! [`pps::interface`] measures a real interface, whose settings it puts back.
 
 pub mod compare;
 mod cpu_time;
@@ -51,6 +52,14 @@ pub enum Error {
     /// It went wrong on the way.
     #[error("{0}")]
     Failed(String),
+    /// A device or its driver does not do this at all: no cell with these levels is asked for again.
+    #[error("refused: {why}")]
+    Refused {
+        /// What it does not do.
+        levels: Levels,
+        /// Its words.
+        why: String,
+    },
 }
 
 impl From<SceneError> for Error {

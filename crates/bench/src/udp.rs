@@ -63,10 +63,15 @@ impl UdpError {
 /// The interface by which datagrams to a target leave, as far as its addresses tell: that with the source address that the
 /// kernel chooses.
 pub fn interface_to(target: &SocketAddr) -> Option<String> {
+    interface_with(address_to(target)?)
+}
+
+/// The source address that the kernel chooses towards a target.
+pub fn address_to(target: &SocketAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind((unspecified(target), 0)).ok()?;
     // Nothing is sent by that.
     socket.connect(target).ok()?;
-    interface_with(socket.local_addr().ok()?.ip())
+    Some(socket.local_addr().ok()?.ip())
 }
 
 /// The interface that has an address.

@@ -6,6 +6,7 @@
 // What was counted, for whoever asks with --nocapture.
 #![allow(clippy::print_stdout)]
 
+mod bench_pps;
 mod links;
 mod offline;
 mod oldest;

@@ -2,7 +2,16 @@
 //!
 //! As the tests on the APU do: small UDP datagrams of several flows, from threads that send to threads that receive, each of
 //! which has a socket of its own. Here over a veth pair, whose end receives on the CPU that sends, unless GRO is on: then it has a
-//! NAPI for each queue. Interrupt moderation, rings, hash fields and indirection tables are a card's, and not measured here.
+//! NAPI for each queue. Interrupt moderation, rings, hash fields and indirection tables are a card's: [`interface`] measures them
+//! on a real one.
+
+mod arrival;
+mod card;
+pub mod interface;
+mod placement;
+mod settings;
+
+pub use settings::undo;
 
 use super::cpu_time::CpuTime;
 use super::pair::{self, Pair, WAN};

@@ -55,6 +55,8 @@ struct Progress {
     cells: Vec<Cell>,
     /// By cell and metric, one a round.
     raw: Vec<BTreeMap<String, Vec<Option<f64>>>>,
+    /// What turned out not to be possible here.
+    refused: Vec<LeftOut>,
     rounds: u32,
     complete: bool,
 }
@@ -106,6 +108,7 @@ pub fn run(
     };
     let progress = measure(scenario, &cells, asked.rounds, means, &report, tell)?;
     (report.rounds, report.complete) = (progress.rounds, progress.complete);
+    report.left_out.extend(progress.refused.iter().cloned());
     report.cells = progress.concluded();
     if !report.complete {
         report.warnings.push(format!("ended before all of {} rounds were whole", asked.rounds));
@@ -166,6 +169,9 @@ fn measure(
         for place in 0..cells.len() {
             let at = (place + round as usize) % cells.len();
             let (Some(cell), Some(words)) = (cells.get(at), words.get(at)) else { continue };
+            if progress.refused.iter().any(|refused| covers(refused, cell)) {
+                continue;
+            }
             let done = round as usize * cells.len() + place;
             let left = (done > 0).then(|| start.elapsed().mul_f64((all - done) as f64 / done as f64));
             tell(&Step { done, all, round: round + 1, cell: words, left });
@@ -186,7 +192,8 @@ impl Progress {
     fn new(cells: &[Levels]) -> Progress {
         let cells: Vec<Cell> =
             cells.iter().map(|levels| Cell { levels: levels.clone(), ..Cell::default() }).collect();
-        Progress { raw: vec![BTreeMap::new(); cells.len()], cells, rounds: 0, complete: false }
+        let (raw, refused) = (vec![BTreeMap::new(); cells.len()], Vec::new());
+        Progress { raw, cells, refused, rounds: 0, complete: false }
     }
 
     /// Takes what a cell gave in a round.
@@ -202,6 +209,7 @@ impl Progress {
                 }
             }
             Err(error @ (Error::Lacks(_) | Error::Wrong(_))) => return Err(error),
+            Err(Error::Refused { levels, why }) => self.refused.push(LeftOut { levels, why }),
             Err(error) => {
                 let Some(cell) = self.cells.get_mut(at) else { return Ok(()) };
                 cell.failures.push(Failure { round, why: error.to_string() });
@@ -215,10 +223,9 @@ impl Progress {
         if self.raw.iter().any(|raw| !raw.is_empty()) {
             return Ok(());
         }
-        let failure = self.cells.iter().flat_map(|cell| &cell.failures).next();
-        Err(Error::Failed(
-            failure.map_or_else(|| "nothing was measured".to_owned(), |failure| failure.why.clone()),
-        ))
+        let failures = self.cells.iter().flat_map(|cell| &cell.failures).map(|failure| &failure.why);
+        let why = failures.chain(self.refused.iter().map(|refused| &refused.why)).next();
+        Err(Error::Failed(why.map_or_else(|| "nothing was measured".to_owned(), Clone::clone)))
     }
 
     fn interrupted(self) -> Result<Progress, Error> {
@@ -231,7 +238,11 @@ impl Progress {
             raw.resize(rounds, None);
             (metric, Figures::of(raw))
         };
+        let refused = self.refused;
+        let is_refused = |cell: &Cell| refused.iter().any(|refused| covers(refused, &cell.levels));
         let cells = self.cells.into_iter().zip(self.raw);
+        // What was refused for good is told with what was left out.
+        let cells = cells.filter(|(cell, raw)| !(raw.is_empty() && is_refused(cell)));
         cells.map(|(cell, raw)| Cell { figures: raw.into_iter().map(figures).collect(), ..cell }).collect()
     }
 }
@@ -252,6 +263,8 @@ mod tests {
         asked: RefCell<Vec<String>>,
         /// The cell that fails, and the measurement in which somebody wants an end.
         fails: &'static str,
+        /// The cell that is refused.
+        refuses: &'static str,
         stops_at: usize,
         left_out: Vec<LeftOut>,
     }
@@ -306,6 +319,9 @@ mod tests {
             if letter == self.fails {
                 return Err(Error::Failed("it fails".to_owned()));
             }
+            if letter == self.refuses {
+                return Err(Error::Refused { levels: cell.clone(), why: "not here".to_owned() });
+            }
             Ok(vec![("size", f64::from(letter.as_bytes()[0]))])
         }
 
@@ -349,6 +365,21 @@ mod tests {
         let asked = Asked { rounds: 2, only: only("letter", &["a"]) };
         let error = run(&mut scenario, &asked, &means(&STOP), &mut |_| ()).expect_err("nothing");
         assert_eq!(error.to_string(), "it fails");
+    }
+
+    #[test]
+    fn what_is_refused_is_asked_for_once_and_told_as_left_out() {
+        let mut scenario = Written { refuses: "a", ..Written::default() };
+        let asked = Asked { rounds: 2, only: Vec::new() };
+        let report = run(&mut scenario, &asked, &means(&STOP), &mut |_| ()).expect("a report");
+        assert_eq!(scenario.asked.borrow().concat(), "abcbc");
+        assert_eq!(report.cells.len(), 2, "{report:?}");
+        let refused = LeftOut { levels: levels([("letter", "a")]), why: "not here".to_owned() };
+        assert_eq!((report.left_out, report.complete), (vec![refused], true));
+        let mut scenario = Written { refuses: "a", ..Written::default() };
+        let asked = Asked { rounds: 2, only: only("letter", &["a"]) };
+        let error = run(&mut scenario, &asked, &means(&STOP), &mut |_| ()).expect_err("nothing");
+        assert_eq!(error.to_string(), "not here");
     }
 
     #[test]

@@ -92,7 +92,13 @@ fn sentence(report: &Report, comparison: &Comparison, ratio: Option<Spread>, out
     };
     let common = Some(only(cell, true)).filter(|words| !words.is_empty());
     let common = common.map(|words| format!(" ({words})")).unwrap_or_default();
-    let (this, other) = (only(cell, false), only(baseline, false));
+    // A level that says nothing beside others has to be told here.
+    let named = |levels: &Levels| {
+        let kept = levels.iter().filter(|(factor, _)| !is_common(factor));
+        kept.map(|(factor, level)| format!("{factor} {level}")).collect::<Vec<_>>().join(", ")
+    };
+    let told = |levels: &Levels| Some(only(levels, false)).filter(|words| !words.is_empty());
+    let [this, other] = [cell, baseline].map(|levels| told(levels).unwrap_or_else(|| named(levels)));
     let Some(ratio) = ratio else {
         return format!("{title}{common}: {this} beside {other} is unknown: no round has figures of both.");
     };

@@ -1,7 +1,8 @@
-//! `rxlane bench vlan`, `steer` and others: whole measurements in network namespaces.
+//! `rxlane bench vlan`, `steer` and others: whole measurements in network namespaces, `pps` also between two hosts.
 
 mod figures;
 mod page;
+mod pps;
 mod progress;
 mod text;
 
@@ -13,7 +14,6 @@ use crate::steer_command::interrupted::is_ignored;
 use anyhow::{Context, anyhow, bail};
 use bench::scenario::forward::Forward;
 use bench::scenario::pppoe::Pppoe;
-use bench::scenario::pps::Pps;
 use bench::scenario::report::Report;
 use bench::scenario::rounds::{self, Asked};
 use bench::scenario::steer::Steer;
@@ -28,6 +28,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub use figures::Scale;
+pub use pps::PpsArguments;
 
 /// What all of them take.
 #[derive(clap::Args)]
@@ -95,36 +96,11 @@ Examples:
 
 Everything happens in network namespaces of its own, which takes root. SIGINT (^C), SIGTERM and SIGHUP end it with what was \
 measured so far.
-Factor: way (off, rps, rps-all, xdp).
+Factors: frames (pppoe, plain), way (off, rps, rps-all, xdp).
 Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
 pub struct SteerArguments {
     /// Flows on the line
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u16).range(1..=60000))]
-    flows: u16,
-
-    #[command(flatten)]
-    common: Common,
-}
-
-/// Arguments of `rxlane bench pps`.
-#[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  sudo rxlane bench pps
-  sudo rxlane bench pps --only gro=off --only queues=1 --payload 32
-  sudo rxlane bench pps --json > pps.json
-
-Everything happens in network namespaces of its own, which takes root; ethtool does a part of the work. SIGINT (^C), SIGTERM and \
-SIGHUP end it with what was measured so far.
-Factors: senders (1, 2, 4), receivers (1, 2), queues (1, 2), gro (off, on).
-Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
-pub struct PpsArguments {
-    /// Octets of payload of each datagram
-    #[arg(long, value_name = "OCTETS", default_value_t = 32, value_parser = clap::value_parser!(u16).range(4..=1472))]
-    payload: u16,
-
-    /// Flows
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(4..=10000))]
     flows: u16,
 
     #[command(flatten)]
@@ -173,13 +149,6 @@ impl ForwardArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         self.common.run(out, &mut Forward { flows: self.flows })
-    }
-}
-
-impl PpsArguments {
-    /// Runs the command.
-    pub fn run(self, out: &mut Output) -> CommandResult {
-        self.common.run(out, &mut Pps { payload: self.payload, flows: self.flows })
     }
 }
 
@@ -264,7 +233,7 @@ fn failed(error: Error, name: &str) -> CommandResult {
         }
         Error::Lacks(what) => Err(Lacks(what).into()),
         Error::Wrong(what) => Err(anyhow!(what)),
-        Error::Failed(why) => {
+        Error::Failed(why) | Error::Refused { why, .. } => {
             complain(&format!("nothing could be measured: {why}"));
             Ok(Outcome::Negative)
         }

@@ -1,5 +1,7 @@
 //! `rxlane bench send`.
 
+mod on_request;
+
 use super::{CommonArguments, Lines, Scene, numbers, refused, stop_by_signals};
 use crate::gen_command::TrafficArguments;
 use crate::output::{CommandResult, Lacks, Outcome, Output};
@@ -23,6 +25,7 @@ Examples:
   rxlane bench send 192.0.2.1 --payload 18 --seconds 10
   rxlane bench send 192.0.2.1 '[2001:db8::1]:9000' --source-ports 64 --threads 2 --rate 500k
   rxlane bench send 192.0.2.1 --payload 1400 --gso 40
+  rxlane bench send 192.0.2.1 --on-request
   sudo rxlane bench send --raw eth0 --encap 'ad:100,q:200,pppoe' --flows 2000 --size 64 --rate 100k
   sudo rxlane bench send --raw eth0 --capture line.pcap
 
@@ -32,6 +35,10 @@ pub struct SendArguments {
     /// Where to send datagrams: an address or name, with a port or without (7184)
     #[arg(value_name = "TARGET", required_unless_present = "raw", conflicts_with_all = ["raw", "capture", "TrafficArguments"])]
     targets: Vec<String>,
+
+    /// Wait until `rxlane bench pps --from` on a target asks for load, and send it there; others are not listened to
+    #[arg(long, conflicts_with_all = ["raw", "rate", "count", "payload", "source_ports", "source_port", "batch", "gso", "CommonArguments"])]
+    on_request: bool,
 
     /// Send frames out of this interface instead of datagrams (takes CAP_NET_RAW)
     #[arg(long, value_name = "INTERFACE")]
@@ -87,6 +94,9 @@ pub struct SendArguments {
 impl SendArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
+        if self.on_request {
+            return on_request::serve(out, &self.targets, self.source);
+        }
         let (machine, run, noun) = match &self.raw {
             Some(interface) => self.frames(out, interface)?,
             None => self.datagrams(out)?,
@@ -179,7 +189,7 @@ impl SendArguments {
 }
 
 /// An address or a name, with a port or without.
-fn address(text: &str) -> anyhow::Result<SocketAddr> {
+pub fn address(text: &str) -> anyhow::Result<SocketAddr> {
     if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
         return Ok(SocketAddr::new(address, udp::PORT));
     }

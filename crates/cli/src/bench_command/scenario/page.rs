@@ -162,13 +162,22 @@ fn missing(report: &Report) -> Markup {
 }
 
 fn method(report: &Report) -> Markup {
+    let interface = report.parameters.get("interface");
+    let again = interface.map(|interface| format!(" --interface {interface}")).unwrap_or_default();
     html! {
         section {
             h2 { "How" }
             p.intro {
-                "In network namespaces of one machine, joined by pairs of virtual Ethernet devices. Every cell was measured once a \
+                @match interface {
+                    Some(_) => {
+                        "Datagrams of another host, received by a network card of this one, whose settings were changed for one \
+                         cell at a time and put back. "
+                    }
+                    None => "In network namespaces of one machine, joined by pairs of virtual Ethernet devices. ",
+                }
+                "Every cell was measured once a \
                  round, each round beginning with another cell. Ratios are taken within a round; a median less than 1.3 times away \
-                 is a tie. The same again: " code { "sudo rxlane bench " (report.scenario) } "."
+                 is a tie. The same again: " code { "sudo rxlane bench " (report.scenario) (foreign(&again, MOST)) } "."
             }
         }
     }

@@ -67,7 +67,7 @@ fn counted(number: u32, noun: &str) -> String {
 /// A row for each cell, as many metrics beside each other as there is room for.
 fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
     heading(out, "Median [least–greatest]")?;
-    let factors: Vec<&str> = report.factors.iter().map(|factor| factor.name.as_str()).collect();
+    let factors = varied(report);
     let of_cell = |cell: &Cell| -> Vec<String> {
         let level =
             |factor: &&str| cell.levels.get(*factor).map(|level| printable(level)).unwrap_or_default();
@@ -111,6 +111,17 @@ fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
     writeln!(out)?;
     let longest = report.metrics.iter().map(|metric| metric.name.chars().count()).max().unwrap_or_default();
     report.metrics.iter().try_for_each(|metric| broken(out, longest + 2, &metric.name, &metric.title))
+}
+
+/// Factors in which cells differ: what is the same in all of them would take the room of figures.
+fn varied(report: &Report) -> Vec<&str> {
+    let first = report.cells.first().map(|cell| &cell.levels);
+    let differs = |name: &str| {
+        report.cells.iter().any(|cell| Some(cell.levels.get(name)) != first.map(|first| first.get(name)))
+    };
+    let names: Vec<&str> = report.factors.iter().map(|factor| factor.name.as_str()).collect();
+    let varied: Vec<&str> = names.iter().copied().filter(|name| differs(name)).collect();
+    if varied.is_empty() { names } else { varied }
 }
 
 fn column(report: &Report, metric: &Metric) -> (String, Vec<String>) {

@@ -1,0 +1,419 @@
+//! Load that one host asks of another: a line of JSON each way over TCP, one request a connection.
+//!
+//! Whoever measures asks, since it changes settings between two measurements and knows when it is ready. The other end
+//! ([`serve`]) sends to nobody but who asks, and listens to nobody but the hosts that it was told. Nothing is
+//! authenticated beyond the address, and nothing is kept from one request to the next.
+
+use crate::udp::{self, MOST_FLOWS, Sending, UdpError};
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// The form of request and answer.
+const FORM: &str = "bench-load/1";
+/// Octets of a line.
+const LONGEST: u64 = 1024;
+/// How often it is looked whether it should end.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a line may take once somebody has connected, and an answer longer than the load itself.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it is tried to connect: a link that was reset comes up in some seconds.
+const CONNECTING: Duration = Duration::from_secs(15);
+/// The longest load, seconds.
+const LONGEST_LOAD: f64 = 3600.0;
+const MOST_THREADS: u16 = 256;
+
+/// Load that is asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    form: String,
+    /// Port of whoever asks, to which the datagrams go.
+    pub port: u16,
+    /// Octets of payload.
+    pub payload: usize,
+    /// Flows: source ports.
+    pub flows: u16,
+    /// Threads that send.
+    pub threads: u16,
+    /// For so long.
+    pub seconds: f64,
+}
+
+/// What was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Datagrams.
+    pub sent: u64,
+    /// In so long.
+    pub seconds: f64,
+}
+
+/// The line that comes back.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Reply {
+    Done(Answer),
+    Refused(String),
+}
+
+/// A request that was answered, or not.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// Who asked.
+    pub from: SocketAddr,
+    /// What for; `None`: it was no request.
+    pub request: Option<Request>,
+    /// What was sent, or why nothing was.
+    pub result: Result<Answer, String>,
+}
+
+/// No load came.
+#[derive(Debug, Error)]
+pub enum AskError {
+    /// Nobody listens, or there is no way.
+    #[error(
+        "{at} does not answer ({cause}); there has to run: rxlane bench send {} --on-request",
+        own.map_or_else(|| "ADDRESS-OF-THIS-HOST".to_owned(), |own| own.to_string())
+    )]
+    Nobody {
+        /// Where it was asked.
+        at: SocketAddr,
+        /// This host's address there, where one is known.
+        own: Option<IpAddr>,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+    /// It was answered, and not sent.
+    #[error("{at}: {why}")]
+    Refused {
+        /// Where it was asked.
+        at: SocketAddr,
+        /// Its words.
+        why: String,
+    },
+    /// Somebody asked for the end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Request {
+    /// A request.
+    pub fn new(port: u16, payload: usize, flows: u16, threads: u16, length: Duration) -> Request {
+        Request { form: FORM.to_owned(), port, payload, flows, threads, seconds: length.as_secs_f64() }
+    }
+
+    /// What is sent for it from one address to another.
+    fn sending(&self, from: IpAddr, to: IpAddr) -> Result<Sending, String> {
+        if self.form != FORM {
+            return Err(format!("the form {:?} is none of this version, which takes {FORM}", self.form));
+        }
+        if !(0.001..=LONGEST_LOAD).contains(&self.seconds) {
+            return Err(format!("{} seconds are not 0.001 to {LONGEST_LOAD}", self.seconds));
+        }
+        if self.threads > MOST_THREADS || usize::from(self.flows) > MOST_FLOWS {
+            return Err(format!("{} threads and {} flows are too many", self.threads, self.flows));
+        }
+        Ok(Sending {
+            targets: vec![SocketAddr::new(to, self.port)],
+            source: Some(from),
+            first_port: None,
+            ports: self.flows,
+            threads: self.threads,
+            cpus: crate::pin::allowed(),
+            payload: self.payload,
+            rate: None,
+            length: Some(Duration::from_secs_f64(self.seconds)),
+            count: None,
+            batch: 64,
+            segments: 1,
+            overhead: 0,
+        })
+    }
+}
+
+/// Sends what `from` ask for, one request after the other, until `stop` is set; `tell` hears of each.
+///
+/// # Errors
+///
+/// The port cannot be had.
+pub fn serve(
+    address: SocketAddr,
+    from: &[IpAddr],
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&Served) -> ControlFlow<()>,
+) -> io::Result<()> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    while !stop.load(Ordering::Relaxed) {
+        let (stream, peer) = match listener.accept() {
+            Ok(accepted) => accepted,
+            // Of one that is gone again already, or for want of a descriptor: the next may come through.
+            Err(_) => {
+                thread::sleep(LOOK);
+                continue;
+            }
+        };
+        if !from.contains(&peer.ip().to_canonical()) {
+            continue;
+        }
+        if let Some(served) = serve_one(stream, peer, stop)
+            && tell(&served).is_break()
+        {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// `None`: somebody looked whether anybody is there, and asked for nothing.
+fn serve_one(mut stream: TcpStream, peer: SocketAddr, stop: &AtomicBool) -> Option<Served> {
+    let (request, result) = match line(&mut stream, PATIENCE, stop) {
+        Ok(text) if text.is_empty() => return None,
+        Ok(text) => match serde_json::from_str::<Request>(&text) {
+            Ok(request) => {
+                let result = send(&request, &stream, peer, stop);
+                (Some(request), result)
+            }
+            Err(error) => (None, Err(format!("that is no request of rxlane bench pps: {error}"))),
+        },
+        Err(error) => (None, Err(error.to_string())),
+    };
+    let reply = match &result {
+        Ok(answer) => Reply::Done(*answer),
+        Err(why) => Reply::Refused(why.clone()),
+    };
+    // Whoever asked may be gone meanwhile.
+    let _ = write(&mut stream, &reply);
+    Some(Served { from: peer, request, result })
+}
+
+fn send(
+    request: &Request,
+    stream: &TcpStream,
+    peer: SocketAddr,
+    stop: &AtomicBool,
+) -> Result<Answer, String> {
+    let own = stream.local_addr().map_err(|error| error.to_string())?.ip().to_canonical();
+    let sending = request.sending(own, peer.ip().to_canonical())?;
+    let sent = udp::send(&sending, None, stop, &mut |_| ControlFlow::Continue(()));
+    let sent = sent.map_err(|error: UdpError| error.to_string())?;
+    if sent.counts.packets == 0 {
+        return Err("no datagram could be sent".to_owned());
+    }
+    Ok(Answer { sent: sent.counts.packets, seconds: sent.time.as_secs_f64() })
+}
+
+/// Connects to who sends on request, and gives this host's address on the way.
+///
+/// # Errors
+///
+/// [`AskError::Nobody`], [`AskError::Interrupted`].
+pub fn reach(at: SocketAddr, stop: &AtomicBool) -> Result<IpAddr, AskError> {
+    let stream = connect(at, stop)?;
+    let own = stream.local_addr().map_err(|cause| AskError::Nobody { at, own: None, cause })?;
+    Ok(own.ip().to_canonical())
+}
+
+/// Asks for load, and waits until it was sent.
+///
+/// # Errors
+///
+/// Nobody listens there, it was refused, or `stop` was set.
+pub fn ask(at: SocketAddr, request: &Request, stop: &AtomicBool) -> Result<Answer, AskError> {
+    let mut stream = connect(at, stop)?;
+    let own = stream.local_addr().ok().map(|own| own.ip().to_canonical());
+    let gone = |cause| AskError::Nobody { at, own, cause };
+    write(&mut stream, request).map_err(gone)?;
+    let length = Duration::from_secs_f64(request.seconds.clamp(0.0, LONGEST_LOAD));
+    let text = match line(&mut stream, length + PATIENCE, stop) {
+        Ok(text) if text.is_empty() => return Err(gone(io::Error::other("it hangs up"))),
+        Ok(text) => text,
+        Err(_) if stop.load(Ordering::Relaxed) => return Err(AskError::Interrupted),
+        Err(cause) => return Err(gone(cause)),
+    };
+    match serde_json::from_str(&text) {
+        Ok(Reply::Done(answer)) if answer.sent > 0 && answer.seconds > 0.0 => Ok(answer),
+        Ok(Reply::Done(_)) => Err(AskError::Refused { at, why: "nothing was sent".to_owned() }),
+        Ok(Reply::Refused(why)) => Err(AskError::Refused { at, why }),
+        Err(error) => Err(AskError::Refused { at, why: format!("its answer is none: {error}") }),
+    }
+}
+
+fn connect(at: SocketAddr, stop: &AtomicBool) -> Result<TcpStream, AskError> {
+    let start = Instant::now();
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(AskError::Interrupted);
+        }
+        match TcpStream::connect_timeout(&at, Duration::from_secs(1)) {
+            Ok(stream) => return Ok(stream),
+            // Somebody is there and says no: waiting does not help.
+            Err(cause) if cause.kind() == ErrorKind::ConnectionRefused || start.elapsed() > CONNECTING => {
+                return Err(AskError::Nobody { at, own: udp::address_to(&at), cause });
+            }
+            Err(_) => thread::sleep(LOOK),
+        }
+    }
+}
+
+fn write(stream: &mut TcpStream, value: &impl Serialize) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut text = serde_json::to_vec(value)?;
+    text.push(b'\n');
+    stream.write_all(&text)
+}
+
+/// The next line, which comes within `patience`; empty at the end.
+fn line(stream: &mut TcpStream, patience: Duration, stop: &AtomicBool) -> io::Result<String> {
+    // A stream that was accepted from a listener that does not block may not block either.
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(LOOK))?;
+    let start = Instant::now();
+    let mut reader = BufReader::new(stream.take(LONGEST));
+    let mut octets = Vec::new();
+    loop {
+        match reader.read_until(b'\n', &mut octets) {
+            Ok(_) => break,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(ErrorKind::Interrupted.into());
+                }
+                if start.elapsed() > patience {
+                    return Err(io::Error::new(ErrorKind::TimedOut, "no line came in time"));
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if octets.len() as u64 >= LONGEST {
+        return Err(io::Error::new(ErrorKind::InvalidData, format!("a line of more than {LONGEST} octets")));
+    }
+    String::from_utf8(octets).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::udp::{Receiving, receive};
+    use crate::wire_size::Framing;
+    use std::net::Ipv4Addr;
+    use testkit::netns::{Namespace, probe};
+    use testkit::require;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    fn at(port: u16) -> SocketAddr {
+        SocketAddr::new(HERE, port)
+    }
+
+    /// Serves `from` in a namespace of its own while `work` is done, and gives what became of the requests.
+    fn served(from: &[IpAddr], work: impl FnOnce() + Send) -> Option<Vec<Served>> {
+        require("netns", probe())?;
+        let namespace = Namespace::new().expect("a namespace");
+        let (stop, mut all) = (AtomicBool::new(false), Vec::new());
+        namespace.inside(|| {
+            thread::scope(|scope| {
+                let server = scope.spawn(|| {
+                    serve(at(7000), from, &stop, &mut |served: &Served| {
+                        all.push(served.clone());
+                        ControlFlow::Continue(())
+                    })
+                });
+                while TcpStream::connect(at(7000)).is_err() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                work();
+                stop.store(true, Ordering::Relaxed);
+                server.join().expect("no panic").expect("the port");
+            });
+        });
+        Some(all)
+    }
+
+    #[test]
+    fn what_is_asked_for_is_sent_to_who_asks() {
+        let never = AtomicBool::new(false);
+        let all = served(&[HERE], || {
+            let receiving = Receiving {
+                address: at(7001),
+                threads: 1,
+                cpus: Vec::new(),
+                buffer: Some(64 << 20),
+                coalesce: false,
+                length: None,
+                once: false,
+                framing: Framing { mtu: 1500, overhead: 0 },
+            };
+            let listening = receiving.listen().expect("a sink");
+            let request = Request::new(7001, 32, 4, 2, Duration::from_millis(100));
+            let over = AtomicBool::new(false);
+            thread::scope(|scope| {
+                let sink = scope.spawn(|| {
+                    receive(&receiving, listening, None, &over, &mut |_| ControlFlow::Continue(()))
+                });
+                let answer = ask(at(7000), &request, &never).expect("an answer");
+                thread::sleep(Duration::from_millis(100));
+                over.store(true, Ordering::Relaxed);
+                let received = sink.join().expect("no panic").expect("received");
+                assert_eq!(received.counts.flows, 4, "{received:?}");
+                assert_eq!(received.counts.packets + received.counts.missing, answer.sent, "{received:?}");
+                assert!(answer.seconds >= 0.1, "{answer:?}");
+            });
+            assert_eq!(reach(at(7000), &never).expect("there"), HERE);
+        });
+        let Some(all) = all else { return };
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].result.is_ok() && all[0].request.as_ref().is_some_and(|request| request.threads == 2));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_the_reason() {
+        let never = AtomicBool::new(false);
+        let all = served(&[HERE], || {
+            let good = Request::new(7001, 32, 4, 2, Duration::from_millis(10));
+            for (request, expected) in [
+                (Request { seconds: -1.0, ..good.clone() }, "-1 seconds"),
+                (Request { threads: 300, ..good.clone() }, "too many"),
+                (Request { flows: 1, ..good.clone() }, "fewer than 2 threads"),
+                (Request { form: "x".to_owned(), ..good.clone() }, "none of this version"),
+            ] {
+                let error = ask(at(7000), &request, &never).expect_err("refused").to_string();
+                assert!(error.starts_with("127.0.0.1:7000: ") && error.contains(expected), "{error}");
+            }
+            for wrong in ["GET / HTTP/1.1\r\n", "{}\n", &"x".repeat(5000)] {
+                let mut stream = TcpStream::connect(at(7000)).expect("there");
+                // The other end may have had enough before all is written.
+                let _ = stream.write_all(wrong.as_bytes());
+                let mut said = String::new();
+                let _ = stream.read_to_string(&mut said);
+                assert!(said.is_empty() || said.contains("refused"), "{wrong:?}: {said}");
+            }
+        });
+        let Some(all) = all else { return };
+        assert_eq!(all.len(), 7, "{all:?}");
+        assert!(all.iter().all(|served| served.result.is_err()), "{all:?}");
+    }
+
+    #[test]
+    fn others_are_not_listened_to_and_who_is_not_there_is_named() {
+        let never = AtomicBool::new(false);
+        let all = served(&["192.0.2.1".parse().expect("an address")], || {
+            let request = Request::new(7001, 32, 4, 2, Duration::from_millis(10));
+            let error = ask(at(7000), &request, &never).expect_err("no answer");
+            assert!(matches!(error, AskError::Nobody { .. }), "{error}");
+            let error = reach(at(7002), &never).expect_err("nobody").to_string();
+            assert!(
+                error.starts_with("127.0.0.1:7002 does not answer")
+                    && error.ends_with("rxlane bench send 127.0.0.1 --on-request"),
+                "{error}"
+            );
+        });
+        assert!(all.is_none_or(|all| all.is_empty()));
+    }
+}

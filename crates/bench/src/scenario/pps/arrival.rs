@@ -1,0 +1,279 @@
+//! Datagrams that arrive by an interface for a while, and what the card and the CPUs did meanwhile.
+
+use super::super::{Error, Means, Measured};
+use super::interface::unasked;
+use crate::machine::{Usage, Watched};
+use crate::pin;
+use crate::report::Rates;
+use crate::request::{self, Answer, AskError, Request};
+use crate::udp::{self, Listening, PORT, Received, Receiving, UdpError};
+use crate::wire_size::Framing;
+use std::fs;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Room in each socket of the sink, octets.
+const BUFFER: usize = 4 << 20;
+/// What is on its way when the sender ends is waited for.
+const ON_ITS_WAY: Duration = Duration::from_millis(100);
+/// How long a link that was reset has to come up, and load that comes by itself to arrive.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(20);
+/// For so long at a time it is looked whether something arrives.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// Metrics of the queues, by their number.
+pub const QUEUES: [&str; 16] = [
+    "queue_0", "queue_1", "queue_2", "queue_3", "queue_4", "queue_5", "queue_6", "queue_7", "queue_8",
+    "queue_9", "queue_10", "queue_11", "queue_12", "queue_13", "queue_14", "queue_15",
+];
+
+/// What is to arrive.
+#[derive(Debug)]
+pub struct Arrival<'a> {
+    /// The interface.
+    pub interface: &'a str,
+    /// Where load is asked for; `None`: it comes by itself.
+    pub from: Option<SocketAddr>,
+    /// Octets of payload of what is asked for.
+    pub payload: u16,
+    /// Its flows.
+    pub flows: u16,
+    /// Threads that send it.
+    pub senders: u16,
+    /// Threads that receive, each with a socket of its own.
+    pub receivers: u16,
+}
+
+impl Arrival<'_> {
+    /// Receives for as long as a measurement takes.
+    ///
+    /// # Errors
+    ///
+    /// The link does not come up, nothing is sent or arrives; or the end.
+    pub fn measure(&self, means: &Means<'_>) -> Result<Measured, Error> {
+        await_carrier(self.interface, means.stop)?;
+        let (received, answer, frames, missed) = match self.from {
+            Some(from) => self.asked(from, means)?,
+            None => self.by_itself(means)?,
+        };
+        if means.stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        figures(&received, answer, frames, missed)
+    }
+
+    /// Asks for load, and receives until it was sent.
+    fn asked(&self, from: SocketAddr, means: &Means<'_>) -> Result<Seen, Error> {
+        let receiving = self.receiving(None)?;
+        let listening = receiving.listen().map_err(failed)?;
+        let request = Request::new(PORT, self.payload.into(), self.flows, self.senders, means.seconds);
+        let over = AtomicBool::new(false);
+        let counters = Counters::look(self.interface);
+        let watched = watched(self.interface)?;
+        let (answer, received) = thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                let answer = request::ask(from, &request, means.stop);
+                thread::sleep(ON_ITS_WAY);
+                over.store(true, Ordering::Relaxed);
+                answer
+            });
+            let received = receive(&receiving, listening, Some(watched), &over);
+            (asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), received)
+        });
+        let (frames, missed) = counters.since();
+        let answer = answer.map_err(|error| match error {
+            // It answered before: what became of it is told for this cell.
+            AskError::Nobody { .. } => Error::Failed(error.to_string()),
+            error => unasked(error),
+        })?;
+        Ok((received?, Some(answer), frames, missed))
+    }
+
+    /// Waits until something arrives, and receives for a while.
+    fn by_itself(&self, means: &Means<'_>) -> Result<Seen, Error> {
+        let glance = self.receiving(Some(GLANCE))?;
+        let start = Instant::now();
+        while receive(&glance, glance.listen().map_err(failed)?, None, means.stop)?.counts.packets == 0 {
+            if means.stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(Error::Failed(format!(
+                    "nothing arrives on UDP port {PORT} within {} s: start rxlane bench send on another host, or name \
+                     one with --from",
+                    PATIENCE.as_secs()
+                )));
+            }
+        }
+        let receiving = self.receiving(Some(means.seconds))?;
+        let listening = receiving.listen().map_err(failed)?;
+        let counters = Counters::look(self.interface);
+        let received = receive(&receiving, listening, Some(watched(self.interface)?), means.stop)?;
+        let (frames, missed) = counters.since();
+        Ok((received, None, frames, missed))
+    }
+
+    fn receiving(&self, length: Option<Duration>) -> Result<Receiving, Error> {
+        let link = link::rtnetlink::link_by_name(self.interface);
+        let link = link.map_err(|error| Error::Failed(format!("{}: {error}", self.interface)))?;
+        Ok(Receiving {
+            address: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), PORT),
+            threads: self.receivers,
+            // From the last on: vectors are often on the first.
+            cpus: pin::allowed().into_iter().rev().collect(),
+            buffer: Some(BUFFER),
+            coalesce: false,
+            length,
+            once: false,
+            framing: Framing { mtu: link.mtu.into(), overhead: 0 },
+        })
+    }
+}
+
+/// What was received, what was sent where that is told, frames of the interface, and those for which the card had no room.
+type Seen = (Received, Option<Answer>, u64, u64);
+
+fn receive(
+    receiving: &Receiving,
+    listening: Listening,
+    watched: Option<Watched>,
+    stop: &AtomicBool,
+) -> Result<Received, Error> {
+    udp::receive(receiving, listening, watched, stop, &mut |_| ControlFlow::Continue(())).map_err(failed)
+}
+
+fn failed(error: UdpError) -> Error {
+    Error::Failed(error.to_string())
+}
+
+fn watched(interface: &str) -> Result<Watched, Error> {
+    Watched::open(interface).map_err(|error| Error::Failed(error.to_string()))
+}
+
+/// Counters of an interface.
+struct Counters<'a> {
+    interface: &'a str,
+    before: [u64; 3],
+}
+
+impl Counters<'_> {
+    fn look(interface: &str) -> Counters<'_> {
+        Counters { interface, before: counters(interface) }
+    }
+
+    /// Frames received, and frames for which there was no room. Drivers count these as missed or as FIFO errors, some as both.
+    fn since(&self) -> (u64, u64) {
+        let now = counters(self.interface);
+        let mut since = now.iter().zip(self.before).map(|(now, before)| now.saturating_sub(before));
+        let [frames, missed, fifo] = [(); 3].map(|()| since.next().unwrap_or(0));
+        (frames, missed.max(fifo))
+    }
+}
+
+fn counters(interface: &str) -> [u64; 3] {
+    ["rx_packets", "rx_missed_errors", "rx_fifo_errors"].map(|counter| {
+        let text = fs::read_to_string(format!("/sys/class/net/{interface}/statistics/{counter}"));
+        text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    })
+}
+
+fn figures(received: &Received, answer: Option<Answer>, frames: u64, missed: u64) -> Result<Measured, Error> {
+    let counts = &received.counts;
+    let nothing = || {
+        let sent = answer.map_or_else(String::new, |answer| format!(" of {} that were sent", answer.sent));
+        Error::Failed(format!("no datagram{sent} arrived on UDP port {PORT}: does a firewall drop them?"))
+    };
+    let span = received.span.ok_or_else(nothing)?;
+    let time = span.last - span.first;
+    let rates = Rates::of(counts, time, span.at_first).ok_or_else(nothing)?;
+    let seconds = time.as_secs_f64();
+    let mut measured = vec![("received", rates.pps), ("missed", missed as f64 / seconds)];
+    match answer {
+        Some(Answer { sent, seconds }) => {
+            let arrived = counts.packets.saturating_sub(counts.foreign).min(sent);
+            measured.push(("sent", sent as f64 / seconds));
+            measured.push(("loss", 1.0 - arrived as f64 / sent as f64));
+        }
+        None if counts.expected > 0 => {
+            measured.push(("sent", counts.expected as f64 / seconds));
+            measured.push(("loss", counts.missing as f64 / counts.expected as f64));
+        }
+        None => {}
+    }
+    measured.extend(of_card(&received.seen.usage, frames, seconds));
+    measured.extend(of_cpus(&received.seen.usage));
+    Ok(measured)
+}
+
+/// What its vectors and queues did in `seconds`.
+fn of_card(usage: &Usage, frames: u64, seconds: f64) -> Measured {
+    let mut measured = Vec::new();
+    let queues = usage.queues();
+    if let Some(rate) = usage.interrupts_per_second() {
+        let interrupts = rate * usage.time.as_secs_f64();
+        measured.push(("interrupts", interrupts / seconds));
+        let counted: u64 = queues.iter().map(|queue| queue.frames).sum();
+        // Where there are no interrupts at all (polling) there is no such figure.
+        measured.push(("each", if counted > 0 { counted } else { frames } as f64 / interrupts));
+    }
+    let shares = queues.iter().filter_map(|queue| Some((queue.queue, queue.share?)));
+    let busiest = shares.clone().map(|(_, share)| share).reduce(f64::max);
+    measured.extend(busiest.map(|share| ("busiest", share)));
+    measured.extend(shares.filter_map(|(queue, share)| Some((*QUEUES.get(queue as usize)?, share))));
+    measured
+}
+
+fn of_cpus(usage: &Usage) -> Measured {
+    let cpus = usage.cpus();
+    if cpus.is_empty() {
+        return Vec::new();
+    }
+    let sum = |of: fn(&crate::machine::CpuShare) -> f64| cpus.iter().map(of).sum::<f64>() / 100.0;
+    vec![
+        ("cpu", sum(|cpu| 100.0 - cpu.idle)),
+        ("user", sum(|cpu| cpu.user)),
+        ("system", sum(|cpu| cpu.system)),
+        ("softirq", sum(|cpu| cpu.softirq.unwrap_or(0.0))),
+    ]
+}
+
+/// Waits until the link is up.
+fn await_carrier(interface: &str, stop: &AtomicBool) -> Result<(), Error> {
+    let start = Instant::now();
+    // Reading fails while the interface is down.
+    while fs::read_to_string(format!("/sys/class/net/{interface}/carrier")).map_or(true, |text| text != "1\n")
+    {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        if start.elapsed() > PATIENCE {
+            return Err(Error::Failed(format!(
+                "{interface} has no carrier after {} s: is it up, and the cable in? (ip link set dev {interface} up)",
+                PATIENCE.as_secs()
+            )));
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// Looks whether what is sent to an own address comes by the interface, or by one that stands on it.
+///
+/// # Errors
+///
+/// It comes by another.
+pub fn comes_by(own: IpAddr, interface: &str) -> Result<(), Error> {
+    let Some(by) = udp::interface_with(own) else { return Ok(()) };
+    let stands_on = || Watched::open(&by).is_ok_and(|watched| watched.device() == interface);
+    if by == interface || stands_on() {
+        return Ok(());
+    }
+    Err(Error::Wrong(format!(
+        "the load would come to {own}, which {by} has, and not {interface}: --interface {by}, or --from an address behind \
+         {interface}"
+    )))
+}

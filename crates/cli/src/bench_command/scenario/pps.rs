@@ -1,0 +1,117 @@
+//! `rxlane bench pps`: in namespaces, or by a real network card.
+
+use super::{Common, failed};
+use crate::bench_command::send::address;
+use crate::explain_command::text::printable;
+use crate::output::{CommandResult, Outcome, Output};
+use bench::scenario::pps::interface::PpsInterface;
+use bench::scenario::pps::{Pps, undo};
+use host::journal::Journal;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `rxlane bench pps`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  sudo rxlane bench pps
+  sudo rxlane bench pps --only gro=off --only queues=1 --payload 32
+  sudo rxlane bench pps --json > pps.json
+
+  other-host$ rxlane bench send 192.0.2.1 --on-request
+  sudo rxlane bench pps --interface enp1s0 --from 192.0.2.2
+  sudo rxlane bench pps --interface enp1s0 --from 192.0.2.2 --vary usecs,senders --vary ring
+
+Without --interface everything happens in network namespaces of its own, which takes root; ethtool does a part of the work. With it, \
+settings of the card are changed for one cell at a time and put back; on some cards that resets the link, so that connections over it \
+stand still for seconds. SIGINT (^C), SIGTERM and SIGHUP end it with what was measured so far; what a killed run changed is put back by \
+the next, or by --undo.
+Factors: senders (1, 2, 4), receivers (1, 2), queues (1, 2), gro (off, on). With --interface: senders (with --from), receivers, queues \
+(as-found, 1, 2, 4), usecs (as-found, 0, 3, 10, 50, 100), ring (as-found, 256, 4096), hash (as-found, sd, sdfn), table (as-found, one, \
+equal, blocks); senders, receivers and queues are crossed, and hash with table.
+Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program, the other host or a kernel feature is \
+missing.")]
+pub struct PpsArguments {
+    /// Octets of payload of each datagram
+    #[arg(long, value_name = "OCTETS", default_value_t = 32, value_parser = clap::value_parser!(u16).range(4..=1472))]
+    payload: u16,
+
+    /// Flows
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(4..=10000))]
+    flows: u16,
+
+    /// Measure what another host sends to this interface, by its settings
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+
+    /// The other host, where `rxlane bench send THIS-HOST --on-request` runs; without it, whatever comes to UDP port 7184 is
+    /// measured
+    #[arg(long, value_name = "ADDRESS", requires = "interface")]
+    from: Option<String>,
+
+    /// Vary these factors, each with each, and nothing else; once for each group
+    #[arg(long, value_name = "FACTOR[,FACTOR]", requires = "interface", value_parser = group)]
+    vary: Vec<Group>,
+
+    /// Put back what a killed run changed, and measure nothing
+    #[arg(long, conflicts_with_all = ["interface", "Common"])]
+    undo: bool,
+
+    /// With --undo: put back also what somebody else has changed since
+    #[arg(long, requires = "undo")]
+    force: bool,
+
+    /// Folder of the journal of changes
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    journal: Option<PathBuf>,
+
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Factors that are varied together.
+#[derive(Clone, Debug)]
+struct Group(Vec<String>);
+
+fn group(text: &str) -> Result<Group, String> {
+    let factors: Vec<String> = text.split(',').map(str::to_owned).collect();
+    if factors.iter().any(String::is_empty) {
+        return Err(format!("`{text}` is not FACTOR[,FACTOR], such as usecs,senders"));
+    }
+    Ok(Group(factors))
+}
+
+impl PpsArguments {
+    /// Runs the command.
+    pub fn run(self, out: &mut Output) -> CommandResult {
+        let journal = self.journal.unwrap_or_else(|| PathBuf::from(Journal::DIRECTORY));
+        if self.undo {
+            return restore(out, &journal, self.force);
+        }
+        let Some(interface) = self.interface else {
+            return self.common.run(out, &mut Pps { payload: self.payload, flows: self.flows });
+        };
+        let from = self.from.as_deref().map(address).transpose()?;
+        let mut scenario = PpsInterface::new(interface, from, self.payload, self.flows);
+        scenario.vary = self.vary.into_iter().map(|Group(factors)| factors).collect();
+        scenario.journal = journal;
+        self.common.run(out, &mut scenario)
+    }
+}
+
+/// Puts back what a killed run left. Exit 1 where something is not back.
+fn restore(out: &mut Output, journal: &Path, force: bool) -> CommandResult {
+    let undone = if journal.exists() { undo(journal, force) } else { Ok(Vec::new()) };
+    let undone = match undone {
+        Ok(undone) => undone,
+        Err(error) => return failed(error, "pps --undo"),
+    };
+    if undone.is_empty() {
+        writeln!(out, "Nothing to restore.")?;
+    }
+    for one in &undone {
+        writeln!(out, "{}", printable(&one.to_string()))?;
+    }
+    let is_kept = undone.iter().any(|one| one.outcome.is_kept());
+    Ok(if is_kept { Outcome::Negative } else { Outcome::Success })
+}

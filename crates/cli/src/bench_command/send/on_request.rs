@@ -1,0 +1,62 @@
+//! `rxlane bench send --on-request`.
+
+use super::super::stop_by_signals;
+use super::address;
+use crate::explain_command::text::printable;
+use crate::output::{CommandResult, Lacks, Outcome, Output};
+use anyhow::anyhow;
+use bench::request::{self, Served};
+use bench::udp::PORT;
+use explain::{counted, grouped};
+use std::io::{self, ErrorKind, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::ControlFlow;
+
+/// Sends what the targets ask for, until a signal ends it. Listens on `own`, or on all addresses.
+pub fn serve(out: &mut Output, targets: &[String], own: Option<IpAddr>) -> CommandResult {
+    let from = targets.iter().map(|target| Ok(address(target)?.ip().to_canonical()));
+    let from = from.collect::<anyhow::Result<Vec<IpAddr>>>()?;
+    let stop = stop_by_signals()?;
+    writeln!(out, "Sending what {} asks for (TCP port {PORT}); SIGINT (^C) ends it.", targets.join(" or "))?;
+    out.flush()?;
+    let (mut result, mut is_any) = (Ok(()), false);
+    let mut tell = |served: &Served| {
+        is_any |= served.result.is_ok();
+        result = print(out, served);
+        if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let mut serve = |address: IpAddr| request::serve(SocketAddr::new(address, PORT), &from, &stop, &mut tell);
+    let served = match own {
+        Some(own) => serve(own),
+        // A kernel without IPv6 has IPv4.
+        None => match serve(Ipv6Addr::UNSPECIFIED.into()) {
+            Err(error) if error.kind() != ErrorKind::AddrInUse => serve(Ipv4Addr::UNSPECIFIED.into()),
+            served => served,
+        },
+    };
+    served.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => {
+            anyhow!("TCP port {PORT} is taken: does another rxlane bench send --on-request run?")
+        }
+        _ => Lacks(format!("cannot listen on TCP port {PORT}: {error}")).into(),
+    })?;
+    result?;
+    Ok(if is_any { Outcome::Success } else { Outcome::Negative })
+}
+
+fn print(out: &mut Output, Served { from, request, result }: &Served) -> io::Result<()> {
+    let asked = request.as_ref().map_or_else(String::new, |request| {
+        let (threads, flows) =
+            (counted(request.threads.into(), "thread"), counted(request.flows.into(), "flow"));
+        format!(" for {threads}, {flows}, {} octets", request.payload)
+    });
+    let from = from.ip().to_canonical();
+    match result {
+        Ok(answer) => {
+            let (sent, rate) = (grouped(answer.sent), grouped((answer.sent as f64 / answer.seconds) as u64));
+            writeln!(out, "{from} asked{asked}: {sent} sent in {:.1} s, {rate} packets/s", answer.seconds)?;
+        }
+        Err(why) => writeln!(out, "{from} asked{asked}: {}", printable(why))?,
+    }
+    out.flush()
+}

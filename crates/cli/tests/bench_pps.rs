@@ -1,0 +1,160 @@
+//! `rxlane bench pps --interface` between two namespaces: a veth pair has no moderation, no indirection table and no ring, and
+//! refuses them. What cards do is in the lab (`lab/tests/experiments/bench_pps.rs`).
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
+use tempfile::TempDir;
+use testkit::netns::{Namespace, Veth, probe};
+use testkit::{program, require};
+
+const SENDER: &str = "198.18.0.1";
+const OWN: &str = "198.18.0.2";
+
+/// Two namespaces with a pair between them; each end is wan0.
+struct Ends {
+    near: Namespace,
+    far: Namespace,
+    journal: TempDir,
+}
+
+/// A sender that listens; ended when this is dropped.
+struct Sender(Child);
+
+impl Ends {
+    fn new() -> Option<Ends> {
+        require("netns", probe())?;
+        require("ethtool", program("ethtool"))?;
+        let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("another"));
+        near.veth(&Veth { peer: Some(&far), ..Veth::pair("wan0", "wan0") }).expect("a pair");
+        for (end, address) in [(&near, SENDER), (&far, OWN)] {
+            end.run("ip", &["addr", "add", &format!("{address}/24"), "dev", "wan0"]).expect("an address");
+            end.run("ip", &["link", "set", "dev", "lo", "up"]).expect("the loopback");
+        }
+        Some(Ends { near, far, journal: TempDir::new().expect("a folder") })
+    }
+
+    fn pps(&self, words: &str) -> Output {
+        let mut command = self.far.command(env!("CARGO_BIN_EXE_rxlane"));
+        command.args(["bench", "pps", "--journal"]).arg(self.journal.path()).args(words.split(' '));
+        command.stdin(Stdio::null()).output().expect("it runs")
+    }
+
+    fn sender(&self) -> Sender {
+        let mut command = self.near.command(env!("CARGO_BIN_EXE_rxlane"));
+        command.args(["bench", "send", OWN, "--on-request"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        Sender(command.spawn().expect("it runs"))
+    }
+}
+
+impl Sender {
+    /// Waits until it says that it listens, which it does once its port is there, or is about to be.
+    fn listens(&mut self) -> BufReader<std::process::ChildStdout> {
+        let mut said = BufReader::new(self.0.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("a line");
+        assert!(line.starts_with("Sending what 198.18.0.2 asks for"), "{line}");
+        said
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn another_host_sends_what_is_asked_for_and_refusals_are_told() {
+    let Some(ends) = Ends::new() else { return };
+    let nobody = ends.pps("--interface wan0 --from 198.18.0.1");
+    assert_eq!(nobody.status.code(), Some(3), "{}", said(&nobody));
+    let way_out = "there has to run: rxlane bench send 198.18.0.2 --on-request";
+    assert!(said(&nobody).contains(way_out), "{}", said(&nobody));
+    let mut sender = ends.sender();
+    let mut lines = sender.listens();
+    let words = "--interface wan0 --from 198.18.0.1 --seconds 0.3 --rounds 2 --json --vary senders,receivers --vary usecs --vary table";
+    let output = ends.pps(words);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let cells = report["cells"].as_array().expect("cells");
+    assert_eq!(cells.len(), 6, "{report:#}");
+    for cell in cells {
+        for metric in ["received", "sent"] {
+            let figures = &cell["figures"][metric];
+            assert!(figures["least"].as_f64().is_some_and(|least| least > 0.0), "{metric}: {cell:#}");
+        }
+        let loss = cell["figures"]["loss"]["median"].as_f64().expect("a loss");
+        assert!((0.0..=1.0).contains(&loss), "{cell:#}");
+    }
+    let left_out = report["left_out"].as_array().expect("left out");
+    // Five intervals and three tables, each told once.
+    assert_eq!(left_out.len(), 8, "{left_out:#?}");
+    for left in left_out {
+        assert!(left["why"].as_str().is_some_and(|why| why.contains("ethtool -")), "{left:#}");
+    }
+    assert_eq!(
+        (&report["parameters"]["interface"], &report["parameters"]["from"]),
+        (&"wan0".into(), &"198.18.0.1:7184".into())
+    );
+    let ended = Command::new("kill").args(["-INT", &sender.0.id().to_string()]).status().expect("kill");
+    assert!(ended.success());
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).expect("its words");
+    // Six cells, two rounds.
+    assert_eq!(rest.matches("198.18.0.2 asked for ").count(), 12, "{rest}");
+    assert_eq!(sender.0.wait().expect("its end").code(), Some(0), "{rest}");
+}
+
+#[test]
+fn load_that_comes_by_itself_is_measured() {
+    let Some(ends) = Ends::new() else { return };
+    let mut load = ends.near.command(env!("CARGO_BIN_EXE_rxlane"));
+    load.args(["bench", "send", OWN, "--rate", "20k", "--payload", "32", "--source-ports", "8"]);
+    let load = Sender(load.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it runs"));
+    let output = ends.pps("--interface wan0 --vary receivers --seconds 0.3 --rounds 1 --json");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["cells"].as_array().map(Vec::len), Some(2), "{report:#}");
+    for cell in report["cells"].as_array().expect("cells") {
+        assert!(cell["figures"]["received"]["median"].as_f64().is_some_and(|rate| rate > 100.0), "{cell:#}");
+    }
+    drop(load);
+    let text = ends.pps("--interface wan0 --vary receivers --only receivers=1 --seconds 0.2 --rounds 1");
+    assert_eq!(text.status.code(), Some(1), "{}", said(&text));
+    assert!(said(&text).contains("nothing arrives on UDP port 7184"), "{}", said(&text));
+}
+
+#[test]
+fn what_is_wrong_or_missing_is_said() {
+    let Some(ends) = Ends::new() else { return };
+    for (words, code, expected) in [
+        ("--interface nothing0", 2, "nothing0"),
+        ("--interface wan0 --vary colour", 2, "--vary colour: the factors are receivers, queues"),
+        ("--interface wan0 --vary senders", 2, "senders take --from"),
+        ("--interface wan0 --vary ,", 2, "is not FACTOR"),
+        ("--vary usecs", 2, "--interface"),
+        ("--undo --interface wan0", 2, "cannot be used with"),
+        ("--undo", 0, "Nothing to restore."),
+        ("--interface lo --from 127.0.0.1", 3, "127.0.0.1:7184 does not answer"),
+    ] {
+        let output = ends.pps(words);
+        assert_eq!(output.status.code(), Some(code), "{words}: {}", said(&output));
+        assert!(said(&output).contains(expected), "{words}: {}", said(&output));
+    }
+    let mut sender = ends.sender();
+    let _lines = sender.listens();
+    let other = ends.pps("--interface lo --from 198.18.0.1");
+    assert_eq!(other.status.code(), Some(2), "{}", said(&other));
+    assert!(said(&other).contains("which wan0 has, and not lo: --interface wan0"), "{}", said(&other));
+    let taken =
+        ends.near.command(env!("CARGO_BIN_EXE_rxlane")).args(["bench", "send", OWN, "--on-request"]).output();
+    let taken = taken.expect("it runs");
+    assert_eq!(taken.status.code(), Some(2), "{}", said(&taken));
+    assert!(said(&taken).contains("TCP port 7184 is taken"), "{}", said(&taken));
+}
