@@ -18,8 +18,9 @@
 //! is bounded: flows beyond [`udp::MOST_FLOWS`] a thread are counted as foreign. What is not known is `None`, never zero: of
 //! datagrams too short for a number nobody knows the loss.
 //!
-//! Of a scene nothing outside its namespaces is touched. They go with their guards, also in a panic; what a killed
-//! process left, programs in its namespaces included, is removed when the next namespace is made.
+//! Of a scene nothing outside its namespaces is touched, but for adapters that a scenario was given. They go with their guards,
+//! also in a panic; what a killed process left is removed when the next namespace is made: programs in its namespaces are ended, settings of
+//! adapters and the adapters themselves are put back.
 //!
 //! Specifications: RFC 768 (UDP), RFC 791 and RFC 8200 (fragments), RFC 4737 (reordering), IEEE 802.3 (octets around a frame).
 //!

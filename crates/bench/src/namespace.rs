@@ -1,6 +1,11 @@
 //! Network namespaces that go with their guard, and with the next run where the guard's process was killed.
 
-use rustix::process::{Pid, Signal, kill_process};
+mod leftover;
+mod lent;
+
+pub use leftover::SETTINGS;
+pub use lent::Lent;
+
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -12,7 +17,6 @@ use std::process::Command;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Where ip-netns(8) keeps the names, and where [`Folder`]s are.
@@ -20,8 +24,6 @@ const NAMES: &str = "/run/netns";
 const FOLDERS: &str = "/run";
 /// Behind it stand the number of the process and a number of its own.
 const PREFIX: &str = "rxlane-scene-";
-/// How long the processes in a leftover have for their ends.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Namespaces, or what is in them, could not be made.
 #[derive(Debug, Error)]
@@ -117,16 +119,7 @@ impl Namespace {
     ///
     /// The thread cannot enter.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, SceneError> {
-        let failed = |cause: io::Error| SceneError::System { what: format!("entering {}", self.name), cause };
-        let file = File::open(Path::new(NAMES).join(&self.name)).map_err(failed)?;
-        thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
-                Ok(work())
-            });
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
-        .map_err(|errno: rustix::io::Errno| failed(errno.into()))
+        inside(&self.name, work)
     }
 
     /// A pair of virtual Ethernet devices, `near` in here and `far` in there, with so many queues each, both up. `mtu` in
@@ -149,6 +142,24 @@ impl Namespace {
         self.ip(&[&this[..], &size, &peer, &size].concat())?;
         self.ip(&["link", "set", "dev", near, "up"])?;
         there.ip(&["link", "set", "dev", far, "up"])
+    }
+
+    /// Processes inside.
+    ///
+    /// # Errors
+    ///
+    /// What `ip` said.
+    pub fn pids(&self) -> Result<Vec<u32>, SceneError> {
+        pids(&self.name)
+    }
+
+    /// Puts an adapter of this machine in here, set down, until what is given is dropped.
+    ///
+    /// # Errors
+    ///
+    /// What `ip` said: there is no such adapter.
+    pub fn borrow(&self, adapter: &str) -> Result<Lent, SceneError> {
+        Lent::take(adapter, &self.name)
     }
 
     /// A counter of an interface, such as `tx_packets`.
@@ -204,8 +215,27 @@ impl Drop for Folder {
 fn next_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     static SWEPT: Once = Once::new();
-    SWEPT.call_once(remove_leftovers);
+    SWEPT.call_once(leftover::remove);
     format!("{PREFIX}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn inside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, SceneError> {
+    let failed = |cause: io::Error| SceneError::System { what: format!("entering {name}"), cause };
+    let file = File::open(Path::new(NAMES).join(name)).map_err(failed)?;
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
+            Ok(work())
+        });
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+    .map_err(|errno: rustix::io::Errno| failed(errno.into()))
+}
+
+fn pids(name: &str) -> Result<Vec<u32>, SceneError> {
+    let listed =
+        output(Command::new("ip").args(["netns", "pids", name]), || format!("ip netns pids {name}"))?;
+    Ok(listed.lines().filter_map(|line| line.trim().parse().ok()).collect())
 }
 
 fn ip(arguments: &[&str]) -> Result<(), SceneError> {
@@ -225,84 +255,10 @@ fn output(command: &mut Command, shown: impl Fn() -> String) -> Result<String, S
     Err(SceneError::Failed { command: shown(), said })
 }
 
-/// Removes what processes left that are no more: first the programs that run in their namespaces, so that they take back
-/// what they did, then namespaces and folders.
-fn remove_leftovers() {
-    let left = |folder: &str| -> Vec<String> {
-        let names = fs::read_dir(folder).into_iter().flatten().flatten();
-        names.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| is_left(name)).collect()
-    };
-    for name in left(NAMES) {
-        end_processes(&name);
-        let _ = ip(&["netns", "del", &name]);
-    }
-    for name in left(FOLDERS) {
-        let _ = fs::remove_dir_all(Path::new(FOLDERS).join(name));
-    }
-}
-
-/// Whether it is the name of something of a process that is no more.
-fn is_left(name: &str) -> bool {
-    let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-    owner.is_some_and(|pid| !PathBuf::from(format!("/proc/{pid}")).exists())
-}
-
-/// Ends what runs in a namespace, which nobody waits for any more.
-fn end_processes(namespace: &str) {
-    let pids = || -> Vec<Pid> {
-        let listed = output(Command::new("ip").args(["netns", "pids", namespace]), || "ip netns pids".into());
-        let listed = listed.unwrap_or_default();
-        listed.lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?)).collect()
-    };
-    let start = Instant::now();
-    let mut running = pids();
-    // One that has ended meanwhile needs no signal.
-    let all = |pids: &[Pid], signal: Signal| {
-        for pid in pids {
-            let _ = kill_process(*pid, signal);
-        }
-    };
-    all(&running, Signal::TERM);
-    while !running.is_empty() && start.elapsed() < PATIENCE {
-        thread::sleep(Duration::from_millis(50));
-        running = pids();
-    }
-    all(&running, Signal::KILL);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Stdio;
     use testkit::{netns, require};
-
-    #[test]
-    fn what_a_dead_process_left_is_removed_with_what_runs_in_it() {
-        let Some(()) = require("netns", netns::probe()) else { return };
-        let mut dead = Command::new("true").stdin(Stdio::null()).spawn().expect("a process");
-        dead.wait().expect("its end");
-        let name = format!("{PREFIX}{}-0-line", dead.id());
-        let own = Namespace::new("line").expect("a namespace");
-        ip(&["netns", "add", &name]).expect("a leftover");
-        let mut inside = Command::new("ip");
-        inside.args(["netns", "exec", &name, "sleep", "1000"]).stdin(Stdio::null());
-        let mut inside = inside.spawn().expect("a process in it");
-        let folder = Path::new(FOLDERS).join(format!("{PREFIX}{}-1", dead.id()));
-        fs::create_dir(&folder).expect("a folder");
-        // ip-netns(8) enters the namespace at its own time.
-        while output(Command::new("ip").args(["netns", "pids", &name]), String::new)
-            .expect("a list")
-            .is_empty()
-        {
-            thread::sleep(Duration::from_millis(10));
-        }
-        // A child that has ended is a process until somebody waits for it.
-        let waiting = thread::spawn(move || inside.wait().expect("its end"));
-        remove_leftovers();
-        assert!(!waiting.join().expect("a thread").success());
-        assert!(!Path::new(NAMES).join(&name).exists() && !folder.exists());
-        assert!(Path::new(NAMES).join(own.name()).exists());
-    }
 
     #[test]
     fn a_folder_is_gone_with_its_guard() {

@@ -12,6 +12,7 @@ pub mod compare;
 mod cpu_time;
 pub mod forward;
 mod iperf;
+mod moderation;
 mod pair;
 pub mod pppoe;
 pub mod pps;
@@ -27,7 +28,7 @@ pub mod verdict;
 pub mod vlan;
 
 use crate::namespace::SceneError;
-use report::{Fact, Factor, LeftOut, Levels, Metric};
+use report::{Fact, Factor, LeftOut, Levels, Metric, Report};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -130,6 +131,11 @@ pub trait Scenario {
 
     /// Which cells are worth a sentence beside which others.
     fn comparisons(&self) -> Vec<Comparison>;
+
+    /// What else is to be said of figures, in sentences.
+    fn remarks(&self, _report: &Report) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A cell of these levels.

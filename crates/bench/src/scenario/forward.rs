@@ -1,57 +1,56 @@
-//! `forward`: frames of least size through a router, one way and with a stream against them.
+//! `forward`: frames of least size through a router, one way and with a stream against them, over two interfaces and over a VLAN trunk.
 //!
 //! As fast as the lines send, and the greatest rate at which nothing is lost, searched as RFC 2544 section 26.1 says: a trial at a
-//! rate passes when as many frames leave as were sent.
+//! rate passes when as many frames come as were sent. Lines are veth pairs, or adapters of this machine that are joined by cables; of
+//! those interrupt moderation is varied, too. Where the lines cannot send as much as the router forwards, there is no such
+//! rate, and it is said so.
 
+mod interrupts;
+mod search;
+mod trial;
+mod wedge;
+
+use super::moderation::Moderation;
 use super::pair::{self, spread_by_rps};
-use super::report::{Factor, LeftOut, Levels, Metric};
-use super::router::{self, OUT, Router, Way};
+use super::report::{Cell, Fact, Factor, LeftOut, Levels, Metric, Report};
+use super::router::{self, Lines, Router, Tagger, Way};
 use super::verdict::Comparison;
 use super::{Error, Means, Measured, Scenario, level, levels};
-use crate::frames::Played;
 use crate::pin;
-use crate::scene::ROUTER;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::Duration;
+use std::process::Command;
+use trial::trial;
 
-/// The search ends when the rate that passes and the one that fails are so near, or after so many trials.
-const NEAR: f64 = 0.02;
-const TRIALS: usize = 8;
-/// What waits in queues is forwarded, too.
-const ON_ITS_WAY: Duration = Duration::from_millis(50);
+pub use super::router::Cable;
+
+/// Microseconds between interrupts (`rx-usecs`), as on the APU of the field report.
+const MODERATIONS: [(&str, &str); 5] = [
+    ("0", "rx-usecs 0"),
+    ("3", "rx-usecs 3"),
+    ("10", "rx-usecs 10"),
+    ("50", "rx-usecs 50"),
+    ("100", "rx-usecs 100"),
+];
+/// As the adapters were found.
+const AS_IS: &str = "as-is";
+
+const KERNEL_TRUNK: &str = "trunk-8021q";
+const RXLANE_TRUNK: &str = "trunk-rxlane";
 
 /// The scenario.
 #[derive(Debug)]
 pub struct Forward {
     /// Flows each way.
     pub flows: u16,
+    /// Adapters that are joined: none, one for the trunk alone, or two.
+    pub cables: Vec<Cable>,
 }
 
-/// What became of frames.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Trial {
-    sent: u64,
-    forwarded: u64,
-    /// Frames that were due and could not be sent.
-    skipped: u64,
-    seconds: f64,
-}
-
-impl Trial {
-    /// Whether the rate was held and nothing was lost.
-    fn passes(&self) -> bool {
-        self.sent > 0 && self.skipped == 0 && self.forwarded >= self.sent
-    }
-
-    fn plus(self, other: Trial) -> Trial {
-        Trial {
-            sent: self.sent + other.sent,
-            forwarded: self.forwarded + other.forwarded,
-            skipped: self.skipped + other.skipped,
-            seconds: self.seconds.max(other.seconds),
-        }
+fn lines(cell: &Levels) -> Lines {
+    match level(cell, "lines") {
+        KERNEL_TRUNK => Lines::Trunk(Tagger::Kernel),
+        RXLANE_TRUNK => Lines::Trunk(Tagger::Rxlane),
+        _ => Lines::Two,
     }
 }
 
@@ -65,20 +64,39 @@ impl Scenario for Forward {
     }
 
     fn parameters(&self) -> BTreeMap<String, String> {
-        [("flows", self.flows.to_string()), ("payload", router::PAYLOAD.to_string())]
-            .map(|(name, value)| (name.to_owned(), value))
-            .into()
+        let mut parameters: BTreeMap<String, String> =
+            [("flows", self.flows.to_string()), ("payload", router::PAYLOAD.to_string())]
+                .map(|(name, value)| (name.to_owned(), value))
+                .into();
+        if !self.cables.is_empty() {
+            let cables = self.cables.iter().map(|cable| format!("{}:{}", cable.line, cable.router));
+            parameters.insert("cables".to_owned(), cables.collect::<Vec<_>>().join(","));
+        }
+        parameters
     }
 
     fn factors(&self) -> Vec<Factor> {
-        vec![
+        let mut factors = vec![
+            Factor::new(
+                "lines",
+                &[
+                    ("two", "two interfaces"),
+                    (KERNEL_TRUNK, "a VLAN trunk by the kernel's 8021q"),
+                    (RXLANE_TRUNK, "a VLAN trunk by rxlane link"),
+                ],
+            ),
             Factor::new("streams", &[("one", "one way"), ("both", "both ways")]),
             Factor::new("rps", &[("off", "RPS off"), ("on", "RPS on")]),
-        ]
+        ];
+        if !self.cables.is_empty() {
+            let levels = [(AS_IS, "moderation as it was")].into_iter().chain(MODERATIONS);
+            factors.push(Factor::new("moderation", &levels.collect::<Vec<_>>()));
+        }
+        factors
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        vec![
+        let mut metrics = vec![
             Metric::new(
                 "forwarded",
                 "Packets forwarded when as many are sent as can be",
@@ -86,150 +104,222 @@ impl Scenario for Forward {
                 Some(true),
             ),
             Metric::new("sent", "Packets sent then", "packets/s", None),
+            Metric::new("loss", "Share of them that was lost", "", Some(false)),
             Metric::new(
                 "loss_free",
                 "Greatest rate without loss (RFC 2544 section 26.1)",
                 "packets/s",
                 Some(true),
             ),
-        ]
+        ];
+        if !self.cables.is_empty() {
+            let title = "Interrupts of the router's adapters for each thousand packets that it forwards then";
+            metrics.push(Metric::new("interrupts", title, "per 1000 packets", Some(false)));
+        }
+        metrics
     }
 
     fn cells(&self) -> Vec<Levels> {
-        let cell = |streams| ["off", "on"].map(|rps| levels([("streams", streams), ("rps", rps)]));
-        ["one", "both"].into_iter().flat_map(cell).collect()
+        let mut cells = Vec::new();
+        for lines in ["two", KERNEL_TRUNK, RXLANE_TRUNK] {
+            if lines == "two" && self.cables.len() == 1 {
+                continue;
+            }
+            for streams in ["one", "both"] {
+                for rps in ["off", "on"] {
+                    let cell = levels([("lines", lines), ("streams", streams), ("rps", rps)]);
+                    let with = |moderation: &str| {
+                        let mut cell = cell.clone();
+                        cell.insert("moderation".to_owned(), moderation.to_owned());
+                        cell
+                    };
+                    if self.cables.is_empty() {
+                        cells.push(cell);
+                        continue;
+                    }
+                    cells.push(with(AS_IS));
+                    if rps == "off" {
+                        cells.extend(MODERATIONS.map(|(moderation, _)| with(moderation)));
+                    }
+                }
+            }
+        }
+        cells
     }
 
     fn prepare(&mut self, _means: &Means<'_>) -> Result<Vec<LeftOut>, Error> {
-        pair::is_possible(&[])?;
-        Ok(Vec::new())
+        let ethtool: &[(&str, &str)] = if self.cables.is_empty() { &[] } else { &[("ethtool", "ethtool")] };
+        pair::is_possible(ethtool)?;
+        self.cables.iter().try_for_each(Cable::check)?;
+        let left = pair::lacks_8021q()?.map(|why| LeftOut { levels: levels([("lines", KERNEL_TRUNK)]), why });
+        Ok(left.into_iter().collect())
+    }
+
+    fn facts(&self, _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
+        Ok(self.cables.iter().map(|cable| as_found(&cable.router)).collect())
     }
 
     fn measure(&self, cell: &Levels, means: &Means<'_>) -> Result<Measured, Error> {
-        let router = Router::new(self.flows)?;
+        let router = Router::with(lines(cell), &self.cables, self.flows, means)?;
         if level(cell, "rps") == "on" {
-            for interface in [ROUTER, OUT] {
+            for interface in router.ports() {
                 spread_by_rps(router.namespace(), interface, &pin::allowed())?;
             }
         }
-        let ways: &[Way] =
-            if level(cell, "streams") == "both" { &[Way::There, Way::Back] } else { &[Way::There] };
-        let most = trial(&router, ways, None, means)?;
-        if most.forwarded == 0 {
-            return Err(Error::Failed(format!("wedged: the router forwarded none of {} frames", most.sent)));
-        }
-        let sent = most.sent as f64 / most.seconds;
-        let loss_free =
-            search(sent, &mut |rate| trial(&router, ways, Some(rate), means).map(|trial| trial.passes()))?;
-        Ok(vec![
-            ("forwarded", most.forwarded as f64 / most.seconds),
-            ("sent", sent),
-            ("loss_free", loss_free),
-        ])
+        let ports: Vec<&str> = router.ports().collect();
+        let moderation = match cell.get("moderation").map(String::as_str) {
+            None | Some(AS_IS) => None,
+            Some(microseconds) => Some(Moderation::set(router.namespace(), &ports, microseconds)?),
+        };
+        let measured = measure(&router, cell, means);
+        let restored = moderation.map_or(Ok(()), Moderation::restore);
+        let measured = measured?;
+        restored.map(|()| measured)
     }
 
     fn comparisons(&self) -> Vec<Comparison> {
-        let beside = |metric, [streams, rps]: [&str; 2], [other_streams, other_rps]: [&str; 2]| Comparison {
-            metric,
-            cell: levels([("streams", streams), ("rps", rps)]),
-            baseline: levels([("streams", other_streams), ("rps", other_rps)]),
+        let cell = |lines: &str, streams: &str, rps: &str| {
+            let mut cell = levels([("lines", lines), ("streams", streams), ("rps", rps)]);
+            if !self.cables.is_empty() {
+                cell.insert("moderation".to_owned(), AS_IS.to_owned());
+            }
+            cell
         };
-        let of = |metric| {
-            [
-                beside(metric, ["both", "off"], ["one", "off"]),
-                beside(metric, ["one", "on"], ["one", "off"]),
-                beside(metric, ["both", "on"], ["both", "off"]),
-            ]
+        let mut comparisons = Vec::new();
+        for metric in ["forwarded", "loss_free"] {
+            let mut beside =
+                |cell: Levels, baseline: Levels| comparisons.push(Comparison { metric, cell, baseline });
+            for lines in ["two", KERNEL_TRUNK, RXLANE_TRUNK] {
+                if lines != "two" {
+                    for streams in ["one", "both"] {
+                        beside(cell(lines, streams, "off"), cell("two", streams, "off"));
+                    }
+                }
+                beside(cell(lines, "both", "off"), cell(lines, "one", "off"));
+                for streams in ["one", "both"] {
+                    beside(cell(lines, streams, "on"), cell(lines, streams, "off"));
+                }
+            }
+        }
+        if !self.cables.is_empty() {
+            for metric in ["forwarded", "interrupts"] {
+                for (moderation, _) in MODERATIONS {
+                    let baseline = cell("two", "one", "off");
+                    let mut this = baseline.clone();
+                    this.insert("moderation".to_owned(), moderation.to_owned());
+                    comparisons.push(Comparison { metric, cell: this, baseline });
+                }
+            }
+        }
+        comparisons
+    }
+
+    /// Where the lines could not send enough.
+    fn remarks(&self, report: &Report) -> Vec<String> {
+        let limited = |cell: &Cell| {
+            let loss = &cell.figures.get("loss")?.raw;
+            let [measured, without] = [loss.iter().flatten().count(), lossless(loss)];
+            let sent = cell.figures.get("sent")?.spread.filter(|_| without > 0)?;
+            let (kpps, words) = (sent.median / 1e3, report.words(&cell.levels));
+            Some(format!("{kpps:.1} kpps ({words}; {without} of {measured} rounds)"))
         };
-        ["forwarded", "loss_free"].into_iter().flat_map(of).collect()
+        let limited: Vec<String> = report.cells.iter().filter_map(limited).collect();
+        if limited.is_empty() {
+            return Vec::new();
+        }
+        vec![format!(
+            "Nothing was lost when as many were sent as can be, so that the sender is the limit, and the greatest rate without loss is not \
+             known, but at least: {}.",
+            limited.join(", ")
+        )]
     }
 }
 
-/// Sends all these ways at once; `rate` is that of all of them together.
-fn trial(router: &Router, ways: &[Way], rate: Option<f64>, means: &Means<'_>) -> Result<Trial, Error> {
-    let each = rate.map(|rate| rate / ways.len() as f64);
-    let cpus = pin::allowed();
-    let before: Vec<u64> = ways.iter().map(|way| router.forwarded(*way)).collect::<Result<_, _>>()?;
-    let played: Result<Vec<Played>, Error> = thread::scope(|scope| {
-        let play = |(number, way): (usize, &Way)| {
-            let cpu = cpus.get(number % cpus.len().max(1)).copied();
-            let way = *way;
-            scope.spawn(move || router.play(way, each, cpu, means))
-        };
-        let threads: Vec<_> = ways.iter().enumerate().map(play).collect();
-        let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        threads.into_iter().map(join).collect()
-    });
-    let played = played?;
-    thread::sleep(ON_ITS_WAY);
-    if means.stop.load(Ordering::Relaxed) {
-        return Err(Error::Interrupted);
-    }
-    let mut sum = Trial::default();
-    for ((way, before), played) in ways.iter().zip(before).zip(&played) {
-        sum = sum.plus(Trial {
-            sent: played.counts.packets,
-            forwarded: router.forwarded(*way)?.saturating_sub(before),
-            skipped: played.counts.skipped,
-            seconds: played.time.as_secs_f64().max(1e-9),
-        });
-    }
-    Ok(sum)
+/// Rounds in which nothing was lost.
+fn lossless(loss: &[Option<f64>]) -> usize {
+    loss.iter().flatten().filter(|loss| **loss == 0.0).count()
 }
 
-/// The greatest rate up to `most` that passes; 0: none that was tried did.
-fn search(most: f64, passes: &mut dyn FnMut(f64) -> Result<bool, Error>) -> Result<f64, Error> {
-    let (mut good, mut bad) = (0.0, most);
-    if passes(most)? {
-        return Ok(most);
+/// Flat out, then by RFC 2544.
+fn measure(router: &Router, cell: &Levels, means: &Means<'_>) -> Result<Measured, Error> {
+    let ways: &[Way] =
+        if level(cell, "streams") == "both" { &[Way::There, Way::Back] } else { &[Way::There] };
+    let ports: Vec<&str> = router.ports().collect();
+    let before = interrupts::of(&ports);
+    let most = trial(router, ways, None, means)?;
+    let interrupts = before.zip(interrupts::of(&ports)).map(|(before, after)| after.saturating_sub(before));
+    let sent = most.sent as f64 / most.seconds;
+    let mut measured =
+        vec![("forwarded", most.arrived as f64 / most.seconds), ("sent", sent), ("loss", most.loss())];
+    measured
+        .extend(interrupts.map(|count| ("interrupts", 1000.0 * count as f64 / most.arrived.max(1) as f64)));
+    if !most.passes() {
+        let mut passes = |rate| trial(router, ways, Some(rate), means).map(|trial| trial.passes());
+        measured.push(("loss_free", search::search(sent, &mut passes)?));
     }
-    for _ in 0..TRIALS {
-        let rate = f64::midpoint(good, bad);
-        if passes(rate)? {
-            good = rate
-        } else {
-            bad = rate
-        }
-        if bad - good < NEAR * bad {
-            break;
-        }
+    Ok(measured)
+}
+
+/// The moderation of an adapter as it is.
+fn as_found(adapter: &str) -> Fact {
+    let said = Command::new("ethtool").args(["-c", adapter]).output().map(|output| output.stdout);
+    let said = said.map(|said| String::from_utf8_lossy(&said).into_owned()).unwrap_or_default();
+    let interval = said.lines().find_map(|line| line.strip_prefix("rx-usecs:")).map(str::trim);
+    Fact {
+        question: format!("rx-usecs of {adapter} as it was"),
+        answer: interval.filter(|interval| *interval != "n/a").unwrap_or("not told").to_owned(),
     }
-    Ok(good)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::Figures;
+    use super::super::{Surroundings, rounds};
     use super::*;
 
-    #[test]
-    fn the_search_ends_near_the_limit() {
-        for limit in [100.0, 1000.0, 333.3, 650.0] {
-            let mut trials = 0;
-            let found = search(1000.0, &mut |rate| {
-                trials += 1;
-                Ok(rate <= limit)
-            });
-            let found = found.expect("a rate");
-            assert!(
-                found <= limit && found >= 0.9 * limit && trials <= 1 + TRIALS,
-                "{limit}: {found}, {trials}"
-            );
-        }
-        assert_eq!(search(1000.0, &mut |_| Ok(false)).expect("none"), 0.0);
+    fn of_cables(count: usize) -> Forward {
+        let cable =
+            |number: usize| Cable { line: format!("line{number}"), router: format!("router{number}") };
+        Forward { flows: 1, cables: (0..count).map(cable).collect() }
     }
 
     #[test]
-    fn a_trial_passes_when_the_rate_was_held_and_all_left() {
-        let good = Trial { sent: 10, forwarded: 10, skipped: 0, seconds: 1.0 };
-        assert!(good.passes());
-        for bad in [
-            Trial { forwarded: 9, ..good },
-            Trial { skipped: 1, ..good },
-            Trial { sent: 0, forwarded: 0, ..good },
-        ] {
-            assert!(!bad.passes(), "{bad:?}");
+    fn every_cell_and_comparison_has_every_factor() {
+        for (cables, cells) in [(0, 12), (1, 28), (2, 42)] {
+            let scenario = of_cables(cables);
+            let factors = scenario.factors();
+            let is_whole = |cell: &Levels| {
+                cell.len() == factors.len()
+                    && factors.iter().all(|factor| {
+                        factor.levels.iter().any(|known| cell.get(&factor.name) == Some(&known.name))
+                    })
+            };
+            assert_eq!(scenario.cells().len(), cells);
+            assert!(scenario.cells().iter().all(is_whole));
+            let metrics = scenario.metrics();
+            for comparison in scenario.comparisons() {
+                assert!(is_whole(&comparison.cell) && is_whole(&comparison.baseline), "{comparison:?}");
+                assert!(metrics.iter().any(|metric| metric.name == comparison.metric), "{comparison:?}");
+            }
         }
+    }
+
+    #[test]
+    fn a_sender_that_is_the_limit_is_told() {
+        let scenario = of_cables(0);
+        let cell = |streams: &str, loss: [f64; 2]| Cell {
+            levels: levels([("lines", "two"), ("streams", streams), ("rps", "off")]),
+            figures: [("loss", loss), ("sent", [1000.0; 2])]
+                .map(|(name, raw)| (name.to_owned(), Figures::of(raw.map(Some).to_vec())))
+                .into(),
+            failures: Vec::new(),
+        };
+        let mut report = rounds::empty(&scenario, Surroundings::default());
+        report.cells = vec![cell("one", [0.0, 0.5]), cell("both", [0.5, 0.5])];
+        let remarks = scenario.remarks(&report);
+        let expected = "but at least: 1.0 kpps (two interfaces, one way, RPS off; 1 of 2 rounds).";
+        assert!(remarks.len() == 1 && remarks[0].ends_with(expected), "{remarks:?}");
+        report.cells.remove(0);
+        assert_eq!(scenario.remarks(&report), Vec::<String>::new());
     }
 }

@@ -64,6 +64,22 @@ pub fn spread_by_rps(namespace: &Namespace, interface: &str, cpus: &[u16]) -> Re
     Ok(())
 }
 
+/// Why the kernel makes no VLAN devices; `None`: it does.
+///
+/// # Errors
+///
+/// No pair can be made.
+pub fn lacks_8021q() -> Result<Option<String>, Error> {
+    let pair = Pair::new(1, 1500)?;
+    match pair.near.ip(&["link", "add", "link", WAN, "name", "tag0", "type", "vlan", "id", "1"]) {
+        Ok(()) => Ok(None),
+        Err(SceneError::Failed { said, .. }) => {
+            Ok(Some(format!("no 8021q here: the kernel makes no VLAN devices ({said})")))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Looks whether namespaces with a pair between them can be made here, and whether programs are there.
 ///
 /// # Errors

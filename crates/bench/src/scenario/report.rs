@@ -43,6 +43,9 @@ pub struct Report {
     pub facts: Vec<Fact>,
     /// What follows from the figures.
     pub verdicts: Vec<Verdict>,
+    /// What else is to be said of them, in sentences.
+    #[serde(default)]
+    pub remarks: Vec<String>,
     /// What makes them worth less.
     pub warnings: Vec<String>,
 }
@@ -86,7 +89,7 @@ pub struct Metric {
     pub name: String,
     /// The same in words.
     pub title: String,
-    /// `bit/s`, `packets/s`, `s/GB`, `s`, `B`, `CPUs`; empty for a share of one.
+    /// `bit/s`, `packets/s`, `s/GB`, `s`, `B`, `CPUs`, `per 1000 packets`; empty for a share of one.
     pub unit: String,
     /// Whether more is better; `None`: neither is.
     pub more_is_better: Option<bool>,

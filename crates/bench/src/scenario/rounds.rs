@@ -72,8 +72,7 @@ pub fn run(
     means: &Means<'_>,
     tell: &mut dyn FnMut(&Step<'_>),
 ) -> Result<Report, Error> {
-    let factors = scenario.factors();
-    check(&factors, &asked.only)?;
+    check(&scenario.factors(), &asked.only)?;
     let mut cells = scenario.cells();
     cells.retain(|cell| asked.wants(cell));
     if cells.is_empty() {
@@ -89,23 +88,10 @@ pub fn run(
     }
     cells.retain(|cell| why_not(cell).is_none());
     let machine = Surroundings::look();
-    let mut report = Report {
-        schema: SCHEMA.to_owned(),
-        scenario: scenario.name().to_owned(),
-        title: scenario.title().to_owned(),
-        began: utc(SystemTime::now()),
-        warnings: machine.warnings(),
-        machine,
-        parameters: parameters(scenario, asked, means),
-        rounds: 0,
-        complete: false,
-        factors,
-        metrics: scenario.metrics(),
-        cells: Vec::new(),
-        left_out,
-        facts: scenario.facts(means)?,
-        verdicts: Vec::new(),
-    };
+    let mut report = empty(scenario, machine);
+    report.parameters = parameters(scenario, asked, means);
+    report.left_out = left_out;
+    report.facts = scenario.facts(means)?;
     let progress = measure(scenario, &cells, asked.rounds, means, &report, tell)?;
     (report.rounds, report.complete) = (progress.rounds, progress.complete);
     report.left_out.extend(progress.refused.iter().cloned());
@@ -119,7 +105,30 @@ pub fn run(
     let comparisons = scenario.comparisons();
     report.verdicts =
         comparisons.iter().filter_map(|comparison| verdict::judge(&report, comparison)).collect();
+    report.remarks = scenario.remarks(&report);
     Ok(report)
+}
+
+/// A report that begins now and in which nothing is measured yet.
+pub(super) fn empty(scenario: &dyn Scenario, machine: Surroundings) -> Report {
+    Report {
+        schema: SCHEMA.to_owned(),
+        scenario: scenario.name().to_owned(),
+        title: scenario.title().to_owned(),
+        began: utc(SystemTime::now()),
+        warnings: machine.warnings(),
+        machine,
+        parameters: BTreeMap::new(),
+        rounds: 0,
+        complete: false,
+        factors: scenario.factors(),
+        metrics: scenario.metrics(),
+        cells: Vec::new(),
+        left_out: Vec::new(),
+        facts: Vec::new(),
+        verdicts: Vec::new(),
+        remarks: Vec::new(),
+    }
 }
 
 fn parameters(scenario: &dyn Scenario, asked: &Asked, means: &Means<'_>) -> BTreeMap<String, String> {

@@ -1,28 +1,44 @@
 //! A router that forwards UDP between two lines, and frames for it.
 
+mod cable;
+mod frame;
+mod legs;
+
+pub use cable::Cable;
+pub use frame::PAYLOAD;
+
+use super::program::Staying;
 use super::{Error, Means};
 use crate::frames::{Frames, Played, Playing, play};
-use crate::namespace::Namespace;
-use crate::scene::{LINE, ROUTER, Scene};
-use std::net::Ipv4Addr;
+use crate::namespace::{Folder, Lent, Namespace};
+use crate::scene::{LINE, ROUTER};
 use std::ops::ControlFlow;
-use wire::emit::{Emit, Ethernet, Ipv4, Udp, checksum};
-use wire::ethernet::{EtherType, MacAddress};
-use wire::ip::IpProtocol;
+use std::time::Duration;
 
-/// Octets of payload: so few that frames and not octets are the limit.
-pub const PAYLOAD: usize = 18;
-/// Receive queues of the router on either side, and MTU of its lines, which XDP takes.
+/// The second line: this end on the router, the other where the first line is.
+const OUT: &str = "out0";
+const FAR: &str = "far0";
+/// Receive queues of a veth pair's ends, and their MTU, which XDP takes.
 const QUEUES: u16 = 4;
 const MTU: u16 = 1500;
-/// The second line: this end on the router, the other where the first line is.
-pub const OUT: &str = "out0";
-const FAR: &str = "far0";
-/// No station has it: what is forwarded is counted on the router, and dropped at the other end.
-const NOBODY: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
-/// A station on each line, and the first of those that send from there.
-const STATIONS: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 64, 0, 2), Ipv4Addr::new(198, 18, 0, 2)];
-const SOURCES: [Ipv4Addr; 2] = [Ipv4Addr::new(100, 64, 16, 0), Ipv4Addr::new(198, 18, 16, 0)];
+
+/// How both lines come to the router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// Each to an interface of its own.
+    Two,
+    /// Both as VLANs to one interface.
+    Trunk(Tagger),
+}
+
+/// Who adds and removes the router's tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tagger {
+    /// The kernel's 8021q.
+    Kernel,
+    /// `rxlane link`.
+    Rxlane,
+}
 
 /// A way through the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,50 +51,149 @@ pub enum Way {
 
 /// Two lines, and a router that forwards what comes from them.
 pub struct Router {
-    scene: Scene,
+    /// Where the lines end on the router, for IP: in the order of the lines.
+    legs: [String; 2],
+    /// The interfaces below, and those at the other ends; the same one twice on a trunk.
+    ports: [String; 2],
+    stations: [String; 2],
     /// Frames there, and back.
     frames: [Frames; 2],
+    /// Dropped before the folder with their sockets, and all before the namespaces.
+    links: Vec<Staying>,
+    folders: Vec<Folder>,
+    lent: Vec<Lent>,
+    line: Namespace,
+    router: Namespace,
+}
+
+/// A counter of an interface that a frame passes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// Whether the interface is the router's, and not of those that send and receive.
+    pub is_routers: bool,
+    /// The interface.
+    pub interface: String,
+    /// Name of the counter.
+    pub counter: &'static str,
+    /// Its value.
+    pub frames: u64,
 }
 
 impl Way {
-    /// Where it is sent, where it arrives on the router, and where it leaves.
-    const fn interfaces(self) -> [&'static str; 3] {
+    /// Places of the line by which it comes in and of the one by which it leaves.
+    const fn lines(self) -> (usize, usize) {
         match self {
-            Way::There => [LINE, ROUTER, OUT],
-            Way::Back => [FAR, OUT, ROUTER],
+            Way::There => (0, 1),
+            Way::Back => (1, 0),
         }
     }
 }
 
 impl Router {
-    /// Makes all of it, and frames of so many flows each way.
+    /// Between two veth pairs, with frames of so many flows each way.
     pub fn new(flows: u16) -> Result<Router, Error> {
-        let scene = Scene::new(QUEUES, MTU)?;
-        let router = scene.router();
-        router.veth(OUT, (scene.line(), FAR), QUEUES, MTU)?;
-        for (interface, address, station) in
-            [(ROUTER, "100.64.0.1/10", STATIONS[0]), (OUT, "198.18.0.1/15", STATIONS[1])]
-        {
-            router.ip(&["addr", "add", address, "dev", interface])?;
-            let neighbour = ["lladdr", &NOBODY.to_string(), "dev", interface, "nud", "permanent"];
-            router.ip(&[&["neigh", "add", &station.to_string()][..], &neighbour].concat())?;
-        }
-        let forward = router.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?;
+        Router::between(Lines::Two, &[], flows, None)
+    }
+
+    /// With lines of this kind, over adapters that are joined by cables, where there are any, or over veth pairs.
+    pub fn with(lines: Lines, cables: &[Cable], flows: u16, means: &Means<'_>) -> Result<Router, Error> {
+        Router::between(lines, cables, flows, Some(means))
+    }
+
+    fn between(
+        lines: Lines,
+        cables: &[Cable],
+        flows: u16,
+        means: Option<&Means<'_>>,
+    ) -> Result<Router, Error> {
+        let mut router = Router {
+            legs: [ROUTER, OUT].map(str::to_owned),
+            ports: [ROUTER, OUT].map(str::to_owned),
+            stations: [LINE, FAR].map(str::to_owned),
+            frames: [Frames::new(), Frames::new()],
+            links: Vec::new(),
+            folders: Vec::new(),
+            lent: Vec::new(),
+            line: Namespace::new("line")?,
+            router: Namespace::new("router")?,
+        };
+        router.join(if lines == Lines::Two { 2 } else { 1 }, cables)?;
+        router.make_legs(lines, means)?;
+        router.give_addresses()?;
+        let forward = router.router.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?;
         forward.map_err(|error| Error::Failed(format!("net.ipv4.ip_forward: {error}")))?;
-        let there = frames(address(router, ROUTER)?, SOURCES[0], STATIONS[1], flows)?;
-        let back = frames(address(router, OUT)?, SOURCES[1], STATIONS[0], flows)?;
-        Ok(Router { scene, frames: [there, back] })
+        router.frames = router.make_frames(lines, flows)?;
+        Ok(router)
+    }
+
+    /// Joins so many interfaces of the router with as many at the other end.
+    fn join(&mut self, count: usize, cables: &[Cable]) -> Result<(), Error> {
+        for at in 0..count {
+            if let Some(cable) = cables.get(at) {
+                self.lent.extend(cable.plug(&self.line, &self.router)?);
+                (self.stations[at], self.ports[at]) = (cable.line.clone(), cable.router.clone());
+            } else {
+                self.router.veth(&self.ports[at], (&self.line, &self.stations[at]), QUEUES, MTU)?;
+            }
+        }
+        if count == 1 {
+            (self.ports[1], self.stations[1]) = (self.ports[0].clone(), self.stations[0].clone());
+        }
+        Ok(())
     }
 
     /// Where it is.
     pub fn namespace(&self) -> &Namespace {
-        self.scene.router()
+        &self.router
     }
 
-    /// Frames that it has forwarded this way.
+    /// Its interfaces that frames come to, each once.
+    pub fn ports(&self) -> impl Iterator<Item = &str> {
+        let count = if self.ports[0] == self.ports[1] { 1 } else { 2 };
+        self.ports.iter().take(count).map(String::as_str)
+    }
+
+    /// Frames that it has forwarded this way, as it counts them itself.
     pub fn forwarded(&self, way: Way) -> Result<u64, Error> {
-        let [_, _, out] = way.interfaces();
-        Ok(self.scene.router().counter(out, "tx_packets")?)
+        let (_, out) = way.lines();
+        Ok(self.router.counter(&self.legs[out], "tx_packets")?)
+    }
+
+    /// Frames that have come to the other ends of these ways: what RFC 2544 counts. On a trunk both ways end at one interface.
+    pub fn arrived(&self, ways: &[Way]) -> Result<u64, Error> {
+        let mut stations: Vec<&String> = ways.iter().map(|way| &self.stations[way.lines().1]).collect();
+        stations.dedup();
+        stations.into_iter().map(|station| Ok(self.line.counter(station, "rx_packets")?)).sum()
+    }
+
+    /// What each interface that a frame passes has counted, in the order of the way.
+    pub fn passed(&self, way: Way) -> Result<Vec<Passed>, Error> {
+        let (into, out) = way.lines();
+        let mut all = vec![
+            (false, &self.stations[into], "tx_packets"),
+            (true, &self.ports[into], "rx_packets"),
+            (true, &self.legs[into], "rx_packets"),
+            (true, &self.legs[out], "tx_packets"),
+            (true, &self.ports[out], "tx_packets"),
+            (false, &self.stations[out], "rx_packets"),
+        ];
+        all.dedup();
+        let read = |(is_routers, interface, counter): (bool, &String, &'static str)| {
+            let namespace = if is_routers { &self.router } else { &self.line };
+            let frames = namespace.counter(interface, counter)?;
+            Ok(Passed { is_routers, interface: interface.clone(), counter, frames })
+        };
+        all.into_iter().map(read).collect()
+    }
+
+    /// Sets one of the interfaces down and up again, as whoever has a wedged adapter does.
+    pub fn restart(&self, passed: &Passed) -> Result<(), Error> {
+        let namespace = if passed.is_routers { &self.router } else { &self.line };
+        namespace.ip(&["link", "set", "dev", &passed.interface, "down"])?;
+        namespace.ip(&["link", "set", "dev", &passed.interface, "up"])?;
+        cable::await_carrier(namespace, &passed.interface)?;
+        // What was permanent went when the interface did.
+        self.know_neighbours()
     }
 
     /// Sends this way from one CPU, on which the router's end of a veth pair receives: frames a second, or as fast as it goes.
@@ -89,91 +204,33 @@ impl Router {
         cpu: Option<u16>,
         means: &Means<'_>,
     ) -> Result<Played, Error> {
-        let [interface, ..] = way.interfaces();
-        let [there, back] = &self.frames;
+        self.send(way, (rate, Some(means.seconds), None), cpu, means)
+    }
+
+    /// Sends so many frames this way at a rate.
+    pub fn probe(&self, way: Way, count: u64, rate: f64, means: &Means<'_>) -> Result<Played, Error> {
+        self.send(way, (Some(rate), None, Some(count)), None, means)
+    }
+
+    fn send(
+        &self,
+        way: Way,
+        (rate, length, count): (Option<f64>, Option<Duration>, Option<u64>),
+        cpu: Option<u16>,
+        means: &Means<'_>,
+    ) -> Result<Played, Error> {
+        let (into, _) = way.lines();
         let playing = Playing {
-            interface,
-            shares: vec![if way == Way::There { there.clone() } else { back.clone() }],
+            interface: &self.stations[into],
+            shares: vec![self.frames[into].clone()],
             cpus: cpu.into_iter().collect(),
             rate,
-            length: Some(means.seconds),
-            count: None,
+            length,
+            count,
             overhead: 0,
         };
         let played =
-            self.scene.on_line(|| play(&playing, None, means.stop, &mut |_| ControlFlow::Continue(())))?;
+            self.line.inside(|| play(&playing, None, means.stop, &mut |_| ControlFlow::Continue(())))?;
         played.map_err(|error| Error::Failed(error.to_string()))
-    }
-}
-
-fn address(router: &Namespace, interface: &str) -> Result<MacAddress, Error> {
-    let link = router.inside(|| link::rtnetlink::link_by_name(interface))?;
-    let address = link.ok().and_then(|link| link.mac);
-    address.ok_or_else(|| Error::Failed(format!("{interface} has no MAC address")))
-}
-
-fn frames(router: MacAddress, first: Ipv4Addr, to: Ipv4Addr, flows: u16) -> Result<Frames, Error> {
-    let mut frames = Frames::new();
-    for flow in 0..flows {
-        let source = Ipv4Addr::from(u32::from(first) + u32::from(flow));
-        // Behind all ports that have a meaning.
-        let port = 1024_u16.saturating_add(flow);
-        let frame = frame(router, (source, port), to);
-        frames.push(&frame.map_err(|error| Error::Failed(format!("a frame cannot be made: {error}")))?);
-    }
-    Ok(frames)
-}
-
-/// A frame with a UDP datagram for a router to forward.
-fn frame(
-    router: MacAddress,
-    (source, source_port): (Ipv4Addr, u16),
-    destination: Ipv4Addr,
-) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
-    let length = 20 + 8 + PAYLOAD;
-    let mut octets = vec![0; 14 + length];
-    let own = MacAddress([2, 0, 0, 0, 0, 1]);
-    let ethernet = Ethernet { destination: router, source: own, ethertype: EtherType::IPV4 };
-    let ip = Ipv4 {
-        traffic_class: 0,
-        total_length: u16::try_from(length)?,
-        identification: 0,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
-        ttl: 64,
-        protocol: IpProtocol::UDP,
-        source,
-        destination,
-        options: &[],
-    };
-    let length = u16::try_from(8 + PAYLOAD)?;
-    // Discard (RFC 863).
-    let udp = Udp { source_port, destination_port: 9, length, checksum: 0 };
-    let headers: [&dyn Emit; 3] = [&ethernet, &ip, &udp];
-    wire::emit::headers(&headers, &mut octets)?;
-    let datagram = octets.get_mut(14 + 20..).unwrap_or_default();
-    checksum::fill(source.into(), destination.into(), IpProtocol::UDP, datagram)?;
-    Ok(octets)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use wire::{Link, dissect};
-
-    #[test]
-    fn frames_are_sound_and_each_is_a_flow() {
-        let frames = frames(NOBODY, SOURCES[0], STATIONS[1], 500).expect("frames");
-        let mut flows: Vec<_> = frames
-            .iter()
-            .map(|frame| {
-                assert_eq!(frame.len(), 60);
-                format!("{:?}", dissect(Link::Ethernet, frame, frame.len()).flow().expect("a flow"))
-            })
-            .collect();
-        flows.sort();
-        flows.dedup();
-        assert_eq!(flows.len(), 500);
     }
 }

@@ -142,13 +142,13 @@ impl Scenario for Steer {
 /// A router that receives on one CPU.
 enum Receiver {
     Pppoe(Line),
-    Plain(Router),
+    Plain(Box<Router>),
 }
 
 impl Receiver {
     fn new(frames: &str, flows: u16, means: &Means<'_>) -> Result<Receiver, Error> {
         match frames {
-            "plain" => Router::new(flows).map(Receiver::Plain),
+            "plain" => Router::new(flows).map(|router| Receiver::Plain(Box::new(router))),
             _ => Line::new(flows, means).map(Receiver::Pppoe),
         }
     }

@@ -69,7 +69,8 @@ pub fn judge(report: &Report, comparison: &Comparison) -> Option<Verdict> {
     let figures = |levels: &Levels| Some(&report.figures(levels, comparison.metric)?.raw);
     let (cell, baseline) = (figures(&comparison.cell)?, figures(&comparison.baseline)?);
     let ratios = cell.iter().zip(baseline).filter_map(|(cell, baseline)| Some((*cell)? / (*baseline)?));
-    let ratio = Spread::of(ratios);
+    // Of nothing there is no multiple.
+    let ratio = Spread::of(ratios.filter(|ratio| ratio.is_finite()));
     let outcome = Outcome::of(ratio);
     Some(Verdict {
         metric: comparison.metric.to_owned(),
@@ -141,6 +142,7 @@ mod tests {
             left_out: Vec::new(),
             facts: Vec::new(),
             verdicts: Vec::new(),
+            remarks: Vec::new(),
             warnings: Vec::new(),
         };
         let [cell, baseline] = ["two", "none"].map(|tags| levels([("tags", tags), ("rps", "off")]));

@@ -12,7 +12,7 @@ use super::report::{Fact, Factor, LeftOut, Levels, Metric};
 use super::udp_load::UdpLoad;
 use super::verdict::Comparison;
 use super::{Error, Means, Measured, Scenario, iperf, level, levels};
-use crate::namespace::{Folder, Namespace, SceneError};
+use crate::namespace::{Folder, Namespace};
 use crate::pin;
 use std::collections::BTreeMap;
 
@@ -100,15 +100,8 @@ impl Scenario for Vlan {
 
     fn prepare(&mut self, _means: &Means<'_>) -> Result<Vec<LeftOut>, Error> {
         pair::is_possible(&[("iperf3", "iperf3"), ("ethtool", "ethtool")])?;
-        let pair = Pair::new(1, BELOW)?;
-        match pair.near.ip(&["link", "add", "link", WAN, "name", TAGGED, "type", "vlan", "id", "1"]) {
-            Ok(()) => Ok(Vec::new()),
-            Err(SceneError::Failed { said, .. }) => {
-                let why = format!("no 8021q here: the kernel makes no VLAN devices ({said})");
-                Ok(vec![LeftOut { levels: levels([("by", KERNEL)]), why }])
-            }
-            Err(error) => Err(error.into()),
-        }
+        let left = pair::lacks_8021q()?.map(|why| LeftOut { levels: levels([("by", KERNEL)]), why });
+        Ok(left.into_iter().collect())
     }
 
     fn facts(&self, _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
@@ -155,6 +148,10 @@ impl Scenario for Vlan {
                     comparisons.push(Comparison { metric, cell, baseline });
                 }
             }
+        }
+        for (tags, by) in [("none", NOBODY), ("q", KERNEL), ("ad+q", RXLANE), ("q+q", KERNEL)] {
+            let (cell, baseline) = (cell(tags, by, "on", "off"), cell(tags, by, "off", "off"));
+            comparisons.push(Comparison { metric: "tcp_1", cell, baseline });
         }
         for (tags, by) in [("none", NOBODY), ("ad+q", RXLANE), ("ad+q", KERNEL)] {
             let (cell, baseline) = (cell(tags, by, "off", "on"), cell(tags, by, "off", "off"));

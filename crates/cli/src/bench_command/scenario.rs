@@ -1,6 +1,7 @@
 //! `rxlane bench vlan`, `steer` and others: whole measurements in network namespaces, `pps` also between two hosts.
 
 mod figures;
+mod forward;
 mod page;
 mod pps;
 mod progress;
@@ -12,7 +13,6 @@ use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::page_file::PageFile;
 use crate::steer_command::interrupted::is_ignored;
 use anyhow::{Context, anyhow, bail};
-use bench::scenario::forward::Forward;
 use bench::scenario::pppoe::Pppoe;
 use bench::scenario::report::Report;
 use bench::scenario::rounds::{self, Asked};
@@ -28,6 +28,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub use figures::Scale;
+pub use forward::ForwardArguments;
 pub use pps::PpsArguments;
 
 /// What all of them take.
@@ -115,41 +116,13 @@ Examples:
   sudo rxlane bench pppoe --only path=bare-off,batch --rounds 9
   sudo rxlane bench pppoe --page pppoe.html
 
-Everything happens in network namespaces of its own, which takes root; iperf3, ping and ethtool do a part of the work. SIGINT (^C), \
-SIGTERM and SIGHUP end it with what was measured so far.
-Factor: path (bare-off, bare, simple, batch).
+Everything happens in network namespaces of its own, which takes root; iperf3, ping and ethtool do a part of the work, pppd and \
+pppoe where they are. SIGINT (^C), SIGTERM and SIGHUP end it with what was measured so far.
+Factor: path (bare-off, bare, simple, batch, kernel, user), the last two with pppd, the last behind rp-pppoe's program.
 Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
 pub struct PppoeArguments {
     #[command(flatten)]
     common: Common,
-}
-
-/// Arguments of `rxlane bench forward`.
-#[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  sudo rxlane bench forward
-  sudo rxlane bench forward --only streams=one --seconds 5
-  sudo rxlane bench forward --json > forward.json
-
-Everything happens in network namespaces of its own, which takes root. SIGINT (^C), SIGTERM and SIGHUP end it with what was \
-measured so far. A cell takes up to ten times --seconds: RFC 2544 wants 60 seconds for each of its trials.
-Factors: streams (one, both), rps (off, on).
-Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
-pub struct ForwardArguments {
-    /// Flows each way
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u16).range(1..=60000))]
-    flows: u16,
-
-    #[command(flatten)]
-    common: Common,
-}
-
-impl ForwardArguments {
-    /// Runs the command.
-    pub fn run(self, out: &mut Output) -> CommandResult {
-        self.common.run(out, &mut Forward { flows: self.flows })
-    }
 }
 
 impl PppoeArguments {

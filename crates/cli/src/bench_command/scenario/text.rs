@@ -131,12 +131,14 @@ fn column(report: &Report, metric: &Metric) -> (String, Vec<String>) {
 }
 
 fn sentences(out: &mut Output, report: &Report) -> io::Result<()> {
-    if report.verdicts.is_empty() {
+    let sentences = report.verdicts.iter().map(|verdict| &verdict.text).chain(&report.remarks);
+    let sentences: Vec<&String> = sentences.collect();
+    if sentences.is_empty() {
         return Ok(());
     }
     heading(out, "What follows, by ratios within a round; less than 1.3 times is a tie")?;
-    for verdict in &report.verdicts {
-        for (at, line) in wrapped(&verdict.text, out.width().saturating_sub(4)).iter().enumerate() {
+    for sentence in sentences {
+        for (at, line) in wrapped(sentence, out.width().saturating_sub(4)).iter().enumerate() {
             writeln!(out, "  {}{line}", if at == 0 { "" } else { "  " })?;
         }
     }

@@ -1,0 +1,97 @@
+//! Interrupt moderation of adapters in a namespace, and back.
+
+use super::Error;
+use crate::namespace::{Folder, Namespace, SETTINGS};
+use host::journal::Journal;
+use host::setting::{Setting, Tree};
+
+/// Which command changed a setting, for the reader of the journal.
+const BY: &str = "bench";
+
+/// Settings that were changed; put back by [`Moderation::restore`], when this is dropped, or, of a killed process, before the next one's
+/// first namespace.
+#[derive(Debug)]
+pub struct Moderation<'n> {
+    namespace: &'n Namespace,
+    /// `None` when all is back.
+    folder: Option<Folder>,
+}
+
+impl<'n> Moderation<'n> {
+    /// Lets interfaces interrupt at most once in so many microseconds (`rx-usecs`; what 0 to 9 mean the driver says).
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses it, with its words; what was changed is back.
+    pub fn set(
+        namespace: &'n Namespace,
+        interfaces: &[&str],
+        microseconds: &str,
+    ) -> Result<Moderation<'n>, Error> {
+        let moderation = Moderation { namespace, folder: Some(Folder::new()?) };
+        for interface in interfaces {
+            // An interval that the driver chooses itself is none that was set.
+            if shown(namespace, interface)?.contains("Adaptive RX: on") {
+                moderation.apply(&format!("ethtool -C {interface} adaptive-rx off"))?;
+            }
+            moderation.apply(&format!("ethtool -C {interface} rx-usecs {microseconds}"))?;
+        }
+        Ok(moderation)
+    }
+
+    fn apply(&self, command: &str) -> Result<(), Error> {
+        let setting = command.parse::<Setting>();
+        let setting = setting.map_err(|error| Error::Failed(format!("{command}: {error}")))?;
+        let applied = self.journal(|journal| journal.apply(&setting, BY).map(drop))?;
+        applied.map_err(|error| Error::Failed(format!("{command}: {error}")))
+    }
+
+    fn journal<T: Send>(
+        &self,
+        work: impl FnOnce(&mut Journal) -> Result<T, host::journal::Error> + Send,
+    ) -> Result<Result<T, host::journal::Error>, Error> {
+        let Some(folder) = &self.folder else { return Err(Error::Failed("all is back already".to_owned())) };
+        let path = folder.path().join(SETTINGS);
+        Ok(self
+            .namespace
+            .inside(|| Journal::open(&path, &Tree::live()).and_then(|mut journal| work(&mut journal)))?)
+    }
+
+    /// Puts all of it back.
+    ///
+    /// # Errors
+    ///
+    /// What could not be put back, as the command that does.
+    pub fn restore(mut self) -> Result<(), Error> {
+        self.undo()
+    }
+
+    fn undo(&mut self) -> Result<(), Error> {
+        let undone = self.journal(|journal| journal.undo(false))?;
+        let undone = undone.map_err(|error| Error::Failed(format!("settings are not back: {error}")))?;
+        let kept: Vec<String> =
+            undone.iter().filter(|one| one.outcome.is_kept()).map(ToString::to_string).collect();
+        self.folder = None;
+        if kept.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Failed(format!("not put back: {}", kept.join("; "))))
+        }
+    }
+}
+
+impl Drop for Moderation<'_> {
+    fn drop(&mut self) {
+        if self.folder.is_some() {
+            // Whoever wants to know asks `restore`.
+            let _ = self.undo();
+        }
+    }
+}
+
+/// What `ethtool -c` says.
+fn shown(namespace: &Namespace, interface: &str) -> Result<String, Error> {
+    namespace.run("ethtool", &["-c", interface]).map_err(|error| {
+        Error::Failed(format!("{interface}: its driver tells nothing of interrupt moderation ({error})"))
+    })
+}
