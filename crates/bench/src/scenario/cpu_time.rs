@@ -11,6 +11,8 @@ pub struct CpuTime(Option<Watched>);
 pub struct Spent {
     /// Seconds of all CPUs.
     pub all: f64,
+    /// Of that, in programs.
+    pub user: f64,
     /// Of that, in soft interrupts.
     pub softirq: f64,
     /// Seconds that it lasted.
@@ -46,8 +48,9 @@ impl CpuTime {
         let seconds = |percent: f64, time: Duration| percent / 100.0 * time.as_secs_f64();
         let cpus = usage.cpus();
         let all = cpus.iter().map(|cpu| seconds(100.0 - cpu.idle, usage.time)).sum();
+        let user = cpus.iter().map(|cpu| seconds(cpu.user, usage.time)).sum();
         let softirq = cpus.iter().map(|cpu| seconds(cpu.softirq.unwrap_or(0.0), usage.time)).sum();
-        (!cpus.is_empty()).then_some(Spent { all, softirq, lasted: usage.time.as_secs_f64() })
+        (!cpus.is_empty()).then_some(Spent { all, user, softirq, lasted: usage.time.as_secs_f64() })
     }
 }
 
@@ -65,6 +68,9 @@ mod tests {
         }
         let spent = time.spent().expect("Linux tells it");
         // Ticks are of 10 ms, and this thread may have had to wait.
-        assert!(spent.all > 0.03 && spent.softirq <= spent.all, "{spent:?}");
+        assert!(
+            spent.all > 0.03 && spent.user > 0.03 && spent.user + spent.softirq <= spent.all * 1.001,
+            "{spent:?}"
+        );
     }
 }
