@@ -7,19 +7,24 @@ use crate::page::format::foreign;
 use crate::page::table::{rounded, table, words};
 use bench::scenario::report::{Cell, Metric, Report};
 use bench::scenario::spread::Spread;
+use bench::scenario::verdict::{Outcome, Verdict};
 use maud::{Markup, html};
 
 /// Longest text of a machine or an error that is shown.
 const MOST: usize = 500;
+/// Longest sentence.
+const SENTENCE: usize = 2000;
+/// Sentences before everything else.
+const LEAD: usize = 4;
 
 /// The whole page.
 pub fn render(report: &Report) -> String {
-    let sentences: Vec<String> = report.verdicts.iter().map(|verdict| verdict.text.clone()).collect();
     let body = html! {
         (header(report))
         main {
-            (page::lead(&sentences))
+            (page::lead(&clearest(report)))
             @for metric in &report.metrics { (chart(report, metric)) }
+            (sentences(report))
             (facts(report))
             (raw(report))
             (missing(report))
@@ -27,6 +32,34 @@ pub fn render(report: &Report) -> String {
         }
     };
     page::document(&format!("{} – rxlane bench {}", report.title, report.scenario), &report.schema, body)
+}
+
+/// What differs most, and in every round.
+fn clearest(report: &Report) -> Vec<String> {
+    let is_clear = |verdict: &&Verdict| matches!(verdict.outcome, Outcome::More | Outcome::Less);
+    let distance = |verdict: &Verdict| verdict.ratio.map_or(0.0, |ratio| ratio.median.max(1e-9).ln().abs());
+    let mut clear: Vec<&Verdict> = report.verdicts.iter().filter(is_clear).collect();
+    clear.sort_by(|one, other| distance(other).total_cmp(&distance(one)));
+    let mut lead: Vec<String> = clear.iter().take(LEAD).map(|verdict| verdict.text.clone()).collect();
+    if lead.is_empty() && !report.verdicts.is_empty() {
+        lead.push(
+            "Nothing differs clearly: less than 1.3 times, or not the same way in every round.".to_owned(),
+        );
+    }
+    lead
+}
+
+fn sentences(report: &Report) -> Markup {
+    let sentences = || report.verdicts.iter().map(|verdict| &verdict.text).chain(&report.remarks);
+    html! {
+        @if sentences().next().is_some() {
+            section {
+                h2 { "What follows" }
+                p.intro { "By ratios within a round: median, least and greatest. Less than 1.3 times is a tie." }
+                ul.sentences { @for sentence in sentences() { li { (foreign(sentence, SENTENCE)) } } }
+            }
+        }
+    }
 }
 
 fn header(report: &Report) -> Markup {
@@ -163,7 +196,9 @@ fn missing(report: &Report) -> Markup {
 
 fn method(report: &Report) -> Markup {
     let interface = report.parameters.get("interface");
-    let again = interface.map(|interface| format!(" --interface {interface}")).unwrap_or_default();
+    let cables = report.parameters.get("cables");
+    let mut again = interface.map(|interface| format!(" --interface {interface}")).unwrap_or_default();
+    again.extend(cables.iter().flat_map(|cables| cables.split(',')).map(|cable| format!(" --cable {cable}")));
     html! {
         section {
             h2 { "How" }
@@ -173,6 +208,10 @@ fn method(report: &Report) -> Markup {
                         "Datagrams of another host, received by a network card of this one, whose settings were changed for one \
                          cell at a time and put back. "
                     }
+                    None if cables.is_some() => {
+                        "In network namespaces of one machine, joined by cables between its adapters, and by pairs of virtual \
+                         Ethernet devices where there was none. "
+                    }
                     None => "In network namespaces of one machine, joined by pairs of virtual Ethernet devices. ",
                 }
                 "Every cell was measured once a \
@@ -180,5 +219,40 @@ fn method(report: &Report) -> Markup {
                  is a tie. The same again: " code { "sudo rxlane bench " (report.scenario) (foreign(&again, MOST)) } "."
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn report(verdicts: &[(&str, f64)]) -> Report {
+        let verdict = |(outcome, ratio): &(&str, f64)| {
+            json!({"metric": "m", "cell": {}, "baseline": {}, "outcome": outcome, "text": format!("{outcome} {ratio}"),
+                   "ratio": {"median": ratio, "least": ratio, "most": ratio}})
+        };
+        let verdicts: Vec<_> = verdicts.iter().map(verdict).collect();
+        let report = json!({
+            "schema": "s", "scenario": "steer", "title": "t", "began": "b", "parameters": {}, "rounds": 1, "complete": true,
+            "machine": {"kernel": "k", "model": null, "cpus": 2, "rxlane": "0.1.0", "virtualised": null,
+                        "load_average": null, "busy_before": null},
+            "factors": [], "metrics": [], "cells": [], "left_out": [], "facts": [], "verdicts": verdicts, "warnings": [],
+        });
+        serde_json::from_value(report).expect("a report")
+    }
+
+    #[test]
+    fn what_differs_most_leads_and_ties_do_not() {
+        let all = report(&[("tie", 1.1), ("more", 3.0), ("unclear", 9.0), ("less", 0.1)]);
+        assert_eq!(clearest(&all), ["less 0.1", "more 3"]);
+        assert_eq!(clearest(&report(&[("more", 2.0); 9])).len(), LEAD);
+        assert!(clearest(&report(&[("tie", 1.0)]))[0].starts_with("Nothing differs clearly"));
+        assert!(clearest(&report(&[])).is_empty());
+        // Every sentence is below all the same, and one that says nothing of a figure, too.
+        let mut with_remark = all;
+        with_remark.remarks = vec!["A remark.".to_owned()];
+        let page = render(&with_remark);
+        assert!(page.contains("<li>unclear 9</li>") && page.contains("<li>A remark.</li>"), "{page}");
     }
 }
