@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout)]
 
 mod bench_pps;
+mod bench_scenarios;
 mod bench_work;
 mod links;
 mod offline;
