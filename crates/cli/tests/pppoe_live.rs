@@ -10,6 +10,8 @@ mod line;
 mod looked_for;
 #[path = "pppoe_live/operator.rs"]
 mod operator;
+#[path = "pppoe_live/orphaned.rs"]
+mod orphaned;
 #[path = "pppoe_live/process.rs"]
 mod process;
 #[path = "pppoe_live/refused.rs"]

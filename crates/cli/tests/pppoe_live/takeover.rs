@@ -6,7 +6,9 @@ use super::stream::Stream;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::linux::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use testkit::{program, require};
 
 #[test]
@@ -79,7 +81,7 @@ fn a_takeover_that_cannot_be_leaves_the_sessions_where_they_are() {
 
 impl Line {
     /// The session is where it was, and carries packets.
-    fn goes_on(&self, client: &Process, process: u32) {
+    pub fn goes_on(&self, client: &Process, process: u32) {
         self.ping(&self.near, GATEWAY, 1492);
         let concentrator = self.concentrator();
         assert_eq!((&concentrator["pid"], &concentrator["count"]), (&process.into(), &1.into()));
@@ -89,12 +91,23 @@ impl Line {
         assert!(links.contains("pppoe0") && !links.contains("rxlane-"), "{links}");
     }
 
+    /// Where the concentrator is asked.
+    pub fn socket(&self) -> PathBuf {
+        let namespace =
+            self.far.inside(|| fs::metadata("/proc/thread-self/ns/net").expect("procfs").st_ino());
+        self.path("state").join(format!("concentrator-{namespace}-{WAN}.sock"))
+    }
+
+    /// How many sessions a process has, where it is the one that is asked.
+    pub fn sessions_of(&self, process: u32) -> Option<u64> {
+        let output = self.far(&["sessions", WAN, "--json"]);
+        let concentrator: Value = serde_json::from_slice(&output.stdout).ok()?;
+        concentrator["count"].as_u64().filter(|_| concentrator["pid"] == process)
+    }
+
     /// A connection to the concentrator's socket, on which a takeover begins.
-    fn takes_over(&self) -> (UnixStream, BufReader<UnixStream>) {
-        let entries = fs::read_dir(self.path("state")).expect("a folder").filter_map(Result::ok);
-        let mut paths = entries.map(|entry| entry.path());
-        let path = paths.find(|path| path.display().to_string().ends_with("-wan0.sock") && is_of(path));
-        let mut stream = UnixStream::connect(path.expect("a socket")).expect("it listens");
+    pub fn takes_over(&self) -> (UnixStream, BufReader<UnixStream>) {
+        let mut stream = UnixStream::connect(self.socket()).expect("it listens");
         stream.set_read_timeout(Some(super::process::PATIENCE)).expect("a time");
         stream.write_all(b"takeover\n").expect("asked");
         let reader = BufReader::new(stream.try_clone().expect("a copy"));
@@ -102,11 +115,7 @@ impl Line {
     }
 }
 
-fn is_of(path: &std::path::Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("concentrator-"))
-}
-
-fn line_of(reader: &mut impl BufRead) -> String {
+pub fn line_of(reader: &mut impl BufRead) -> String {
     let mut line = String::new();
     reader.read_line(&mut line).expect("read");
     line
@@ -218,30 +227,6 @@ fn a_successor_that_is_gone_before_it_serves_changes_nothing() {
     let records = account.lines().map(|record| serde_json::from_str::<Value>(record).expect("JSON"));
     let events: Vec<Value> = records.map(|record| record["event"].clone()).collect();
     assert_eq!(events, ["start", "stop", "start", "stop"], "{account}");
-}
-
-/// Nobody has the sessions then, and subscribers are told at once.
-#[test]
-fn a_successor_that_is_gone_when_it_serves_is_told_to_subscribers() {
-    let Some(line) = Line::new() else { return };
-    let accounts = line.text("accounts");
-    let first = line.serve(&["--accounting", &accounts]);
-    let client = line.start_to_connect("alice", &["--reconnect", "false"]);
-    client.hear(": open", 1);
-    line.ping(&line.near, GATEWAY, 1000);
-    let (mut successor, mut reader) = line.takes_over();
-    line_of(&mut reader);
-    successor.write_all(b"serves\n").expect("written");
-    let counted: Value = serde_json::from_str(&line_of(&mut reader)).expect("JSON");
-    assert!(counted[0][1]["received_octets"].as_u64() >= Some(3000), "{counted:#}");
-    assert!(line.far.run("ip", &["link", "show", "pppoe0"]).is_err());
-    drop((successor, reader));
-    let (code, told) = first.ended();
-    assert!(code == 1 && told.contains("is gone; subscribers were told"), "{told}");
-    let (_, told) = client.ended();
-    assert!(told.contains("PADT") && told.contains("is being shut down"), "{told}");
-    let account = fs::read_to_string(&accounts).expect("accounts");
-    assert_eq!(account.matches("\"event\":\"stop\"").count(), 1, "{account}");
 }
 
 /// Sessions are in one of them, whichever comes first.

@@ -11,7 +11,7 @@ use std::os::linux::fs::MetadataExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// Who knows the answers.
@@ -47,6 +47,8 @@ pub(crate) struct Server {
     thread: Option<JoinHandle<()>>,
     /// Connections of those who wait for the end.
     waiting: Arc<Mutex<Vec<UnixStream>>>,
+    /// Sockets of others that may be left.
+    others: Vec<PathBuf>,
 }
 
 impl Server {
@@ -80,19 +82,14 @@ impl Server {
     ) -> Result<Server, ControlError> {
         let place = sockets.path(name);
         make_folder(sockets)?;
-        let beside = |number: &str| {
-            let mut path = place.clone().into_os_string();
-            path.push(format!(".{number}"));
-            PathBuf::from(path)
-        };
         // Of those who were killed before they could take the place.
-        let prefix =
-            beside("").file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let prefix = beside(&place, "");
+        let prefix = prefix.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let entries = fs::read_dir(sockets.folder()).into_iter().flatten().filter_map(Result::ok);
         for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)) {
             remove_dead(sockets.bearer, name, &entry.path())?;
         }
-        Server::at(beside(&std::process::id().to_string()), place, knows, stop)
+        Server::at(beside(&place, &std::process::id().to_string()), place, knows, stop)
     }
 
     fn at(
@@ -116,6 +113,7 @@ impl Server {
             listener: Some(listener),
             thread: None,
             waiting: Arc::clone(&waiting),
+            others: Vec::new(),
         };
         let clerk = Clerk::new(own.map_err(failed("listen at"))?, knows, stop, waiting);
         let thread = thread::Builder::new().name("control".to_owned()).spawn(|| clerk.serve());
@@ -142,9 +140,43 @@ impl Server {
         Ok(())
     }
 
+    /// Answers for the name again, where a process that had taken the place is gone.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be made, or one that lives answers there.
+    pub fn take_back(
+        &mut self,
+        sockets: &Sockets,
+        name: &str,
+        knows: Arc<impl Answer>,
+        stop: UnixStream,
+    ) -> Result<(), ControlError> {
+        if self.file.is_some() && self.file == file(&self.place) {
+            return Ok(());
+        }
+        let mut again = Server::new(sockets, name, knows, stop)?;
+        again.others = std::mem::take(&mut self.others);
+        let waiting = std::mem::replace(self, again).close();
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(waiting);
+        Ok(())
+    }
+
+    /// Has the socket that a process of this number had [beside](Server::beside) this one's removed with this one's, if nobody
+    /// listens at it by then: a process that was killed leaves it.
+    pub fn remove_with_own(&mut self, pid: u32) {
+        self.others.push(beside(&self.place, &pid.to_string()));
+    }
+
     /// Removes the socket and ends the thread. Gives the connections of those who wait for the end.
     pub fn close(&mut self) -> Vec<UnixStream> {
         if let Some(listener) = self.listener.take() {
+            for path in self.others.drain(..) {
+                let connected = UnixStream::connect(&path);
+                if connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+                    let _ = fs::remove_file(path);
+                }
+            }
             // Another process may have taken its place.
             if self.file.is_some() && self.file == file(&self.path) {
                 // A socket that stays is that of a dead link, which the next one removes.
@@ -163,6 +195,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Where a process has its socket that is to have one at `place`.
+fn beside(place: &Path, number: &str) -> PathBuf {
+    let mut path = place.to_owned().into_os_string();
+    path.push(format!(".{number}"));
+    PathBuf::from(path)
 }
 
 fn file(path: &Path) -> Option<(u64, u64)> {

@@ -9,6 +9,7 @@ mod prepared;
 mod record;
 mod room;
 mod routes;
+mod taken_back;
 
 use super::network::link_local;
 use super::vlan_pattern::VlanPattern;
@@ -27,6 +28,7 @@ use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+use taken_back::{Asked, take_back};
 
 pub use desk::{ConcentratorStatus, Disconnected, SCHEMA, SubscriberStatus};
 pub use prepared::Prepared;
@@ -73,7 +75,8 @@ pub enum Over {
     Asked,
     /// Another process goes on with its sessions.
     HandedOver,
-    /// Another process was to go on with its sessions, and is gone; subscribers were told.
+    /// Another process was to go on with its sessions and is gone, and this one could not again, for the reason that was told;
+    /// subscribers were told, too.
     Orphaned,
     /// The interface with the lines was removed, or went to another network namespace.
     ParentRemoved,
@@ -97,6 +100,7 @@ pub struct Serving {
     bell: UnixStream,
     swept: Instant,
     parent: u32,
+    asked: Asked,
 }
 
 /// Why the loop came to its end.
@@ -106,6 +110,13 @@ enum Next {
     Serves(Successor),
 }
 
+/// What came of leaving the sessions to another process.
+enum Left {
+    Over(Over),
+    /// It is gone, and this one serves.
+    Again(Box<Serving>),
+}
+
 impl Serving {
     /// Serves until the end. `reread` gives other secrets, or why there are none; `None`: nobody asked for any.
     ///
@@ -113,13 +124,21 @@ impl Serving {
     ///
     /// The machine refuses what subscribers need.
     pub fn run(mut self, tell: Tell<'_>, reread: Reread<'_>) -> Result<Over, Error> {
-        let over = match self.serve(tell, reread) {
-            Ok(Next::Serves(successor)) => return Ok(self.leave_to(successor, tell)),
-            Ok(Next::Over(over)) => Ok(over),
-            Err(error) => Err(error),
-        };
-        self.end(tell);
-        over
+        loop {
+            let over = match self.serve(tell, reread) {
+                Ok(Next::Serves(successor)) => match self.leave_to(successor, tell) {
+                    Left::Over(over) => return Ok(over),
+                    Left::Again(serving) => {
+                        self = *serving;
+                        continue;
+                    }
+                },
+                Ok(Next::Over(over)) => Ok(over),
+                Err(error) => Err(error),
+            };
+            self.end(tell);
+            return over;
+        }
     }
 
     /// Tells all subscribers of the end.
@@ -131,23 +150,42 @@ impl Serving {
         drop(waiting);
     }
 
-    /// Ends without a word, since another process goes on; where that is gone before all is in its place, subscribers are told.
-    fn leave_to(self, mut successor: Successor, tell: Tell<'_>) -> Over {
-        let Serving { mut server, path, mut negotiator, .. } = self;
-        // What its threads have counted is all then, and the name of the interface is free.
-        path.down();
+    /// Ends without a word, since another process goes on; where that is gone before all is in its place, this one goes on
+    /// again. Where it cannot, subscribers are told.
+    fn leave_to(self, mut successor: Successor, tell: Tell<'_>) -> Left {
+        let Serving { mut server, path, mut negotiator, stop, bell, swept, parent, asked } = self;
+        let wish = path.wish().clone();
+        // What its threads have counted is all then, and the name of the interface is free. Packets are lost from here on until
+        // the other process hears of it.
+        let sockets = path.down_but_sockets();
         let now = negotiator.clock.now();
         let counted = negotiator.inner().turn(now, |machine, turn| machine.counted(turn));
         let released = successor.release(&counted);
-        if let Err(why) = &released {
-            let text = format!("{} was to go on with the sessions, and {why}", successor.name());
-            tell(&Event::Remark(text));
-            negotiator.act(tell, |machine, turn, actions| machine.shut_down(turn, actions));
-        }
+        drop(sockets);
+        let over = match released {
+            Ok(()) => Over::HandedOver,
+            Err(why) => {
+                let text =
+                    format!("{} had taken the sessions over, and {}", successor.name(), why.at_the_end());
+                let pid = successor.pid();
+                pid.into_iter().for_each(|pid| server.remove_with_own(pid));
+                drop(successor);
+                match take_back(&wish, pid, &mut server, &asked, &mut negotiator, tell) {
+                    Ok(path) => {
+                        tell(&Event::Remark(format!("{text}: this process goes on with them")));
+                        let again = Serving { server, path, negotiator, stop, bell, swept, parent, asked };
+                        return Left::Again(Box::new(again));
+                    }
+                    Err(error) => tell(&Event::Remark(format!("{text}; this process cannot go on: {error}"))),
+                }
+                negotiator.act(tell, |machine, turn, actions| machine.shut_down(turn, actions));
+                Over::Orphaned
+            }
+        };
         let waiting = server.close();
         drop(negotiator);
         drop(waiting);
-        if released.is_ok() { Over::HandedOver } else { Over::Orphaned }
+        Left::Over(over)
     }
 
     /// Other subscribers from now on; sentences about what changed, and about sessions that do not agree with it.
@@ -220,7 +258,10 @@ impl Serving {
             let snapshot = self.negotiator.inner().turn(now, |machine, turn| machine.snapshot(turn));
             match successor.offer(&snapshot, self.stop.as_fd()) {
                 Ok(()) => Ok(successor),
-                Err(why) => Err(format!("{} began to take the sessions over, and {why}", successor.name())),
+                Err(why) => {
+                    successor.pid().into_iter().for_each(|pid| self.server.remove_with_own(pid));
+                    Err(format!("{} began to take the sessions over, and {why}", successor.name()))
+                }
             }
         });
         match offered {

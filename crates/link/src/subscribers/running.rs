@@ -169,6 +169,11 @@ impl Subscribers {
         renamed
     }
 
+    /// What it was to be, under the name that it has now.
+    pub const fn wish(&self) -> &Wish {
+        &self.wish
+    }
+
     /// Number of the interface.
     pub const fn index(&self) -> u32 {
         self.index
@@ -238,6 +243,16 @@ impl Subscribers {
     /// Why a worker cannot go on; waits for that.
     pub fn failure(&mut self) -> PathError {
         self.crew.failure().err().unwrap_or(PathError::Worker)
+    }
+
+    /// Ends it: interface and claim are gone when this returns. Its sockets on the parent, which nobody reads any more, are
+    /// the caller's to be closed, since the kernel takes tens of milliseconds for that.
+    pub(crate) fn down_but_sockets(self) -> Vec<OwnedFd> {
+        let Subscribers { crew, interface, claim, workers, .. } = self;
+        drop(crew);
+        drop(interface);
+        drop(claim);
+        workers.into_iter().map(|(_, socket)| socket).collect()
     }
 
     /// Ends it: the interface is gone when this returns.

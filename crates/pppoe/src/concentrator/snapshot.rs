@@ -5,14 +5,15 @@
 //! handed over: who has an offer of the earlier process asks again.
 //!
 //! The data path of the earlier process may go on until the next one has everything: what it has counted at its end
-//! ([`Concentrator::counted`]) then takes the place of what the snapshot says ([`Concentrator::settle`]).
+//! ([`Concentrator::counted`]) then takes the place of what the snapshot says ([`Concentrator::settle`]). Where the next one is
+//! gone before it serves, the earlier one goes on with a data path made anew ([`Concentrator::carried_anew`]).
 
 use super::accounting::{Ended, Event, NotRestored, Record, Traffic};
 use super::network::Network;
 use super::progress::installed;
 use super::secrets::{Address, Subscriber};
 use super::sessions::entry::{Entry, Lease};
-use super::{Action, Concentrator, End, Turn};
+use super::{Action, Concentrator, End, Installed, Turn};
 use crate::discovery::is_session;
 use crate::discovery::message::{Line, padt};
 use crate::discovery::place::Place;
@@ -149,6 +150,20 @@ impl Concentrator {
         let entries = self.table.slots().filter_map(|slot| self.table.get(slot));
         let open = entries.filter(|entry| entry.session.handover().is_some() && entry.closing.is_none());
         open.map(|entry| (entry.accounting, entry.traffic(turn))).collect()
+    }
+
+    /// What a data path has to carry that takes the place of the one that there was. What that has counted (`turn` says it for
+    /// the last time) is kept.
+    pub fn carried_anew(&mut self, turn: &mut Turn<'_>) -> Vec<Installed> {
+        let slots: Vec<u32> = self.table.slots().collect();
+        let mut carried = Vec::new();
+        for slot in slots {
+            if let Some(entry) = self.table.get_mut(slot).filter(|entry| entry.is_installed) {
+                entry.before = entry.before + (turn.traffic)(entry.id);
+                carried.push(installed(entry));
+            }
+        }
+        carried
     }
 
     /// Takes what the earlier process has counted at its end: for sessions that were restored, and for the records of others in

@@ -40,6 +40,12 @@ impl Carried {
         Carried { registry, routes, mss_clamp, covered, sessions: HashMap::new() }
     }
 
+    /// The same for another data path, whose interface has this number: nothing is carried yet.
+    pub fn anew(&self, registry: Registry, interface: u32) -> Carried {
+        let routes = Routes { interface, former: None };
+        Carried::new(registry, routes, self.mss_clamp, self.covered.clone())
+    }
+
     /// Adds all routes once more, since the interface has lost them; what could not be done, in sentences.
     pub fn route_again(&self) -> Vec<String> {
         let all = self.covered.iter().chain(self.sessions.values().flat_map(|one| &one.routes));

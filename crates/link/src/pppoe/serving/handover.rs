@@ -14,8 +14,9 @@
 //!   | `done` | | it ends |
 //!
 //! * Who has waited for a word of the other for [`SILENCE`], or sees the connection end, is alone. A predecessor to which nobody
-//!   has said `serves` goes on as if nothing had been; one that has given its sessions away to somebody who is gone before
-//!   `done` tells subscribers. A successor that has not heard what they transferred has nothing, unless its predecessor is gone.
+//!   has said `serves` goes on as if nothing had been; one whose successor is gone between `serves` and `done` goes on, too, with
+//!   a data path made anew, and tells subscribers only where it cannot. A successor that has not heard what they transferred has
+//!   nothing, unless its predecessor is gone.
 //! * Instead of either answer the predecessor may refuse: it goes on itself, or tells subscribers itself.
 
 use crate::control::{ControlError, Refused, Sockets, has_ended, peer};
@@ -181,6 +182,14 @@ impl Withheld {
         }
     }
 
+    /// The same of one that had said that it serves.
+    pub fn at_the_end(&self) -> String {
+        match self {
+            Withheld::Ended => "it ended before all was in its place".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
     fn unsaid(error: io::Error) -> Withheld {
         match error.kind() {
             ErrorKind::TimedOut => Withheld::Silent,
@@ -207,6 +216,11 @@ impl Successor {
     pub fn new(stream: UnixStream) -> io::Result<Successor> {
         let pid = peer(&stream);
         Ok(Successor { talk: Talk::new(stream)?, pid })
+    }
+
+    /// Its number; `None`: it has none in this PID namespace.
+    pub const fn pid(&self) -> Option<u32> {
+        self.pid
     }
 
     /// What it is called in the log.
@@ -249,7 +263,7 @@ impl Successor {
     ///
     /// # Errors
     ///
-    /// It is gone, and nobody has them.
+    /// It is gone, or about to be, and nobody has them.
     pub fn release(&mut self, counted: &Counted) -> Result<(), Withheld> {
         let text = serde_json::to_string(counted).map_err(|error| Withheld::Failed(error.into()))?;
         match self.talk.say(&text, None).map_err(Withheld::unsaid) {

@@ -16,6 +16,7 @@ use super::handover::Predecessor;
 use super::negotiator::Negotiator;
 use super::room::{room, shorter_behind_tags};
 use super::routes::Routes;
+use super::taken_back::Asked;
 use super::{Event, Serving, Start, Tell, link_local};
 use crate::address::Address;
 use crate::control::{ControlError, Server, Sockets, wait_until_gone};
@@ -43,7 +44,6 @@ const DESCRIPTORS: [u64; 2] = [6, 48];
 #[derive(Debug)]
 pub struct Prepared {
     serving: Serving,
-    sockets: Sockets,
     /// The name that the interface is to have, where it has another one still.
     name: Option<String>,
     /// Whether another process serves the interface.
@@ -110,6 +110,8 @@ impl Prepared {
         let (bell, ring) = UnixStream::pair().map_err(Error::kernel("listen to questions"))?;
         let names = (&*start.parent, &*start.name);
         let desk = Arc::new(Desk::new(machine, carried, clock, (ring, losses), names, local));
+        let asked = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
+        let asked = Asked { sockets: sockets.clone(), ask: asked };
         let server = match &former {
             Some(_) => Server::beside(sockets, &start.parent, Arc::clone(&desk), ask)?,
             None => Server::new(sockets, &start.parent, Arc::clone(&desk), ask)?,
@@ -122,10 +124,10 @@ impl Prepared {
             bell,
             swept: Instant::now(),
             parent: parent.index,
+            asked,
         };
         Ok(Prepared {
             serving,
-            sockets: sockets.clone(),
             name: has_name.then_some(start.name),
             has_former: former.is_some(),
             own,
@@ -152,7 +154,8 @@ impl Prepared {
         if !self.has_former {
             return Ok((self.serving, Restored::default()));
         }
-        let (sockets, parent) = (self.sockets.clone(), self.serving.negotiator.desk.parent().to_owned());
+        let (sockets, parent) =
+            (self.serving.asked.sockets.clone(), self.serving.negotiator.desk.parent().to_owned());
         let began = Instant::now();
         let asked = match Predecessor::ask(&sockets, &parent) {
             Ok(asked) => Some(asked),
@@ -291,10 +294,15 @@ fn former(sockets: &Sockets, start: &Start) -> Result<Option<ConcentratorStatus>
     }
 }
 
+/// What the interface of a process is called beside that of another one.
+pub fn beside(pid: u32) -> String {
+    format!("rxlane-{pid}")
+}
+
 fn wish(start: &Start, mtu: u32, is_beside: bool) -> subscribers::Wish {
     let sessions = start.config.caps.sessions as usize;
     subscribers::Wish {
-        name: if is_beside { format!("rxlane-{}", std::process::id()) } else { start.name.clone() },
+        name: if is_beside { beside(std::process::id()) } else { start.name.clone() },
         parent: start.parent.clone(),
         vlans: start.vlans.clone(),
         addresses: addresses(&start.config),

@@ -279,3 +279,29 @@ fn what_was_counted_after_the_snapshot_is_accounted() {
     assert_eq!((of("alice"), of("bob")), (vec![traffic(8)], vec![traffic(7)]));
     assert_eq!((of("carol").len(), of("dave").len()), (1, 1));
 }
+
+/// Another data path in the same process carries what the former one did, and the account has what both have counted.
+#[test]
+fn what_a_former_data_path_has_counted_is_kept() {
+    let mut world = world();
+    let traffic = |count| Traffic { received_octets: count, sent_packets: count, ..Traffic::default() };
+    let before: Vec<_> = world.installed.values().cloned().collect();
+    for (number, installed) in (1..).zip(&before) {
+        world.traffic.insert(installed.id, traffic(number));
+    }
+    let mut again = world.act(|concentrator, turn, _| concentrator.carried_anew(turn));
+    again.sort_by_key(|installed| before.iter().position(|one| one.id == installed.id));
+    assert_eq!(
+        again.iter().map(|one| (one.id, one.ipv4)).collect::<Vec<_>>(),
+        before.iter().map(|one| (one.id, one.ipv4)).collect::<Vec<_>>()
+    );
+    // The new one begins at nothing.
+    for installed in &before {
+        world.traffic.insert(installed.id, traffic(100));
+    }
+    world.act(|concentrator, turn, out| concentrator.shut_down(turn, out));
+    let stops = world.records.iter().filter(|record| matches!(record.event, Event::Stop(_)));
+    let mut counted: Vec<u64> = stops.map(|record| record.traffic.received_octets).collect();
+    counted.sort_unstable();
+    assert_eq!(counted, (1..=before.len() as u64).map(|number| 100 + number).collect::<Vec<_>>());
+}
