@@ -143,6 +143,14 @@ pub enum Error {
         /// What is enough for the link.
         needed: u64,
     },
+    /// There is too little memory.
+    #[error("{}", no_memory(*needed, *limit))]
+    Memory {
+        /// Octets that are needed beside what the process has.
+        needed: u64,
+        /// How many it may have in all (RLIMIT_AS); `None`: the machine has no more.
+        limit: Option<u64>,
+    },
     /// The kernel refused something else.
     #[error("cannot {what}: {source}")]
     Kernel {
@@ -197,6 +205,7 @@ impl Error {
             | Error::Privilege { .. }
             | Error::Address { .. }
             | Error::Descriptors { .. }
+            | Error::Memory { .. }
             | Error::Kernel { .. }
             | Error::Worker { .. }
             | Error::Resolver(_)
@@ -261,6 +270,25 @@ fn no_descriptors(limit: Option<u64>, needed: u64) -> String {
         None => {
             "the machine has as many files open as it may: `sysctl fs.file-max` shows and raises the limit"
                 .to_owned()
+        }
+    }
+}
+
+fn no_memory(needed: u64, limit: Option<u64>) -> String {
+    let mb = |octets: u64| octets as f64 / 1e6;
+    let fewer = "fewer `--workers`, and where subscribers are served fewer `--max-sessions`, take less";
+    match limit {
+        Some(limit) => format!(
+            "there is too little memory: {:.1} MB more are needed, of {:.1} MB in all that the process may have (RLIMIT_AS); `ulimit \
+             -v unlimited` before it is started lifts the limit, {fewer}",
+            mb(needed),
+            mb(limit)
+        ),
+        None => {
+            format!(
+                "there is too little memory: the machine has no {:.1} MB for this process; {fewer}",
+                mb(needed)
+            )
         }
     }
 }

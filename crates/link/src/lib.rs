@@ -39,6 +39,7 @@ pub mod frame_size;
 pub mod framing;
 mod inbound;
 mod lines;
+pub mod memory;
 pub mod mss;
 pub mod parent;
 mod path_mtu;

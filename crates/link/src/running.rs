@@ -11,6 +11,7 @@ use crate::datapath::{DataPath, Line, PathError};
 use crate::error::Error;
 use crate::frame_size::{longest_mtu, needed_mtu};
 use crate::framing::{Form, Framing};
+use crate::memory;
 use crate::mss::Clamp;
 use crate::parent::Parent;
 use crate::rtnetlink::{self, Monitor};
@@ -84,6 +85,14 @@ impl Means {
         match self {
             Means::Simple => "simple",
             Means::Batch { .. } => "batch",
+        }
+    }
+
+    /// Octets that it takes of this process, by and large.
+    pub(crate) const fn memory(self) -> usize {
+        match self {
+            Means::Simple => memory::THREAD + (1 << 20),
+            Means::Batch { workers, .. } => workers * memory::WORKER,
         }
     }
 }

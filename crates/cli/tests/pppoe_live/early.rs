@@ -5,7 +5,8 @@ use super::process::{Process, wait};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Output;
+use std::process::{Command, Output};
+use testkit::netns::Namespace;
 use testkit::{program, require};
 
 fn fifo(line: &Line, name: &str) -> String {
@@ -243,4 +244,49 @@ fn a_read_only_state_folder_is_told() {
     let text = said(&output);
     assert!(code(&output) == 3 && text.contains("the folder has to be writable"), "{text}");
     assert_eq!(serving.interrupted().0, 0);
+}
+
+/// In every little memory in which the program can be started at all, up to as much as it takes.
+#[test]
+fn too_little_memory_is_told_before_anybody_is_asked() {
+    let Some(line) = Line::new() else { return };
+    let Some(prlimit) = require("prlimit", program("prlimit")) else { return };
+    let limited = |namespace: &Namespace, megabytes: u32, command: Option<&Command>| {
+        let mut limited = namespace.command(&prlimit);
+        limited.arg(format!("--as={megabytes}000000")).arg(env!("CARGO_BIN_EXE_rxlane"));
+        let is_program = |argument: &&std::ffi::OsStr| *argument != env!("CARGO_BIN_EXE_rxlane");
+        match command {
+            Some(command) => limited.args(command.get_args().skip_while(is_program).skip(1)),
+            None => limited.arg("--version"),
+        };
+        limited.output().expect("it runs")
+    };
+    // Less has no room for the program and its libraries: the loader ends it.
+    let least = (10..500).step_by(2).find(|&megabytes| code(&limited(&line.far, megabytes, None)) == 0);
+    let least = least.expect("enough") + 2;
+    let serve = line.serve_command(&["--workers", "2", "--daemon"]);
+    let connect = line.connect_command("alice", &["--daemon"]);
+    let takeover = line.serve_command(&["--workers", "2", "--daemon", "--takeover"]);
+    let until_it_runs = |namespace, command| {
+        let mut refused = 0;
+        let success = (least..1000).step_by(2).find(|&megabytes| {
+            let output = limited(namespace, megabytes, Some(command));
+            let text = said(&output);
+            if code(&output) == 0 {
+                return true;
+            }
+            assert!(code(&output) == 3 && text.starts_with("rxlane: "), "{megabytes}: {text}");
+            refused += u32::from(text.contains("there is too little memory: "));
+            false
+        });
+        assert!(success.is_some() && refused > 0, "{success:?} {refused}");
+    };
+    until_it_runs(&line.far, &serve);
+    until_it_runs(&line.near, &connect);
+    let counters = &line.concentrator()["counters"];
+    assert_eq!((&counters["requests"], &counters["opened"]), (&1.into(), &1.into()), "{counters:#}");
+    until_it_runs(&line.far, &takeover);
+    line.ping(&line.near, GATEWAY, 1492);
+    assert_eq!(code(&line.near(&["disconnect", "ppp0"])), 0);
+    assert_eq!(code(&line.far(&["disconnect", "--concentrator", WAN])), 0);
 }

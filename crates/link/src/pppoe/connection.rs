@@ -15,6 +15,7 @@ use super::vlan_pattern::VlanPattern;
 use crate::control::{DYING, Server, Sockets};
 use crate::error::Error;
 use crate::frame_size::{longest_mtu, needed_mtu};
+use crate::memory;
 use crate::rtnetlink::{self, Change, Link, Monitor};
 use crate::running::{Ended, check_name, find_parent};
 use crate::tun::TunError;
@@ -42,6 +43,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const BOTH: Duration = Duration::from_secs(3);
 /// The least MTU that is taken unasked: that of IPv6 (RFC 8200 section 5).
 const LEAST: u16 = 1280;
+/// Threads beside those that move packets, at most: the one that answers, name servers, what is told.
+const THREADS: usize = 4;
 /// The longest wait for anything.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -144,6 +147,7 @@ impl Connection {
         let parent = find_parent(&wanted.parent)?;
         let own = parent.mac.unwrap_or_default();
         let narrow = room(&mut start, &parent)?;
+        memory::expect(THREADS * memory::THREAD + start.wanted.means.memory())?;
         let vlans = Vlans::of(start.tags.tags().iter().copied()).ok_or(Error::TooManyTags)?;
         let wanted = &start.wanted;
         let pattern = VlanPattern::from(vlans);

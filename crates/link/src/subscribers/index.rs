@@ -29,9 +29,18 @@ pub struct Index {
 impl Index {
     /// With room for so many entries.
     pub fn new(most: usize) -> Index {
-        let size = (most.max(8) * 2).next_power_of_two();
+        let size = Index::size(most);
         let entries = (0..size).map(|_| AtomicU64::new(EMPTY)).collect();
         Index { entries, mask: size - 1, moves: AtomicU64::new(0) }
+    }
+
+    fn size(most: usize) -> usize {
+        (most.max(8) * 2).next_power_of_two()
+    }
+
+    /// Octets that one with room for so many entries takes.
+    pub fn octets(most: usize) -> usize {
+        Index::size(most) * size_of::<AtomicU64>()
     }
 
     /// Octets that it takes.

@@ -1,5 +1,6 @@
 //! The sessions, from the side that makes and ends them.
 
+use super::index::Index;
 use super::routes::{MOST_SESSIONS, Prefix, Writer};
 use super::slots::{Key, Owner};
 use super::table::{MOST_STRAYS, Stray, Table};
@@ -87,6 +88,13 @@ impl Registry {
             held: Vec::new(),
             count: 0,
         }
+    }
+
+    /// Octets that one takes without any session, by and large.
+    pub fn least(limits: Limits) -> usize {
+        let sessions = limits.sessions.clamp(1, Registry::MOST);
+        let ids = (1 << 16) * size_of::<u16>();
+        Index::octets(sessions) + 2 * Index::octets(limits.prefixes) + ids
     }
 
     /// What a worker looks things up in.

@@ -21,11 +21,12 @@ use super::{Event, Serving, Start, Tell, link_local};
 use crate::address::Address;
 use crate::control::{ControlError, Server, Sockets, wait_until_gone};
 use crate::error::Error;
+use crate::memory;
 use crate::pppoe::ControlSocket;
 use crate::pppoe::kernel::{Clock, Kernel};
 use crate::rtnetlink::{self, Link};
 use crate::running::{check_name, find_parent};
-use crate::subscribers::{self, Limits, Subscribers};
+use crate::subscribers::{self, Limits, Registry, Subscribers};
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::{Action, Concentrator, Config, Restored, Snapshot};
 use rustix::io::Errno;
@@ -39,6 +40,8 @@ use std::time::Instant;
 const BUSY: usize = 1024;
 /// Files that a concentrator has open, at most: those of each worker, and others.
 const DESCRIPTORS: [u64; 2] = [6, 48];
+/// Threads beside those that move packets.
+const THREADS: usize = 4;
 
 /// A concentrator that has everything, and serves nobody yet.
 #[derive(Debug)]
@@ -87,6 +90,9 @@ impl Prepared {
         let former = if start.is_takeover { former(sockets, &start)? } else { None };
         let has_name = former.as_ref().is_some_and(|former| former.interface == start.name);
         let wish = wish(&start, mtu, has_name);
+        memory::expect(
+            Registry::least(wish.limits) + start.workers * memory::WORKER + THREADS * memory::THREAD,
+        )?;
         let (path, registry) =
             if former.is_some() { Subscribers::beside(&wish)? } else { Subscribers::up(&wish)? };
         let former_link = former.as_ref().and_then(|former| rtnetlink::link_by_name(&former.interface).ok());
