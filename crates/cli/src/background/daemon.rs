@@ -6,7 +6,7 @@
 
 use super::log::{Log, Prepared};
 use super::teller::Teller;
-use crate::output::{CommandResult, Lacks, Outcome, complain};
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::Context;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use std::fs::File;
@@ -107,52 +107,67 @@ pub struct Leaving {
     caller: UnixStream,
     nothing: File,
     log: Option<Prepared>,
+    teller: Teller,
 }
 
 impl Leaving {
-    /// `log` takes what is said from then on; without one nobody hears it.
+    /// `log` takes what is said from then on; without one nobody hears it. `ask` is written to when the network namespace, in
+    /// which `name` is, is deleted: this process would keep it alive, where nobody finds it.
     ///
     /// # Errors
     ///
-    /// The file cannot be written, or there are no more descriptors.
-    pub fn prepare(log: Option<&Path>) -> anyhow::Result<Leaving> {
+    /// The file cannot be written, or there are no more descriptors or threads.
+    pub fn prepare(log: Option<&Path>, name: &str, ask: UnixStream) -> anyhow::Result<Leaving> {
         let nothing = open(Path::new("/dev/null"))?;
-        let prepared =
-            |log| -> anyhow::Result<Prepared> { Ok(Prepared::new(open(log)?, nothing.try_clone()?)?) };
-        let log = log.map(prepared).transpose()?;
-        let caller = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-        Ok(Leaving { caller, nothing, log })
+        let file = log.map(open).transpose()?;
+        let prepared = || -> io::Result<Leaving> {
+            let log = file.map(|file| Prepared::new(file, nothing.try_clone()?)).transpose()?;
+            let teller = Teller::on(match &log {
+                Some(log) => log.writer()?,
+                None => nothing.try_clone()?,
+            })?;
+            let caller = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+            end_with_namespace(name.to_owned(), Names::here(), ask)?;
+            Ok(Leaving { caller, nothing, log, teller })
+        };
+        Ok(prepared().map_err(cannot_leave)?)
     }
 
-    /// What tells lines on what is to be standard output.
-    ///
-    /// # Errors
-    ///
-    /// There are no more descriptors or threads.
-    pub fn teller(&self) -> io::Result<Teller> {
-        Teller::on(match &self.log {
-            Some(log) => log.writer()?,
-            None => self.nothing.try_clone()?,
-        })
-    }
-
-    /// Leaves session, folder and streams of the caller, and tells it; the log that hears of what happens from now on.
+    /// Leaves session, folder and streams of the caller, and tells it. What was told by `teller` until here is for the caller;
+    /// from now on it goes to the log, and so does what is written to `out`. `log` is to live as long as either.
     ///
     /// # Errors
     ///
     /// The caller is gone, and nobody knows of this process.
-    pub fn leave(mut self, stays: Stays) -> io::Result<Option<Log>> {
-        // A leader of a session already, where somebody else started it: nothing to leave.
-        let _ = rustix::process::setsid();
-        // A file system that is in use cannot be unmounted.
-        std::env::set_current_dir("/")?;
-        dup2_stdin(&self.nothing)?;
-        dup2_stdout(&self.nothing)?;
-        dup2_stderr(&self.nothing)?;
-        let log = self.log.map(Prepared::start).transpose()?;
-        self.caller.write_all(&[stays.word()])?;
-        Ok(log)
+    pub fn leave(
+        self,
+        stays: Stays,
+        teller: &mut Teller,
+        out: &mut Output,
+        log: &mut Option<Log>,
+    ) -> anyhow::Result<()> {
+        let Leaving { mut caller, nothing, log: prepared, teller: next } = self;
+        std::mem::replace(teller, next).finish();
+        let left = || -> io::Result<()> {
+            // A leader of a session already, where somebody else started it: nothing to leave.
+            let _ = rustix::process::setsid();
+            // A file system that is in use cannot be unmounted.
+            std::env::set_current_dir("/")?;
+            dup2_stdin(&nothing)?;
+            dup2_stdout(&nothing)?;
+            dup2_stderr(&nothing)?;
+            *log = prepared.map(Prepared::start).transpose()?;
+            caller.write_all(&[stays.word()])
+        };
+        left().map_err(cannot_leave)?;
+        // Colour and width are those of the log now.
+        *out = Output::standard();
+        Ok(())
     }
+}
+
+fn cannot_leave(error: io::Error) -> Lacks {
+    Lacks(format!("cannot go to the background: {error}"))
 }
 
 fn open(path: &Path) -> anyhow::Result<File> {
@@ -160,9 +175,8 @@ fn open(path: &Path) -> anyhow::Result<File> {
     opened.with_context(|| format!("cannot write to {}", path.display()))
 }
 
-/// Asks for the end of `name` when its network namespace is deleted: this process would keep it alive, where nobody
-/// finds it.
-pub fn end_with_namespace(name: String, names: Names, mut ask: UnixStream) -> io::Result<()> {
+/// Asks for the end of `name` when its network namespace is deleted.
+fn end_with_namespace(name: String, names: Names, mut ask: UnixStream) -> io::Result<()> {
     let watch = move || {
         while !names.are_gone() {
             thread::sleep(LOOK);

@@ -14,11 +14,22 @@ const EIO: i32 = 5;
 ///
 /// There are no more descriptors.
 pub fn by_signals() -> io::Result<(UnixStream, UnixStream)> {
-    let (stop, ask) = UnixStream::pair()?;
+    let ends = by_signals_but_hang_up()?;
     // nohup(1) wants a process to outlive its terminal.
-    let signals =
-        [SIGTERM, SIGINT, SIGHUP].into_iter().filter(|&signal| signal != SIGHUP || !is_ignored(SIGHUP));
-    for signal in signals {
+    if !is_ignored(SIGHUP) {
+        signal_hook::low_level::pipe::register(SIGHUP, ends.1.try_clone()?)?;
+    }
+    Ok(ends)
+}
+
+/// The same for a process in the background, which has no terminal that could hang up: SIGHUP means something else to it.
+///
+/// # Errors
+///
+/// As [`by_signals`].
+pub fn by_signals_but_hang_up() -> io::Result<(UnixStream, UnixStream)> {
+    let (stop, ask) = UnixStream::pair()?;
+    for signal in [SIGTERM, SIGINT] {
         signal_hook::low_level::pipe::register(signal, ask.try_clone()?)?;
     }
     Ok((stop, ask))

@@ -2,7 +2,7 @@
 
 use super::parent::Opinion;
 use super::{BOLD, LineArguments, POOR, StateArguments, failed, item, status, workers};
-use crate::background::daemon;
+use crate::background::daemon::{self, Leaving, Stays};
 use crate::background::log::Log;
 use crate::background::stop::{by_signals, unread};
 use crate::background::teller::Teller;
@@ -16,7 +16,6 @@ use link::status::Status;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
-use steer::gone::Names;
 use steer::notify::{Told, notify};
 
 /// Arguments of `rxlane link up`.
@@ -110,10 +109,11 @@ impl UpArguments {
 
     /// Has the link up until its end. In the background `log` takes what is said from then on.
     fn link(&self, out: &mut Output, wish: &Wish, log: &mut Option<Log>) -> CommandResult {
-        let leaving = self.stays.then(|| daemon::Leaving::prepare(self.log.as_deref())).transpose()?;
         let (stop, ask) =
             by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
         let asked = ask.try_clone()?;
+        let leaving =
+            self.stays.then(|| Leaving::prepare(self.log.as_deref(), &wish.name, ask)).transpose()?;
         let sockets = match self.state.sockets() {
             Ok(sockets) => sockets,
             Err(error) => return failed(error),
@@ -130,17 +130,13 @@ impl UpArguments {
         };
         let said = started(out, &running.status(), self.stays);
         unread(said.and_then(|()| noted(out, &opinion.notes)).and_then(|()| out.flush()))?;
+        let mut teller =
+            Teller::new().map_err(|error| Lacks(format!("cannot tell what happens to the link: {error}")))?;
         if let Some(leaving) = leaving {
-            let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
-            daemon::end_with_namespace(wish.name.clone(), Names::here(), ask).map_err(failed)?;
-            *log = leaving.leave(daemon::Stays::Up).map_err(failed)?;
-            // Colour and width are those of the log now.
-            *out = Output::standard();
+            leaving.leave(Stays::Up, &mut teller, out, log)?;
         }
         // Who is not there need not be told.
         let _ = notify(&Told::Ready(format!("{} is up", wish.name)));
-        let teller =
-            Teller::new().map_err(|error| Lacks(format!("cannot tell what happens to the link: {error}")))?;
         let mark = out.styled(POOR, "note");
         let ended =
             running.run(&mut |event| teller.tell(format!("{mark}: {}\n", printable(&happened(wish, event)))));

@@ -2,7 +2,7 @@
 
 use super::options::{self, Options};
 use super::{BOLD, GOOD, POOR, StateArguments, failed, item, status};
-use crate::background::daemon::{self, Stays};
+use crate::background::daemon::{self, Leaving, Stays};
 use crate::background::log::Log;
 use crate::background::stop::{by_signals, unread};
 use crate::background::teller::Teller;
@@ -10,6 +10,7 @@ use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::anyhow;
 use link::control::Bearer;
+use link::memory;
 use link::pppoe::connection::{Connection, Event, Over, Start};
 use link::pppoe::network::Wanted;
 use link::pppoe::script;
@@ -17,7 +18,6 @@ use link::pppoe::status::SessionStatus;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use steer::gone::Names;
 use steer::notify::{Told, notify};
 
 /// Arguments of `rxlane pppoe connect`.
@@ -108,11 +108,16 @@ impl ConnectArguments {
     }
 
     fn connect(&self, out: &mut Output, start: Start, log: &mut Option<Log>) -> CommandResult {
-        let leaving = self.stays.then(|| daemon::Leaving::prepare(self.log.as_deref())).transpose()?;
+        // Before there is any thread: one that gets no memory ends the process.
+        if let Err(error) = memory::expect(memory::BEGINNING) {
+            return failed(error);
+        }
         let (stop, ask) =
             by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
         let asked = ask.try_clone()?;
         let name = start.wanted.name.clone();
+        let leaving = self.stays.then(|| Leaving::prepare(self.log.as_deref(), &name, ask.try_clone()?));
+        let leaving = leaving.transpose()?;
         let sockets = match self.state.sockets(Bearer::Session) {
             Ok(sockets) => sockets,
             Err(error) => return failed(error),
@@ -145,7 +150,7 @@ struct Speaker<'a> {
     name: String,
     teller: Teller,
     /// Until the session is open for the first time.
-    leaving: Option<daemon::Leaving>,
+    leaving: Option<Leaving>,
     log: &'a mut Option<Log>,
     ask: UnixStream,
     is_ready: bool,
@@ -161,11 +166,11 @@ impl Speaker<'_> {
             Event::Open(_) if !std::mem::replace(&mut self.is_ready, true) => {
                 // Who is not there need not be told.
                 let _ = notify(&Told::Ready(format!("{} is open", self.name)));
-                self.leave(Stays::Up)
+                self.leave(Stays::Up, Some(event))
             }
             Event::Closed(_) if self.leaving.is_some() => {
                 self.teller.tell(trying(&self.name));
-                self.leave(Stays::Trying)
+                self.leave(Stays::Trying, None)
             }
             _ => return,
         };
@@ -176,19 +181,15 @@ impl Speaker<'_> {
         }
     }
 
-    /// Goes to the background, if that was wanted.
-    fn leave(&mut self, stays: Stays) -> anyhow::Result<()> {
+    /// Goes to the background, if that was wanted; with this for the log.
+    fn leave(&mut self, stays: Stays, opened: Option<&Event>) -> anyhow::Result<()> {
         let Some(leaving) = self.leaving.take() else { return Ok(()) };
-        let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
-        let names = Names::here();
-        daemon::end_with_namespace(self.name.clone(), names, self.ask.try_clone()?).map_err(failed)?;
-        // What is said until here is for the caller.
-        let before = std::mem::replace(&mut self.teller, teller()?);
-        before.finish();
-        *self.log = leaving.leave(stays).map_err(failed)?;
-        // Colour and width are those of the log now.
-        *self.out = Output::standard();
-        self.teller = teller()?;
+        leaving.leave(stays, &mut self.teller, self.out, self.log)?;
+        // The log begins with it, too.
+        if let Some(event) = opened {
+            let said = self.text(event);
+            self.teller.tell(said);
+        }
         Ok(())
     }
 
@@ -199,7 +200,12 @@ impl Speaker<'_> {
             Event::Closed(text) => format!("{}: {}\n", mark(POOR, "closed"), printable(text)),
             Event::Open(status) => {
                 // Memory takes it all.
-                self.out.aside(|out| opened(out, status, self.is_ready)).unwrap_or_default()
+                let known = match (self.is_ready, &self.leaving) {
+                    (true, _) => Known::Before,
+                    (false, None) => Known::Here,
+                    (false, Some(_)) => Known::InBackground,
+                };
+                self.out.aside(|out| opened(out, status, known)).unwrap_or_default()
             }
         }
     }
@@ -262,15 +268,27 @@ fn reason(name: &str, over: &Over) -> String {
     }
 }
 
+/// What whoever reads that a session is open knows of how to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// It was said before.
+    Before,
+    /// Nothing, and sits before the process.
+    Here,
+    /// Nothing, and the process goes to the background.
+    InBackground,
+}
+
 /// A session is open. The first time it is also said how to go on.
-fn opened(out: &mut Output, status: &SessionStatus, is_known: bool) -> io::Result<()> {
+fn opened(out: &mut Output, status: &SessionStatus, known: Known) -> io::Result<()> {
     let title = out.styled(GOOD, "open");
     let name = out.styled(BOLD, &status.interface);
     writeln!(out, "{name} over {}: {title}", printable(&status.parent))?;
     status::line(out, status)?;
-    if is_known {
+    if known == Known::Before {
         return Ok(());
     }
     item(out, "look", &format!("rxlane pppoe status {}", status.interface))?;
-    item(out, "end", &format!("rxlane pppoe disconnect {}, or SIGINT", status.interface))
+    let interrupt = if known == Known::Here { ", or SIGINT" } else { "" };
+    item(out, "end", &format!("rxlane pppoe disconnect {}{interrupt}", status.interface))
 }

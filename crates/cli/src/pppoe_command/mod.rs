@@ -10,6 +10,7 @@ mod regular_file;
 mod serve;
 mod sessions;
 mod status;
+mod subscribers_file;
 
 use crate::link_command::{failed, item, workers};
 use crate::output::complain;

@@ -1,11 +1,11 @@
 //! `rxlane pppoe serve`.
 
 use super::options::Auth;
-use super::regular_file::RegularFile;
+use super::subscribers_file::SubscribersFile;
 use super::{BOLD, POOR, StateArguments, failed, item, workers};
-use crate::background::daemon::{self, Leaving};
+use crate::background::daemon::{self, Leaving, Stays};
 use crate::background::log::Log;
-use crate::background::stop::{by_signals, unread};
+use crate::background::stop::{by_signals, by_signals_but_hang_up, unread};
 use crate::background::teller::Teller;
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
@@ -14,6 +14,7 @@ use explain::counted as number_of;
 use link::batch::Io;
 use link::control::{Bearer, Sockets};
 use link::error::{Error, Kind};
+use link::memory;
 use link::pppoe::VlanPattern;
 use link::pppoe::serving::{ConcentratorStatus, Event, Over, Prepared, Start};
 use link::privilege;
@@ -23,23 +24,19 @@ use pppoe::concentrator::secrets::Secrets;
 use pppoe::concentrator::{Config, Restored, SameUser};
 use pppoe::discovery::limits::{Rate, Rates};
 use pppoe::text::Shown;
-use signal_hook::consts::SIGUSR1;
+use signal_hook::consts::{SIGHUP, SIGUSR1};
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use steer::gone::Names;
 use steer::notify::{Told, notify};
 
 /// Arguments of `rxlane pppoe serve`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 One interface carries all subscribers. It serves until SIGTERM, SIGINT, SIGHUP or `rxlane pppoe disconnect --concentrator IFACE` asks for \
-the end, and subscribers are told (PADT). A second `serve --takeover` goes on with the sessions of the first, which ends; subscribers do not \
+the end, and subscribers are told (PADT). SIGUSR1, and SIGHUP with --daemon, has the secrets read again. A second `serve --takeover` goes on with the sessions of the first, which ends; subscribers do not \
 notice.\n\n\
 Exit codes: 0 ended because somebody asked for it, 1 another one serves the interface, or it went away, 2 wrong usage or secrets, 3 a \
 privilege or the kernel's TUN driver is missing.\n\n\
@@ -50,7 +47,7 @@ pub struct ServeArguments {
     /// Ethernet interface with the lines of the subscribers.
     #[arg(value_name = "IFACE")]
     interface: String,
-    /// Who may connect: a file in TOML, or of pppd's `pap-secrets` and `chap-secrets` form; SIGUSR1 has it read again.
+    /// Who may connect: a file in TOML, or of pppd's `pap-secrets` and `chap-secrets` form; SIGUSR1 has it read again, and SIGHUP with --daemon.
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
     /// Nobody has to say who they are.
@@ -165,7 +162,7 @@ impl ServeArguments {
             let missing = missing.join(" and ");
             return Err(Lacks(format!("serving takes {missing}: run rxlane as root")).into());
         }
-        let secrets = self.read_secrets()?;
+        let secrets = self.subscribers().read()?;
         if self.daemon && !self.stays {
             if std::env::var_os("NOTIFY_SOCKET").is_some() {
                 return Err(anyhow!(
@@ -183,27 +180,16 @@ impl ServeArguments {
         }
     }
 
-    fn read_secrets(&self) -> anyhow::Result<Secrets> {
-        let Some(file) = &self.secrets else {
-            if !self.anybody {
-                bail!("who may connect? `--secrets FILE` says it, `--anybody` takes everybody");
-            }
-            return Ok(Secrets::default());
-        };
-        let named = || format!("cannot read {}", file.display());
-        let opened = RegularFile::open(file).with_context(named)?;
-        // The process that stays says it, if there is one.
-        if opened.is_open_to_others() && self.daemon == self.stays {
-            complain(&format!("others may read the passwords in {0}: `chmod 600 {0}`", file.display()));
+    /// What says who may connect.
+    fn subscribers(&self) -> SubscribersFile {
+        SubscribersFile {
+            path: self.secrets.clone(),
+            anybody: self.anybody,
+            server: self.name.clone(),
+            own: self.local,
+            // Of two processes the one that stays.
+            warns: self.daemon == self.stays,
         }
-        let text = opened.read().with_context(named)?;
-        let secrets = Secrets::parse(&text, self.name.as_bytes(), self.local);
-        secrets.map_err(|error| anyhow!("{}: {error}", file.display()))
-    }
-
-    /// The secrets again.
-    fn other_secrets(&self) -> Result<Secrets, String> {
-        self.read_secrets().map_err(|error| format!("{error:#}; the secrets stay as they were"))
     }
 
     fn config(&self) -> anyhow::Result<Config> {
@@ -251,10 +237,15 @@ impl ServeArguments {
         secrets: Secrets,
         log: &mut Option<Log>,
     ) -> CommandResult {
-        let leaving = self.stays.then(|| Leaving::prepare(self.log.as_deref())).transpose()?;
-        let (stop, ask) =
-            by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
+        // Before there is any thread: one that gets no memory ends the process.
+        if let Err(error) = memory::expect(memory::BEGINNING) {
+            return failed(error);
+        }
+        let signals = if self.stays { by_signals_but_hang_up() } else { by_signals() };
+        let (stop, ask) = signals.map_err(unheard)?;
         let asked = ask.try_clone()?;
+        let leaving =
+            self.stays.then(|| Leaving::prepare(self.log.as_deref(), &self.ifname, ask)).transpose()?;
         let sockets = match self.state.sockets(Bearer::Concentrator) {
             Ok(sockets) => sockets,
             Err(error) => return failed(error),
@@ -286,10 +277,9 @@ impl ServeArguments {
             Err(error) => return self.not_begun(error, &sockets),
         };
         // As long as another process has the sessions nothing is lost: whatever can fail is done before.
-        let is_asked = Arc::new(AtomicBool::new(false));
-        rereads(&is_asked, &prepared)
-            .map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
-        let leaving = leaving.map(|leaving| self.to_leave(leaving, ask)).transpose()?;
+        let signals: &[i32] = if self.stays { &[SIGUSR1, SIGHUP] } else { &[SIGUSR1] };
+        let reread = prepared.waker().and_then(|bell| self.subscribers().read_again(signals, bell));
+        let reread = reread.map_err(unheard)?;
         let (serving, restored) = match prepared.begin(&mut |event| speaker.hear(event)) {
             Ok(begun) => begun,
             Err(error) => return self.not_begun(error, &sockets),
@@ -308,8 +298,7 @@ impl ServeArguments {
         }
         // Who is not there need not be told.
         let _ = notify(&Told::Ready(format!("serves {}", self.interface)));
-        let mut reread = || is_asked.swap(false, Ordering::AcqRel).then(|| self.other_secrets());
-        let ended = serving.run(&mut |event| speaker.hear(event), &mut reread);
+        let ended = serving.run(&mut |event| speaker.hear(event), &mut || reread.try_recv().ok());
         let _ = notify(&Told::Stopping);
         speaker.teller.finish();
         match ended {
@@ -345,29 +334,17 @@ impl ServeArguments {
         }
     }
 
-    /// What going to the background takes.
-    fn to_leave(&self, leaving: Leaving, ask: UnixStream) -> anyhow::Result<(Leaving, Teller)> {
-        let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
-        daemon::end_with_namespace(self.ifname.clone(), Names::here(), ask).map_err(failed)?;
-        let teller = leaving.teller().map_err(failed)?;
-        Ok((leaving, teller))
-    }
-
     /// Goes to the background, if that was wanted.
     fn leave(
         &self,
-        leaving: Option<(Leaving, Teller)>,
+        leaving: Option<Leaving>,
         out: &mut Output,
         log: &mut Option<Log>,
         speaker: &mut Speaker,
         restored: &Restored,
     ) -> anyhow::Result<()> {
-        let Some((leaving, teller)) = leaving else { return Ok(()) };
-        // What is said until here is for the caller.
-        std::mem::replace(&mut speaker.teller, teller).finish();
-        let failed = |error: io::Error| Lacks(format!("cannot go to the background: {error}"));
-        *log = leaving.leave(daemon::Stays::Up).map_err(failed)?;
-        *out = Output::standard();
+        let Some(leaving) = leaving else { return Ok(()) };
+        leaving.leave(Stays::Up, &mut speaker.teller, out, log)?;
         speaker.mark = out.styled(POOR, "note");
         let sessions = if self.takeover { format!("; {}", taken_over(restored)) } else { String::new() };
         let interface = printable(&self.interface);
@@ -432,6 +409,10 @@ fn expect_name(option: &str, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn unheard(error: io::Error) -> Lacks {
+    Lacks(format!("signals cannot be waited for: {error}"))
+}
+
 fn taken_over(restored: &Restored) -> String {
     let sessions = number_of(restored.sessions as u64, "session");
     format!("{sessions} taken over, {} told to connect again", restored.ended)
@@ -440,14 +421,6 @@ fn taken_over(restored: &Restored) -> String {
 fn teller() -> anyhow::Result<Teller> {
     let failed = |error| Lacks(format!("cannot tell what happens to the sessions: {error}"));
     Ok(Teller::new().map_err(failed)?)
-}
-
-/// SIGUSR1 asks for the secrets again.
-fn rereads(is_asked: &Arc<AtomicBool>, prepared: &Prepared) -> io::Result<()> {
-    // In this order: who is woken sees why.
-    signal_hook::flag::register(SIGUSR1, Arc::clone(is_asked))?;
-    signal_hook::low_level::pipe::register(SIGUSR1, prepared.waker()?)?;
-    Ok(())
 }
 
 /// Says what happens, and writes accounts. A terminal that is held up must not hold up thousands of sessions.

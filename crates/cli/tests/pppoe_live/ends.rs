@@ -243,15 +243,23 @@ fn in_the_background_it_stays_and_writes_its_log() {
     line.write("mallory", "guess\n");
     let refused = line.connect_command("mallory", &vain).output().expect("it runs");
     assert!(code(&refused) == 1 && said(&refused).contains("authentication failed"), "{}", said(&refused));
+    // It has no terminal that could hang up.
+    let serving = line.concentrator()["pid"].to_string();
+    line.far.run("kill", &["-HUP", &serving]).expect("a signal");
+    let served = || fs::read_to_string(line.path("serve.log")).expect("a log");
+    wait("the secrets", || {
+        served().contains("Z note: the secrets were read again: 2 subscribers, nothing changed")
+    });
     // The concentrator's process ends, says so, and the client's writes it down.
     let ended = line.far(&["disconnect", "--concentrator", WAN]);
     assert!(code(&ended) == 0 && said(&ended).contains("1 session ended"), "{}", said(&ended));
     let logged = || fs::read_to_string(&log).unwrap_or_default();
     wait("a line of the log", || logged().contains("Z closed: the concentrator ended the session by a PADT"));
-    let served = fs::read_to_string(line.path("serve.log")).expect("a log");
+    let served = served();
     for text in ["Z rxlane serves wan0.\n", " alice: open, 10.64.0.2\n", "Z rxlane serves no more.\n"] {
         assert!(served.contains(text), "{text}: {served}");
     }
     assert_eq!(code(&line.near(&["disconnect", "ppp0"])), 0);
+    assert!(logged().contains("Z ppp0 over wan0: open\n"), "{}", logged());
     assert!(logged().contains("ppp0 is disconnected."), "{}", logged());
 }

@@ -270,3 +270,38 @@ fn frames_that_are_lost_are_counted() {
     assert_eq!(line.status("ppp0")["frames_lost"], 0);
     assert_eq!(client.interrupted().0, 0);
 }
+
+/// Octets that a thread of a process has read from files and pipes (proc(5)).
+fn read_by(process: u32, thread: &str) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("a process").filter_map(Result::ok);
+    let is_it = |task: &fs::DirEntry| {
+        fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim_end() == thread)
+    };
+    let task = tasks.into_iter().find(is_it).unwrap_or_else(|| panic!("no thread {thread}"));
+    let text = fs::read_to_string(task.path().join("io")).expect("its counters");
+    let read = text.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok());
+    read.expect("a number")
+}
+
+/// A file of many subscribers takes its time, in which those that are connected want answers.
+#[test]
+fn the_thread_that_answers_reads_no_secrets() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&[]);
+    let others: String =
+        (0..20_000).map(|number| format!("user{number} * \"password {number}\" *\n")).collect();
+    let secrets = line.write("secrets", &format!("alice * wonderland *\ncarol * carols *\n{others}"));
+    line.write("carol", "carols\n");
+    let length = fs::metadata(secrets).expect("a file").len();
+    let read = || ["rxlane", "secrets"].map(|thread| read_by(serving.process(), thread));
+    let before = read();
+    for times in 1..=3 {
+        serving.signal("USR1");
+        serving.hear("the secrets were read again: 20002 subscribers", times);
+    }
+    let [serves, reads] = [0, 1].map(|thread| read()[thread] - before[thread]);
+    assert!(reads >= 3 * length && serves < length, "{serves} and {reads} of {length} octets");
+    let client = line.connect("carol", &[]);
+    line.ping(&line.near, GATEWAY, 1492);
+    assert_eq!(client.interrupted().0, 0);
+}
