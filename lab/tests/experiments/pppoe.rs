@@ -3,6 +3,7 @@
 
 mod concentrator;
 pub mod delegator;
+mod earlier;
 mod faults;
 pub mod hand_over;
 pub mod provider;
@@ -22,9 +23,14 @@ static GUESTS: Pool = Pool::of(2);
 
 /// A guest with the namespaces `home` and `isp`, and a line of veth between them.
 fn guest() -> Option<Taken> {
+    guest_of(&GUESTS, Series::V6_12)
+}
+
+/// The same with this kernel.
+fn guest_of(guests: &'static Pool, kernel: Series) -> Option<Taken> {
     let lab = Lab::require()?;
-    Some(GUESTS.take(|| {
-        let guest = lab.boot(&Spec { cpus: 2, ..Spec::new(Series::V6_12) }).expect("a guest");
+    Some(guests.take(|| {
+        let guest = lab.boot(&Spec { cpus: 2, ..Spec::new(kernel) }).expect("a guest");
         guest
             .sh(&format!(
                 "modprobe -a tun veth 8021q pppoe ppp_async; [ -c /dev/ppp ] || mknod /dev/ppp c 108 0; \
