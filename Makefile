@@ -8,7 +8,7 @@ TEST_THREADS = $(shell echo $$((2 * $$(nproc))))
 # Seconds for which `make fuzz` runs each target.
 FUZZ_SECONDS = 600
 FUZZ_TARGETS = capture_reader dissect doctor encapsulation_text explain host_text ipv6_extensions link_frames \
-	model_scenario nic_profile ppp_control ppp_session pppoe_concentrator pppoe_discovery pppoe_tags rss_text segment_coalesce steering
+	model_scenario nic_profile ppp_control ppp_session pppoe_client pppoe_concentrator pppoe_discovery pppoe_tags rss_text segment_coalesce steering
 
 .PHONY: help demo test check fmt clippy doc deny docs bpf bpf-check fuzz fuzz-build fuzz-quick $(FUZZ_TARGETS:%=fuzz-%) unprivileged fresh-user bench bench-peers deps install lab lab-prepare
 

@@ -295,6 +295,13 @@ fn concentrators(corpus: &Corpus) -> Done {
     for (i, sequence) in sequences.iter().enumerate() {
         corpus.put("pppoe_concentrator", &format!("seed-{i}"), sequence)?;
     }
+    // To a client: PADO, PADS, an open session; and what becomes of it.
+    let up: &[u8] = &[0, 0, 5, 3, 0, 0, 3, 0, 2, 0, 3, 1, 2, 0, 3, 2, 2, 0];
+    let sequences: [&[u8]; 6] =
+        [&[], &[4, 0, 5, 2], &[6, 0, 5, 200, 6, 1, 5, 5], &[7, 9, 5, 3], &[5, 255], &[8, 0, 5, 9, 8, 1]];
+    for (i, sequence) in sequences.iter().enumerate() {
+        corpus.put("pppoe_client", &format!("seed-{i}"), &[up, sequence].concat())?;
+    }
     Ok(())
 }
 
