@@ -238,26 +238,33 @@ mod tests {
     #[test]
     fn frames_arrive_at_the_rate_and_are_counted() {
         let Some(()) = require("netns", probe()) else { return };
-        let namespace = Namespace::new().expect("a namespace");
-        namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
         let all = frames(500);
-        let played = namespace.inside(|| {
-            let playing = Playing {
-                interface: "near0",
-                shares: all.dealt(2),
-                cpus: Vec::new(),
-                rate: Some(20_000.0),
-                length: Some(Duration::from_millis(500)),
-                count: None,
-                overhead: 0,
-            };
-            play(&playing, None, &AtomicBool::new(false), &mut |_| ControlFlow::Continue(())).expect("sent")
-        });
-        let (sent, skipped) = (played.counts.packets, played.counts.skipped);
-        assert!((9_998..=10_002).contains(&(sent + skipped)) && skipped < 5000, "{played:?}");
-        let counter = "/sys/class/net/far0/statistics/rx_packets";
-        let counted = namespace.inside(|| std::fs::read_to_string(counter)).expect("a counter");
-        assert_eq!(counted.trim().parse(), Ok(sent));
+        let tried = || {
+            let namespace = Namespace::new().expect("a namespace");
+            namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
+            let played = namespace.inside(|| {
+                let playing = Playing {
+                    interface: "near0",
+                    shares: all.dealt(2),
+                    cpus: Vec::new(),
+                    rate: Some(20_000.0),
+                    length: Some(Duration::from_millis(500)),
+                    count: None,
+                    overhead: 0,
+                };
+                play(&playing, None, &AtomicBool::new(false), &mut |_| ControlFlow::Continue(()))
+                    .expect("sent")
+            });
+            let (sent, skipped) = (played.counts.packets, played.counts.skipped);
+            assert!((9_998..=10_002).contains(&(sent + skipped)) && skipped < 5000, "{played:?}");
+            let counter = "/sys/class/net/far0/statistics/rx_packets";
+            let counted = namespace.inside(|| std::fs::read_to_string(counter)).expect("a counter");
+            (sent, counted.trim().parse::<u64>().expect("a number"))
+        };
+        // The backlog of a CPU is one for all namespaces: what other tests send may fill it.
+        let tries: Vec<(u64, u64)> = std::iter::repeat_with(tried).take(3).collect();
+        assert!(tries.iter().any(|(sent, counted)| sent == counted), "{tries:?}");
+        assert!(tries.iter().all(|(sent, counted)| counted <= sent), "{tries:?}");
     }
 
     #[test]
