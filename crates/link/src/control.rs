@@ -34,6 +34,8 @@ use std::time::{Duration, Instant};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the end of a session may take: the goodbye, the name servers, and two scripts, each of which has half a minute.
+const ENDING: Duration = Duration::from_secs(100);
 /// How long the kernel may take to take a process apart.
 pub(crate) const DYING: Duration = Duration::from_secs(2);
 /// The longest answer, octets: 400 of each of 60,000 sessions.
@@ -81,6 +83,14 @@ impl Bearer {
             Bearer::Link => "link",
             Bearer::Session => "session",
             Bearer::Concentrator => "concentrator",
+        }
+    }
+
+    /// How long its end may take.
+    const fn ending(self) -> Duration {
+        match self {
+            Bearer::Session => ENDING,
+            Bearer::Link | Bearer::Concentrator => PATIENCE,
         }
     }
 
@@ -140,6 +150,9 @@ impl fmt::Display for Bearer {
         })
     }
 }
+
+/// An answer, the connection, and the number of the process.
+type Asked = (String, BufReader<io::Take<UnixStream>>, Option<u32>);
 
 /// The sockets of what processes of one kind bear.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,7 +256,7 @@ pub enum ControlError {
     /// It was asked to end and is there still.
     #[error(
         "the process {pid} of the {bearer} {name} was asked to end, and has not within {} s: ask again, or `kill -KILL {pid}` ends it",
-        PATIENCE.as_secs()
+        bearer.ending().as_secs()
     )]
     Unfinished {
         /// What was asked.
@@ -405,7 +418,8 @@ impl Sockets {
                 wait_until_gone(name);
             }
         })?;
-        rest.read_to_end(&mut Vec::new()).map_err(|source| match pid {
+        let waits = rest.get_ref().get_ref().set_read_timeout(Some(self.bearer.ending()));
+        waits.and_then(|()| rest.read_to_end(&mut Vec::new())).map_err(|source| match pid {
             Some(pid) if is_late(&source) => {
                 ControlError::Unfinished { bearer: self.bearer, name: name.to_owned(), pid }
             }
@@ -449,7 +463,7 @@ impl Sockets {
     }
 
     /// Asks a question; the answer, the connection, and the number of the process.
-    fn ask(&self, name: &str, question: &str) -> Result<(String, impl Read, Option<u32>), ControlError> {
+    fn ask(&self, name: &str, question: &str) -> Result<Asked, ControlError> {
         let until = Instant::now() + DYING;
         loop {
             match self.ask_once(name, question) {
@@ -464,7 +478,7 @@ impl Sockets {
         }
     }
 
-    fn ask_once(&self, name: &str, question: &str) -> Result<(String, impl Read, Option<u32>), ControlError> {
+    fn ask_once(&self, name: &str, question: &str) -> Result<Asked, ControlError> {
         let (mut stream, pid) = self.reach(name)?;
         let mut answer = String::new();
         let asked = || -> io::Result<_> {

@@ -367,7 +367,7 @@ impl Running {
 
 /// Files that a process with a link has open, at most: a queue of the interface, two sockets and a second descriptor of one
 /// for each worker, and two by which it is ended and heard of; and those of the process itself.
-fn descriptors(means: Means) -> u64 {
+pub(crate) fn descriptors(means: Means) -> u64 {
     const EACH: u64 = 6;
     const OTHERS: u64 = 40;
     let workers = match means {

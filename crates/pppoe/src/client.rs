@@ -260,7 +260,10 @@ impl Client {
         }
         self.has_line = is_up;
         let step = &mut Step { now, random, actions };
-        step.actions.push(Action::Remark(if is_up { Remark::LineUp } else { Remark::LineDown }));
+        // Before the first try there is no session that could be kept, and the caller says what it waits for.
+        if is_up || !matches!(self.state, State::Idle) {
+            step.actions.push(Action::Remark(if is_up { Remark::LineUp } else { Remark::LineDown }));
+        }
         match self.state {
             State::NoLine if is_up => {
                 self.failures = 0;

@@ -3,7 +3,7 @@
 mod line;
 
 use line::{
-    End, Line, SECRET, SUBSCRIBER, Trouble, concentrator, grant, host, of_concentrator, of_host, packet,
+    End, Line, OWN, SECRET, SUBSCRIBER, Trouble, concentrator, grant, host, of_concentrator, of_host, packet,
     parts, verdict,
 };
 use rxlane_pppoe::session::{
@@ -363,6 +363,25 @@ fn a_restart_of_lcp_begins_everything_anew() {
     }
     end.pass(end.now + Duration::from_secs(20));
     assert_eq!(end.closed(), Some(&Closed::Restarts { times: 11 }));
+}
+
+/// A peer that begins IPCP anew without end, and comes up each time, is sent away: every cycle costs routes and name servers.
+#[test]
+fn a_restart_of_ipcp_without_end_ends_the_session() {
+    let mut line = up(&[Method::Pap]);
+    let end = &mut line.ends[0];
+    for identifier in 0..100 {
+        // As fast as answers are sent at all.
+        end.pass(end.now + Duration::from_secs(1));
+        if end.phase() == Phase::Closed {
+            break;
+        }
+        end.receive(&packet(IPCP, 1, identifier, &[b"\x03\x06", &OWN.octets()[..]].concat()));
+        agree(end, IPCP);
+    }
+    assert_eq!(end.phase(), Phase::Closed);
+    end.pass(end.now + Duration::from_secs(20));
+    assert!(matches!(end.closed(), Some(Closed::NetworkRestarts { times: 21 })), "{:?}", end.closed());
 }
 
 /// Both ends that are real come up again after a restart, as when a concentrator does so after a while.

@@ -9,6 +9,7 @@ use super::teller::Teller;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::Context;
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,7 +35,7 @@ pub fn start(secret: &[u8]) -> CommandResult {
     let failed = |error: io::Error| Lacks(format!("cannot start the process that stays: {error}"));
     let (mut own, other) = UnixStream::pair().map_err(failed)?;
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.args(std::env::args_os().skip(1)).arg(format!("--{STAYS}")).stdin(OwnedFd::from(other));
+    command.args(staying(std::env::args_os().skip(1))).stdin(OwnedFd::from(other));
     // It is not the process that a service manager waits for.
     command.env_remove("NOTIFY_SOCKET");
     let mut child = command.spawn().map_err(failed)?;
@@ -48,6 +49,14 @@ pub fn start(secret: &[u8]) -> CommandResult {
         Ok(()) => Ok(Outcome::Success),
         Err(_) => ended(child.wait().map_err(failed)?),
     }
+}
+
+/// The arguments of the process that stays. Behind `--` stands no option.
+fn staying(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+    arguments.insert(end, format!("--{STAYS}").into());
+    arguments
 }
 
 /// How a process stays in the background.
@@ -186,4 +195,19 @@ fn end_with_namespace(name: String, names: Names, mut ask: UnixStream) -> io::Re
         let _ = ask.write_all(&[0]);
     };
     thread::Builder::new().name("namespace".to_owned()).spawn(watch).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_stand_before_what_ends_them() {
+        let all = |line: &str| {
+            let arguments = staying(line.split(' ').map(OsString::from));
+            arguments.join(std::ffi::OsStr::new(" ")).into_string().expect("text")
+        };
+        assert_eq!(all("pppoe connect --daemon -- c0"), "pppoe connect --daemon --stays -- c0");
+        assert_eq!(all("pppoe connect c0 --daemon"), "pppoe connect c0 --daemon --stays");
+    }
 }

@@ -1,9 +1,11 @@
 //! The end of a command that stays, asked for by a signal; and what it prints when nobody reads.
 
+use crate::output::complain;
 use crate::steer_command::interrupted::is_ignored;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::io;
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
+use std::thread;
 
 /// What a terminal that is gone answers (errno(3)).
 const EIO: i32 = 5;
@@ -29,10 +31,31 @@ pub fn by_signals() -> io::Result<(UnixStream, UnixStream)> {
 /// As [`by_signals`].
 pub fn by_signals_but_hang_up() -> io::Result<(UnixStream, UnixStream)> {
     let (stop, ask) = UnixStream::pair()?;
-    for signal in [SIGTERM, SIGINT] {
+    for signal in [SIGTERM, SIGINT, SIGQUIT] {
         signal_hook::low_level::pipe::register(signal, ask.try_clone()?)?;
     }
     Ok((stop, ask))
+}
+
+/// Has signals that would end the process without putting anything back end nothing, and each told: scripts send them to
+/// pppd(8), where SIGUSR1 and SIGUSR2 have a meaning.
+///
+/// # Errors
+///
+/// There are no more descriptors or threads.
+pub fn note_others() -> io::Result<()> {
+    for (signal, name) in [(SIGUSR1, "SIGUSR1"), (SIGUSR2, "SIGUSR2"), (SIGALRM, "SIGALRM")] {
+        let (mut came, ring) = UnixStream::pair()?;
+        let tell = move || {
+            // As many as came while one was told are told as one.
+            while matches!(came.read(&mut [0; 64]), Ok(count) if count > 0) {
+                complain(&format!("{name} changes nothing here; SIGTERM ends the session"));
+            }
+        };
+        thread::Builder::new().name("signals".to_owned()).spawn(tell)?;
+        signal_hook::low_level::pipe::register(signal, ring)?;
+    }
+    Ok(())
 }
 
 /// That nobody reads what it prints is no reason to end, nor to fail with the terminal.

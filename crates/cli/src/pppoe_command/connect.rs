@@ -4,7 +4,7 @@ use super::options::{self, Options};
 use super::{BOLD, GOOD, POOR, StateArguments, failed, item, status};
 use crate::background::daemon::{self, Leaving, Stays};
 use crate::background::log::Log;
-use crate::background::stop::{by_signals, unread};
+use crate::background::stop::{by_signals, note_others, unread};
 use crate::background::teller::Teller;
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
@@ -23,8 +23,9 @@ use steer::notify::{Told, notify};
 /// Arguments of `rxlane pppoe connect`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The session comes back whenever it ends, until SIGTERM, SIGINT, SIGHUP or `rxlane pppoe disconnect IFNAME` asks for the end; the \
-concentrator is told then, and interface, routes and name servers are as before. The interface is there while a session is open.\n\n\
+The session comes back whenever it ends, until SIGTERM, SIGINT, SIGQUIT, SIGHUP or `rxlane pppoe disconnect IFNAME` asks for the end; the \
+concentrator is told then, and interface, routes and name servers are as before. The interface is there while a session is open. SIGUSR1, \
+SIGUSR2 and SIGALRM, which scripts for pppd send, change nothing, and the log has a note.\n\n\
 With --daemon the command returns when a session is open, or the first try has failed, whatever came first. After a failure the process \
 goes on trying in the background (`rxlane pppoe status IFNAME` shows it), unless --reconnect=false.\n\n\
 Exit codes: 0 ended because somebody asked for it; with --daemon a session is open. 1 the name is taken, packets of --mtu do not fit, a \
@@ -115,6 +116,8 @@ impl ConnectArguments {
         let (stop, ask) =
             by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
         let asked = ask.try_clone()?;
+        let noted = note_others();
+        noted.map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
         let name = start.wanted.name.clone();
         let leaving = self.stays.then(|| Leaving::prepare(self.log.as_deref(), &name, ask.try_clone()?));
         let leaving = leaving.transpose()?;

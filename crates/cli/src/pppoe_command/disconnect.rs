@@ -1,6 +1,6 @@
 //! `rxlane pppoe disconnect`.
 
-use super::{StateArguments, failed, status};
+use super::{StateArguments, expect_interface, failed, status};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use explain::counted;
@@ -10,6 +10,9 @@ use link::pppoe::serving::{ConcentratorStatus, Disconnected};
 use link::pppoe::status::SessionStatus;
 use std::io::Write;
 use std::net::IpAddr;
+
+/// The longest name of a user, octets (RFC 1334 section 2.2.1).
+const LONGEST: usize = 255;
 
 const USAGE: &str = "\
 rxlane pppoe disconnect IFNAME
@@ -64,6 +67,20 @@ struct Which {
 }
 
 impl Which {
+    /// Sees that the question is one line, which is what it is cut to.
+    fn check(&self) -> anyhow::Result<()> {
+        for (option, text) in [("--id", &self.id), ("--user", &self.user), ("--mac", &self.mac)] {
+            let Some(text) = text else { continue };
+            if text.contains(char::is_control) {
+                return Err(anyhow!("{option} {}: no name has control characters", text.escape_debug()));
+            }
+            if text.len() > LONGEST {
+                return Err(anyhow!("{option}: {} octets, and PPP has room for {LONGEST}", text.len()));
+            }
+        }
+        Ok(())
+    }
+
     /// The question to the concentrator; `None`: none of its sessions.
     fn question(&self) -> Option<String> {
         let one = self.id.as_ref().map(|id| format!("id {id}"));
@@ -78,6 +95,10 @@ impl Which {
 impl DisconnectArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
+        self.which.check()?;
+        for name in self.name.iter().chain(&self.concentrator) {
+            expect_interface(name)?;
+        }
         match (&self.name, &self.concentrator, self.which.question()) {
             (Some(name), ..) => self.client(out, name),
             (None, Some(interface), None) => self.concentrator(out, interface),

@@ -19,7 +19,7 @@ use anstyle::{AnsiColor, Style};
 use anyhow::anyhow;
 use link::control::{Bearer, ControlError, Sockets};
 use link::error::Error;
-use link::pppoe::resolver::Place;
+use link::pppoe::resolver::{Back, Place};
 use link::pppoe::serving::ConcentratorStatus;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
@@ -27,6 +27,26 @@ use std::path::PathBuf;
 const BOLD: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const POOR: Style = AnsiColor::Yellow.on_default();
+
+/// What the name of an interface is, for people.
+const NO_NAME: &str = "no name of an interface: 1 to 15 printable characters without `/` and spaces";
+
+/// Whether an interface can have a name (`dev_valid_name()` of net/core/dev.c).
+fn may_be_an_interface(name: &str) -> bool {
+    (1..=15).contains(&name.len())
+        && !name.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control())
+        && !matches!(name, "." | "..")
+}
+
+/// Sees that an interface can have a name, before anybody is asked about it.
+fn expect_interface(name: &str) -> anyhow::Result<()> {
+    if may_be_an_interface(name) {
+        return Ok(());
+    }
+    let shown: String = name.escape_default().take(32).collect();
+    let more = if name.len() > 32 { "…" } else { "" };
+    Err(anyhow!("`{shown}{more}` is {NO_NAME}"))
+}
 
 /// Arguments of `rxlane pppoe`.
 #[derive(clap::Args)]
@@ -144,8 +164,11 @@ impl StateArguments {
     /// Puts back the name servers that a killed process could not, and tells it.
     fn put_back(&self) {
         match Place::of_machine(&self.folder()).recover() {
-            Ok(false) => {}
-            Ok(true) => complain("the name servers of before are back in /etc/resolv.conf"),
+            Ok(None) => {}
+            Ok(Some(Back::Changed)) => complain(
+                "/etc/resolv.conf was written by somebody else since the process was killed, and stays as it is",
+            ),
+            Ok(Some(Back::Done)) => complain("the name servers of before are back in /etc/resolv.conf"),
             Err(error) => complain(&error.to_string()),
         }
     }

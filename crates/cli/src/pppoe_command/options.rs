@@ -12,6 +12,7 @@ use pppoe::discovery::offer::Pin;
 use pppoe::session::{self, Host, Method, Role, Timers};
 use serde::Deserialize;
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,12 @@ use wire::emit::Encapsulation;
 const IFNAME: &str = "ppp0";
 /// What is agreed to if nobody says: the password does not go over the line where there is a choice.
 const AUTH: [Auth; 3] = [Auth::Chap, Auth::MsChapV2, Auth::Pap];
+
+/// What the numbers may be, on the command line and in a file.
+const MTU: RangeInclusive<i64> = 128..=9000;
+const ECHO_INTERVAL: RangeInclusive<i64> = 1..=3600;
+const ECHO_FAILURES: RangeInclusive<i64> = 1..=100;
+const WORKERS: RangeInclusive<i64> = 1..=256;
 
 /// The options. Each stands in a file by the same name, without the dashes; what is on the command line comes first.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Deserialize)]
@@ -51,7 +58,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME|MAC")]
     pub ac: Option<String>,
     /// Longest IP packets, octets [default: 1492]; more than 1492 where both ends can (RFC 4638), else 1492.
-    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u16).range(128..=9000))]
+    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u16).range(MTU))]
     pub mtu: Option<u16>,
     /// Name of the network interface [default: ppp0].
     #[arg(long, value_name = "NAME")]
@@ -84,16 +91,16 @@ pub struct Options {
     #[arg(long, value_name = "BOOL")]
     pub reconnect: Option<bool>,
     /// Seconds of silence after which the other end is asked whether it lives [default: 20].
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..=3600))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(ECHO_INTERVAL))]
     pub echo_interval: Option<u16>,
     /// Questions without an answer after which it is dead [default: 3].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(ECHO_FAILURES))]
     pub echo_failures: Option<u16>,
     /// How packets are moved [default: batch].
     #[arg(long, value_enum)]
     pub datapath: Option<Datapath>,
     /// Threads that move packets [default: one a CPU, at most 8].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(WORKERS))]
     pub workers: Option<u16>,
     /// How frames leave the parent [default: af-packet].
     #[arg(long, value_enum)]
@@ -146,7 +153,24 @@ impl Auth {
 /// Where the error is and what it is, without the line itself: who takes the file for the place of the password has it there.
 fn in_words(error: &toml::de::Error, text: &str) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+    let number = before.matches('\n').count() + 1;
+    let message = error.message();
+    // These have the value in them, which may be the password as well.
+    let has_value = ["invalid type", "invalid value", "invalid length", "unknown variant"];
+    if !has_value.iter().any(|beginning| message.starts_with(beginning)) {
+        return format!("line {number}: {message}");
+    }
+    let key = before.rsplit('\n').next().and_then(|line| line.split_once('=')).map(|(key, _)| key.trim());
+    let is_plain = |key: &&str| key.bytes().all(|octet| octet.is_ascii_lowercase() || octet == b'-');
+    let key = key.filter(is_plain).map_or(String::new(), |key| format!("{key}: "));
+    let expected = message.rsplit_once(", expected ").map_or("another value", |(_, expected)| expected);
+    format!("line {number}: {key}expected {expected}")
+}
+
+/// The line of an option in a file, for people.
+fn line_of(key: &str, text: &str) -> String {
+    let is_it = |line: &str| line.split_once('=').is_some_and(|(name, _)| name.trim() == key);
+    text.lines().position(is_it).map_or(String::new(), |line| format!("line {}: ", line + 1))
 }
 
 /// Reads options from a file.
@@ -159,6 +183,9 @@ pub fn from_file(path: &Path) -> anyhow::Result<Options> {
         .map_err(|_| anyhow!("{}: this is no UTF-8, which TOML has to be", path.display()))?;
     let mut options: Options =
         toml::from_str(&text).map_err(|error| anyhow!("{}: {}", path.display(), in_words(&error, &text)))?;
+    if let Err((key, why)) = options.check() {
+        return Err(anyhow!("{}: {}{key}: {why}", path.display(), line_of(key, &text)));
+    }
     // Where a file is not said to be is beside the one that names it.
     let folder = path.parent().unwrap_or(Path::new("."));
     for file in [&mut options.password_file, &mut options.up_script, &mut options.down_script] {
@@ -168,6 +195,29 @@ pub fn from_file(path: &Path) -> anyhow::Result<Options> {
 }
 
 impl Options {
+    /// What the command line sees by itself; else the option, and what is wrong with it.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        for (key, value, range) in [
+            ("mtu", self.mtu, MTU),
+            ("echo-interval", self.echo_interval, ECHO_INTERVAL),
+            ("echo-failures", self.echo_failures, ECHO_FAILURES),
+            ("workers", self.workers, WORKERS),
+        ] {
+            if let Some(value) = value.filter(|value| !range.contains(&i64::from(*value))) {
+                return Err((key, format!("{value} is not in {}..={}", range.start(), range.end())));
+            }
+        }
+        if let Some(Err(error)) = self.tpid.as_deref().map(crate::link_command::tpid) {
+            return Err(("tpid", error));
+        }
+        for (key, name) in [("interface", &self.interface), ("ifname", &self.ifname)] {
+            if name.as_deref().is_some_and(|name| !super::may_be_an_interface(name)) {
+                return Err((key, super::NO_NAME.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
     /// These, and of `other` what they do not say.
     pub fn or(self, other: Options) -> Options {
         Options {
@@ -204,9 +254,11 @@ impl Options {
     ///
     /// Nobody named one.
     pub fn interface(&self) -> anyhow::Result<&str> {
-        self.interface
-            .as_deref()
-            .ok_or_else(|| anyhow!("which interface has the line? `rxlane pppoe connect eth0`"))
+        let interface = self.interface.as_deref();
+        let interface =
+            interface.ok_or_else(|| anyhow!("which interface has the line? `rxlane pppoe connect eth0`"))?;
+        super::expect_interface(interface)?;
+        Ok(interface)
     }
 
     /// Name of the network interface.
@@ -225,7 +277,12 @@ impl Options {
     ///
     /// They are none.
     pub fn tags(&self) -> anyhow::Result<Encapsulation> {
-        let Some(vlans) = &self.vlan else { return Ok(Encapsulation::NONE) };
+        let Some(vlans) = &self.vlan else {
+            return match self.tpid {
+                Some(_) => Err(anyhow!("tpid is that of a VLAN tag, and there is none: `--vlan`")),
+                None => Ok(Encapsulation::NONE),
+            };
+        };
         let tpid = self.tpid.as_deref().map(crate::link_command::tpid).transpose();
         let tpid = tpid.map_err(|error| anyhow!("--tpid: {error}"))?;
         Encapsulation::NONE.with_vlans(vlans, tpid).map_err(|error| anyhow!("--vlan {vlans}: {error}"))
@@ -321,6 +378,27 @@ mod tests {
         assert!(error.contains("line 2: ") && !error.contains("secret"), "{error}");
         let error = read("mtu = 'big'\n").expect_err("no number").to_string();
         assert!(error.contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn a_file_has_the_limits_of_the_command_line_and_errors_no_values() {
+        for (line, expected) in [
+            ("workers = 0", "line 2: workers: 0 is not in 1..=256"),
+            ("workers = 257", "line 2: workers: 257 is not in 1..=256"),
+            ("mtu = 100", "line 2: mtu: 100 is not in 128..=9000"),
+            ("echo-interval = 0", "line 2: echo-interval: 0 is not in"),
+            ("echo-failures = 0", "line 2: echo-failures: 0 is not in"),
+            ("tpid = 'zz'", "line 2: tpid: one of 0x8100"),
+            ("interface = \"c0\\u0000x\"", "line 2: interface: "),
+            ("mtu = 'mysecret, expected x'", "line 2: mtu: expected u16"),
+            ("auth = ['mysecret']", "line 2: auth: expected one of `pap`"),
+            ("mtu = 70000", "line 2: mtu: expected u16"),
+        ] {
+            let error = read(&format!("user = 'me'\n{line}\n")).expect_err("wrong").to_string();
+            assert!(error.contains(expected) && !error.contains("mysecret"), "{line}: {error}");
+            assert!(error.contains("wan.toml: "), "{error}");
+        }
+        assert!(read("tpid = '0x8100'\n").expect("options").tags().is_err());
     }
 
     #[test]

@@ -3,8 +3,12 @@
 use super::regular_file::RegularFile;
 use crate::output::complain;
 use anyhow::{Context, anyhow, bail};
+use signal_hook::SigId;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::thread;
 
 /// The variable of the environment.
 pub const VARIABLE: &str = "RXLANE_PPPOE_PASSWORD";
@@ -81,8 +85,14 @@ fn from_terminal(user: &str) -> anyhow::Result<Vec<u8>> {
     Ok(line.strip_suffix(b"\n").unwrap_or(&line).to_vec())
 }
 
-/// A terminal that does not show what is typed, as long as this lives.
-struct Hidden(rustix::termios::Termios);
+/// Signals that end a process that asks for a password.
+const ENDS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
+/// A terminal that does not show what is typed, as long as this lives, or until a signal ends the process.
+struct Hidden {
+    before: rustix::termios::Termios,
+    signals: Vec<SigId>,
+}
 
 impl Hidden {
     fn new() -> io::Result<Hidden> {
@@ -90,15 +100,33 @@ impl Hidden {
         let before = tcgetattr(io::stdin())?;
         let mut quiet = before.clone();
         quiet.local_modes.remove(LocalModes::ECHO);
+        let mut hidden = Hidden { before: before.clone(), signals: Vec::new() };
+        for signal in ENDS {
+            let (mut came, ring) = UnixStream::pair()?;
+            let before = before.clone();
+            // With the last sender gone it ends, and nothing has come.
+            let end = move || {
+                if matches!(came.read(&mut [0]), Ok(1)) {
+                    let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+                    let _ = io::stderr().write_all(b"\n");
+                    let _ = signal_hook::low_level::emulate_default_handler(signal);
+                }
+            };
+            thread::Builder::new().name("prompt".to_owned()).spawn(end)?;
+            hidden.signals.push(signal_hook::low_level::pipe::register(signal, ring)?);
+        }
         tcsetattr(io::stdin(), OptionalActions::Flush, &quiet)?;
-        Ok(Hidden(before))
+        Ok(hidden)
     }
 }
 
 impl Drop for Hidden {
     fn drop(&mut self) {
         use rustix::termios::{OptionalActions, tcsetattr};
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+        for signal in self.signals.drain(..) {
+            signal_hook::low_level::unregister(signal);
+        }
     }
 }
 

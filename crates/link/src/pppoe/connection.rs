@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::frame_size::{longest_mtu, needed_mtu};
 use crate::memory;
 use crate::rtnetlink::{self, Change, Link, Monitor};
-use crate::running::{Ended, check_name, find_parent};
+use crate::running::{Ended, check_name, descriptors, find_parent};
 use crate::tun::TunError;
 use pppoe::Time;
 use pppoe::client::{Action, Client, Config, Opened, Phase};
@@ -43,8 +43,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const BOTH: Duration = Duration::from_secs(3);
 /// The least MTU that is taken unasked: that of IPv6 (RFC 8200 section 5).
 const LEAST: u16 = 1280;
-/// Threads beside those that move packets, at most: the one that answers, name servers, what is told.
-const THREADS: usize = 4;
+/// Threads beside those that move packets, at most: the one that answers, name servers, what is told, signals.
+const THREADS: usize = 7;
 /// The longest wait for anything.
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -135,6 +135,16 @@ impl Connection {
     ///
     /// See [`Error`]; nothing is left behind then.
     pub fn begin(
+        start: Start,
+        sockets: &Sockets,
+        stop: UnixStream,
+        ask: UnixStream,
+    ) -> Result<Connection, Error> {
+        let needed = descriptors(start.wanted.means);
+        Connection::begin_with(start, sockets, stop, ask).map_err(|error| error.or_descriptors(needed))
+    }
+
+    fn begin_with(
         mut start: Start,
         sockets: &Sockets,
         stop: UnixStream,
@@ -208,9 +218,7 @@ impl Connection {
         if let Some(name_servers) = self.name_servers.take() {
             name_servers.finish().into_iter().for_each(|text| tell(&Event::Remark(text)));
         }
-        if let Err(error) = self.scripts.finish() {
-            tell(&Event::Remark(error.to_string()));
-        }
+        self.scripts.finish().into_iter().for_each(|text| tell(&Event::Remark(text)));
         let waiting = self.server.close();
         drop(self);
         // Who waits for the end may bring the same up again.
@@ -355,7 +363,9 @@ impl Connection {
             user: self.start.user.clone().unwrap_or_default(),
         };
         let after_kill = std::mem::take(&mut self.after_kill);
-        let network = Network::up(&self.start.wanted, encapsulation, opened.mtu.into(), peer, after_kill)?;
+        let network = Network::up(&self.start.wanted, encapsulation, opened.mtu.into(), peer, after_kill);
+        let needed = descriptors(self.start.wanted.means);
+        let network = network.map_err(|error| error.or_descriptors(needed))?;
         self.network = Some(network);
         self.heard = 0;
         self.opened += 1;
@@ -366,7 +376,9 @@ impl Connection {
     /// Tells an open session and runs the script, when all that may still come up is up, or has had its time.
     fn tell_open(&mut self, tell: Tell<'_>) {
         let Some(at) = self.tell_at else { return };
-        let Some(network) = &mut self.network else { return };
+        if self.network.is_none() {
+            return;
+        }
         let is_named = self.name_servers.as_ref().is_none_or(NameServers::is_idle);
         let is_whole =
             is_named && [Family::Ipv4, Family::Ipv6].iter().all(|family| !self.client.awaits(*family));
@@ -374,9 +386,10 @@ impl Connection {
             return;
         }
         self.tell_at = None;
-        let said = network.tell(&mut self.scripts);
         self.note();
         tell(&Event::Open(Box::new(self.shared.status())));
+        // Behind it, since who goes to the background leaves the streams of its caller there, which are not for a script.
+        let said = self.network.as_mut().and_then(|network| network.tell(&mut self.scripts));
         if let Some(said) = said {
             tell(&Event::Remark(said));
         }

@@ -2,7 +2,8 @@
 //!
 //! # Contract
 //!
-//! * What was ordered is done in its order. A program that hangs, or a file system, holds up nothing but what was ordered after
+//! * What was ordered last is what is done: an order that comes while another is carried out takes the place of one that waits,
+//!   and the same one again is none. Whoever orders without end, as a concentrator may have it, has no queue grow. A program that hangs, or a file system, holds up nothing but what was ordered after
 //!   it: the concentrator's echoes are answered by another thread.
 //! * What went wrong is said, in sentences.
 
@@ -13,6 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Order {
     Set { interface: String, servers: Vec<IpAddr> },
     TakeBack,
@@ -28,13 +31,19 @@ enum Order {
 /// See the [module](self).
 #[derive(Debug)]
 pub struct NameServers {
-    orders: Sender<Order>,
-    /// What came of each order; empty: it is done.
-    results: Receiver<Option<String>>,
+    /// Tells the thread to look at `next`.
+    orders: Sender<()>,
+    /// What is to be done next, and how many orders have come until it.
+    next: Arc<Mutex<Option<(u64, Order)>>>,
+    /// How many orders are done with one, and what went wrong.
+    results: Receiver<(u64, Option<String>)>,
     /// Readable when an order is done.
     bell: UnixStream,
-    /// Orders that are not done.
-    waiting: usize,
+    /// The last order.
+    last: Option<Order>,
+    /// Orders that have come, and how many of them are done.
+    ordered: u64,
+    done: u64,
 }
 
 impl NameServers {
@@ -53,19 +62,25 @@ impl NameServers {
         // Nobody may be listening any more.
         ring.set_nonblocking(true)?;
         let (orders, taken) = channel();
+        let next = Arc::new(Mutex::new(None::<(u64, Order)>));
+        let waiting = Arc::clone(&next);
         let (done, results) = channel();
         let work = move || {
             let mut resolver = None;
-            for order in taken {
+            for () in taken {
+                let Some((number, order)) = waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
+                else {
+                    continue;
+                };
                 let result = carry_out(order, &place, &mut resolver);
-                if done.send(result).is_err() {
+                if done.send((number, result)).is_err() {
                     return;
                 }
                 let _ = ring.write_all(&[0]);
             }
         };
         thread::Builder::new().name("name servers".to_owned()).spawn(work)?;
-        Ok(NameServers { orders, results, bell, waiting: 0 })
+        Ok(NameServers { orders, next, results, bell, last: None, ordered: 0, done: 0 })
     }
 
     /// Makes `servers` the machine's, told by the session of `interface`.
@@ -79,23 +94,30 @@ impl NameServers {
     }
 
     fn order(&mut self, order: Order) {
-        if self.orders.send(order).is_ok() {
-            self.waiting += 1;
+        if self.last.as_ref() == Some(&order) {
+            return;
+        }
+        self.last = Some(order.clone());
+        let number = self.ordered + 1;
+        let former = self.next.lock().unwrap_or_else(PoisonError::into_inner).replace((number, order));
+        // The thread was told of the former one, and looks yet.
+        if former.is_some() || self.orders.send(()).is_ok() {
+            self.ordered = number;
         }
     }
 
     /// Whether all that was ordered is done.
     pub const fn is_idle(&self) -> bool {
-        self.waiting == 0
+        self.done >= self.ordered
     }
 
     /// What went wrong since the last call.
     pub fn said(&mut self) -> Vec<String> {
         // As often as it rang: the results tell.
         while matches!(self.bell.read(&mut [0; 64]), Ok(count) if count > 0) {}
-        let results: Vec<Option<String>> = self.results.try_iter().collect();
-        self.waiting = self.waiting.saturating_sub(results.len());
-        results.into_iter().flatten().collect()
+        let results: Vec<_> = self.results.try_iter().collect();
+        self.done = results.last().map_or(self.done, |(number, _)| *number);
+        results.into_iter().filter_map(|(_, said)| said).collect()
     }
 
     /// Waits until all that was ordered is done, for half a minute at most; what went wrong.
@@ -106,10 +128,10 @@ impl NameServers {
     fn finish_within(mut self, patience: Duration) -> Vec<String> {
         let mut said = self.said();
         let until = Instant::now() + patience;
-        while self.waiting > 0 {
+        while !self.is_idle() {
             match self.results.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(result) => {
-                    self.waiting -= 1;
+                Ok((number, result)) => {
+                    self.done = number;
                     said.extend(result);
                 }
                 Err(_) => {
@@ -170,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_done_in_their_order_and_failures_said() {
+    fn the_last_order_is_done_and_failures_said() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (file, note) = (folder.path().join("resolv.conf"), folder.path().join("note"));
+        let (file, note) = (folder.path().join("resolv.conf"), folder.path().to_owned());
         let before = "nameserver 198.51.100.1\n";
         fs::write(&file, before).expect("written");
         let mut name_servers = NameServers::at(Place::at(&file, &note)).expect("a thread");
@@ -196,6 +218,36 @@ mod tests {
         assert!(said.len() == 1 && said[0].contains("nowhere/resolv.conf"), "{said:?}");
     }
 
+    /// What a concentrator that begins IPCP anew without end has ordered: nothing is left for the end of the session.
+    #[test]
+    fn orders_without_end_are_not_a_queue() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("resolv.conf");
+        let made = std::process::Command::new("mkfifo").arg(&file).status();
+        assert!(made.expect("mkfifo").success());
+        let mut name_servers = NameServers::at(Place::at(&file, folder.path())).expect("a thread");
+        let server = |last| IpAddr::from([192, 0, 2, last]);
+        name_servers.set("ppp0", &[server(53)]);
+        let until = Instant::now() + PATIENCE;
+        // The thread hangs in it.
+        while name_servers.next.lock().expect("no panic").is_some() {
+            assert!(Instant::now() < until);
+            thread::yield_now();
+        }
+        for last in 0..=250 {
+            name_servers.set("ppp0", &[server(last)]);
+            name_servers.set("ppp0", &[server(last)]);
+        }
+        name_servers.take_back();
+        assert_eq!(name_servers.ordered, 253);
+        // It goes on with another file, and has one order left.
+        let writer = fs::File::options().write(true).open(&file).expect("a pipe that is read");
+        fs::remove_file(&file).expect("removed");
+        drop(writer);
+        assert_eq!(all_said(&mut name_servers), [""; 0]);
+        assert_eq!(fs::read_to_string(&file).expect("there"), "");
+    }
+
     /// A named pipe that nobody reads stands for whatever hangs.
     #[test]
     fn what_hangs_holds_nobody_up() {
@@ -203,7 +255,7 @@ mod tests {
         let file = folder.path().join("resolv.conf");
         let made = std::process::Command::new("mkfifo").arg(&file).status();
         assert!(made.expect("mkfifo").success());
-        let place = Place::at(&file, &folder.path().join("note"));
+        let place = Place::at(&file, folder.path());
         let mut name_servers = NameServers::at(place).expect("a thread");
         name_servers.set("ppp0", &["192.0.2.53".parse().expect("an address")]);
         assert!(name_servers.said().is_empty() && !name_servers.is_idle());

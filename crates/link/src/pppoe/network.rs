@@ -4,7 +4,7 @@
 //! All of it goes with [`Network::down`]; interface, addresses and routes also with the process, however that ends.
 
 use super::name_servers::NameServers;
-use super::script::{Scripts, Told};
+use super::script::{Occasion, Scripts, Told};
 use crate::address::Address;
 use crate::error::Error;
 use crate::rtnetlink::{self, Route};
@@ -20,6 +20,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 use wire::IpVersion;
 use wire::emit::Encapsulation;
+
+/// What is said of one session, sentences at most.
+const REMARKS: usize = 16;
 
 /// What is wanted on this machine.
 #[derive(Clone, Debug)]
@@ -72,6 +75,8 @@ pub struct Network {
     told: Told,
     is_told: bool,
     since: Instant,
+    /// What was said of it.
+    said: Vec<String>,
 }
 
 impl Network {
@@ -129,6 +134,7 @@ impl Network {
             told,
             is_told: false,
             since: Instant::now(),
+            said: Vec::new(),
         })
     }
 
@@ -211,6 +217,9 @@ impl Network {
             }
             self.ipv6 = ipv6;
         }
+        // Protocols may be begun anew often, and each sentence is worth reading once a session.
+        said.retain(|text| self.said.len() < REMARKS && !self.said.contains(text));
+        self.said.extend(said.iter().cloned());
         Ok(said)
     }
 
@@ -259,7 +268,7 @@ impl Network {
             return None;
         }
         let script = self.wanted.up_script.as_ref()?;
-        scripts.start(script, &self.told).err().map(|error| error.to_string())
+        scripts.start(Occasion::Up, script, &self.told).err().map(|error| error.to_string())
     }
 
     /// Takes it all away; what went wrong, in sentences.
@@ -272,7 +281,9 @@ impl Network {
         if let Some(script) = self.wanted.down_script.as_ref().filter(|_| self.is_told) {
             let seconds = self.since.elapsed().as_secs();
             self.told.totals = Some((seconds, status.counted.sent.octets, status.counted.received.octets));
-            said.extend(scripts.start(script, &self.told).err().map(|error| error.to_string()));
+            said.extend(
+                scripts.start(Occasion::Down, script, &self.told).err().map(|error| error.to_string()),
+            );
         }
         said
     }

@@ -3,11 +3,13 @@
 //! # Contract
 //!
 //! * systemd-resolved and resolvconf(8) are asked where they keep `/etc/resolv.conf`; they know how to take it back. Elsewhere
-//!   the file is written, and what was in it is on the disk before (`resolv.conf.former` in the state folder), from which it is
-//!   put back at the end, or by the next command after a kill.
+//!   the file is written, and what was in it is on the disk before (`resolv.conf-DEVICE-NUMBER.former` in the state folder), from
+//!   which it is put back at the end, or by the next command after a kill.
+//! * DEVICE and NUMBER are those of the file: `ip netns exec` gives namespaces files of their own by the same path, and what
+//!   was in one is not put into another.
 //! * A program that hangs is ended, with all that it started.
 //! * What somebody else wrote meanwhile is left alone, and said.
-//! * One process at a time has the file.
+//! * One process at a time has a file.
 
 mod program;
 
@@ -18,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Write};
 use std::net::IpAddr;
+use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The file of resolv.conf(5).
@@ -67,14 +70,16 @@ pub struct Resolver {
     keeper: Keeper,
     interface: String,
     note: Note,
+    /// Where the note is, once there is one.
+    noted: PathBuf,
     place: Place,
 }
 
-/// Where the file and the note about it are.
+/// Where the file is, and the folder of the notes about such files.
 #[derive(Clone, Debug)]
 pub struct Place {
     file: PathBuf,
-    note: PathBuf,
+    folder: PathBuf,
 }
 
 /// What is on the disk while the file is not the machine's own.
@@ -100,47 +105,64 @@ pub enum Back {
 }
 
 impl Place {
-    /// `/etc/resolv.conf`, and the note in the state folder.
+    /// `/etc/resolv.conf` of the calling process, and the notes in the state folder.
     pub fn of_machine(state: &Path) -> Place {
-        Place { file: PATH.into(), note: state.join("resolv.conf.former") }
+        Place { file: PATH.into(), folder: state.to_owned() }
     }
 
     #[cfg(test)]
-    pub(crate) fn at(file: &Path, note: &Path) -> Place {
-        Place { file: file.to_owned(), note: note.to_owned() }
+    pub(crate) fn at(file: &Path, folder: &Path) -> Place {
+        Place { file: file.to_owned(), folder: folder.to_owned() }
     }
 
-    /// Puts back what a process wrote that was killed before it could; whether there was anything.
+    /// Where the note about the file is; `None`: there is no file, and no note about it.
+    fn noted(&self) -> Result<Option<PathBuf>, ResolverError> {
+        match fs::metadata(&self.file) {
+            Ok(file) => {
+                let name = format!("resolv.conf-{:x}-{}.former", file.st_dev(), file.st_ino());
+                Ok(Some(self.folder.join(name)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed("look at", &self.file)(error)),
+        }
+    }
+
+    /// Puts back what a process wrote that was killed before it could; what became of that, where there was anything.
     ///
     /// # Errors
     ///
     /// [`ResolverError::File`].
-    pub fn recover(&self) -> Result<bool, ResolverError> {
-        match self.note()? {
-            Some(note) if !note.is_alive() => self.put_back(&note).map(|_| true),
-            _ => Ok(false),
+    pub fn recover(&self) -> Result<Option<Back>, ResolverError> {
+        let Some(noted) = self.noted()? else { return Ok(None) };
+        match self.note(&noted)? {
+            Some(note) if !note.is_alive() => self.put_back(&note, &noted).map(Some),
+            _ => Ok(None),
         }
     }
 
-    fn note(&self) -> Result<Option<Note>, ResolverError> {
-        let Some(text) = self.read(&self.note)? else { return Ok(None) };
+    fn note(&self, noted: &Path) -> Result<Option<Note>, ResolverError> {
+        let Some(text) = self.read(noted)? else { return Ok(None) };
         // One that was half written belongs to a file that was not touched.
         Ok(serde_json::from_slice(&text).ok())
     }
 
-    fn put_back(&self, note: &Note) -> Result<Back, ResolverError> {
+    fn put_back(&self, note: &Note, noted: &Path) -> Result<Back, ResolverError> {
         let now = self.read(&self.file)?;
         let back = if note.is_own(now.as_deref()) {
             match (&note.former, now) {
                 (Some(former), _) => self.write(former)?,
-                (None, Some(_)) => fs::remove_file(&self.file).map_err(self.failed("remove", &self.file))?,
+                (None, Some(_)) => {
+                    // A link that led nowhere does so again.
+                    let made = fs::canonicalize(&self.file).map_err(self.failed("look at", &self.file))?;
+                    fs::remove_file(&made).map_err(self.failed("remove", &made))?;
+                }
                 (None, None) => {}
             }
             Back::Done
         } else {
             Back::Changed
         };
-        fs::remove_file(&self.note).map_err(self.failed("remove", &self.note))?;
+        fs::remove_file(noted).map_err(self.failed("remove", noted))?;
         Ok(back)
     }
 
@@ -200,7 +222,8 @@ impl Resolver {
             former: None,
             written: text(interface, servers),
         };
-        let mut resolver = Resolver { keeper, interface: interface.to_owned(), note, place };
+        let noted = PathBuf::new();
+        let mut resolver = Resolver { keeper, interface: interface.to_owned(), note, noted, place };
         match keeper {
             Keeper::Resolved => {
                 let servers = servers.iter().map(IpAddr::to_string);
@@ -236,31 +259,44 @@ impl Resolver {
     fn write(&mut self) -> Result<(), ResolverError> {
         let place = &self.place;
         place.recover()?;
+        let former = place.read(&place.file)?;
+        // A file is known by its number, and one of an overlay has the lasting one once it was opened for writing.
+        let opened = fs::File::options().write(true).create(true).truncate(false).open(&place.file);
+        opened.map_err(place.failed("write", &place.file))?;
+        let noted = place.noted()?.ok_or(io::ErrorKind::NotFound.into());
+        let noted = noted.map_err(place.failed("look at", &place.file))?;
         // What this process itself could not put back when its last session ended.
         let is_ours = |note: &Note| {
             (note.pid, note.started, &note.interface)
                 == (self.note.pid, self.note.started, &self.note.interface)
         };
-        if let Some(note) = place.note()?.filter(is_ours) {
-            place.put_back(&note)?;
+        let was_ours = match place.note(&noted)? {
+            Some(note) if is_ours(&note) => {
+                place.put_back(&note, &noted)?;
+                true
+            }
+            Some(note) => return Err(ResolverError::Held { pid: note.pid, interface: note.interface }),
+            None => false,
+        };
+        if was_ours {
+            return self.write();
         }
-        if let Some(note) = place.note()? {
-            return Err(ResolverError::Held { pid: note.pid, interface: note.interface });
-        }
-        self.note.former = place.read(&place.file)?;
+        self.note.former = former;
+        self.noted = noted;
         let text = serde_json::to_string(&self.note).unwrap_or_default();
-        let noted = || -> io::Result<()> {
-            let mut file = fs::File::create(&place.note)?;
+        let is_noted = || -> io::Result<()> {
+            let mut file = fs::File::create(&self.noted)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()
         };
-        noted().map_err(place.failed("write", &place.note)).inspect_err(|_| {
-            // It says nothing, and the file was not touched.
-            let _ = fs::remove_file(&place.note);
+        is_noted().map_err(place.failed("write", &self.noted)).inspect_err(|_| {
+            // It says nothing, and the file has what it had.
+            let _ = place.put_back(&self.note, &self.noted);
+            let _ = fs::remove_file(&self.noted);
         })?;
         place.write(self.note.written.as_bytes()).inspect_err(|_| {
             // What cannot be put back stays in the note, for the next one who tries.
-            let _ = place.put_back(&self.note);
+            let _ = place.put_back(&self.note, &self.noted);
         })
     }
 
@@ -277,7 +313,7 @@ impl Resolver {
                 run("resolvconf", ["-d".to_owned(), self.label()].into_iter(), "")?;
                 Ok(Back::Done)
             }
-            Keeper::File => self.place.put_back(&self.note),
+            Keeper::File => self.place.put_back(&self.note, &self.noted),
         }
     }
 }
@@ -312,7 +348,44 @@ mod tests {
     const SERVERS: [IpAddr; 1] = [IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 53))];
 
     fn place(folder: &Path) -> Place {
-        Place::at(&folder.join("resolv.conf"), &folder.join("note"))
+        Place::at(&folder.join("resolv.conf"), folder)
+    }
+
+    fn notes(folder: &Path) -> Vec<PathBuf> {
+        let paths = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("one").path());
+        paths.filter(|path| path.extension().is_some_and(|end| end == "former")).collect()
+    }
+
+    /// As `ip netns exec` has them: the same path, and other files.
+    #[test]
+    fn what_was_in_one_file_is_not_put_into_another() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| Place::at(&folder.path().join(name), folder.path());
+        let (one, other) = (place("one"), place("other"));
+        fs::write(&one.file, "nameserver 198.51.100.1\n").expect("written");
+        fs::write(&other.file, "").expect("written");
+        let mut killed = Resolver::set("ppp0", &SERVERS, one.clone()).expect("set");
+        let living = Resolver::set("ppp0", &SERVERS, other.clone()).expect("each has a file of its own");
+        assert_eq!(living.take_back().expect("taken back"), Back::Done);
+        killed.note.started += 1;
+        fs::write(&killed.noted, serde_json::to_string(&killed.note).expect("text")).expect("written");
+        assert_eq!(other.recover().expect("nothing of its own"), None);
+        assert_eq!(fs::read_to_string(&other.file).expect("there"), "");
+        assert_eq!(one.recover().expect("put back"), Some(Back::Done));
+        assert_eq!(fs::read_to_string(&one.file).expect("there"), "nameserver 198.51.100.1\n");
+        assert!(notes(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn a_link_that_led_nowhere_does_so_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (place, target) = (place(folder.path()), folder.path().join("target"));
+        std::os::unix::fs::symlink("target", &place.file).expect("a link");
+        let resolver = Resolver::set("ppp0", &SERVERS, place.clone()).expect("set");
+        assert!(target.exists());
+        assert_eq!(resolver.take_back().expect("taken back"), Back::Done);
+        assert!(!target.exists());
+        assert_eq!(fs::read_link(&place.file).expect("a link"), Path::new("target"));
     }
 
     #[test]
@@ -327,7 +400,7 @@ mod tests {
             assert!(error.contains("(the PPPoE session of ppp0)"), "{error}");
             assert_eq!(resolver.take_back().expect("taken back"), Back::Done);
             assert_eq!(place.read(&place.file).expect("read").as_deref(), former.map(str::as_bytes));
-            assert!(!place.note.exists());
+            assert!(notes(folder.path()).is_empty());
         }
     }
 
@@ -382,12 +455,12 @@ mod tests {
         let place = place(folder.path());
         fs::write(&place.file, "nameserver 198.51.100.1\n").expect("written");
         let mut killed = Resolver::set("ppp0", &SERVERS, place.clone()).expect("set");
-        assert!(!place.recover().expect("looked"), "the process lives");
+        assert_eq!(place.recover().expect("looked"), None, "the process lives");
         // Another process had this number.
         killed.note.started += 1;
-        fs::write(&place.note, serde_json::to_string(&killed.note).expect("text")).expect("written");
-        assert!(place.recover().expect("put back"));
+        fs::write(&killed.noted, serde_json::to_string(&killed.note).expect("text")).expect("written");
+        assert_eq!(place.recover().expect("put back"), Some(Back::Done));
         assert_eq!(fs::read_to_string(&place.file).expect("there"), "nameserver 198.51.100.1\n");
-        assert!(!place.recover().expect("nothing left"));
+        assert_eq!(place.recover().expect("nothing left"), None);
     }
 }

@@ -5,15 +5,20 @@
 //! quotes, backslashes, `$` and backquotes stand behind a backslash.
 
 use rustix::fs::{Access, access};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a script may take at the end of the program; one that runs when a session comes up may take any time.
+/// Scripts that wait for their turn, at most.
+const WAITING: usize = 16;
+/// How long a script may take once another waits for its end, or the end of the program does.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a script is told.
@@ -91,6 +96,8 @@ impl Told {
         // The environment of the caller is nobody's business there, but for where programs are.
         command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         command.envs(self.variables());
+        // So that all that it starts can be ended, and what is typed on the terminal is not for it.
+        command.process_group(0);
         command
     }
 }
@@ -99,6 +106,26 @@ impl Told {
 #[derive(Debug, Default)]
 pub struct Scripts {
     running: Option<(PathBuf, Child)>,
+    /// In the order in which they are to run.
+    waiting: VecDeque<Script>,
+    /// Since when somebody waits for the end of the one that runs.
+    since: Option<Instant>,
+}
+
+/// When a script runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// A session is up.
+    Up,
+    /// It is over.
+    Down,
+}
+
+#[derive(Debug)]
+struct Script {
+    occasion: Occasion,
+    path: PathBuf,
+    command: Command,
 }
 
 /// What came of a script.
@@ -120,8 +147,14 @@ pub enum ScriptError {
         /// How.
         status: std::process::ExitStatus,
     },
+    /// The session for which it was to run had ended before its turn, or too many wait.
+    #[error("{} was not run: the script before it was still running when the session ended", path.display())]
+    Late {
+        /// Which.
+        path: PathBuf,
+    },
     /// It goes on for too long.
-    #[error("{} was still running after {} s and was killed", path.display(), PATIENCE.as_secs())]
+    #[error("{} was still running after {} s and was killed, with what it had started", path.display(), PATIENCE.as_secs())]
     Endless {
         /// Which.
         path: PathBuf,
@@ -144,56 +177,94 @@ pub fn check(program: &Path) -> Result<(), ScriptError> {
 }
 
 impl Scripts {
-    /// Starts a script, once the one before has ended, and does not wait for its end.
+    /// Starts a script, or, while one runs, has it wait until that one has ended: nobody else waits.
     ///
     /// # Errors
     ///
-    /// What came of the one before, or why this one does not run.
-    pub fn start(&mut self, program: &Path, told: &Told) -> Result<(), ScriptError> {
-        let before = self.finish();
-        let child = told
-            .command(program)
-            .spawn()
-            .map_err(|source| ScriptError::Start { path: program.to_owned(), source })?;
-        self.running = Some((program.to_owned(), child));
-        before
+    /// Why this one does not run, or one that waited for its turn never will.
+    pub fn start(&mut self, occasion: Occasion, program: &Path, told: &Told) -> Result<(), ScriptError> {
+        let script = Script { occasion, path: program.to_owned(), command: told.command(program) };
+        if self.running.is_none() && self.waiting.is_empty() {
+            return self.spawn(script);
+        }
+        // A session that came and went meanwhile has nothing to be told of.
+        let is_for_nothing = self.waiting.back().is_some_and(|last| last.occasion == Occasion::Up);
+        let mut dropped = if is_for_nothing { self.waiting.pop_back() } else { None };
+        if dropped.is_none() || occasion == Occasion::Up {
+            self.waiting.push_back(script);
+        }
+        if self.waiting.len() > WAITING {
+            dropped = self.waiting.pop_front();
+        }
+        self.since.get_or_insert_with(Instant::now);
+        dropped.map_or(Ok(()), |script| Err(ScriptError::Late { path: script.path }))
     }
 
-    /// Whether one runs.
-    pub const fn is_running(&self) -> bool {
-        self.running.is_some()
+    fn spawn(&mut self, mut script: Script) -> Result<(), ScriptError> {
+        let child = script.command.spawn();
+        let path = script.path;
+        let child = child.map_err(|source| ScriptError::Start { path: path.clone(), source })?;
+        self.running = Some((path, child));
+        Ok(())
     }
 
-    /// Whether one has ended since, and how, without waiting.
+    /// Whether one runs, or is to.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Sees how the one that runs gets on, and begins the next, without waiting. One for which another waits too long is ended.
     ///
     /// # Errors
     ///
-    /// [`ScriptError::Failed`].
+    /// [`ScriptError::Failed`], [`ScriptError::Endless`], [`ScriptError::Start`].
     pub fn look(&mut self) -> Result<(), ScriptError> {
-        let Some((path, child)) = &mut self.running else { return Ok(()) };
-        let Ok(Some(status)) = child.try_wait() else { return Ok(()) };
-        let path = path.clone();
-        self.running = None;
-        if status.success() { Ok(()) } else { Err(ScriptError::Failed { path, status }) }
+        let ended = self.ended();
+        if self.running.is_some() {
+            return ended;
+        }
+        let Some(next) = self.waiting.pop_front() else {
+            self.since = None;
+            return ended;
+        };
+        self.since = (!self.waiting.is_empty()).then(Instant::now);
+        let begun = self.spawn(next);
+        ended.and(begun)
     }
 
-    /// Waits until none runs, and ends one that takes too long.
-    ///
-    /// # Errors
-    ///
-    /// [`ScriptError::Failed`], [`ScriptError::Endless`].
-    pub fn finish(&mut self) -> Result<(), ScriptError> {
-        let until = Instant::now() + PATIENCE;
-        while self.running.is_some() && Instant::now() < until {
-            self.look()?;
-            if self.running.is_some() {
+    /// Whether the one that ran has ended, and how.
+    fn ended(&mut self) -> Result<(), ScriptError> {
+        let Some((path, child)) = &mut self.running else { return Ok(()) };
+        let path = path.clone();
+        if let Ok(Some(status)) = child.try_wait() {
+            self.running = None;
+            return if status.success() { Ok(()) } else { Err(ScriptError::Failed { path, status }) };
+        }
+        if self.since.is_none_or(|since| since.elapsed() < PATIENCE) {
+            return Ok(());
+        }
+        // With what it started; it is there until it is waited for, so that no other has its number.
+        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        self.running = None;
+        Err(ScriptError::Endless { path })
+    }
+
+    /// Waits until none runs and none is to, and ends those that take too long; what went wrong.
+    pub fn finish(&mut self) -> Vec<String> {
+        let mut said = Vec::new();
+        while self.is_running() {
+            // Somebody waits for all of them now.
+            self.since.get_or_insert_with(Instant::now);
+            said.extend(self.look().err().map(|error| error.to_string()));
+            if self.is_running() {
                 thread::sleep(Duration::from_millis(10));
             }
         }
-        let Some((path, mut child)) = self.running.take() else { return Ok(()) };
-        let _ = child.kill();
-        let _ = child.wait();
-        Err(ScriptError::Endless { path })
+        said
     }
 }
 
@@ -229,8 +300,8 @@ mod tests {
             ..Told::default()
         };
         let mut scripts = Scripts::default();
-        scripts.start(&program, &told).expect("it runs");
-        scripts.finish().expect("it ends well");
+        scripts.start(Occasion::Up, &program, &told).expect("it runs");
+        assert_eq!(scripts.finish(), [""; 0]);
         let said = fs::read_to_string(said).expect("it ran");
         assert_eq!(
             said,
@@ -238,16 +309,48 @@ mod tests {
         );
     }
 
+    /// One that hangs until the other end of a pipe is opened: nobody waits for it, and sessions of meanwhile are not told.
+    #[test]
+    fn a_script_that_takes_long_holds_nobody_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let made = Command::new("mkfifo").arg(path("fifo")).status();
+        assert!(made.expect("mkfifo").success());
+        let text =
+            format!("#!/bin/sh\ncat {}\necho $1 >> {}\n", path("fifo").display(), path("ran").display());
+        let program = script(folder.path(), &text);
+        let told = |name: &str| Told { interface: name.to_owned(), ..Told::default() };
+        let mut scripts = Scripts::default();
+        scripts.start(Occasion::Down, &program, &told("one")).expect("it runs");
+        scripts.start(Occasion::Up, &program, &told("two")).expect("it waits");
+        let error =
+            scripts.start(Occasion::Down, &program, &told("two")).expect_err("for nothing").to_string();
+        assert!(error.contains("was not run"), "{error}");
+        scripts.start(Occasion::Up, &program, &told("three")).expect("it waits");
+        scripts.look().expect("it runs");
+        assert_eq!(scripts.waiting.len(), 1);
+        for _ in 0..2 {
+            fs::write(path("fifo"), "go\n").expect("written");
+            while scripts.running.is_some() && scripts.look().is_ok() && scripts.since.is_some() {
+                thread::yield_now();
+            }
+        }
+        assert_eq!(scripts.finish(), [""; 0]);
+        assert_eq!(fs::read_to_string(path("ran")).expect("they ran"), "one\nthree\n");
+    }
+
     #[test]
     fn a_script_that_fails_or_is_none_is_told() {
         let folder = tempfile::tempdir().expect("a folder");
         let program = script(folder.path(), "#!/bin/sh\nexit 7\n");
         let mut scripts = Scripts::default();
-        scripts.start(&program, &Told::default()).expect("it runs");
-        let error = scripts.finish().expect_err("it failed").to_string();
+        scripts.start(Occasion::Up, &program, &Told::default()).expect("it runs");
+        let error = scripts.finish().pop().expect("it failed");
         assert!(error.ends_with("script ended with exit status: 7"), "{error}");
-        let error =
-            scripts.start(Path::new("/nowhere/at/all"), &Told::default()).expect_err("none").to_string();
+        let error = scripts
+            .start(Occasion::Up, Path::new("/nowhere/at/all"), &Told::default())
+            .expect_err("none")
+            .to_string();
         assert!(error.contains("/nowhere/at/all cannot be run"), "{error}");
         // The same can be known before.
         check(&program).expect("it can be run");

@@ -26,6 +26,11 @@ pub enum Closed {
         /// How often.
         times: u32,
     },
+    /// Network protocols were ended and begun anew again and again.
+    NetworkRestarts {
+        /// How often one came up within a minute.
+        times: u32,
+    },
     /// Host: the concentrator demands a method of authentication that the configuration does not allow.
     MethodNotAllowed {
         /// What it demanded.
@@ -172,6 +177,11 @@ impl fmt::Display for Closed {
             Closed::Restarts { times } => write!(
                 f,
                 "the peer started LCP anew {times} times and never came further; the fault is at the other end, or frames are lost"
+            ),
+            Closed::NetworkRestarts { times } => write!(
+                f,
+                "the peer began network protocols anew so often that they came up {times} times within a minute; the fault is at the \
+                 other end"
             ),
             Closed::MethodNotAllowed { demanded, allowed } if allowed.is_empty() => write!(
                 f,

@@ -38,6 +38,9 @@ pub(super) struct Machine {
     pub over: bool,
     /// How often the peer started LCP anew since the session was open last.
     pub restarts: u32,
+    /// How often a network protocol came up since `rises_since`.
+    pub rises: u32,
+    pub rises_since: Time,
     /// Claims made.
     pub serial: u32,
     /// Of Protocol-Rejects.
@@ -58,6 +61,8 @@ impl Machine {
             reason: None,
             over: false,
             restarts: 0,
+            rises: 0,
+            rises_since: Time::ZERO,
             serial: 0,
             reject_identifier: 0,
         }

@@ -8,8 +8,12 @@ use crate::ipcp::Ipcp;
 use crate::ipv6cp::Ipv6cp;
 use crate::negotiation::{Failure, Layer, Negotiation, Signal};
 use crate::turn::Turn;
+use std::time::Duration;
 use wire::emit::ControlPacket;
 use wire::ppp::PppProtocol;
+
+/// How long the network protocols' coming up is counted.
+const RISES_WITHIN: Duration = Duration::from_secs(60);
 
 pub(crate) struct Network<L> {
     pub negotiation: Negotiation,
@@ -127,7 +131,21 @@ impl Machine {
         }
     }
 
+    /// Counts one more network protocol that came up; whether that is too often. Each time costs the machine addresses, routes
+    /// and name servers, and RFC 1661 section 4.6 counts only what does not come up.
+    fn rises_too_often(&mut self, turn: &Turn<'_>) -> bool {
+        if turn.now.saturating_sub(self.rises_since) >= RISES_WITHIN || self.rises == 0 {
+            (self.rises, self.rises_since) = (0, turn.now);
+        }
+        self.rises = self.rises.saturating_add(1);
+        self.rises > turn.timers().max_configure.saturating_mul(2).max(2)
+    }
+
     pub(super) fn network_up(&mut self, family: Family, turn: &mut Turn<'_>) {
+        if self.rises_too_often(turn) {
+            self.terminate(Closed::NetworkRestarts { times: self.rises }, turn);
+            return;
+        }
         match (family, &mut self.ipcp, &mut self.ipv6cp) {
             (Family::Ipv4, Some(network), _) => {
                 (network.up, network.failure) = (true, NetworkFailure::NoAnswer);
