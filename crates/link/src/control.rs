@@ -10,9 +10,11 @@
 //!   namespace, so that those of the same name in different ones do not meet.
 //! * A killed process leaves its socket; nobody listens at it any more, which is how it is recognised.
 
+mod lock;
 mod server;
 mod sys;
 
+pub(crate) use lock::Lock;
 pub(crate) use server::{Answer, Server};
 pub(crate) use sys::peer;
 
@@ -38,8 +40,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ENDING: Duration = Duration::from_secs(100);
 /// How long the kernel may take to take a process apart.
 pub(crate) const DYING: Duration = Duration::from_secs(2);
-/// The longest answer, octets: 400 of each of 60,000 sessions.
-const LONGEST: u64 = 1 << 25;
+/// The longest answer, octets: a million sessions, each of which takes 2,645 where user name and line identification are as long
+/// as can be and escaped throughout.
+const LONGEST: u64 = 1 << 32;
 
 /// An answer that says why there is none.
 #[derive(Debug, Serialize, Deserialize)]
@@ -338,8 +341,13 @@ impl Sockets {
         &self.folder
     }
 
+    /// How the names of the files of what is called so begin.
+    fn beginning(&self, name: &str) -> String {
+        format!("{}-{}-{name}", self.bearer.word(), self.namespace)
+    }
+
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{}-{}-{name}.sock", self.bearer.word(), self.namespace))
+        self.folder.join(format!("{}.sock", self.beginning(name)))
     }
 
     /// The names of those of this namespace that have a socket, dead ones among them.
@@ -358,7 +366,8 @@ impl Sockets {
                 return Err(ControlError::File { what: "read", path: self.folder.clone(), source });
             }
         };
-        let prefix = format!("{}-{}-", self.bearer.word(), self.namespace);
+        server::remove_left(self);
+        let prefix = self.beginning("");
         let name = |entry: io::Result<fs::DirEntry>| {
             let name = entry.ok()?.file_name().into_string().ok()?;
             Some(name.strip_prefix(&prefix)?.strip_suffix(".sock")?.to_owned())
@@ -463,7 +472,8 @@ impl Sockets {
     }
 
     /// Asks a question; the answer, the connection, and the number of the process.
-    fn ask(&self, name: &str, question: &str) -> Result<Asked, ControlError> {
+fn ask(&self, name: &str, question: &str) -> Result<Asked, ControlError> {
+        server::remove_left(self);
         let until = Instant::now() + DYING;
         loop {
             match self.ask_once(name, question) {

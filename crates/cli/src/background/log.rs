@@ -1,5 +1,6 @@
 //! The log of a process in the background: whatever it says, line by line behind the time.
 
+use super::whole_lines::WholeLines;
 use crate::output::{CommandResult, Output, complain};
 use link::utc::utc;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
@@ -91,15 +92,13 @@ impl Drop for Log {
     }
 }
 
-fn copy(reader: PipeReader, mut file: impl Write) {
+fn copy(reader: PipeReader, file: impl Write) {
+    let mut lines = WholeLines::new(file);
     for line in BufReader::new(reader).split(b'\n') {
         let Ok(line) = line else { return };
-        let mut text = utc(SystemTime::now()).into_bytes();
-        text.push(b' ');
-        text.extend(line);
-        text.push(b'\n');
+        let text = format!("{} {}\n", utc(SystemTime::now()), String::from_utf8_lossy(&line));
         // What a full disk does not take is lost; the next may find room.
-        let _ = file.write_all(&text);
+        let _ = lines.add(&text);
     }
 }
 

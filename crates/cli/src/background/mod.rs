@@ -2,5 +2,7 @@
 
 pub mod daemon;
 pub mod log;
+pub mod queue;
 pub mod stop;
 pub mod teller;
+pub mod whole_lines;

@@ -1,5 +1,6 @@
 //! `rxlane pppoe`: a PPPoE client, an access concentrator, and what answers on a line.
 
+mod accounting;
 mod connect;
 mod disconnect;
 mod discover;

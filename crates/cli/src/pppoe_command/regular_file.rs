@@ -1,4 +1,4 @@
-//! Files that an operator names (secrets, a password, options): regular ones of bounded size.
+//! Files that an operator names (secrets, a password, options, accounts): regular ones of bounded size.
 //!
 //! A FIFO holds up whoever opens it until somebody writes, `/dev/zero` never ends, and opening a device may set it going. A
 //! concentrator reads its secrets again while sessions wait for the answers to their echoes.
@@ -6,7 +6,7 @@
 use anyhow::{Context, bail};
 use rustix::fs::OFlags;
 use std::fs::{self, File, FileType, Metadata};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -67,6 +67,23 @@ impl RegularFile {
 pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let octets = RegularFile::open(path).and_then(RegularFile::read);
     octets.with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Opens a regular file for reading and for adding to it; makes it where there is none.
+///
+/// # Errors
+///
+/// It is something else, or cannot be opened. The caller puts before it what was wanted of which file.
+pub fn append(path: &Path) -> anyhow::Result<File> {
+    match fs::metadata(path) {
+        Ok(metadata) => expect_regular(metadata.file_type())?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
+    }
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = File::options().read(true).append(true).create(true).custom_flags(flags).open(path)?;
+    expect_regular(file.metadata()?.file_type())?;
+    Ok(file)
 }
 
 fn expect_regular(kind: FileType) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! `rxlane pppoe serve`.
 
+use super::accounting::Accounts;
 use super::options::Auth;
 use super::subscribers_file::SubscribersFile;
 use super::{BOLD, POOR, StateArguments, failed, item, workers};
@@ -9,7 +10,7 @@ use crate::background::stop::{by_signals, by_signals_but_hang_up, unread};
 use crate::background::teller::Teller;
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use explain::counted as number_of;
 use link::batch::Io;
 use link::control::{Bearer, Sockets};
@@ -25,10 +26,10 @@ use pppoe::concentrator::{Config, Restored, SameUser};
 use pppoe::discovery::limits::{Rate, Rates};
 use pppoe::text::Shown;
 use signal_hook::consts::{SIGHUP, SIGUSR1};
-use std::fs::File;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steer::notify::{Told, notify};
 
@@ -93,10 +94,10 @@ pub struct ServeArguments {
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_sessions: u32,
     /// Sessions of a MAC address at the same time, on one line.
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     sessions_per_mac: u32,
     /// Sessions of a user at the same time, where the secrets say nothing else.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     sessions_per_user: u32,
     /// What becomes of one more.
     #[arg(long, value_enum, default_value_t = OneMore::Replace)]
@@ -116,11 +117,11 @@ pub struct ServeArguments {
     /// Questions without an answer after which it is dead.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     echo_failures: u16,
-    /// File to which a line of JSON is added when a session begins and when it ends.
+    /// Regular file to which a line of JSON is added when a session begins and when it ends.
     #[arg(long, value_name = "FILE")]
     accounting: Option<PathBuf>,
     /// Seconds between further lines of each session.
-    #[arg(long, value_name = "SECONDS", requires = "accounting")]
+    #[arg(long, value_name = "SECONDS", requires = "accounting", value_parser = clap::value_parser!(u32).range(1..))]
     interim: Option<u32>,
     /// Threads that move packets [default: one a CPU, at most 8].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -217,6 +218,11 @@ impl ServeArguments {
         config.dns = [self.dns.first().copied(), self.dns.get(1).copied()];
         // Any but zero; that of every link is the same, as fe80::1 of other routers.
         config.identifier = self.ipv6.then_some(1);
+        if let (Some(prefix), false) = (self.prefix, self.ipv6) {
+            bail!(
+                "--prefix {prefix} and --ipv6 false contradict each other: prefixes are for IPv6; leave one of them out"
+            );
+        }
         config.prefixes = self.prefix;
         config.caps.sessions = self.max_sessions;
         config.caps.station = self.sessions_per_mac;
@@ -270,8 +276,7 @@ impl ServeArguments {
             secrets,
             is_takeover: self.takeover,
         };
-        let mut speaker =
-            Speaker { teller: teller()?, mark: out.styled(POOR, "note"), accounts: self.accounts()? };
+        let mut speaker = Speaker::new(out.styled(POOR, "note"), self.accounting.as_deref())?;
         let prepared = match Prepared::new(start, &sockets, stop, asked, &mut |event| speaker.hear(event)) {
             Ok(prepared) => prepared,
             Err(error) => return self.not_begun(error, &sockets),
@@ -280,6 +285,7 @@ impl ServeArguments {
         let signals: &[i32] = if self.stays { &[SIGUSR1, SIGHUP] } else { &[SIGUSR1] };
         let reread = prepared.waker().and_then(|bell| self.subscribers().read_again(signals, bell));
         let reread = reread.map_err(unheard)?;
+        let has_former = prepared.has_former();
         let (serving, restored) = match prepared.begin(&mut |event| speaker.hear(event)) {
             Ok(begun) => begun,
             Err(error) => return self.not_begun(error, &sockets),
@@ -290,17 +296,17 @@ impl ServeArguments {
         let told =
             unread(self.started(out, &restored).and_then(|()| out.flush())).map_err(anyhow::Error::from);
         if let Err(error) = told.and_then(|()| self.leave(leaving, out, log, &mut speaker, &restored)) {
-            // Without sessions of others it ends; with them it goes on, though nobody may know of it.
-            if restored.sessions == 0 {
+            // In the place of another process, which has ended, it goes on, though nobody may know of it: nobody else serves.
+            if !has_former {
                 return Err(error);
             }
-            speaker.hear(&Event::Remark(format!("{error:#}; the sessions go on")));
+            speaker.hear(&Event::Remark(format!("{error:#}; this process serves all the same")));
         }
         // Who is not there need not be told.
         let _ = notify(&Told::Ready(format!("serves {}", self.interface)));
         let ended = serving.run(&mut |event| speaker.hear(event), &mut || reread.try_recv().ok());
         let _ = notify(&Told::Stopping);
-        speaker.teller.finish();
+        speaker.finish();
         match ended {
             Err(error) => failed(error),
             Ok(over) => self.ended(out, over),
@@ -344,20 +350,11 @@ impl ServeArguments {
         restored: &Restored,
     ) -> anyhow::Result<()> {
         let Some(leaving) = leaving else { return Ok(()) };
-        leaving.leave(Stays::Up, &mut speaker.teller, out, log)?;
-        speaker.mark = out.styled(POOR, "note");
+        speaker.leave(leaving, out, log)?;
         let sessions = if self.takeover { format!("; {}", taken_over(restored)) } else { String::new() };
         let interface = printable(&self.interface);
-        speaker.teller.tell(format!("{} serves {interface}{sessions}.\n", self.name));
+        speaker.voice.tell(format!("{} serves {interface}{sessions}.\n", self.name));
         Ok(())
-    }
-
-    fn accounts(&self) -> anyhow::Result<Option<File>> {
-        let open = |path: &PathBuf| {
-            let opened = File::options().append(true).create(true).open(path);
-            opened.with_context(|| format!("cannot write accounts to {}", path.display()))
-        };
-        self.accounting.as_ref().map(open).transpose()
     }
 
     fn started(&self, out: &mut Output, restored: &Restored) -> io::Result<()> {
@@ -423,24 +420,68 @@ fn teller() -> anyhow::Result<Teller> {
     Ok(Teller::new().map_err(failed)?)
 }
 
-/// Says what happens, and writes accounts. A terminal that is held up must not hold up thousands of sessions.
+/// Says what happens, and has accounts written. A terminal that is held up must not hold up thousands of sessions.
 struct Speaker {
-    teller: Teller,
-    mark: String,
-    accounts: Option<File>,
+    voice: Voice,
+    accounts: Option<Accounts>,
 }
 
 impl Speaker {
-    fn hear(&mut self, event: &Event) {
+    fn new(mark: String, accounts: Option<&Path>) -> anyhow::Result<Speaker> {
+        let voice = Voice(Arc::new(Mutex::new((Some(teller()?), mark))));
+        let says = |path| {
+            let voice = voice.clone();
+            Accounts::open(path, Box::new(move |text| voice.note(&text)))
+        };
+        let accounts = accounts.map(says).transpose()?;
+        Ok(Speaker { voice, accounts })
+    }
+
+    fn hear(&self, event: &Event) {
         match event {
-            Event::Remark(text) => self.teller.tell(format!("{}: {}\n", self.mark, printable(text))),
+            Event::Remark(text) => self.voice.note(text),
             Event::Account(line) => {
-                let Some(file) = &mut self.accounts else { return };
-                if let Err(error) = writeln!(file, "{line}") {
-                    self.teller
-                        .tell(format!("{}: a record of accounting is lost: {error}: {line}\n", self.mark));
-                }
+                let lost = self.accounts.as_ref().and_then(|accounts| accounts.add(line));
+                lost.into_iter().for_each(|text| self.voice.note(&text));
             }
         }
+    }
+
+    /// From now on it speaks where the process that stays does.
+    fn leave(&self, leaving: Leaving, out: &mut Output, log: &mut Option<Log>) -> anyhow::Result<()> {
+        self.voice.with(|teller, mark| {
+            let Some(teller) = teller else { return Ok(()) };
+            leaving.leave(Stays::Up, teller, out, log)?;
+            *mark = out.styled(POOR, "note");
+            Ok(())
+        })
+    }
+
+    /// Waits until all is written, in bounded time.
+    fn finish(&mut self) {
+        let said = self.accounts.take().map(Accounts::finish).unwrap_or_default();
+        said.iter().for_each(|text| self.voice.note(text));
+        self.voice.with(|teller, _| teller.take().map(Teller::finish));
+    }
+}
+
+/// What sentences are said with, of several threads: until its end, and what stands before them.
+#[derive(Clone)]
+struct Voice(Arc<Mutex<(Option<Teller>, String)>>);
+
+impl Voice {
+    fn with<R>(&self, with: impl FnOnce(&mut Option<Teller>, &mut String) -> R) -> R {
+        let mut voice = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (teller, mark) = &mut *voice;
+        with(teller, mark)
+    }
+
+    fn tell(&self, line: String) {
+        self.with(|teller, _| teller.iter().for_each(|teller| teller.tell(line.clone())));
+    }
+
+    fn note(&self, text: &str) {
+        let text = printable(text);
+        self.with(|teller, mark| teller.iter().for_each(|teller| teller.tell(format!("{mark}: {text}\n"))));
     }
 }

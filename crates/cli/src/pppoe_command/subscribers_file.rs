@@ -49,7 +49,14 @@ impl SubscribersFile {
         }
         let text = opened.read().with_context(named)?;
         let secrets = Secrets::parse(&text, self.server.as_bytes(), self.own);
-        secrets.map_err(|error| anyhow!("{}: {error}", file.display()))
+        let secrets = secrets.map_err(|error| anyhow!("{}: {error}", file.display()))?;
+        if secrets.is_empty() && self.warns {
+            complain(&format!(
+                "there is no subscriber in {}: nobody can connect until there is one",
+                file.display()
+            ));
+        }
+        Ok(secrets)
     }
 
     /// Reads it again whenever one of the signals comes, in a thread of its own, since a file of tens of MiB takes seconds, in which

@@ -4,7 +4,9 @@ use super::line::{GATEWAY, Line, WAN, code, said};
 use super::process::{Process, wait};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs::{self, Permissions};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Command, Output};
 use testkit::netns::Namespace;
 use testkit::{program, require};
@@ -65,6 +67,10 @@ fn a_concentrator_that_could_serve_nobody_does_not_begin() {
         (&["--name", ""], "--name: the name is empty"),
         (&["--name", "\u{1b}[31mred"], "--name: \"\\u{1b}[31mred\" has control characters"),
         (&["--service", "a\nb"], "--service: \"a\\u{a}b\" has control characters"),
+        (&["--sessions-per-mac", "0"], "invalid value '0' for '--sessions-per-mac"),
+        (&["--sessions-per-user", "0"], "invalid value '0' for '--sessions-per-user"),
+        (&["--accounting", "/none", "--interim", "0"], "invalid value '0' for '--interim"),
+        (&["--ipv6", "false", "--prefix", "2001:db8:100::/48"], "contradict each other"),
     ] {
         let (code, said) = refused(&line, more);
         assert!(code == 2 && said.contains(reason) && !said.contains('\u{1b}'), "{more:?}: {code} {said}");
@@ -92,9 +98,37 @@ fn a_concentrator_that_could_serve_nobody_does_not_begin() {
         let output = line.far(&["serve", WAN, "--local", GATEWAY, "--secrets", secrets]);
         assert!(code(&output) == 2 && said(&output).contains(reason), "{}", said(&output));
     }
+    line.write("secrets", "alice * wonderland\n");
+    for accounts in [&*fifo, "/dev/full", "/"] {
+        let (code, said) = refused(&line, &["--accounting", accounts]);
+        let is_told = said.contains("cannot write accounts to") && said.contains("expected a regular file");
+        assert!(code == 2 && is_told, "{code} {said}");
+    }
     let nobody = line.far(&["serve", WAN, "--local", GATEWAY]);
     assert!(code(&nobody) == 2 && said(&nobody).contains("`--anybody` takes everybody"), "{}", said(&nobody));
     assert!(line.far.run("ip", &["link", "show", "pppoe0"]).is_err());
+}
+
+#[test]
+fn secrets_of_nobody_are_told() {
+    let Some(line) = Line::new() else { return };
+    line.write("secrets", "# nobody yet\n");
+    line.serve(&[]).hear("there is no subscriber in", 1);
+}
+
+/// Attack: names that any user can take in the network namespace keep nobody from serving.
+#[test]
+fn nobody_without_privilege_keeps_a_concentrator_from_beginning() {
+    let Some(line) = Line::new() else { return };
+    let taken = line.far.inside(|| {
+        let name =
+            |index: u32| SocketAddr::from_abstract_name(format!("rxlane-serve-{index}")).expect("a name");
+        (1..=20).map(|index| UnixDatagram::bind_addr(&name(index)).expect("free")).collect::<Vec<_>>()
+    });
+    let serving = line.serve(&[]);
+    drop(taken);
+    assert_eq!(serving.interrupted().0, 0);
+    assert_eq!(fs::read_dir(line.path("state")).expect("a folder").count(), 0);
 }
 
 #[test]

@@ -286,3 +286,22 @@ fn routes_and_addresses_are_those_of_the_next_process() {
     }
     assert_eq!(serving.interrupted().0, 0);
 }
+
+/// Whoever called the successor is killed before that can say that it serves; the former process may have no sessions.
+#[test]
+fn a_successor_whose_caller_is_gone_serves() {
+    let Some(line) = Line::new() else { return };
+    let (first, log) = (line.serve(&[]), line.text("log"));
+    let caller = Process::start(&mut line.serve_command(&["--takeover", "--daemon", "--log", &log]));
+    let children = format!("/proc/{0}/task/{0}/children", caller.process());
+    wait("the process that stays", || fs::read_to_string(&children).is_ok_and(|pids| !pids.is_empty()));
+    caller.killed();
+    assert_eq!(first.ended().0, 0);
+    wait("it says so", || {
+        fs::read_to_string(&log).is_ok_and(|log| log.contains("this process serves all the same"))
+    });
+    let client = line.connect("alice", &[]);
+    line.ping(&line.near, GATEWAY, 1000);
+    assert_eq!(code(&line.far(&["disconnect", "--concentrator", WAN])), 0);
+    client.hear("closed", 1);
+}

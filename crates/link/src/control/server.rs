@@ -5,6 +5,8 @@ mod clerk;
 use super::{Bearer, ControlError, Sockets};
 use crate::status::Shared;
 use clerk::Clerk;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::linux::fs::MetadataExt;
@@ -65,6 +67,7 @@ impl Server {
     ) -> Result<Server, ControlError> {
         let path = sockets.path(name);
         make_folder(sockets)?;
+        remove_left(sockets);
         remove_dead(sockets.bearer, name, &path)?;
         Server::at(path.clone(), path, knows, stop)
     }
@@ -82,13 +85,7 @@ impl Server {
     ) -> Result<Server, ControlError> {
         let place = sockets.path(name);
         make_folder(sockets)?;
-        // Of those who were killed before they could take the place.
-        let prefix = beside(&place, "");
-        let prefix = prefix.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let entries = fs::read_dir(sockets.folder()).into_iter().flatten().filter_map(Result::ok);
-        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)) {
-            remove_dead(sockets.bearer, name, &entry.path())?;
-        }
+        remove_left(sockets);
         Server::at(beside(&place, &std::process::id().to_string()), place, knows, stop)
     }
 
@@ -172,8 +169,7 @@ impl Server {
     pub fn close(&mut self) -> Vec<UnixStream> {
         if let Some(listener) = self.listener.take() {
             for path in self.others.drain(..) {
-                let connected = UnixStream::connect(&path);
-                if connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+                if is_dead(&path) {
                     let _ = fs::remove_file(path);
                 }
             }
@@ -208,7 +204,7 @@ fn file(path: &Path) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|file| (file.st_dev(), file.st_ino()))
 }
 
-fn make_folder(sockets: &Sockets) -> Result<(), ControlError> {
+pub(super) fn make_folder(sockets: &Sockets) -> Result<(), ControlError> {
     match DirBuilder::new().mode(0o700).create(sockets.folder()) {
         Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
             let path = sockets.folder().to_owned();
@@ -216,6 +212,30 @@ fn make_folder(sockets: &Sockets) -> Result<(), ControlError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Removes the sockets [beside](Server::beside) others of processes that were killed before they could take the place: nobody
+/// listens there, and there is no such process any more. One that is just being made is not listened at either.
+pub(super) fn remove_left(sockets: &Sockets) {
+    let prefix = sockets.beginning("");
+    let number = |entry: &fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let (_, number) = name.strip_prefix(&prefix)?.rsplit_once(".sock.")?;
+        number.parse::<i32>().ok().and_then(Pid::from_raw)
+    };
+    // Whose folder cannot be read hears of it by what it asks.
+    for entry in fs::read_dir(&sockets.folder).into_iter().flatten().filter_map(Result::ok) {
+        let is_gone = |pid| test_kill_process(pid) == Err(Errno::SRCH);
+        let path = entry.path();
+        if number(&entry).is_some_and(is_gone) && is_dead(&path) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Whether there is a socket that nobody listens at.
+fn is_dead(path: &Path) -> bool {
+    UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 /// Removes a socket that nobody listens at.

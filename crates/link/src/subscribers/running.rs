@@ -44,12 +44,13 @@ pub struct Wish {
 
 /// The data path while it is up. The interface is gone when this is dropped.
 pub struct Subscribers {
-    // Dropped in this order: the interface goes with the last that has it open.
+    // Dropped in this order: whoever has the last descriptor of a socket on the parent waits for the kernel, which takes tens of
+    // milliseconds; these are the workers, all at the same time. The interface goes with the last that has it open.
+    workers: Vec<(Arc<Counters>, OwnedFd)>,
     crew: Crew,
     interface: Tun,
     /// Held as long as it is up, so that no other has its frames.
     claim: Claim,
-    workers: Vec<(Arc<Counters>, OwnedFd)>,
     parent: Link,
     parent_mtu: Arc<AtomicU32>,
     watch: Watch,

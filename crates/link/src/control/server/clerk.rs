@@ -9,7 +9,7 @@
 //!   so long that its own end has given up is closed as well.
 //! * Answers that nobody has read yet take [`UNREAD`] octets at most, or one of them alone.
 
-use super::super::{LONGEST, PATIENCE};
+use super::super::PATIENCE;
 use super::Answer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Connections at the same time.
 pub const MOST: usize = 64;
 /// Octets of answers that are not read yet, of all connections.
-const UNREAD: usize = 2 * LONGEST as usize;
+const UNREAD: usize = 1 << 26;
 /// Between a connection that could not be had and the next.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest question, octets.

@@ -19,7 +19,7 @@ use super::routes::Routes;
 use super::taken_back::Asked;
 use super::{Event, Serving, Start, Tell, link_local};
 use crate::address::Address;
-use crate::control::{ControlError, Server, Sockets, wait_until_gone};
+use crate::control::{ControlError, Lock, Server, Sockets, wait_until_gone};
 use crate::error::Error;
 use crate::memory;
 use crate::pppoe::ControlSocket;
@@ -29,9 +29,6 @@ use crate::running::{check_name, find_parent};
 use crate::subscribers::{self, Limits, Registry, Subscribers};
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::{Action, Concentrator, Config, Restored, Snapshot};
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
@@ -53,7 +50,7 @@ pub struct Prepared {
     has_former: bool,
     own: wire::ethernet::MacAddress,
     workers: usize,
-    _lock: OwnedFd,
+    _lock: Lock,
 }
 
 impl Prepared {
@@ -84,7 +81,7 @@ impl Prepared {
     ) -> Result<Prepared, Error> {
         check_name(&start.name)?;
         let parent = find_parent(&start.parent)?;
-        let lock = lock(&parent)?;
+        let lock = lock(sockets, &parent)?;
         let mtu = room(&start, &parent)?;
         shorter_behind_tags(&start, &parent).into_iter().for_each(|said| tell(&Event::Remark(said)));
         let former = if start.is_takeover { former(sockets, &start)? } else { None };
@@ -149,6 +146,11 @@ impl Prepared {
     /// There are no more descriptors.
     pub fn waker(&self) -> std::io::Result<UnixStream> {
         self.serving.negotiator.desk.waker()
+    }
+
+    /// Whether another process serves the interface, which ends when this one begins.
+    pub const fn has_former(&self) -> bool {
+        self.has_former
     }
 
     /// Serves, with the sessions of the process that did so until now, and what became of them.
@@ -272,19 +274,10 @@ const fn descriptors(workers: usize) -> u64 {
     each * workers as u64 + others
 }
 
-/// Keeps others from beginning to serve the same interface, as long as it is open: a name in the abstract name space of the
-/// network namespace (unix(7)), so that it ends with the process, however that ends.
-fn lock(parent: &Link) -> Result<OwnedFd, Error> {
-    let name = format!("rxlane-serve-{}", parent.index);
-    let locked = || -> Result<OwnedFd, Errno> {
-        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-        bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
-        Ok(socket)
-    };
-    locked().map_err(|error| match error {
-        Errno::ADDRINUSE => Error::Begun { parent: parent.name.clone() },
-        _ => Error::Kernel { what: format!("begin to serve {}", parent.name), source: error.into() },
-    })
+/// Keeps others from beginning to serve the same interface, whatever it is called.
+fn lock(sockets: &Sockets, parent: &Link) -> Result<Lock, Error> {
+    let lock = Lock::take(sockets, &parent.index.to_string())?;
+    lock.ok_or_else(|| Error::Begun { parent: parent.name.clone() })
 }
 
 /// Whoever serves the interface now.

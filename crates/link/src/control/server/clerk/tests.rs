@@ -6,6 +6,9 @@ use std::io::BufRead;
 /// Octets of an answer that fits no buffer of a socket.
 const LONG: usize = 4 << 20;
 
+/// Octets of the answer of 14,000 sessions whose users and lines have the longest names.
+const LONGEST: usize = 37 << 20;
+
 struct Knows;
 
 impl Answer for Knows {
@@ -13,6 +16,7 @@ impl Answer for Knows {
         match question {
             "status" | "down" => Some("{\"is\":1}".to_owned()),
             "long" => Some(format!("\"{}\"", "x".repeat(LONG))),
+            "longest" => Some(format!("\"{}\"", "x".repeat(LONGEST))),
             "busy" => Some(Refused::line("ask again")),
             _ => None,
         }
@@ -168,4 +172,33 @@ fn what_killed_ones_left_is_removed() {
     let beside = Server::beside(&scene.sockets, "one", Arc::new(Knows), ask).expect("a socket");
     assert!(!left.exists());
     drop(beside);
+}
+
+#[test]
+fn an_answer_is_as_long_as_there_are_sessions() {
+    let scene = scene();
+    let answer: String = scene.sockets.answer("one", "longest").expect("an answer");
+    assert_eq!(answer.len(), LONGEST);
+}
+
+/// A process that was killed before its socket had the place, with the number of one that has ended.
+#[test]
+fn who_asks_removes_what_no_process_holds() {
+    let scene = scene();
+    let mut child = std::process::Command::new("true").spawn().expect("a process");
+    let gone = child.id();
+    child.wait().expect("ended");
+    let beside =
+        |pid: u32| scene.sockets.folder().join(format!("{}.sock.{pid}", scene.sockets.beginning("one")));
+    let (left, live) = (beside(gone), beside(std::process::id()));
+    drop(UnixListener::bind(&left).expect("a socket"));
+    // One that is bound, and not listened at yet.
+    drop(UnixListener::bind(&live).expect("a socket"));
+    let other = scene.sockets.folder().join(format!("{}.sock.x", scene.sockets.beginning("one")));
+    std::fs::write(&other, "").expect("a file");
+    assert_eq!(scene.sockets.names().expect("names"), ["one"]);
+    assert!(!left.exists() && live.exists() && other.exists());
+    drop(UnixListener::bind(&left).expect("a socket"));
+    scene.is_answered();
+    assert!(!left.exists());
 }
