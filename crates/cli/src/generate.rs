@@ -20,12 +20,34 @@ impl CompletionsArguments {
     /// Prints the completions of `command`.
     pub fn run(self, out: &mut Output, command: Command) -> CommandResult {
         let name = command.get_name().to_owned();
-        let mut command = with_words(command)?;
+        let mut command = without_hidden(with_words(command)?);
         // The generator panics when its writer fails, so it writes to memory.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, name, &mut script);
         out.write_all(&script)?;
         Ok(Outcome::Success)
+    }
+}
+
+/// `command` without what its help does not name: arguments by which processes of rxlane call each other. clap takes no argument
+/// away, so that those of a command that has some are put together anew.
+fn without_hidden(command: Command) -> Command {
+    let below: Vec<Command> = command.get_subcommands().cloned().map(without_hidden).collect();
+    let has_hidden = command.get_arguments().any(clap::Arg::is_hide_set);
+    if !has_hidden {
+        return below.into_iter().fold(command, |command, below| {
+            let name = below.get_name().to_owned();
+            command.mut_subcommand(name, |_| below)
+        });
+    }
+    let shown: Vec<clap::Arg> =
+        command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned().collect();
+    // The process ends with the script: a few names that are kept until then cost nothing.
+    let name: &'static str = command.get_name().to_owned().leak();
+    let anew = Command::new(name).args(shown).subcommands(below);
+    match command.get_about() {
+        Some(about) => anew.about(about.clone()),
+        None => anew,
     }
 }
 

@@ -67,7 +67,7 @@ enum Command {
     Model(model_command::ModelArguments),
     /// Show what is known of network cards, each claim with its source.
     Nics(nics::NicsArguments),
-    /// Speak PPPoE: find the concentrators of a line, connect to one, without the kernel's PPP.
+    /// Speak PPPoE: find the concentrators of a line, connect to one, or serve subscribers, without the kernel's PPP.
     Pppoe(pppoe_command::PppoeArguments),
     /// Compute and check receive-side scaling by hand.
     Rss(rss_command::RssArguments),

@@ -83,12 +83,31 @@ fn every_command_has_a_man_page_and_every_shell_completions() {
     assert!(hash.contains("\n[\\fB\\-\\-reta\\fR\\ \\fITABLE\\fR]\n"), "{hash}");
     let connect = std::fs::read_to_string(directory.path().join("rxlane-pppoe-connect.1")).unwrap();
     assert!(connect.contains("\n[\\fB\\-\\-default\\-route\\fR[=\\fIBOOL\\fR]]\n"), "{connect}");
+    // Exit codes are the command's own, once.
+    let page = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+    for (name, own) in [
+        ("rxlane-pppoe-serve.1", "\\fB1\\fR\nAnother one serves the interface or begins to, "),
+        ("rxlane-pppoe-connect.1", "\\fB1\\fR\nThe name is taken, "),
+        ("rxlane-pppoe-status.1", "\\fB3\\fR\nIt takes root.\n"),
+        ("rxlane-pppoe-sessions.1", "\\fB2\\fR\nSeveral are served and none is named.\n"),
+    ] {
+        let page = page(name);
+        assert!(page.contains(own) && !page.contains("a capture is damaged"), "{page}");
+        assert!(!page.contains("Exit codes:") && page.matches("\\fB0\\fR\n").count() == 1, "{page}");
+    }
+    assert!(hash.contains("a capture is damaged"), "{hash}");
     assert!(hash.contains("\n.SH EXAMPLES\n.nf\nrxlane rss hash \\-\\-src 66.9.149.187"), "{hash}");
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(rxlane().args(["completions", shell]));
         for word in ["explain", "82599", "pppoe-qinq", "extensions"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
+        // What the help does not name is between processes of rxlane.
+        for word in ["stays", "state"] {
+            assert!(!script.contains(&format!("--{word}")), "{shell}: {word}");
+            assert!(!script.contains(&format!("-l {word} ")), "{shell}: {word}");
+        }
+        assert!(script.contains("ifname") && script.contains("takeover"), "{shell}");
     }
 }
 

@@ -251,6 +251,7 @@ fn silence_says_what_to_do() {
     ends.far.run("ip", &["link", "set", WAN, "down"]).expect("down");
     let text = said(&ends.discover(&[WAN, "--seconds", "1"]));
     assert!(text.contains("wan0 has no carrier"), "{text}");
+    assert!(!text.contains("--vlan") && !text.contains("bridging"), "{text}");
     ends.near.run("ip", &["link", "set", WAN, "down"]).expect("down");
     let output = ends.discover(&[WAN, "--seconds", "1"]);
     assert_eq!(code(&output), 1, "{}", said(&output));

@@ -20,6 +20,8 @@ mod refused;
 mod stream;
 #[path = "pppoe_live/takeover.rs"]
 mod takeover;
+#[path = "pppoe_live/told.rs"]
+mod told;
 
 use line::{GATEWAY, Line, WAN, code, said};
 use process::Process;
@@ -207,6 +209,18 @@ fn one_of_both_protocols_is_enough() {
     assert_eq!(client.interrupted().0, 0);
     let (code, said) = line.start_to_connect("alice", &["--ipv4", "false"]).ended();
     assert!(code != 0 && said.contains("IPv6 is off here"), "{said}");
+}
+
+#[test]
+fn packets_that_are_too_short_for_ipv6_are_told() {
+    let Some(line) = Line::new() else { return };
+    let told = "IPv6 takes packets of 1280 octets or more, and these are 1279 at most (`--mtu`)";
+    let (code, said) = Process::start(&mut line.serve_command(&["--mtu", "1279"])).ended();
+    assert!(code == 2 && said.contains(told) && said.contains("`--ipv6 false`"), "{said}");
+    let _serving = line.serve(&[]);
+    let client = line.connect("alice", &["--mtu", "1279"]);
+    client.hear(told, 1);
+    line.ping(&line.near, GATEWAY, 1279);
 }
 
 #[test]

@@ -472,7 +472,7 @@ impl Sockets {
     }
 
     /// Asks a question; the answer, the connection, and the number of the process.
-fn ask(&self, name: &str, question: &str) -> Result<Asked, ControlError> {
+    fn ask(&self, name: &str, question: &str) -> Result<Asked, ControlError> {
         server::remove_left(self);
         let until = Instant::now() + DYING;
         loop {

@@ -5,10 +5,13 @@ use crate::control::ControlError;
 use crate::dropped::Dropped;
 use crate::framing::FramingError;
 use crate::pppoe::resolver::ResolverError;
-use crate::rtnetlink::Refusal;
+use crate::rtnetlink::{self, Refusal};
 use crate::tun::TunError;
 use rustix::process::{Resource, getrlimit};
 use std::io;
+
+/// The least MTU of IPv6 (RFC 8200 section 5).
+const LEAST_IPV6: u32 = 1280;
 
 /// Why not.
 #[derive(Debug, thiserror::Error)]
@@ -87,12 +90,14 @@ pub enum Error {
         parent: String,
     },
     /// The interface does not take an address.
-    #[error("{name} does not take the address {address}: {refusal}{}", ipv6_off(refusal))]
+    #[error("{name} does not take the address {address}: {refusal}{}", no_ipv6(address, *mtu, refusal))]
     Address {
         /// The interface.
         name: String,
         /// The address.
         address: Address,
+        /// MTU of the interface then, octets; `None`: nobody knows.
+        mtu: Option<u32>,
         /// What the kernel said.
         refusal: Refusal,
     },
@@ -201,6 +206,7 @@ impl Error {
                 _ => Kind::Lacks,
             },
             Error::Control(error) if error.is_an_answer() => Kind::No,
+            Error::Address { address, mtu, .. } if too_short(address, *mtu).is_some() => Kind::Usage,
             Error::Tun(_)
             | Error::Privilege { .. }
             | Error::Address { .. }
@@ -244,6 +250,12 @@ impl Error {
             Error::Address { refusal, .. } => refusal.error.raw_os_error(),
             _ => None,
         }
+    }
+
+    /// The interface of this number and name does not take an address.
+    pub(crate) fn address(index: u32, name: &str, address: Address, refusal: Refusal) -> Error {
+        let mtu = rtnetlink::link_by_index(index).ok().map(|link| link.mtu);
+        Error::Address { name: name.to_owned(), address, mtu, refusal }
     }
 
     /// A failed system call.
@@ -293,13 +305,25 @@ fn no_memory(needed: u64, limit: Option<u64>) -> String {
     }
 }
 
-fn ipv6_off(refusal: &Refusal) -> &'static str {
+/// Why an interface takes no IPv6 address, and what to do about it.
+fn no_ipv6(address: &Address, mtu: Option<u32>, refusal: &Refusal) -> String {
     match refusal.error.raw_os_error() {
         Some(libc::EACCES) => {
             "; IPv6 is off here (`sysctl net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0`)"
+                .to_owned()
         }
-        _ => "",
+        _ => match too_short(address, mtu) {
+            Some(mtu) => {
+                format!("; IPv6 takes packets of {LEAST_IPV6} octets or more, and these are {mtu} at most (`--mtu`)")
+            }
+            None => String::new(),
+        },
     }
+}
+
+/// The MTU, where that is less than IPv6 takes and the address is of IPv6.
+fn too_short(address: &Address, mtu: Option<u32>) -> Option<u32> {
+    mtu.filter(|mtu| *mtu < LEAST_IPV6 && address.local.is_ipv6())
 }
 
 fn no_xdp(source: &io::Error) -> &'static str {

@@ -7,7 +7,7 @@ mod monitor;
 mod route;
 
 pub use monitor::{Change, Monitor};
-pub use route::{Route, add_route, add_route_beside, remove_route, route_of};
+pub use route::{Other, Route, add_route, add_route_beside, default_route, remove_route, route_of};
 
 use crate::address::Address;
 use message::{attribute, attributes, half, text, word};
@@ -203,20 +203,25 @@ fn exchange(kind: u16, flags: u16, body: &[u8]) -> Result<Vec<u8>, Refusal> {
     // Kernels before 4.12 know neither; then there are no messages.
     let _ = socket.set_ext_ack(true);
     let _ = socket.set_cap_ack(true);
-    let mut message = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
-    message.extend(kind.to_ne_bytes());
-    message.extend(flags.to_ne_bytes());
-    // Sequence number and port: one message, one answer.
-    message.extend(1_u32.to_ne_bytes());
-    message.extend(0_u32.to_ne_bytes());
-    message.extend(body);
-    socket.send(&message, 0)?;
+    socket.send(&request(kind, flags, body), 0)?;
     let (answer, _) = socket.recv_from_full()?;
     match half(&answer, 4) {
         Some(NLMSG_ERROR) => acknowledged(&answer).map(|()| answer),
         Some(RTM_NEWLINK | RTM_NEWROUTE) => Ok(answer),
         other => Err(io::Error::other(format!("rtnetlink answered with a message of type {other:?}")).into()),
     }
+}
+
+/// A message with its header.
+fn request(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+    let mut message = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
+    message.extend(kind.to_ne_bytes());
+    message.extend(flags.to_ne_bytes());
+    // Sequence number and port: one question at a time.
+    message.extend(1_u32.to_ne_bytes());
+    message.extend(0_u32.to_ne_bytes());
+    message.extend(body);
+    message
 }
 
 /// `struct nlmsgerr`: the error number, the header of what was asked, attributes.

@@ -516,11 +516,8 @@ fn configure(name: &str, wish: &Wish, framing: &Framing, mtu: u32) -> Result<u32
     // ARP that is at once: in vain, if the interface is down.
     rtnetlink::set_up(index).map_err(refused("set up"))?;
     for address in &wish.addresses {
-        rtnetlink::add_address(index, address).map_err(|refusal| Error::Address {
-            name: name.to_owned(),
-            address: *address,
-            refusal,
-        })?;
+        rtnetlink::add_address(index, address)
+            .map_err(|refusal| Error::address(index, name, *address, refusal))?;
     }
     Ok(index)
 }

@@ -36,7 +36,7 @@ pub enum TunError {
     Privilege,
     /// There is an interface of this name.
     #[error(
-        "there is an interface {name} already; `--name`, of `rxlane pppoe` `--ifname`, takes one that is free"
+        "there is an interface {name} already; `--ifname` of `rxlane pppoe`, `--name` of `rxlane link` takes a name that is free"
     )]
     Taken {
         /// The name.

@@ -30,8 +30,9 @@ pub fn render(command: &Command, version: &str) -> io::Result<String> {
         man.render_subcommands_section(&mut page)?;
     }
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let (help, codes) = apart(&help);
     page.extend(examples(&help).into_bytes());
-    page.extend(exit_status().into_bytes());
+    page.extend(exit_status(codes).into_bytes());
     page.extend(see_also(command).into_bytes());
     Ok(ascii(&String::from_utf8_lossy(&page)))
 }
@@ -109,10 +110,7 @@ fn examples(help: &str) -> String {
     }
     let notes = help.lines().filter(|line| !is_example(line) && *line != "Examples:");
     let notes: Vec<&str> = notes.skip_while(|line| line.trim().is_empty()).collect();
-    // The exit codes have a section of their own.
-    if notes.iter().any(|line| !line.trim().is_empty())
-        && !notes.iter().all(|line| line.starts_with("Exit codes"))
-    {
+    if notes.iter().any(|line| !line.trim().is_empty()) {
         text.push_str(".SH NOTES\n");
         for line in notes {
             text.push_str(&if line.trim().is_empty() {
@@ -125,9 +123,58 @@ fn examples(help: &str) -> String {
     text
 }
 
-fn exit_status() -> String {
-    let entry = |(code, meaning): (&str, &str)| format!(".TP\n\\fB{code}\\fR\n{}\n", escaped(meaning));
-    format!(".SH \"EXIT STATUS\"\n{}", EXIT_STATUS.map(entry).concat())
+/// A command's own exit codes: each with what it means.
+type Codes = Vec<(String, String)>;
+
+/// The text below the options without the sentences that begin with `Exit codes:`, and what these say. Codes that stand in another
+/// form stay in the text, beside those of every command.
+fn apart(help: &str) -> (String, Codes) {
+    const LEAD: &str = "Exit codes: ";
+    let Some((before, rest)) = help.split_once(LEAD) else { return (help.to_owned(), Codes::new()) };
+    let end = rest.find("\n\n").unwrap_or(rest.len());
+    let (text, behind) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    let codes = codes(&text.replace('\n', " "));
+    if codes.is_empty() {
+        (help.to_owned(), codes)
+    } else {
+        (format!("{}{behind}", before.trim_end()), codes)
+    }
+}
+
+/// Of `0 done, 1 there is none, 3 it takes root.`: a number from 0 to 3, larger than the one before, behind a comma or a full stop.
+fn codes(text: &str) -> Codes {
+    let mut starts = Vec::new();
+    let mut from = 0;
+    for code in ["0", "1", "2", "3"] {
+        let leads = [format!(", {code} "), format!(". {code} "), format!("; {code} ")];
+        let found = match starts.is_empty() && text.starts_with(&format!("{code} ")) {
+            true => Some(0),
+            false => {
+                let rest = text.get(from..).unwrap_or_default();
+                leads.iter().filter_map(|lead| rest.find(lead)).min().map(|at| from + at + 2)
+            }
+        };
+        if let Some(at) = found {
+            starts.push((code, at));
+            from = at + 1;
+        }
+    }
+    let ends = starts.iter().skip(1).map(|(_, at)| at - 2).chain([text.len()]);
+    let meaning = |((code, at), end): ((&str, usize), usize)| {
+        let said = text.get(at + 2..end).unwrap_or_default().trim().trim_end_matches(['.', ',', ';']);
+        let mut letters = said.chars();
+        let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+        (code.to_owned(), format!("{first}{}.", letters.as_str()))
+    };
+    starts.iter().copied().zip(ends).map(meaning).collect()
+}
+
+/// Those of the command, else those of every command.
+fn exit_status(codes: Codes) -> String {
+    let of_every = || EXIT_STATUS.map(|(code, meaning)| (code.to_owned(), meaning.to_owned())).to_vec();
+    let codes = if codes.is_empty() { of_every() } else { codes };
+    let entry = |(code, meaning): &(String, String)| format!(".TP\n\\fB{code}\\fR\n{}\n", escaped(meaning));
+    format!(".SH \"EXIT STATUS\"\n{}", codes.iter().map(entry).collect::<String>())
 }
 
 fn see_also(command: &Command) -> String {
@@ -143,4 +190,29 @@ fn see_also(command: &Command) -> String {
 
 fn reference(page: &str, section: u8) -> String {
     format!("\\fB{}\\fR({section})", escaped(page))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_those_of_the_command() {
+        let (rest, codes) = apart(
+            "It waits.\n\nExit codes: 0 done; a session is open. 1 it is not,\nor it has 2 of them, 3 it takes root.\n\nExamples:\n  rxlane x",
+        );
+        assert_eq!(rest, "It waits.\n\nExamples:\n  rxlane x");
+        let codes: Vec<(&str, &str)> = codes.iter().map(|(code, meaning)| (&**code, &**meaning)).collect();
+        assert_eq!(
+            codes,
+            [
+                ("0", "Done; a session is open."),
+                ("1", "It is not, or it has 2 of them."),
+                ("3", "It takes root.")
+            ]
+        );
+        // What is in no such form stays where it is.
+        let other = "Exit codes of every command: 0 success, 1 no.";
+        assert_eq!(apart(other), (other.to_owned(), Codes::new()));
+    }
 }

@@ -15,7 +15,7 @@ use link::pppoe::connection::{Connection, Event, Over, Start};
 use link::pppoe::network::Wanted;
 use link::pppoe::script;
 use link::pppoe::status::SessionStatus;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use steer::notify::{Told, notify};
@@ -200,6 +200,15 @@ impl Speaker<'_> {
         let mark = |style, word| self.out.styled(style, word);
         match event {
             Event::Remark(text) => format!("{}: {}\n", mark(POOR, "note"), printable(text)),
+            // Who started it into the background reads a terminal, or wants to know what came of it alone.
+            Event::Looking { .. } if self.leaving.is_some() && !io::stdout().is_terminal() => String::new(),
+            Event::Looking { parent, most } => {
+                format!(
+                    "looking for a concentrator on {} ({} s at most) …\n",
+                    printable(parent),
+                    most.as_secs()
+                )
+            }
             Event::Closed(text) => format!("{}: {}\n", mark(POOR, "closed"), printable(text)),
             Event::Open(status) => {
                 // Memory takes it all.
@@ -267,7 +276,9 @@ fn reason(name: &str, over: &Over) -> String {
         Over::ParentRemoved => {
             "the interface with the line was removed, or went to another network namespace".to_owned()
         }
-        Over::InterfaceDeleted => format!("somebody deleted {name}"),
+        Over::InterfaceDeleted => {
+            format!("somebody deleted {name}: the session is over, and `rxlane pppoe connect` begins another")
+        }
     }
 }
 

@@ -42,6 +42,12 @@ impl<'a> PasswordSource<'a> {
                 None => from_terminal(user)?,
             },
         };
+        if password.is_empty() {
+            bail!(
+                "the password of {} is empty: --password-file FILE, {VARIABLE} in the environment, or the terminal has to give one",
+                crate::explain_command::text::printable(user)
+            );
+        }
         if password.len() > LONGEST {
             bail!("a password of {} octets: PPP has room for {LONGEST}", password.len());
         }

@@ -2,7 +2,7 @@
 
 use super::accounting::Accounts;
 use super::options::Auth;
-use super::subscribers_file::SubscribersFile;
+use super::subscribers_file::{Means, SubscribersFile};
 use super::{BOLD, POOR, StateArguments, failed, item, workers};
 use crate::background::daemon::{self, Leaving, Stays};
 use crate::background::log::Log;
@@ -26,6 +26,7 @@ use pppoe::concentrator::{Config, Restored, SameUser};
 use pppoe::discovery::limits::{Rate, Rates};
 use pppoe::text::Shown;
 use signal_hook::consts::{SIGHUP, SIGUSR1};
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -39,8 +40,9 @@ use steer::notify::{Told, notify};
 One interface carries all subscribers. It serves until SIGTERM, SIGINT, SIGHUP or `rxlane pppoe disconnect --concentrator IFACE` asks for \
 the end, and subscribers are told (PADT). SIGUSR1, and SIGHUP with --daemon, has the secrets read again. A second `serve --takeover` goes on with the sessions of the first, which ends; subscribers do not \
 notice.\n\n\
-Exit codes: 0 ended because somebody asked for it, 1 another one serves the interface, or it went away, 2 wrong usage or secrets, 3 a \
-privilege or the kernel's TUN driver is missing.\n\n\
+Exit codes: 0 ended because somebody asked for it, or another process goes on, 1 another one serves the interface or begins to, it went away, \
+packets of --mtu do not fit, or a takeover came to nothing and it could not go on, 2 wrong usage or secrets, 3 a privilege or the kernel's \
+TUN driver is missing.\n\n\
 Examples:\n  \
 rxlane pppoe serve eth1 --secrets subscribers.toml --local 100.64.0.1 --pool 100.64.0.2-100.64.255.254\n  \
 rxlane pppoe serve eth1 --vlan '100.*' --secrets /etc/ppp/chap-secrets --local 10.0.0.1 --pool 10.0.0.2-10.0.0.254 --prefix 2001:db8:100::/48")]
@@ -266,6 +268,9 @@ impl ServeArguments {
             ));
             return Ok(Outcome::Negative);
         }
+        let means =
+            Means { name: &self.name, has_local: self.local.is_some(), has_pool: !self.pool.is_empty() };
+        let unserved = means.unserved(&secrets, self.anybody);
         let start = Start {
             parent: self.interface.clone(),
             name: self.ifname.clone(),
@@ -276,7 +281,8 @@ impl ServeArguments {
             secrets,
             is_takeover: self.takeover,
         };
-        let mut speaker = Speaker::new(out.styled(POOR, "note"), self.accounting.as_deref())?;
+        let early = self.stays.then(Vec::new);
+        let mut speaker = Speaker::new(out.styled(POOR, "note"), self.accounting.as_deref(), early)?;
         let prepared = match Prepared::new(start, &sockets, stop, asked, &mut |event| speaker.hear(event)) {
             Ok(prepared) => prepared,
             Err(error) => return self.not_begun(error, &sockets),
@@ -290,9 +296,7 @@ impl ServeArguments {
             Ok(begun) => begun,
             Err(error) => return self.not_begun(error, &sockets),
         };
-        if let Some(said) = self.own_in_pool() {
-            speaker.hear(&Event::Remark(said));
-        }
+        unserved.into_iter().chain(self.own_in_pool()).for_each(|said| speaker.hear(&Event::Remark(said)));
         let told =
             unread(self.started(out, &restored).and_then(|()| out.flush())).map_err(anyhow::Error::from);
         if let Err(error) = told.and_then(|()| self.leave(leaving, out, log, &mut speaker, &restored)) {
@@ -354,6 +358,9 @@ impl ServeArguments {
         let sessions = if self.takeover { format!("; {}", taken_over(restored)) } else { String::new() };
         let interface = printable(&self.interface);
         speaker.voice.tell(format!("{} serves {interface}{sessions}.\n", self.name));
+        // The log begins with what was said on the terminal alone, as why sessions were not taken over.
+        let early = speaker.early.take().unwrap_or_default();
+        early.into_iter().for_each(|said| speaker.hear(&Event::Remark(said)));
         Ok(())
     }
 
@@ -424,22 +431,32 @@ fn teller() -> anyhow::Result<Teller> {
 struct Speaker {
     voice: Voice,
     accounts: Option<Accounts>,
+    /// The first remarks of a process that goes to the background, until it is there.
+    early: RefCell<Option<Vec<String>>>,
 }
 
+/// Remarks that are said again in the background, at most: fewer than may wait to be written.
+const EARLY: usize = 50;
+
 impl Speaker {
-    fn new(mark: String, accounts: Option<&Path>) -> anyhow::Result<Speaker> {
+    fn new(mark: String, accounts: Option<&Path>, early: Option<Vec<String>>) -> anyhow::Result<Speaker> {
         let voice = Voice(Arc::new(Mutex::new((Some(teller()?), mark))));
         let says = |path| {
             let voice = voice.clone();
             Accounts::open(path, Box::new(move |text| voice.note(&text)))
         };
         let accounts = accounts.map(says).transpose()?;
-        Ok(Speaker { voice, accounts })
+        Ok(Speaker { voice, accounts, early: RefCell::new(early) })
     }
 
     fn hear(&self, event: &Event) {
         match event {
-            Event::Remark(text) => self.voice.note(text),
+            Event::Remark(text) => {
+                if let Some(early) = self.early.borrow_mut().as_mut().filter(|early| early.len() < EARLY) {
+                    early.push(text.clone());
+                }
+                self.voice.note(text);
+            }
             Event::Account(line) => {
                 let lost = self.accounts.as_ref().and_then(|accounts| accounts.add(line));
                 lost.into_iter().for_each(|text| self.voice.note(&text));

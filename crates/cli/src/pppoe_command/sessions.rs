@@ -84,6 +84,10 @@ fn print(out: &mut Output, status: &ConcentratorStatus, is_filtered: bool) -> io
     let half = if half_open > 0 { format!(", {half_open} of these not open yet") } else { String::new() };
     let title = out.styled(BOLD, printable(&status.parent));
     writeln!(out, "{title}: {shown}{half}")?;
+    if status.parent_works == Some(false) {
+        let note = out.styled(POOR, "note");
+        writeln!(out, "{note}: {} is down, or its cable has no carrier", printable(&status.parent))?;
+    }
     if status.draining {
         let note = out.styled(POOR, "note");
         writeln!(

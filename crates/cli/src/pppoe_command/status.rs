@@ -100,6 +100,7 @@ fn brief(status: &ConcentratorStatus) -> Value {
         "count": status.count,
         "half_open": status.half_open,
         "frames_lost": status.frames_lost,
+        "parent_works": status.parent_works,
         "pid": status.pid,
     })
 }
@@ -113,6 +114,9 @@ fn print_concentrator(out: &mut Output, status: &ConcentratorStatus) -> io::Resu
     };
     let name = out.styled(BOLD, printable(&status.parent));
     writeln!(out, "{name}: {title}")?;
+    if status.parent_works == Some(false) {
+        item(out, "carrier", &format!("{} is down, or its cable has no carrier", printable(&status.parent)))?;
+    }
     item(out, "sessions", &grouped(status.count as u64))?;
     item(out, "interface", &status.interface)?;
     item(out, "served for", &duration(status.uptime))?;
@@ -123,8 +127,10 @@ fn print_concentrator(out: &mut Output, status: &ConcentratorStatus) -> io::Resu
 /// Prints how a session stands.
 pub fn print(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
     let parent = printable(&status.parent);
+    let has_no_line = status.parent_works == Some(false);
     let title = match (status.phase.as_str(), status.next_try) {
         ("open", _) => out.styled(GOOD, "open"),
+        ("closed", None) if has_no_line => out.styled(POOR, format!("waiting for a carrier on {parent}")),
         (_, Some(_)) => out.styled(POOR, "waiting for the next try"),
         ("discovery", _) => out.styled(POOR, "looking for a concentrator"),
         ("lcp", _) => out.styled(POOR, "negotiating the link (LCP)"),
@@ -135,9 +141,18 @@ pub fn print(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
     let name = out.styled(BOLD, &status.interface);
     writeln!(out, "{name} over {parent}: {title}")?;
     line(out, status)?;
+    routes(out, status)?;
     times(out, status)?;
+    if has_no_line {
+        let until = if status.phase == "closed" { "; the next try is when it is up" } else { "" };
+        item(out, "carrier", &format!("{parent} is down, or its cable has no carrier{until}"))?;
+    }
     if let Some(error) = &status.last_error {
-        item(out, "last error", error)?;
+        let ago = status.last_error_ago.map(|seconds| format!("{} ago", duration(seconds)));
+        let before = (status.phase == "open").then(|| "before this session".to_owned());
+        let lead: Vec<String> = ago.into_iter().chain(before).collect();
+        let lead = if lead.is_empty() { String::new() } else { format!("{}: ", lead.join(", ")) };
+        item(out, "last error", &format!("{lead}{error}"))?;
     }
     traffic(out, status)
 }
@@ -170,6 +185,19 @@ pub fn line(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
         item(out, "name servers", &servers.join(", "))?;
     }
     status.mtu.map_or(Ok(()), |mtu| item(out, "MTU", &format!("{mtu} octets")))
+}
+
+/// Default routes that were asked for, or why they are not there.
+fn routes(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
+    for route in &status.default_routes {
+        let family = if route.family == "ipv4" { "IPv4" } else { "IPv6" };
+        let text = match &route.missing {
+            Some(why) => format!("{family}: none ({why})"),
+            None => format!("{family}, metric {}", route.metric),
+        };
+        item(out, "default route", &text)?;
+    }
+    Ok(())
 }
 
 fn times(out: &mut Output, status: &SessionStatus) -> io::Result<()> {

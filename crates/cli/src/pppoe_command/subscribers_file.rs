@@ -3,7 +3,8 @@
 use super::regular_file::RegularFile;
 use crate::output::complain;
 use anyhow::{Context, anyhow, bail};
-use pppoe::concentrator::secrets::Secrets;
+use explain::counted;
+use pppoe::concentrator::secrets::{Address, Secrets, Subscriber};
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::os::unix::net::UnixStream;
@@ -13,6 +14,51 @@ use std::thread;
 
 /// What came of reading the file again: other secrets, or why there are none.
 pub type Reread = Result<Secrets, String>;
+
+/// What a concentrator has to give to its subscribers.
+#[derive(Clone, Copy, Debug)]
+pub struct Means<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Whether it has an IPv4 address.
+    pub has_local: bool,
+    /// Whether it has addresses for those that have none of their own.
+    pub has_pool: bool,
+}
+
+impl Means<'_> {
+    /// Who gets nothing, or no IPv4 address, and why; `None`: everybody gets what they should.
+    pub fn unserved(&self, secrets: &Secrets, anybody: bool) -> Option<String> {
+        let lacks = |subscriber: &Subscriber| match subscriber.address {
+            Address::None => false,
+            Address::Fixed(_) => !self.has_local,
+            Address::Pool => !self.has_local || !self.has_pool,
+        };
+        let option = if self.has_local { "--pool" } else { "--local" };
+        let count = secrets.iter().filter(|(_, subscriber)| lacks(subscriber)).count();
+        let everybody =
+            secrets.everybody().is_some_and(lacks) || anybody && !(self.has_local && self.has_pool);
+        let is_nobody = secrets.is_empty() && !anybody;
+        let mut said = Vec::new();
+        if is_nobody {
+            said.push("nobody can connect".to_owned());
+        }
+        if count > 0 {
+            let have = if count == 1 { "has" } else { "have" };
+            said.push(format!("{count} of them {have} no IPv4 address, since there is no {option}"));
+        }
+        if everybody {
+            said.push(format!("who is not named has no IPv4 address, since there is no {option}"));
+        }
+        match secrets.for_others() {
+            0 => {}
+            1 => said.push(format!("1 line is for another server than {} (--name)", self.name)),
+            others => said.push(format!("{others} lines are for other servers than {} (--name)", self.name)),
+        }
+        let subscribers = counted(secrets.len() as u64, "subscriber");
+        (!said.is_empty()).then(|| format!("{subscribers}; {}", said.join("; ")))
+    }
+}
 
 /// A file of secrets, and whose it is.
 #[derive(Clone, Debug)]
@@ -85,5 +131,36 @@ impl SubscribersFile {
             signal_hook::low_level::pipe::register(*number, signal.try_clone()?)?;
         }
         Ok(received)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_gets_nothing_is_told() {
+        let unserved = |text: &[u8], has_local, has_pool| {
+            let secrets = Secrets::parse(text, b"rxlane", None).expect("secrets");
+            Means { name: "rxlane", has_local, has_pool }.unserved(&secrets, false)
+        };
+        let both = b"alice * a *\nbob * b 192.0.2.7\n";
+        assert_eq!(unserved(both, true, true), None);
+        let said = |text: &[u8], has_local| unserved(text, has_local, false).expect("somebody");
+        assert_eq!(
+            said(both, true),
+            "2 subscribers; 1 of them has no IPv4 address, since there is no --pool"
+        );
+        assert_eq!(
+            said(both, false),
+            "2 subscribers; 2 of them have no IPv4 address, since there is no --local"
+        );
+        assert_eq!(
+            said(b"alice other a *\n", true),
+            "0 subscribers; nobody can connect; 1 line is for another server than rxlane (--name)"
+        );
+        let anybody = Means { name: "rxlane", has_local: true, has_pool: false };
+        let said = anybody.unserved(&Secrets::default(), true).expect("somebody");
+        assert_eq!(said, "0 subscribers; who is not named has no IPv4 address, since there is no --pool");
     }
 }

@@ -177,7 +177,7 @@ fn interfaces_that_somebody_deletes_are_told() {
     let client = line.connect("alice", &[]);
     line.ip(&["link", "del", "ppp0"]);
     let (code, said) = client.ended();
-    assert!(code == 1 && said.contains("rxlane: somebody deleted ppp0"), "{said}");
+    assert!(code == 1 && said.contains("rxlane: somebody deleted ppp0: the session is over"), "{said}");
     assert!(!said.contains("closed"), "{said}");
     line.wait_for_sessions(0);
     let client = line.connect("alice", &[]);

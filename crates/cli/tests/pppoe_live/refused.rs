@@ -1,6 +1,6 @@
 //! Who gets no session, and how they are told why.
 
-use super::line::{Line, WAN, code, said};
+use super::line::{GATEWAY, Line, WAN, code, said};
 use super::process::Process;
 use serde_json::Value;
 use testkit::{program, require};
@@ -23,8 +23,42 @@ fn a_wrong_password_and_an_unknown_user_are_told() {
     serving.hear("the password is wrong", 3);
     serving.hear("the secrets have no such user", 3);
     assert!(!serving.said().contains("wonderland"));
+    // Once each.
+    assert!(!serving.said().contains("the subscriber was refused"), "{}", serving.said());
+    // The sixth of this host begins to cost something.
+    serving.hear("Too many wrong passwords: for 2 s nothing of ", 1);
+    let told = serving.said();
+    assert!(told.contains(" untagged is looked at.") && !told.contains("port 0"), "{told}");
     line.write("alice", "wonderland\n");
     line.connect("alice", &[]);
+}
+
+#[test]
+fn an_empty_password_is_sent_to_nobody() {
+    let Some(line) = Line::new() else { return };
+    let serving = line.serve(&[]);
+    let mut command = line.command(&line.near, &["connect", WAN, "--user", "alice"]);
+    let output = command.env("RXLANE_PPPOE_PASSWORD", "").output().expect("it runs");
+    assert!(
+        code(&output) == 2 && said(&output).contains("the password of alice is empty"),
+        "{}",
+        said(&output)
+    );
+    assert!(!serving.said().contains("refused"), "{}", serving.said());
+}
+
+#[test]
+fn a_concentrator_that_gives_nothing_says_so() {
+    let Some(line) = Line::new() else { return };
+    line.write("secrets", "alice other wonderland *\nbob * 'the builder' *\n");
+    let secrets = line.text("secrets");
+    let serve = ["serve", WAN, "--secrets", &secrets, "--local", GATEWAY];
+    let serving = Process::start(&mut line.command(&line.far, &serve));
+    serving.hear(
+        "note: 1 subscriber; 1 of them has no IPv4 address, since there is no --pool; 1 line is for another server than rxlane \
+         (--name)",
+        1,
+    );
 }
 
 /// The last word on standard error, which may come before what standard output says.
@@ -107,7 +141,7 @@ fn one_more_session_of_a_user_replaces_the_first() {
     assert!(!said.contains("closed: ") && !said.contains("tried again"), "{said}");
     assert!(!line.has("ppp0") && line.has("ppp1"));
     line.wait_for_sessions(1);
-    line.ping(&line.near, super::line::GATEWAY, 1492);
+    line.ping(&line.near, GATEWAY, 1492);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::name_servers::NameServers;
 use super::network::{Network, Peer, Wanted, link_local};
 use super::resolver::Place;
 use super::script::Scripts;
-use super::status::{SCHEMA, SessionStatus, Shared};
+use super::status::{Moments, SCHEMA, SessionStatus, Shared};
 use super::vlan_pattern::VlanPattern;
 use crate::control::{DYING, Server, Sockets};
 use crate::error::Error;
@@ -74,6 +74,13 @@ impl Start {
 pub enum Event {
     /// A session is open: how it stands.
     Open(Box<SessionStatus>),
+    /// A concentrator is looked for, for the first time.
+    Looking {
+        /// The interface with the line.
+        parent: String,
+        /// How long at most.
+        most: Duration,
+    },
     /// A session, or a try, is over, and another try follows: why, and what to do about it.
     Closed(String),
     /// Something worth knowing.
@@ -114,6 +121,8 @@ pub struct Connection {
     stop: UnixStream,
     heard: u64,
     opened: u64,
+    /// Whether it was told that a concentrator is looked for.
+    has_looked: bool,
     after_kill: bool,
     over: Option<Over>,
     /// That packets are shorter than usual, and why.
@@ -159,6 +168,8 @@ impl Connection {
         let narrow = room(&mut start, &parent)?;
         memory::expect(THREADS * memory::THREAD + start.wanted.means.memory())?;
         let vlans = Vlans::of(start.tags.tags().iter().copied()).ok_or(Error::TooManyTags)?;
+        start.config.discovery.interface.clone_from(&parent.name);
+        start.config.discovery.vlans = vlans;
         let wanted = &start.wanted;
         let pattern = VlanPattern::from(vlans);
         let socket =
@@ -190,6 +201,7 @@ impl Connection {
             stop,
             heard: 0,
             opened: 0,
+            has_looked: false,
             after_kill,
             over: None,
             narrow,
@@ -348,6 +360,10 @@ impl Connection {
             Action::Remark(remark) => tell(&Event::Remark(remark.to_string())),
             Action::Ended => {
                 self.over.get_or_insert(Over::Asked);
+            }
+            Action::Phase(Phase::Discovery) if !std::mem::replace(&mut self.has_looked, true) => {
+                let most = self.start.config.discovery.timers.search();
+                tell(&Event::Looking { parent: self.parent.name.clone(), most });
             }
             Action::Phase(_) | Action::Waits(_) => {}
         }
@@ -547,15 +563,24 @@ impl Connection {
             sessions: self.opened,
             attempts: status.attempts.into(),
             round_trip_ms: status.round_trip.map(|trip| trip.time.as_secs_f64() * 1000.0),
-            last_error: status.last_error.map(|(_, end)| end.to_string()),
+            last_error: status.last_error.as_ref().map(|(_, end)| end.to_string()),
+            parent_works: Some(self.parent.works()),
+            default_routes: self
+                .network
+                .as_ref()
+                .map(|network| network.routes().to_vec())
+                .unwrap_or_default(),
             pid: std::process::id(),
             frames_lost: self.losses.count(),
             ..SessionStatus::default()
         };
-        let since = status.uptime.and_then(|uptime| now.checked_sub(uptime));
-        let next_try = status.waits.map(|waits| now + waits);
+        let moments = Moments {
+            open_since: status.uptime.and_then(|uptime| now.checked_sub(uptime)),
+            next_try: status.waits.map(|waits| now + waits),
+            last_error: status.last_error.and_then(|(ago, _)| now.checked_sub(ago)),
+        };
         let observer = self.network.as_ref().map(Network::observer);
-        self.shared.note(noted, since, next_try, observer);
+        self.shared.note(noted, moments, observer);
     }
 }
 

@@ -5,9 +5,10 @@
 
 use super::name_servers::NameServers;
 use super::script::{Occasion, Scripts, Told};
+use super::status::DefaultRoute;
 use crate::address::Address;
 use crate::error::Error;
-use crate::rtnetlink::{self, Route};
+use crate::rtnetlink::{self, Other, Route};
 use crate::running::{Ended, Means, Observer, Running, Wish};
 use crate::status::Status;
 use pppoe::session::{Family, Ipv4, Ipv6};
@@ -23,6 +24,9 @@ use wire::emit::Encapsulation;
 
 /// What is said of one session, sentences at most.
 const REMARKS: usize = 16;
+/// Words for families of addresses.
+const IPV4: &str = "ipv4";
+const IPV6: &str = "ipv6";
 
 /// What is wanted on this machine.
 #[derive(Clone, Debug)]
@@ -70,6 +74,7 @@ pub struct Network {
     ended: UnixStream,
     thread: Option<JoinHandle<Result<Ended, Error>>>,
     addresses: Vec<(Family, Address)>,
+    routes: Vec<DefaultRoute>,
     ipv4: Option<Ipv4>,
     ipv6: Option<Ipv6>,
     told: Told,
@@ -129,6 +134,7 @@ impl Network {
             ended,
             thread: Some(thread.map_err(Error::kernel("start a thread"))?),
             addresses: Vec::new(),
+            routes: Vec::new(),
             ipv4: None,
             ipv6: None,
             told,
@@ -225,11 +231,9 @@ impl Network {
 
     fn add(&mut self, family: Family, address: Address) -> Result<(), Error> {
         self.without(family);
-        rtnetlink::add_address(self.observer.interface(), &address).map_err(|refusal| Error::Address {
-            name: self.wanted.name.clone(),
-            address,
-            refusal,
-        })?;
+        let interface = self.observer.interface();
+        rtnetlink::add_address(interface, &address)
+            .map_err(|refusal| Error::address(interface, &self.wanted.name, address, refusal))?;
         self.addresses.push((family, address));
         Ok(())
     }
@@ -244,22 +248,37 @@ impl Network {
             }
             *of != family
         });
+        let gone = if family == Family::Ipv4 { IPV4 } else { IPV6 };
+        self.routes.retain(|route| route.family != gone);
     }
 
-    fn route(&self, version: IpVersion) -> Option<String> {
+    /// Adds the default route of a protocol, where one is wanted; why that could not be done.
+    fn route(&mut self, version: IpVersion) -> Option<String> {
         let metric = self.wanted.default_route?;
-        let metric = if version == IpVersion::V6 { metric.max(1) } else { metric };
+        let (family, option, metric) = match version {
+            IpVersion::V4 => (IPV4, "-4", metric),
+            IpVersion::V6 => (IPV6, "-6", metric.max(1)),
+        };
         let name = &self.wanted.name;
         let route = Route { version, destination: None, interface: self.observer.interface(), metric };
-        let refusal = rtnetlink::add_route(&route).err()?;
-        let family = if version == IpVersion::V4 { "-4" } else { "-6" };
-        Some(match refusal.error.raw_os_error() {
-            Some(libc::EEXIST) => format!(
-                "no default route through {name}: there is one with the metric {metric} already (`ip {family} route show \
-                 default`); `--metric` takes another, of which the least is used"
-            ),
-            _ => format!("no default route through {name}: {refusal}"),
-        })
+        let refusal = rtnetlink::add_route(&route).err();
+        let missing = refusal.map(|refusal| match refusal.error.raw_os_error() {
+            Some(libc::EEXIST) => {
+                let other = rtnetlink::default_route(version, metric).ok().flatten();
+                in_the_way(option, metric, other)
+            }
+            _ => refusal.to_string(),
+        });
+        let said = missing.as_ref().map(|why| format!("no default route through {name}: {why}"));
+        self.routes.retain(|route| route.family != family);
+        self.routes.push(DefaultRoute { family: family.to_owned(), metric, missing });
+        self.routes.sort_by(|one, other| one.family.cmp(&other.family));
+        said
+    }
+
+    /// The default routes that were wanted.
+    pub fn routes(&self) -> &[DefaultRoute] {
+        &self.routes
     }
 
     /// Runs the script of a session that is up, once.
@@ -326,6 +345,25 @@ impl AsFd for Network {
     }
 }
 
+/// That a default route of this metric is there already, and what makes room for one; `option` is that of ip(8).
+fn in_the_way(option: &str, metric: u32, other: Option<Other>) -> String {
+    let (named, delete) = match other {
+        Some(Other { gateway, interface }) => {
+            let via = gateway.map_or(String::new(), |gateway| format!(" via {gateway}"));
+            let link = rtnetlink::link_by_index(interface).map(|link| format!(" dev {}", link.name));
+            let route = format!("default{via}{}", link.unwrap_or_default());
+            (format!("`{route}`"), format!("`ip {option} route del {route} metric {metric}`"))
+        }
+        None => ("another one".to_owned(), format!("deleting it (`ip {option} route show default`)")),
+    };
+    // Nothing comes before the least.
+    let is_least = metric == 0 || option == "-6" && metric == 1;
+    let lower = if is_least { "" } else { ", a lower `--metric` comes before it" };
+    format!(
+        "{named} has the metric {metric} already; {delete} makes room for that of the next session{lower}"
+    )
+}
+
 /// The link-local address of an interface identifier (RFC 5072 section 5).
 pub fn link_local(identifier: u64) -> Ipv6Addr {
     const PREFIX: u128 = 0xfe80 << 112;
@@ -335,6 +373,19 @@ pub fn link_local(identifier: u64) -> Ipv6Addr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_makes_room_for_a_default_route_is_said() {
+        let other = Some(Other { gateway: Some([192, 0, 2, 1].into()), interface: 1 });
+        assert_eq!(
+            in_the_way("-4", 0, other),
+            "`default via 192.0.2.1 dev lo` has the metric 0 already; `ip -4 route del default via 192.0.2.1 dev lo metric 0` makes \
+             room for that of the next session"
+        );
+        // A lower one is advised only where there is one.
+        assert!(!in_the_way("-6", 1, None).contains("--metric"));
+        assert!(in_the_way("-4", 1, None).contains("a lower `--metric`"));
+    }
 
     #[test]
     fn identifiers_become_link_local_addresses() {

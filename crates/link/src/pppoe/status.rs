@@ -1,6 +1,7 @@
 //! How the session of a client stands: `rxlane.pppoe/1`.
 
 use crate::counters::Counted;
+use crate::rtnetlink;
 use crate::running::Observer;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -57,6 +58,15 @@ pub struct SessionStatus {
     pub round_trip_ms: Option<f64>,
     /// Why the last session or try ended, and what to do about it.
     pub last_error: Option<String>,
+    /// Seconds since then.
+    #[serde(default)]
+    pub last_error_ago: Option<f64>,
+    /// Whether the interface below is up and has a carrier; `None`: the process is older than this field.
+    #[serde(default)]
+    pub parent_works: Option<bool>,
+    /// Default routes that were asked for, of each protocol that is up.
+    #[serde(default)]
+    pub default_routes: Vec<DefaultRoute>,
     /// Number of the process.
     pub pid: u32,
     /// Frames of discovery and negotiation that were lost since they came faster than they were read, since the process began.
@@ -64,6 +74,25 @@ pub struct SessionStatus {
     pub frames_lost: u64,
     /// What the data path counted since the session is open.
     pub counted: Option<Counted>,
+}
+
+/// A default route through a session, or why it is not there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DefaultRoute {
+    /// `ipv4`, `ipv6`.
+    pub family: String,
+    /// Its metric.
+    pub metric: u32,
+    /// Why it is not there, and what to do about it; `None`: it is.
+    pub missing: Option<String>,
+}
+
+/// When something was, or will be.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moments {
+    pub open_since: Option<Instant>,
+    pub next_try: Option<Instant>,
+    pub last_error: Option<Instant>,
 }
 
 /// What the thread that answers questions shares with the one that keeps the session.
@@ -74,8 +103,7 @@ pub(crate) struct Shared(Mutex<Kept>);
 #[derive(Debug, Default)]
 struct Kept {
     status: SessionStatus,
-    open_since: Option<Instant>,
-    next_try: Option<Instant>,
+    moments: Moments,
     observer: Option<Observer>,
 }
 
@@ -85,26 +113,37 @@ impl Shared {
     }
 
     /// Writes down how it stands.
-    pub fn note(
-        &self,
-        status: SessionStatus,
-        open_since: Option<Instant>,
-        next_try: Option<Instant>,
-        observer: Option<Observer>,
-    ) {
+    pub fn note(&self, status: SessionStatus, moments: Moments, observer: Option<Observer>) {
         if let Ok(mut kept) = self.0.lock() {
-            *kept = Kept { status, open_since, next_try, observer };
+            *kept = Kept { status, moments, observer };
         }
     }
 
     pub fn status(&self) -> SessionStatus {
         let Ok(kept) = self.0.lock() else { return SessionStatus::default() };
-        SessionStatus {
-            uptime: kept.open_since.map(|since| since.elapsed().as_secs_f64()),
-            next_try: kept.next_try.map(|at| at.saturating_duration_since(Instant::now()).as_secs_f64()),
+        let Moments { open_since, next_try, last_error } = kept.moments;
+        let elapsed = |since: Instant| since.elapsed().as_secs_f64();
+        let mut status = SessionStatus {
+            uptime: open_since.map(elapsed),
+            next_try: next_try.map(|at| at.saturating_duration_since(Instant::now()).as_secs_f64()),
+            last_error_ago: last_error.map(elapsed),
             counted: kept.observer.as_ref().map(|observer| observer.status().counted),
             ..kept.status.clone()
+        };
+        // Its routes go when somebody sets the interface down, and nobody tells this process.
+        let is_down = |observer: &Observer| {
+            rtnetlink::link_by_index(observer.interface()).is_ok_and(|interface| !interface.is_up())
+        };
+        if kept.observer.as_ref().is_some_and(is_down) {
+            let name = &status.interface;
+            for route in &mut status.default_routes {
+                let (family, metric) = (if route.family == "ipv4" { "-4" } else { "-6" }, route.metric);
+                route.missing.get_or_insert(format!(
+                    "{name} is down: `ip link set {name} up`, then `ip {family} route add default dev {name} metric {metric}`"
+                ));
+            }
         }
+        status
     }
 }
 

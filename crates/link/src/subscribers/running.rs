@@ -277,11 +277,8 @@ fn configure(wish: &Wish) -> Result<u32, Error> {
     let _ = rtnetlink::without_own_ipv6(index);
     rtnetlink::set_up(index).map_err(refused("set up"))?;
     for address in &wish.addresses {
-        rtnetlink::add_address(index, address).map_err(|refusal| Error::Address {
-            name: name.to_owned(),
-            address: *address,
-            refusal,
-        })?;
+        rtnetlink::add_address(index, address)
+            .map_err(|refusal| Error::address(index, name, *address, refusal))?;
     }
     Ok(index)
 }

@@ -56,13 +56,12 @@ impl fmt::Display for End {
             End::Terminated(Terminated { complaint }) => {
                 f.write_str("the concentrator ended the session by a PADT")?;
                 match complaint {
-                    Some(complaint) => write!(f, " and says {complaint}")?,
-                    None => f.write_str(" and gave no reason")?,
+                    Some(complaint) => write!(f, " and says {complaint}"),
+                    None => f.write_str(
+                        " and gave no reason; operators do so at fixed times, for maintenance, and when the same user connects \
+                         elsewhere: the next try is likely to succeed",
+                    ),
                 }
-                f.write_str(
-                    "; operators do so at fixed times, for maintenance, and when the same user connects elsewhere: the next try \
-                     is likely to succeed",
-                )
             }
             End::AddressChanged => f.write_str(
                 "the interface has another MAC address, and the session belonged to the one before: another try makes one of its own",

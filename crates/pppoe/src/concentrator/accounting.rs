@@ -93,7 +93,7 @@ impl fmt::Display for Ended {
             Ended::Refused(refusal) => write!(f, "the subscriber was refused: {refusal}"),
             Ended::Host => f.write_str("the host ended the session (PADT)"),
             Ended::TakenOver { by, at } => {
-                write!(f, "the same user set up another session from {by} at port {} {}", at.port, at.vlans)
+                write!(f, "the same user set up another session from {by} {at}")
             }
             Ended::Operator => f.write_str("disconnected by the operator"),
             Ended::Unfinished { after } => write!(

@@ -39,7 +39,7 @@ pub enum Refusal {
     #[error("the session is another user's already")]
     OtherUser,
     /// As many sessions as there may be.
-    #[error("the user has {0} sessions already, and may not have more")]
+    #[error("the user has {0} session{s} already, and may not have more", s = plural(*.0))]
     Sessions(u32),
     /// The fixed address is another session's.
     #[error("the address {0} of this user is in use by another session")]
@@ -53,6 +53,10 @@ pub enum Refusal {
     /// Neither protocol is for this user.
     #[error("there is neither an IPv4 address nor IPv6 for this user")]
     Nothing,
+}
+
+pub(super) const fn plural(count: u32) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 /// What a host is told whose passwords are not looked at, whichever of its packets it is told in.
@@ -93,7 +97,18 @@ impl Concentrator {
                     // The session has only to tell the host; then it ends for this.
                     entry.closing = Some(Ended::Refused(refusal.clone()));
                     let (place, station, user) = (entry.place, entry.station, claim.user().to_vec());
-                    self.remark(turn.now, Remark::Refused { place, station, user, refusal }, out);
+                    let is_wrong = matches!(refusal, Refusal::Unknown | Refusal::Password { .. });
+                    let refused = Remark::Refused { place, station, user: user.clone(), refusal };
+                    self.remark(turn.now, refused, out);
+                    // None was in force, or the claim had not been looked at: it begins with this one.
+                    if let Some(wait) =
+                        self.guesses.wait(turn.now, &place, station, &user).filter(|_| is_wrong)
+                    {
+                        let of_host = self.guesses.wait_of_host(turn.now, &place, station);
+                        let user = of_host.is_none().then_some(user);
+                        let remark = Remark::HeldOff { place, station, user, wait };
+                        self.remark(turn.now, remark, out);
+                    }
                 }
                 Verdict::Refused { message }
             }

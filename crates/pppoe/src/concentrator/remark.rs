@@ -8,6 +8,7 @@ use crate::discovery::place::Place;
 use crate::session;
 use crate::text::Shown;
 use std::fmt;
+use std::time::Duration;
 use wire::ethernet::MacAddress;
 
 /// Something worth telling. `Display` is a whole sentence, in which what strangers said went through [`Shown`].
@@ -47,6 +48,17 @@ pub enum Remark {
         /// Why.
         refusal: Refusal,
     },
+    /// After too many wrong passwords nothing is looked at for some time.
+    HeldOff {
+        /// Where they came from.
+        place: Place,
+        /// From whom.
+        station: MacAddress,
+        /// Of which user they were; `None`: nothing of this host is looked at, whoever it says it is.
+        user: Option<Vec<u8>>,
+        /// For how long.
+        wait: Duration,
+    },
     /// A subscriber got no IPv6 prefix.
     NoPrefix {
         /// Who.
@@ -63,8 +75,7 @@ pub enum Remark {
 
 impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at =
-            |place: &Place, station: &MacAddress| format!("{station} at port {} {}", place.port, place.vlans);
+        let at = |place: &Place, station: &MacAddress| format!("{station} {place}");
         match self {
             Remark::Session { place, station, user, remark, .. } if user.is_empty() => {
                 write!(f, "{}: {remark}", at(place, station))
@@ -77,6 +88,13 @@ impl fmt::Display for Remark {
             }
             Remark::Refused { place, station, user, refusal } => {
                 write!(f, "\"{}\" was refused, {}: {refusal}.", Shown(user), at(place, station))
+            }
+            Remark::HeldOff { place, station, user, wait } => {
+                write!(f, "Too many wrong passwords: for {} s nothing ", wait.as_millis().div_ceil(1000))?;
+                match user {
+                    Some(user) => write!(f, "for \"{}\" is looked at on the line {place}.", Shown(user)),
+                    None => write!(f, "of {} is looked at.", at(place, station)),
+                }
             }
             Remark::NoPrefix { user, why } => write!(f, "\"{}\" got no IPv6 prefix: {why}.", Shown(user)),
             Remark::Suppressed { count: 1 } => f.write_str("One more remark was left out."),

@@ -111,6 +111,20 @@ impl Subscriber {
     }
 }
 
+/// What became of the line of pppd's form for everybody else (`*`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Everybody {
+    /// It is as it was, or there is none, as before.
+    #[default]
+    Same,
+    /// There was none.
+    New,
+    /// It has another password, address or anything else.
+    Changed,
+    /// There is none any more.
+    Gone,
+}
+
 /// How secrets differ from those before. `Display` is a part of a sentence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
@@ -122,8 +136,8 @@ pub struct Difference {
     pub changed: usize,
     /// Those that there were, and are no more.
     pub removed: usize,
-    /// Whether the line of pppd's form for everybody else is another one, new or gone.
-    pub everybody: bool,
+    /// What became of the line of pppd's form for everybody else.
+    pub everybody: Everybody,
 }
 
 impl fmt::Display for Difference {
@@ -136,9 +150,13 @@ impl fmt::Display for Difference {
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
-        if everybody {
-            parts.push("everybody else (*) changed".to_owned());
-        }
+        let everybody = match everybody {
+            Everybody::Same => None,
+            Everybody::New => Some("new"),
+            Everybody::Changed => Some("changed"),
+            Everybody::Gone => Some("gone"),
+        };
+        parts.extend(everybody.map(|what| format!("everybody else (*) {what}")));
         if parts.is_empty() { f.write_str(", nothing changed") } else { write!(f, " ({})", parts.join(", ")) }
     }
 }
@@ -148,6 +166,7 @@ impl fmt::Display for Difference {
 pub struct Secrets {
     named: HashMap<Box<[u8]>, Subscriber>,
     anybody: Option<Box<Subscriber>>,
+    for_others: usize,
 }
 
 impl Secrets {
@@ -171,6 +190,16 @@ impl Secrets {
         self.named.len()
     }
 
+    /// Lines of pppd's form that were passed over, since they are for other servers.
+    pub const fn for_others(&self) -> usize {
+        self.for_others
+    }
+
+    /// What holds for everybody who is not named.
+    pub fn everybody(&self) -> Option<&Subscriber> {
+        self.anybody.as_deref()
+    }
+
     /// Whether nobody may connect.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty() && self.anybody.is_none()
@@ -192,9 +221,11 @@ impl Secrets {
         }
         difference.removed = before.len() + difference.added - self.len();
         difference.everybody = match (&self.anybody, &before.anybody) {
-            (None, None) => false,
-            (Some(one), Some(other)) => !one.is_as(other),
-            _ => true,
+            (None, None) => Everybody::Same,
+            (Some(one), Some(other)) if one.is_as(other) => Everybody::Same,
+            (Some(_), Some(_)) => Everybody::Changed,
+            (Some(_), None) => Everybody::New,
+            (None, Some(_)) => Everybody::Gone,
         };
         difference
     }

@@ -12,6 +12,7 @@ use self::chains::Chains;
 use self::entry::Entry;
 use self::numbers::Numbers;
 use self::timers::Timers;
+use super::authentication::plural;
 use crate::discovery::place::Place;
 use crate::{Random, Time};
 use serde::{Deserialize, Serialize};
@@ -76,19 +77,19 @@ impl Caps {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
     /// All in all.
-    #[error("the concentrator is full: it has {0} sessions")]
+    #[error("the concentrator is full: it has {0} session{s}", s = plural(*.0))]
     Sessions(u32),
     /// Half-open ones.
     #[error("the concentrator is busy: {0} sessions are being set up; try again in a minute")]
     HalfOpen(u32),
     /// Those of a VLAN.
-    #[error("this VLAN is full: it has {0} sessions")]
+    #[error("this VLAN is full: it has {0} session{s}", s = plural(*.0))]
     Place(u32),
     /// Half-open ones of a VLAN.
     #[error("this VLAN is busy: {0} sessions are being set up in it; try again in a minute")]
     PlaceHalfOpen(u32),
     /// Those of a MAC address.
-    #[error("this station has {0} sessions already; end one, or wait until a dead one is noticed")]
+    #[error("this station has {0} session{s} already; end one, or wait until a dead one is noticed", s = plural(*.0))]
     Station(u32),
 }
 

@@ -37,23 +37,6 @@ impl Kind {
             Kind::Generic => "Generic-Error",
         }
     }
-
-    /// What it means, and what a subscriber can do.
-    pub const fn advice(self) -> &'static str {
-        match self {
-            Kind::ServiceName => {
-                "it does not serve the service that was asked for: leave the service name out, or ask for one that \
-                 `rxlane pppoe discover` lists"
-            }
-            Kind::AcSystem => {
-                "the fault is the concentrator's (no room for another session, or an earlier session of this line is still \
-                 counted there): a later try may succeed; if none does, ask the operator and quote this text"
-            }
-            Kind::Generic => {
-                "RFC 2516 gives this error no meaning beyond its text: if that does not help, ask the operator and quote it"
-            }
-        }
-    }
 }
 
 /// An error tag of a received packet.
@@ -73,6 +56,27 @@ impl Complaint {
             let kind = kinds.into_iter().find(|kind| kind.tag() == tag.kind)?;
             Some(Complaint { kind, text: tag.value.get(..LONGEST).unwrap_or(tag.value).to_vec() })
         })
+    }
+}
+
+impl Complaint {
+    /// What it means and what a subscriber can do, to stand behind it.
+    pub fn advice(&self) -> &'static str {
+        match self.kind {
+            Kind::ServiceName => {
+                "; it does not serve the service that was asked for: leave the service name out, or ask for one that \
+                 `rxlane pppoe discover` lists"
+            }
+            Kind::AcSystem => {
+                "; the fault is the concentrator's (no room for another session, or an earlier session of this line is still \
+                 counted there): a later try may succeed; if none does, ask the operator and quote this text"
+            }
+            // RFC 2516 appendix A gives this one no meaning beyond its text.
+            Kind::Generic if self.text.is_empty() => {
+                "; a later try may succeed; if none does, ask the operator"
+            }
+            Kind::Generic => "; if that does not help, ask the operator and quote it",
+        }
     }
 }
 

@@ -27,6 +27,7 @@ use super::{PLAIN_PAYLOAD, Packet, is_session};
 use crate::{Random, Time, draw};
 use std::sync::Arc;
 use std::time::Duration;
+use wire::Vlans;
 use wire::ethernet::MacAddress;
 use wire::pppoe::{Code, TagType};
 
@@ -44,11 +45,22 @@ pub struct Config {
     pub max_payload: u16,
     /// Times and counts.
     pub timers: Timers,
+    /// Name of the interface, for advice; empty: nobody has said it.
+    pub interface: String,
+    /// Tags of the line, for advice.
+    pub vlans: Vlans,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { service: Vec::new(), pin: None, max_payload: PLAIN_PAYLOAD, timers: Timers::DEFAULT }
+        Config {
+            service: Vec::new(),
+            pin: None,
+            max_payload: PLAIN_PAYLOAD,
+            timers: Timers::DEFAULT,
+            interface: String::new(),
+            vlans: Vlans::NONE,
+        }
     }
 }
 
@@ -115,6 +127,11 @@ impl Timers {
         requests: 5,
         collect: Duration::from_millis(250),
     };
+
+    /// How long a search lasts that nobody answers.
+    pub fn search(&self) -> Duration {
+        (1..=self.initiations).map(|number| self.wait(number)).sum()
+    }
 
     /// How long the attempt of this number, counted from 1, waits.
     fn wait(&self, number: u32) -> Duration {

@@ -26,6 +26,8 @@ fn silence(report: &Report, parent: &Link, vlans: Vlans, advice: &mut Vec<String
             "{} has no carrier: look at the cable, and whether the modem or ONT at its other end is on",
             parent.name
         ));
+        // Nothing else can be the reason, nor be seen.
+        return;
     }
     if !report.elsewhere.is_empty() {
         let seen = report.elsewhere.join(", ");

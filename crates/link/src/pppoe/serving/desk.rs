@@ -6,6 +6,7 @@ use super::record::shown;
 use crate::control::{Answer, Refused};
 use crate::pppoe::Losses;
 use crate::pppoe::kernel::{Clock, Kernel};
+use crate::rtnetlink;
 use pppoe::Time;
 use pppoe::concentrator::accounting::Traffic;
 use pppoe::concentrator::{Action, Concentrator, Id, Listed, Target, Turn};
@@ -78,6 +79,9 @@ pub struct ConcentratorStatus {
     /// Frames of discovery and negotiation that were lost since they came faster than they were read.
     #[serde(default)]
     pub frames_lost: u64,
+    /// Whether the interface with the lines is up and has a carrier; `None`: nobody knows.
+    #[serde(default)]
+    pub parent_works: Option<bool>,
     /// What was counted: discovery, sessions, refusals, by name.
     pub counters: std::collections::BTreeMap<String, u64>,
     /// The sessions, where they were asked for.
@@ -205,6 +209,7 @@ impl Desk {
                 half_open: machine.half_open(),
                 count: machine.len(),
                 frames_lost: self.losses.count(),
+                parent_works: rtnetlink::link_by_name(&self.parent).ok().map(|parent| parent.works()),
                 counters: counters(machine),
                 sessions: if has_sessions {
                     machine.sessions(now).map(sessions).collect()

@@ -5,6 +5,7 @@ use super::{Event, PORT, Tell, record, room::room_behind};
 use crate::error::Error;
 use crate::pppoe::ControlSocket;
 use crate::pppoe::kernel::Clock;
+use pppoe::concentrator::accounting::{Ended, Event as Recorded};
 use pppoe::concentrator::{Action, Concentrator, Turn};
 use pppoe::discovery::Packet;
 use pppoe::discovery::concentrator::Arrival;
@@ -35,6 +36,7 @@ impl Negotiator {
         let mut guard = self.desk.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = &mut *guard;
         let mut actions = std::mem::take(&mut inner.pending);
+        let mut stopped = None;
         inner.turn(self.clock.now(), |machine, turn| with(machine, turn, &mut actions));
         for action in actions {
             match action {
@@ -49,7 +51,12 @@ impl Negotiator {
                 Action::Account(record) => {
                     record::opened(&record).into_iter().for_each(|said| tell(&Event::Remark(said)));
                     tell(&Event::Account(record::record(&record, SystemTime::now())));
+                    if matches!(record.event, Recorded::Stop(_)) {
+                        stopped = Some(record.id);
+                    }
                 }
+                // Why a subscriber was refused was told with the refusal; that a session began is told with its end.
+                Action::Ended(end) if matches!(end.cause, Ended::Refused(_)) && stopped != Some(end.id) => {}
                 Action::Ended(end) => {
                     let user = match Shown(&end.user).to_string() {
                         user if user.is_empty() => user,
@@ -57,7 +64,7 @@ impl Negotiator {
                     };
                     let text = format!(
                         "{} {} session {:#06x}{user}: {}",
-                        end.station, end.place.vlans, end.number, end.cause
+                        end.station, end.place, end.number, end.cause
                     );
                     tell(&Event::Remark(text));
                 }

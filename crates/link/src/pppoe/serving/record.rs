@@ -55,7 +55,7 @@ pub fn opened(record: &Record) -> Option<String> {
     let has: Vec<String> =
         address.into_iter().chain(record.prefix.map(|prefix| prefix.to_string())).collect();
     let has = if has.is_empty() { String::new() } else { format!(", {}", has.join(", ")) };
-    Some(format!("{} {} session {:#06x}{user}: open{has}", record.station, record.place.vlans, record.number))
+    Some(format!("{} {} session {:#06x}{user}: open{has}", record.station, record.place, record.number))
 }
 
 #[cfg(test)]

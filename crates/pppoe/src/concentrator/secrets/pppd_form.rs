@@ -14,6 +14,7 @@ pub(super) fn read(text: &[u8], server: &[u8], own: Option<Ipv4Addr>) -> Result<
             return Err(at(Mistake::Words(line.words.len())));
         };
         if of != b"*" && of != server {
+            table.secrets.for_others += 1;
             continue;
         }
         let address = address(addresses, own).map_err(at)?;

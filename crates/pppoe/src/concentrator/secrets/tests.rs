@@ -220,8 +220,9 @@ fn what_changed_is_counted_wherever_it_stands() {
             "alice * x *\nbob * b 192.0.2.7\ndave * d *\n* * guest\n",
             "3 subscribers (1 new, 2 changed, 1 gone)",
         ),
-        ("alice * a *\n", "1 subscriber (2 gone, everybody else (*) changed)"),
-        ("", "0 subscribers (3 gone, everybody else (*) changed)"),
+        ("alice * a *\n", "1 subscriber (2 gone, everybody else (*) gone)"),
+        ("alice * a *\nbob * b *\ncarol * c *\n* * other\n", "3 subscribers (everybody else (*) changed)"),
+        ("", "0 subscribers (3 gone, everybody else (*) gone)"),
     ] {
         assert_eq!(pppd(now).difference(&before).to_string(), expected);
     }

@@ -8,6 +8,7 @@ use crate::text::Shown;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use wire::Vlans;
 use wire::error::Error;
 
 /// Packets that came and did not count, by reason.
@@ -120,15 +121,18 @@ impl fmt::Display for Failure {
                 // RFC 2516 section 5.2: it must not answer then.
                 if !config.service.is_empty() {
                     let service = Shown(&config.service);
+                    let interface = interface(config);
                     write!(
                         f,
-                        "a concentrator that does not serve \"{service}\" keeps silent (`rxlane pppoe discover IFACE` lists what \
-                         is served); "
+                        "a concentrator that does not serve \"{service}\" keeps silent (`rxlane pppoe discover {interface}` lists \
+                         what is served); "
                     )?;
                 }
-                f.write_str(
-                    "look whether the cable is in and the modem has sync and is bridging, whether the line wants a VLAN tag \
-                     (`rxlane pppoe discover IFACE --vlan 7`; many do), and whether the operator knows this MAC address",
+                write!(
+                    f,
+                    "look whether the cable is in and the modem has sync and is bridging, whether {}, and whether the operator \
+                     knows this MAC address",
+                    other_tags(config)
                 )
             }
             Failure::NoneFits { config, sent, waited, offers } => {
@@ -148,11 +152,7 @@ impl fmt::Display for Failure {
                 waited.as_secs()
             ),
             Failure::Refused { offer, complaint } => {
-                write!(
-                    f,
-                    "the concentrator {offer} refused the session: {complaint}; {}",
-                    complaint.kind.advice()
-                )
+                write!(f, "the concentrator {offer} refused the session: {complaint}{}", complaint.advice())
             }
             Failure::NoSession { offer, session } => write!(
                 f,
@@ -164,6 +164,23 @@ impl fmt::Display for Failure {
             }
         }
     }
+}
+
+/// The interface as a command is to name it.
+fn interface(config: &Config) -> &str {
+    if config.interface.is_empty() { "IFACE" } else { &config.interface }
+}
+
+/// Which tags the line may want instead of those that it was tried with.
+fn other_tags(config: &Config) -> String {
+    let interface = interface(config);
+    if config.vlans == Vlans::NONE {
+        return format!("the line wants a VLAN tag (`rxlane pppoe discover {interface} --vlan 7`; many do)");
+    }
+    format!(
+        "the line wants another VLAN tag than {}, or none (`rxlane pppoe discover {interface}`: the modem may put it on)",
+        config.vlans
+    )
 }
 
 /// So many of those who answered are named.
@@ -179,7 +196,16 @@ fn none_fits(f: &mut fmt::Formatter<'_>, config: &Config, offers: &[Offer]) -> f
         write!(f, "; and {} more", offers.len() - NAMED)?;
     }
     let lacks_service = offers.iter().any(|offer| !offer.serves(&config.service));
-    f.write_str(match (is_other(config, offers), lacks_service) {
+    let is_other = is_other(config, offers);
+    if is_other && !lacks_service && !config.service.is_empty() {
+        let service = Shown(&config.service);
+        return write!(
+            f,
+            ". Name one that is there by `--ac`, or leave it out; or the one that is wanted is there and silent, since it does \
+             not serve \"{service}\": leave out `--service`"
+        );
+    }
+    f.write_str(match (is_other, lacks_service) {
         (true, true) => ". Name what is there by `--ac` and `--service`, or leave them out",
         (true, false) => ". Name one that is there by `--ac`, or leave it out",
         (false, true) => ". Ask for a service that is there by `--service`, or leave it out",

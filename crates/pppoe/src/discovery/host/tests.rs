@@ -3,6 +3,8 @@ use crate::discovery::complaint::Kind;
 use proptest::prelude::*;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use wire::ethernet::EtherType;
+use wire::vlan::{Tag, Tci};
 
 const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const NOW: Time = Duration::from_secs(500);
@@ -152,6 +154,19 @@ fn waiting_doubles_until_it_is_given_up() {
         assert!(said.contains(part), "{said}");
     }
     assert_eq!(bench.host.deadline(), None);
+    assert_eq!(Timers::DEFAULT.search(), Duration::from_secs(47));
+    // What was tried is not advised, and commands have the name of the interface.
+    let tag = Tag { tpid: EtherType::VLAN, tci: Tci(7) };
+    let (config, ignored) =
+        (Config { interface: "wan0".to_owned(), ..Config::default() }, Ignored::default());
+    let said = |config: &Config| {
+        let (config, ignored) = (Arc::new(config.clone()), ignored.clone());
+        Failure::NoOffer { config, sent: 6, waited: Duration::from_secs(47), ignored }.to_string()
+    };
+    assert!(said(&config).contains("(`rxlane pppoe discover wan0 --vlan 7`; many do)"), "{}", said(&config));
+    let tagged = Config { vlans: Vlans::of([tag]).expect("one"), ..config.clone() };
+    let told = said(&tagged);
+    assert!(told.contains("another VLAN tag than q:7, or none") && !told.contains("--vlan 7"), "{told}");
     let (mut bench, padr) = Bench::requesting(|_| {});
     for seconds in [1, 2, 4, 8] {
         assert_eq!(bench.wait(), Duration::from_secs(seconds));
@@ -239,6 +254,19 @@ fn a_pinned_concentrator_is_the_only_one() {
         "{said}"
     );
     assert!(said.ends_with("Name one that is there by `--ac`, or leave it out"), "{said}");
+    // Those who do not serve the service keep silent, perhaps also the one that is wanted.
+    let mut bench = Bench::new(|config| {
+        (config.pin, config.service) = (Some(Pin::Name(b"ac250".to_vec())), b"internet".to_vec());
+    });
+    let padi = bench.sent().1;
+    let offer =
+        echoing(Code::PADO, 0, &padi).tag(TagType::AC_NAME, b"ac1").tag(TagType::SERVICE_NAME, b"internet");
+    bench.come(1, &offer.finish().expect("it fits"));
+    while bench.host.deadline().is_some() {
+        bench.wait();
+    }
+    let said = bench.failure().to_string();
+    assert!(said.ends_with("since it does not serve \"internet\": leave out `--service`"), "{said}");
 }
 
 #[test]
