@@ -3,7 +3,7 @@
 mod line;
 
 use line::{
-    End, Line, OWN, SECRET, SUBSCRIBER, Trouble, concentrator, grant, host, of_concentrator, of_host, packet,
+    End, Line, SECRET, SUBSCRIBER, Trouble, concentrator, grant, host, of_concentrator, of_host, packet,
     parts, verdict,
 };
 use rxlane_pppoe::session::{
@@ -369,14 +369,14 @@ fn a_restart_of_lcp_begins_everything_anew() {
 #[test]
 fn a_restart_of_ipcp_without_end_ends_the_session() {
     let mut line = up(&[Method::Pap]);
-    let end = &mut line.ends[0];
+    let end = &mut line.ends[1];
     for identifier in 0..100 {
         // As fast as answers are sent at all.
         end.pass(end.now + Duration::from_secs(1));
         if end.phase() == Phase::Closed {
             break;
         }
-        end.receive(&packet(IPCP, 1, identifier, &[b"\x03\x06", &OWN.octets()[..]].concat()));
+        end.receive(&packet(IPCP, 1, identifier, &[b"\x03\x06", &SUBSCRIBER.octets()[..]].concat()));
         agree(end, IPCP);
     }
     assert_eq!(end.phase(), Phase::Closed);
