@@ -5,7 +5,7 @@ mod page;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
-use clap::{Command, ValueHint};
+use clap::{ArgGroup, Command, ValueHint};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,16 @@ fn without_hidden(command: Command) -> Command {
         command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned().collect();
     // The process ends with the script: a few names that are kept until then cost nothing.
     let name: &'static str = command.get_name().to_owned().leak();
-    let anew = Command::new(name).args(shown).subcommands(below);
+    // Arguments that exclude each other name groups.
+    let groups: Vec<ArgGroup> = command
+        .get_groups()
+        .map(|group| {
+            let members =
+                group.get_args().filter(|member| shown.iter().any(|argument| argument.get_id() == *member));
+            ArgGroup::new(group.get_id().clone()).args(members.cloned()).multiple(true)
+        })
+        .collect();
+    let anew = Command::new(name).args(shown).groups(groups).subcommands(below);
     match command.get_about() {
         Some(about) => anew.about(about.clone()),
         None => anew,

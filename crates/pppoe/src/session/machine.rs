@@ -38,9 +38,9 @@ pub(super) struct Machine {
     pub over: bool,
     /// How often the peer started LCP anew since the session was open last.
     pub restarts: u32,
-    /// How often a network protocol came up since `rises_since`.
-    pub rises: u32,
-    pub rises_since: Time,
+    /// How often a network protocol came up since `rises_since`, seconds.
+    pub rises: u16,
+    pub rises_since: u32,
     /// Claims made.
     pub serial: u32,
     /// Of Protocol-Rejects.
@@ -62,7 +62,7 @@ impl Machine {
             over: false,
             restarts: 0,
             rises: 0,
-            rises_since: Time::ZERO,
+            rises_since: 0,
             serial: 0,
             reject_identifier: 0,
         }

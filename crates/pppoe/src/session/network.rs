@@ -8,12 +8,11 @@ use crate::ipcp::Ipcp;
 use crate::ipv6cp::Ipv6cp;
 use crate::negotiation::{Failure, Layer, Negotiation, Signal};
 use crate::turn::Turn;
-use std::time::Duration;
 use wire::emit::ControlPacket;
 use wire::ppp::PppProtocol;
 
-/// How long the network protocols' coming up is counted.
-const RISES_WITHIN: Duration = Duration::from_secs(60);
+/// How long the network protocols' coming up is counted, seconds.
+const RISES_WITHIN: u32 = 60;
 
 pub(crate) struct Network<L> {
     pub negotiation: Negotiation,
@@ -134,16 +133,18 @@ impl Machine {
     /// Counts one more network protocol that came up; whether that is too often. Each time costs the machine addresses, routes
     /// and name servers, and RFC 1661 section 4.6 counts only what does not come up.
     fn rises_too_often(&mut self, turn: &Turn<'_>) -> bool {
-        if turn.now.saturating_sub(self.rises_since) >= RISES_WITHIN || self.rises == 0 {
-            (self.rises, self.rises_since) = (0, turn.now);
+        // Time counts from the start of the program.
+        let now = u32::try_from(turn.now.as_secs()).unwrap_or(u32::MAX);
+        if now.saturating_sub(self.rises_since) >= RISES_WITHIN || self.rises == 0 {
+            (self.rises, self.rises_since) = (0, now);
         }
         self.rises = self.rises.saturating_add(1);
-        self.rises > turn.timers().max_configure.saturating_mul(2).max(2)
+        u32::from(self.rises) > turn.timers().max_configure.saturating_mul(2).max(2)
     }
 
     pub(super) fn network_up(&mut self, family: Family, turn: &mut Turn<'_>) {
         if self.rises_too_often(turn) {
-            self.terminate(Closed::NetworkRestarts { times: self.rises }, turn);
+            self.terminate(Closed::NetworkRestarts { times: self.rises.into() }, turn);
             return;
         }
         match (family, &mut self.ipcp, &mut self.ipv6cp) {

@@ -248,6 +248,12 @@ fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work:
         let (folder, far) = (folder.path(), &scene.far);
         let link = scope.spawn(move || {
             far.inside(|| {
+                // What another test forks off has all descriptors, that of the former link's interface among them, until it has
+                // become the program that it is to be.
+                let until = Instant::now() + Duration::from_secs(5);
+                while link_by_name("sub0").is_ok() && Instant::now() < until {
+                    thread::sleep(Duration::from_millis(5));
+                }
                 let sockets = Sockets::new(Bearer::Link, folder).expect("a namespace");
                 let mut link = Running::up(&wish, &sockets, stop, ask).expect("up");
                 ready.send(()).expect("somebody waits");
