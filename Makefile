@@ -3,8 +3,6 @@
 CARGO = cargo
 PREFIX = /usr/local
 DESTDIR =
-# Tests wait more than they compute: for timers, processes and the lab's guests.
-TEST_THREADS = $(shell echo $$((2 * $$(nproc))))
 # Seconds for which `make fuzz` runs each target.
 FUZZ_SECONDS = 600
 FUZZ_TARGETS = capture_reader dissect doctor encapsulation_text explain host_text ipv6_extensions link_frames \
@@ -29,7 +27,7 @@ demo:
 	@$(CARGO) run --release --quiet --locked -p rxlane -- demo
 
 test:
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$(TEST_THREADS)} $(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked
 
 check: fmt clippy test doc deny bpf-check fuzz-quick unprivileged
 
@@ -90,6 +88,8 @@ unprivileged:
 fresh-user:
 	.ci/fresh-user
 
+# Experiments wait for guests more than they compute: twice as many at a time as there are CPUs.
+LAB_THREADS = $(shell echo $$((2 * $$(nproc))))
 # Kernels and tools are fetched into target/lab the first time. The experiments run the program of the checkout, and are
 # part of `make test`, too, where there is QEMU. Programs are those of `make test`: with one package's features alone, cargo
 # would build most crates a second time.
@@ -98,7 +98,7 @@ lab-prepare:
 	"$${CARGO_TARGET_DIR:-target}/debug/rxlane-lab" prepare
 
 lab: lab-prepare
-	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$(TEST_THREADS)} \
+	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$(LAB_THREADS)} \
 		$(CARGO) test --locked -p rxlane-lab
 
 bench:

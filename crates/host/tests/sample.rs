@@ -3,6 +3,7 @@
 use capture::Capture;
 use rxlane_host::sample::{End, Error, Limits, Sample, sample};
 use rxlane_host::setting::InterfaceName;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Cursor};
 use std::thread;
@@ -33,6 +34,9 @@ fn sample_during(
     limits: &Limits,
     send: impl FnOnce(),
 ) -> (Result<Sample, Error>, Vec<u8>) {
+    // The socket of the sample before may still be there: what another test forks off has it until it has become the program
+    // that it is to be.
+    let before = namespace.inside(listening);
     thread::scope(|scope| {
         let sampler = scope.spawn(|| {
             namespace.inside(|| {
@@ -41,9 +45,8 @@ fn sample_during(
             })
         });
         namespace.inside(|| {
-            let index = fs::read_to_string("/sys/class/net/in0/ifindex").expect("a number");
             let until = Instant::now() + Duration::from_secs(10);
-            while !is_listening(index.trim()) && !sampler.is_finished() {
+            while listening().is_subset(&before) && !sampler.is_finished() {
                 assert!(Instant::now() < until, "no packet socket");
                 thread::sleep(Duration::from_millis(2));
             }
@@ -53,13 +56,13 @@ fn sample_during(
     })
 }
 
-/// Whether a packet socket of all protocols is bound to the interface (columns `Proto` and `Iface`).
-fn is_listening(index: &str) -> bool {
+/// Packet sockets of all protocols that are bound to `in0`, by their inodes (columns `Proto`, `Iface` and `Inode`).
+fn listening() -> BTreeSet<String> {
+    let index = fs::read_to_string("/sys/class/net/in0/ifindex").expect("a number");
     let sockets = fs::read_to_string("/proc/thread-self/net/packet").expect("the list");
-    sockets.lines().any(|line| {
-        let columns: Vec<&str> = line.split_whitespace().collect();
-        columns.get(3) == Some(&"0003") && columns.get(4) == Some(&index)
-    })
+    let rows = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<&str>>());
+    let ours = rows.filter(|row| row.get(3) == Some(&"0003") && row.get(4) == Some(&index.trim()));
+    ours.filter_map(|row| row.get(8).map(|inode| (*inode).to_owned())).collect()
 }
 
 /// The frames of a scenario, which names how many it makes.
@@ -230,8 +233,7 @@ fn what_the_kernel_drops_is_told() {
         let mut slow = Slow(wait, false);
         let sampler = scope
             .spawn(|| namespace.inside(move || sample(&name("in0"), &short, &mut slow).expect("a sample")));
-        let index = namespace.inside(|| fs::read_to_string("/sys/class/net/in0/ifindex")).expect("a number");
-        while !namespace.inside(|| is_listening(index.trim())) && !sampler.is_finished() {
+        while namespace.inside(listening).is_empty() && !sampler.is_finished() {
             thread::sleep(Duration::from_millis(2));
         }
         namespace.send("out0", (0..SENT).map(|_| [0_u8; 1500])).expect("sent");
