@@ -26,8 +26,12 @@ help:
 demo:
 	@$(CARGO) run --release --quiet --locked -p rxlane -- demo
 
+# Experiments of the lab wait for guests more than they compute: twice as many at a time as there are CPUs. Other tests meet what
+# tests beside them fork off.
+LAB_THREADS = $(shell echo $$((2 * $$(nproc))))
 test:
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --exclude rxlane-lab --locked
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$(LAB_THREADS)} $(CARGO) test -p rxlane-lab --locked
 
 check: fmt clippy test doc deny bpf-check fuzz-quick unprivileged
 
@@ -88,8 +92,6 @@ unprivileged:
 fresh-user:
 	.ci/fresh-user
 
-# Experiments wait for guests more than they compute: twice as many at a time as there are CPUs.
-LAB_THREADS = $(shell echo $$((2 * $$(nproc))))
 # Kernels and tools are fetched into target/lab the first time. The experiments run the program of the checkout, and are
 # part of `make test`, too, where there is QEMU. Programs are those of `make test`: with one package's features alone, cargo
 # would build most crates a second time.

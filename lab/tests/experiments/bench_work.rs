@@ -78,7 +78,9 @@ fn each(guest: &Guest, frames: &[Vec<u8>], count: &dyn Fn() -> Result<u64>) -> R
     Ok(spent / all as f64)
 }
 
+/// How frames fall into polls is decided by how fast the virtual CPUs run, so beside other work two runs can be farther apart.
 #[test]
+#[ignore = "takes a machine that does nothing else"]
 fn two_runs_agree_on_the_work_of_a_packet() {
     let (Some(lab), Some(rxlane)) = (Lab::require(), crate::steer::rxlane()) else { return };
     let [first, second] = [(); 2].map(|()| work(&lab, &rxlane).context("a run").expect("counted"));
