@@ -37,7 +37,7 @@ pub(super) struct Machine {
     pub reason: Option<Box<Closed>>,
     pub over: bool,
     /// How often the peer started LCP anew since the session was open last.
-    pub restarts: u32,
+    pub restarts: u16,
     /// How often a network protocol came up since `rises_since`, seconds.
     pub rises: u16,
     pub rises_since: u32,
@@ -362,8 +362,8 @@ impl Machine {
         turn.remark(Remark::LcpRestarted);
         self.until = lcp_limit(turn);
         self.enter(Phase::Lcp, turn);
-        if self.restarts > turn.timers().max_configure {
-            self.terminate(Closed::Restarts { times: self.restarts }, turn);
+        if u32::from(self.restarts) > turn.timers().max_configure {
+            self.terminate(Closed::Restarts { times: self.restarts.into() }, turn);
         }
     }
 
