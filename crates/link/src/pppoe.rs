@@ -10,6 +10,7 @@ mod kernel;
 mod name_servers;
 pub mod network;
 pub mod probe;
+mod process_group;
 pub mod resolver;
 pub mod script;
 pub mod serving;

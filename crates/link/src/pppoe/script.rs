@@ -4,8 +4,8 @@
 //! What a peer said reaches a script only as an address or through `pppoe::text`: one line without control characters, whose
 //! quotes, backslashes, `$` and backquotes stand behind a backslash.
 
+use super::process_group;
 use rustix::fs::{Access, access};
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
@@ -243,12 +243,7 @@ impl Scripts {
         if self.since.is_none_or(|since| since.elapsed() < PATIENCE) {
             return Ok(());
         }
-        // With what it started; it is there until it is waited for, so that no other has its number.
-        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        let _ = child.kill();
-        let _ = child.wait();
+        let _ = process_group::end(child);
         self.running = None;
         Err(ScriptError::Endless { path })
     }

@@ -1,8 +1,9 @@
 //! A program that keeps the machine's name servers, run to its end in bounded time.
 
+use crate::pppoe::process_group;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -86,10 +87,7 @@ fn wait(child: &mut Child, until: Instant, said: &mut Vec<u8>) -> io::Result<Opt
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            // With what it started; it is there until it is waited for, so that no other has its number.
-            let _ = kill_process_group(pid, Signal::KILL);
-            let _ = child.kill();
-            child.wait()?;
+            process_group::end(child)?;
             return Ok(None);
         }
         let mut sources = Vec::new();
