@@ -5,7 +5,7 @@
 
 use anyhow::{Context, bail};
 use rustix::fs::OFlags;
-use std::fs::{self, File, FileType, Metadata};
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -28,11 +28,20 @@ impl RegularFile {
     ///
     /// There is none, or it is something else. The caller puts before it what was wanted of which file.
     pub fn open(path: &Path) -> anyhow::Result<RegularFile> {
+        RegularFile::open_with(path, File::options().read(true))
+    }
+
+    fn open_with(path: &Path, options: &mut OpenOptions) -> anyhow::Result<RegularFile> {
         // Looked at before it is opened, for the sake of devices; and after, since it may be another one by then.
-        expect_regular(fs::metadata(path)?.file_type())?;
+        match fs::metadata(path) {
+            Ok(metadata) => expect_regular(metadata.file_type())?,
+            // What opening it makes of that, it says itself.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
         // Without O_NONBLOCK a FIFO would wait for its writer.
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-        let file = File::options().read(true).custom_flags(flags).open(path)?;
+        let file = options.custom_flags(flags).open(path)?;
         let metadata = file.metadata()?;
         expect_regular(metadata.file_type())?;
         Ok(RegularFile { file, metadata })
@@ -75,15 +84,8 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 ///
 /// It is something else, or cannot be opened. The caller puts before it what was wanted of which file.
 pub fn append(path: &Path) -> anyhow::Result<File> {
-    match fs::metadata(path) {
-        Ok(metadata) => expect_regular(metadata.file_type())?,
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
-    }
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let file = File::options().read(true).append(true).create(true).custom_flags(flags).open(path)?;
-    expect_regular(file.metadata()?.file_type())?;
-    Ok(file)
+    let opened = RegularFile::open_with(path, File::options().read(true).append(true).create(true));
+    opened.map(|regular| regular.file)
 }
 
 fn expect_regular(kind: FileType) -> anyhow::Result<()> {
