@@ -2,7 +2,7 @@
 
 use super::Error;
 use crate::namespace::{Folder, Namespace, SETTINGS};
-use host::journal::Journal;
+use host::journal::{Journal, Undone};
 use host::setting::{Setting, Tree};
 
 /// Which command changed a setting, for the reader of the journal.
@@ -69,14 +69,8 @@ impl<'n> Moderation<'n> {
     fn undo(&mut self) -> Result<(), Error> {
         let undone = self.journal(|journal| journal.undo(false))?;
         let undone = undone.map_err(|error| Error::Failed(format!("settings are not back: {error}")))?;
-        let kept: Vec<String> =
-            undone.iter().filter(|one| one.outcome.is_kept()).map(ToString::to_string).collect();
         self.folder = None;
-        if kept.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Failed(format!("not put back: {}", kept.join("; "))))
-        }
+        Undone::kept(&undone).map_or(Ok(()), |kept| Err(Error::Failed(format!("not put back: {kept}"))))
     }
 }
 

@@ -56,6 +56,15 @@ pub struct Undone {
     pub outcome: Outcome,
 }
 
+impl Undone {
+    /// Those that are still to be put back, as one line; `None`: all are back.
+    pub fn kept(all: &[Undone]) -> Option<String> {
+        let kept: Vec<String> =
+            all.iter().filter(|one| one.outcome.is_kept()).map(ToString::to_string).collect();
+        (!kept.is_empty()).then(|| kept.join("; "))
+    }
+}
+
 impl fmt::Display for Undone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Undone { entry: Entry { setting, former, .. }, outcome } = self;

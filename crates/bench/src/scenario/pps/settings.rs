@@ -150,14 +150,9 @@ pub fn undo(directory: &Path, force: bool) -> Result<Vec<Undone>, Error> {
 
 fn put_back(journal: &mut Journal) -> Result<(), Error> {
     let undone = journal.undo_by(BY, false).map_err(unusable)?;
-    let kept: Vec<String> =
-        undone.iter().filter(|one| one.outcome.is_kept()).map(ToString::to_string).collect();
-    if kept.is_empty() {
-        return Ok(());
-    }
+    let Some(kept) = Undone::kept(&undone) else { return Ok(()) };
     Err(Error::Failed(format!(
-        "settings are not as they were found: {}; rxlane bench pps --undo tries again, with --force whatever is there now",
-        kept.join("; ")
+        "settings are not as they were found: {kept}; rxlane bench pps --undo tries again, with --force whatever is there now"
     )))
 }
 
