@@ -182,7 +182,8 @@ pub fn line(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
     }
     if !status.dns.is_empty() {
         let servers: Vec<String> = status.dns.iter().map(ToString::to_string).collect();
-        item(out, "name servers", &servers.join(", "))?;
+        let missing = status.dns_missing.as_ref().map_or(String::new(), |why| format!(" ({why})"));
+        item(out, "name servers", &format!("{}{missing}", servers.join(", ")))?;
     }
     status.mtu.map_or(Ok(()), |mtu| item(out, "MTU", &format!("{mtu} octets")))
 }

@@ -4,33 +4,34 @@
 //! The session is kept by one thread, which has sockets and timers; packets are moved by others ([`Network`]), so that a
 //! terminal, a script or a loaded line does not keep an echo request waiting.
 
+mod noted;
+mod parent;
+mod preparation;
+
 use super::control_socket::{ControlSocket, Losses};
 use super::kernel::{Clock, Kernel};
 use super::name_servers::NameServers;
-use super::network::{Network, Peer, Wanted, link_local};
+use super::network::{Network, Peer, Wanted};
 use super::resolver::Place;
 use super::script::Scripts;
-use super::status::{Moments, SCHEMA, SessionStatus, Shared};
+use super::status::{SessionStatus, Shared};
 use super::vlan_pattern::VlanPattern;
-use crate::control::{DYING, Server, Sockets};
+use crate::control::{Server, Sockets};
 use crate::error::Error;
-use crate::frame_size::{longest_mtu, needed_mtu};
 use crate::memory;
-use crate::rtnetlink::{self, Change, Link, Monitor};
+use crate::rtnetlink::{Link, Monitor};
 use crate::running::{Ended, check_name, descriptors, find_parent};
-use crate::tun::TunError;
 use pppoe::Time;
 use pppoe::client::{Action, Client, Config, Opened, Phase};
 use pppoe::discovery::Packet;
 use pppoe::session::{Family, Role};
 use pppoe::text::Shown;
+use preparation::{expect_free, framed, refused, room};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 use wire::Vlans;
 use wire::emit::{Encapsulation, PppoeSession};
@@ -41,8 +42,6 @@ const GOODBYE: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_secs(1);
 /// How long the second network protocol has, from the first, until the session is told as it is.
 const BOTH: Duration = Duration::from_secs(3);
-/// The least MTU that is taken unasked: that of IPv6 (RFC 8200 section 5).
-const LEAST: u16 = 1280;
 /// Threads beside those that move packets, at most: the one that answers, name servers, what is told, signals.
 const THREADS: usize = 7;
 /// The longest wait for anything.
@@ -273,6 +272,7 @@ impl Connection {
             }
             if named && let Some(name_servers) = &mut self.name_servers {
                 name_servers.said().into_iter().for_each(|text| tell(&Event::Remark(text)));
+                self.note();
             }
             if let Err(error) = self.scripts.look() {
                 tell(&Event::Remark(error.to_string()));
@@ -468,53 +468,6 @@ impl Connection {
         self.act(tell, |client, now, actions| client.tick(now, &mut Kernel, actions))
     }
 
-    /// Looks what became of the parent.
-    fn changed(&mut self, tell: Tell<'_>) -> Result<(), Error> {
-        let failed = |source| Error::Kernel { what: "read changes of interfaces".to_owned(), source };
-        for change in self.monitor.changes().map_err(failed)? {
-            let now = match change {
-                Change::Now(link) if link.index == self.parent.index => link,
-                Change::Gone(index) if index == self.parent.index => {
-                    self.over = Some(Over::ParentRemoved);
-                    return Ok(());
-                }
-                Change::Lost => match rtnetlink::link_by_index(self.parent.index) {
-                    Ok(link) => link,
-                    Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
-                        self.over = Some(Over::ParentRemoved);
-                        return Ok(());
-                    }
-                    Err(error) => return Err(failed(error)),
-                },
-                Change::Now(_) | Change::Gone(_) => continue,
-            };
-            let before = std::mem::replace(&mut self.parent, now);
-            self.compare(&before, tell)?;
-        }
-        Ok(())
-    }
-
-    fn compare(&mut self, before: &Link, tell: Tell<'_>) -> Result<(), Error> {
-        let works = self.parent.works();
-        if before.works() != works {
-            self.act(tell, |client, now, actions| client.line(now, works, &mut Kernel, actions))?;
-        }
-        let framed = framed(&self.start.tags, PppoeSession { session: None, peer: None });
-        let needed = needed_mtu(self.start.config.discovery.max_payload.into(), &framed);
-        if before.mtu >= needed && self.parent.mtu < needed {
-            let Link { name, mtu, .. } = &self.parent;
-            tell(&Event::Remark(format!(
-                "the MTU of {name} is {mtu} now; the longest packets need {needed}: `ip link set {name} mtu {needed}`"
-            )));
-        }
-        let own = self.parent.mac.unwrap_or_default();
-        if own != self.socket.local() {
-            self.socket.set_local(own).map_err(Error::kernel("receive frames of the line"))?;
-            self.act(tell, |client, now, actions| client.set_own(now, own, &mut Kernel, actions))?;
-        }
-        Ok(())
-    }
-
     /// The data path ended by itself.
     fn ended(&mut self, tell: Tell<'_>) -> Result<(), Error> {
         let Some(network) = &mut self.network else { return Ok(()) };
@@ -529,105 +482,5 @@ impl Connection {
             Ended::InterfaceDeleted => Over::InterfaceDeleted,
         });
         Ok(())
-    }
-
-    /// Writes down how it stands, for who asks.
-    fn note(&mut self) {
-        let status = self.client.status(self.clock.now());
-        let wanted = &self.start.wanted;
-        let session = status.session.as_ref();
-        // What was agreed to is no address of this machine where that has IPv6 turned off.
-        let has = |family| self.network.as_ref().is_some_and(|network| network.has(family));
-        let ipv4 = session.and_then(|session| session.ipv4).filter(|_| has(Family::Ipv4));
-        let ipv6 = session.and_then(|session| session.ipv6).filter(|_| has(Family::Ipv6));
-        let now = Instant::now();
-        let open = session.filter(|_| status.phase == Phase::Open);
-        let noted = SessionStatus {
-            schema: SCHEMA.to_owned(),
-            interface: wanted.name.clone(),
-            parent: wanted.parent.clone(),
-            vlans: self.vlans.to_string(),
-            phase: status.phase.name().to_owned(),
-            session_id: session.map(|session| session.session),
-            local: ipv4.map(|ipv4| ipv4.local.into()),
-            peer: ipv4.and_then(|ipv4| ipv4.peer).map(IpAddr::from),
-            local6: ipv6.map(|ipv6| link_local(ipv6.local).into()),
-            peer6: ipv6.map(|ipv6| link_local(ipv6.peer).into()),
-            dns: ipv4
-                .map_or(Vec::new(), |ipv4| ipv4.dns.iter().flatten().map(|dns| IpAddr::from(*dns)).collect()),
-            mtu: open.map(|session| session.mtu.into()),
-            ac_name: session.map(|session| Shown(&session.ac_name).to_string()),
-            ac_mac: session.map(|session| session.concentrator.to_string()),
-            service: Shown(&status.service).to_string(),
-            user: self.start.user.clone(),
-            sessions: self.opened,
-            attempts: status.attempts.into(),
-            round_trip_ms: status.round_trip.map(|trip| trip.time.as_secs_f64() * 1000.0),
-            last_error: status.last_error.as_ref().map(|(_, end)| end.to_string()),
-            parent_works: Some(self.parent.works()),
-            default_routes: self
-                .network
-                .as_ref()
-                .map(|network| network.routes().to_vec())
-                .unwrap_or_default(),
-            pid: std::process::id(),
-            frames_lost: self.losses.count(),
-            ..SessionStatus::default()
-        };
-        let moments = Moments {
-            open_since: status.uptime.and_then(|uptime| now.checked_sub(uptime)),
-            next_try: status.waits.map(|waits| now + waits),
-            last_error: status.last_error.and_then(|(ago, _)| now.checked_sub(ago)),
-        };
-        let observer = self.network.as_ref().map(Network::observer);
-        self.shared.note(noted, moments, observer);
-    }
-}
-
-/// PPPoE inside the tags, which have none inside yet.
-fn framed(tags: &Encapsulation, session: PppoeSession) -> Encapsulation {
-    tags.with_pppoe(session).unwrap_or(*tags)
-}
-
-/// Sees that the packets wanted have room on the parent, or makes them shorter, and says so.
-fn room(start: &mut Start, parent: &Link) -> Result<Option<String>, Error> {
-    let encapsulation = framed(&start.tags, PppoeSession { session: None, peer: None });
-    let most = longest_mtu(parent.mtu, &encapsulation);
-    let wanted = u32::from(start.config.discovery.max_payload);
-    if wanted <= most {
-        return Ok(None);
-    }
-    let needed = needed_mtu(wanted, &encapsulation);
-    let name = &parent.name;
-    let shorter = u16::try_from(most).ok().filter(|most| !start.has_mtu && *most >= LEAST);
-    let Some(shorter) = shorter else {
-        let parent_mtu = parent.mtu;
-        return Err(Error::MtuTooLarge { mtu: wanted, parent: name.clone(), parent_mtu, most, needed });
-    };
-    start.config.discovery.max_payload = shorter;
-    Ok(Some(format!(
-        "{name} has an MTU of {}, in which packets of {shorter} octets have room behind tags and PPPoE: `ip link set {name} mtu \
-         {needed}` makes room for {wanted}",
-        parent.mtu
-    )))
-}
-
-/// Sees that no interface has the name of the session's, before anybody is asked for one. `after_kill`: that of a killed
-/// process may still be on its way out.
-fn expect_free(name: &str, after_kill: bool) -> Result<(), Error> {
-    let until = Instant::now() + if after_kill { DYING } else { Duration::ZERO };
-    while rtnetlink::link_by_name(name).is_ok() {
-        if Instant::now() >= until {
-            return Err(TunError::Taken { name: name.to_owned() }.into());
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
-}
-
-fn refused(wanted: &Wanted, source: std::io::Error) -> Error {
-    match source.kind() {
-        std::io::ErrorKind::PermissionDenied => Error::Privilege { parent: wanted.parent.clone() },
-        _ => Error::Kernel { what: format!("open a packet socket on {}", wanted.parent), source },
     }
 }

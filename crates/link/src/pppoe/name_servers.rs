@@ -44,6 +44,8 @@ pub struct NameServers {
     /// Orders that have come, and how many of them are done.
     ordered: u64,
     done: u64,
+    /// What went wrong with the last that is done.
+    trouble: Option<String>,
 }
 
 impl NameServers {
@@ -80,7 +82,7 @@ impl NameServers {
             }
         };
         thread::Builder::new().name("name servers".to_owned()).spawn(work)?;
-        Ok(NameServers { orders, next, results, bell, last: None, ordered: 0, done: 0 })
+        Ok(NameServers { orders, next, results, bell, last: None, ordered: 0, done: 0, trouble: None })
     }
 
     /// Makes `servers` the machine's, told by the session of `interface`.
@@ -111,12 +113,21 @@ impl NameServers {
         self.done >= self.ordered
     }
 
+    /// Why the name servers that were ordered last are not the machine's; `None`: they are, or will be, or none are ordered.
+    pub fn trouble(&self) -> Option<&str> {
+        let is_set = matches!(self.last, Some(Order::Set { .. })) && self.is_idle();
+        self.trouble.as_deref().filter(|_| is_set)
+    }
+
     /// What went wrong since the last call.
     pub fn said(&mut self) -> Vec<String> {
         // As often as it rang: the results tell.
         while matches!(self.bell.read(&mut [0; 64]), Ok(count) if count > 0) {}
         let results: Vec<_> = self.results.try_iter().collect();
-        self.done = results.last().map_or(self.done, |(number, _)| *number);
+        if let Some((number, said)) = results.last() {
+            self.done = *number;
+            self.trouble.clone_from(said);
+        }
         results.into_iter().filter_map(|(_, said)| said).collect()
     }
 

@@ -36,6 +36,9 @@ pub struct SessionStatus {
     pub peer6: Option<IpAddr>,
     /// Name servers that the concentrator named.
     pub dns: Vec<IpAddr>,
+    /// Why they are not this machine's, where they were to be, and what to do about it; `None`: they are, or were not to be.
+    #[serde(default)]
+    pub dns_missing: Option<String>,
     /// MTU, octets.
     pub mtu: Option<u32>,
     /// Name of the concentrator, escaped.
