@@ -10,9 +10,15 @@ use link::pppoe::serving::{ConcentratorStatus, Disconnected};
 use link::pppoe::status::SessionStatus;
 use std::io::Write;
 use std::net::IpAddr;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
 /// The longest name of a user, octets (RFC 1334 section 2.2.1).
 const LONGEST: usize = 255;
+
+/// How long people wait without being told for what.
+const SILENCE: Duration = Duration::from_secs(2);
 
 const USAGE: &str = "\
 rxlane pppoe disconnect IFNAME
@@ -115,10 +121,10 @@ impl DisconnectArguments {
     }
 
     fn concentrator(&self, out: &mut Output, interface: &str) -> CommandResult {
-        let ended = self
-            .state
-            .sockets(Bearer::Concentrator)
-            .and_then(|sockets| Ok(sockets.end::<ConcentratorStatus>(interface)?));
+        let ended = self.state.sockets(Bearer::Concentrator).and_then(|sockets| {
+            let what = format!("the sessions of {interface} are told, and its accounts written");
+            Ok(telling(&what, || sockets.end::<ConcentratorStatus>(interface))?)
+        });
         match ended {
             Ok(last) => {
                 let sessions = counted(last.count as u64, "session");
@@ -158,7 +164,10 @@ impl DisconnectArguments {
             Ok(sockets) => sockets,
             Err(error) => return failed(error),
         };
-        match sockets.end::<SessionStatus>(name) {
+        let what = format!(
+            "the concentrator is told, name servers are put back, and each script of {name} has half a minute"
+        );
+        match telling(&what, || sockets.end::<SessionStatus>(name)) {
             Ok(last) => {
                 writeln!(out, "{} is disconnected.", last.interface)?;
                 status::traffic(out, &last)?;
@@ -181,4 +190,19 @@ impl DisconnectArguments {
             }
         }
     }
+}
+
+/// Does it; where that takes longer than people wait for nothing, says what is going on.
+fn telling<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    thread::scope(|scope| {
+        let (done, waits) = channel::<()>();
+        scope.spawn(move || {
+            if waits.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
+                complain(&format!("waiting: {what}"));
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
 }
