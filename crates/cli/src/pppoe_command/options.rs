@@ -28,6 +28,8 @@ const MTU: RangeInclusive<i64> = 128..=9000;
 const ECHO_INTERVAL: RangeInclusive<i64> = 1..=3600;
 const ECHO_FAILURES: RangeInclusive<i64> = 1..=100;
 const WORKERS: RangeInclusive<i64> = 1..=256;
+const NUMBERS: [(&str, RangeInclusive<i64>); 4] =
+    [("mtu", MTU), ("echo-interval", ECHO_INTERVAL), ("echo-failures", ECHO_FAILURES), ("workers", WORKERS)];
 
 /// The options. Each stands in a file by the same name, without the dashes; what is on the command line comes first.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Deserialize)]
@@ -162,9 +164,25 @@ fn in_words(error: &toml::de::Error, text: &str) -> String {
     }
     let key = before.rsplit('\n').next().and_then(|line| line.split_once('=')).map(|(key, _)| key.trim());
     let is_plain = |key: &&str| key.bytes().all(|octet| octet.is_ascii_lowercase() || octet == b'-');
-    let key = key.filter(is_plain).map_or(String::new(), |key| format!("{key}: "));
+    let key = key.filter(is_plain).unwrap_or_default();
     let expected = message.rsplit_once(", expected ").map_or("another value", |(_, expected)| expected);
+    let expected = expected_by(key, expected);
+    let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
     format!("line {number}: {key}expected {expected}")
+}
+
+/// What the words of the parser mean to people.
+fn expected_by(key: &str, words: &str) -> String {
+    match words {
+        "u16" | "u32" => NUMBERS.iter().find(|(name, _)| *name == key).map_or_else(
+            || "a number without quotes, 0 or more".to_owned(),
+            |(_, range)| format!("a number without quotes, {} to {}", range.start(), range.end()),
+        ),
+        "a string" | "path string" => format!("text in quotes: {key} = \"…\""),
+        "a boolean" => "true or false, without quotes".to_owned(),
+        "a sequence" => format!("a list: {key} = [\"…\"]"),
+        _ => words.to_owned(),
+    }
 }
 
 /// The line of an option in a file, for people.
@@ -197,12 +215,8 @@ pub fn from_file(path: &Path) -> anyhow::Result<Options> {
 impl Options {
     /// What the command line sees by itself; else the option, and what is wrong with it.
     fn check(&self) -> Result<(), (&'static str, String)> {
-        for (key, value, range) in [
-            ("mtu", self.mtu, MTU),
-            ("echo-interval", self.echo_interval, ECHO_INTERVAL),
-            ("echo-failures", self.echo_failures, ECHO_FAILURES),
-            ("workers", self.workers, WORKERS),
-        ] {
+        let values = [self.mtu, self.echo_interval, self.echo_failures, self.workers];
+        for ((key, range), value) in NUMBERS.into_iter().zip(values) {
             if let Some(value) = value.filter(|value| !range.contains(&i64::from(*value))) {
                 return Err((key, format!("{value} is not in {}..={}", range.start(), range.end())));
             }
@@ -390,9 +404,15 @@ mod tests {
             ("echo-failures = 0", "line 2: echo-failures: 0 is not in"),
             ("tpid = 'zz'", "line 2: tpid: one of 0x8100"),
             ("interface = \"c0\\u0000x\"", "line 2: interface: "),
-            ("mtu = 'mysecret, expected x'", "line 2: mtu: expected u16"),
+            ("mtu = 'mysecret, expected x'", "line 2: mtu: expected a number without quotes, 128 to 9000"),
+            ("metric = 'mysecret'", "line 2: metric: expected a number without quotes, 0 or more"),
+            ("metric = -1", "line 2: metric: expected a number without quotes, 0 or more"),
+            ("vlan = 35", "line 2: vlan: expected text in quotes: vlan = \"…\""),
+            ("up-script = true", "line 2: up-script: expected text in quotes: up-script = \"…\""),
+            ("dns = 'mysecret'", "line 2: dns: expected true or false, without quotes"),
+            ("auth = 'mysecret'", "line 2: auth: expected a list: auth = [\"…\"]"),
             ("auth = ['mysecret']", "line 2: auth: expected one of `pap`"),
-            ("mtu = 70000", "line 2: mtu: expected u16"),
+            ("mtu = 70000", "line 2: mtu: expected a number without quotes, 128 to 9000"),
         ] {
             let error = read(&format!("user = 'me'\n{line}\n")).expect_err("wrong").to_string();
             assert!(error.contains(expected) && !error.contains("mysecret"), "{line}: {error}");
