@@ -26,12 +26,11 @@ help:
 demo:
 	@$(CARGO) run --release --quiet --locked -p rxlane -- demo
 
-# Experiments of the lab wait for guests more than they compute: twice as many at a time as there are CPUs. Other tests meet what
-# tests beside them fork off.
-LAB_THREADS = $(shell echo $$((2 * $$(nproc))))
+# Experiments of the lab that wait for a guest take a thread, and nothing else (lab/tests/experiments/pool.rs).
+LAB_TEST = RUST_TEST_THREADS=$${RUST_TEST_THREADS:-32} $(CARGO) test -p rxlane-lab --locked
 test:
 	$(CARGO) test --workspace --exclude rxlane-lab --locked
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$(LAB_THREADS)} $(CARGO) test -p rxlane-lab --locked
+	$(LAB_TEST)
 
 check: fmt clippy test doc deny bpf-check fuzz-quick unprivileged
 
@@ -100,8 +99,7 @@ lab-prepare:
 	"$${CARGO_TARGET_DIR:-target}/debug/rxlane-lab" prepare
 
 lab: lab-prepare
-	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$(LAB_THREADS)} \
-		$(CARGO) test --locked -p rxlane-lab
+	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) $(LAB_TEST)
 
 bench:
 	$(CARGO) run --release --quiet --locked -p rxlane-capture --example read_speed

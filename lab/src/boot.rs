@@ -60,12 +60,14 @@ impl Lab {
     /// fails if `RXLANE_REQUIRE` names `lab`.
     #[track_caller]
     pub fn install(&self, guest: &Guest, extras: &[Extra]) -> Option<Result<()>> {
-        let mut script = String::new();
+        // One after the other: cp fails where another one makes the same folder. What the machine has stays as it is: programs that
+        // run meanwhile would load half a library.
+        let mut script = "exec 9>/run/lab-install; flock 9\n".to_owned();
         for extra in extras {
             let missing = || Missing(format!("the lab is not prepared ({extra:?}; make lab fetches it)"));
             let root = testkit::require(FEATURE, self.cache.extra(*extra).ok_or_else(missing))?;
             script.push_str(&format!(
-                "for d in usr etc var; do [ ! -d {0}/$d ] || cp -a {0}/$d /; done\n",
+                "for d in usr etc var; do [ ! -d {0}/$d ] || cp -an {0}/$d /; done\n",
                 root.display()
             ));
         }

@@ -63,6 +63,6 @@ pub use agent::Output;
 pub use boot::Lab;
 pub use guest::Guest;
 pub use image::First;
-pub use machine::{Model, Nic, Spec, emulator};
+pub use machine::{Clock, Model, Nic, Spec, emulator};
 pub use packages::{Extra, Series};
 pub use port::Port;

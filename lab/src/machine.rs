@@ -76,6 +76,18 @@ impl Nic {
     }
 }
 
+/// What the time of a guest is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// That of the machine; each virtual CPU is a thread.
+    #[default]
+    Machine,
+    /// The instructions that the virtual CPUs have executed, in turns: four nanoseconds for each (QEMU's `-icount`). What a guest
+    /// measures is the same however fast or busy the machine is; it says nothing of several CPUs. While none executes anything, time
+    /// goes by as it does on the machine.
+    Instructions,
+}
+
 /// What guest to boot.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -89,6 +101,8 @@ pub struct Spec {
     pub nics: Vec<Nic>,
     /// Whether instructions are counted, which slows the guest down by about a fifth.
     pub counting: bool,
+    /// What its time is.
+    pub clock: Clock,
     /// What its process 1 becomes.
     pub first: First,
 }
@@ -96,7 +110,15 @@ pub struct Spec {
 impl Spec {
     /// Four CPUs, 1 GiB, no adapters, no systemd.
     pub fn new(kernel: Series) -> Spec {
-        Spec { kernel, cpus: 4, memory: 1024, nics: Vec::new(), counting: false, first: First::Agent }
+        Spec {
+            kernel,
+            cpus: 4,
+            memory: 1024,
+            nics: Vec::new(),
+            counting: false,
+            clock: Clock::Machine,
+            first: First::Agent,
+        }
     }
 }
 
@@ -111,16 +133,11 @@ pub(crate) fn machine(
     let console = format!("file:{}", folder.join("console").display());
     let agent = format!("socket,id=agent,path={}", folder.join("agent").display());
     let port = format!("virtserialport,chardev=agent,name={}", crate::agent::PORT);
-    command.args([
-        "-machine",
-        "q35",
-        "-accel",
-        "tcg,thread=multi",
-        "-cpu",
-        "max",
-        "-nodefaults",
-        "-no-user-config",
-    ]);
+    command.args(["-machine", "q35", "-cpu", "max", "-nodefaults", "-no-user-config"]);
+    command.args(match spec.clock {
+        Clock::Machine => &["-accel", "tcg,thread=multi"][..],
+        Clock::Instructions => &["-accel", "tcg,thread=single", "-icount", "shift=2"],
+    });
     command.args(["-display", "none", "-no-reboot"]);
     command.args(["-smp", &spec.cpus.to_string(), "-m", &spec.memory.to_string()]);
     command.args([

@@ -53,19 +53,7 @@ pub fn frames(station: MacAddress, destination: [u8; 4]) -> Result<Vec<Vec<u8>>>
             source: MacAddress([2, 0, 0, 0, 0, 1]),
             ethertype: EtherType::IPV4,
         };
-        let ip = Ipv4 {
-            traffic_class: 0,
-            total_length: u16::try_from(20 + datagram)?,
-            identification: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-            ttl: 64,
-            protocol: IpProtocol::UDP,
-            source: OTHER.into(),
-            destination: destination.into(),
-            options: &[],
-        };
+        let ip = Ipv4::new(IpProtocol::UDP, OTHER.into(), destination.into(), u16::try_from(20 + datagram)?);
         let length = u16::try_from(datagram)?;
         // Without a checksum (RFC 768).
         let udp = Udp { source_port: 10_000 + flow, destination_port: PORT, length, checksum: 0 };

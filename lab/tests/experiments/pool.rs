@@ -1,8 +1,12 @@
-//! Guests of one kind, shared by experiments that each want one for themselves.
+//! Guests of one kind, shared by experiments that each want one for themselves; and how many experiments work at a time.
+//!
+//! The test harness takes experiments in the order of their names, so that those of a kind come together. It has more threads than
+//! work at a time (`Makefile`), since one that waits for a guest keeps nobody else from working.
 
 use rxlane_lab::Guest;
 use std::ops::Deref;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
+use std::thread::available_parallelism;
 
 /// Guests that are booted when somebody asks and none is free, up to a number; from then on experiments take turns. They end
 /// with the process.
@@ -22,6 +26,33 @@ struct Guests {
 pub struct Taken {
     pool: &'static Pool,
     guest: Option<Guest>,
+    _turn: Turn,
+}
+
+/// How many more experiments may work: twice as many as there are CPUs, since they wait for guests more than they compute.
+static TURNS: LazyLock<Mutex<usize>> =
+    LazyLock::new(|| Mutex::new(2 * available_parallelism().map_or(1, usize::from)));
+static TURN_IS_OVER: Condvar = Condvar::new();
+
+/// The turn of an experiment, over when this is dropped.
+pub struct Turn(());
+
+impl Turn {
+    /// Waits for one.
+    pub fn take() -> Turn {
+        let left = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left =
+            TURN_IS_OVER.wait_while(left, |left| *left == 0).unwrap_or_else(PoisonError::into_inner);
+        *left -= 1;
+        Turn(())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *TURNS.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        TURN_IS_OVER.notify_one();
+    }
 }
 
 impl Pool {
@@ -35,10 +66,12 @@ impl Pool {
         let guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
         let none = |guests: &mut Guests| guests.free.is_empty() && guests.count == self.most;
         let mut guests = self.returned.wait_while(guests, none).unwrap_or_else(PoisonError::into_inner);
-        let mut taken = Taken { pool: self, guest: guests.free.pop() };
+        let free = guests.free.pop();
+        guests.count += usize::from(free.is_none());
+        drop(guests);
+        // Given back whatever becomes of this.
+        let mut taken = Taken { pool: self, guest: free, _turn: Turn::take() };
         if taken.guest.is_none() {
-            guests.count += 1;
-            drop(guests);
             taken.guest = Some(boot());
         }
         taken

@@ -7,6 +7,7 @@ mod serve;
 mod steer;
 
 use crate::LONG;
+use crate::pool::Turn;
 use crate::steer::rxlane;
 use rxlane_lab::{First, Guest, Lab, Model, Nic, Series, Spec};
 use std::sync::OnceLock;
@@ -26,9 +27,10 @@ static GUEST: OnceLock<Guest> = OnceLock::new();
 
 /// A guest whose process 1 is systemd, with the units installed as `make install` does; booted once. The experiments
 /// have nothing in common but systemd, and run beside each other.
-fn guest() -> Option<&'static Guest> {
+fn guest() -> Option<(&'static Guest, Turn)> {
     let (lab, rxlane) = (Lab::require()?, rxlane()?);
-    Some(GUEST.get_or_init(|| {
+    let turn = Turn::take();
+    let guest = GUEST.get_or_init(|| {
         let nics = vec![Nic::new("wan", Model::Igb)];
         let spec = Spec { nics, first: First::Systemd, ..Spec::new(Series::V6_12) };
         let guest = lab.boot(&spec).expect("a guest");
@@ -43,7 +45,8 @@ fn guest() -> Option<&'static Guest> {
             ))
             .expect("installed");
         guest
-    }))
+    });
+    Some((guest, turn))
 }
 
 /// An instance of a template.

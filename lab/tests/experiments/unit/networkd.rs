@@ -8,7 +8,7 @@ use rxlane_lab::{Extra, Lab};
 
 #[test]
 fn networkd_gets_a_prefix_for_the_network_behind_and_leaves_the_session_alone() {
-    let Some(guest) = guest() else { return };
+    let Some((guest, _turn)) = guest() else { return };
     let Some(lab) = Lab::require() else { return };
     let Some(installed) = lab.install(guest, &[Extra::Dibbler, Extra::Radvd]) else { return };
     installed.expect("installed");

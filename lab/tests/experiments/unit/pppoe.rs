@@ -96,7 +96,7 @@ fn starts_behind(guest: &Guest, target: &str, seconds: u32) -> bool {
 /// While the line has nobody at its other end, the boot goes on but for what waits for the network to be there.
 #[test]
 fn the_unit_is_ready_with_its_session_and_ends_it_in_order() {
-    let Some(guest) = guest() else { return };
+    let Some((guest, _turn)) = guest() else { return };
     let line = Line::new(guest);
     line.configure("default-route = true\nmetric = 4000\n");
     let unit = line.unit();
@@ -144,7 +144,7 @@ const BEFORE: &str = "nameserver 192.0.2.1";
 /// The name servers of the session are the machine's as long as it is open, before and after a kill.
 #[test]
 fn name_servers_of_the_unit_are_kept_by_whoever_keeps_those_of_the_machine() {
-    let Some(guest) = guest() else { return };
+    let Some((guest, _turn)) = guest() else { return };
     let Some(lab) = Lab::require() else { return };
     let line = Line::new(guest);
     line.configure("dns = true\n");

@@ -12,7 +12,7 @@ fn strips(guest: &Guest) -> bool {
 
 #[test]
 fn the_unit_steers_survives_a_kill_and_takes_everything_back() {
-    let Some(guest) = guest() else { return };
+    let Some((guest, _turn)) = guest() else { return };
     let rxlane = INSTALLED;
     guest.sh("ip link set wan promisc on up").expect("up");
     guest.await_carrier("wan").expect("a carrier");
