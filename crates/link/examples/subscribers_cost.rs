@@ -81,19 +81,7 @@ fn fill(registry: &mut Registry, count: u32) -> Outcome<()> {
 
 fn datagram(source: Ipv4Addr, destination: Ipv4Addr, port: u16) -> Outcome<Vec<u8>> {
     let mut packet = vec![0x5a; 100];
-    let ip = Ipv4 {
-        traffic_class: 0,
-        total_length: 100,
-        identification: 0,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
-        ttl: 64,
-        protocol: IpProtocol::UDP,
-        source,
-        destination,
-        options: &[],
-    };
+    let ip = Ipv4::new(IpProtocol::UDP, source, destination, 100);
     ip.emit(&mut packet)?;
     let udp = Udp { source_port: port, destination_port: 7000, length: 80, checksum: 0 };
     udp.emit(packet.get_mut(20..).ok_or("room")?)?;

@@ -25,17 +25,8 @@ fn packet(flow: u16, sequence: u32, identification: u16, payload: usize) -> Resu
     let (source, destination) = ([198, 18, 0, 1].into(), [198, 18, 0, 2].into());
     let mut packet = vec![0x5a; 52 + payload];
     let header = Ipv4 {
-        traffic_class: 0,
-        total_length: u16::try_from(packet.len())?,
         identification,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
-        ttl: 64,
-        protocol: IpProtocol::TCP,
-        source,
-        destination,
-        options: &[],
+        ..Ipv4::new(IpProtocol::TCP, source, destination, u16::try_from(packet.len())?)
     };
     header.emit(&mut packet)?;
     let segment = packet.get_mut(20..).ok_or("a header")?;

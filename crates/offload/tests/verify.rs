@@ -127,19 +127,7 @@ fn the_home_address_is_the_source() {
 #[test]
 fn padding_is_not_summed_and_a_missing_udp_checksum_is_no_wrong_one() {
     let (source, destination) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
-    let header = Ipv4 {
-        traffic_class: 0,
-        total_length: 61,
-        identification: 1,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
-        ttl: 64,
-        protocol: IpProtocol::UDP,
-        source,
-        destination,
-        options: &[],
-    };
+    let header = Ipv4 { identification: 1, ..Ipv4::new(IpProtocol::UDP, source, destination, 61) };
     let mut packet = vec![0; 20];
     header.emit(&mut packet).expect("room");
     packet.extend(datagram(source.into(), destination.into()));

@@ -110,19 +110,7 @@ fn frame(stack: &str, v6: bool, protocol: IpProtocol, flow: (u32, u32), payload:
         source: u128::from(flow.0).into(),
         destination: u128::from(flow.1).into(),
     };
-    let ip4 = Ipv4 {
-        traffic_class: 0,
-        total_length: 20 + transport.len() as u16,
-        identification: 0,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
-        ttl: 64,
-        protocol,
-        source: flow.0.into(),
-        destination: flow.1.into(),
-        options: &[],
-    };
+    let ip4 = Ipv4::new(protocol, flow.0.into(), flow.1.into(), 20 + transport.len() as u16);
     let ip: &dyn Emit = if v6 { &ip6 } else { &ip4 };
     let mut frame = vec![0; 256];
     let (to, from) = (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2]));

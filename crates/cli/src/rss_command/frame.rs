@@ -24,17 +24,16 @@ pub fn of(packet: &Packet) -> anyhow::Result<Vec<u8>> {
     match (packet.flow.source(), packet.flow.destination()) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             let header = emit::Ipv4 {
-                traffic_class: 0,
-                total_length: (20 + behind.len()) as u16,
                 identification: 1,
                 dont_fragment: false,
                 more_fragments: packet.fragment && packet.flow.has_ports(),
                 fragment_offset: u16::from(packet.fragment && !packet.flow.has_ports()),
-                ttl: 64,
-                protocol: IpProtocol(packet.flow.protocol()),
-                source,
-                destination,
-                options: &[],
+                ..emit::Ipv4::new(
+                    IpProtocol(packet.flow.protocol()),
+                    source,
+                    destination,
+                    (20 + behind.len()) as u16,
+                )
             };
             push(&mut headers, &header)?;
         }

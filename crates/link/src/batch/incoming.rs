@@ -415,17 +415,8 @@ mod tests {
     fn segment(number: u16) -> Vec<u8> {
         let mut packet = vec![0; 40 + PAYLOAD];
         let ip = Ipv4 {
-            traffic_class: 0,
-            total_length: packet.len() as u16,
             identification: number,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-            ttl: 64,
-            protocol: IpProtocol::TCP,
-            source: [10, 9, 0, 2].into(),
-            destination: [10, 9, 0, 1].into(),
-            options: &[],
+            ..Ipv4::new(IpProtocol::TCP, [10, 9, 0, 2].into(), [10, 9, 0, 1].into(), packet.len() as u16)
         };
         ip.emit(&mut packet).expect("room");
         let addresses = packet[12..].first_chunk().expect("addresses");

@@ -375,17 +375,13 @@ mod tests {
     fn super_packet(before: usize) -> Vec<u8> {
         let mut headers = [0; 40];
         let ip = Ipv4 {
-            traffic_class: 0,
-            total_length: (headers.len() + PAYLOAD) as u16,
             identification: 1,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-            ttl: 64,
-            protocol: wire::IpProtocol::TCP,
-            source: [10, 9, 0, 1].into(),
-            destination: [10, 9, 0, 2].into(),
-            options: &[],
+            ..Ipv4::new(
+                wire::IpProtocol::TCP,
+                [10, 9, 0, 1].into(),
+                [10, 9, 0, 2].into(),
+                (headers.len() + PAYLOAD) as u16,
+            )
         };
         ip.emit(&mut headers).expect("room");
         let tcp = Tcp {

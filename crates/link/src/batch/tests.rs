@@ -145,17 +145,14 @@ impl Flow {
             IpVersion::V4 => {
                 let mut header = vec![0; 20];
                 let ip = Ipv4 {
-                    traffic_class: 0,
-                    total_length: 20 + length as u16,
                     identification: self.identification,
                     dont_fragment: self.number == 0,
-                    more_fragments: false,
-                    fragment_offset: 0,
-                    ttl: 64,
-                    protocol: self.protocol(),
-                    source: [10, 9, 0, 2].into(),
-                    destination: [10, 77, 0, self.number].into(),
-                    options: &[],
+                    ..Ipv4::new(
+                        self.protocol(),
+                        [10, 9, 0, 2].into(),
+                        [10, 77, 0, self.number].into(),
+                        20 + length as u16,
+                    )
                 };
                 ip.emit(&mut header).expect("room");
                 self.identification = self.identification.wrapping_add(1);

@@ -29,17 +29,13 @@ fn ip(version: IpVersion, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0; 40];
     let length = match version {
         IpVersion::V4 => Ipv4 {
-            traffic_class: 0,
-            total_length: 20 + payload.len() as u16,
             identification: 1,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-            ttl: 64,
-            protocol: IpProtocol::UDP,
-            source: [192, 0, 2, 1].into(),
-            destination: [192, 0, 2, 2].into(),
-            options: &[],
+            ..Ipv4::new(
+                IpProtocol::UDP,
+                [192, 0, 2, 1].into(),
+                [192, 0, 2, 2].into(),
+                20 + payload.len() as u16,
+            )
         }
         .emit(&mut packet),
         IpVersion::V6 => Ipv6 {

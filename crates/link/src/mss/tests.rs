@@ -11,20 +11,10 @@ fn segment(version: IpVersion, flags: u8, options: &[u8]) -> Vec<u8> {
     let length = 20 + options.len() as u16;
     let mut packet = vec![0; 120];
     let at = match version {
-        IpVersion::V4 => Ipv4 {
-            traffic_class: 0,
-            total_length: 20 + length,
-            identification: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-            ttl: 64,
-            protocol: IpProtocol::TCP,
-            source: [192, 0, 2, 1].into(),
-            destination: [192, 0, 2, 2].into(),
-            options: &[],
+        IpVersion::V4 => {
+            Ipv4::new(IpProtocol::TCP, [192, 0, 2, 1].into(), [192, 0, 2, 2].into(), 20 + length)
+                .emit(&mut packet)
         }
-        .emit(&mut packet),
         IpVersion::V6 => Ipv6 {
             traffic_class: 0,
             flow_label: 0,

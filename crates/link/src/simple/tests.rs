@@ -31,17 +31,9 @@ fn unfinished(link: &Encapsulation, local: MacAddress, payload: &[u8]) -> (Vec<u
     let mut frame = vec![0; 128];
     let at = link.emit(local, PEER, IpVersion::V4, length, &mut frame).expect("room");
     let ip = Ipv4 {
-        traffic_class: 0,
-        total_length: length as u16,
         identification: 7,
         dont_fragment: false,
-        more_fragments: false,
-        fragment_offset: 0,
-        ttl: 64,
-        protocol: IpProtocol::UDP,
-        source: [10, 9, 0, 2].into(),
-        destination: [10, 9, 0, 1].into(),
-        options: &[],
+        ..Ipv4::new(IpProtocol::UDP, [10, 9, 0, 2].into(), [10, 9, 0, 1].into(), length as u16)
     };
     ip.emit(&mut frame[at..]).expect("room");
     let udp_length = length as u16 - 20;

@@ -43,19 +43,7 @@ pub(super) fn datagram(source: IpAddr, destination: IpAddr, payload: &[u8]) -> V
     let mut packet = vec![0; 40 + usize::from(length)];
     let at = match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            let ip = Ipv4 {
-                traffic_class: 0,
-                total_length: 20 + length,
-                identification: 0,
-                dont_fragment: true,
-                more_fragments: false,
-                fragment_offset: 0,
-                ttl: 64,
-                protocol: IpProtocol::UDP,
-                source,
-                destination,
-                options: &[],
-            };
+            let ip = Ipv4::new(IpProtocol::UDP, source, destination, 20 + length);
             ip.emit(&mut packet).expect("room")
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {

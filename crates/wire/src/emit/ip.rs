@@ -39,6 +39,29 @@ impl<'a> Ipv4<'a> {
     /// The most option octets: IHL counts 15 words.
     pub const MAX_OPTIONS: usize = 40;
 
+    /// A packet of so many octets, its header of 20 included, in one piece: not to be fragmented, with an identification of 0
+    /// (RFC 6864 section 4), a time to live of 64 (RFC 1700) and no options.
+    pub const fn new(
+        protocol: IpProtocol,
+        source: Ipv4Addr,
+        destination: Ipv4Addr,
+        total_length: u16,
+    ) -> Ipv4<'static> {
+        Ipv4 {
+            traffic_class: 0,
+            total_length,
+            identification: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            ttl: 64,
+            protocol,
+            source,
+            destination,
+            options: &[],
+        }
+    }
+
     /// Reads the header at the start of `octets`. Errors: not whole, another version, IHL below five. The
     /// total length is for the caller to compare ([`ipv4::Header::check_length`]). The reserved flag is not
     /// kept.

@@ -129,19 +129,7 @@ pub fn udp() -> Udp {
 }
 
 pub fn ipv4(protocol: IpProtocol) -> Ipv4<'static> {
-    Ipv4 {
-        traffic_class: 0,
-        total_length: 20,
-        identification: 7,
-        dont_fragment: false,
-        more_fragments: false,
-        fragment_offset: 0,
-        ttl: 64,
-        protocol,
-        source: V4_A,
-        destination: V4_B,
-        options: &[],
-    }
+    Ipv4 { identification: 7, dont_fragment: false, ..Ipv4::new(protocol, V4_A, V4_B, 20) }
 }
 
 pub fn ipv6(next_header: IpProtocol) -> Ipv6 {

@@ -47,19 +47,7 @@ fn frame(
     let mut octets = vec![0; 14 + length];
     let own = MacAddress([2, 0, 0, 0, 0, 1]);
     let ethernet = Ethernet { destination: router, source: own, ethertype: EtherType::IPV4 };
-    let ip = Ipv4 {
-        traffic_class: 0,
-        total_length: u16::try_from(length)?,
-        identification: 0,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
-        ttl: 64,
-        protocol: IpProtocol::UDP,
-        source,
-        destination,
-        options: &[],
-    };
+    let ip = Ipv4::new(IpProtocol::UDP, source, destination, u16::try_from(length)?);
     let length = u16::try_from(8 + PAYLOAD)?;
     // Discard (RFC 863).
     let udp = Udp { source_port, destination_port: 9, length, checksum: 0 };

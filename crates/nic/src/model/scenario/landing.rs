@@ -135,19 +135,7 @@ fn frame(encapsulation: &Encapsulation, flow: &Flow) -> Option<Vec<u8>> {
     at += match (flow.source, flow.destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             let total_length = packet as u16;
-            let header = emit::Ipv4 {
-                traffic_class: 0,
-                total_length,
-                identification: 0,
-                dont_fragment: true,
-                more_fragments: false,
-                fragment_offset: 0,
-                ttl: 64,
-                protocol,
-                source,
-                destination,
-                options: &[],
-            };
+            let header = emit::Ipv4::new(protocol, source, destination, total_length);
             header.emit(buffer.get_mut(at..)?).ok()?
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
