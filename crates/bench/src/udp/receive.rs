@@ -4,6 +4,7 @@ use super::sys::{self, Incoming, Message};
 use super::{MOST_FLOWS, UdpError, failed, is_again, open};
 use crate::counts::{Counts, Shared, Span};
 use crate::machine::Watched;
+use crate::pace::sharpen_sleeps;
 use crate::payload::{self, FlowId, Header, Kind, Read};
 use crate::pin::pin;
 use crate::report::Interval;
@@ -17,6 +18,7 @@ use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Messages of one system call, and octets of each that are copied: with GRO all, since each datagram has a header.
@@ -28,6 +30,11 @@ const COALESCED: usize = 1 << 16;
 const QUIET: Duration = Duration::from_millis(200);
 /// How long what waits in a socket is taken after the end.
 const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long a thread lets datagrams gather that come at least [`DENSE`] apart on the mean: they are not each worth waking it,
+/// which the CPU that delivers them has to do. The least buffer in use, 208 KiB, has room for 90 of 1472 octets.
+const GATHER: Duration = Duration::from_micros(50);
+const DENSE: Duration = Duration::from_micros(20);
 
 /// What to receive.
 #[derive(Clone, Debug, PartialEq)]
@@ -232,6 +239,8 @@ impl Job<'_> {
             if self.receiving.coalesce { (COALESCED_BATCH, COALESCED) } else { (BATCH, HEAD) };
         let mut incoming = Incoming::new(batch, room);
         let mut tally = Tally::new(self.receiving.framing);
+        sharpen_sleeps();
+        let mut looked = Instant::now();
         // What waits in the socket at the end has arrived as well.
         let mut last = None;
         loop {
@@ -239,7 +248,14 @@ impl Job<'_> {
                 break;
             }
             match incoming.receive(self.socket) {
-                Ok(count) => tally.take(incoming.messages(count)),
+                Ok(count) => {
+                    tally.take(incoming.messages(count));
+                    let since = std::mem::replace(&mut looked, Instant::now());
+                    let gathers = !self.receiving.coalesce && count < batch && last.is_none();
+                    if gathers && looked - since < DENSE * count as u32 {
+                        thread::sleep(GATHER);
+                    }
+                }
                 Err(error) if is_again(&error) && last.is_some() => break,
                 Err(error) if is_again(&error) => {}
                 Err(error) => return Err(failed("receive")(error)),
