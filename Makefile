@@ -26,11 +26,12 @@ help:
 demo:
 	@$(CARGO) run --release --quiet --locked -p rxlane -- demo
 
-# Experiments of the lab that wait for a guest take a thread, and nothing else (lab/tests/experiments/pool.rs).
-LAB_TEST = RUST_TEST_THREADS=$${RUST_TEST_THREADS:-32} $(CARGO) test -p rxlane-lab --locked
+# Experiments of the lab that wait for a guest take a thread, and nothing else (lab/tests/experiments/pool.rs). Always the whole
+# workspace: with the features of fewer packages most crates are built a second time.
+EXPERIMENTS = RUST_TEST_THREADS=$${RUST_TEST_THREADS:-32} $(CARGO) test --workspace --locked --test experiments
 test:
-	$(CARGO) test --workspace --exclude rxlane-lab --locked
-	$(LAB_TEST)
+	$(CARGO) test --workspace --locked
+	$(EXPERIMENTS)
 
 check: fmt clippy test doc deny bpf-check fuzz-quick unprivileged
 
@@ -96,10 +97,11 @@ fresh-user:
 # would build most crates a second time.
 lab-prepare:
 	$(CARGO) test --workspace --locked --no-run
+	$(CARGO) test --workspace --locked --no-run --test experiments
 	"$${CARGO_TARGET_DIR:-target}/debug/rxlane-lab" prepare
 
 lab: lab-prepare
-	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) $(LAB_TEST)
+	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) $(EXPERIMENTS)
 
 bench:
 	$(CARGO) run --release --quiet --locked -p rxlane-capture --example read_speed

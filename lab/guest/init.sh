@@ -13,7 +13,8 @@ for module in __MODULES__; do
 	$b insmod "/modules/$module.ko" || fail "module $module"
 done
 for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do
-	echo 1 >"$cpu" || fail "$cpu"
+	# One CPU has no others.
+	[ ! -e "$cpu" ] || echo 1 >"$cpu" || fail "$cpu"
 done
 for share in host tools kernel; do
 	$b mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=loose,ro $share /$share || fail "no share $share"
