@@ -6,7 +6,7 @@
 use rxlane_lab::Guest;
 use std::ops::Deref;
 use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
-use std::thread::available_parallelism;
+use std::thread::{available_parallelism, panicking};
 
 /// Guests that are booted when somebody asks and none is free, up to a number; from then on experiments take turns. They end
 /// with the process.
@@ -22,7 +22,8 @@ struct Guests {
     count: usize,
 }
 
-/// A guest, given back when this is dropped, also by a panic.
+/// A guest, given back when this is dropped. One whose experiment failed is ended: what it was left with is not what the next
+/// expects.
 pub struct Taken {
     pool: &'static Pool,
     guest: Option<Guest>,
@@ -89,9 +90,9 @@ impl Deref for Taken {
 impl Drop for Taken {
     fn drop(&mut self) {
         let mut guests = self.pool.guests.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.guest.take() {
+        match self.guest.take().filter(|_| !panicking()) {
             Some(guest) => guests.free.push(guest),
-            // It did not boot.
+            // It did not boot, or is of no more use.
             None => guests.count -= 1,
         }
         self.pool.returned.notify_one();
