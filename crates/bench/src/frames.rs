@@ -1,6 +1,7 @@
 //! Frames sent onto an interface at a rate, by several threads: the raw mode.
 
 use crate::counts::{Counts, Shared};
+use crate::gate::Gate;
 use crate::load::LoadError;
 use crate::machine::Watched;
 use crate::pace::{Pace, sharpen_sleeps};
@@ -13,7 +14,6 @@ use foldhash::fast::FixedState;
 use link::Transmit;
 use std::hash::BuildHasher;
 use std::ops::Range;
-use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use wire::{Link, dissect};
@@ -122,7 +122,7 @@ struct Job<'a> {
     length: Option<Duration>,
     count: Option<u64>,
     overhead: u64,
-    barrier: &'a Barrier,
+    gate: &'a Gate,
 }
 
 /// Sends frames, until it has sent all, or the time is over, or `stop` is set. A thread's part of the rate is that of its
@@ -139,7 +139,7 @@ pub fn play(
 ) -> Result<Played, LoadError> {
     let shares: Vec<&Frames> = playing.shares.iter().filter(|share| !share.is_empty()).collect();
     let all: usize = shares.iter().map(|share| share.len()).sum();
-    let barrier = Barrier::new(shares.len() + 1);
+    let gate = Gate::new(shares.len() + 1);
     let mut jobs = Vec::new();
     for (number, frames) in shares.iter().copied().enumerate() {
         let part = frames.len() as f64 / all as f64;
@@ -151,12 +151,12 @@ pub fn play(
             length: playing.length,
             count: playing.count.map(|count| share_of(count, number as u64, shares.len() as u64)),
             overhead: playing.overhead,
-            barrier: &barrier,
+            gate: &gate,
         });
     }
     let each_second = &mut |interval: &Interval| each_second(interval);
     let supervisor =
-        Supervisor { stop, length: None, is_done: &|_| false, ready: Some(&barrier), machine, each_second };
+        Supervisor { stop, length: None, is_done: &|_| false, ready: Some(&gate), machine, each_second };
     let (played, seen) = supervisor.run(jobs, Job::run)?;
     let none = (Counts::default(), Duration::ZERO);
     let (counts, time) =
@@ -169,9 +169,9 @@ impl Job<'_> {
         let pinned = self.cpu.map_or(Ok(()), |cpu| pin(cpu).map_err(|cause| LoadError::Cpu { cpu, cause }));
         sharpen_sleeps();
         // Whatever became of this one, the others wait for it.
-        self.barrier.wait();
+        let start = self.gate.pass();
         pinned?;
-        let mut pace = Pace::start(self.rate, GRAIN, self.length, self.count);
+        let mut pace = Pace::from(start, self.rate, GRAIN, self.length, self.count);
         let mut frames = self.frames.iter().cycle();
         let mut batch = Vec::with_capacity(Transmit::BATCH);
         let mut counts = Counts::default();

@@ -35,6 +35,7 @@
 
 pub mod counts;
 pub mod frames;
+mod gate;
 mod load;
 pub mod machine;
 pub mod namespace;

@@ -1,6 +1,7 @@
 //! Frames played onto an interface from one CPU.
 
 use crate::pin::pin;
+use crate::supervise::ThreadError;
 use link::{Transmit, TransmitError};
 use std::io;
 use std::thread;
@@ -37,6 +38,9 @@ pub enum LoadError {
     /// The kernel refused a frame, or the interface.
     #[error(transparent)]
     Transmit(#[from] TransmitError),
+    /// No thread could be started.
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
     /// The thread could not be bound to the CPU.
     #[error("CPU {cpu} cannot be chosen for sending: {cause}")]
     Cpu {

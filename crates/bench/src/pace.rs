@@ -26,10 +26,15 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// From now on, for so long and so many.
-    pub fn start(rate: Option<f64>, grain: Duration, length: Option<Duration>, count: Option<u64>) -> Pace {
-        let count = count.unwrap_or(u64::MAX);
-        Pace { rate, grain, start: Instant::now(), length, count, given: 0, skipped: 0 }
+    /// From `start` on, for so long and so many.
+    pub fn from(
+        start: Instant,
+        rate: Option<f64>,
+        grain: Duration,
+        length: Option<Duration>,
+        count: Option<u64>,
+    ) -> Pace {
+        Pace { rate, grain, start, length, count: count.unwrap_or(u64::MAX), given: 0, skipped: 0 }
     }
 
     /// When it began.
@@ -67,7 +72,9 @@ impl Pace {
                 return Some(due.min(most));
             }
             // The last of a group comes due then.
-            let at = Duration::from_secs_f64((self.given + self.skipped + group - 1) as f64 / rate);
+            let at = (self.given + self.skipped + group - 1) as f64 / rate;
+            // Some rates are less than one in the age of the universe.
+            let at = Duration::try_from_secs_f64(at).unwrap_or(Duration::MAX);
             let at = self.length.map_or(at, |length| at.min(length));
             thread::sleep(at.saturating_sub(self.start.elapsed()).min(NAP));
         }
@@ -106,7 +113,7 @@ mod tests {
     fn run(rate: f64, milliseconds: u64, call: Duration) -> (u64, u64) {
         let end = AtomicBool::new(false);
         let length = Duration::from_millis(milliseconds);
-        let mut pace = Pace::start(Some(rate), Duration::from_micros(100), Some(length), None);
+        let mut pace = Pace::from(Instant::now(), Some(rate), Duration::from_micros(100), Some(length), None);
         let mut sent = 0;
         while let Some(count) = pace.next(64, &end) {
             pace.sent(count);
@@ -153,7 +160,7 @@ mod tests {
     #[test]
     fn the_end_is_seen_between_two_datagrams() {
         let end = AtomicBool::new(false);
-        let mut pace = Pace::start(Some(0.01), Duration::from_micros(100), None, None);
+        let mut pace = Pace::from(Instant::now(), Some(0.01), Duration::from_micros(100), None, None);
         assert_eq!(pace.next(64, &end), Some(1));
         pace.sent(1);
         thread::scope(|scope| {
@@ -168,7 +175,7 @@ mod tests {
     fn a_count_ends_it() {
         let end = AtomicBool::new(false);
         for rate in [None, Some(1e6)] {
-            let mut pace = Pace::start(rate, Duration::from_micros(100), None, Some(100));
+            let mut pace = Pace::from(Instant::now(), rate, Duration::from_micros(100), None, Some(100));
             let mut sent = 0;
             while let Some(count) = pace.next(64, &end) {
                 pace.sent(count);

@@ -1,11 +1,12 @@
 //! Threads that send or receive, and the one that looks at them each second.
 
 use crate::counts::{Counts, Shared, sum};
+use crate::gate::Gate;
 use crate::machine::{Usage, Watched};
 use crate::report::Interval;
+use std::io;
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
@@ -15,6 +16,13 @@ const LOOK: Duration = Duration::from_millis(20);
 const SECOND: Duration = Duration::from_secs(1);
 /// A rest at the end that is shorter has no line of its own.
 const LEAST: Duration = Duration::from_millis(100);
+
+/// There are no more threads to be had, or no memory for one.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no thread can be started: {0}; fewer threads take less memory, and `ulimit -u` says how many there may be"
+)]
+pub struct ThreadError(pub io::Error);
 
 /// Hears of each second, and may end it all.
 pub type EachSecond<'a> = dyn FnMut(&Interval) -> ControlFlow<()> + 'a;
@@ -28,7 +36,7 @@ pub struct Supervisor<'a> {
     /// Ends it when this says so.
     pub is_done: &'a dyn Fn(&Counts) -> bool,
     /// Where threads wait until all are ready, and this one with them: time counts from then on.
-    pub ready: Option<&'a Barrier>,
+    pub ready: Option<&'a Gate>,
     /// The machine.
     pub machine: Option<Watched>,
     /// Told of each second.
@@ -52,8 +60,8 @@ impl Supervisor<'_> {
     ///
     /// # Errors
     ///
-    /// The first of a thread; the others are ended then.
-    pub fn run<J: Send, T: Send, E: Send>(
+    /// The first of a thread, or that one cannot be started; the others are ended then.
+    pub fn run<J: Send, T: Send, E: Send + From<ThreadError>>(
         mut self,
         jobs: Vec<J>,
         work: impl Fn(J, &AtomicBool, &Shared) -> Result<T, E> + Sync,
@@ -62,19 +70,22 @@ impl Supervisor<'_> {
         let shared: Vec<Shared> = jobs.iter().map(|_| Shared::default()).collect();
         thread::scope(|scope| {
             let (end, work) = (&end, &work);
-            let threads: Vec<ScopedJoinHandle<'_, Result<T, E>>> = jobs
-                .into_iter()
-                .zip(&shared)
-                .map(|(job, shared)| {
-                    scope.spawn(move || {
-                        let result = work(job, end, shared);
-                        if result.is_err() {
-                            end.store(true, Ordering::Relaxed);
-                        }
-                        result
-                    })
-                })
-                .collect();
+            let mut threads: Vec<ScopedJoinHandle<'_, Result<T, E>>> = Vec::new();
+            for (job, shared) in jobs.into_iter().zip(&shared) {
+                let run = move || {
+                    let result = work(job, end, shared);
+                    if result.is_err() {
+                        end.store(true, Ordering::Relaxed);
+                    }
+                    result
+                };
+                let started = thread::Builder::new().spawn_scoped(scope, run).inspect_err(|_| {
+                    // Those that were started wait for this one.
+                    end.store(true, Ordering::Relaxed);
+                    self.ready.into_iter().for_each(Gate::open);
+                });
+                threads.push(started.map_err(ThreadError)?);
+            }
             let seen = self.watch(&threads, &shared, end);
             let results =
                 threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
@@ -83,10 +94,7 @@ impl Supervisor<'_> {
     }
 
     fn watch<T>(&mut self, threads: &[ScopedJoinHandle<'_, T>], shared: &[Shared], end: &AtomicBool) -> Seen {
-        if let Some(ready) = self.ready {
-            ready.wait();
-        }
-        let start = Instant::now();
+        let start = self.ready.map_or_else(Instant::now, Gate::pass);
         // What the machine did before counts for nothing; that the interface is gone shows in the first second.
         if let Some(machine) = &mut self.machine {
             let _ = machine.step();

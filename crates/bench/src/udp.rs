@@ -8,6 +8,7 @@ pub use receive::{Listening, Received, Receiving, receive};
 pub(crate) use send::share_of;
 pub use send::{Sending, Sent, send};
 
+use crate::supervise::ThreadError;
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
@@ -40,6 +41,9 @@ pub enum UdpError {
         /// What the kernel said.
         cause: io::Error,
     },
+    /// No thread could be started.
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
     /// The thread could not be bound to the CPU.
     #[error("CPU {cpu} cannot be chosen: {cause}")]
     Cpu {
@@ -55,6 +59,7 @@ impl UdpError {
     pub fn cause(&self) -> Option<&io::Error> {
         match self {
             UdpError::Wrong(_) => None,
+            UdpError::Thread(error) => Some(&error.0),
             UdpError::Socket { cause, .. } | UdpError::Cpu { cause, .. } => Some(cause),
         }
     }

@@ -101,9 +101,9 @@ pub struct TrafficArguments {
     #[arg(long, value_name = "N")]
     subscribers: Option<u32>,
 
-    /// MTU behind tags and labels; PPPoE takes 8 octets of it
-    #[arg(long, value_name = "OCTETS", default_value_t = 1500)]
-    mtu: u16,
+    /// MTU behind tags and labels; PPPoE takes 8 octets of it [default: 1500]
+    #[arg(long, value_name = "OCTETS")]
+    mtu: Option<u16>,
 
     /// Control frames (PPPoE discovery, LCP echo, ARP, router solicitation) in a million frames
     #[arg(long, value_name = "N", default_value_t = 500)]
@@ -161,9 +161,19 @@ fn tpid(text: &str) -> Result<EtherType, String> {
 }
 
 impl TrafficArguments {
-    /// The traffic from its beginning.
-    pub fn generator(&self) -> anyhow::Result<Generator> {
-        Ok(self.scenario()?.generate(self.seed)?)
+    /// The MTU where nobody said another.
+    pub const MTU: u16 = 1500;
+
+    /// Whether somebody said one.
+    pub fn has_mtu(&self) -> bool {
+        self.mtu.is_some()
+    }
+
+    /// The traffic from its beginning; with this MTU in place of the usual one.
+    pub fn generator(&self, usual: Option<u16>) -> anyhow::Result<Generator> {
+        let mut scenario = self.scenario()?;
+        scenario.mtu = self.mtu.or(usual).unwrap_or(TrafficArguments::MTU);
+        Ok(scenario.generate(self.seed)?)
     }
 
     fn scenario(&self) -> anyhow::Result<Scenario> {
@@ -179,7 +189,6 @@ impl TrafficArguments {
         scenario.subscribers = self.subscribers.unwrap_or(scenario.subscribers);
         scenario.sizes = self.size;
         scenario.popularity = self.popularity;
-        scenario.mtu = self.mtu;
         scenario.control_per_million = self.control;
         scenario.fragments_per_million = self.fragments;
         scenario.ipv6_percent = match self.ip {

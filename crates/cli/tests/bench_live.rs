@@ -216,7 +216,7 @@ fn what_is_wrong_or_missing_is_said() {
         (&["--raw", "nothing0"], "nothing0"),
         (
             &["--raw", "wan0", "--mtu", "9000", "--size", "9000"],
-            "cannot be sent: Message too long (os error 90); a larger",
+            "wan0 lets 1600 out: `ip link set dev wan0 mtu 9000` makes room",
         ),
     ];
     for (arguments, expected) in wrong {

@@ -406,13 +406,13 @@ fn compare_tells_noise_from_change() {
     let before = result(&STEADY, &STEADY);
     let same = compare(&before, &before, &[]);
     assert_eq!(same.status.code(), Some(0), "{}", said(&same));
-    assert!(said(&same).contains("0 of 2 figures changed outside the noise, 2 did not."), "{}", said(&same));
+    assert!(said(&same).contains("Of 2 figures 0 changed outside the noise, 2 did not."), "{}", said(&same));
     let slower = STEADY.map(|figure| figure / 2.0);
     let changed = compare(&before, &result(&STEADY, &slower), &[]);
     assert_eq!(changed.status.code(), Some(1), "{}", said(&changed));
     let text = said(&changed);
     assert!(
-        text.contains("LESS, worse") && text.contains("1 of 2 figures changed outside the noise"),
+        text.contains("LESS, worse") && text.contains("Of 2 figures 1 changed outside the noise"),
         "{text}"
     );
     let json = compare(&before, &result(&STEADY, &slower), &["--json"]);

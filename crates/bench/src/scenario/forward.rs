@@ -103,8 +103,8 @@ impl Scenario for Forward {
                 "packets/s",
                 Some(true),
             ),
-            Metric::new("sent", "Packets sent then", "packets/s", None),
-            Metric::new("loss", "Share of them that was lost", "", Some(false)),
+            Metric::new("sent", "Packets sent when as many are sent as can be", "packets/s", None),
+            Metric::new("loss", "Share lost of those when as many are sent as can be", "", Some(false)),
             Metric::new(
                 "loss_free",
                 "Greatest rate without loss (RFC 2544 section 26.1)",

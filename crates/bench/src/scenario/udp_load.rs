@@ -39,7 +39,7 @@ pub struct UdpLoad {
 pub struct Delivered {
     /// Datagrams a second that programs received.
     pub per_second: f64,
-    /// Datagrams a second that were sent.
+    /// Datagrams a second that were sent; where they have numbers by the sink's clock, as what was received.
     pub sent_per_second: f64,
     /// Share that did not arrive; `None`: they are too short for numbers.
     pub loss: Option<f64>,
@@ -73,11 +73,14 @@ impl UdpLoad {
         let span = received.span.ok_or_else(nothing)?;
         let rates = Rates::of(&received.counts, span.last - span.first, span.at_first).ok_or_else(nothing)?;
         let counts = received.counts;
-        Ok(Delivered {
-            per_second: rates.pps,
-            sent_per_second: sent.counts.packets as f64 / sent.time.as_secs_f64().max(1e-9),
-            loss: (counts.expected > 0).then(|| counts.missing as f64 / counts.expected as f64),
-        })
+        let loss = (counts.expected > 0).then(|| counts.missing as f64 / counts.expected as f64);
+        let by_sender = sent.counts.packets as f64 / sent.time.as_secs_f64().max(1e-9);
+        let sent_per_second = match loss {
+            // Over a span of its own it would be another rate: threads begin and end at other times.
+            Some(loss) if loss < 1.0 => rates.pps / (1.0 - loss),
+            _ => by_sender,
+        };
+        Ok(Delivered { per_second: rates.pps, sent_per_second, loss })
     }
 
     fn send(&self, means: &Means<'_>) -> Result<Sent, UdpError> {

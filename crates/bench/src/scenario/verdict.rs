@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// What is less than so many times more or less is a tie: identical work varies by as much on machines that others share.
 pub const TIE: f64 = 1.3;
+/// Of fewer rounds nothing is said: one has no spread, and of two that agree by chance every second pair does.
+pub const ROUNDS: usize = 3;
 
 /// A cell that is worth a sentence beside another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +32,7 @@ pub enum Outcome {
     Tie,
     /// The median is farther away, and the rounds do not agree which has more.
     Unclear,
-    /// There is no round that has figures of both.
+    /// Fewer than three rounds have figures of both.
     Unknown,
 }
 
@@ -52,10 +54,11 @@ pub struct Verdict {
 }
 
 impl Outcome {
-    /// Of ratios.
-    fn of(ratio: Option<Spread>) -> Outcome {
+    /// Of ratios, so many.
+    fn of(ratio: Option<Spread>, rounds: usize) -> Outcome {
         match ratio {
             None => Outcome::Unknown,
+            Some(_) if rounds < ROUNDS => Outcome::Unknown,
             Some(ratio) if ratio.median < TIE && ratio.median > 1.0 / TIE => Outcome::Tie,
             Some(ratio) if ratio.least > 1.0 => Outcome::More,
             Some(ratio) if ratio.most < 1.0 => Outcome::Less,
@@ -70,8 +73,10 @@ pub fn judge(report: &Report, comparison: &Comparison) -> Option<Verdict> {
     let (cell, baseline) = (figures(&comparison.cell)?, figures(&comparison.baseline)?);
     let ratios = cell.iter().zip(baseline).filter_map(|(cell, baseline)| Some((*cell)? / (*baseline)?));
     // Of nothing there is no multiple.
-    let ratio = Spread::of(ratios.filter(|ratio| ratio.is_finite()));
-    let outcome = Outcome::of(ratio);
+    let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
+    let rounds = ratios.len();
+    let ratio = Spread::of(ratios);
+    let outcome = Outcome::of(ratio, rounds);
     Some(Verdict {
         metric: comparison.metric.to_owned(),
         cell: comparison.cell.clone(),
@@ -104,9 +109,16 @@ fn sentence(report: &Report, comparison: &Comparison, ratio: Option<Spread>, out
         return format!("{title}{common}: {this} beside {other} is unknown: no round has figures of both.");
     };
     let end = match outcome {
+        Outcome::Tie if ratio.most < 1.0 => {
+            ": less in every round, but by less than a machine may vary, so a tie"
+        }
+        Outcome::Tie if ratio.least > 1.0 => {
+            ": more in every round, but by less than a machine may vary, so a tie"
+        }
         Outcome::Tie => ": a tie",
         Outcome::Unclear => ": unclear, the rounds do not agree",
-        Outcome::More | Outcome::Less | Outcome::Unknown => "",
+        Outcome::Unknown => ": unknown, since that takes three rounds at least (--rounds)",
+        Outcome::More | Outcome::Less => "",
     };
     let Spread { median, least, most } = ratio;
     format!("{title}{common}: {this} has {median:.2} [{least:.2}–{most:.2}] times that of {other}{end}.")
@@ -167,6 +179,32 @@ mod tests {
         let of = |figure: f64| verdict(vec![Some(figure); 3], vec![Some(1.0); 3]).outcome;
         let outcomes = [0.7, 0.8, 1.0, 1.29, 1.31].map(of);
         assert_eq!(outcomes, [Outcome::Less, Outcome::Tie, Outcome::Tie, Outcome::Tie, Outcome::More]);
+    }
+
+    #[test]
+    fn a_tie_tells_what_every_round_says() {
+        let text = |figures: [f64; 3]| verdict(figures.map(Some).to_vec(), vec![Some(1.0); 3]).text;
+        assert!(
+            text([0.77, 0.8, 0.9])
+                .ends_with("less in every round, but by less than a machine may vary, so a tie.")
+        );
+        assert!(
+            text([1.01, 1.2, 1.4])
+                .ends_with("more in every round, but by less than a machine may vary, so a tie.")
+        );
+        assert!(text([0.9, 1.0, 1.1]).ends_with("times that of no tag: a tie."));
+    }
+
+    #[test]
+    fn fewer_rounds_than_three_say_nothing() {
+        for rounds in [1, 2] {
+            let verdict = verdict(vec![Some(9.0); rounds], vec![Some(1.0); rounds]);
+            assert_eq!(
+                (verdict.outcome, verdict.ratio.map(|ratio| ratio.median)),
+                (Outcome::Unknown, Some(9.0))
+            );
+            assert!(verdict.text.contains("three rounds"), "{}", verdict.text);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::sys::{self, Outgoing};
 use super::{LONGEST, MOST_FLOWS, UdpError, failed, is_again, open, raise_descriptors, unspecified};
 use crate::counts::{Counts, Shared};
+use crate::gate::Gate;
 use crate::machine::Watched;
 use crate::pace::{Pace, sharpen_sleeps};
 use crate::payload::{self, FlowId, HEADER, Header, Kind};
@@ -15,7 +16,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
@@ -98,7 +98,7 @@ struct Job<'a> {
     rate: Option<f64>,
     count: Option<u64>,
     /// All begin together.
-    barrier: &'a Barrier,
+    gate: &'a Gate,
 }
 
 /// What a thread has sent.
@@ -206,19 +206,19 @@ pub fn send(
         }
     }
     let flows = shares.iter().map(Vec::len).sum::<usize>() as u64;
-    let barrier = Barrier::new(threads + 1);
+    let gate = Gate::new(threads + 1);
     let job = |(number, flows): (usize, Vec<Flow>)| Job {
         sending,
         flows,
         cpu: sending.cpus.get(number % sending.cpus.len().max(1)).copied(),
         rate: sending.rate.map(|rate| rate / threads as f64),
         count: sending.count.map(|count| share_of(count, number as u64, threads as u64)),
-        barrier: &barrier,
+        gate: &gate,
     };
     let jobs = shares.into_iter().enumerate().map(job).collect();
     let each_second = &mut |interval: &Interval| each_second(interval);
     let supervisor =
-        Supervisor { stop, length: None, is_done: &|_| false, ready: Some(&barrier), machine, each_second };
+        Supervisor { stop, length: None, is_done: &|_| false, ready: Some(&gate), machine, each_second };
     let (done, seen) = supervisor.run(jobs, Job::run)?;
     let counts = done.iter().fold(Counts::default(), |sum, done| sum.plus(&done.counts));
     let time = done.iter().map(|done| done.time).max().unwrap_or_default();
@@ -238,11 +238,11 @@ impl Job<'_> {
         sharpen_sleeps();
         tell(&self.flows, |flow| Header { kind: Kind::Begin, id: flow.id, sequence: 0 }, &BEGIN);
         // Whatever became of this one, the others wait for it.
-        self.barrier.wait();
+        let start = self.gate.pass();
         pinned?;
         let sending = self.sending;
         let grain = if sending.segments > 1 { SEGMENT_GRAIN } else { GRAIN };
-        let mut pace = Pace::start(self.rate, grain, sending.length, self.count);
+        let mut pace = Pace::from(start, self.rate, grain, sending.length, self.count);
         let mut messages = Messages::new(sending);
         let mut counts = Counts::default();
         let mut turn = 0;

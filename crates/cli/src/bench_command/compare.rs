@@ -71,7 +71,7 @@ impl CompareArguments {
         after: &Report,
         before: &Report,
     ) -> io::Result<()> {
-        heading(out, &format!("{}: what changed", compared.scenario))?;
+        heading(out, &format!("{}: what changed", printable(&compared.scenario)))?;
         item(out, "before", &printable(&format!("{}, {}", self.before.display(), before.began)))?;
         item(out, "after", &printable(&format!("{}, {}", self.after.display(), after.began)))?;
         compared.warnings.iter().try_for_each(|warning| item(out, "warning", &printable(warning)))?;
@@ -124,17 +124,21 @@ fn outcome(row: &Row) -> &'static str {
 }
 
 fn conclusion(out: &mut Output, compared: &Compared, facts: usize) -> io::Result<()> {
-    use compare::Outcome::{Less, More, TooFew, WithinNoise};
+    use compare::Outcome::{Less, More, OnlyAfter, OnlyBefore, TooFew, WithinNoise};
     let count = |is: &dyn Fn(&Row) -> bool| compared.rows.iter().filter(|row| is(row)).count();
     let changed = count(&|row| matches!(row.outcome, More | Less));
     let (within, few) = (count(&|row| row.outcome == WithinNoise), count(&|row| row.outcome == TooFew));
     let few = match few {
         0 => String::new(),
-        few => format!(" Of {few} there are too few rounds to say: --rounds 5 is enough."),
+        few => format!(
+            " Of {few} nothing can be said: that takes four rounds and four, or three and five (--rounds 5)."
+        ),
     };
+    let alone = count(&|row| matches!(row.outcome, OnlyBefore | OnlyAfter));
+    let alone = if alone > 0 { format!(" {alone} stand in one of the two alone.") } else { String::new() };
     let facts = if facts > 0 { format!(" So did {facts} answers.") } else { String::new() };
     let text = format!(
-        "{changed} of {} figures changed outside the noise, {within} did not.{facts}{few}",
+        "Of {} figures {changed} changed outside the noise, {within} did not.{facts}{few}{alone}",
         compared.rows.len()
     );
     writeln!(out)?;

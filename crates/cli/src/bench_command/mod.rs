@@ -51,8 +51,8 @@ enum Command {
 /// Arguments of `send` and `recv`.
 #[derive(clap::Args)]
 struct CommonArguments {
-    /// Threads
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Threads, 256 at most
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 
     /// CPUs that threads are bound to, in turn (0,2-3)
@@ -177,11 +177,18 @@ impl<'a> Lines<'a> {
 /// What the kernel refused, as what the machine lacks where it is that.
 fn refused(error: UdpError) -> anyhow::Error {
     use io::ErrorKind::{AddrInUse, HostUnreachable, NetworkUnreachable, PermissionDenied, Unsupported};
+    if let UdpError::Thread(error) = &error {
+        return Lacks(error.to_string()).into();
+    }
     let way_out = match error.cause().map(io::Error::kind) {
-        Some(PermissionDenied) => "; ports below 1024 and firewalls take root",
+        Some(PermissionDenied) => {
+            "; ports below 1024 take root, and firewalls and broadcast addresses are refused"
+        }
         Some(NetworkUnreachable | HostUnreachable) => "; ip route get ADDRESS says why",
         Some(Unsupported) => "",
-        Some(AddrInUse) => return anyhow!("{error}; --port or --source-port chooses another"),
+        Some(AddrInUse) => {
+            return anyhow!("{error}; another port is chosen with --port (recv) or --source-port (send)");
+        }
         _ => return error.into(),
     };
     Lacks(format!("{error}{way_out}")).into()

@@ -172,20 +172,22 @@ impl Common {
             Ok(report) => report,
             Err(error) => return failed(error, name),
         };
-        if let Some(file) = page_file {
-            file.write(&page::render(&report))?;
-        }
         if to_stdout {
             out.write_all(page::render(&report).as_bytes())?;
         } else if self.json {
             out.json(&report)?;
         } else {
             text::print(out, &report)?;
-            if let Some(path) = &self.page {
-                writeln!(out, "\nThe page is in {}.", printable(&path.display().to_string()))?;
-            }
         }
         out.flush()?;
+        // Behind the figures, which are not lost with it.
+        if let Some(file) = page_file {
+            file.write(&page::render(&report))?;
+            if let Some(path) = self.page.as_ref().filter(|_| !self.json) {
+                writeln!(out, "\nThe page is in {}.", printable(&path.display().to_string()))?;
+                out.flush()?;
+            }
+        }
         Ok(outcome(&report))
     }
 }

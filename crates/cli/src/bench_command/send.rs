@@ -4,7 +4,7 @@ mod on_request;
 
 use super::{CommonArguments, Lines, Scene, numbers, refused, stop_by_signals};
 use crate::gen_command::TrafficArguments;
-use crate::output::{CommandResult, Lacks, Outcome, Output};
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{Context, anyhow, bail};
 use bench::LoadError;
 use bench::frames::{self, Frames, Playing};
@@ -13,6 +13,7 @@ use bench::report::{Interval, Run};
 use bench::run::Asked;
 use bench::udp::{self, Sending};
 use capture::{Capture, LinkType};
+use link::rtnetlink::{Link, link_by_name};
 use serde_json::{Value, json};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -80,8 +81,8 @@ pub struct SendArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "TrafficArguments")]
     capture: Option<PathBuf>,
 
-    /// With --raw: generate so many frames, which are then sent again and again
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["targets", "capture"])]
+    /// With --raw: generate so many frames, a million at most, which are then sent again and again
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with_all = ["targets", "capture"])]
     pool: u32,
 
     #[command(flatten)]
@@ -150,15 +151,49 @@ impl SendArguments {
         })
     }
 
+    /// Generated traffic. Where nobody said how long its packets may be, they are as long as the interface lets out.
+    fn generated(&self, link: Option<&Link>) -> anyhow::Result<Frames> {
+        let generate = |mtu| {
+            Ok::<_, anyhow::Error>(Frames::generated(&mut self.traffic.generator(mtu)?, self.pool as usize))
+        };
+        let frames = generate(None)?;
+        let Some(Link { name, mtu, .. }) = link else { return Ok(frames) };
+        let longest = frames.iter().map(|frame| frame.len() - header(frame)).max().unwrap_or(0);
+        let Some(excess) =
+            u16::try_from(longest.saturating_sub(*mtu as usize)).ok().filter(|excess| *excess > 0)
+        else {
+            return Ok(frames);
+        };
+        if self.traffic.has_mtu() {
+            bail!(
+                "frames take {longest} octets behind the Ethernet header, and {name} lets {mtu} out: `ip link set dev {name} mtu \
+                 {longest}` makes room; --mtu, --size and --fragments 0 make shorter ones"
+            );
+        }
+        let shorter = TrafficArguments::MTU.saturating_sub(excess);
+        complain(&format!(
+            "{name} lets {mtu} octets out behind the Ethernet header, so IP packets have {shorter} at most (`ip link set dev {name} \
+             mtu {longest}` makes room for {})",
+            TrafficArguments::MTU
+        ));
+        generate(Some(shorter))
+    }
+
     fn frames(
         &self,
         out: &mut Output,
         interface: &str,
     ) -> anyhow::Result<(Machine, Run<Value>, &'static str)> {
+        let link = link_by_name(interface).ok();
         let frames = match &self.capture {
             Some(file) => captured(file)?,
-            None => Frames::generated(&mut self.traffic.generator()?, self.pool as usize),
+            None => self.generated(link.as_ref())?,
         };
+        if link.is_some_and(|link| !link.works()) {
+            complain(&format!(
+                "{interface} is down, or has no carrier: the kernel drops what is sent, and says nothing"
+            ));
+        }
         let Scene { watched, machine, line_rate } = self.common.scene(Some(interface))?;
         let playing = Playing {
             interface,
@@ -186,6 +221,11 @@ impl SendArguments {
         let asked = Asked { rate: self.rate, line_rate };
         Ok((machine, Run::played(parameters, played.map_err(not_played)?, asked), "frames"))
     }
+}
+
+/// Octets of a frame before what its MTU is of: one tag of 0x8100 more than without (packet(7)).
+fn header(frame: &[u8]) -> usize {
+    if frame.get(12..14) == Some(&[0x81, 0x00]) { 18 } else { 14 }
 }
 
 /// An address or a name, with a port or without.
@@ -224,9 +264,7 @@ fn captured(file: &Path) -> anyhow::Result<Frames> {
         bail!("{name} has no whole Ethernet frame ({left_out} cut ones, or of another kind)");
     }
     if left_out > 0 {
-        crate::output::complain(&format!(
-            "{left_out} frames of {name} are left out: cut short, or no Ethernet frames"
-        ));
+        complain(&format!("{left_out} frames of {name} are left out: cut short, or no Ethernet frames"));
     }
     Ok(frames)
 }
@@ -238,16 +276,14 @@ fn not_played(error: LoadError) -> anyhow::Error {
     let cause = match &error {
         LoadError::Transmit(error) => &error.cause,
         LoadError::Cpu { cause, .. } => cause,
+        LoadError::Thread(_) => return Lacks(error.to_string()).into(),
     };
     match cause.kind() {
         io::ErrorKind::PermissionDenied => {
             Lacks(format!("{error}; sending frames takes CAP_NET_RAW: run rxlane as root")).into()
         }
         _ if cause.raw_os_error() == Some(EMSGSIZE) => {
-            anyhow!(
-                "{error}; a larger MTU lets it out (ip link set dev INTERFACE mtu N), or shorter frames are \
-                     generated (--mtu, --size)"
-            )
+            anyhow!("{error}; a larger MTU lets it out (ip link set dev INTERFACE mtu N)")
         }
         io::ErrorKind::NetworkDown => Lacks(format!("{error}; ip link set dev INTERFACE up")).into(),
         // It tells its cause itself.

@@ -194,10 +194,26 @@ fn missing(report: &Report) -> Markup {
     }
 }
 
+/// Options that are among the parameters.
+fn options(report: &Report) -> String {
+    let mut options = format!(" --rounds {}", report.rounds);
+    for (name, value) in &report.parameters {
+        match (name.as_str(), report.scenario.as_str()) {
+            ("seconds" | "flows", _) | ("payload", "pps") => options.push_str(&format!(" --{name} {value}")),
+            _ => {
+                let only = name.strip_prefix("only ").map(|factor| format!(" --only {factor}={value}"));
+                options.extend(only);
+            }
+        }
+    }
+    options
+}
+
 fn method(report: &Report) -> Markup {
     let interface = report.parameters.get("interface");
     let cables = report.parameters.get("cables");
     let mut again = interface.map(|interface| format!(" --interface {interface}")).unwrap_or_default();
+    again.push_str(&options(report));
     again.extend(cables.iter().flat_map(|cables| cables.split(',')).map(|cable| format!(" --cable {cable}")));
     html! {
         section {
