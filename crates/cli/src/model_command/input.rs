@@ -99,10 +99,14 @@ fn of_report(name: &str, run: &str) -> anyhow::Result<String> {
 /// A file, or standard input.
 pub fn read(file: &str) -> anyhow::Result<String> {
     let mut text = String::new();
+    let name = if file == "-" { "standard input" } else { file };
     let read = match file {
-        "-" => std::io::stdin().take(LONGEST).read_to_string(&mut text),
-        _ => std::fs::File::open(file).and_then(|file| file.take(LONGEST).read_to_string(&mut text)),
+        "-" => std::io::stdin().take(LONGEST + 1).read_to_string(&mut text),
+        _ => std::fs::File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text)),
     };
-    read.with_context(|| format!("cannot read {}", if file == "-" { "standard input" } else { file }))?;
+    read.with_context(|| format!("cannot read {name}"))?;
+    if text.len() as u64 > LONGEST {
+        bail!("{name} is longer than {} MiB, which is the most", LONGEST >> 20);
+    }
     Ok(text)
 }

@@ -2,6 +2,7 @@
 
 use super::input::ScenarioArguments;
 use super::table::{self, duration, figure};
+use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use nic::model::measure::{NAMES, measure};
 use nic::model::{Answer, Bursts, CpuAnswer, Lost, Scenario, WaitAnswer};
@@ -13,7 +14,7 @@ use std::io::{self, Write};
 #[command(after_help = "\
 Examples:
   rxlane model run router.toml
-  rxlane model run router.toml --set interface.wan.ring=4096 --set interface.wan.moderation.us=100
+  rxlane model run router.toml --set interface.wan.ring=4096 --set 'interface.wan.moderation={ kind = \"interval\", us = 100 }'
   rxlane model run apu4:two-senders --json
   rxlane model run router.toml --figure received_kpps --figure lost_ring_percent")]
 pub struct RunArguments {
@@ -55,7 +56,13 @@ impl RunArguments {
 }
 
 fn print(out: &mut Output, scenario: &Scenario, answer: &Answer) -> io::Result<()> {
-    writeln!(out, "{}: {} s simulated, seed {}", scenario.title, figure(answer.seconds()), scenario.seed)?;
+    writeln!(
+        out,
+        "{}: {} s simulated, seed {}",
+        printable(&scenario.title),
+        figure(answer.seconds()),
+        scenario.seed
+    )?;
     traffic(out, answer)?;
     losses(out, answer)?;
     queues(out, answer)?;

@@ -2,6 +2,7 @@
 
 use super::input::{ScenarioArguments, value_of};
 use super::table::{self, figure};
+use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::{anyhow, bail};
 use nic::model::measure::measure;
@@ -83,7 +84,7 @@ impl SweepArguments {
                 &json!({"schema": "rxlane.model-sweep/1", "title": title, "key": self.key, "points": points}),
             )?;
         } else {
-            writeln!(out, "{title}")?;
+            writeln!(out, "{}", printable(&title))?;
             self.draw(out, &points)?;
         }
         Ok(Outcome::Success)
@@ -96,14 +97,17 @@ impl SweepArguments {
         if self.log && (from <= 0.0 || to <= 0.0) {
             bail!("--log needs --from and --to above 0");
         }
-        let whole = !self.log && from.fract() == 0.0 && to.fract() == 0.0;
+        // Depths and numbers are whole, and a rate may be.
+        let whole = from.fract() == 0.0 && to.fract() == 0.0;
         let points = (0..self.steps).map(|step| {
             let part = f64::from(step) / f64::from(self.steps - 1);
             let value = if self.log { from * (to / from).powf(part) } else { from + (to - from) * part };
-            // Depths and numbers are whole, and a rate may be.
             if whole { Value::Integer(value.round() as i64) } else { Value::Float(value) }
         });
-        Ok(points.collect())
+        let mut points: Vec<Value> = points.collect();
+        // There may be fewer whole numbers than steps.
+        points.dedup();
+        Ok(points)
     }
 
     /// A chart for each figure: one bar a value.

@@ -88,6 +88,8 @@ fn of_traffic(answer: &Answer, traffic: &[&Traffic], what: &str) -> Option<f64> 
         "offered_kpps" => sum(|traffic| traffic.offered) / seconds / 1e3,
         "received_kpps" => sum(|traffic| traffic.delivered) / seconds / 1e3,
         "received_mbps" => sum(|traffic| traffic.delivered_octets) * 8.0 / seconds / 1e6,
+        // Nobody said how much of a frame that is.
+        "goodput_mbps" if traffic.iter().all(|traffic| traffic.payload == 0) => return None,
         "goodput_mbps" => {
             let octets = sum(|traffic| traffic.delivered * u64::from(traffic.payload));
             octets * 8.0 / seconds / 1e6

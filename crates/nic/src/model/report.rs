@@ -87,12 +87,34 @@ impl Role {
 
 /// A number, or a range.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(try_from = "Written")]
 pub enum Reported {
     /// A number.
     Number(f64),
     /// From the first to the second.
     Range(f64, f64),
+}
+
+/// As a file has it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Number(f64),
+    Range(f64, f64),
+}
+
+impl TryFrom<Written> for Reported {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Reported, &'static str> {
+        match written {
+            Written::Number(number) if number.is_finite() => Ok(Reported::Number(number)),
+            Written::Range(low, high) if low.is_finite() && high.is_finite() && low <= high => {
+                Ok(Reported::Range(low, high))
+            }
+            _ => Err("expected a finite number, or two, the lower one first"),
+        }
+    }
 }
 
 impl Reported {

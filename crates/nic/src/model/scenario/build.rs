@@ -280,7 +280,13 @@ impl Scenario {
                 let us = between(&of("us"), *us, 1e-3, 1e9)?;
                 let serial = between(&of("serial_percent"), *serial_percent, 0.0, 100.0)? / 100.0;
                 // Who waits for the same part takes turns, so that gaps are equal.
-                Arrivals::Constant { gap: ((us * (1.0 + serial * (number - 1.0)) / number) * 1e6) as Time }
+                let per_second = 1e6 * number / (us * (1.0 + serial * (number - 1.0)));
+                Arrivals::Constant { gap: rate("number", per_second)? }
+            }
+            Arrival::Bursts { frames, per_second, .. } | Arrival::Trains { frames, per_second }
+                if f64::from(*frames) * per_second > 1e9 =>
+            {
+                return Err(ScenarioError::of(of("frames"), "expected at most 10^9 frames a second in all"));
             }
             Arrival::Bursts { frames, gap_ns, per_second } => Arrivals::Bursts {
                 frames: within(&of("frames"), *frames, 1, 1 << 24)?,
@@ -371,8 +377,8 @@ fn device(name: &str, interface: &format::Interface, first: u32) -> Checked<Devi
 fn moderation(name: &str, moderation: Moderation) -> Checked<plan::Moderation> {
     let key = |key: &str| format!("interface.{name}.moderation.{key}");
     Ok(match moderation {
-        Moderation::Off => plan::Moderation::Off,
-        Moderation::Igb => plan::Moderation::Adaptive,
+        Moderation::Off {} => plan::Moderation::Off,
+        Moderation::Igb {} => plan::Moderation::Adaptive,
         Moderation::Interval { us } => {
             plan::Moderation::Throttle { interval: time(&key("us"), us, 1e3 * NS, SECOND)? }
         }

@@ -190,19 +190,19 @@ pub enum IndirectionTable {
 }
 
 /// When a vector interrupts.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+// Without braces serde takes any key beside the kind.
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "lowercase")]
 pub enum Moderation {
     /// At each frame.
-    #[default]
-    Off,
+    Off {},
     /// At most once in an interval.
     Interval {
         /// Microseconds.
         us: f64,
     },
     /// As Linux's igb adapts the interval to frame lengths.
-    Igb,
+    Igb {},
     /// After a time, or a number of frames or DMA segments, whichever is first.
     Coalesce {
         /// Microseconds since the first frame.
@@ -216,6 +216,12 @@ pub enum Moderation {
         #[serde(default = "segment")]
         segment_octets: u32,
     },
+}
+
+impl Default for Moderation {
+    fn default() -> Moderation {
+        Moderation::Off {}
+    }
 }
 
 /// Traffic from one side.
