@@ -129,7 +129,7 @@ fn one_link_of_a_parent_can_have_its_queue() {
     let again = ["--name", "sub1", "--encap", "q:35", "--datapath", "simple"];
     let refused = ends.plain_up(Side::Near).args(again).output().expect("it runs");
     assert_eq!(code(&refused), 1, "{}", self::said(&refused));
-    assert!(self::said(&refused).contains("has the encapsulation q:35 already"), "{}", self::said(&refused));
+    assert!(self::said(&refused).contains("with the encapsulation q:35 already"), "{}", self::said(&refused));
     assert!(!ends.has(Side::Near, "sub1"));
     first.interrupted();
     let tpid = ends.up_refused(Side::Near, "q:35", &["--tpid", "0x9100"]);

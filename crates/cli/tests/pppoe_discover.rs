@@ -212,10 +212,11 @@ fn only_what_was_asked_for_is_an_answer() {
         };
         assert_eq!(
             advice(&["--ac", "nope"]),
-            "none that answered is nope: `--ac` takes a name or a MAC address of the table"
+            "none that answered is \"nope\": `--ac` takes a name or a MAC address of the table"
         );
         assert!(
-            advice(&["--ac", "nope", "--service", "internet"]).contains("is nope and serves \"internet\":")
+            advice(&["--ac", "nope", "--service", "internet"])
+                .contains("is \"nope\" and serves \"internet\":")
         );
     });
 }

@@ -103,8 +103,8 @@ pub enum Error {
     },
     /// Another link has the same frames.
     #[error(
-        "another link over {parent} has the encapsulation {encapsulation} already, and each would get all its frames \
-         (`rxlane link status` lists links)"
+        "another process has the frames of {parent} with the encapsulation {encapsulation} already, perhaps by a former name of the \
+         interface, and each would get all of them (`rxlane link status` lists links, `rxlane pppoe status` concentrators)"
     )]
     LineTaken {
         /// The parent.

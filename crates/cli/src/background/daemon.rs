@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -180,7 +181,7 @@ fn cannot_leave(error: io::Error) -> Lacks {
 }
 
 fn open(path: &Path) -> anyhow::Result<File> {
-    let opened = File::options().read(true).append(true).create(true).open(path);
+    let opened = File::options().read(true).append(true).create(true).mode(0o640).open(path);
     opened.with_context(|| format!("cannot write to {}", path.display()))
 }
 

@@ -15,6 +15,7 @@ use link::pppoe::connection::{Connection, Event, Over, Start};
 use link::pppoe::network::Wanted;
 use link::pppoe::script;
 use link::pppoe::status::SessionStatus;
+use link::privilege;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -61,6 +62,12 @@ impl ConnectArguments {
             Some(file) => self.options.clone().or(options::from_file(file)?),
             None => self.options.clone(),
         };
+        // Before the concentrator is asked for a session, which may end another one of the same user.
+        let missing = privilege::missing();
+        if !missing.is_empty() {
+            let missing = missing.join(" and ");
+            return Err(Lacks(format!("a session takes {missing}: run rxlane as root")).into());
+        }
         if self.daemon && !self.stays {
             if std::env::var_os("NOTIFY_SOCKET").is_some() {
                 return Err(anyhow!(
@@ -129,8 +136,17 @@ impl ConnectArguments {
             Ok(connection) => connection,
             Err(error) => return failed(error),
         };
-        let mut speaker =
-            Speaker { out, name, teller: teller()?, leaving, log, ask, is_ready: false, failure: None };
+        let mut speaker = Speaker {
+            out,
+            name,
+            teller: teller()?,
+            leaving,
+            before: Vec::new(),
+            log,
+            ask,
+            is_ready: false,
+            failure: None,
+        };
         let ended = connection.run(&mut |event| speaker.hear(event));
         let _ = notify(&Told::Stopping);
         speaker.end(ended)
@@ -154,6 +170,8 @@ struct Speaker<'a> {
     teller: Teller,
     /// Until the session is open for the first time.
     leaving: Option<Leaving>,
+    /// What was said until then, with which the log begins.
+    before: Vec<String>,
     log: &'a mut Option<Log>,
     ask: UnixStream,
     is_ready: bool,
@@ -164,6 +182,10 @@ struct Speaker<'a> {
 impl Speaker<'_> {
     fn hear(&mut self, event: &Event) {
         let said = self.text(event);
+        // An open session is said in other words to the log.
+        if self.leaving.is_some() && !matches!(event, Event::Open(_)) {
+            self.before.push(said.clone());
+        }
         self.teller.tell(said);
         let left = match event {
             Event::Open(_) if !std::mem::replace(&mut self.is_ready, true) => {
@@ -188,7 +210,7 @@ impl Speaker<'_> {
     fn leave(&mut self, stays: Stays, opened: Option<&Event>) -> anyhow::Result<()> {
         let Some(leaving) = self.leaving.take() else { return Ok(()) };
         leaving.leave(stays, &mut self.teller, self.out, self.log)?;
-        // The log begins with it, too.
+        std::mem::take(&mut self.before).into_iter().for_each(|said| self.teller.tell(said));
         if let Some(event) = opened {
             let said = self.text(event);
             self.teller.tell(said);

@@ -142,19 +142,25 @@ impl DisconnectArguments {
             .and_then(|sockets| Ok(sockets.answer::<Disconnected>(interface, question)?));
         match asked {
             Ok(Disconnected { sessions: Some(0) }) => {
-                complain(&format!(
-                    "there is no such session on {interface} (`rxlane pppoe sessions {interface}`)"
-                ));
+                let which = question.trim_start_matches("disconnect ");
+                complain(&match which {
+                    "all" => format!("there is no session on {interface}"),
+                    which => format!(
+                        "there is no session of {which} on {interface} (`rxlane pppoe sessions {interface}`)"
+                    ),
+                });
                 Ok(Outcome::Negative)
             }
             Ok(Disconnected { sessions: Some(sessions) }) => {
                 writeln!(out, "{} told to end.", counted(sessions as u64, "session"))?;
                 Ok(Outcome::Success)
             }
-            Ok(Disconnected { sessions: None }) => Err(anyhow!(
-                "`{}` is none: `rxlane pppoe sessions {interface}` shows what is",
-                question.trim_start_matches("disconnect ")
-            )),
+            Ok(Disconnected { sessions: None }) => {
+                let which = question.trim_start_matches("disconnect ");
+                let (kind, value) = which.split_once(' ').unwrap_or((which, ""));
+                let kind = if kind == "mac" { "MAC address" } else { "session id" };
+                Err(anyhow!("`{value}` is no {kind}: `rxlane pppoe sessions {interface}` shows what is"))
+            }
             Err(error) => failed(error),
         }
     }

@@ -3,6 +3,7 @@
 use super::password::PasswordSource;
 use super::{regular_file, workers};
 use anyhow::anyhow;
+use clap::Args;
 use link::batch::Io;
 use link::running::Means;
 use pppoe::client::{Config, Reconnect};
@@ -32,7 +33,7 @@ const NUMBERS: [(&str, RangeInclusive<i64>); 4] =
     [("mtu", MTU), ("echo-interval", ECHO_INTERVAL), ("echo-failures", ECHO_FAILURES), ("workers", WORKERS)];
 
 /// The options. Each stands in a file by the same name, without the dashes; what is on the command line comes first.
-#[derive(clap::Args, Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Options {
     /// Ethernet interface with the line; may stand in the file as `interface`.
@@ -159,6 +160,12 @@ fn in_words(error: &toml::de::Error, text: &str) -> String {
     let message = error.message();
     // These have the value in them, which may be the password as well.
     let has_value = ["invalid type", "invalid value", "invalid length", "unknown variant"];
+    if let Some(name) = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next()) {
+        return format!("line {number}: {}", unknown(name));
+    }
+    if message.starts_with("string values must be quoted") {
+        return format!("line {number}: expected text in quotes, a number without quotes, true or false");
+    }
     if !has_value.iter().any(|beginning| message.starts_with(beginning)) {
         return format!("line {number}: {message}");
     }
@@ -169,6 +176,31 @@ fn in_words(error: &toml::de::Error, text: &str) -> String {
     let expected = expected_by(key, expected);
     let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
     format!("line {number}: {key}expected {expected}")
+}
+
+/// What is wrong with a key that is none.
+fn unknown(name: &str) -> String {
+    let command = Options::augment_args(clap::Command::new("connect"));
+    let names: Vec<&str> =
+        command.get_arguments().map(|argument| argument.get_long().unwrap_or("interface")).collect();
+    let close = names.iter().max_by(|one, other| similarity(name, one).total_cmp(&similarity(name, other)));
+    let close = close.filter(|close| similarity(name, close) > 0.8);
+    match (name, close) {
+        ("password", _) => {
+            "a password does not stand in this file: `password-file` names the one whose first line it is"
+                .to_owned()
+        }
+        ("daemon" | "log" | "config", _) => format!("`{name}` is for the command line alone"),
+        (_, Some(close)) => format!("there is no key `{name}`: is `{close}` meant?"),
+        (_, None) => format!(
+            "there is no key `{name}`: keys are the options of `rxlane pppoe connect --help` without the dashes, and there are no tables"
+        ),
+    }
+}
+
+/// Of names, whatever case they are in; from 0 to 1.
+fn similarity(name: &str, other: &str) -> f64 {
+    strsim::jaro_winkler(&name.to_ascii_lowercase().replace('_', "-"), other)
 }
 
 /// What the words of the parser mean to people.
@@ -223,6 +255,17 @@ impl Options {
         }
         if let Some(Err(error)) = self.tpid.as_deref().map(crate::link_command::tpid) {
             return Err(("tpid", error));
+        }
+        if let Some(Err(error)) =
+            self.vlan.as_deref().map(|vlans| Encapsulation::NONE.with_vlans(vlans, None))
+        {
+            return Err(("vlan", error.to_string()));
+        }
+        if self.auth.as_deref() == Some(&[]) {
+            return Err((
+                "auth",
+                "it names no method: leave it out, or name chap, ms-chap-v2 or pap".to_owned(),
+            ));
         }
         for (key, name) in [("interface", &self.interface), ("ifname", &self.ifname)] {
             if name.as_deref().is_some_and(|name| !super::may_be_an_interface(name)) {
@@ -387,7 +430,11 @@ mod tests {
     #[test]
     fn what_no_option_is_called_is_named_with_its_line() {
         let error = read("user = 'me'\npassword = 'secret'\n").expect_err("no such option").to_string();
-        assert!(error.contains("line 2: unknown field `password`") && !error.contains("secret"), "{error}");
+        assert!(
+            error.contains("line 2: a password does not stand in this file: `password-file`")
+                && !error.contains("secret"),
+            "{error}"
+        );
         let error = read("\npassword = secret\n").expect_err("no TOML").to_string();
         assert!(error.contains("line 2: ") && !error.contains("secret"), "{error}");
         let error = read("mtu = 'big'\n").expect_err("no number").to_string();
@@ -406,6 +453,15 @@ mod tests {
             ("interface = \"c0\\u0000x\"", "line 2: interface: "),
             ("mtu = 'mysecret, expected x'", "line 2: mtu: expected a number without quotes, 128 to 9000"),
             ("metric = 'mysecret'", "line 2: metric: expected a number without quotes, 0 or more"),
+            (
+                "Password_File = 'mysecret'",
+                "line 2: there is no key `Password_File`: is `password-file` meant?",
+            ),
+            ("daemon = true", "line 2: `daemon` is for the command line alone"),
+            ("[wan]", "line 2: there is no key `wan`: keys are"),
+            ("dns = yes", "line 2: expected text in quotes, a number without quotes, true or false"),
+            ("vlan = '35.4095'", "line 2: vlan: "),
+            ("auth = []", "line 2: auth: it names no method"),
             ("metric = -1", "line 2: metric: expected a number without quotes, 0 or more"),
             ("vlan = 35", "line 2: vlan: expected text in quotes: vlan = \"…\""),
             ("up-script = true", "line 2: up-script: expected text in quotes: up-script = \"…\""),

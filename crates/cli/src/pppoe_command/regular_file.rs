@@ -84,7 +84,8 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 ///
 /// It is something else, or cannot be opened. The caller puts before it what was wanted of which file.
 pub fn append(path: &Path) -> anyhow::Result<File> {
-    let opened = RegularFile::open_with(path, File::options().read(true).append(true).create(true));
+    let opened =
+        RegularFile::open_with(path, File::options().read(true).append(true).create(true).mode(0o640));
     opened.map(|regular| regular.file)
 }
 

@@ -63,7 +63,7 @@ fn a_default_route_that_is_not_there_is_told_with_what_is_in_its_way() {
     line.ip(&["route", "add", "default", "via", "192.0.2.1", "dev", "lan0"]);
     let client = line.connect("alice", &["--default-route"]);
     let why = "`default via 192.0.2.1 dev lan0` has the metric 0 already; `ip -4 route del default via 192.0.2.1 dev lan0 metric 0`";
-    client.hear(&format!("no default route through ppp0: {why} makes room"), 1);
+    client.hear(&format!("no default route through ppp0: {why} and"), 1);
     assert!(!client.said().contains("--metric"), "{}", client.said());
     let routes = &line.status("ppp0")["default_routes"];
     assert_eq!((&routes[0]["family"], &routes[0]["metric"]), (&"ipv4".into(), &0.into()), "{routes:#}");
@@ -72,8 +72,16 @@ fn a_default_route_that_is_not_there_is_told_with_what_is_in_its_way() {
     let text = flat(&said(&line.near(&["status", "ppp0"])));
     assert!(text.contains("default route IPv4: none (`default via"), "{text}");
     assert!(text.contains("default route IPv6, metric 1"), "{text}");
-    // The way out is one.
+    // Whoever does as told has it, and status knows.
+    let missing = || line.status("ppp0")["default_routes"][0]["missing"].clone();
     line.ip(&["-4", "route", "del", "default", "via", "192.0.2.1", "dev", "lan0", "metric", "0"]);
+    let gone = "it is gone: `ip -4 route add default dev ppp0 metric 0` brings it back";
+    assert_eq!(missing(), gone);
+    line.ip(&["-4", "route", "add", "default", "dev", "ppp0", "metric", "0"]);
+    assert_eq!(missing(), serde_json::Value::Null);
+    line.ip(&["-4", "route", "del", "default"]);
+    assert_eq!(missing(), gone);
+    // The next session has it by itself.
     line.far(&["disconnect", "--concentrator", WAN, "--user", "alice"]);
     client.hear(": open", 2);
     wait("a route", || line.status("ppp0")["default_routes"][0]["missing"].is_null());

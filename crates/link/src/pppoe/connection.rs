@@ -434,7 +434,8 @@ impl Connection {
     }
 
     fn receive(&mut self, tell: Tell<'_>) -> Result<(), Error> {
-        loop {
+        // What is left is taken in the next turn: a flood must not keep timers and the end waiting.
+        for _ in 0..ControlSocket::BATCHES {
             let mut actions = Vec::new();
             let (client, clock) = (&mut self.client, self.clock);
             let taken = self.socket.receive(|frame| {
@@ -447,11 +448,12 @@ impl Connection {
             let taken = taken.map_err(Error::kernel("receive frames of the line"))?;
             self.act(tell, |_, _, did| did.extend(actions))?;
             if taken < ControlSocket::BATCH {
-                // The reply to an echo is news without anything to be done.
-                self.note();
-                return Ok(());
+                break;
             }
         }
+        // The reply to an echo is news without anything to be done.
+        self.note();
+        Ok(())
     }
 
     fn tick(&mut self, tell: Tell<'_>) -> Result<(), Error> {

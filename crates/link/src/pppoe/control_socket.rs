@@ -112,6 +112,8 @@ struct Outbox {
 impl ControlSocket {
     /// Frames that a system call takes at most.
     pub const BATCH: usize = BATCH;
+    /// How often somebody who has other things to do calls it on end, at most.
+    pub const BATCHES: usize = 16;
     /// The longest frame either way, octets from the destination address on, the tag that the kernel takes off not counted.
     pub const LONGEST: usize = sys::ROOM;
 

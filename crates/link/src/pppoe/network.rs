@@ -265,7 +265,7 @@ impl Network {
         let missing = refusal.map(|refusal| match refusal.error.raw_os_error() {
             Some(libc::EEXIST) => {
                 let other = rtnetlink::default_route(version, metric).ok().flatten();
-                in_the_way(option, metric, other)
+                in_the_way(option, name, metric, other)
             }
             _ => refusal.to_string(),
         });
@@ -345,8 +345,9 @@ impl AsFd for Network {
     }
 }
 
-/// That a default route of this metric is there already, and what makes room for one; `option` is that of ip(8).
-fn in_the_way(option: &str, metric: u32, other: Option<Other>) -> String {
+/// That a default route of this metric is there already, and what puts that of the interface `name` in its place; `option` is that
+/// of ip(8).
+pub(super) fn in_the_way(option: &str, name: &str, metric: u32, other: Option<Other>) -> String {
     let (named, delete) = match other {
         Some(Other { gateway, interface }) => {
             let via = gateway.map_or(String::new(), |gateway| format!(" via {gateway}"));
@@ -358,9 +359,10 @@ fn in_the_way(option: &str, metric: u32, other: Option<Other>) -> String {
     };
     // Nothing comes before the least.
     let is_least = metric == 0 || option == "-6" && metric == 1;
-    let lower = if is_least { "" } else { ", a lower `--metric` comes before it" };
+    let lower = if is_least { "" } else { "; a lower `--metric` comes before it" };
     format!(
-        "{named} has the metric {metric} already; {delete} makes room for that of the next session{lower}"
+        "{named} has the metric {metric} already; {delete} and `ip {option} route add default dev {name} metric {metric}` put this \
+         one in its place{lower}"
     )
 }
 
@@ -378,13 +380,13 @@ mod tests {
     fn what_makes_room_for_a_default_route_is_said() {
         let other = Some(Other { gateway: Some([192, 0, 2, 1].into()), interface: 1 });
         assert_eq!(
-            in_the_way("-4", 0, other),
-            "`default via 192.0.2.1 dev lo` has the metric 0 already; `ip -4 route del default via 192.0.2.1 dev lo metric 0` makes \
-             room for that of the next session"
+            in_the_way("-4", "ppp0", 0, other),
+            "`default via 192.0.2.1 dev lo` has the metric 0 already; `ip -4 route del default via 192.0.2.1 dev lo metric 0` and \
+             `ip -4 route add default dev ppp0 metric 0` put this one in its place"
         );
         // A lower one is advised only where there is one.
-        assert!(!in_the_way("-6", 1, None).contains("--metric"));
-        assert!(in_the_way("-4", 1, None).contains("a lower `--metric`"));
+        assert!(!in_the_way("-6", "ppp0", 1, None).contains("--metric"));
+        assert!(in_the_way("-4", "ppp0", 1, None).contains("a lower `--metric`"));
     }
 
     #[test]

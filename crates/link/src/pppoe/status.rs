@@ -1,5 +1,6 @@
 //! How the session of a client stands: `rxlane.pppoe/1`.
 
+use super::network::in_the_way;
 use crate::counters::Counted;
 use crate::rtnetlink;
 use crate::running::Observer;
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::Instant;
+use wire::IpVersion;
 
 /// The schema of scripted output.
 pub const SCHEMA: &str = "rxlane.pppoe/1";
@@ -90,6 +92,24 @@ pub struct DefaultRoute {
     pub missing: Option<String>,
 }
 
+impl DefaultRoute {
+    /// Looks whether it is there now: routes go when somebody sets the interface down, or deletes them, and nobody tells this
+    /// process.
+    fn look(&mut self, name: &str, interface: u32) {
+        let (version, option) =
+            if self.family == "ipv4" { (IpVersion::V4, "-4") } else { (IpVersion::V6, "-6") };
+        let Ok(found) = rtnetlink::default_route(version, self.metric) else { return };
+        let add = format!("`ip {option} route add default dev {name} metric {}`", self.metric);
+        let is_down = || rtnetlink::link_by_index(interface).is_ok_and(|interface| !interface.is_up());
+        self.missing = match found {
+            Some(other) if other.interface == interface => None,
+            Some(other) => Some(in_the_way(option, name, self.metric, Some(other))),
+            None if is_down() => Some(format!("{name} is down: `ip link set {name} up`, then {add}")),
+            None => Some(format!("it is gone: {add} brings it back")),
+        };
+    }
+}
+
 /// When something was, or will be.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moments {
@@ -133,18 +153,9 @@ impl Shared {
             counted: kept.observer.as_ref().map(|observer| observer.status().counted),
             ..kept.status.clone()
         };
-        // Its routes go when somebody sets the interface down, and nobody tells this process.
-        let is_down = |observer: &Observer| {
-            rtnetlink::link_by_index(observer.interface()).is_ok_and(|interface| !interface.is_up())
-        };
-        if kept.observer.as_ref().is_some_and(is_down) {
+        if let Some(observer) = &kept.observer {
             let name = &status.interface;
-            for route in &mut status.default_routes {
-                let (family, metric) = (if route.family == "ipv4" { "-4" } else { "-6" }, route.metric);
-                route.missing.get_or_insert(format!(
-                    "{name} is down: `ip link set {name} up`, then `ip {family} route add default dev {name} metric {metric}`"
-                ));
-            }
+            status.default_routes.iter_mut().for_each(|route| route.look(name, observer.interface()));
         }
         status
     }

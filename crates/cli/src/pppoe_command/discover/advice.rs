@@ -64,11 +64,11 @@ fn none_fits(report: &Report, advice: &mut Vec<String>) {
     let service = Some(&report.asked.service).filter(|service| !service.is_empty());
     advice.push(match (&report.asked.ac, service) {
         (Some(ac), Some(service)) => format!(
-            "none that answered is {ac} and serves \"{service}\": `--ac` takes a name or a MAC address of the table, `--service` \
+            "none that answered is \"{ac}\" and serves \"{service}\": `--ac` takes a name or a MAC address of the table, `--service` \
              one of its services"
         ),
         (Some(ac), None) => {
-            format!("none that answered is {ac}: `--ac` takes a name or a MAC address of the table")
+            format!("none that answered is \"{ac}\": `--ac` takes a name or a MAC address of the table")
         }
         (None, Some(service)) if !report.has_errors() => {
             format!("none that answered serves \"{service}\": `--service` takes one of the table's services")

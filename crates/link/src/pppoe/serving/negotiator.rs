@@ -80,8 +80,11 @@ impl Negotiator {
     /// # Errors
     ///
     /// Those of recvmmsg(2).
+    ///
+    /// What is left behind is taken in the next turn: whoever sends as fast as frames are read must not keep timers, signals and
+    /// questions waiting.
     pub fn receive(&mut self, parent_mtu: u32, tell: Tell<'_>) -> Result<(), Error> {
-        loop {
+        for _ in 0..ControlSocket::BATCHES {
             let (own, now) = (self.socket.local(), self.clock.now());
             let mut guard = self.desk.inner.lock().unwrap_or_else(PoisonError::into_inner);
             let inner = &mut *guard;
@@ -103,9 +106,10 @@ impl Negotiator {
             let taken = taken.map_err(Error::kernel("receive frames of the lines"))?;
             self.act(tell, |_, _, _| ());
             if taken < ControlSocket::BATCH {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     /// Tells the machine whose data came, and of data of sessions that there are not.
