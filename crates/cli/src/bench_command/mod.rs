@@ -12,6 +12,7 @@ use anyhow::{Context, anyhow};
 use bench::machine::{Machine, Watched};
 use bench::report::{Interval, Report, Run, SCHEMA};
 use bench::udp::UdpError;
+use link::memory;
 use numbers::Cpus;
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -47,6 +48,9 @@ enum Command {
     /// Say what changed between two results of a scenario, and whether it is outside the noise
     Compare(compare::CompareArguments),
 }
+
+/// Octets that the buffers of a thread take, at most: with GRO 16 messages of 64 KiB.
+const BUFFERS: usize = 1 << 20;
 
 /// Arguments of `send` and `recv`.
 #[derive(clap::Args)]
@@ -110,6 +114,9 @@ struct Scene {
 impl CommonArguments {
     /// `interface`: where `--interface` names none. The CPUs are told of without any.
     fn scene(&self, interface: Option<&str>) -> anyhow::Result<Scene> {
+        // A thread that finds no memory for its stack or its buffers ends the process.
+        let needed = memory::BEGINNING + usize::from(self.threads) * (memory::THREAD + BUFFERS);
+        memory::expect(needed).map_err(|error| Lacks(error.to_string()))?;
         let watched = match (&self.interface, interface) {
             (Some(name), _) => Some(Watched::open(name)?),
             (None, name) => Watched::open(name.unwrap_or("lo")).ok(),
