@@ -6,7 +6,7 @@
 
 use crate::udp::{self, MOST_FLOWS, Sending, UdpError};
 use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use thiserror::Error;
 /// The form of request and answer.
 const FORM: &str = "bench-load/1";
 /// Octets of a line.
-const LONGEST: u64 = 1024;
+const LONGEST: usize = 1024;
 /// How often it is looked whether it should end.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a line may take once somebody has connected, and an answer longer than the load itself.
@@ -30,6 +30,7 @@ const MOST_THREADS: u16 = 256;
 
 /// Load that is asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Request {
     form: String,
     /// Port of whoever asks, to which the datagrams go.
@@ -114,6 +115,9 @@ impl Request {
         }
         if !(0.001..=LONGEST_LOAD).contains(&self.seconds) {
             return Err(format!("{} seconds are not 0.001 to {LONGEST_LOAD}", self.seconds));
+        }
+        if self.port == 0 {
+            return Err("there is no port 0".to_owned());
         }
         if self.threads > MOST_THREADS || usize::from(self.flows) > MOST_FLOWS {
             return Err(format!("{} threads and {} flows are too many", self.threads, self.flows));
@@ -200,12 +204,21 @@ fn send(
 ) -> Result<Answer, String> {
     let own = stream.local_addr().map_err(|error| error.to_string())?.ip().to_canonical();
     let sending = request.sending(own, peer.ip().to_canonical())?;
-    let sent = udp::send(&sending, None, stop, &mut |_| ControlFlow::Continue(()));
+    let sent = udp::send(&sending, None, stop, &mut |_| match is_gone(stream) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
     let sent = sent.map_err(|error: UdpError| error.to_string())?;
     if sent.counts.packets == 0 {
         return Err("no datagram could be sent".to_owned());
     }
     Ok(Answer { sent: sent.counts.packets, seconds: sent.time.as_secs_f64() })
+}
+
+/// Whether whoever asked has hung up: nobody wants the load any more.
+fn is_gone(stream: &TcpStream) -> bool {
+    let is_gone = stream.set_nonblocking(true).is_ok() && matches!(stream.peek(&mut [0]), Ok(0));
+    is_gone || stream.set_nonblocking(false).is_err()
 }
 
 /// Connects to who sends on request, and gives this host's address on the way.
@@ -274,25 +287,30 @@ fn line(stream: &mut TcpStream, patience: Duration, stop: &AtomicBool) -> io::Re
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(LOOK))?;
     let start = Instant::now();
-    let mut reader = BufReader::new(stream.take(LONGEST));
-    let mut octets = Vec::new();
-    loop {
-        match reader.read_until(b'\n', &mut octets) {
-            Ok(_) => break,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(ErrorKind::Interrupted.into());
-                }
-                if start.elapsed() > patience {
-                    return Err(io::Error::new(ErrorKind::TimedOut, "no line came in time"));
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+    let (mut octets, mut piece) = (Vec::new(), [0; 256]);
+    // Looked at after each piece: whoever sends octet by octet is no quicker with it.
+    while !octets.ends_with(b"\n") {
+        if stop.load(Ordering::Relaxed) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        if start.elapsed() > patience {
+            return Err(io::Error::new(ErrorKind::TimedOut, "no line came in time"));
+        }
+        if octets.len() >= LONGEST {
+            let text = format!("a line of more than {LONGEST} octets");
+            return Err(io::Error::new(ErrorKind::InvalidData, text));
+        }
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            // One line is all that either end says.
+            Ok(count) => octets.extend(piece.iter().take(count)),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                ) => {}
             Err(error) => return Err(error),
         }
-    }
-    if octets.len() as u64 >= LONGEST {
-        return Err(io::Error::new(ErrorKind::InvalidData, format!("a line of more than {LONGEST} octets")));
     }
     String::from_utf8(octets).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
@@ -373,6 +391,31 @@ mod tests {
     }
 
     #[test]
+    fn a_load_ends_when_whoever_asked_is_gone_and_octet_by_octet_is_no_line() {
+        let all = served(&[HERE], || {
+            let _sink = std::net::UdpSocket::bind(at(7001)).expect("a sink");
+            let start = Instant::now();
+            let mut stream = TcpStream::connect(at(7000)).expect("there");
+            write(&mut stream, &Request::new(7001, 32, 1, 1, Duration::from_secs(60))).expect("written");
+            thread::sleep(Duration::from_millis(100));
+            drop(stream);
+            // It is served when the load before has ended, and its line does not come in time.
+            let mut stream = TcpStream::connect(at(7000)).expect("there");
+            stream.set_read_timeout(Some(LOOK)).expect("a time");
+            let mut said = String::new();
+            while said.is_empty() {
+                assert!(start.elapsed() < Duration::from_secs(40));
+                let _ = stream.write_all(b"x");
+                let _ = stream.read_to_string(&mut said);
+            }
+            assert!(said.contains("no line came in time"), "{said}");
+        });
+        let Some(all) = all else { return };
+        assert_eq!(all.len(), 2, "{all:?}");
+        assert!(all[0].result.is_ok() && all[1].result.is_err(), "{all:?}");
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_with_the_reason() {
         let never = AtomicBool::new(false);
         let all = served(&[HERE], || {
@@ -380,6 +423,7 @@ mod tests {
             for (request, expected) in [
                 (Request { seconds: -1.0, ..good.clone() }, "-1 seconds"),
                 (Request { threads: 300, ..good.clone() }, "too many"),
+                (Request { port: 0, ..good.clone() }, "no port 0"),
                 (Request { flows: 1, ..good.clone() }, "fewer than 2 threads"),
                 (Request { form: "x".to_owned(), ..good.clone() }, "none of this version"),
             ] {
@@ -396,7 +440,7 @@ mod tests {
             }
         });
         let Some(all) = all else { return };
-        assert_eq!(all.len(), 7, "{all:?}");
+        assert_eq!(all.len(), 8, "{all:?}");
         assert!(all.iter().all(|served| served.result.is_err()), "{all:?}");
     }
 

@@ -72,6 +72,17 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     fs::write(&file, fs::read_to_string(ROUTER).unwrap().replace("ring = 256", "rign = 256")).unwrap();
     refused(&["run", file.to_str().unwrap()], "line 19: unknown field `rign`");
     refused(&["run", "no-such-file.toml"], "cannot read no-such-file.toml");
+    // A key of another kind.
+    refused(&["run", ROUTER, "--set", "interface.wan.moderation.us=100"], "unknown field `us`");
+    // Half of a file is another scenario.
+    fs::write(&file, format!("{}{}", fs::read_to_string(ROUTER).unwrap(), "# \n".repeat(2 << 20))).unwrap();
+    refused(&["run", file.to_str().unwrap()], "is longer than 4 MiB");
+    // What would never end, or take all memory.
+    let endless = "traffic.download.arrival={ kind = \"senders\", number = 1048576, us = 0.001 }";
+    refused(&["run", ROUTER, "--set", endless], "traffic.download.arrival.number");
+    let bursts = "traffic.download.arrival={ kind = \"bursts\", frames = 16777216, per_second = 1e9 }";
+    refused(&["run", ROUTER, "--set", bursts], "10^9 frames a second");
+    refused(&["run", ROUTER, "--set", "traffic.download.flows=4294967295"], "flows");
     refused(&["run", "apu4:none"], "its runs are");
     refused(&["run", "none:none"], "reports are apu4, bge");
 }

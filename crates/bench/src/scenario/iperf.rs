@@ -38,7 +38,7 @@ pub fn tcp(pair: &Pair, is_back: bool, flows: u16, means: &Means<'_>) -> Result<
     if is_back {
         client.arg("-R");
     }
-    read(&said(&mut client, means.stop)?)
+    read(&said(&mut client, means.seconds, means.stop)?)
 }
 
 /// Waits until the server listens.

@@ -16,6 +16,7 @@ use super::{Error, Means, Measured, Scenario, level, levels};
 use crate::namespace::Namespace;
 use session::Session;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Of the IP packets of all cells; of the pair below a session (RFC 4638 is not needed then).
 const MTU: u16 = 1492;
@@ -166,8 +167,9 @@ impl Scenario for Pppoe {
 
 /// Mean round trip, seconds.
 fn round_trip(from: &Namespace, to: &str, means: &Means<'_>) -> Result<f64, Error> {
-    let ping =
-        |count: &str| said(from.command("ping").args(["-q", "-c", count, "-i", INTERVAL, to]), means.stop);
+    let ping = |count: &str| {
+        said(from.command("ping").args(["-q", "-c", count, "-i", INTERVAL, to]), Duration::ZERO, means.stop)
+    };
     ping(FIRST)?;
     mean_of(&String::from_utf8_lossy(&ping(PINGS)?))
         .ok_or_else(|| Error::Failed(format!("ping: no answer from {to}")))

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(20);
 /// How long it has for its end.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How much longer than its work a program may take, on a busy machine.
+const OVERTIME: Duration = Duration::from_secs(60);
 
 /// Whether a program is on the path.
 ///
@@ -95,12 +97,13 @@ impl Drop for Staying {
     }
 }
 
-/// What a program writes to standard output until its end, whatever its exit status. It is killed when somebody wants an end.
+/// What a program that works for so long writes to standard output until its end, whatever its exit status. It is killed when
+/// somebody wants an end, or when it goes on for a minute longer: its interface, or the one it talks to, may be gone.
 ///
 /// # Errors
 ///
-/// It does not start; or the end.
-pub fn said(command: &mut Command, stop: &AtomicBool) -> Result<Vec<u8>, Error> {
+/// It does not start, or does not end; or the end.
+pub fn said(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result<Vec<u8>, Error> {
     let failed = |command: &Command, cause: std::io::Error| Error::Failed(format!("{command:?}: {cause}"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(|cause| failed(command, cause))?;
@@ -110,11 +113,19 @@ pub fn said(command: &mut Command, stop: &AtomicBool) -> Result<Vec<u8>, Error> 
             let mut octets = Vec::new();
             stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut octets)).map(|_| octets)
         });
+        let start = Instant::now();
         while matches!(child.try_wait(), Ok(None)) {
-            if stop.load(Ordering::Relaxed) {
+            let is_stopped = stop.load(Ordering::Relaxed);
+            if is_stopped || start.elapsed() > works + OVERTIME {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(Error::Interrupted);
+                if is_stopped {
+                    return Err(Error::Interrupted);
+                }
+                let seconds = (works + OVERTIME).as_secs();
+                return Err(Error::Failed(format!(
+                    "{command:?} has not ended after {seconds} s, and was killed"
+                )));
             }
             thread::sleep(LOOK);
         }

@@ -14,8 +14,10 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Octets of a file; a scenario with a thousand rounds has less than one in ten of them.
-const MOST: u64 = 64 << 20;
+/// Octets of a file; a scenario with a thousand rounds has less than half of them.
+const MOST: u64 = 16 << 20;
+/// Cells of a result, and answers: each is looked up among all.
+const MOST_CELLS: usize = 10_000;
 
 /// Arguments of `rxlane bench compare`.
 #[derive(clap::Args)]
@@ -160,5 +162,10 @@ fn read(path: &Path) -> anyhow::Result<Report> {
         Some(other) => bail!("{name} is of schema {}; {SCHEMA} can be compared", printable(other)),
         None => bail!("{name} names no schema; {SCHEMA} can be compared"),
     }
-    serde_json::from_value(value).map_err(|error| anyhow!("{name} is no whole {SCHEMA}: {error}"))
+    let report: Report =
+        serde_json::from_value(value).map_err(|error| anyhow!("{name} is no whole {SCHEMA}: {error}"))?;
+    if report.cells.len() > MOST_CELLS || report.facts.len() > MOST_CELLS {
+        bail!("{name} has more than {MOST_CELLS} cells or answers: it is no result of a scenario");
+    }
+    Ok(report)
 }

@@ -29,7 +29,7 @@ const FCS: u32 = 4;
 
 /// Octets that a frame takes of a line.
 pub(super) const fn on_wire(octets: u32) -> u32 {
-    octets + AROUND
+    octets.saturating_add(AROUND)
 }
 
 pub(super) struct Source {

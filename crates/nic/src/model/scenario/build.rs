@@ -23,7 +23,7 @@ type Checked<T> = Result<T, ScenarioError>;
 const PARTS: usize = 1024;
 /// The deepest queue.
 const DEEPEST: u32 = 1 << 16;
-/// The most flows of a traffic.
+/// The most flows of a traffic, and of all together.
 const FLOWS: u32 = 1 << 22;
 const NS: f64 = 1000.0;
 
@@ -31,6 +31,7 @@ impl Scenario {
     /// What is to be simulated. `capture` reads the captures that the scenario names. Errors: the key that cannot be.
     pub fn plan(&self, capture: Capture<'_>) -> Checked<Plan> {
         within("cpus", self.cpus, 1, PARTS as u32)?;
+        self.check_size()?;
         let duration = time("duration_ms", self.duration_ms, 1e6 * NS, LONGEST)?;
         if duration == 0 {
             return Err(ScenarioError::of("duration_ms", "expected more than 0: nothing would be counted"));
@@ -70,6 +71,21 @@ impl Scenario {
             return Err(ScenarioError::of("", format!("more than {PARTS} queues, applications or sources")));
         }
         Ok(plan)
+    }
+
+    /// Before anything is built, which takes memory.
+    fn check_size(&self) -> Checked<()> {
+        let parts = [
+            ("interface", self.interface.len()),
+            ("application", self.application.len()),
+            ("traffic", self.traffic.len()),
+        ];
+        for (key, count) in parts {
+            within(&format!("{key} (tables)"), count, 0, PARTS)?;
+        }
+        let flows: u64 = self.traffic.values().map(|traffic| u64::from(traffic.flows)).sum();
+        within("flows (of all traffic)", flows, 0, FLOWS.into())?;
+        Ok(())
     }
 
     fn driver(&self) -> Checked<plan::Driver> {
