@@ -90,13 +90,18 @@ pub fn is_possible(programs: &[(&str, &str)]) -> Result<(), Error> {
     if !rustix::process::geteuid().is_root() {
         return Err(SceneError::NotRoot.into());
     }
+    let missing = link::privilege::missing();
+    if !missing.is_empty() {
+        return Err(Error::Lacks(format!("scenarios take {}", missing.join(" and "))));
+    }
     for (name, package) in programs {
         program::is_installed(name, package)?;
     }
     match Pair::new(1, 1500) {
         Ok(_) => Ok(()),
         Err(Error::Failed(why)) => Err(Error::Lacks(format!(
-            "network namespaces and interfaces in them cannot be made here, which takes CAP_SYS_ADMIN and CAP_NET_ADMIN ({why})"
+            "{why}; network namespaces and interfaces in them cannot be made here, which takes CAP_SYS_ADMIN and CAP_NET_ADMIN and a \
+             /run that can be written to"
         ))),
         Err(error) => Err(error),
     }

@@ -116,7 +116,13 @@ impl CommonArguments {
     fn scene(&self, interface: Option<&str>) -> anyhow::Result<Scene> {
         // A thread that finds no memory for its stack or its buffers ends the process.
         let needed = memory::BEGINNING + usize::from(self.threads) * (memory::THREAD + BUFFERS);
-        memory::expect(needed).map_err(|error| Lacks(error.to_string()))?;
+        memory::expect(needed).map_err(|_| {
+            Lacks(format!(
+                "{} threads take {} MiB of memory, which this process may not have: fewer --threads, or `ulimit -v unlimited`",
+                self.threads,
+                needed >> 20
+            ))
+        })?;
         let watched = match (&self.interface, interface) {
             (Some(name), _) => Some(Watched::open(name)?),
             (None, name) => Watched::open(name.unwrap_or("lo")).ok(),

@@ -19,6 +19,7 @@ use bench::scenario::rounds::{self, Asked};
 use bench::scenario::steer::Steer;
 use bench::scenario::vlan::Vlan;
 use bench::scenario::{Error, Means, Scenario};
+use link::memory;
 use progress::Progress;
 use signal_hook::consts::SIGHUP;
 use std::io::Write;
@@ -159,6 +160,8 @@ impl Common {
             Some(path) if !to_stdout => Some(PageFile::create(path, &[])?),
             _ => None,
         };
+        // A thread that finds no memory ends the process.
+        memory::expect(memory::BEGINNING).map_err(|error| Lacks(error.to_string()))?;
         let stop = stop_by_signals()?;
         let rxlane = std::env::current_exe().context("this program's own file")?;
         let means = Means { rxlane, seconds: self.seconds, stop: &stop };
