@@ -187,7 +187,12 @@ fn hundreds_of_sessions_talk_through_one_interface() {
         }
         let counted = scene.subscribers.down();
         assert_eq!((counted.received.frames, counted.sent.frames), (600, 600));
-        assert!(scene.near.run("ip", &["link", "show", "bras0"]).is_err());
+        // What another test forks off has this process's descriptors for a moment, and with them the interface.
+        let until = Instant::now() + PATIENCE;
+        while scene.near.run("ip", &["link", "show", "bras0"]).is_ok() {
+            assert!(Instant::now() < until, "the interface is still there");
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
