@@ -172,7 +172,7 @@ impl TrafficArguments {
     /// The traffic from its beginning; with this MTU in place of the usual one.
     pub fn generator(&self, usual: Option<u16>) -> anyhow::Result<Generator> {
         let mut scenario = self.scenario()?;
-        scenario.mtu = self.mtu.or(usual).unwrap_or(TrafficArguments::MTU);
+        scenario.mtu = self.mtu.or(usual).unwrap_or(scenario.mtu);
         Ok(scenario.generate(self.seed)?)
     }
 
@@ -189,6 +189,7 @@ impl TrafficArguments {
         scenario.subscribers = self.subscribers.unwrap_or(scenario.subscribers);
         scenario.sizes = self.size;
         scenario.popularity = self.popularity;
+        scenario.mtu = self.mtu.unwrap_or(TrafficArguments::MTU);
         scenario.control_per_million = self.control;
         scenario.fragments_per_million = self.fragments;
         scenario.ipv6_percent = match self.ip {

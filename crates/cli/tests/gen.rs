@@ -120,6 +120,16 @@ fn a_file_is_written_and_described() -> TestResult {
 }
 
 #[test]
+fn packets_are_as_long_as_the_mtu_allows() -> TestResult {
+    let long = ["--frames", "1", "--control", "0", "--fragments", "0", "--size", "4000", "-o", "-"];
+    // A capture of one whole frame: headers of file and record, and the frame without FCS.
+    assert_eq!(octets(&[&["--encap", "none", "--mtu", "4000"][..], &long].concat())?.len(), 24 + 16 + 3996);
+    let refused = rxlane(&[&["--encap", "none"][..], &long].concat())?.assert().code(2);
+    assert!(String::from_utf8_lossy(&refused.get_output().stderr).contains("do not fit the MTU of 1500"));
+    Ok(())
+}
+
+#[test]
 fn the_list_names_every_scenario() -> TestResult {
     let list = String::from_utf8(octets(&["--list"])?)?;
     for named in &traffic::NAMED {
