@@ -55,20 +55,8 @@ impl Kinds {
             }
             .emit(&mut buffer[at..])?
         } else {
-            Ipv4 {
-                traffic_class: 0,
-                total_length: packet as u16,
-                identification: 0,
-                dont_fragment: true,
-                more_fragments: false,
-                fragment_offset: 0,
-                ttl: 64,
-                protocol,
-                source: (random as u32).into(),
-                destination: (198 << 24 | 18 << 16 | low).into(),
-                options: &[],
-            }
-            .emit(&mut buffer[at..])?
+            Ipv4::new(protocol, (random as u32).into(), (198 << 24 | 18 << 16 | low).into(), packet as u16)
+                .emit(&mut buffer[at..])?
         };
         let (source_port, destination_port) = (1024 + high, 443);
         if udp {

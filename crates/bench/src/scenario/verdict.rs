@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What is less than so many times more or less is a tie: identical work varies by as much on machines that others share.
 pub const TIE: f64 = 1.3;
 /// Of fewer rounds nothing is said: one has no spread, and of two that agree by chance every second pair does.
-pub const ROUNDS: usize = 3;
+const ROUNDS: usize = 3;
 
 /// A cell that is worth a sentence beside another.
 #[derive(Clone, Debug, PartialEq, Eq)]

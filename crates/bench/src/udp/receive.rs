@@ -31,7 +31,7 @@ const QUIET: Duration = Duration::from_millis(200);
 /// How long what waits in a socket is taken after the end.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long a thread lets datagrams gather that come at least [`DENSE`] apart on the mean: they are not each worth waking it,
+/// How long a thread lets datagrams gather that come at most [`DENSE`] apart on the mean: they are not each worth waking it,
 /// which the CPU that delivers them has to do. The least buffer in use, 208 KiB, has room for 90 of 1472 octets.
 const GATHER: Duration = Duration::from_micros(50);
 const DENSE: Duration = Duration::from_micros(20);

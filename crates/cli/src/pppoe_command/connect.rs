@@ -15,7 +15,6 @@ use link::pppoe::connection::{Connection, Event, Over, Start};
 use link::pppoe::network::Wanted;
 use link::pppoe::script;
 use link::pppoe::status::SessionStatus;
-use link::privilege;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -63,11 +62,7 @@ impl ConnectArguments {
             None => self.options.clone(),
         };
         // Before the concentrator is asked for a session, which may end another one of the same user.
-        let missing = privilege::missing();
-        if !missing.is_empty() {
-            let missing = missing.join(" and ");
-            return Err(Lacks(format!("a session takes {missing}: run rxlane as root")).into());
-        }
+        super::expect_privilege("a session")?;
         if self.daemon && !self.stays {
             if std::env::var_os("NOTIFY_SOCKET").is_some() {
                 return Err(anyhow!(

@@ -140,9 +140,9 @@ impl DisconnectArguments {
             .state
             .sockets(Bearer::Concentrator)
             .and_then(|sockets| Ok(sockets.answer::<Disconnected>(interface, question)?));
+        let which = question.trim_start_matches("disconnect ");
         match asked {
             Ok(Disconnected { sessions: Some(0) }) => {
-                let which = question.trim_start_matches("disconnect ");
                 complain(&match which {
                     "all" => format!("there is no session on {interface}"),
                     which => format!(
@@ -156,7 +156,6 @@ impl DisconnectArguments {
                 Ok(Outcome::Success)
             }
             Ok(Disconnected { sessions: None }) => {
-                let which = question.trim_start_matches("disconnect ");
                 let (kind, value) = which.split_once(' ').unwrap_or((which, ""));
                 let kind = if kind == "mac" { "MAC address" } else { "session id" };
                 Err(anyhow!("`{value}` is no {kind}: `rxlane pppoe sessions {interface}` shows what is"))

@@ -14,14 +14,14 @@ mod status;
 mod subscribers_file;
 
 use crate::link_command::{failed, item, workers};
-use crate::output::complain;
-use crate::output::{CommandResult, Output};
+use crate::output::{CommandResult, Lacks, Output, complain};
 use anstyle::{AnsiColor, Style};
 use anyhow::anyhow;
 use link::control::{Bearer, ControlError, Sockets};
 use link::error::Error;
 use link::pppoe::resolver::{Back, Place};
 use link::pppoe::serving::ConcentratorStatus;
+use link::privilege;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 
@@ -37,6 +37,15 @@ fn may_be_an_interface(name: &str) -> bool {
     (1..=15).contains(&name.len())
         && !name.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control())
         && !matches!(name, "." | "..")
+}
+
+/// Sees that the privileges are there that `what` takes.
+fn expect_privilege(what: &str) -> anyhow::Result<()> {
+    let missing = privilege::missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Lacks(format!("{what} takes {}: run rxlane as root", missing.join(" and "))).into())
 }
 
 /// Sees that an interface can have a name, before anybody is asked about it.

@@ -18,7 +18,6 @@ use link::error::{Error, Kind};
 use link::memory;
 use link::pppoe::VlanPattern;
 use link::pppoe::serving::{ConcentratorStatus, Event, Over, Prepared, Start};
-use link::privilege;
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::secrets::Secrets;
@@ -160,11 +159,7 @@ impl ServeArguments {
         self.secrets = self.secrets.map(|file| std::path::absolute(&file).unwrap_or(file));
         let config = self.config()?;
         // Where nobody may serve, it matters neither who does nor whether the secrets can be read.
-        let missing = privilege::missing();
-        if !missing.is_empty() {
-            let missing = missing.join(" and ");
-            return Err(Lacks(format!("serving takes {missing}: run rxlane as root")).into());
-        }
+        super::expect_privilege("serving")?;
         let secrets = self.subscribers().read()?;
         if self.daemon && !self.stays {
             if std::env::var_os("NOTIFY_SOCKET").is_some() {

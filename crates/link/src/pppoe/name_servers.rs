@@ -190,6 +190,14 @@ mod tests {
     use super::*;
     use std::fs;
 
+    /// A file that whoever opens it hangs in: a named pipe that nobody reads.
+    fn hanging(folder: &Path) -> std::path::PathBuf {
+        let file = folder.join("resolv.conf");
+        let made = std::process::Command::new("mkfifo").arg(&file).status();
+        assert!(made.expect("mkfifo").success());
+        file
+    }
+
     /// Waits until all is done; what went wrong.
     fn all_said(name_servers: &mut NameServers) -> Vec<String> {
         let until = Instant::now() + PATIENCE;
@@ -233,9 +241,7 @@ mod tests {
     #[test]
     fn orders_without_end_are_not_a_queue() {
         let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("resolv.conf");
-        let made = std::process::Command::new("mkfifo").arg(&file).status();
-        assert!(made.expect("mkfifo").success());
+        let file = hanging(folder.path());
         let mut name_servers = NameServers::at(Place::at(&file, folder.path())).expect("a thread");
         let server = |last| IpAddr::from([192, 0, 2, last]);
         name_servers.set("ppp0", &[server(53)]);
@@ -259,13 +265,10 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).expect("there"), "");
     }
 
-    /// A named pipe that nobody reads stands for whatever hangs.
     #[test]
     fn what_hangs_holds_nobody_up() {
         let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("resolv.conf");
-        let made = std::process::Command::new("mkfifo").arg(&file).status();
-        assert!(made.expect("mkfifo").success());
+        let file = hanging(folder.path());
         let place = Place::at(&file, folder.path());
         let mut name_servers = NameServers::at(place).expect("a thread");
         name_servers.set("ppp0", &["192.0.2.53".parse().expect("an address")]);
