@@ -1,82 +1,100 @@
-//! What happens next: the next time of every part of the machine, in a tree of minima of fixed size.
+//! What happens next: the next time of every part of the machine, and the least of them.
 //!
 //! Parts (CPUs, vectors, sources, clocks) have one next event each, so there is nothing to queue: a slot is overwritten
 //! when its part changes its mind. Equal times are served in the order of the slots, which makes runs repeatable.
 
 use super::Time;
+use super::engine::LONGEST;
 
 /// No event.
 pub(super) const NEVER: Time = Time::MAX;
 
-/// Children of a node: four make a tree of two levels of the sixteen slots that a router of four CPUs has.
-const CHILDREN: usize = 4;
+/// A key is a time and, in so many bits below it, the slot: the least key says whose turn it is, too. Keys of [`NEVER`] have all
+/// bits set.
+const SLOT_BITS: u32 = 12;
+/// What would come from here on, after 75 minutes, comes never: no simulation is that long.
+const END: Time = 1 << (64 - SLOT_BITS);
+const _: () = assert!(END > LONGEST, "times fit");
+/// Slots of a group: what a router of four CPUs has is in one.
+const GROUP: usize = 16;
 
 pub(super) struct Schedule {
-    /// The earliest time of all.
-    least: Time,
-    /// Group g holds the times of the children of node g: nodes 4g + 1 to 4g + 4. Node 0 is the root, slots are the leaves.
-    groups: Box<[[Time; CHILDREN]]>,
-    /// The first leaf.
-    leaves: usize,
+    /// The least key of all.
+    least: u64,
+    /// The least of each group.
+    leasts: Box<[u64]>,
+    keys: Box<[[u64; GROUP]]>,
 }
 
 impl Schedule {
+    /// Of so many slots, 4,096 at most.
     pub(super) fn new(slots: usize) -> Schedule {
-        let (mut leaves, mut level) = (1, CHILDREN);
-        while level < slots {
-            leaves += level;
-            level *= CHILDREN;
+        assert!(slots <= 1 << SLOT_BITS, "{slots} parts of a machine");
+        let groups = slots.div_ceil(GROUP);
+        Schedule {
+            least: NEVER,
+            leasts: vec![NEVER; groups].into(),
+            keys: vec![[NEVER; GROUP]; groups].into(),
         }
-        Schedule { least: NEVER, groups: vec![[NEVER; CHILDREN]; leaves].into(), leaves }
     }
 
     /// The earliest time.
     #[inline]
     pub(super) fn next_time(&self) -> Time {
-        self.least
+        time(self.least)
     }
 
     /// The time of a slot.
     #[inline]
     pub(super) fn time(&self, slot: usize) -> Time {
-        let node = self.leaves + slot;
-        if node == 0 { self.least } else { self.groups[(node - 1) / CHILDREN][(node - 1) % CHILDREN] }
+        time(self.keys[slot / GROUP][slot % GROUP])
     }
 
-    /// The first of the slots that have the earliest time.
+    /// The first of the slots that have the earliest time. Means nothing where no slot has one.
     #[inline]
     pub(super) fn next_slot(&self) -> usize {
-        let least = self.least;
-        let mut node = 0;
-        while node < self.leaves {
-            let [first, second, third, _] = self.groups[node];
-            // Without a branch that depends on times: processors guess those badly.
-            let not_first = usize::from(first != least);
-            let nor_second = not_first & usize::from(second != least);
-            let nor_third = nor_second & usize::from(third != least);
-            node = CHILDREN * node + 1 + not_first + nor_second + nor_third;
-        }
-        node - self.leaves
+        (self.least & ((1 << SLOT_BITS) - 1)) as usize
     }
 
     #[inline]
     pub(super) fn set(&mut self, slot: usize, at: Time) {
-        let (mut node, mut least) = (self.leaves + slot, at);
-        while node > 0 {
-            let place = (node - 1) % CHILDREN;
-            node = (node - 1) / CHILDREN;
-            let group = &mut self.groups[node];
-            group[place] = least;
-            let [first, second, third, fourth] = *group;
-            least = first.min(second).min(third.min(fourth));
+        let key = if at < END { at << SLOT_BITS | slot as u64 } else { NEVER };
+        let group = slot / GROUP;
+        let keys = &mut self.keys[group];
+        let before = std::mem::replace(&mut keys[slot % GROUP], key);
+        let least = self.leasts[group];
+        if key <= least {
+            self.leasts[group] = key;
+            self.least = self.least.min(key);
+        } else if before == least {
+            // Most often it is the least of all that goes, and what comes in its place is found by looking at all.
+            self.leasts[group] = least_of(keys);
+            self.least = self.leasts.iter().copied().fold(NEVER, u64::min);
         }
-        self.least = least;
     }
 
     #[inline]
     pub(super) fn clear(&mut self, slot: usize) {
         self.set(slot, NEVER);
     }
+}
+
+#[inline]
+fn time(key: u64) -> Time {
+    if key == NEVER { NEVER } else { key >> SLOT_BITS }
+}
+
+/// In four chains, which a processor follows at a time.
+#[inline]
+fn least_of(keys: &[u64; GROUP]) -> u64 {
+    let mut least = [NEVER; 4];
+    for four in keys.chunks_exact(4) {
+        for (least, key) in least.iter_mut().zip(four) {
+            *least = (*least).min(*key);
+        }
+    }
+    let [first, second, third, fourth] = least;
+    first.min(second).min(third.min(fourth))
 }
 
 #[cfg(test)]
@@ -88,7 +106,7 @@ mod tests {
     #[test]
     fn the_earliest_of_any_slots_comes_first() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        for slots in [1, 2, 3, 9, 64, 130] {
+        for slots in [1, 2, 3, 9, 16, 17, 64, 130] {
             let mut schedule = Schedule::new(slots);
             let mut plain = vec![NEVER; slots];
             for _ in 0..5000 {
