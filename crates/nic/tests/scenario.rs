@@ -69,6 +69,11 @@ fn values_that_cannot_be_are_refused_with_their_key() {
         ),
         ("duration_ms = 500", "duration_ms = 0", "duration_ms: expected more than 0"),
         ("duration_ms = 500", "duration_ms = 1e12", "duration_ms: expected 0 to 3600000"),
+        (
+            "duration_ms = 500",
+            "duration_ms = 3.6e6",
+            "duration_ms: expected an hour at most, with warm_up_ms",
+        ),
     ] {
         let error = refused(from, to);
         assert!(error.contains(expected), "{to}: {error}");

@@ -37,6 +37,9 @@ impl Scenario {
             return Err(ScenarioError::of("duration_ms", "expected more than 0: nothing would be counted"));
         }
         let warm_up = time("warm_up_ms", self.warm_up_ms, 1e6 * NS, LONGEST)?;
+        if warm_up + duration > LONGEST {
+            return Err(ScenarioError::of("duration_ms", "expected an hour at most, with warm_up_ms"));
+        }
         let devices = self.devices()?;
         let names: Vec<&str> = self.application.keys().map(String::as_str).collect();
         let mut plan = Plan {
