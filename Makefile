@@ -29,8 +29,9 @@ demo:
 # Experiments of the lab that wait for a guest take a thread, and nothing else (lab/tests/experiments/pool.rs). Always the whole
 # workspace: with the features of fewer packages most crates are built a second time.
 EXPERIMENTS = RUST_TEST_THREADS=$${RUST_TEST_THREADS:-32} $(CARGO) test --workspace --locked --test experiments
+# The other tests wait for peers and clocks more than they compute, too.
 test:
-	$(CARGO) test --workspace --locked
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-8} $(CARGO) test --workspace --locked
 	$(EXPERIMENTS)
 
 check: fmt clippy test doc deny bpf-check fuzz-quick unprivileged
