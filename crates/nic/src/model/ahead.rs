@@ -61,6 +61,15 @@ impl Engine {
         }
     }
 
+    /// What the CPU turns to where [`Engine::may_go_ahead`] has seen that there is something, and when that ends.
+    #[inline]
+    pub(super) fn more(&mut self, number: usize) -> Option<Time> {
+        if self.cpus[number].extra[Level::Soft as usize] > 0 {
+            return self.next(number);
+        }
+        self.next_of_turn(number).then(|| self.cpus[number].begin(Level::Soft, self.now))
+    }
+
     /// Whether the end of the piece of work at `ends` changes nothing that others see before.
     #[inline]
     fn ends_unseen(&self, number: usize, item: &Item, ends: Time) -> bool {

@@ -215,9 +215,12 @@ impl Engine {
     /// A CPU ends a piece of work, and all that follow before anything else happens, or before anybody can tell.
     fn work(&mut self, cpu: usize) {
         self.schedule.clear(cpu);
+        let mut goes_on = false;
         loop {
             self.complete(cpu);
-            let Some(ends) = self.next(cpu) else { return };
+            let next = if goes_on { self.more(cpu) } else { self.next(cpu) };
+            let Some(ends) = next else { return };
+            goes_on = false;
             if ends > self.until {
                 self.schedule.set(cpu, ends);
                 return;
@@ -226,6 +229,7 @@ impl Engine {
                 self.reach_time(ends);
             } else if self.may_go_ahead(cpu, ends) {
                 self.now = ends;
+                goes_on = true;
             } else {
                 self.schedule.set(cpu, ends);
                 return;
@@ -327,7 +331,7 @@ impl Engine {
     }
 
     /// What a CPU turns to, and when that ends; `None` where there is nothing to do.
-    fn next(&mut self, number: usize) -> Option<Time> {
+    pub(super) fn next(&mut self, number: usize) -> Option<Time> {
         // While this is decided, interrupts only queue up.
         self.cpus[number].level = Level::Hard;
         let level = loop {

@@ -55,18 +55,24 @@ impl Engine {
             cpu.give(Level::Soft, Work::Extra, Frame::default(), cost);
             return true;
         }
-        while let Some(turn) = self.cpus[number].turns.front().copied() {
-            let found = match turn {
-                Turn::Queue(queue) => self.poll(number, queue),
-                Turn::Input(input) => self.take_input(number, input),
-            };
-            if found {
+        while !self.cpus[number].turns.is_empty() {
+            if self.next_of_turn(number) {
                 return true;
             }
         }
         let cpu = &mut self.cpus[number];
         (cpu.soft_on_end, cpu.round) = (0, 0);
         false
+    }
+
+    /// The next piece of work of the queue or input whose turn it is. Whether there is one; where not, the turn is over.
+    #[inline]
+    pub(super) fn next_of_turn(&mut self, number: usize) -> bool {
+        match self.cpus[number].turns.front() {
+            Some(Turn::Queue(queue)) => self.poll(number, *queue),
+            Some(Turn::Input(input)) => self.take_input(number, *input),
+            None => false,
+        }
     }
 
     /// Whether threads come first for a while, since soft interrupts have had their time.
