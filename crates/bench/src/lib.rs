@@ -36,6 +36,7 @@
 pub mod counts;
 pub mod frames;
 mod gate;
+mod installed;
 mod load;
 pub mod machine;
 pub mod namespace;

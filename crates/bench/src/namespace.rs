@@ -1,16 +1,20 @@
 //! Network namespaces that go with their guard, and with the next run where the guard's process was killed.
 
+mod held;
 mod leftover;
 mod lent;
 
 pub use leftover::SETTINGS;
 pub use lent::Lent;
 
+use crate::installed::missing;
+use held::{Held, Taken};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,8 +26,12 @@ use thiserror::Error;
 /// Where ip-netns(8) keeps the names, and where [`Folder`]s are.
 const NAMES: &str = "/run/netns";
 const FOLDERS: &str = "/run";
+/// Counters of the interfaces of the namespace in which a thread is; `/sys` shows those of the one in which it was mounted.
+const DEVICES: &str = "/proc/thread-self/net/dev";
 /// Behind it stand the number of the process and a number of its own.
 const PREFIX: &str = "rxlane-scene-";
+/// Names that are tried: a process of another PID namespace may have the same number, and take the same ones.
+const TRIES: usize = 1000;
 
 /// Namespaces, or what is in them, could not be made.
 #[derive(Debug, Error)]
@@ -31,9 +39,9 @@ pub enum SceneError {
     /// Not root.
     #[error("network namespaces and interfaces in them take root")]
     NotRoot,
-    /// No `ip`.
-    #[error("the program ip is missing (Debian: apt install iproute2)")]
-    NoIp,
+    /// A program is missing; which, and how to get it.
+    #[error("{0}")]
+    NoProgram(String),
     /// A program failed.
     #[error("{command}: {said}")]
     Failed {
@@ -56,6 +64,8 @@ pub enum SceneError {
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
+    /// It keeps the namespace, too, until it is dropped.
+    _held: Held,
 }
 
 impl Namespace {
@@ -69,8 +79,7 @@ impl Namespace {
         if !rustix::process::geteuid().is_root() {
             return Err(SceneError::NotRoot);
         }
-        let namespace = Namespace { name: format!("{}-{role}", next_name()) };
-        ip(&["netns", "add", &namespace.name])?;
+        let namespace = Namespace::named(|| format!("{}-{role}", next_name()))?;
         namespace.inside(|| {
             // A kernel without IPv6 has no such files.
             for scope in ["all", "default"] {
@@ -79,6 +88,30 @@ impl Namespace {
         })?;
         ip(&["-n", &namespace.name, "link", "set", "lo", "up"])?;
         Ok(namespace)
+    }
+
+    fn named(mut name: impl FnMut() -> String) -> Result<Namespace, SceneError> {
+        let make = |name: String| {
+            let path = Path::new(NAMES).join(&name);
+            let was_there = path.exists();
+            match ip(&["netns", "add", &name]) {
+                Ok(()) => {}
+                Err(SceneError::Failed { .. }) if was_there => return Ok(None),
+                Err(error) => return Err(error),
+            }
+            let held = held::take(&path);
+            let held = held.map_err(|cause| SceneError::System { what: format!("locking {name}"), cause });
+            match held {
+                Ok(Taken::Own(held)) => Ok(Some(Namespace { name, _held: held })),
+                // A sweeping process was faster, and removes it.
+                Ok(Taken::Others | Taken::Gone) => Ok(None),
+                Err(error) => {
+                    let _ = ip(&["netns", "del", &name]);
+                    Err(error)
+                }
+            }
+        };
+        free(|| make(name()))
     }
 
     /// Its name, as `ip -n` takes it.
@@ -101,7 +134,9 @@ impl Namespace {
     /// It does not start, or fails, with its words.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String, SceneError> {
         let mut command = self.command(program);
-        output(command.args(arguments), || format!("{program} {}", arguments.join(" ")))
+        let said = output(command.args(arguments), || format!("{program} {}", arguments.join(" ")));
+        // It is `ip` that does not find it, and says so in words of its own.
+        said.map_err(|error| missing(program).map_or(error, SceneError::NoProgram))
     }
 
     /// Runs `ip` for it.
@@ -162,15 +197,27 @@ impl Namespace {
         Lent::take(adapter, &self.name)
     }
 
-    /// A counter of an interface, such as `tx_packets`.
+    /// A counter of an interface: `rx_packets` or `tx_packets`.
     ///
     /// # Errors
     ///
     /// There is no such interface or counter.
     pub fn counter(&self, interface: &str, counter: &str) -> Result<u64, SceneError> {
-        let path = format!("/sys/class/net/{interface}/statistics/{counter}");
-        let text = self.run("cat", &[&path])?;
-        text.trim().parse().map_err(|_| SceneError::Failed { command: format!("cat {path}"), said: text })
+        let failed =
+            |cause: io::Error| SceneError::System { what: format!("{counter} of {interface}"), cause };
+        let text = self.inside(|| fs::read_to_string(DEVICES))?.map_err(failed)?;
+        counted(&text, interface, counter).ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+    }
+
+    /// Whether an interface is up and has a carrier.
+    ///
+    /// # Errors
+    ///
+    /// There is no such interface.
+    pub fn works(&self, interface: &str) -> Result<bool, SceneError> {
+        let link = self.inside(|| link::rtnetlink::link_by_name(interface))?;
+        link.map(|link| link.works())
+            .map_err(|cause| SceneError::System { what: format!("looking for {interface}"), cause })
     }
 }
 
@@ -183,7 +230,10 @@ impl Drop for Namespace {
 
 /// A folder for what programs in namespaces keep while they run; removed when this is dropped.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub struct Folder {
+    path: PathBuf,
+    _held: Held,
+}
 
 impl Folder {
     /// Makes it.
@@ -192,23 +242,43 @@ impl Folder {
     ///
     /// It cannot be made below `/run`.
     pub fn new() -> Result<Folder, SceneError> {
-        let path = Path::new(FOLDERS).join(next_name());
-        match fs::create_dir(&path) {
-            Ok(()) => Ok(Folder(path)),
-            Err(cause) => Err(SceneError::System { what: format!("making {}", path.display()), cause }),
-        }
+        let make = || {
+            let path = Path::new(FOLDERS).join(next_name());
+            // Others than root could hold its lock.
+            let made = match DirBuilder::new().mode(0o700).create(&path) {
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+                made => made.and_then(|()| held::take(&path)),
+            };
+            match made {
+                Ok(Taken::Own(held)) => Ok(Some(Folder { path, _held: held })),
+                Ok(Taken::Others | Taken::Gone) => Ok(None),
+                Err(cause) => Err(SceneError::System { what: format!("making {}", path.display()), cause }),
+            }
+        };
+        free(make)
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// What is made under the first name that is free; `None` of `make`: another process has it.
+fn free<T>(mut make: impl FnMut() -> Result<Option<T>, SceneError>) -> Result<T, SceneError> {
+    for _ in 0..TRIES {
+        if let Some(made) = make()? {
+            return Ok(made);
+        }
+    }
+    let cause = io::Error::new(io::ErrorKind::AlreadyExists, format!("{TRIES} of them are taken"));
+    Err(SceneError::System { what: format!("names that begin with {PREFIX}"), cause })
 }
 
 /// A name that nobody has had in this process; the first sweeps what others left.
@@ -232,6 +302,18 @@ fn inside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, Sce
     .map_err(|errno: rustix::io::Errno| failed(errno.into()))
 }
 
+/// A counter in the text of [`DEVICES`], whose columns are those of `dev_seq_printf_stats` (net/core/net-procfs.c).
+fn counted(text: &str, interface: &str, counter: &str) -> Option<u64> {
+    let column = match counter {
+        "rx_packets" => 1,
+        "tx_packets" => 9,
+        _ => return None,
+    };
+    let mut lines = text.lines().filter_map(|line| line.rsplit_once(':'));
+    let (_, counters) = lines.find(|(name, _)| name.trim() == interface)?;
+    counters.split_whitespace().nth(column)?.parse().ok()
+}
+
 fn pids(name: &str) -> Result<Vec<u32>, SceneError> {
     let listed =
         output(Command::new("ip").args(["netns", "pids", name]), || format!("ip netns pids {name}"))?;
@@ -245,7 +327,9 @@ fn ip(arguments: &[&str]) -> Result<(), SceneError> {
 /// What a program says. ^C of a terminal does not reach it: this process ends when it has taken back what it did.
 fn output(command: &mut Command, shown: impl Fn() -> String) -> Result<String, SceneError> {
     let output = command.process_group(0).output().map_err(|cause| match cause.kind() {
-        io::ErrorKind::NotFound => SceneError::NoIp,
+        io::ErrorKind::NotFound => {
+            SceneError::NoProgram(missing("ip").unwrap_or_else(|| format!("{}: {cause}", shown())))
+        }
         _ => SceneError::System { what: shown(), cause },
     })?;
     if output.status.success() {
@@ -259,6 +343,28 @@ fn output(command: &mut Command, shown: impl Fn() -> String) -> Result<String, S
 mod tests {
     use super::*;
     use testkit::{netns, require};
+
+    #[test]
+    fn a_counter_is_that_of_the_interface_and_column() {
+        let text = "Inter-|   Receive                  |  Transmit\n face |bytes packets errs|bytes packets\n\
+                    wan0: 10 11 0 0 0 0 0 0 20 21 0 0 0 0 0 0\n wan0.5:1 2 0 0 0 0 0 0 3 4 0 0 0 0 0 0\n";
+        assert_eq!(counted(text, "wan0", "rx_packets"), Some(11));
+        assert_eq!(counted(text, "wan0.5", "tx_packets"), Some(4));
+        for (interface, counter) in [("wan", "rx_packets"), ("wan0", "rx_errors")] {
+            assert_eq!(counted(text, interface, counter), None);
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_missing_is_named() {
+        let Some(()) = require("netns", netns::probe()) else { return };
+        let namespace = Namespace::new("line").expect("a namespace");
+        let error = namespace.run("no-such-program", &[]).expect_err("it is missing");
+        assert_eq!(error.to_string(), "the program no-such-program is missing");
+        assert!(matches!(namespace.run("ip", &["nonsense"]), Err(SceneError::Failed { .. })));
+        assert!(namespace.works("lo").expect("it is there") && namespace.counter("lo", "rx_packets").is_ok());
+        assert!(namespace.works("eth99").is_err() && namespace.counter("eth99", "rx_packets").is_err());
+    }
 
     #[test]
     fn a_folder_is_gone_with_its_guard() {

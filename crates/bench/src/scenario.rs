@@ -66,7 +66,7 @@ pub enum Error {
 impl From<SceneError> for Error {
     fn from(error: SceneError) -> Error {
         match error {
-            SceneError::NotRoot | SceneError::NoIp => Error::Lacks(error.to_string()),
+            SceneError::NotRoot | SceneError::NoProgram(_) => Error::Lacks(error.to_string()),
             SceneError::Failed { .. } | SceneError::System { .. } => Error::Failed(error.to_string()),
         }
     }

@@ -1,38 +1,115 @@
 //! What processes left that are no more.
 
+use super::held::{self, Held, Taken};
 use super::{FOLDERS, NAMES, PREFIX, inside, ip, lent, pids};
 use host::journal::Journal;
 use host::setting::Tree;
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long the processes in a namespace have for their ends.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Older than a namespace that somebody still uses.
+const OLD: Duration = Duration::from_hours(7 * 24);
 /// Where, in a [`super::Folder`], the journal of the settings is that were changed in a namespace.
 pub const SETTINGS: &str = "settings";
 
 /// First the programs that run in their namespaces, so that they take back what they did; then settings and adapters go back, then
 /// namespaces and folders go.
 pub fn remove() {
-    let left = |folder: &str| -> Vec<String> {
-        let names = fs::read_dir(folder).into_iter().flatten().flatten();
-        names.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| is_left(name)).collect()
-    };
-    let folders = left(FOLDERS);
-    for name in left(NAMES) {
-        end_processes(&name);
-        for folder in &folders {
-            restore_settings(&name, &Path::new(FOLDERS).join(folder));
+    let (folders, names) = (made_in(FOLDERS), made_in(NAMES));
+    let owners: BTreeSet<&str> = folders.iter().chain(&names).filter_map(|name| owner(name)).collect();
+    for owner in owners {
+        let of = |all: &[String]| -> Vec<String> {
+            all.iter().filter(|name| self::owner(name) == Some(owner)).cloned().collect()
+        };
+        if let Some(left) = Left::take(of(&folders), of(&names)) {
+            left.remove();
         }
-        lent::give_all_back(&name);
-        let _ = ip(&["netns", "del", &name]);
     }
-    for name in folders {
-        let _ = fs::remove_dir_all(Path::new(FOLDERS).join(name));
+}
+
+/// What one process has left, with the locks of all of it.
+struct Left {
+    folders: Vec<String>,
+    names: Vec<String>,
+    /// Until all is removed.
+    held: Vec<Held>,
+}
+
+impl Left {
+    /// `None`: of some of it another process has the lock, who has made it or is about to remove it. Folders come first: of two who
+    /// sweep at once one gets all, since what is in a folder belongs to a namespace.
+    fn take(folders: Vec<String>, names: Vec<String>) -> Option<Left> {
+        let mut left = Left { folders: Vec::new(), names: Vec::new(), held: Vec::new() };
+        for name in folders {
+            match held::take(&Path::new(FOLDERS).join(&name)) {
+                Ok(Taken::Own(held)) => left.held.push(held),
+                Ok(Taken::Gone) => continue,
+                Ok(Taken::Others) | Err(_) => return None,
+            }
+            left.folders.push(name);
+        }
+        for name in names {
+            let path = Path::new(NAMES).join(&name);
+            if !is_mounted(&path) && !is_old(&path) {
+                continue;
+            }
+            match held::take(&path) {
+                Ok(Taken::Own(held)) => left.held.push(held),
+                Ok(Taken::Gone) => continue,
+                Ok(Taken::Others) | Err(_) => return None,
+            }
+            left.names.push(name);
+        }
+        Some(left)
     }
+
+    fn remove(self) {
+        for name in &self.names {
+            end_processes(name);
+            for folder in &self.folders {
+                restore_settings(name, &Path::new(FOLDERS).join(folder));
+            }
+            lent::give_all_back(name);
+            let _ = ip(&["netns", "del", name]);
+        }
+        for name in &self.folders {
+            let _ = fs::remove_dir_all(Path::new(FOLDERS).join(name));
+        }
+    }
+}
+
+/// Names of what scenes have made in a folder.
+fn made_in(folder: &str) -> Vec<String> {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten();
+    names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| owner(name).is_some())
+        .collect()
+}
+
+/// The process of a name, as text.
+fn owner(name: &str) -> Option<&str> {
+    let owner = name.strip_prefix(PREFIX)?.split('-').next()?;
+    owner.parse::<u32>().is_ok().then_some(owner)
+}
+
+/// Whether a name is one of a namespace, and not the empty file that it is mounted on.
+fn is_mounted(path: &Path) -> bool {
+    let device = |path: &Path| fs::metadata(path).map(|file| file.dev()).ok();
+    device(path) != device(Path::new(NAMES))
+}
+
+/// An empty file may be about to be mounted on, or be mounted on where this process does not see it. Nobody measures for so long.
+fn is_old(path: &Path) -> bool {
+    let made = fs::metadata(path).and_then(|file| file.modified()).ok();
+    made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age > OLD)
 }
 
 /// Puts back what a journal in this folder says of this namespace. What cannot be put back goes with the namespace, but for settings
@@ -44,12 +121,6 @@ fn restore_settings(namespace: &str, folder: &Path) {
             let _ = Journal::open(&folder, &Tree::live()).and_then(|mut journal| journal.undo(false));
         });
     }
-}
-
-/// Whether it is the name of something of a process that is no more.
-fn is_left(name: &str) -> bool {
-    let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-    owner.is_some_and(|pid| !PathBuf::from(format!("/proc/{pid}")).exists())
 }
 
 /// Ends what runs in a namespace, which nobody waits for any more.
@@ -79,11 +150,51 @@ mod tests {
     use super::super::Namespace;
     use super::*;
     use std::process::{Command, Stdio};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
     use testkit::{netns, require};
+
+    /// What one test has left for itself another would sweep; the first sweep of the process is over, too.
+    fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        drop(Namespace::new("line").expect("a namespace"));
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[test]
+    fn what_somebody_holds_is_not_left_whatever_process_its_name_tells() {
+        let Some(()) = require("netns", netns::probe()) else { return };
+        let _alone = alone();
+        // Of another PID namespace: no process here has this number, nor can any have it.
+        let [name, folder] = ["0-line", "1"].map(|end| format!("{PREFIX}4294967295-{end}"));
+        let (path, folder) = (Path::new(NAMES).join(&name), Path::new(FOLDERS).join(folder));
+        ip(&["netns", "add", &name]).expect("a namespace");
+        fs::create_dir(&folder).expect("a folder");
+        for held in [&path, &folder] {
+            let Ok(Taken::Own(held)) = held::take(held) else { panic!("nobody holds {held:?}") };
+            remove();
+            assert!(path.exists() && folder.exists(), "{held:?}");
+        }
+        remove();
+        assert!(!path.exists() && !folder.exists());
+    }
+
+    #[test]
+    fn an_empty_file_is_no_namespace_yet() {
+        let Some(()) = require("netns", netns::probe()) else { return };
+        let _alone = alone();
+        let path = Path::new(NAMES).join(format!("{PREFIX}4294967294-0-line"));
+        let file = fs::File::create(&path).expect("a file");
+        remove();
+        assert!(path.exists());
+        file.set_modified(std::time::SystemTime::now() - 2 * OLD).expect("a time");
+        remove();
+        assert!(!path.exists());
+    }
 
     #[test]
     fn what_a_dead_process_left_is_removed_with_what_runs_in_it() {
         let Some(()) = require("netns", netns::probe()) else { return };
+        let _alone = alone();
         let mut dead = Command::new("true").stdin(Stdio::null()).spawn().expect("a process");
         dead.wait().expect("its end");
         let name = format!("{PREFIX}{}-0-line", dead.id());

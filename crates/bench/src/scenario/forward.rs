@@ -148,8 +148,8 @@ impl Scenario for Forward {
     }
 
     fn prepare(&mut self, _means: &Means<'_>) -> Result<Vec<LeftOut>, Error> {
-        let ethtool: &[(&str, &str)] = if self.cables.is_empty() { &[] } else { &[("ethtool", "ethtool")] };
-        pair::is_possible(ethtool)?;
+        let programs: &[&str] = if self.cables.is_empty() { &["sh"] } else { &["sh", "ethtool"] };
+        pair::is_possible(programs)?;
         self.cables.iter().try_for_each(Cable::check)?;
         let left = pair::lacks_8021q()?.map(|why| LeftOut { levels: levels([("lines", KERNEL_TRUNK)]), why });
         Ok(left.into_iter().collect())

@@ -1,6 +1,7 @@
 //! Two hosts with a line between them, and what is set there.
 
-use super::{Error, program};
+use super::Error;
+use crate::installed;
 use crate::namespace::{Namespace, SceneError};
 use host::setting::CpuSet;
 use std::net::Ipv4Addr;
@@ -85,7 +86,7 @@ pub fn lacks_8021q() -> Result<Option<String>, Error> {
 /// # Errors
 ///
 /// What is missing, and how to get it.
-pub fn is_possible(programs: &[(&str, &str)]) -> Result<(), Error> {
+pub fn is_possible(programs: &[&str]) -> Result<(), Error> {
     // Whoever is not root can do nothing about the rest.
     if !rustix::process::geteuid().is_root() {
         return Err(SceneError::NotRoot.into());
@@ -94,8 +95,8 @@ pub fn is_possible(programs: &[(&str, &str)]) -> Result<(), Error> {
     if !missing.is_empty() {
         return Err(Error::Lacks(format!("scenarios take {}", missing.join(" and "))));
     }
-    for (name, package) in programs {
-        program::is_installed(name, package)?;
+    if let Some(why) = programs.iter().find_map(|program| installed::missing(program)) {
+        return Err(Error::Lacks(why));
     }
     match Pair::new(1, 1500) {
         Ok(_) => Ok(()),

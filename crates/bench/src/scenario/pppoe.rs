@@ -77,12 +77,12 @@ impl Scenario for Pppoe {
                 "s",
                 Some(false),
             ),
-            Metric::new("cpu_up", "CPU time of one connection from the client", "s/GB", Some(false)),
-            Metric::new("cpu_up_user", "Of that from the client, in programs", "s/GB", None),
-            Metric::new("cpu_up_softirq", "Of that from the client, in soft interrupts", "s/GB", None),
-            Metric::new("cpu_down", "CPU time of one connection to the client", "s/GB", Some(false)),
-            Metric::new("cpu_down_user", "Of that to the client, in programs", "s/GB", None),
-            Metric::new("cpu_down_softirq", "Of that to the client, in soft interrupts", "s/GB", None),
+            Metric::of_machine("cpu_up", "CPU time of one connection from the client", "s/GB", Some(false)),
+            Metric::of_machine("cpu_up_user", "Of that from the client, in programs", "s/GB", None),
+            Metric::of_machine("cpu_up_softirq", "Of that from the client, in soft interrupts", "s/GB", None),
+            Metric::of_machine("cpu_down", "CPU time of one connection to the client", "s/GB", Some(false)),
+            Metric::of_machine("cpu_down_user", "Of that to the client, in programs", "s/GB", None),
+            Metric::of_machine("cpu_down_softirq", "Of that to the client, in soft interrupts", "s/GB", None),
             Metric::new(
                 "connect_memory",
                 "Memory of the client's programs (proportional set size)",
@@ -98,7 +98,7 @@ impl Scenario for Pppoe {
     }
 
     fn prepare(&mut self, _means: &Means<'_>) -> Result<Vec<LeftOut>, Error> {
-        is_possible(&[("iperf3", "iperf3"), ("ethtool", "ethtool"), ("ping", "iputils-ping")])?;
+        is_possible(&["iperf3", "ethtool", "ping"])?;
         Ok(session::left_out())
     }
 

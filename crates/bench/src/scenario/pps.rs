@@ -68,8 +68,8 @@ impl Scenario for Pps {
             Metric::new("received", "Datagrams that programs received", "packets/s", Some(true)),
             Metric::new("sent", "Datagrams that were sent", "packets/s", None),
             Metric::new("loss", "Share of the datagrams that did not arrive", "", Some(false)),
-            Metric::new("cpu", "CPUs that were busy", "CPUs", None),
-            Metric::new("softirq", "CPUs that were busy with soft interrupts", "CPUs", None),
+            Metric::of_machine("cpu", "CPUs that were busy", "CPUs", None),
+            Metric::of_machine("softirq", "CPUs that were busy with soft interrupts", "CPUs", None),
         ]
     }
 
@@ -93,7 +93,7 @@ impl Scenario for Pps {
     }
 
     fn prepare(&mut self, _means: &Means<'_>) -> Result<Vec<LeftOut>, Error> {
-        pair::is_possible(&[("ethtool", "ethtool")])?;
+        pair::is_possible(&["ethtool"])?;
         Ok(Vec::new())
     }
 

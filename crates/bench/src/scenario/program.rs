@@ -16,19 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How much longer than its work a program may take, on a busy machine.
 const OVERTIME: Duration = Duration::from_secs(60);
 
-/// Whether a program is on the path.
-///
-/// # Errors
-///
-/// It is not, with the package that has it.
-pub fn is_installed(program: &str, package: &str) -> Result<(), Error> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
-        return Ok(());
-    }
-    Err(Error::Lacks(format!("the program {program} is missing (Debian: apt install {package})")))
-}
-
 /// A program that stays until this is dropped. ^C of a terminal does not reach it.
 #[derive(Debug)]
 pub struct Staying(Child);

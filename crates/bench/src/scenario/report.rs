@@ -93,12 +93,22 @@ pub struct Metric {
     pub unit: String,
     /// Whether more is better; `None`: neither is.
     pub more_is_better: Option<bool>,
+    /// Whether it is of all that ran on the machine meanwhile, and not of what is measured alone.
+    #[serde(default)]
+    pub whole_machine: bool,
 }
 
 impl Metric {
     /// A metric.
     pub fn new(name: &str, title: &str, unit: &str, more_is_better: Option<bool>) -> Metric {
-        Metric { name: name.to_owned(), title: title.to_owned(), unit: unit.to_owned(), more_is_better }
+        let [name, title, unit] = [name, title, unit].map(str::to_owned);
+        Metric { name, title, unit, more_is_better, whole_machine: false }
+    }
+
+    /// A metric of all that ran on the machine.
+    pub fn of_machine(name: &str, title: &str, unit: &str, more_is_better: Option<bool>) -> Metric {
+        let title = format!("{title} (of the whole machine)");
+        Metric { whole_machine: true, ..Metric::new(name, &title, unit, more_is_better) }
     }
 }
 

@@ -80,11 +80,11 @@ impl Scenario for Steer {
         let mut metrics = vec![
             Metric::new("forwarded", "Packets that the router forwards", "packets/s", Some(true)),
             Metric::new("sent", "Packets that the line sends", "packets/s", None),
-            Metric::new("busiest", "Share of the frames that the busiest CPU took", "", Some(false)),
+            Metric::of_machine("busiest", "Share of the frames that the busiest CPU took", "", Some(false)),
         ];
         let of_cpus = self.cpus.iter().zip(CPU_SHARES).take(MOST_CPUS);
         metrics.extend(of_cpus.map(|(cpu, name)| {
-            Metric::new(name, &format!("Share of the frames that CPU {cpu} took"), "", None)
+            Metric::of_machine(name, &format!("Share of the frames that CPU {cpu} took"), "", None)
         }));
         metrics
     }
@@ -95,7 +95,7 @@ impl Scenario for Steer {
     }
 
     fn prepare(&mut self, _means: &Means<'_>) -> Result<Vec<LeftOut>, Error> {
-        pair::is_possible(&[])?;
+        pair::is_possible(&["sh"])?;
         if self.others().is_empty() {
             return Err(Error::Lacks("this process may use one CPU: spreading takes two".to_owned()));
         }

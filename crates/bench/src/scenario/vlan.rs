@@ -78,7 +78,7 @@ impl Scenario for Vlan {
         vec![
             Metric::new("tcp_1", "TCP of one connection", "bit/s", Some(true)),
             Metric::new("tcp_8", "TCP of eight connections", "bit/s", Some(true)),
-            Metric::new("cpu_tcp_1", "CPU time of one connection", "s/GB", Some(false)),
+            Metric::of_machine("cpu_tcp_1", "CPU time of one connection", "s/GB", Some(false)),
             Metric::new("udp", "Datagrams that arrive", "packets/s", Some(true)),
         ]
     }
@@ -99,7 +99,7 @@ impl Scenario for Vlan {
     }
 
     fn prepare(&mut self, _means: &Means<'_>) -> Result<Vec<LeftOut>, Error> {
-        pair::is_possible(&[("iperf3", "iperf3"), ("ethtool", "ethtool")])?;
+        pair::is_possible(&["iperf3", "ethtool", "sh"])?;
         let left = pair::lacks_8021q()?.map(|why| LeftOut { levels: levels([("by", KERNEL)]), why });
         Ok(left.into_iter().collect())
     }

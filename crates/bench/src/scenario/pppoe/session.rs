@@ -1,10 +1,11 @@
 //! Sessions: clients of several kinds, each with `rxlane pppoe serve`.
 
 use super::super::pair::{ADDRESSES, Pair, WAN};
-use super::super::program::{Staying, is_installed};
+use super::super::program::Staying;
 use super::super::report::LeftOut;
 use super::super::{Error, Means, levels};
 use super::{KERNEL, USER};
+use crate::installed::missing;
 use crate::namespace::{Folder, Namespace};
 use rustix::net::{AddressFamily, SocketType, socket};
 use std::fs::{self, File};
@@ -126,8 +127,8 @@ pub fn left_out() -> Vec<LeftOut> {
 }
 
 fn lacks_pppd() -> Option<String> {
-    if let Err(error) = is_installed("pppd", "ppp") {
-        return Some(error.to_string());
+    if let Some(why) = ["pppd", "sh", "mount"].into_iter().find_map(missing) {
+        return Some(why);
     }
     let error = File::open("/dev/ppp").err()?;
     Some(format!("no PPP in the kernel: /dev/ppp: {error} (modprobe ppp_generic)"))
@@ -146,7 +147,7 @@ fn lacks_kernel_pppoe() -> Option<String> {
 }
 
 fn lacks_rp_pppoe() -> Option<String> {
-    is_installed("pppoe", "pppoe").err().map(|error| error.to_string())
+    missing("pppoe")
 }
 
 /// What a person types at the client's end; `None`: nothing is to be set up.

@@ -167,10 +167,10 @@ impl Scenario for PpsInterface {
             Metric::new("interrupts", "Interrupts of the card", "interrupts/s", None),
             Metric::new("each", "Frames for each interrupt", "frames", None),
             Metric::new("busiest", "Share of the frames that the busiest queue got", "", Some(false)),
-            Metric::new("cpu", "CPUs that were busy", "CPUs", None),
-            Metric::new("user", "CPUs that were busy with programs", "CPUs", None),
-            Metric::new("system", "CPUs that were busy in the kernel", "CPUs", None),
-            Metric::new("softirq", "CPUs that were busy with soft interrupts", "CPUs", None),
+            Metric::of_machine("cpu", "CPUs that were busy", "CPUs", None),
+            Metric::of_machine("user", "CPUs that were busy with programs", "CPUs", None),
+            Metric::of_machine("system", "CPUs that were busy in the kernel", "CPUs", None),
+            Metric::of_machine("softirq", "CPUs that were busy with soft interrupts", "CPUs", None),
         ];
         let queues = arrival::QUEUES.iter().take(MOST_QUEUES.min(placement::queues(&self.interface).max(1)));
         metrics.extend(queues.enumerate().map(|(queue, name)| {

@@ -69,8 +69,7 @@ impl Cable {
 /// Waits until an interface that is up has a carrier.
 pub fn await_carrier(namespace: &Namespace, interface: &str) -> Result<(), Error> {
     let start = Instant::now();
-    let path = format!("/sys/class/net/{interface}/carrier");
-    while namespace.run("cat", &[&path])?.trim() != "1" {
+    while !namespace.works(interface)? {
         if start.elapsed() > PATIENCE {
             return Err(Error::Failed(format!(
                 "{interface} has no carrier after {} s: is the cable between the two adapters that were named?",
