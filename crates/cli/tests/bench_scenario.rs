@@ -1,8 +1,8 @@
-//! `rxlane bench vlan`, `steer`, `pps`, `pppoe`, `forward` and `compare`.
+//! `rxlane bench vlan`, `steer`, `pps`, `pppoe` and `forward`.
 //!
 //! Measurements are as short as they can be: what is tested is that they come to an end with figures, and what they leave.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -89,6 +89,9 @@ fn vlan_measures_tags_and_says_what_follows() {
         ) && text.contains(" times that of no tag"),
         "{text}"
     );
+    for metric in ["cpu_tcp_1", "udp", "udp_loss"] {
+        assert!(verdicts.iter().any(|verdict| verdict["metric"] == metric), "{metric}: {report:#}");
+    }
     let facts = report["facts"].as_array().expect("answers");
     assert_eq!(facts.len(), 16, "{report:#}");
 }
@@ -228,14 +231,23 @@ fn a_table_and_a_page_have_the_figures() {
     let output = run(&[&["pps", "--rounds", "1", "--seconds", "0.2", "--page", path][..], &only].concat());
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let text = said(&output);
-    for expected in ["received, ", "1 round from", "What follows", "one sender", "The page is in"] {
+    for expected in
+        ["received, ", "cpu (machine), CPUs", "1 round from", "What follows", "one sender", "The page is in"]
+    {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+    // One figure has no range.
+    assert!(!text.contains('[') && text.contains("Figures of one round"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100 || line.contains("The page")), "{text}");
     let html = fs::read_to_string(page).expect("a page");
-    for expected in
-        ["<svg class=\"spread\"", "<h2>What follows</h2>", "Every figure", SCHEMA, "default-src 'none'"]
-    {
+    for expected in [
+        "<svg class=\"spread\"",
+        "<h2>What follows</h2>",
+        "Every figure",
+        SCHEMA,
+        "default-src 'none'",
+        "Linux ",
+    ] {
         assert!(html.contains(expected), "{expected}");
     }
     assert!(!html.contains("<script") && !html.contains("NaN"));
@@ -281,6 +293,32 @@ fn a_signal_ends_it_and_leaves_nothing() {
         assert_eq!(left_by(pid), Vec::<PathBuf>::new(), "{name} {arguments:?}");
     }
     assert_eq!(fs::read_to_string("/proc/sys/net/ipv4/ip_forward").expect("a sysctl"), forwards);
+}
+
+#[test]
+fn a_cell_that_fails_in_one_round_is_told_and_ends_in_1() {
+    let Some(()) = is_possible(&["ethtool"]) else { return };
+    let only = ["--only", "senders=1", "--only", "receivers=1", "--only", "queues=1", "--only", "gro=off"];
+    let arguments = [&["pps", "--rounds", "3", "--seconds", "1"][..], &only].concat();
+    let child = rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    // The look at the beginning has the first two numbers, the first round those that follow.
+    let far = |path: &PathBuf| path.to_string_lossy().ends_with("-5-far");
+    let namespace = loop {
+        match left_by(child.id()).into_iter().find(far) {
+            Some(namespace) => break namespace,
+            None => sleep(Duration::from_millis(5)),
+        }
+    };
+    // Nothing can arrive.
+    while !within(&namespace, &["ip", "link", "set", "dev", "wan0", "down"]).status.success() {
+        sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().expect("its end");
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for expected in ["1 of 3", "a measurement failed, in 1 of 1 cells", "round 2: "] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
 }
 
 #[test]
@@ -360,6 +398,10 @@ fn what_is_missing_or_wrong_is_said() {
     let output = without.env("PATH", folder.path()).output().expect("it runs");
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     assert!(said(&output).contains("iperf3 is missing (Debian: apt install iperf3)"), "{}", said(&output));
+    let mut without = rxlane(&["steer"]);
+    let output = without.env("PATH", folder.path()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("sh is missing (Debian: apt install dash)"), "{}", said(&output));
     let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
     // The build folder may be closed to others.
     let copy = open_copy(env!("CARGO_BIN_EXE_rxlane").as_ref(), folder.path()).expect("a copy");
@@ -371,98 +413,4 @@ fn what_is_missing_or_wrong_is_said() {
         let expected = format!("take root: sudo rxlane bench {scenario}");
         assert!(said(&output).contains(&expected), "{scenario}: {}", said(&output));
     }
-}
-
-/// A result with one metric of two cells.
-fn result(first: &[f64], second: &[f64]) -> Value {
-    let cell = |way: &str, raw: &[f64]| json!({"levels": {"way": way}, "figures": {"forwarded": {"raw": raw}}, "failures": []});
-    json!({
-        "schema": SCHEMA, "scenario": "steer", "title": "t", "began": "2026-11-23T09:00:00Z",
-        "machine": {"kernel": "6.18", "model": "x", "cpus": 2, "rxlane": "0.1.0", "virtualised": true,
-                    "load_average": 0.1, "busy_before": 0.0},
-        "parameters": {"seconds": "1"}, "rounds": first.len(), "complete": true,
-        "factors": [{"name": "way", "levels": [{"name": "off", "text": "no steering"}, {"name": "rps", "text": "RPS"}]}],
-        "metrics": [{"name": "forwarded", "title": "Forwarded", "unit": "packets/s", "more_is_better": true}],
-        "cells": [cell("off", first), cell("rps", second)],
-        "left_out": [], "facts": [{"question": "is it let in", "answer": "yes"}], "verdicts": [], "warnings": [],
-    })
-}
-
-/// Writes both and compares them.
-fn compare(before: &Value, after: &Value, more: &[&str]) -> Output {
-    let folder = TempDir::new().expect("a folder");
-    let paths = [("before.json", before), ("after.json", after)].map(|(name, value)| {
-        let path = folder.path().join(name);
-        fs::write(&path, value.to_string()).expect("written");
-        path.to_str().expect("UTF-8").to_owned()
-    });
-    run(&[&["compare", &paths[0], &paths[1]], more].concat())
-}
-
-const STEADY: [f64; 5] = [100e3, 102e3, 98e3, 101e3, 99e3];
-
-#[test]
-fn compare_tells_noise_from_change() {
-    let before = result(&STEADY, &STEADY);
-    let same = compare(&before, &before, &[]);
-    assert_eq!(same.status.code(), Some(0), "{}", said(&same));
-    assert!(said(&same).contains("Of 2 figures 0 changed outside the noise, 2 did not."), "{}", said(&same));
-    let slower = STEADY.map(|figure| figure / 2.0);
-    let changed = compare(&before, &result(&STEADY, &slower), &[]);
-    assert_eq!(changed.status.code(), Some(1), "{}", said(&changed));
-    let text = said(&changed);
-    assert!(
-        text.contains("LESS, worse") && text.contains("Of 2 figures 1 changed outside the noise"),
-        "{text}"
-    );
-    let json = compare(&before, &result(&STEADY, &slower), &["--json"]);
-    let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
-    assert_eq!(json["schema"], "rxlane.bench-compare/1");
-    let row = &json["rows"][1];
-    assert_eq!(
-        (&row["outcome"], &row["better"], &row["ratio"]),
-        (&"less".into(), &false.into(), &0.5.into())
-    );
-    let few = compare(&result(&STEADY[..2], &STEADY[..2]), &result(&slower[..2], &slower[..2]), &[]);
-    assert_eq!(few.status.code(), Some(0), "{}", said(&few));
-    assert!(said(&few).contains("too few rounds"), "{}", said(&few));
-    // Other answers are a change, other machines a warning.
-    let mut other = before.clone();
-    other["facts"][0]["answer"] = "no".into();
-    other["machine"]["kernel"] = "6.1".into();
-    let other = compare(&before, &other, &[]);
-    assert_eq!(other.status.code(), Some(1), "{}", said(&other));
-    assert!(
-        said(&other).contains("is it let in: no, was yes") && said(&other).contains("the kernel differs")
-    );
-}
-
-#[test]
-fn compare_refuses_what_is_not_alike() {
-    let good = result(&STEADY, &STEADY);
-    let with = |field: &str, value: Value| {
-        let mut result = good.clone();
-        result[field] = value;
-        result
-    };
-    for (other, expected) in [
-        (with("scenario", "vlan".into()), "only like can be compared"),
-        (with("schema", "rxlane.bench/1".into()), "is of schema rxlane.bench/1"),
-        (with("schema", 7.into()), "names no schema"),
-        (with("cells", 7.into()), "is no whole rxlane.bench-scenario/1"),
-        (Value::Null, "names no schema"),
-    ] {
-        let output = compare(&good, &other, &[]);
-        assert_eq!(output.status.code(), Some(2), "{expected}: {}", said(&output));
-        assert!(
-            said(&output).contains(expected) && said(&output).contains("after.json"),
-            "{}",
-            said(&output)
-        );
-    }
-    let missing = run(&["compare", "/nonexistent/a.json", "/nonexistent/b.json"]);
-    assert_eq!(missing.status.code(), Some(2), "{}", said(&missing));
-    assert!(said(&missing).contains("cannot read /nonexistent/a.json"), "{}", said(&missing));
-    let wrong = compare(&good, &good, &["--tie", "0.5"]);
-    assert_eq!(wrong.status.code(), Some(2), "{}", said(&wrong));
 }

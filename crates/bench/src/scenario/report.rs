@@ -13,7 +13,7 @@ pub const SCHEMA: &str = "rxlane.bench-scenario/1";
 pub type Levels = BTreeMap<String, String>;
 
 /// All of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: String,
@@ -107,7 +107,7 @@ impl Metric {
 
     /// A metric of all that ran on the machine.
     pub fn of_machine(name: &str, title: &str, unit: &str, more_is_better: Option<bool>) -> Metric {
-        let title = format!("{title} (of the whole machine)");
+        let title = format!("{title}, of the whole machine");
         Metric { whole_machine: true, ..Metric::new(name, &title, unit, more_is_better) }
     }
 }
@@ -176,6 +176,11 @@ impl Report {
     /// The figures of a cell.
     pub fn figures(&self, levels: &Levels, metric: &str) -> Option<&Figures> {
         self.cell(levels)?.figures.get(metric)
+    }
+
+    /// Measurements that failed: cells times rounds.
+    pub fn failures(&self) -> usize {
+        self.cells.iter().map(|cell| cell.failures.len()).sum()
     }
 
     /// Levels in words, in the order of the factors, without those that say nothing.

@@ -99,6 +99,9 @@ pub fn run(
     if !report.complete {
         report.warnings.push(format!("ended before all of {} rounds were whole", asked.rounds));
     }
+    if report.failures() > 0 {
+        report.warnings.push(failed(&report));
+    }
     if report.rounds < FEW {
         report.warnings.push(format!("fewer than {FEW} rounds do not tell how far figures vary"));
     }
@@ -107,6 +110,15 @@ pub fn run(
         comparisons.iter().filter_map(|comparison| verdict::judge(&report, comparison)).collect();
     report.remarks = scenario.remarks(&report);
     Ok(report)
+}
+
+fn failed(report: &Report) -> String {
+    let cells = report.cells.iter().filter(|cell| !cell.failures.is_empty()).count();
+    let of = format!("in {cells} of {} cells", report.cells.len());
+    match report.failures() {
+        1 => format!("a measurement failed, {of}: its figures are missing"),
+        failures => format!("{failures} measurements failed, {of}: their figures are missing"),
+    }
 }
 
 /// A report that begins now and in which nothing is measured yet.
@@ -370,6 +382,8 @@ mod tests {
         assert_eq!(report.cells[0].failures.len(), 2);
         assert!(report.cells[0].figures.is_empty() && report.cells[1].figures["size"].raw.len() == 2);
         assert!(report.verdicts.is_empty());
+        let warning = "2 measurements failed, in 1 of 3 cells: their figures are missing";
+        assert!(report.warnings.iter().any(|told| told == warning), "{report:?}");
         let mut scenario = Written { fails: "a", ..Written::default() };
         let asked = Asked { rounds: 2, only: only("letter", &["a"]) };
         let error = run(&mut scenario, &asked, &means(&STOP), &mut |_| ()).expect_err("nothing");

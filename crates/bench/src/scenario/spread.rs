@@ -11,6 +11,9 @@ pub struct Spread {
     pub least: f64,
     /// The greatest.
     pub most: f64,
+    /// How many they are.
+    #[serde(default)]
+    pub count: usize,
 }
 
 impl Spread {
@@ -22,7 +25,7 @@ impl Spread {
         let middle = figures.len() / 2;
         let upper = *figures.get(middle)?;
         let lower = if figures.len().is_multiple_of(2) { *figures.get(middle - 1)? } else { upper };
-        Some(Spread { median: f64::midpoint(lower, upper), least, most })
+        Some(Spread { median: f64::midpoint(lower, upper), least, most, count: figures.len() })
     }
 }
 
@@ -35,8 +38,9 @@ mod tests {
         let spread = |figures: &[f64]| Spread::of(figures.iter().copied());
         assert_eq!(spread(&[]), None);
         assert_eq!(spread(&[f64::NAN]), None);
-        assert_eq!(spread(&[3.0]), Some(Spread { median: 3.0, least: 3.0, most: 3.0 }));
-        assert_eq!(spread(&[4.0, 1.0, 3.0]), Some(Spread { median: 3.0, least: 1.0, most: 4.0 }));
-        assert_eq!(spread(&[4.0, 1.0, 3.0, 2.0]), Some(Spread { median: 2.5, least: 1.0, most: 4.0 }));
+        assert_eq!(spread(&[3.0]), Some(Spread { median: 3.0, least: 3.0, most: 3.0, count: 1 }));
+        assert_eq!(spread(&[4.0, 1.0, 3.0]), Some(Spread { median: 3.0, least: 1.0, most: 4.0, count: 3 }));
+        let of_four = Spread { median: 2.5, least: 1.0, most: 4.0, count: 4 };
+        assert_eq!(spread(&[4.0, 1.0, 3.0, 2.0]), Some(of_four));
     }
 }

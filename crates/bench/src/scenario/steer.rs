@@ -80,11 +80,11 @@ impl Scenario for Steer {
         let mut metrics = vec![
             Metric::new("forwarded", "Packets that the router forwards", "packets/s", Some(true)),
             Metric::new("sent", "Packets that the line sends", "packets/s", None),
-            Metric::of_machine("busiest", "Share of the frames that the busiest CPU took", "", Some(false)),
+            Metric::new("busiest", "Share of the frames that the busiest CPU took", "", Some(false)),
         ];
         let of_cpus = self.cpus.iter().zip(CPU_SHARES).take(MOST_CPUS);
         metrics.extend(of_cpus.map(|(cpu, name)| {
-            Metric::of_machine(name, &format!("Share of the frames that CPU {cpu} took"), "", None)
+            Metric::new(name, &format!("Share of the frames that CPU {cpu} took"), "", None)
         }));
         metrics
     }

@@ -32,7 +32,7 @@ pub enum Outcome {
     Tie,
     /// The median is farther away, and the rounds do not agree which has more.
     Unclear,
-    /// Fewer than three rounds have figures of both.
+    /// Fewer than three rounds have a ratio.
     Unknown,
 }
 
@@ -45,7 +45,7 @@ pub struct Verdict {
     pub cell: Levels,
     /// The other.
     pub baseline: Levels,
-    /// The cell's figure over the other's, of each round that has both.
+    /// The cell's figure over the other's, of each round that has both; that of nothing and nothing is 1.
     pub ratio: Option<Spread>,
     /// What it means.
     pub outcome: Outcome,
@@ -54,11 +54,11 @@ pub struct Verdict {
 }
 
 impl Outcome {
-    /// Of ratios, so many.
-    fn of(ratio: Option<Spread>, rounds: usize) -> Outcome {
+    /// Of the ratios of all rounds.
+    fn of(ratio: Option<Spread>) -> Outcome {
         match ratio {
             None => Outcome::Unknown,
-            Some(_) if rounds < ROUNDS => Outcome::Unknown,
+            Some(ratio) if ratio.count < ROUNDS => Outcome::Unknown,
             Some(ratio) if ratio.median < TIE && ratio.median > 1.0 / TIE => Outcome::Tie,
             Some(ratio) if ratio.least > 1.0 => Outcome::More,
             Some(ratio) if ratio.most < 1.0 => Outcome::Less,
@@ -71,23 +71,30 @@ impl Outcome {
 pub fn judge(report: &Report, comparison: &Comparison) -> Option<Verdict> {
     let figures = |levels: &Levels| Some(&report.figures(levels, comparison.metric)?.raw);
     let (cell, baseline) = (figures(&comparison.cell)?, figures(&comparison.baseline)?);
-    let ratios = cell.iter().zip(baseline).filter_map(|(cell, baseline)| Some((*cell)? / (*baseline)?));
+    let both = cell.iter().zip(baseline).filter_map(|(cell, baseline)| Some(((*cell)?, (*baseline)?)));
+    let both: Vec<(f64, f64)> = both.collect();
+    let ratio = |(cell, baseline): &(f64, f64)| if cell == baseline { 1.0 } else { cell / baseline };
+    let ratio = Spread::of(both.iter().map(ratio));
+    let outcome = Outcome::of(ratio);
     // Of nothing there is no multiple.
-    let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
-    let rounds = ratios.len();
-    let ratio = Spread::of(ratios);
-    let outcome = Outcome::of(ratio, rounds);
+    let endless = both.len() - ratio.map_or(0, |ratio| ratio.count);
     Some(Verdict {
         metric: comparison.metric.to_owned(),
         cell: comparison.cell.clone(),
         baseline: comparison.baseline.clone(),
         ratio,
         outcome,
-        text: sentence(report, comparison, ratio, outcome),
+        text: sentence(report, comparison, (ratio, endless), outcome),
     })
 }
 
-fn sentence(report: &Report, comparison: &Comparison, ratio: Option<Spread>, outcome: Outcome) -> String {
+/// `endless` is the number of rounds in which the baseline has nothing, and the cell has something.
+fn sentence(
+    report: &Report,
+    comparison: &Comparison,
+    (ratio, endless): (Option<Spread>, usize),
+    outcome: Outcome,
+) -> String {
     let Comparison { metric, cell, baseline } = comparison;
     let title =
         report.metrics.iter().find(|known| known.name == *metric).map_or(*metric, |known| &known.title);
@@ -105,8 +112,13 @@ fn sentence(report: &Report, comparison: &Comparison, ratio: Option<Spread>, out
     };
     let told = |levels: &Levels| Some(only(levels, false)).filter(|words| !words.is_empty());
     let [this, other] = [cell, baseline].map(|levels| told(levels).unwrap_or_else(|| named(levels)));
+    let rounds = if endless == 1 { "a round".to_owned() } else { format!("{endless} rounds") };
     let Some(ratio) = ratio else {
-        return format!("{title}{common}: {this} beside {other} is unknown: no round has figures of both.");
+        let why = match endless {
+            0 => "no round has figures of both".to_owned(),
+            _ => format!("in {rounds} {this} has some, {other} none, of which nothing is a multiple"),
+        };
+        return format!("{title}{common}: {this} beside {other} is unknown: {why}.");
     };
     let end = match outcome {
         Outcome::Tie if ratio.most < 1.0 => {
@@ -120,8 +132,11 @@ fn sentence(report: &Report, comparison: &Comparison, ratio: Option<Spread>, out
         Outcome::Unknown => ": unknown, since that takes three rounds at least (--rounds)",
         Outcome::More | Outcome::Less => "",
     };
-    let Spread { median, least, most } = ratio;
-    format!("{title}{common}: {this} has {median:.2} [{least:.2}–{most:.2}] times that of {other}{end}.")
+    let but =
+        if endless > 0 { format!(", but for {rounds} in which {other} has none") } else { String::new() };
+    let Spread { median, least, most, count } = ratio;
+    let range = if count > 1 { format!(" [{least:.2}–{most:.2}]") } else { String::new() };
+    format!("{title}{common}: {this} has {median:.2}{range} times that of {other}{but}{end}.")
 }
 
 #[cfg(test)]
@@ -137,12 +152,6 @@ mod tests {
             failures: Vec::new(),
         };
         let report = Report {
-            schema: String::new(),
-            scenario: String::new(),
-            title: String::new(),
-            began: String::new(),
-            machine: super::super::Surroundings::default(),
-            parameters: [].into(),
             rounds: 3,
             complete: true,
             factors: vec![
@@ -151,11 +160,7 @@ mod tests {
             ],
             metrics: vec![Metric::new("tcp", "TCP", "bit/s", Some(true))],
             cells: vec![of("none", baseline), of("two", cell)],
-            left_out: Vec::new(),
-            facts: Vec::new(),
-            verdicts: Vec::new(),
-            remarks: Vec::new(),
-            warnings: Vec::new(),
+            ..Report::default()
         };
         let [cell, baseline] = ["two", "none"].map(|tags| levels([("tags", tags), ("rps", "off")]));
         judge(&report, &Comparison { metric: "tcp", cell, baseline }).expect("both were measured")
@@ -166,7 +171,7 @@ mod tests {
         // Of the medians it would be 1.
         let verdict =
             verdict(vec![Some(5.0), Some(10.0), Some(20.0)], vec![Some(10.0), Some(20.0), Some(5.0)]);
-        assert_eq!(verdict.ratio, Some(Spread { median: 0.5, least: 0.5, most: 4.0 }));
+        assert_eq!(verdict.ratio, Some(Spread { median: 0.5, least: 0.5, most: 4.0, count: 3 }));
         assert_eq!(verdict.outcome, Outcome::Unclear);
         assert_eq!(
             verdict.text,
@@ -204,7 +209,33 @@ mod tests {
                 (Outcome::Unknown, Some(9.0))
             );
             assert!(verdict.text.contains("three rounds"), "{}", verdict.text);
+            assert_eq!(verdict.text.contains("[9.00–9.00]"), rounds > 1, "{}", verdict.text);
         }
+    }
+
+    #[test]
+    fn of_nothing_there_is_no_multiple() {
+        let [none, some] = [vec![Some(0.0); 3], vec![Some(0.1); 3]];
+        let equal = verdict(none.clone(), none.clone());
+        assert_eq!((equal.outcome, equal.ratio.map(|ratio| ratio.median)), (Outcome::Tie, Some(1.0)));
+        let endless = verdict(some.clone(), none.clone());
+        assert_eq!((endless.outcome, endless.ratio), (Outcome::Unknown, None));
+        assert!(
+            endless
+                .text
+                .ends_with("in 3 rounds two tags has some, no tag none, of which nothing is a multiple."),
+            "{}",
+            endless.text
+        );
+        let nothing = verdict(none, some);
+        assert_eq!((nothing.outcome, nothing.ratio.map(|ratio| ratio.most)), (Outcome::Less, Some(0.0)));
+        let once = verdict(vec![Some(0.2); 4], [vec![Some(0.1); 3], vec![Some(0.0)]].concat());
+        assert_eq!(once.outcome, Outcome::More);
+        assert!(
+            once.text.ends_with("times that of no tag, but for a round in which no tag has none."),
+            "{}",
+            once.text
+        );
     }
 
     #[test]

@@ -80,6 +80,7 @@ impl Scenario for Vlan {
             Metric::new("tcp_8", "TCP of eight connections", "bit/s", Some(true)),
             Metric::of_machine("cpu_tcp_1", "CPU time of one connection", "s/GB", Some(false)),
             Metric::new("udp", "Datagrams that arrive", "packets/s", Some(true)),
+            Metric::new("udp_loss", "Share of the datagrams that do not arrive", "", Some(false)),
         ]
     }
 
@@ -129,6 +130,7 @@ impl Scenario for Vlan {
             ("tcp_8", eight.bits_per_second),
             ("udp", datagrams.per_second),
         ];
+        measured.extend(datagrams.loss.map(|loss| ("udp_loss", loss)));
         measured.extend(spent.map(|spent| ("cpu_tcp_1", spent.all / (one.octets / 1e9))));
         Ok(measured)
     }
@@ -138,8 +140,10 @@ impl Scenario for Vlan {
             levels([("tags", tags), ("by", by), ("offloads", offloads), ("rps", rps)])
         };
         let mut comparisons = Vec::new();
-        for metric in ["tcp_1", "tcp_8"] {
-            for offloads in ["on", "off"] {
+        for metric in ["tcp_1", "tcp_8", "cpu_tcp_1", "udp", "udp_loss"] {
+            // Offloads do nothing for small datagrams.
+            let offloads: &[&str] = if metric.starts_with("udp") { &["on"] } else { &["on", "off"] };
+            for offloads in offloads.iter().copied() {
                 for (tags, by) in
                     TAGS.iter().skip(1).flat_map(|(tags, ..)| [(*tags, RXLANE), (*tags, KERNEL)])
                 {

@@ -82,7 +82,7 @@ Examples:
 Everything happens in network namespaces of its own, which takes root; iperf3 and ethtool do a part of the work. SIGINT (^C), SIGTERM and \
 SIGHUP end it with what was measured so far.
 Factors: tags (none, q, ad+q, q+q), by (nobody, rxlane, 8021q), offloads (on, off), rps (off, on).
-Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
+Exit codes: 0 every cell was measured in every round, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
 pub struct VlanArguments {
     #[command(flatten)]
     common: Common,
@@ -99,7 +99,7 @@ Examples:
 Everything happens in network namespaces of its own, which takes root. SIGINT (^C), SIGTERM and SIGHUP end it with what was \
 measured so far.
 Factors: frames (pppoe, plain), way (off, rps, rps-all, xdp).
-Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
+Exit codes: 0 every cell was measured in every round, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
 pub struct SteerArguments {
     /// Flows on the line
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u16).range(1..=60000))]
@@ -120,7 +120,7 @@ Examples:
 Everything happens in network namespaces of its own, which takes root; iperf3, ping and ethtool do a part of the work, pppd and \
 pppoe where they are. SIGINT (^C), SIGTERM and SIGHUP end it with what was measured so far.
 Factor: path (bare-off, bare, simple, batch, kernel, user), the last two with pppd, the last behind rp-pppoe's program.
-Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
+Exit codes: 0 every cell was measured in every round, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
 pub struct PppoeArguments {
     #[command(flatten)]
     common: Common,
@@ -196,7 +196,7 @@ impl Common {
 }
 
 fn outcome(report: &Report) -> Outcome {
-    let is_whole = report.cells.iter().all(|cell| !cell.figures.is_empty());
+    let is_whole = report.cells.iter().all(|cell| !cell.figures.is_empty() && cell.failures.is_empty());
     if is_whole { Outcome::Success } else { Outcome::Negative }
 }
 

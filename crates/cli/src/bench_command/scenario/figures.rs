@@ -41,11 +41,11 @@ impl Scale {
         figure(value * self.times)
     }
 
-    /// `23.1 [22.0–24.2]`.
+    /// `23.1 [22.0–24.2]`; a single figure has no range.
     pub fn spread(&self, spread: Option<Spread>) -> String {
-        let Some(Spread { median, least, most }) = spread else { return "–".to_owned() };
+        let Some(Spread { median, least, most, count }) = spread else { return "–".to_owned() };
         let [median, least, most] = [median, least, most].map(|value| self.figure(value));
-        format!("{median} [{least}–{most}]")
+        if count == 1 { median } else { format!("{median} [{least}–{most}]") }
     }
 }
 
@@ -65,8 +65,10 @@ mod tests {
         assert_eq!(of("", 0.5), "50.0 %");
         assert_eq!(of("s/GB", 0.5), "0.50 s/GB");
         assert_eq!(of("bit/s", 0.0), "0.00 bit/s");
-        let spread = Spread { median: 2e9, least: 1e9, most: 3e9 };
+        let spread = Spread { median: 2e9, least: 1e9, most: 3e9, count: 5 };
         assert_eq!(Scale::of("bit/s", 3e9).spread(Some(spread)), "2.00 [1.00–3.00]");
+        let one = Spread { median: 2e9, least: 2e9, most: 2e9, count: 1 };
+        assert_eq!(Scale::of("bit/s", 3e9).spread(Some(one)), "2.00");
         assert_eq!(Scale::of("bit/s", 3e9).spread(None), "–");
     }
 }

@@ -19,7 +19,7 @@ measured so far. A cell takes up to ten times --seconds: RFC 2544 wants 60 secon
 --cable takes adapters of this machine, which have to be set down, into these namespaces; they come back set down, with the interrupt \
 moderation that they had.
 Factors: lines (two, trunk-8021q, trunk-rxlane), streams (one, both), rps (off, on), with --cable moderation (as-is, 0, 3, 10, 50, 100).
-Exit codes: 0 every cell was measured, 1 some were not, or the router is wedged, 2 wrong usage, 3 a privilege, a program or a kernel \
+Exit codes: 0 every cell was measured in every round, 1 some were not, or the router is wedged, 2 wrong usage, 3 a privilege, a program or a kernel \
 feature is missing.")]
 pub struct ForwardArguments {
     /// Flows each way

@@ -96,7 +96,10 @@ fn chart(report: &Report, metric: &Metric) -> Markup {
     html! {
         section {
             h2 { (metric.title) ", " (scale.unit) }
-            p.intro { "Median; the line reaches from the least to the greatest round" (better) "." }
+            p.intro {
+                @if report.rounds == 1 { "Of one round" } @else { "Median; the line reaches from the least to the greatest round" }
+                (better) "."
+            }
             table.bars {
                 thead { tr {
                     th scope="col" { "cell" }
@@ -110,7 +113,9 @@ fn chart(report: &Report, metric: &Metric) -> Markup {
                             @match spread(cell) {
                                 Some(spread) => {
                                     td.figure { (scale.figure(spread.median)) }
-                                    td.figure { (scale.figure(spread.least)) "–" (scale.figure(spread.most)) }
+                                    td.figure {
+                                        @if spread.count > 1 { (scale.figure(spread.least)) "–" (scale.figure(spread.most)) }
+                                    }
                                 }
                                 None => { td.figure { "–" } td.figure { "–" } }
                             }
@@ -130,9 +135,9 @@ fn bar(spread: Option<Spread>, greatest: f64) -> Markup {
     html! {
         svg.spread aria-hidden="true" height="10" width="100%" {
             rect.track x="0" y="0" width="100%" height="10" {}
-            @if let Some(Spread { median, least, most }) = spread {
+            @if let Some(Spread { median, least, most, count }) = spread {
                 rect.partly x="0" y="0" width=(place(median)) height="10" {}
-                line.range x1=(place(least)) x2=(place(most)) y1="5" y2="5" {}
+                @if count > 1 { line.range x1=(place(least)) x2=(place(most)) y1="5" y2="5" {} }
             }
         }
     }

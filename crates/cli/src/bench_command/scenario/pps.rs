@@ -30,7 +30,7 @@ the next, or by --undo.
 Factors: senders (1, 2, 4), receivers (1, 2), queues (1, 2), gro (off, on). With --interface: senders (with --from), receivers, queues \
 (as-found, 1, 2, 4), usecs (as-found, 0, 3, 10, 50, 100), ring (as-found, 256, 4096), hash (as-found, sd, sdfn), table (as-found, one, \
 equal, blocks); senders, receivers and queues are crossed, and hash with table.
-Exit codes: 0 every cell was measured, 1 some were not, 2 wrong usage, 3 a privilege, a program, the other host or a kernel feature is \
+Exit codes: 0 every cell was measured in every round, 1 some were not, 2 wrong usage, 3 a privilege, a program, the other host or a kernel feature is \
 missing.")]
 pub struct PpsArguments {
     /// Octets of payload of each datagram

@@ -66,7 +66,7 @@ fn counted(number: u32, noun: &str) -> String {
 
 /// A row for each cell, as many metrics beside each other as there is room for.
 fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
-    heading(out, "Median [least–greatest]")?;
+    heading(out, if report.rounds == 1 { "Figures of one round" } else { "Median [least–greatest]" })?;
     let factors = varied(report);
     let of_cell = |cell: &Cell| -> Vec<String> {
         let level =
@@ -79,8 +79,8 @@ fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
     let taken: usize = (0..factors.len())
         .map(|at| width(&mut left.iter().map(|row| row[at].chars().count()).chain([factors[at].len()])))
         .sum();
-    let columns: Vec<(String, Vec<String>)> =
-        report.metrics.iter().map(|metric| column(report, metric)).collect();
+    let figures = report.metrics.iter().map(|metric| column(report, metric));
+    let columns: Vec<(String, Vec<String>)> = failed(report).into_iter().chain(figures).collect();
     let mut rest = columns.as_slice();
     let mut is_first = true;
     while !rest.is_empty() {
@@ -127,7 +127,17 @@ fn varied(report: &Report) -> Vec<&str> {
 fn column(report: &Report, metric: &Metric) -> (String, Vec<String>) {
     let scale = Scale::of_metric(report, metric);
     let cell = |cell: &Cell| scale.spread(cell.figures.get(&metric.name).and_then(|figures| figures.spread));
-    (format!("{}, {}", metric.name, scale.unit), report.cells.iter().map(cell).collect())
+    let of = if metric.whole_machine { " (machine)" } else { "" };
+    (format!("{}{of}, {}", metric.name, scale.unit), report.cells.iter().map(cell).collect())
+}
+
+/// In how many rounds cells could not be measured; `None`: in none.
+fn failed(report: &Report) -> Option<(String, Vec<String>)> {
+    let cell = |cell: &Cell| match cell.failures.len() {
+        0 => String::new(),
+        failures => format!("{failures} of {}", report.rounds),
+    };
+    (report.failures() > 0).then(|| ("failed".to_owned(), report.cells.iter().map(cell).collect()))
 }
 
 fn sentences(out: &mut Output, report: &Report) -> io::Result<()> {
