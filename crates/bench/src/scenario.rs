@@ -20,6 +20,7 @@ mod program;
 pub mod report;
 pub mod rounds;
 mod router;
+pub mod soundness;
 pub mod spread;
 pub mod steer;
 mod surroundings;

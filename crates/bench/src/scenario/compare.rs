@@ -33,6 +33,8 @@ pub struct Compared {
     pub scenario: String,
     /// Medians that differ by less do not count as different.
     pub tie: f64,
+    /// What follows from all of it.
+    pub conclusion: Conclusion,
     /// What makes it worth less.
     pub warnings: Vec<String>,
     /// Every figure.
@@ -82,6 +84,31 @@ pub enum Outcome {
     OnlyAfter,
 }
 
+/// What follows from all figures and answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Conclusion {
+    /// A figure or an answer changed outside the noise.
+    Changed,
+    /// Of those of which something can be said none did.
+    Unchanged,
+    /// Of no figure anything can be said.
+    Unknown,
+}
+
+impl Conclusion {
+    fn of(rows: &[Row], facts: &[FactRow]) -> Conclusion {
+        let is_changed = |row: &Row| matches!(row.outcome, Outcome::More | Outcome::Less);
+        if rows.iter().any(is_changed) || facts.iter().any(FactRow::is_changed) {
+            Conclusion::Changed
+        } else if rows.iter().any(|row| row.outcome == Outcome::WithinNoise) {
+            Conclusion::Unchanged
+        } else {
+            Conclusion::Unknown
+        }
+    }
+}
+
 /// An answer of both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FactRow {
@@ -97,14 +124,6 @@ impl FactRow {
     /// Whether both have answers, and different ones.
     pub fn is_changed(&self) -> bool {
         self.before.is_some() && self.after.is_some() && self.before != self.after
-    }
-}
-
-impl Compared {
-    /// Whether anything changed outside the noise.
-    pub fn is_changed(&self) -> bool {
-        let of_rows = self.rows.iter().any(|row| matches!(row.outcome, Outcome::More | Outcome::Less));
-        of_rows || self.facts.iter().any(FactRow::is_changed)
     }
 }
 
@@ -125,13 +144,24 @@ pub fn compare(before: &Report, after: &Report, tie: f64) -> Result<Compared, St
             before.scenario, after.scenario
         ));
     }
+    for metric in &after.metrics {
+        let Some(former) = before.metrics.iter().find(|known| known.name == metric.name) else { continue };
+        if (&former.unit, former.more_is_better) != (&metric.unit, metric.more_is_better) {
+            return Err(format!(
+                "the metric {} is another one in each: its unit, or whether more is better, differs",
+                metric.name
+            ));
+        }
+    }
+    let (rows, facts) = (rows(before, after, tie), facts(before, after));
     Ok(Compared {
         schema: SCHEMA,
         scenario: after.scenario.clone(),
         tie,
+        conclusion: Conclusion::of(&rows, &facts),
         warnings: warnings(before, after),
-        rows: rows(before, after, tie),
-        facts: facts(before, after),
+        rows,
+        facts,
     })
 }
 

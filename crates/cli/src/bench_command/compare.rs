@@ -6,8 +6,9 @@ use crate::model_command::table;
 use crate::output::{CommandResult, Outcome, Output};
 use crate::steer_command::item;
 use anyhow::{Context, anyhow, bail};
-use bench::scenario::compare::{self, Compared, Row};
-use bench::scenario::report::{Report, SCHEMA};
+use bench::scenario::compare::{self, Compared, Conclusion, FactRow, Row};
+use bench::scenario::report::{Metric, Report, SCHEMA};
+use bench::scenario::soundness;
 use bench::scenario::verdict::TIE;
 use serde_json::Value;
 use std::fs::File;
@@ -25,16 +26,18 @@ const MOST_CELLS: usize = 10_000;
 Examples:
   rxlane bench compare before.json after.json
   rxlane bench compare before.json after.json --tie 1.1 --json
+  sudo rxlane bench vlan --json | rxlane bench compare before.json -
 
 A figure has changed when those of both files do not overlap, they are enough for that to mean something (four rounds and four, or \
 three and five), and the medians are at least --tie times apart.
-Exit codes: 0 nothing changed outside the noise, 1 something did, 2 wrong usage, or a file that cannot be read or compared.")]
+Exit codes: 0 nothing changed outside the noise, among the figures of which something can be said; 1 something did; 2 wrong usage, a file \
+that cannot be read or compared, or nothing can be said of any figure, mostly for want of rounds.")]
 pub struct CompareArguments {
-    /// Result of a scenario (--json)
+    /// Result of a scenario (--json); `-` is standard input
     #[arg(value_name = "BEFORE")]
     before: PathBuf,
 
-    /// Result of the same scenario
+    /// Result of the same scenario; `-` is standard input
     #[arg(value_name = "AFTER")]
     after: PathBuf,
 
@@ -55,15 +58,29 @@ fn tie(text: &str) -> Result<f64, String> {
 impl CompareArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
+        if [&self.before, &self.after].iter().all(|path| is_standard_input(path)) {
+            bail!("standard input is one result; name a file for the other");
+        }
         let (before, after) = (read(&self.before)?, read(&self.after)?);
         let compared = compare::compare(&before, &after, self.tie)
-            .map_err(|why| anyhow!("{} and {}: {why}", self.before.display(), self.after.display()))?;
+            .map_err(|why| anyhow!("{} and {}: {why}", named(&self.before), named(&self.after)))?;
         if self.json {
             out.json(&compared)?;
         } else {
             self.print(out, &compared, &after, &before)?;
         }
-        Ok(if compared.is_changed() { Outcome::Negative } else { Outcome::Success })
+        match compared.conclusion {
+            Conclusion::Changed => Ok(Outcome::Negative),
+            Conclusion::Unchanged => Ok(Outcome::Success),
+            Conclusion::Unknown => {
+                out.flush()?;
+                bail!(
+                    "nothing can be said of any figure of {} and {}",
+                    named(&self.before),
+                    named(&self.after)
+                )
+            }
+        }
     }
 
     fn print(
@@ -74,13 +91,15 @@ impl CompareArguments {
         before: &Report,
     ) -> io::Result<()> {
         heading(out, &format!("{}: what changed", printable(&compared.scenario)))?;
-        item(out, "before", &printable(&format!("{}, {}", self.before.display(), before.began)))?;
-        item(out, "after", &printable(&format!("{}, {}", self.after.display(), after.began)))?;
+        item(out, "before", &printable(&format!("{}, {}", named(&self.before), before.began)))?;
+        item(out, "after", &printable(&format!("{}, {}", named(&self.after), after.began)))?;
         compared.warnings.iter().try_for_each(|warning| item(out, "warning", &printable(warning)))?;
-        for metric in
-            after.metrics.iter().chain(before.metrics.iter().filter(|old| !after.metrics.contains(old)))
-        {
+        let is_new = |old: &&Metric| after.metrics.iter().all(|new| new.name != old.name);
+        for metric in after.metrics.iter().chain(before.metrics.iter().filter(is_new)) {
             let rows: Vec<&Row> = compared.rows.iter().filter(|row| row.metric == metric.name).collect();
+            if rows.is_empty() {
+                continue;
+            }
             let greatest =
                 rows.iter().filter_map(|row| Some(row.before.or(row.after)?.median)).fold(0.0, f64::max);
             let scale = Scale::of(&metric.unit, greatest);
@@ -88,13 +107,17 @@ impl CompareArguments {
             let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scale)).collect();
             table::print(out, 1, &["cell", "before", "after", "ratio", ""], &cells)?;
         }
-        let facts: Vec<_> = compared.facts.iter().filter(|fact| fact.is_changed()).collect();
-        for fact in &facts {
-            let answer = |answer: &Option<String>| answer.clone().unwrap_or_default();
-            let text = format!("{}: {}, was {}", fact.question, answer(&fact.after), answer(&fact.before));
-            item(out, "changed", &printable(&text))?;
+        for FactRow { question, before, after } in &compared.facts {
+            match (before, after) {
+                (Some(before), Some(after)) if before != after => {
+                    item(out, "changed", &printable(&format!("{question}: {after}, was {before}")))?;
+                }
+                (Some(_), None) => item(out, "only before", &printable(question))?,
+                (None, Some(_)) => item(out, "only after", &printable(question))?,
+                _ => {}
+            }
         }
-        conclusion(out, compared, facts.len())
+        conclusion(out, compared, compared.facts.iter().filter(|fact| fact.is_changed()).count())
     }
 }
 
@@ -113,7 +136,7 @@ fn outcome(row: &Row) -> &'static str {
     use compare::Outcome::{Less, More, OnlyAfter, OnlyBefore, TooFew, WithinNoise};
     match (row.outcome, row.better) {
         (WithinNoise, _) => "within the noise",
-        (TooFew, _) => "too few rounds",
+        (TooFew, _) => "unknown, too few rounds",
         (OnlyBefore, _) => "only before",
         (OnlyAfter, _) => "only after",
         (More, Some(true)) => "MORE, better",
@@ -133,24 +156,38 @@ fn conclusion(out: &mut Output, compared: &Compared, facts: usize) -> io::Result
     let few = match few {
         0 => String::new(),
         few => format!(
-            " Of {few} nothing can be said: that takes four rounds and four, or three and five (--rounds 5)."
+            " Of {few} nothing can be said, since that takes figures of four rounds and four, or three and five (--rounds 5)."
         ),
     };
     let alone = count(&|row| matches!(row.outcome, OnlyBefore | OnlyAfter));
     let alone = if alone > 0 { format!(" {alone} stand in one of the two alone.") } else { String::new() };
     let facts = if facts > 0 { format!(" So did {facts} answers.") } else { String::new() };
+    let unknown = if compared.conclusion == Conclusion::Unknown { "Unknown: " } else { "" };
+    let of = if unknown.is_empty() { "Of" } else { "of" };
     let text = format!(
-        "Of {} figures {changed} changed outside the noise, {within} did not.{facts}{few}{alone}",
+        "{unknown}{of} {} figures {changed} changed outside the noise, {within} did not.{facts}{few}{alone}",
         compared.rows.len()
     );
     writeln!(out)?;
     wrapped(&text, out.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
+fn is_standard_input(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn named(path: &Path) -> String {
+    if is_standard_input(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
 fn read(path: &Path) -> anyhow::Result<Report> {
-    let name = path.display();
+    let name = named(path);
     let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut text));
+    let read = if is_standard_input(path) {
+        io::stdin().lock().take(MOST + 1).read_to_end(&mut text)
+    } else {
+        File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut text))
+    };
     read.with_context(|| format!("cannot read {name}"))?;
     if text.len() as u64 > MOST {
         bail!("{name} is longer than {} MiB: it is no result of a scenario", MOST >> 20);
@@ -167,5 +204,7 @@ fn read(path: &Path) -> anyhow::Result<Report> {
     if report.cells.len() > MOST_CELLS || report.facts.len() > MOST_CELLS {
         bail!("{name} has more than {MOST_CELLS} cells or answers: it is no result of a scenario");
     }
+    soundness::check(&report)
+        .map_err(|why| anyhow!("{name} is no result of a scenario: {}", printable(&why)))?;
     Ok(report)
 }

@@ -1,0 +1,194 @@
+//! `rxlane bench compare`: two results of a scenario, from files and standard input.
+
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+const SCHEMA: &str = "rxlane.bench-scenario/1";
+
+fn run(arguments: &[&str], input: Stdio) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxlane"));
+    command.arg("bench").args(arguments).stdin(input).output().expect("it runs")
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A result with one metric of two cells.
+fn result(first: &[f64], second: &[f64]) -> Value {
+    let cell = |way: &str, raw: &[f64]| json!({"levels": {"way": way}, "figures": {"forwarded": {"raw": raw}}, "failures": []});
+    json!({
+        "schema": SCHEMA, "scenario": "steer", "title": "t", "began": "2026-11-23T09:00:00Z",
+        "machine": {"kernel": "6.18", "model": "x", "cpus": 2, "rxlane": "0.1.0", "virtualised": true,
+                    "load_average": 0.1, "busy_before": 0.0},
+        "parameters": {"seconds": "1"}, "rounds": first.len(), "complete": true,
+        "factors": [{"name": "way", "levels": [{"name": "off", "text": "no steering"}, {"name": "rps", "text": "RPS"}]}],
+        "metrics": [{"name": "forwarded", "title": "Forwarded", "unit": "packets/s", "more_is_better": true}],
+        "cells": [cell("off", first), cell("rps", second)],
+        "left_out": [], "facts": [{"question": "is it let in", "answer": "yes"}], "verdicts": [], "warnings": [],
+    })
+}
+
+/// Writes both and compares them.
+fn compare(before: &Value, after: &Value, more: &[&str]) -> Output {
+    let folder = TempDir::new().expect("a folder");
+    let paths = [("before.json", before), ("after.json", after)].map(|(name, value)| {
+        let path = folder.path().join(name);
+        fs::write(&path, value.to_string()).expect("written");
+        path.to_str().expect("UTF-8").to_owned()
+    });
+    run(&[&["compare", &paths[0], &paths[1]], more].concat(), Stdio::null())
+}
+
+const STEADY: [f64; 5] = [100e3, 102e3, 98e3, 101e3, 99e3];
+
+#[test]
+fn compare_tells_noise_from_change() {
+    let before = result(&STEADY, &STEADY);
+    let same = compare(&before, &before, &[]);
+    assert_eq!(same.status.code(), Some(0), "{}", said(&same));
+    assert!(said(&same).contains("Of 2 figures 0 changed outside the noise, 2 did not."), "{}", said(&same));
+    let slower = STEADY.map(|figure| figure / 2.0);
+    let changed = compare(&before, &result(&STEADY, &slower), &[]);
+    assert_eq!(changed.status.code(), Some(1), "{}", said(&changed));
+    let text = said(&changed);
+    assert!(
+        text.contains("LESS, worse") && text.contains("Of 2 figures 1 changed outside the noise"),
+        "{text}"
+    );
+    let json = compare(&before, &result(&STEADY, &slower), &["--json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(json["schema"], "rxlane.bench-compare/1");
+    let row = &json["rows"][1];
+    assert_eq!(
+        (&row["outcome"], &row["better"], &row["ratio"]),
+        (&"less".into(), &false.into(), &0.5.into())
+    );
+    let few = compare(&result(&STEADY[..2], &STEADY[..2]), &result(&slower[..2], &slower[..2]), &[]);
+    assert_eq!(few.status.code(), Some(2), "{}", said(&few));
+    for expected in
+        ["unknown, too few rounds", "Unknown: of 2 figures", "takes figures of four rounds and four"]
+    {
+        assert!(said(&few).contains(expected), "{expected}: {}", said(&few));
+    }
+    // Other answers are a change, other machines a warning.
+    let mut other = before.clone();
+    other["facts"][0]["answer"] = "no".into();
+    other["machine"]["kernel"] = "6.1".into();
+    let other = compare(&before, &other, &[]);
+    assert_eq!(other.status.code(), Some(1), "{}", said(&other));
+    assert!(
+        said(&other).contains("is it let in: no, was yes") && said(&other).contains("the kernel differs")
+    );
+}
+
+#[test]
+fn compare_refuses_what_is_not_alike() {
+    let good = result(&STEADY, &STEADY);
+    let with = |field: &str, value: Value| {
+        let mut result = good.clone();
+        result[field] = value;
+        result
+    };
+    for (other, expected) in [
+        (with("scenario", "vlan".into()), "only like can be compared"),
+        (with("schema", "rxlane.bench/1".into()), "is of schema rxlane.bench/1"),
+        (with("schema", 7.into()), "names no schema"),
+        (with("cells", 7.into()), "is no whole rxlane.bench-scenario/1"),
+        (Value::Null, "names no schema"),
+    ] {
+        let output = compare(&good, &other, &[]);
+        assert_eq!(output.status.code(), Some(2), "{expected}: {}", said(&output));
+        assert!(
+            said(&output).contains(expected) && said(&output).contains("after.json"),
+            "{}",
+            said(&output)
+        );
+    }
+    let missing = run(&["compare", "/nonexistent/a.json", "/nonexistent/b.json"], Stdio::null());
+    assert_eq!(missing.status.code(), Some(2), "{}", said(&missing));
+    assert!(said(&missing).contains("cannot read /nonexistent/a.json"), "{}", said(&missing));
+    let wrong = compare(&good, &good, &["--tie", "0.5"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", said(&wrong));
+}
+
+#[test]
+fn what_cannot_be_a_result_is_named_with_its_file() {
+    let good = result(&STEADY, &STEADY);
+    let with = |pointer: &str, value: Value| {
+        let mut result = good.clone();
+        *result.pointer_mut(pointer).expect("there is such a place") = value;
+        result
+    };
+    let verdict = |level: &str, outcome: &str| {
+        let cell = |level: &str| json!({"way": level});
+        json!([{"metric": "forwarded", "cell": cell("rps"), "baseline": cell(level), "ratio": null, "outcome": outcome, "text": ""}])
+    };
+    for (other, expected) in [
+        (with("/cells/1/levels/way", "off".into()), "the cell way=off stands there twice"),
+        (with("/cells/0/figures/forwarded/raw/1", (-1.0).into()), "forwarded of round 2 is -1e0"),
+        (with("/cells/0/figures/forwarded/raw/1", 1e308.into()), "forwarded of round 2 is 1e308"),
+        (with("/cells/0/levels/way", "unheard".into()), "a cell has way=unheard"),
+        (with("/verdicts", verdict("unheard", "tie")), "a verdict is on way=unheard"),
+        (with("/verdicts", verdict("off", "unheard")), "unknown variant `unheard`"),
+        (with("/metrics", json!([])), "forwarded is no metric there"),
+        (with("/metrics/0/unit", "bit/s".into()), "the metric forwarded is another one in each"),
+    ] {
+        let output = compare(&good, &other, &[]);
+        assert_eq!(output.status.code(), Some(2), "{expected}: {}", said(&output));
+        assert!(
+            said(&output).contains(expected) && said(&output).contains("after.json"),
+            "{expected}: {}",
+            said(&output)
+        );
+    }
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("nan.json");
+    fs::write(&path, good.to_string().replace("100000.0", "NaN")).expect("written");
+    let path = path.to_str().expect("UTF-8");
+    let output = run(&["compare", path, path], Stdio::null());
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("nan.json is no JSON"), "{}", said(&output));
+}
+
+#[test]
+fn a_metric_or_an_answer_that_vanished_is_told() {
+    let before = result(&STEADY, &STEADY);
+    let mut after = before.clone();
+    after["metrics"][0]["name"] = "other".into();
+    for cell in 0..2 {
+        let figures = after["cells"][cell]["figures"]["forwarded"].take();
+        after["cells"][cell]["figures"] = json!({"other": figures});
+    }
+    after["facts"] = json!([]);
+    let output = compare(&before, &after, &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    for expected in ["only before", "only after", "4 stand in one of the two alone", "is it let in"] {
+        assert!(said(&output).contains(expected), "{expected}: {}", said(&output));
+    }
+    let json = compare(&before, &after, &["--json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!((&json["conclusion"], &json["rows"][0]["outcome"]), (&"unknown".into(), &"only-after".into()));
+}
+
+#[test]
+fn standard_input_is_one_of_the_two() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("result.json");
+    fs::write(&path, result(&STEADY, &STEADY).to_string()).expect("written");
+    let input = || Stdio::from(File::open(&path).expect("a file"));
+    let name = path.to_str().expect("UTF-8");
+    for arguments in [["compare", name, "-"], ["compare", "-", name]] {
+        let output = run(&arguments, input());
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        assert!(said(&output).contains("standard input, 2026-11-23"), "{}", said(&output));
+    }
+    let output = run(&["compare", "-", "-"], input());
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("standard input is one result"), "{}", said(&output));
+    let output = run(&["compare", name, "-"], Stdio::null());
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("standard input is no JSON"), "{}", said(&output));
+}
