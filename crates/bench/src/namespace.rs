@@ -102,7 +102,10 @@ impl Namespace {
             let held = held::take(&path);
             let held = held.map_err(|cause| SceneError::System { what: format!("locking {name}"), cause });
             match held {
-                Ok(Taken::Own(held)) => Ok(Some(Namespace { name, _held: held })),
+                Ok(Taken::Own(held)) => {
+                    let held = held.below(Path::new(NAMES), &name);
+                    Ok(Some(Namespace { name, _held: held }))
+                }
                 // A sweeping process was faster, and removes it.
                 Ok(Taken::Others | Taken::Gone) => Ok(None),
                 Err(error) => {

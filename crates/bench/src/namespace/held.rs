@@ -1,8 +1,11 @@
 //! Who made a thing lives: a lock (flock(2)) on the thing itself, a namespace or a folder, says so.
 //!
 //! Numbers of processes do not: another PID namespace has others, and may share `/run`. The lock of a namespace is on its inode, which
-//! whoever sees the mount has in common. It ends with its process, however that ends, and leaves no file.
+//! whoever sees the mount has in common; whoever shares `/run` and not the mounts sees the empty file below, which is locked, too. It ends
+//! with its process, however that ends, and leaves no file.
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::mount::{OpenTreeFlags, open_tree};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -12,6 +15,23 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Held {
     _file: File,
+    /// What the thing is mounted on.
+    below: Option<File>,
+}
+
+impl Held {
+    /// Locks the file on which a namespace is mounted, too: by a copy of the folder's mount without those on it. A kernel that makes
+    /// none (before 5.2) leaves the file to its age.
+    pub fn below(mut self, folder: &Path, name: &str) -> Held {
+        self.below = file_below(folder, name).filter(|file| file.try_lock().is_ok());
+        self
+    }
+}
+
+fn file_below(folder: &Path, name: &str) -> Option<File> {
+    let folder = open_tree(CWD, folder, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC);
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Some(File::from(openat(folder.ok()?, name, flags, Mode::empty()).ok()?))
 }
 
 /// What became of an attempt to get the lock.
@@ -44,7 +64,7 @@ pub fn take(path: &Path) -> io::Result<Taken> {
     // Whoever had it may have removed the thing between the two steps.
     let own = file.metadata()?;
     let is_there = fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino()));
-    Ok(if is_there { Taken::Own(Held { _file: file }) } else { Taken::Gone })
+    Ok(if is_there { Taken::Own(Held { _file: file, below: None }) } else { Taken::Gone })
 }
 
 #[cfg(test)]

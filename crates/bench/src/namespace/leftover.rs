@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How long the processes in a namespace have for their ends.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Older than a namespace that somebody still uses.
-const OLD: Duration = Duration::from_hours(7 * 24);
+/// A namespace is mounted on its file, and locked, in less.
+const OLD: Duration = Duration::from_mins(1);
 /// Where, in a [`super::Folder`], the journal of the settings is that were changed in a namespace.
 pub const SETTINGS: &str = "settings";
 
@@ -106,7 +106,7 @@ fn is_mounted(path: &Path) -> bool {
     device(path) != device(Path::new(NAMES))
 }
 
-/// An empty file may be about to be mounted on, or be mounted on where this process does not see it. Nobody measures for so long.
+/// An empty file may be about to be mounted on. One that is mounted on where this process does not see it is locked.
 fn is_old(path: &Path) -> bool {
     let made = fs::metadata(path).and_then(|file| file.modified()).ok();
     made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age > OLD)
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
     use std::sync::{Mutex, MutexGuard, PoisonError};
-    use testkit::{netns, require};
+    use testkit::{netns, program, require};
 
     /// What one test has left for itself another would sweep; the first sweep of the process is over, too.
     fn alone() -> MutexGuard<'static, ()> {
@@ -176,6 +176,19 @@ mod tests {
         }
         remove();
         assert!(!path.exists() && !folder.exists());
+    }
+
+    #[test]
+    fn a_namespace_whose_mount_is_not_seen_here_is_not_left_while_somebody_holds_it() {
+        let Some(()) = require("netns", netns::probe()) else { return };
+        let Some(_) = require("flock", program("flock")) else { return };
+        let own = Namespace::new("line").expect("a namespace");
+        // In a mount namespace of its own, without the mount: as a container that has /run of the host.
+        let look = "umount $0 || exit 1; mountpoint -q $0 && exit 2; exec flock -n -E 7 $0 true";
+        let mut shell = Command::new("unshare");
+        shell.args(["-m", "sh", "-c", look]).arg(Path::new(NAMES).join(own.name())).stdin(Stdio::null());
+        assert_eq!(shell.status().expect("unshare").code(), Some(7));
+        assert!(own.works("lo").expect("it is there"));
     }
 
     #[test]

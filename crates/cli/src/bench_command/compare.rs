@@ -153,21 +153,25 @@ fn conclusion(out: &mut Output, compared: &Compared, facts: usize) -> io::Result
     let count = |is: &dyn Fn(&Row) -> bool| compared.rows.iter().filter(|row| is(row)).count();
     let changed = count(&|row| matches!(row.outcome, More | Less));
     let (within, few) = (count(&|row| row.outcome == WithinNoise), count(&|row| row.outcome == TooFew));
-    let few = match few {
-        0 => String::new(),
-        few => format!(
-            " Of {few} nothing can be said, since that takes figures of four rounds and four, or three and five (--rounds 5)."
+    let alone = count(&|row| matches!(row.outcome, OnlyBefore | OnlyAfter));
+    let mut text = match compared.conclusion {
+        Conclusion::Unknown => "Unknown whether anything changed.".to_owned(),
+        _ => format!(
+            "Of {} figures {changed} changed outside the noise, {within} did not.",
+            compared.rows.len()
         ),
     };
-    let alone = count(&|row| matches!(row.outcome, OnlyBefore | OnlyAfter));
-    let alone = if alone > 0 { format!(" {alone} stand in one of the two alone.") } else { String::new() };
-    let facts = if facts > 0 { format!(" So did {facts} answers.") } else { String::new() };
-    let unknown = if compared.conclusion == Conclusion::Unknown { "Unknown: " } else { "" };
-    let of = if unknown.is_empty() { "Of" } else { "of" };
-    let text = format!(
-        "{unknown}{of} {} figures {changed} changed outside the noise, {within} did not.{facts}{few}{alone}",
-        compared.rows.len()
-    );
+    if facts > 0 {
+        text.push_str(&format!(" So did {facts} answers."));
+    }
+    if few > 0 {
+        text.push_str(&format!(
+            " Of {few} figures nothing can be said, since that takes four rounds and four, or three and five (--rounds 5)."
+        ));
+    }
+    if alone > 0 {
+        text.push_str(&format!(" {alone} figures stand in one of the two alone."));
+    }
     writeln!(out)?;
     wrapped(&text, out.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
