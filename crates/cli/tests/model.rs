@@ -70,10 +70,10 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("router.toml");
     fs::write(&file, fs::read_to_string(ROUTER).unwrap().replace("ring = 256", "rign = 256")).unwrap();
-    refused(&["run", file.to_str().unwrap()], "line 19: unknown field `rign`");
+    refused(&["run", file.to_str().unwrap()], "line 19: unknown key `rign`");
     refused(&["run", "no-such-file.toml"], "cannot read no-such-file.toml");
     // A key of another kind.
-    refused(&["run", ROUTER, "--set", "interface.wan.moderation.us=100"], "unknown field `us`");
+    refused(&["run", ROUTER, "--set", "interface.wan.moderation.us=100"], "unknown key `us`");
     // Half of a file is another scenario.
     fs::write(&file, format!("{}{}", fs::read_to_string(ROUTER).unwrap(), "# \n".repeat(2 << 20))).unwrap();
     refused(&["run", file.to_str().unwrap()], "is longer than 4 MiB");
@@ -124,7 +124,7 @@ fn a_sweep_draws_a_bar_for_each_value() {
     let values: Vec<_> =
         sweep["points"].as_array().unwrap().iter().map(|point| point["value"].clone()).collect();
     assert_eq!(values, [64, 128, 192, 256]);
-    refused(&["sweep", ROUTER, "--key", "costs.stak", "--values", "1"], "unknown field `stak`");
+    refused(&["sweep", ROUTER, "--key", "costs.stak", "--values", "1"], "unknown key `stak`");
 }
 
 #[test]

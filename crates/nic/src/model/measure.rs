@@ -63,7 +63,12 @@ pub fn measure(answer: &Answer, name: &str) -> Result<f64, String> {
         _ => None,
     };
     let found = found.filter(|value| value.is_finite());
-    found.ok_or_else(|| format!("there is no figure `{name}`, or nothing to measure for it"))
+    found.ok_or_else(|| match name.ends_with("goodput_mbps") {
+        true => {
+            format!("`{name}` takes the key `payload` of a traffic: how many octets of a frame are payload")
+        }
+        false => format!("there is no figure `{name}`, or nothing to measure for it"),
+    })
 }
 
 fn interrupts(answer: &Answer) -> f64 {

@@ -7,6 +7,7 @@ mod build;
 mod format;
 mod landing;
 mod path;
+mod words;
 
 pub use build::{Capture, CaptureFrames};
 pub use format::{Application, Arrival, Costs, Driver, HandOver, Interface, Moderation, Scenario, Traffic};
@@ -56,8 +57,11 @@ impl ScenarioError {
     pub(super) fn of_toml(file: &str, text: &str, error: &toml::de::Error) -> ScenarioError {
         let before = error.span().and_then(|span| text.get(..span.start));
         let line = before.map(|before| before.matches('\n').count() + 1);
-        let problem = error.message().trim().replace('\n', " ");
-        ScenarioError { file: file.to_owned(), line, key: String::new(), problem }
+        let problem = words::in_words(error.message());
+        // What is unknown or missing is a key itself.
+        let is_of_value = problem.starts_with("expected ") || problem.starts_with("unknown word ");
+        let key = before.filter(|_| is_of_value).map(words::key).unwrap_or_default();
+        ScenarioError { file: file.to_owned(), line, key, problem }
     }
 }
 
@@ -82,6 +86,6 @@ impl Scenario {
         }
         let read: Result<Scenario, _> = table.try_into();
         let keys = || changes.iter().map(|(key, _)| *key).collect::<Vec<_>>().join(", ");
-        read.map_err(|error| ScenarioError::of(keys(), error.message().trim().to_owned()).in_file(file))
+        read.map_err(|error| ScenarioError::of(keys(), words::in_words(error.message())).in_file(file))
     }
 }
