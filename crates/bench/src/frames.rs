@@ -55,6 +55,11 @@ impl Frames {
         self.places.len()
     }
 
+    /// Octets of all of them.
+    pub fn octets(&self) -> usize {
+        self.octets.len()
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()

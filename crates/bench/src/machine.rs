@@ -107,7 +107,8 @@ impl Watched {
         read([&self.settings, &self.former])
     }
 
-    /// What the machine is, and the interface's speed in Mbit/s where it has one.
+    /// What the machine is, and the interface's speed in Mbit/s where it has one. What veth and TUN devices tell the kernel is no
+    /// speed: they have no line, as they have no bus.
     pub fn describe(&self) -> (Machine, Option<u32>) {
         let snapshot = self.snapshot();
         let machine = Machine {
@@ -115,8 +116,8 @@ impl Watched {
             model: snapshot.cpus.model.as_ref().map(|model| model.value.clone()),
             cpus: snapshot.cpu_count(),
         };
-        let link = snapshot.interface(&self.device).map(|interface| &interface.link);
-        (machine, link.and_then(|link| Some(*link.speed.as_ref()?.get())))
+        let device = snapshot.interface(&self.device).filter(|interface| interface.bus.is_some());
+        (machine, device.and_then(|device| Some(*device.link.speed.as_ref()?.get())))
     }
 
     /// What the machine did since this was called last, or since the beginning.

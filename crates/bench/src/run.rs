@@ -10,6 +10,9 @@ use std::time::Duration;
 
 /// A rate within this share of what was asked for is held.
 const HELD: f64 = 0.01;
+/// With fewer packets, or in less time, one packet or the start of a thread is more than that.
+const JUDGED_PACKETS: f64 = 100.0;
+const JUDGED_TIME: Duration = Duration::from_millis(100);
 
 /// What was asked for, as far as the result depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -75,6 +78,7 @@ impl<P> Run<P> {
         ];
         let wire = rates.map(|rates| rates.wire);
         let is_held = |rate: f64| rates.is_some_and(|rates| (rates.pps / rate - 1.0).abs() <= HELD);
+        let is_judged = |rate: &f64| seconds >= JUDGED_TIME && rate * seconds.as_secs_f64() >= JUDGED_PACKETS;
         Run {
             name,
             parameters,
@@ -96,7 +100,7 @@ impl<P> Run<P> {
             socket_drops: None,
             by_thread: Vec::new(),
             errors: errors.into_iter().filter(|(_, count)| *count > 0).collect::<BTreeMap<_, _>>(),
-            rate_held: asked.rate.map(is_held),
+            rate_held: asked.rate.filter(is_judged).map(is_held),
             line_rate: asked.line_rate,
             line_share: wire.zip(asked.line_rate).map(|(wire, rate)| wire / rate as f64),
             cpu: seen.usage.cpus(),
@@ -149,5 +153,10 @@ mod tests {
         let held = [985, 995, 1005, 1015, 0].map(|packets| Run::sent((), sent(packets), asked).rate_held);
         assert_eq!(held, [Some(false), Some(true), Some(true), Some(false), Some(false)]);
         assert_eq!(Run::sent((), sent(5), Asked::default()).rate_held, None);
+        // Of five packets in a second none can be told to have come in time, nor of many in a moment.
+        let slow = Asked { rate: Some(5.0), line_rate: None };
+        assert_eq!(Run::sent((), sent(5), slow).rate_held, None);
+        let short = Sent { time: Duration::from_millis(50), ..sent(50) };
+        assert_eq!(Run::sent((), short, asked).rate_held, None);
     }
 }

@@ -25,6 +25,7 @@ mod rss_arguments;
 mod rss_command;
 mod steer_command;
 mod top_command;
+mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use output::{CommandResult, Output};
@@ -102,7 +103,9 @@ impl Command {
 
 fn main() -> ExitCode {
     let mut out = Output::standard();
-    let result = Cli::parse().command.run(&mut out).and_then(|outcome| {
+    let typed: Vec<String> = std::env::args().collect();
+    let cli = Cli::try_parse().unwrap_or_else(|error| usage::to_the_point(error, &typed).exit());
+    let result = cli.command.run(&mut out).and_then(|outcome| {
         out.finish()?;
         Ok(outcome)
     });

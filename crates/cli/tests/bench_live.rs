@@ -108,6 +108,8 @@ fn what_was_sent_arrives_and_is_told_in_json() {
     assert_eq!((&run["loss"], &run["loss_is_complete"]), (&0.0.into(), &true.into()), "{received:#}");
     assert!(run["line_share"].as_f64().is_some_and(|share| share > 0.0 && share < 0.1), "{received:#}");
     assert!(sent["runs"][0]["loss"].is_null() && sent["runs"][0]["rate_held"].is_boolean(), "{sent:#}");
+    // The kernel says 10 Gbit/s of any veth.
+    assert!(sent["runs"][0]["line_rate"].is_null(), "{sent:#}");
 }
 
 #[test]
@@ -205,7 +207,7 @@ fn queues_of_the_interface_are_told() {
 #[test]
 fn what_is_wrong_or_missing_is_said() {
     let Some(ends) = Ends::new() else { return };
-    let wrong: [(&[&str], &str); 9] = [
+    let wrong: [(&[&str], &str); 12] = [
         (&[], "TARGET"),
         (&[SINK, "--encap", "q:1"], "cannot be used with"),
         (&[SINK, "--raw", "wan0"], "cannot be used with"),
@@ -213,6 +215,13 @@ fn what_is_wrong_or_missing_is_said() {
         (&[SINK, "--threads", "2", "--source-ports", "1"], "fewer than 2 threads"),
         (&[SINK, "--payload", "1400", "--gso", "60"], "60 segments of 1400 octets"),
         (&[SINK, "--interface", "nothing0"], "there is no interface nothing0"),
+        (&[SINK, "--overhead", "4294967295"], "4294967295 is not in 0..=1024"),
+        // Of all that goes with --raw alone, what was typed.
+        (&[SINK, "--mtu=1400"], "'[TARGET]...' cannot be used with '--mtu <OCTETS>'"),
+        (
+            &[SINK, "--size", "64", "--flows", "3"],
+            "'[TARGET]...' cannot be used with:\n  --flows <N>\n  --size <SIZE>\n\n",
+        ),
         (&["--raw", "nothing0"], "nothing0"),
         (
             &["--raw", "wan0", "--mtu", "9000", "--size", "9000"],

@@ -52,6 +52,9 @@ enum Command {
 /// Octets that the buffers of a thread take, at most: with GRO 16 messages of 64 KiB.
 const BUFFERS: usize = 1 << 20;
 
+/// More than any stack of tags, labels and tunnels that frames of 1500 octets leave room for.
+const MOST_OVERHEAD: u64 = 1024;
+
 /// Arguments of `send` and `recv`.
 #[derive(clap::Args)]
 struct CommonArguments {
@@ -76,8 +79,8 @@ struct CommonArguments {
     #[arg(long, value_name = "RATE", value_parser = numbers::number)]
     line_rate: Option<f64>,
 
-    /// Octets that tags and other encapsulation add to each frame on the line
-    #[arg(long, value_name = "OCTETS", default_value_t = 0)]
+    /// Octets that tags and other encapsulation add to each frame on the line, 1024 at most
+    #[arg(long, value_name = "OCTETS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_OVERHEAD))]
     overhead: u64,
 
     /// Print JSON (schema rxlane.bench/1) at the end, and nothing before

@@ -41,8 +41,8 @@ pub struct RecvArguments {
     #[arg(long)]
     once: bool,
 
-    /// MTU of the line; the interface's own otherwise, or 1500
-    #[arg(long, value_name = "OCTETS")]
+    /// MTU of the line, 68 (RFC 791) to 65535; the interface's own otherwise, or 1500
+    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(68..=65535))]
     mtu: Option<u32>,
 
     #[command(flatten)]

@@ -77,7 +77,7 @@ pub struct SendArguments {
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "raw")]
     gso: u16,
 
-    /// With --raw: send the Ethernet frames of a capture, again and again, instead of generated ones
+    /// With --raw: send the Ethernet frames of a capture, 512 MiB at most, again and again, instead of generated ones
     #[arg(long, value_name = "FILE", conflicts_with = "TrafficArguments")]
     capture: Option<PathBuf>,
 
@@ -244,6 +244,9 @@ pub fn address(text: &str) -> anyhow::Result<SocketAddr> {
     found.next().with_context(|| format!("target `{text}` has no address"))
 }
 
+/// Octets of a capture that is sent: it lies in memory twice, and a pipe may have no end.
+const MOST_OCTETS: usize = 512 << 20;
+
 /// The whole Ethernet frames of a capture.
 fn captured(file: &Path) -> anyhow::Result<Frames> {
     let mut capture = Capture::open(file)?;
@@ -252,6 +255,14 @@ fn captured(file: &Path) -> anyhow::Result<Frames> {
     while let Some(frame) = capture.next_frame() {
         if frame.link_type() == LinkType::Ethernet && frame.data.len() == frame.wire_len as usize {
             frames.push(frame.data);
+            if frames.octets() > MOST_OCTETS {
+                bail!(
+                    "{} has more than {} MiB of frames, which have to be in memory while they are sent: a part of it, cut out by \
+                     `tcpdump -r FILE -c FRAMES -w PART`, is sent again and again",
+                    file.display(),
+                    MOST_OCTETS >> 20
+                );
+            }
         } else {
             left_out += 1;
         }
