@@ -87,6 +87,47 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     refused(&["run", "none:none"], "reports are apu4, bge");
 }
 
+/// Commands that a help text has as examples, on one line each.
+fn examples(command: &str) -> Vec<String> {
+    let help = output(&[command, "--help"]).replace("\\\n", " ");
+    let (_, examples) = help.split_once("Examples:\n").unwrap();
+    let lines = examples.lines().take_while(|line| line.starts_with("  "));
+    lines.map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn examples_of_the_help_run() {
+    let folder = TempDir::new().unwrap();
+    fs::copy(ROUTER, folder.path().join("router.toml")).unwrap();
+    let program = assert_cmd::cargo::cargo_bin("rxlane");
+    let commands: Vec<String> = ["run", "sweep", "reproduce"].into_iter().flat_map(examples).collect();
+    assert!(commands.len() >= 10, "{commands:?}");
+    for command in commands {
+        let words = command.strip_prefix("rxlane ").unwrap();
+        let line = format!("{} {words}", program.display());
+        Command::new("sh").args(["-c", &line]).current_dir(&folder).assert().success();
+    }
+}
+
+#[test]
+fn runs_of_a_report_are_told_apart() {
+    let title = |run: &str| json(&["run", run])["title"].as_str().unwrap().to_owned();
+    assert!(title("apu4:one-sender").starts_with("apu4, one-sender: Packets per second on an APU4"));
+    assert_ne!(title("bge:level-4"), title("bge:level-5"));
+    refused(&["run", "bge"], "of the report of this name the runs are bge:achievable, ");
+}
+
+#[test]
+fn a_sweep_may_bring_the_key_that_was_missing() {
+    let sweep =
+        ["sweep", ROUTER, "--set", "hand_over.depth=1000", "--key", "hand_over.cpus", "--values", "[1]"];
+    assert!(output(&sweep).contains("PPPoE on an I210"));
+    assert!(
+        output(&["sweep", ROUTER, "--key", "seed", "--values", "1", "--figure", "list"])
+            .contains("latency_p99_us")
+    );
+}
+
 #[test]
 fn a_capture_is_traffic() {
     let folder = TempDir::new().unwrap();

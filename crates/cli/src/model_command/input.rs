@@ -93,7 +93,10 @@ fn of_report(name: &str, run: &str) -> anyhow::Result<String> {
     if !report.runs().any(|known| known == run) {
         bail!("{name} has no run `{run}`; its runs are {}", report.runs().collect::<Vec<_>>().join(", "));
     }
-    Ok(toml::to_string(&report.table(run)?)?)
+    let mut table = report.table(run)?;
+    // That of the scenario is of the run that the others differ from.
+    table.insert("title".to_owned(), toml::Value::String(format!("{name}, {run}: {}", report.title)));
+    Ok(toml::to_string(&table)?)
 }
 
 /// A file, or standard input.
@@ -104,7 +107,13 @@ pub fn read(file: &str) -> anyhow::Result<String> {
         "-" => std::io::stdin().take(LONGEST + 1).read_to_string(&mut text),
         _ => std::fs::File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text)),
     };
-    read.with_context(|| format!("cannot read {name}"))?;
+    read.with_context(|| match report::text(file).and_then(|text| Report::parse(file, text).ok()) {
+        Some(report) => {
+            let runs = report.runs().map(|run| format!("{file}:{run}")).collect::<Vec<_>>().join(", ");
+            format!("there is no file {file}; of the report of this name the runs are {runs}")
+        }
+        None => format!("cannot read {name}"),
+    })?;
     if text.len() as u64 > LONGEST {
         bail!("{name} is longer than {} MiB, which is the most", LONGEST >> 20);
     }

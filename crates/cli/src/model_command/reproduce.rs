@@ -2,6 +2,7 @@
 
 use super::input::read;
 use super::table::{self, figure};
+use crate::explain_command::text::wrapped;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::bail;
 use nic::model::report::{self, Compared, Parameter, Report, Reported, Reproduced, Role};
@@ -76,18 +77,35 @@ fn print(out: &mut Output, result: &Reproduced) -> io::Result<()> {
     let rows: Vec<Vec<String>> = result.figures.iter().map(row).collect();
     table::print(out, 1, &["quantity", "unit", "reported", "modelled", "error", "role"], &rows)?;
     for (statement, holds) in &result.orders {
-        writeln!(out, "  {} {statement}", if *holds { "agrees:   " } else { "disagrees:" })?;
+        sentence(out, &format!("{} {statement}", if *holds { "agrees:   " } else { "disagrees:" }))?;
     }
     let free: Vec<String> = report.parameter.iter().map(|parameter| named(report, parameter)).collect();
     if !free.is_empty() {
-        writeln!(out, "  fitted: {}", free.join("; "))?;
+        sentence(out, &format!("fitted: {}", free.join("; ")))?;
     }
     for compared in &result.figures {
         if compared.figure.role == Role::Underivable {
-            writeln!(out, "  not derived: {}: {}", compared.figure.quantity, compared.figure.note)?;
+            sentence(out, &format!("not derived: {}: {}", compared.figure.quantity, compared.figure.note))?;
         }
     }
     Ok(())
+}
+
+/// As wide as the terminal, its later lines farther to the right.
+fn sentence(out: &mut Output, text: &str) -> io::Result<()> {
+    let lines = wrapped(text, out.width().saturating_sub(4));
+    lines
+        .iter()
+        .enumerate()
+        .try_for_each(|(at, line)| writeln!(out, "{}{line}", if at == 0 { "  " } else { "    " }))
+}
+
+/// A share in whole per cent, with its sign where it has one.
+fn percent(share: f64) -> String {
+    match (100.0 * share).round() as i64 {
+        0 => "0 %".to_owned(),
+        percent => format!("{percent:+} %"),
+    }
 }
 
 fn named(report: &Report, parameter: &Parameter) -> String {
@@ -105,7 +123,7 @@ fn row(compared: &Compared) -> Vec<String> {
             Reported::Range(low, high) => format!("{}–{}", figure(low), figure(high)),
         },
         compared.modelled.map_or_else(none, figure),
-        compared.error.map_or_else(none, |error| format!("{:+.0} %", 100.0 * error)),
+        compared.error.map_or_else(none, percent),
         compared.figure.role.name().to_owned(),
     ]
 }

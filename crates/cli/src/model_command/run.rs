@@ -14,7 +14,8 @@ use std::io::{self, Write};
 #[command(after_help = "\
 Examples:
   rxlane model run router.toml
-  rxlane model run router.toml --set interface.wan.ring=4096 --set 'interface.wan.moderation={ kind = \"interval\", us = 100 }'
+  rxlane model run router.toml --set interface.wan.ring=4096 \\
+    --set 'interface.wan.moderation={ kind = \"interval\", us = 100 }'
   rxlane model run apu4:two-senders --json
   rxlane model run router.toml --figure received_kpps --figure lost_ring_percent")]
 pub struct RunArguments {
@@ -34,8 +35,7 @@ impl RunArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if self.figure.iter().any(|name| name == "list") {
-            NAMES.iter().try_for_each(|(name, meaning)| writeln!(out, "{name:<28}{meaning}"))?;
-            return Ok(Outcome::Success);
+            return list(out);
         }
         let source = self.scenario.source()?;
         let scenario = source.scenario(None)?;
@@ -55,6 +55,12 @@ impl RunArguments {
     }
 }
 
+/// The figures that there are.
+pub fn list(out: &mut Output) -> CommandResult {
+    NAMES.iter().try_for_each(|(name, meaning)| writeln!(out, "{name:<28}{meaning}"))?;
+    Ok(Outcome::Success)
+}
+
 fn print(out: &mut Output, scenario: &Scenario, answer: &Answer) -> io::Result<()> {
     writeln!(
         out,
@@ -66,8 +72,8 @@ fn print(out: &mut Output, scenario: &Scenario, answer: &Answer) -> io::Result<(
     traffic(out, answer)?;
     losses(out, answer)?;
     queues(out, answer)?;
-    waits(out, answer, "Queues between driver and stack", "input", &answer.inputs)?;
-    waits(out, answer, "Sockets", "application", &answer.applications)?;
+    inputs(out, answer)?;
+    sockets(out, answer)?;
     cpus(out, answer)
 }
 
@@ -148,25 +154,38 @@ fn bursts(bursts: &Bursts, peak: u32) -> [String; 3] {
     [mean, bursts.longest.to_string(), peak.to_string()]
 }
 
-fn waits(out: &mut Output, answer: &Answer, title: &str, what: &str, waits: &[WaitAnswer]) -> io::Result<()> {
-    if waits.is_empty() {
+/// Whose time is that of a CPU's soft interrupts.
+fn inputs(out: &mut Output, answer: &Answer) -> io::Result<()> {
+    if answer.inputs.is_empty() {
         return Ok(());
     }
-    table::heading(out, title)?;
-    let rows: Vec<Vec<String>> = waits
-        .iter()
-        .map(|wait| {
-            let mut row = vec![
-                wait.name.clone(),
-                wait.cpu.map_or("any".to_owned(), |cpu| cpu.to_string()),
-                explain::grouped(wait.lost),
-                share(wait.spent, answer.duration),
-            ];
-            row.extend(bursts(&wait.bursts, wait.peak));
-            row
-        })
-        .collect();
-    table::print(out, 1, &[what, "CPU", "lost", "CPU time", "burst", "longest", "most"], &rows)
+    table::heading(out, "Queues between driver and stack")?;
+    let row = |wait: &WaitAnswer| {
+        let mut row = vec![wait.name.clone(), explain::grouped(wait.lost)];
+        row.extend(bursts(&wait.bursts, wait.peak));
+        row
+    };
+    let rows: Vec<Vec<String>> = answer.inputs.iter().map(row).collect();
+    table::print(out, 1, &["of", "lost", "burst", "longest", "most"], &rows)
+}
+
+fn sockets(out: &mut Output, answer: &Answer) -> io::Result<()> {
+    if answer.applications.is_empty() {
+        return Ok(());
+    }
+    table::heading(out, "Sockets")?;
+    let row = |wait: &WaitAnswer| {
+        let mut row = vec![
+            wait.name.clone(),
+            wait.cpu.map_or("any".to_owned(), |cpu| cpu.to_string()),
+            explain::grouped(wait.lost),
+            share(wait.spent, answer.duration),
+        ];
+        row.extend(bursts(&wait.bursts, wait.peak));
+        row
+    };
+    let rows: Vec<Vec<String>> = answer.applications.iter().map(row).collect();
+    table::print(out, 1, &["application", "CPU", "lost", "CPU time", "burst", "longest", "most"], &rows)
 }
 
 fn cpus(out: &mut Output, answer: &Answer) -> io::Result<()> {
@@ -235,15 +254,12 @@ fn document(scenario: &Scenario, answer: &Answer) -> Value {
             "burst": burst(&queue.bursts, queue.peak),
         })
     });
-    let wait = |wait: &WaitAnswer| {
-        json!({
-            "name": wait.name,
-            "cpu": wait.cpu,
-            "lost": wait.lost,
-            "calls": wait.calls,
-            "cpu_percent": 100.0 * wait.spent as f64 / answer.duration as f64,
-            "burst": burst(&wait.bursts, wait.peak),
-        })
+    let wait = |wait: &WaitAnswer| json!({"name": wait.name, "cpu": wait.cpu, "lost": wait.lost, "burst": burst(&wait.bursts, wait.peak)});
+    let application = |of: &WaitAnswer| {
+        let mut value = wait(of);
+        value["calls"] = of.calls.into();
+        value["cpu_percent"] = (100.0 * of.spent as f64 / answer.duration as f64).into();
+        value
     };
     let cpus = answer.cpus.iter().enumerate().map(|(number, cpu)| {
         let percent = |time: u64| 100.0 * time as f64 / answer.duration as f64;
@@ -266,7 +282,7 @@ fn document(scenario: &Scenario, answer: &Answer) -> Value {
         "traffic": traffic.collect::<Vec<_>>(),
         "queues": queues.collect::<Vec<_>>(),
         "inputs": answer.inputs.iter().map(wait).collect::<Vec<_>>(),
-        "applications": answer.applications.iter().map(wait).collect::<Vec<_>>(),
+        "applications": answer.applications.iter().map(application).collect::<Vec<_>>(),
         "cpus": cpus.collect::<Vec<_>>(),
     })
 }

@@ -15,9 +15,9 @@ use toml::Value;
 #[command(after_help = "\
 Examples:
   rxlane model sweep router.toml --key interface.wan.ring --values 64,256,1024,4096
-  rxlane model sweep router.toml --key traffic.down.arrival.pps --from 1e5 --to 2e6 --steps 12 \\
+  rxlane model sweep router.toml --key traffic.download.arrival.pps --from 1e5 --to 2e6 --steps 12 \\
     --figure received_kpps --figure latency_p99_us
-  rxlane model sweep apu4:two-senders --key interface.enp4s0.moderation.us --values 0,10,49,200")]
+  rxlane model sweep apu4:two-senders --key costs.poll --values 10000,22820,40000")]
 pub struct SweepArguments {
     #[command(flatten)]
     scenario: ScenarioArguments,
@@ -46,7 +46,7 @@ pub struct SweepArguments {
     #[arg(long)]
     log: bool,
 
-    /// What to draw, as in `rxlane model run FILE --figure list`; repeatable
+    /// What to draw; repeatable; `list` lists what there is
     #[arg(long, value_name = "NAME", default_values = ["received_kpps", "lost_percent"])]
     figure: Vec<String>,
 
@@ -58,11 +58,14 @@ pub struct SweepArguments {
 impl SweepArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
+        if self.figure.iter().any(|name| name == "list") {
+            return super::run::list(out);
+        }
         let source = self.scenario.source()?;
-        let title = source.scenario(None)?.title;
-        let mut points = Vec::new();
+        let (mut title, mut points) = (String::new(), Vec::new());
         for value in self.points()? {
             let scenario = source.scenario(Some(&(self.key.clone(), value.clone())))?;
+            scenario.title.clone_into(&mut title);
             let (answer, problems) = source.simulate(&scenario)?;
             if let Some(problem) = problems.first() {
                 bail!("{problem}");

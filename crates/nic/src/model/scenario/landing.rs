@@ -107,8 +107,8 @@ fn queue_of(receiver: &Receiver, frame: &[u8], key: &str) -> Result<u16, Scenari
     receiver.land(&fate, frame, &seen).queue.ok_or_else(|| {
         let (nic, why) = (receiver.profile().name(), &fate.why);
         let problem =
-            format!("the profile of {nic} does not say to which queue these frames go ({why}): say `queue`");
-        ScenarioError::of(key, problem)
+            format!("the profile of {nic} does not say to which queue these frames go ({why}): say it, as in queue = 0");
+        ScenarioError::of(format!("{key}.queue"), problem)
     })
 }
 

@@ -4,6 +4,8 @@
 pub(super) fn in_words(message: &str) -> String {
     let message = message.trim().replace('\n', " ");
     if let Some(rest) = message.strip_prefix("unknown field ") {
+        // What serde says of a variant without any.
+        let rest = rest.replace("there are no fields", "which this `kind` does not have, nor any other");
         return format!("unknown key {rest}");
     }
     if let Some(rest) = message.strip_prefix("unknown variant ") {
@@ -79,6 +81,10 @@ mod tests {
             ),
             ("invalid type: map, expected f64", "expected a number, found a table"),
             ("invalid type: integer `3`, expected struct HandOver", "expected a table, found 3"),
+            (
+                "unknown field `us`, there are no fields",
+                "unknown key `us`, which this `kind` does not have, nor any other",
+            ),
             ("missing field `pps`", "the key `pps` is missing"),
             ("unknown variant `x`, expected `a` or `b`", "unknown word `x`, expected `a` or `b`"),
             ("duplicate key", "duplicate key"),
