@@ -18,7 +18,7 @@ use std::thread;
 use rustix::fs::{
     FlockOperation, Mode, OFlags, StatVfsMountFlags, flock, fstat, fstatfs, fstatvfs, major, minor, open,
 };
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::Error;
@@ -26,6 +26,9 @@ use crate::{permission, sys};
 
 /// Where it is mounted, here and everywhere.
 pub(crate) const MOUNT_POINT: &str = "/sys/fs/bpf";
+
+/// What stands in the place of a device in the list of mounts, so that it is known whose mount it is.
+const SOURCE: &str = "rxlane";
 
 /// `BPF_FS_MAGIC` of `include/uapi/linux/magic.h`.
 const MAGIC: u32 = 0xcafe_4a11;
@@ -45,6 +48,22 @@ pub(crate) fn find_or_mount() -> Result<OwnedFd, Error> {
         Some(root) => Ok(root),
         None => mount_here(),
     })
+}
+
+/// Takes the BPF file system away again, where it was mounted by [`find_or_mount`] and there is nothing in it. While somebody
+/// has a directory of it open, as whoever makes pins has, the kernel refuses, and it stays.
+pub(crate) fn unmount_if_own_and_empty() {
+    let unmounted = lasting(|| {
+        let mounts = Mounted::of("thread-self");
+        let topmost = mounts.iter().rfind(|mounted| mounted.on == MOUNT_POINT);
+        let is_empty = || fs::read_dir(MOUNT_POINT).is_ok_and(|mut entries| entries.next().is_none());
+        if topmost.is_some_and(|mounted| mounted.source == SOURCE) && is_empty() {
+            let _ = unmount(MOUNT_POINT, UnmountFlags::NOFOLLOW);
+        }
+        Ok(())
+    });
+    // Where it cannot be looked at it stays, as it was.
+    drop(unmounted);
 }
 
 /// Makes sure, changing nothing, that pins can be made where they outlive this process.
@@ -107,7 +126,7 @@ fn mount_here() -> Result<OwnedFd, Error> {
         return Ok(root);
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("bpf", MOUNT_POINT, "bpf", flags, Some(c"mode=0700")).map_err(|error| match error {
+    mount(SOURCE, MOUNT_POINT, "bpf", flags, Some(c"mode=0700")).map_err(|error| match error {
         rustix::io::Errno::PERM | rustix::io::Errno::ACCESS => {
             permission::refused(format!("mount a BPF file system on {MOUNT_POINT}"), error.into())
         }
@@ -240,6 +259,8 @@ struct Mounted {
     device: String,
     /// Where.
     on: String,
+    /// What was named as its device.
+    source: String,
 }
 
 impl Mounted {
@@ -253,7 +274,9 @@ impl Mounted {
         let mut fields = line.split(' ').map(str::to_owned);
         let (number, _parent, device) = (fields.next()?, fields.next()?, fields.next()?);
         let (_root, on) = (fields.next()?, fields.next()?);
-        Some(Mounted { number, device, on })
+        // Behind a number of optional fields and a hyphen: the type, the source, the file system's options.
+        let source = fields.skip_while(|field| field != "-").nth(2)?;
+        Some(Mounted { number, device, on, source })
     }
 }
 
@@ -263,9 +286,12 @@ mod tests {
 
     #[test]
     fn a_line_of_mountinfo_is_read() {
-        let line = "42 27 0:35 / /sys/fs/bpf rw,nosuid shared:9 master:3 - bpf bpf rw,mode=700";
+        let line = "42 27 0:35 / /sys/fs/bpf rw,nosuid shared:9 master:3 - bpf rxlane rw,mode=700";
         let read = Mounted::read(line).expect("a mount");
-        assert_eq!([&*read.number, &read.device, &read.on], ["42", "0:35", MOUNT_POINT]);
+        assert_eq!(
+            [&*read.number, &read.device, &read.on, &read.source],
+            ["42", "0:35", MOUNT_POINT, SOURCE]
+        );
         assert_eq!(Mounted::read("42 27 0:35 /"), None);
     }
 

@@ -187,7 +187,10 @@ impl Locked {
     fn remove_if_empty(self) {
         let folder = self.0;
         if unlinkat(&folder.above, &folder.name, AtFlags::REMOVEDIR).is_ok() {
-            remove_empty(folder.family, folder.namespace);
+            let (family, namespace) = (folder.family, folder.namespace);
+            // What is open keeps the file system mounted.
+            drop(folder);
+            remove_empty(family, namespace);
         }
     }
 
@@ -206,13 +209,16 @@ impl Locked {
             what: folder.path(),
             source: error.into(),
         })?;
-        remove_empty(folder.family, folder.namespace);
+        let (family, namespace) = (folder.family, folder.namespace);
+        // What is open keeps the file system mounted.
+        drop(self);
+        remove_empty(family, namespace);
         Ok(())
     }
 }
 
-/// Removes the folders above a removed one, as far as they are empty. Others may be making theirs at the same time:
-/// they try again (see [`create`]).
+/// Removes the folders above a removed one, as far as they are empty, and then the file system, where it is this program's. Others
+/// may be making theirs at the same time: they try again (see [`create`]).
 fn remove_empty(family: Family, namespace: u64) {
     let Ok(Some(root)) = bpffs::find() else { return };
     let (outer, inner) = (OUTER, family.name());
@@ -220,7 +226,11 @@ fn remove_empty(family: Family, namespace: u64) {
     let Ok(inner_fd) = openat(&outer_fd, inner, DIRECTORY, Mode::empty()) else { return };
     let _ = unlinkat(&inner_fd, namespace.to_string(), AtFlags::REMOVEDIR);
     let _ = unlinkat(&outer_fd, inner, AtFlags::REMOVEDIR);
-    let _ = unlinkat(&root, outer, AtFlags::REMOVEDIR);
+    let is_last = unlinkat(&root, outer, AtFlags::REMOVEDIR).is_ok();
+    drop((root, outer_fd, inner_fd));
+    if is_last {
+        bpffs::unmount_if_own_and_empty();
+    }
 }
 
 /// Makes the folder of an interface and locks it. What is in it already is a leftover.
