@@ -103,7 +103,7 @@ impl Command {
 
 fn main() -> ExitCode {
     let mut out = Output::standard();
-    let typed: Vec<String> = std::env::args().collect();
+    let typed: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let cli = Cli::try_parse().unwrap_or_else(|error| usage::to_the_point(error, &typed).exit());
     let result = cli.command.run(&mut out).and_then(|outcome| {
         out.finish()?;

@@ -1,10 +1,15 @@
 //! The file that a page goes into: written beside its place and moved there when it is whole, so that an
-//! older page, or an input that carries the same name, is never lost halfway.
+//! older page, or an input that carries the same name, is never lost halfway. What a killed process left there is locked by
+//! nobody, and goes when the next page is written to the same place.
 
 use anyhow::{Context, bail};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// A page that is yet to be written.
@@ -30,15 +35,20 @@ impl PageFile {
                 bail!("--html {} is a directory; name a file in it", path.display());
             }
             if !existing.is_file() {
-                return Ok(PageFile { path: path.to_owned(), temporary: None, file: None });
+                let file = open_at_once(path).with_context(cannot)?;
+                return Ok(PageFile { path: path.to_owned(), temporary: None, file });
             }
         }
         // Through a link, the file that it leads to is replaced, and not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let mut name = path.file_name().with_context(cannot)?.to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        let temporary = path.with_file_name(name);
+        let name = path.file_name().with_context(cannot)?;
+        remove_left(&path, name);
+        let mut own = name.to_owned();
+        own.push(format!(".{}{PART}", std::process::id()));
+        let temporary = path.with_file_name(own);
         let file = File::create_new(&temporary).with_context(cannot)?;
+        // Where there are no locks it is as before: nothing is removed that may be somebody's.
+        let _ = file.try_lock();
         if let Some(existing) = existing {
             file.set_permissions(existing.permissions()).with_context(cannot)?;
         }
@@ -67,6 +77,43 @@ impl Drop for PageFile {
             let _ = fs::remove_file(temporary);
         }
     }
+}
+
+const PART: &str = ".part";
+
+/// Removes what processes left beside `path` that were killed while they wrote to it: whoever lives holds a lock.
+fn remove_left(path: &Path, name: &OsStr) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let other = entry.file_name();
+        let number = other.as_bytes().strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"."));
+        let number = number.and_then(|rest| rest.strip_suffix(PART.as_bytes()));
+        let is_part =
+            number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit));
+        if is_part
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+            && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok())
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// What is no regular file, opened without waiting for anybody: a pipe without a reader would keep the process for ever, behind
+/// the measurement, and no signal would end it. `None` where it is opened when the page is there.
+fn open_at_once(path: &Path) -> anyhow::Result<Option<File>> {
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let file = match File::options().write(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            bail!("nobody reads from the other end: start the reader first")
+        }
+        // The standard streams have names that cannot be opened, where they are sockets.
+        Err(_) => return Ok(None),
+    };
+    // Who reads slowly is waited for.
+    fcntl_setfl(&file, OFlags::empty())?;
+    Ok(Some(file))
 }
 
 fn is_same(one: &Metadata, other: &Metadata) -> bool {
