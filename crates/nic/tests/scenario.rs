@@ -77,6 +77,7 @@ fn values_that_cannot_be_are_refused_with_their_key() {
             "cpus = 4\ndriver = { kind = \"interrupt\" }",
             "hand_over: the interrupt handler puts packets",
         ),
+        ("duration_ms = 500", "duration_ms = 1e300", "found 1e300"),
         ("duration_ms = 500", "duration_ms = 0", "duration_ms: expected more than 0"),
         ("duration_ms = 500", "duration_ms = 1e12", "duration_ms: expected 0 to 3600000"),
         (
@@ -88,6 +89,12 @@ fn values_that_cannot_be_are_refused_with_their_key() {
         let error = refused(from, to);
         assert!(error.contains(expected), "{to}: {error}");
     }
+    let window = "{ kind = \"window\", frames = 4 }";
+    let fast = ROUTER
+        .replace("{ kind = \"poisson\", pps = 300000 }", window)
+        .replace("speed_mbps = 1000\n", "speed_mbps = 1e6\n");
+    let error = simulate(&fast).err().unwrap().to_string();
+    assert!(error.contains("traffic.download.arrival: a window fills its line"), "{error}");
     let circle = "\n[application.a]\nnext = \"b\"\n[application.b]\nnext = \"a\"\n";
     let error = simulate(&format!("{ROUTER}{circle}")).err().unwrap().to_string();
     assert!(error.contains("application.a.next: leads back to itself"), "{error}");

@@ -205,7 +205,9 @@ impl Scenario {
         if first < Sizes::LEAST || first > last {
             return Err(ScenarioError::Sizes { sizes: self.sizes });
         }
-        if u32::from(last) > u32::from(self.mtu) + u32::from(Sizes::ETHERNET) {
+        // The mix is one of packets as they are: where the longest do not fit they are as long as fits.
+        let fits = u32::from(last) <= u32::from(self.mtu) + u32::from(Sizes::ETHERNET);
+        if !fits && self.sizes != Sizes::Imix {
             return Err(ScenarioError::TooLong { size: last, mtu: self.mtu });
         }
         Ok(())
@@ -365,6 +367,7 @@ mod tests {
         let jumbo = Scenario { sizes: Sizes::Fixed(9018), ..base() };
         assert_eq!(error(jumbo.clone()), Some(ScenarioError::TooLong { size: 9018, mtu: 1500 }));
         assert_eq!(error(Scenario { mtu: 9000, ..jumbo }), None);
+        assert_eq!(error(Scenario { mtu: 1492, ..base() }), None, "the usual mix is cut to what fits");
         let small = Scenario { sizes: Sizes::Range(10, 100), ..base() };
         assert_eq!(error(small), Some(ScenarioError::Sizes { sizes: Sizes::Range(10, 100) }));
         let slow = Scenario { arrival: Arrival::Constant { rate: 0 }, ..base() };

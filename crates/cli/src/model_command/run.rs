@@ -50,6 +50,14 @@ impl RunArguments {
                 writeln!(out, "{name} {value}")?;
             }
         }
+        for traffic in answer.traffic.iter().filter(|traffic| traffic.offered == 0) {
+            complain(&format!(
+                "{}: no frame came in the {} ms that are counted, which begin after {} ms (duration_ms, warm_up_ms)",
+                printable(&traffic.name),
+                scenario.duration_ms,
+                scenario.warm_up_ms
+            ));
+        }
         problems.iter().for_each(|problem| complain(problem));
         Ok(if problems.is_empty() { Outcome::Success } else { Outcome::Negative })
     }

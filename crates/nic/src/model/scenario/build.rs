@@ -26,6 +26,8 @@ const DEEPEST: u32 = 1 << 16;
 /// The most flows of a traffic, and of all together.
 const FLOWS: u32 = 1 << 22;
 const NS: f64 = 1000.0;
+/// At which least frames, 84 octets of the wire, are 10^9 a second.
+const FASTEST_WINDOW_MBPS: f64 = 84.0 * 8.0 * 1e3;
 
 impl Scenario {
     /// What is to be simulated. `capture` reads the captures that the scenario names. Errors: the key that cannot be.
@@ -317,8 +319,14 @@ impl Scenario {
                 gap: rate("per_second", *per_second)?,
             },
             Arrival::Window { frames, back_us, retry_ms, acknowledgment_octets } => {
-                if self.interface[&traffic.interface].speed_mbps.is_none() {
-                    let why = "a window needs a line with a speed: say `speed_mbps` of its interface";
+                let why = match self.interface[&traffic.interface].speed_mbps {
+                    None => "a window needs a line with a speed: say `speed_mbps` of its interface",
+                    Some(speed) if speed > FASTEST_WINDOW_MBPS => {
+                        "a window fills its line: expected a `speed_mbps` of 672000 at most, 10^9 frames a second"
+                    }
+                    Some(_) => "",
+                };
+                if !why.is_empty() {
                     return Err(ScenarioError::of(key, why));
                 }
                 Arrivals::Window {
@@ -452,7 +460,12 @@ fn between(key: &str, value: f64, least: f64, most: f64) -> Checked<f64> {
     if value.is_nan() {
         return Err(ScenarioError::of(key, "is no number"));
     }
-    within(key, value, least, most)
+    if value < least || value > most {
+        // Not its three hundred digits.
+        let found = if value.abs() < 1e15 { value.to_string() } else { format!("{value:e}") };
+        return Err(ScenarioError::of(key, format!("expected {least} to {most}, found {found}")));
+    }
+    Ok(value)
 }
 
 /// A time of `value` units of `unit` picoseconds.

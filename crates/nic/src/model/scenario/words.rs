@@ -14,6 +14,15 @@ pub(super) fn in_words(message: &str) -> String {
     if let Some(key) = message.strip_prefix("missing field ") {
         return format!("the key {key} is missing");
     }
+    if let Some(name) = message.strip_prefix("data did not match any variant of untagged enum ") {
+        let expected = match name {
+            "Size" => "a frame size: 64 to 65535 octets, \"64-1518\" or \"imix\"",
+            "IndirectionTable" => "\"equal\" or a list with the queue of each entry",
+            "Reported" => "a number or a range of two",
+            _ => "a value of another kind",
+        };
+        return format!("expected {expected}");
+    }
     let invalid = ["invalid type: ", "invalid value: "].iter().find_map(|lead| message.strip_prefix(lead));
     match invalid.and_then(|rest| rest.rsplit_once(", expected ")) {
         Some((found, expected)) => format!("expected {}, found {}", kind(expected), value(found)),
@@ -87,6 +96,10 @@ mod tests {
             ),
             ("missing field `pps`", "the key `pps` is missing"),
             ("unknown variant `x`, expected `a` or `b`", "unknown word `x`, expected `a` or `b`"),
+            (
+                "data did not match any variant of untagged enum Size",
+                "expected a frame size: 64 to 65535 octets, \"64-1518\" or \"imix\"",
+            ),
             ("duplicate key", "duplicate key"),
         ] {
             assert_eq!(in_words(message), words);
