@@ -24,6 +24,7 @@ help:
 	@echo 'make bench-peers  speed beside other software (bench/README.md)'
 
 demo:
+	@echo 'Building rxlane first, where that has not been done: some minutes.' >&2
 	@$(CARGO) run --release --quiet --locked -p rxlane -- demo
 
 # Experiments of the lab that wait for a guest take a thread, and nothing else (lab/tests/experiments/pool.rs). Always the whole

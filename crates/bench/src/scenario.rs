@@ -114,12 +114,12 @@ pub trait Scenario {
     /// Nothing can be measured.
     fn prepare(&mut self, means: &Means<'_>) -> Result<Vec<LeftOut>, Error>;
 
-    /// What is found out once, since it is the same each time.
+    /// What is found out once, since it is the same each time, and is about the cells that are measured.
     ///
     /// # Errors
     ///
     /// It could not be found out.
-    fn facts(&self, _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
+    fn facts(&self, _cells: &[Levels], _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
         Ok(Vec::new())
     }
 

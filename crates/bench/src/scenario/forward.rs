@@ -155,7 +155,7 @@ impl Scenario for Forward {
         Ok(left.into_iter().collect())
     }
 
-    fn facts(&self, _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
+    fn facts(&self, _cells: &[Levels], _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
         Ok(self.cables.iter().map(|cable| as_found(&cable.router)).collect())
     }
 

@@ -102,12 +102,13 @@ impl Scenario for Pppoe {
         Ok(session::left_out())
     }
 
-    fn facts(&self, _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
+    fn facts(&self, cells: &[Levels], _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
+        let is_measured = |path: &str| cells.iter().any(|cell| level(cell, "path") == path);
         let fact = |(path, text): (&str, &str)| {
             let answer = session::steps(path)?;
             Some(Fact { question: format!("to set up {text}"), answer })
         };
-        Ok(PATHS.into_iter().filter_map(fact).collect())
+        Ok(PATHS.into_iter().filter(|(path, _)| is_measured(path)).filter_map(fact).collect())
     }
 
     fn measure(&self, cell: &Levels, means: &Means<'_>) -> Result<Measured, Error> {

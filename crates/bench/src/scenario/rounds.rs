@@ -78,7 +78,8 @@ pub fn run(
     if cells.is_empty() {
         return Err(Error::Wrong(format!("--only {}: no cell is all of that", asked.shown())));
     }
-    let left_out = scenario.prepare(means)?;
+    let mut left_out = scenario.prepare(means)?;
+    left_out.retain(|left| cells.iter().any(|cell| covers(left, cell)));
     let why_not =
         |cell: &Levels| left_out.iter().find(|left| covers(left, cell)).map(|left| left.why.clone());
     if let Some(why) =
@@ -91,7 +92,7 @@ pub fn run(
     let mut report = empty(scenario, machine);
     report.parameters = parameters(scenario, asked, means);
     report.left_out = left_out;
-    report.facts = scenario.facts(means)?;
+    report.facts = scenario.facts(&cells, means)?;
     let progress = measure(scenario, &cells, asked.rounds, means, &report, tell)?;
     (report.rounds, report.complete) = (progress.rounds, progress.complete);
     report.left_out.extend(progress.refused.iter().cloned());
@@ -326,7 +327,7 @@ mod tests {
             Ok(self.left_out.clone())
         }
 
-        fn facts(&self, _: &Means<'_>) -> Result<Vec<Fact>, Error> {
+        fn facts(&self, _: &[Levels], _: &Means<'_>) -> Result<Vec<Fact>, Error> {
             Ok(vec![Fact { question: "is it".to_owned(), answer: "yes".to_owned() }])
         }
 

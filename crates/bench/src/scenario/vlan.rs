@@ -105,8 +105,10 @@ impl Scenario for Vlan {
         Ok(left.into_iter().collect())
     }
 
-    fn facts(&self, _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
-        admission::facts(TAGS.map(|(_, text, tags)| (text, tags)))
+    fn facts(&self, cells: &[Levels], _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
+        let is_measured = |tags: &str| cells.iter().any(|cell| level(cell, "tags") == tags);
+        let tags = TAGS.into_iter().filter(|(tags, ..)| is_measured(tags));
+        admission::facts(tags.map(|(_, text, tags)| (text, tags)))
     }
 
     fn measure(&self, cell: &Levels, means: &Means<'_>) -> Result<Measured, Error> {

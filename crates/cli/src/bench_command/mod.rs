@@ -76,8 +76,8 @@ struct CommonArguments {
     interface: Option<String>,
 
     /// The line's rate in bit/s, with k, M or G; the interface's own otherwise
-    #[arg(long, value_name = "RATE", value_parser = numbers::number)]
-    line_rate: Option<f64>,
+    #[arg(long, value_name = "RATE", value_parser = numbers::count)]
+    line_rate: Option<u64>,
 
     /// Octets that tags and other encapsulation add to each frame on the line, 1024 at most
     #[arg(long, value_name = "OCTETS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_OVERHEAD))]
@@ -131,8 +131,7 @@ impl CommonArguments {
             (None, name) => Watched::open(name.unwrap_or("lo")).ok(),
         };
         let (machine, speed) = watched.as_ref().map(Watched::describe).unwrap_or_default();
-        let line_rate = self.line_rate.map(|rate| rate as u64);
-        let line_rate = line_rate.or_else(|| Some(u64::from(speed?) * 1_000_000));
+        let line_rate = self.line_rate.or_else(|| Some(u64::from(speed?) * 1_000_000));
         Ok(Scene { watched, machine, line_rate })
     }
 

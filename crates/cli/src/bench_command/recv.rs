@@ -29,9 +29,9 @@ pub struct RecvArguments {
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
 
-    /// Octets that may wait in the socket of each thread; beyond net.core.rmem_max as root only
-    #[arg(long, value_name = "OCTETS", default_value = "4194304")]
-    buffer: usize,
+    /// Octets that may wait in the socket of each thread, 1 GiB at most; beyond net.core.rmem_max as root only
+    #[arg(long, value_name = "OCTETS", default_value = "4194304", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
+    buffer: u32,
 
     /// Take several datagrams as one where the kernel puts them together (UDP GRO)
     #[arg(long)]
@@ -71,7 +71,8 @@ impl RecvArguments {
             "address": receiving.address.to_string(),
             "threads": receiving.threads,
             "cpus": receiving.cpus,
-            "buffer": received.buffer,
+            "buffer": self.buffer,
+            "socket_buffer": received.buffer,
             "gro": receiving.coalesce,
             "mtu": receiving.framing.mtu,
             "overhead": receiving.framing.overhead,
@@ -97,7 +98,7 @@ impl RecvArguments {
             address: SocketAddr::new(self.bind.unwrap_or(Ipv6Addr::UNSPECIFIED.into()), self.port),
             threads: self.common.threads,
             cpus: self.common.cpus(),
-            buffer: Some(self.buffer),
+            buffer: Some(self.buffer as usize),
             coalesce: self.gro,
             length: self.common.seconds,
             once: self.once,

@@ -230,6 +230,13 @@ fn header(frame: &[u8]) -> usize {
 
 /// An address or a name, with a port or without.
 pub fn address(text: &str) -> anyhow::Result<SocketAddr> {
+    match resolved(text)? {
+        address if address.port() == 0 => bail!("target `{text}`: port 0 is nobody's"),
+        address => Ok(address),
+    }
+}
+
+fn resolved(text: &str) -> anyhow::Result<SocketAddr> {
     if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
         return Ok(SocketAddr::new(address, udp::PORT));
     }
@@ -244,6 +251,8 @@ pub fn address(text: &str) -> anyhow::Result<SocketAddr> {
     found.next().with_context(|| format!("target `{text}` has no address"))
 }
 
+/// An Ethernet header.
+const HEADER: usize = 14;
 /// Octets of a capture that is sent: it lies in memory twice, and a pipe may have no end.
 const MOST_OCTETS: usize = 512 << 20;
 
@@ -253,7 +262,8 @@ fn captured(file: &Path) -> anyhow::Result<Frames> {
     let mut frames = Frames::new();
     let mut left_out = 0_u64;
     while let Some(frame) = capture.next_frame() {
-        if frame.link_type() == LinkType::Ethernet && frame.data.len() == frame.wire_len as usize {
+        let is_whole = frame.data.len() == frame.wire_len as usize && frame.data.len() >= HEADER;
+        if frame.link_type() == LinkType::Ethernet && is_whole {
             frames.push(frame.data);
             if frames.octets() > MOST_OCTETS {
                 bail!(

@@ -193,9 +193,10 @@ fn figures(received: &Received, answer: Option<Answer>, frames: u64, missed: u64
     let seconds = time.as_secs_f64();
     let mut measured = vec![("received", rates.pps), ("missed", missed as f64 / seconds)];
     match answer {
-        Some(Answer { sent, seconds }) => {
+        Some(Answer { sent, .. }) => {
             let arrived = counts.packets.saturating_sub(counts.foreign).min(sent);
-            measured.push(("sent", sent as f64 / seconds));
+            // By the sink's clock as well: the sender's begins and ends elsewhere, and more would arrive than was sent.
+            measured.push(("sent", rates.pps * sent as f64 / arrived.max(1) as f64));
             measured.push(("loss", 1.0 - arrived as f64 / sent as f64));
         }
         None if counts.expected > 0 => {

@@ -220,7 +220,7 @@ impl Scenario for PpsInterface {
         Ok(Vec::new())
     }
 
-    fn facts(&self, _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
+    fn facts(&self, _cells: &[Levels], _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
         Ok(self.facts_of(self.ready()?))
     }
 

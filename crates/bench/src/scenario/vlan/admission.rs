@@ -21,7 +21,7 @@ const ON_ITS_WAY: Duration = Duration::from_millis(20);
 /// # Errors
 ///
 /// No namespaces, or the frame cannot be sent.
-pub fn facts<const N: usize>(tags: [(&str, &[(&str, u16)]); N]) -> Result<Vec<Fact>, Error> {
+pub fn facts<'a>(tags: impl Iterator<Item = (&'a str, &'a [(&'a str, u16)])>) -> Result<Vec<Fact>, Error> {
     let pair = Pair::new(1, MTU)?;
     pair.near.ip(&["link", "set", "dev", WAN, "mtu", &SENDS.to_string()])?;
     let mut facts = Vec::new();
@@ -69,7 +69,7 @@ mod tests {
         let Some(()) = require("netns", netns::probe()) else { return };
         let tags: [(&str, &[(&str, u16)]); 2] = [("no tag", &[]), ("two tags", &[("ad", 1), ("q", 2)])];
         let answers: Vec<String> =
-            facts(tags).expect("answers").into_iter().map(|fact| fact.answer).collect();
+            facts(tags.into_iter()).expect("answers").into_iter().map(|fact| fact.answer).collect();
         // is_skb_forwardable() of net/core/dev.c allows VLAN_HLEN whether or not there is a tag.
         assert_eq!(answers, ["let in", "let in", "dropped", "dropped"].repeat(2));
     }

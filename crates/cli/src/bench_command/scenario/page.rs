@@ -41,10 +41,13 @@ fn clearest(report: &Report) -> Vec<String> {
     let mut clear: Vec<&Verdict> = report.verdicts.iter().filter(is_clear).collect();
     clear.sort_by(|one, other| distance(other).total_cmp(&distance(one)));
     let mut lead: Vec<String> = clear.iter().take(LEAD).map(|verdict| verdict.text.clone()).collect();
-    if lead.is_empty() && !report.verdicts.is_empty() {
+    let is_judged = |verdict: &Verdict| verdict.outcome != Outcome::Unknown;
+    if lead.is_empty() && report.verdicts.iter().any(is_judged) {
         lead.push(
             "Nothing differs clearly: less than 1.3 times, or not the same way in every round.".to_owned(),
         );
+    } else if lead.is_empty() && !report.verdicts.is_empty() {
+        lead.push("What differs is unknown: that takes three rounds at least (--rounds).".to_owned());
     }
     lead
 }
@@ -269,6 +272,7 @@ mod tests {
         assert_eq!(clearest(&all), ["less 0.1", "more 3"]);
         assert_eq!(clearest(&report(&[("more", 2.0); 9])).len(), LEAD);
         assert!(clearest(&report(&[("tie", 1.0)]))[0].starts_with("Nothing differs clearly"));
+        assert!(clearest(&report(&[("unknown", 3.0)]))[0].starts_with("What differs is unknown"));
         assert!(clearest(&report(&[])).is_empty());
         // Every sentence is below all the same, and one that says nothing of a figure, too.
         let mut with_remark = all;

@@ -147,12 +147,14 @@ fn sentences(out: &mut Output, report: &Report) -> io::Result<()> {
         return Ok(());
     }
     heading(out, "What follows, by ratios within a round; less than 1.3 times is a tie")?;
-    for sentence in sentences {
-        for (at, line) in wrapped(sentence, out.width().saturating_sub(4)).iter().enumerate() {
-            writeln!(out, "  {}{line}", if at == 0 { "" } else { "  " })?;
-        }
-    }
-    Ok(())
+    sentences.iter().try_for_each(|text| sentence(out, text))
+}
+
+/// As wide as the terminal, its later lines farther to the right.
+fn sentence(out: &mut Output, text: &str) -> io::Result<()> {
+    let lines = wrapped(text, out.width().saturating_sub(4));
+    let indent = |at: usize| if at == 0 { "  " } else { "    " };
+    lines.iter().enumerate().try_for_each(|(at, line)| writeln!(out, "{}{line}", indent(at)))
 }
 
 fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
@@ -160,7 +162,7 @@ fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
         return Ok(());
     }
     heading(out, "Found out once")?;
-    report.facts.iter().try_for_each(|fact| writeln!(out, "  {}: {}", fact.question, fact.answer))
+    report.facts.iter().try_for_each(|fact| sentence(out, &format!("{}: {}", fact.question, fact.answer)))
 }
 
 fn missing(out: &mut Output, report: &Report) -> io::Result<()> {
