@@ -1,7 +1,7 @@
 //! How many frames a second of processor time the model simulates, in one thread (Linux): `docs/model/speed.toml`, with every stage
 //! and with fewer.
 //!
-//! `cargo run --release -p rxlane-nic --example model_speed [MILLISECONDS]`
+//! `cargo run --release -p rxlane-nic --example model_speed [MILLISECONDS [CASE]]`, cases being numbered from 1.
 
 #![allow(clippy::print_stdout, reason = "it prints")]
 
@@ -41,6 +41,7 @@ type Change = fn(&mut Scenario);
 
 fn main() -> Result<(), ScenarioError> {
     let milliseconds = std::env::args().nth(1).and_then(|word| word.parse().ok());
+    let only: Option<usize> = std::env::args().nth(2).and_then(|word| word.parse().ok());
     let cases: [(&str, &[Change]); 5] = [
         ("poll, stack", &[without_gro, without_hand_over, without_readers]),
         ("poll, GRO, stack", &[without_hand_over, without_readers]),
@@ -48,7 +49,10 @@ fn main() -> Result<(), ScenarioError> {
         ("poll, GRO, hand-over, stack, sockets with readers", &[]),
         ("the same with 8 flows a source instead of 1,000", &[of_few_flows]),
     ];
-    for (name, changes) in cases {
+    for (number, (name, changes)) in (1..).zip(cases) {
+        if only.is_some_and(|only| only != number) {
+            continue;
+        }
         let mut scenario = Scenario::parse("speed.toml", SPEED)?;
         changes.iter().for_each(|change| change(&mut scenario));
         scenario.duration_ms = milliseconds.unwrap_or(scenario.duration_ms);

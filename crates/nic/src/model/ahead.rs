@@ -1,20 +1,28 @@
 //! CPUs that run ahead of the others, where nobody can tell.
 //!
-//! Events are served in the order of time, and of two at one time the one of the lower slot first. Most pieces of work touch
-//! nothing but what belongs to their CPU: a poll takes frames that are in the ring already, GRO merges them, the stack counts
-//! them. So a CPU goes on with its next piece before its time has come, and its next event is that of the first piece that
-//! others could notice. [`Engine::may_go_ahead`] says which pieces those are; the answer is the same with it and without it,
-//! bit for bit, which a test holds it to.
+//! Events are served in the order of time, and of two at one time the one of the lower slot first. Most pieces of work of soft
+//! interrupts touch nothing but what belongs to their CPU: a poll takes frames out of its ring, GRO merges them, the stack counts
+//! them. So a CPU goes on with its turn before its time has come ([`super::run`]), and its next event is the end of the first piece that
+//! others could notice. The answer is the same with it and without it, bit for bit, which a test holds it to. That rests on this:
 //!
-//! Two things make that so for frames that are handed on. Whoever takes them out of the queue does not find it empty before
-//! ([`Engine::looks_later`]); and the queue keeps them in the order of time, whoever put them in first
-//! ([`super::frame::Fifo`]).
+//! * Nothing reaches the CPU meanwhile. Before the next event of the rest nothing does at all; after that, no vector of a queue that
+//!   it does not poll interrupts before `quiet_until`, and others hand it packets without an interrupt only while its inputs are
+//!   being looked after.
+//! * It would have gone on. Its turn has budget, the limit of soft interrupts is not reached, so that it does not matter which
+//!   threads wait, and there is more: of a ring that is known by [`super::early`], of an input among what is there. A piece after which
+//!   there may be nothing more is an event, and until then others see a CPU at the level of soft interrupts, as it is.
+//! * What it does is seen no sooner. Whoever takes packets out of an input or socket does not find it empty before: not before its next
+//!   event, and then not before it has worked on what is there. The queue keeps packets in the order of time, whoever put them in
+//!   first, and knows which part put one in or took one out where that was at one time ([`super::frame::Fifo`]). What wakes,
+//!   interrupts or is sent waits for its time.
+//!
+//! Void where a piece of work takes no time and two parts meet at a full queue in the same picosecond.
 
 use super::Time;
-use super::cpu::{Item, Level, Turn, Work};
+use super::cpu::Level;
 use super::engine::Engine;
-use super::frame::Frame;
-use super::plan::{Arrivals, Driver, Goal, Plan};
+use super::plan::{Arrivals, Driver, Plan};
+use super::run::Run;
 use super::source::Source;
 
 /// Whether CPUs may run ahead at all: not where the order in which they draw random numbers decides, where losses make a
@@ -30,97 +38,59 @@ pub(super) fn least_input(plan: &Plan, sources: &[Source]) -> Time {
 }
 
 impl Engine {
-    /// Whether the CPU, whose piece of work ends at `ends`, may end it now and begin the next.
+    /// Whether a packet that comes to a queue between driver and stack at the end of a piece of work changes nothing that others
+    /// see before.
     #[inline]
-    pub(super) fn may_go_ahead(&self, number: usize, ends: Time) -> bool {
-        let cpu = &self.cpus[number];
-        // Queues and inputs that are not being looked after may interrupt.
-        if !self.ahead || cpu.level != Level::Soft || cpu.unattended > 0 || ends >= cpu.quiet_until {
+    pub(super) fn hands_over_unseen(&mut self, run: &Run, input: usize) -> bool {
+        let at = &self.inputs[input];
+        if !at.listed {
             return false;
         }
-        let Some(item) = cpu.item(Level::Soft) else { return false };
-        self.goes_on(number, item) && self.ends_unseen(number, item, ends)
-    }
-
-    /// Whether what the CPU turns to next is more of the same, of which there is more.
-    #[inline]
-    fn goes_on(&self, number: usize, item: &Item) -> bool {
-        let Driver::Napi { budget, limit, .. } = self.plan.driver else { return false };
-        let cpu = &self.cpus[number];
-        if cpu.soft_on_end + item.left >= limit || cpu.threads_until > self.now {
+        if run.ends < run.next || at.cpu == run.cpu {
+            return at.fifo.has_room() || self.input_has_room(input);
+        }
+        // An interrupt would let soft interrupts take the place of a thread.
+        if self.cpus[at.cpu].level < Level::Soft {
             return false;
         }
-        // A turn that begins looks how many frames there are.
-        if cpu.served == 0 || cpu.served >= budget {
-            return false;
-        }
-        match cpu.turns.front() {
-            Some(Turn::Queue(queue)) => !self.queues[*queue as usize].ring.is_empty(),
-            Some(Turn::Input(input)) => !self.inputs[*input as usize].fifo.is_empty(),
-            None => false,
-        }
-    }
-
-    /// What the CPU turns to where [`Engine::may_go_ahead`] has seen that there is something, and when that ends.
-    #[inline]
-    pub(super) fn more(&mut self, number: usize) -> Option<Time> {
-        if self.cpus[number].extra[Level::Soft as usize] > 0 {
-            return self.next(number);
-        }
-        self.next_of_turn(number).then(|| self.cpus[number].begin(Level::Soft, self.now))
-    }
-
-    /// Whether the end of the piece of work at `ends` changes nothing that others see before.
-    #[inline]
-    fn ends_unseen(&self, number: usize, item: &Item, ends: Time) -> bool {
-        match item.work {
-            Work::Extra => true,
-            Work::Poll(_) if self.coalesces(&item.frame) => true,
-            Work::Poll(_) | Work::Flush(_) => match self.other_input(&item.frame, number) {
-                Some(input) => {
-                    let at = &self.inputs[input as usize];
-                    // An interrupt would let soft interrupts take the place of a thread.
-                    let is_served = self.cpus[at.cpu].level >= Level::Soft;
-                    // Whoever takes packets out takes those first that are there.
-                    let busy = at.fifo.len() * self.least_input;
-                    at.listed
-                        && is_served
-                        && at.fifo.has_room()
-                        && self.looks_later(at.cpu, busy, number, ends)
-                }
-                None => self.delivers_unseen(&item.frame, number, ends),
-            },
-            Work::Input(_) => self.delivers_unseen(&item.frame, number, ends),
-            Work::Interrupt(_)
-            | Work::Ipi(_)
-            | Work::Tick
-            | Work::Drain(_)
-            | Work::Call(_)
-            | Work::Use(_) => false,
-        }
-    }
-
-    #[inline]
-    fn delivers_unseen(&self, frame: &Frame, number: usize, at: Time) -> bool {
-        match self.goal(frame) {
-            Goal::Stack => true,
-            Goal::Application(application) => {
-                let application = &self.applications[application];
-                // A reader that is awake is not woken, and goes to sleep on its own CPU.
-                let busy = if application.socket.is_empty() { 0 } else { application.plan.call };
-                !application.asleep
-                    && application.socket.has_room()
-                    && self.looks_later(application.cpu, busy, number, at)
+        let looks = self.schedule.time(at.cpu);
+        if looks <= run.ends {
+            // Whoever takes packets out takes those first that are there.
+            self.settle_input(input);
+            let busy = self.inputs[input].fifo.len() * self.least_input;
+            if looks.saturating_add(busy) <= run.ends {
+                return false;
             }
-            // Frames of several CPUs are sent in the order of time.
-            Goal::Port(_) => false,
         }
+        self.inputs[input].fifo.has_room() || self.input_has_room(input)
     }
 
-    /// Whether a CPU finds a queue empty after `at` only: not before its next event, and then not before it has worked on what is
-    /// there for this long at least. That which asks knows its own order.
+    /// The same of a socket.
     #[inline]
-    fn looks_later(&self, cpu: usize, busy: Time, asks: usize, at: Time) -> bool {
-        cpu == asks || self.schedule.time(cpu).saturating_add(busy) > at
+    pub(super) fn enters_unseen(&mut self, run: &Run, application: usize) -> bool {
+        let at = &self.applications[application];
+        // A reader that is awake is not woken, and goes to sleep on its own CPU.
+        if at.asleep {
+            return false;
+        }
+        if run.ends >= run.next && at.cpu != run.cpu {
+            let busy = if at.socket.is_empty() { 0 } else { at.plan.call };
+            if self.schedule.time(at.cpu).saturating_add(busy) <= run.ends {
+                return false;
+            }
+        }
+        at.socket.has_room() || self.socket_has_room(application)
+    }
+
+    #[cold]
+    fn input_has_room(&mut self, input: usize) -> bool {
+        self.settle_input(input);
+        self.inputs[input].fifo.has_room()
+    }
+
+    #[cold]
+    fn socket_has_room(&mut self, application: usize) -> bool {
+        self.settle_socket(application);
+        self.applications[application].socket.has_room()
     }
 }

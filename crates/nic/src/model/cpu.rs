@@ -153,6 +153,13 @@ impl Cpu {
         self.items[level as usize] = Some(Item { work, frame, left });
     }
 
+    /// Soft interrupts have gone on to this piece of work, which they began at `began`; the time up to there is entered.
+    #[inline]
+    pub(super) fn carry_on(&mut self, work: Work, frame: Frame, began: Time, ends: Time) {
+        self.give(Level::Soft, work, frame, ends - began);
+        self.enter(work, began);
+    }
+
     /// Begins, or carries on with, the work of a level; when it will be done.
     #[inline]
     pub(super) fn begin(&mut self, level: Level, now: Time) -> Time {

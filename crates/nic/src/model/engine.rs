@@ -1,8 +1,9 @@
 //! The loop over events, and what a CPU turns to next.
 
 use super::ahead;
-use super::answer::{Answer, CpuAnswer, Lost, QueueAnswer, WaitAnswer};
-use super::cpu::{Cpu, INTERRUPT, Level, SOFT, SYSTEM, USER, Work};
+use super::answer::{Answer, Lost};
+use super::cpu::{Cpu, Level, Work};
+use super::early;
 use super::frame::{Fifo, Frame};
 use super::gro::Held;
 use super::plan::{self, Driver, Goal, Plan};
@@ -34,8 +35,10 @@ pub(super) struct Queue {
     pub(super) held: Held,
     /// Whether a soft interrupt looks after it.
     pub(super) listed: bool,
-    frames: u64,
-    lost: u64,
+    /// Whether the vector waits for a frame that is drawn early.
+    pub(super) awaits: bool,
+    pub(super) frames: u64,
+    pub(super) lost: u64,
     pub(super) interrupts: u64,
 }
 
@@ -71,23 +74,29 @@ pub(super) struct Engine {
     pub(super) reached: Time,
     /// Slot of the part whose event is being served.
     pub(super) part: u16,
-    until: Time,
+    pub(super) until: Time,
     /// Whether CPUs run ahead.
     pub(super) ahead: bool,
+    /// Whether frames are drawn before they arrive; how many are drawn that nobody has looked at, how many have been, and the queue
+    /// that the next one that interrupts comes to.
+    pub(super) early: bool,
+    pub(super) drawn: u32,
+    pub(super) order: u64,
+    pub(super) interrupts_next: Option<usize>,
     /// The least time that a packet out of an input takes.
     pub(super) least_input: Time,
     /// Events served.
-    events: u64,
+    pub(super) events: u64,
     /// Of CPUs, vectors, the next frame of all sources, and the clock; and of sources.
     pub(super) schedule: Schedule,
-    arrivals: Schedule,
+    pub(super) arrivals: Schedule,
     pub(super) cpus: Vec<Cpu>,
     pub(super) queues: Vec<Queue>,
     pub(super) inputs: Vec<Input>,
     pub(super) applications: Vec<Application>,
     pub(super) sources: Vec<Source>,
     /// When the last frame on the wire of each interface ended, and when what it sends is sent.
-    received_until: Vec<Option<Time>>,
+    pub(super) received_until: Vec<Option<Time>>,
     pub(super) sent_until: Vec<Time>,
     pub(super) random: Xoshiro256PlusPlus,
 }
@@ -99,12 +108,15 @@ impl Engine {
             .enumerate()
             .map(|(number, source)| Source::new(source, number as u16, plan.inputs.len(), plan.seed))
             .collect();
+        let ahead = ahead::is_possible(&plan, &sources);
+        let early = ahead && early::is_possible(&plan);
         let queue = |queue: &plan::Queue| Queue {
             plan: queue.clone(),
-            ring: Fifo::new(queue.ring),
+            ring: if early { Fifo::early(queue.ring, early::DRAWN) } else { Fifo::new(queue.ring) },
             vector: Vector::new(queue.moderation),
             held: Held::new(),
             listed: false,
+            awaits: false,
             frames: 0,
             lost: 0,
             interrupts: 0,
@@ -132,7 +144,11 @@ impl Engine {
             reached: 0,
             part: 0,
             until: 0,
-            ahead: ahead::is_possible(&plan, &sources),
+            ahead,
+            early,
+            drawn: 0,
+            order: 0,
+            interrupts_next: None,
             least_input: ahead::least_input(&plan, &sources),
             events: 0,
             schedule: Schedule::new(plan.cpus + plan.queues.len() + 2),
@@ -156,6 +172,9 @@ impl Engine {
         for number in 0..engine.sources.len() {
             engine.await_source(number);
         }
+        if early {
+            (0..engine.queues.len()).for_each(|number| engine.await_frame(number));
+        }
         if let Driver::Polling { period, .. } = engine.plan.driver {
             engine.schedule.set(engine.clock_slot(), period);
         }
@@ -168,7 +187,7 @@ impl Engine {
         self.cpus.len() + queue
     }
 
-    fn arrival_slot(&self) -> usize {
+    pub(super) fn arrival_slot(&self) -> usize {
         self.cpus.len() + self.queues.len()
     }
 
@@ -187,6 +206,8 @@ impl Engine {
                 self.work(slot);
             } else if slot < self.arrival_slot() {
                 self.interrupt(slot - self.cpus.len());
+            } else if slot == self.arrival_slot() && self.early {
+                self.arrive_early();
             } else if slot == self.arrival_slot() {
                 self.arrive();
             } else {
@@ -195,6 +216,9 @@ impl Engine {
         }
         self.reach_time(until);
         self.part = u16::MAX;
+        if self.early {
+            self.arrive_until(until);
+        }
         for input in 0..self.inputs.len() {
             self.settle_input(input);
         }
@@ -215,25 +239,17 @@ impl Engine {
     /// A CPU ends a piece of work, and all that follow before anything else happens, or before anybody can tell.
     fn work(&mut self, cpu: usize) {
         self.schedule.clear(cpu);
-        let mut goes_on = false;
         loop {
             self.complete(cpu);
-            let next = if goes_on { self.more(cpu) } else { self.next(cpu) };
-            let Some(ends) = next else { return };
-            goes_on = false;
-            if ends > self.until {
+            let Some(mut ends) = self.next(cpu) else { return };
+            if self.ahead && self.cpus[cpu].level == Level::Soft {
+                ends = self.run_ahead(cpu, ends);
+            }
+            if ends >= self.schedule.next_time() || ends > self.until {
                 self.schedule.set(cpu, ends);
                 return;
             }
-            if ends < self.schedule.next_time() {
-                self.reach_time(ends);
-            } else if self.may_go_ahead(cpu, ends) {
-                self.now = ends;
-                goes_on = true;
-            } else {
-                self.schedule.set(cpu, ends);
-                return;
-            }
+            self.reach_time(ends);
         }
     }
 
@@ -242,7 +258,7 @@ impl Engine {
         let slot = self.arrival_slot();
         self.schedule.clear(slot);
         loop {
-            self.arrive_from(self.arrivals.next_slot());
+            self.arrive_from(self.arrivals.next_slot(), self.now);
             let due = self.arrivals.next_time();
             if due >= self.schedule.next_time() || due > self.until {
                 self.schedule.set(slot, due);
@@ -254,27 +270,27 @@ impl Engine {
 
     /// A frame of a source arrives, where the line is free.
     #[inline]
-    fn arrive_from(&mut self, number: usize) {
+    fn arrive_from(&mut self, number: usize, now: Time) {
         let source = &mut self.sources[number];
         let port = source.plan.port;
         let wire = self.plan.ports[port].octet * Time::from(source.wire());
         if let Some(end) = self.received_until[port]
-            && end + wire > self.now
+            && end + wire > now
         {
             self.arrivals.set(number, end + wire);
             return;
         }
-        if let Some((frame, to)) = source.take(self.now) {
+        if let Some((frame, to)) = source.take(now) {
             source.counts.offered += 1;
             source.counts.offered_octets += u64::from(frame.octets);
-            self.received_until[port] = Some(self.now);
+            self.received_until[port] = Some(now);
             if frame.octets > source.plan.longest {
                 self.lose(frame, Lost::Admit);
             } else {
                 self.receive(frame, to.queue as usize);
             }
         }
-        self.arrivals.set(number, self.sources[number].due().max(self.now));
+        self.arrivals.set(number, self.sources[number].due().max(now));
     }
 
     /// Sets the time of a source's next frame anew.
@@ -306,6 +322,9 @@ impl Engine {
     /// A vector interrupts its CPU.
     pub(super) fn interrupt(&mut self, number: usize) {
         self.schedule.clear(self.vector_slot(number));
+        if self.early {
+            self.look_at_ring(number, self.now);
+        }
         let queue = &mut self.queues[number];
         queue.vector.fire(self.now);
         let cpu = queue.plan.cpu;
@@ -410,97 +429,6 @@ impl Engine {
             if self.queues.iter().any(|queue| queue.plan.cpu == cpu) {
                 self.raise(cpu, Work::Tick);
             }
-        }
-    }
-
-    fn under_way(&self) -> u64 {
-        let queue = |queue: &Queue| queue.ring.frames() + queue.held.frames();
-        let application = |application: &Application| {
-            let held = application.held.iter().map(|frame| u64::from(frame.frames)).sum::<u64>();
-            application.socket.frames() + held
-        };
-        self.queues.iter().map(queue).sum::<u64>()
-            + self.inputs.iter().map(|input| input.fifo.frames()).sum::<u64>()
-            + self.applications.iter().map(application).sum::<u64>()
-            + self.cpus.iter().map(Cpu::frames).sum::<u64>()
-    }
-
-    fn start_counting(&mut self) -> u64 {
-        self.sources.iter_mut().for_each(|source| source.counts.start_counting());
-        for queue in &mut self.queues {
-            queue.ring.start_counting();
-            (queue.frames, queue.lost, queue.interrupts) = (0, 0, 0);
-        }
-        for input in &mut self.inputs {
-            input.fifo.start_counting();
-            input.lost = 0;
-        }
-        for application in &mut self.applications {
-            application.socket.start_counting();
-            (application.spent, application.calls, application.lost) = (0, 0, 0);
-        }
-        for cpu in &mut self.cpus {
-            (cpu.spent, cpu.squeezes) = ([0; 4], 0);
-        }
-        self.events = 0;
-        self.under_way()
-    }
-
-    fn answer(self, before: u64) -> Answer {
-        let after = self.under_way();
-        let duration = self.plan.duration;
-        let mut numbers = vec![0; self.plan.ports.len()];
-        let queue = |queue: &Queue| {
-            let number = numbers[queue.plan.port];
-            numbers[queue.plan.port] += 1;
-            QueueAnswer {
-                port: queue.plan.port,
-                number,
-                cpu: queue.plan.cpu,
-                frames: queue.frames,
-                lost: queue.lost,
-                interrupts: queue.interrupts,
-                peak: queue.ring.peak,
-                bursts: queue.ring.bursts,
-            }
-        };
-        let input = |input: &Input| WaitAnswer {
-            name: format!("CPU {}", input.cpu),
-            cpu: Some(input.cpu),
-            lost: input.lost,
-            peak: input.fifo.peak,
-            bursts: input.fifo.bursts,
-            spent: 0,
-            calls: 0,
-        };
-        let application = |application: &Application| WaitAnswer {
-            name: application.plan.name.clone(),
-            cpu: application.plan.cpu,
-            lost: application.lost,
-            peak: application.socket.peak,
-            bursts: application.socket.bursts,
-            spent: application.spent,
-            calls: application.calls,
-        };
-        let cpu = |cpu: &Cpu| CpuAnswer {
-            interrupt: cpu.spent[INTERRUPT],
-            softirq: cpu.spent[SOFT],
-            system: cpu.spent[SYSTEM],
-            user: cpu.spent[USER],
-            idle: duration.saturating_sub(cpu.spent.iter().sum()),
-            squeezes: cpu.squeezes,
-        };
-        Answer {
-            duration,
-            before,
-            after,
-            events: self.events,
-            queues: self.queues.iter().map(queue).collect(),
-            inputs: self.inputs.iter().map(input).collect(),
-            applications: self.applications.iter().map(application).collect(),
-            cpus: self.cpus.iter().map(cpu).collect(),
-            ports: self.plan.ports.iter().map(|port| port.name.clone()).collect(),
-            traffic: self.sources.into_iter().map(|source| source.counts).collect(),
         }
     }
 

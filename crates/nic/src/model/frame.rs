@@ -15,7 +15,8 @@ pub(super) struct Frame {
     pub(super) source: u16,
     /// How many frames of the wire it stands for.
     pub(super) frames: u16,
-    /// CPU that put it into the queue in which it waits, if a CPU did.
+    /// CPU that put it into the queue in which it waits, if a CPU did; of a place whose frame
+    /// has left, the part in whose event it did.
     pub(super) by: u16,
     /// Queue between driver and stack that its flow keeps to, where there are such.
     pub(super) input: u16,
@@ -79,6 +80,11 @@ impl Fifo {
         Fifo::of((depth as usize).next_power_of_two(), depth)
     }
 
+    /// For frames that are known before they come, so many at most.
+    pub(super) fn early(depth: u32, known: u32) -> Fifo {
+        Fifo::of((depth as usize + known as usize).next_power_of_two(), depth)
+    }
+
     /// For frames of CPUs that run ahead: with room for as many more of which it is not yet known whether they had room.
     pub(super) fn shared(depth: u32) -> Fifo {
         Fifo::of((2 * depth as usize).next_power_of_two(), depth)
@@ -95,10 +101,15 @@ impl Fifo {
         &mut self.slots[place as usize & mask]
     }
 
-    /// Gives up the places of frames that have left by `now`.
+    /// Gives up the places of frames that have left by `now`, those excepted that left in an event of a part beyond `by` at
+    /// that very time: its turn is later.
     #[inline]
-    fn give_up(&mut self, now: Time) {
-        while self.free != self.head && self.slot(self.free).left <= now {
+    fn give_up(&mut self, now: Time, by: u16) {
+        while self.free != self.head {
+            let slot = self.slot(self.free);
+            if slot.left > now || slot.left == now && slot.frame.by > by {
+                break;
+            }
             self.free = self.free.wrapping_add(1);
         }
         if self.free == self.tail {
@@ -111,7 +122,7 @@ impl Fifo {
     #[inline]
     #[must_use]
     pub(super) fn push(&mut self, frame: Frame, now: Time) -> bool {
-        self.give_up(now);
+        self.give_up(now, u16::MAX);
         let len = self.tail.wrapping_sub(self.free);
         if len >= self.depth {
             return false;
@@ -128,14 +139,15 @@ impl Fifo {
     #[inline]
     pub(super) fn insert(&mut self, frame: Frame, at: Time, reached: Time) {
         if self.head == self.tail {
-            self.give_up(reached);
+            self.give_up(reached, 0);
         }
         let mut place = self.tail;
         while place != self.settled {
-            let before = *self.slot(place.wrapping_sub(1));
-            if (before.came, before.frame.by) <= (at, frame.by) {
+            let before = self.slot(place.wrapping_sub(1));
+            if before.came < at || before.came == at && before.frame.by <= frame.by {
                 break;
             }
+            let before = *before;
             *self.slot(place) = before;
             place = place.wrapping_sub(1);
         }
@@ -143,10 +155,85 @@ impl Fifo {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Whether a frame more than there are, those to come included, would have room.
+    /// A frame that comes at `at`, after all others, as the one with this number: whether it has room is for
+    /// [`Fifo::settle_next`] to say.
+    #[inline]
+    pub(super) fn await_frame(&mut self, frame: Frame, at: Time, order: u64) {
+        *self.slot(self.tail) = Slot { frame, came: at, left: order };
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    /// When the first frame comes of which it is not known whether it had room, and the number that it was given.
+    #[inline]
+    pub(super) fn comes(&self) -> Option<(Time, u64)> {
+        if self.settled == self.tail {
+            return None;
+        }
+        let slot = &self.slots[self.settled as usize & (self.slots.len() - 1)];
+        Some((slot.came, slot.left))
+    }
+
+    /// Decides about the frames that come before `to`, until one has no room: how many had, and their octets.
+    #[inline]
+    pub(super) fn settle_before(&mut self, to: Time) -> (u32, u64) {
+        let (first, mut octets) = (self.settled, 0);
+        while self.settled != self.tail {
+            let slot = self.slot(self.settled);
+            let (came, of_frame) = (slot.came, slot.frame.octets);
+            if came >= to {
+                break;
+            }
+            self.give_up(came, u16::MAX);
+            let len = self.settled.wrapping_sub(self.free);
+            if len >= self.depth {
+                break;
+            }
+            self.peak = self.peak.max(len + 1);
+            self.settled = self.settled.wrapping_add(1);
+            octets += u64::from(of_frame);
+        }
+        (self.settled.wrapping_sub(first), octets)
+    }
+
+    /// Decides about that frame: its octets where it had room, and else the frame.
+    #[inline]
+    pub(super) fn settle_next(&mut self) -> Result<u32, Frame> {
+        let Slot { came, frame: Frame { octets, .. }, .. } = *self.slot(self.settled);
+        self.give_up(came, u16::MAX);
+        let len = self.settled.wrapping_sub(self.free);
+        if len >= self.depth {
+            return Err(self.take_out(self.settled));
+        }
+        self.settled = self.settled.wrapping_add(1);
+        self.peak = self.peak.max(len + 1);
+        Ok(octets)
+    }
+
+    /// A frame comes that nothing that is here, or is yet to be put in, comes after, as far as is decided: with room that is known.
+    /// Whether that is so; where not, nothing has happened.
+    #[inline]
+    #[must_use]
+    pub(super) fn join(&mut self, frame: Frame, at: Time) -> bool {
+        if self.settled != self.tail {
+            return false;
+        }
+        self.give_up(at, frame.by);
+        let len = self.tail.wrapping_sub(self.free);
+        if len >= self.depth {
+            return false;
+        }
+        *self.slot(self.tail) = Slot { frame, came: at, left: 0 };
+        self.tail = self.tail.wrapping_add(1);
+        self.settled = self.tail;
+        self.peak = self.peak.max(len + 1);
+        true
+    }
+
+    /// Whether a frame more than there are, those to come included, would have room, and another one: so no more than `depth - 1` are
+    /// ever known before they come, and all that are decided about at once, and one of which that is yet to be done, fit the slots.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        self.tail.wrapping_sub(self.free) < self.depth
+        self.tail.wrapping_sub(self.free) + 1 < self.depth
     }
 
     /// Decides about frames that have come by `now`, those of CPUs beyond `by` excepted that come at that very time: their turn is
@@ -155,25 +242,25 @@ impl Fifo {
     #[must_use]
     pub(super) fn settle(&mut self, now: Time, by: u16) -> Option<Frame> {
         while self.settled != self.tail {
-            let Slot { frame, came, .. } = *self.slot(self.settled);
-            if (came, frame.by) > (now, by) {
+            let Slot { came, frame: Frame { by: put_in, .. }, .. } = *self.slot(self.settled);
+            if came > now || came == now && put_in > by {
                 break;
             }
-            self.give_up(came);
+            self.give_up(came, put_in);
             let len = self.settled.wrapping_sub(self.free);
             if len >= self.depth {
-                self.take_out(self.settled);
-                return Some(frame);
+                return Some(self.take_out(self.settled));
             }
             self.settled = self.settled.wrapping_add(1);
             self.peak = self.peak.max(len + 1);
         }
-        self.give_up(now);
+        self.give_up(now, by);
         None
     }
 
     #[cold]
-    fn take_out(&mut self, mut place: u32) {
+    fn take_out(&mut self, mut place: u32) -> Frame {
+        let frame = self.slot(place).frame;
         let last = self.tail.wrapping_sub(1);
         while place != last {
             let next = place.wrapping_add(1);
@@ -181,17 +268,19 @@ impl Fifo {
             place = next;
         }
         self.tail = last;
+        frame
     }
 
-    /// The first frame leaves at `now`, which may be a time to come: of those that are known to have had room.
+    /// The first frame is taken out at `now`, which may be a time to come, in an event of part `by`: of those that are known to have
+    /// had room.
     #[inline]
-    pub(super) fn pop(&mut self, now: Time) -> Option<Frame> {
+    pub(super) fn pop(&mut self, now: Time, by: u16) -> Option<Frame> {
         if self.is_empty() {
             return None;
         }
         let slot = self.slot(self.head);
-        slot.left = now;
         let frame = slot.frame;
+        (slot.left, slot.frame.by) = (now, by);
         self.head = self.head.wrapping_add(1);
         Some(frame)
     }
@@ -249,7 +338,7 @@ mod tests {
             }
             assert_eq!(queue.frames(), 2 * u64::from(next.0 - next.1));
             for _ in 0..round % 4 {
-                assert_eq!(queue.pop(now).map(|frame| frame.flow), (next.1 < next.0).then_some(next.1));
+                assert_eq!(queue.pop(now, 0).map(|frame| frame.flow), (next.1 < next.0).then_some(next.1));
                 next.1 += u32::from(next.1 < next.0);
             }
         }
@@ -260,7 +349,7 @@ mod tests {
     fn a_place_is_free_from_the_time_at_which_its_frame_left() {
         let mut queue = Fifo::new(2);
         assert!(queue.push(frame(0, 0), 1) && queue.push(frame(1, 0), 2));
-        assert!(queue.pop(10).is_some(), "taken ahead of time");
+        assert!(queue.pop(10, 0).is_some(), "taken ahead of time");
         assert!(!queue.push(frame(2, 0), 9), "there until then");
         assert!(queue.push(frame(3, 0), 10), "what leaves makes room for what comes at the same time");
         assert_eq!(queue.peak, 2);
@@ -274,7 +363,7 @@ mod tests {
         }
         assert!(queue.is_empty(), "nothing is decided");
         assert!(queue.settle(39, 9).is_none());
-        let first = queue.pop(39).unwrap();
+        let first = queue.pop(39, 0).unwrap();
         assert_eq!((first.flow, first.by), (20, 0));
         // At 40 one waits, 50 finds two of three places taken, and the other 50 none.
         assert!(queue.settle(49, 9).is_none());
@@ -282,7 +371,51 @@ mod tests {
         let lost = queue.settle(50, 2).unwrap();
         assert_eq!((lost.flow, lost.by), (50, 2));
         assert!(queue.settle(50, 9).is_none());
-        let rest: Vec<_> = std::iter::from_fn(|| queue.pop(60)).map(|frame| (frame.flow, frame.by)).collect();
+        let rest: Vec<_> =
+            std::iter::from_fn(|| queue.pop(60, 0)).map(|frame| (frame.flow, frame.by)).collect();
         assert_eq!((rest, queue.peak), (vec![(20, 1), (40, 1), (50, 0)], 3));
+    }
+
+    #[test]
+    fn what_leaves_makes_room_for_what_a_later_part_puts_in_at_that_time() {
+        for (by, room) in [(0, false), (2, true), (3, true)] {
+            let mut queue = Fifo::shared(1);
+            assert!(queue.join(frame(0, 0), 10));
+            assert!(queue.pop(50, 2).is_some(), "part 2 takes it out ahead of time");
+            queue.insert(frame(1, by), 50, 20);
+            assert_eq!(queue.settle(60, 9).is_none(), room, "part {by} comes at the same time");
+        }
+    }
+
+    #[test]
+    fn frames_put_in_ahead_of_time_leave_slots_for_those_that_come_before_them() {
+        let mut queue = Fifo::shared(2);
+        assert!(queue.has_room());
+        queue.insert(frame(9, 1), 90, 0);
+        assert!(!queue.has_room());
+        let lost: Vec<_> = (0..4)
+            .filter_map(|flow| {
+                queue.insert(frame(flow, 0), 10 + Time::from(flow), 10 + Time::from(flow));
+                queue.settle(10 + Time::from(flow), 9).map(|lost| lost.flow)
+            })
+            .collect();
+        assert_eq!(lost, [2, 3]);
+        assert_eq!(queue.settle(90, 9).map(|lost| lost.flow), Some(9));
+        let rest: Vec<_> = std::iter::from_fn(|| queue.pop(95, 0)).map(|frame| frame.flow).collect();
+        assert_eq!(rest, [0, 1]);
+    }
+
+    #[test]
+    fn frames_known_before_they_come_have_room_or_not_at_their_time() {
+        let mut queue = Fifo::early(2, 8);
+        for flow in 0..6 {
+            queue.await_frame(frame(flow, 0), 10 * Time::from(flow), u64::from(flow));
+        }
+        assert_eq!((queue.is_empty(), queue.comes()), (true, Some((0, 0))));
+        assert_eq!(queue.settle_before(20).0, 2, "what comes at 20 is not before");
+        assert_eq!(queue.pop(15, 0).map(|frame| frame.flow), Some(0));
+        assert_eq!(queue.settle_before(60).0, 1, "one left before 20");
+        assert_eq!(queue.settle_next().map_err(|lost| lost.flow), Err(3));
+        assert_eq!((queue.comes(), queue.peak), (Some((40, 4)), 2));
     }
 }

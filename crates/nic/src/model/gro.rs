@@ -87,6 +87,12 @@ impl Held {
         Some(self.packets[at])
     }
 
+    /// Whether there is no packet in it.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.number == 0 && self.leaving.is_none()
+    }
+
     /// Frames of the wire in it.
     pub(super) fn frames(&self) -> u64 {
         let held = (0..self.number).map(|at| &self.packets[(self.first + at) % OPEN]);

@@ -26,8 +26,10 @@
 
 mod ahead;
 mod answer;
+mod counting;
 mod cpu;
 pub mod dealing;
+mod early;
 mod engine;
 mod frame;
 mod gro;
@@ -35,6 +37,7 @@ mod latency;
 pub mod measure;
 pub mod plan;
 pub mod report;
+mod run;
 pub mod scenario;
 mod schedule;
 mod source;

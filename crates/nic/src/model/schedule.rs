@@ -23,7 +23,8 @@ pub(super) struct Schedule {
     least: u64,
     /// The least of each group.
     leasts: Box<[u64]>,
-    keys: Box<[[u64; GROUP]]>,
+    /// Of all slots, up to a multiple of four.
+    keys: Box<[u64]>,
 }
 
 impl Schedule {
@@ -34,7 +35,7 @@ impl Schedule {
         Schedule {
             least: NEVER,
             leasts: vec![NEVER; groups].into(),
-            keys: vec![[NEVER; GROUP]; groups].into(),
+            keys: vec![NEVER; slots.next_multiple_of(4)].into(),
         }
     }
 
@@ -47,7 +48,7 @@ impl Schedule {
     /// The time of a slot.
     #[inline]
     pub(super) fn time(&self, slot: usize) -> Time {
-        time(self.keys[slot / GROUP][slot % GROUP])
+        time(self.keys[slot])
     }
 
     /// The first of the slots that have the earliest time. Means nothing where no slot has one.
@@ -60,15 +61,15 @@ impl Schedule {
     pub(super) fn set(&mut self, slot: usize, at: Time) {
         let key = if at < END { at << SLOT_BITS | slot as u64 } else { NEVER };
         let group = slot / GROUP;
-        let keys = &mut self.keys[group];
-        let before = std::mem::replace(&mut keys[slot % GROUP], key);
+        let before = std::mem::replace(&mut self.keys[slot], key);
         let least = self.leasts[group];
         if key <= least {
             self.leasts[group] = key;
             self.least = self.least.min(key);
         } else if before == least {
             // Most often it is the least of all that goes, and what comes in its place is found by looking at all.
-            self.leasts[group] = least_of(keys);
+            let end = (group * GROUP + GROUP).min(self.keys.len());
+            self.leasts[group] = least_of(&self.keys[group * GROUP..end]);
             self.least = self.leasts.iter().copied().fold(NEVER, u64::min);
         }
     }
@@ -86,7 +87,7 @@ fn time(key: u64) -> Time {
 
 /// In four chains, which a processor follows at a time.
 #[inline]
-fn least_of(keys: &[u64; GROUP]) -> u64 {
+fn least_of(keys: &[u64]) -> u64 {
     let mut least = [NEVER; 4];
     for four in keys.chunks_exact(4) {
         for (least, key) in least.iter_mut().zip(four) {

@@ -111,6 +111,12 @@ impl Source {
         on_wire(self.octets) + acknowledgment
     }
 
+    /// The same of a source that waits for nobody.
+    #[inline]
+    pub(super) fn wire_early(&self) -> Time {
+        Time::from(on_wire(self.octets))
+    }
+
     /// The next frame, which arrives now; the one after it is drawn. `None` where an end of waiting, and no frame, was
     /// due.
     #[inline]
@@ -145,6 +151,25 @@ impl Source {
         ))
     }
 
+    /// The same of a source that waits for nobody, and the queue that the frame comes to; and when the next one should come.
+    #[inline]
+    pub(super) fn take_early(&mut self, now: Time) -> (Frame, u32, Time) {
+        let FlowPlan { queue, input } = self.to;
+        let frame = Frame {
+            arrived: now,
+            octets: self.octets,
+            flow: self.flow,
+            source: self.number,
+            frames: 1,
+            by: 0,
+            input: input as u16,
+        };
+        self.counts.offered += 1;
+        self.counts.offered_octets += u64::from(frame.octets);
+        self.step(now);
+        (frame, queue, self.wanted)
+    }
+
     #[inline]
     fn step(&mut self, now: Time) {
         match &self.plan.arrivals {
@@ -171,7 +196,7 @@ impl Source {
         self.draw();
     }
 
-    #[inline]
+    #[inline(always)]
     fn draw(&mut self) {
         if let Arrivals::Given(frames) = &mut self.plan.arrivals {
             match frames.next() {

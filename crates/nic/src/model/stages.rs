@@ -17,7 +17,7 @@ impl Engine {
             return true;
         }
         if let Some(queue) = cpu.draining {
-            match self.queues[queue as usize].ring.pop(self.now) {
+            match self.queues[queue as usize].ring.pop(self.now, self.part) {
                 Some(frame) => {
                     let cost = self.vary(self.plan.costs.driver.of(frame.octets)) + self.plan.costs.hand_over;
                     self.cpus[number].give(Level::Hard, Work::Drain(queue), frame, cost);
@@ -107,10 +107,14 @@ impl Engine {
             self.flush(number, queue, packet);
             return true;
         }
-        if self.cpus[number].served == 0 {
+        let begins = self.cpus[number].served == 0;
+        if self.early && (begins || self.queues[at].ring.is_empty()) {
+            self.look_at_ring(at, self.now);
+        }
+        if begins {
             self.queues[at].ring.turn();
         }
-        if let Some(frame) = self.queues[at].ring.pop(self.now) {
+        if let Some(frame) = self.queues[at].ring.pop(self.now, self.part) {
             let cpu = &mut self.cpus[number];
             (cpu.served, cpu.round) = (cpu.served + 1, cpu.round + 1);
             let driver = self.plan.costs.driver.of(frame.octets);
@@ -131,6 +135,9 @@ impl Engine {
         self.end_turn(number);
         self.list(queue, false);
         self.queues[at].vector.arm();
+        if self.early {
+            self.await_frame(at);
+        }
         false
     }
 
@@ -146,7 +153,7 @@ impl Engine {
 
     /// What the stack needs for a packet.
     #[inline]
-    fn stack(&self, packet: &Frame) -> Time {
+    pub(super) fn stack(&self, packet: &Frame) -> Time {
         self.sources[usize::from(packet.source)].plan.stack.of(packet.octets)
     }
 
@@ -231,7 +238,7 @@ impl Engine {
         if begins && !fifo.is_empty() {
             fifo.turn();
         }
-        match fifo.pop(self.now) {
+        match fifo.pop(self.now, self.part) {
             Some(packet) => {
                 self.cpus[number].served += 1;
                 let cost = self.plan.costs.take_over + self.vary(self.stack(&packet));
@@ -315,11 +322,14 @@ impl Engine {
     fn hand_over(&mut self, mut frame: Frame, input: u32, number: usize) {
         let at = &mut self.inputs[input as usize];
         frame.by = number as u16;
-        at.fifo.insert(frame, self.now, self.reached);
+        let joined = self.now == self.reached && at.fifo.join(frame, self.now);
+        if !joined {
+            at.fifo.insert(frame, self.now, self.reached);
+        }
         // Where one was lost for want of room, there are others, and the queue is listed.
         let (cpu, listed) = (at.cpu, at.listed);
         at.listed = true;
-        if self.now == self.reached {
+        if self.now == self.reached && !joined {
             self.settle_input(input as usize);
         }
         if listed {
@@ -349,7 +359,7 @@ impl Engine {
         }
     }
 
-    fn transmit(&mut self, port: usize, frame: Frame) {
+    pub(super) fn transmit(&mut self, port: usize, frame: Frame) {
         let plan = &self.plan.ports[port];
         let wire = plan.octet * Time::from(on_wire(frame.octets));
         let from = self.sent_until[port].max(self.now);

@@ -55,7 +55,7 @@ impl Engine {
         application.socket.turn();
         let mut cost = switch + application.plan.call;
         while application.held.len() < application.plan.batch as usize
-            && let Some(frame) = application.socket.pop(self.now)
+            && let Some(frame) = application.socket.pop(self.now, self.part)
         {
             cost += application.plan.system.of(frame.octets);
             application.held.push(frame);
@@ -93,9 +93,12 @@ impl Engine {
     #[inline]
     pub(super) fn enter_socket(&mut self, number: usize, mut frame: Frame, cpu: usize) {
         frame.by = cpu as u16;
-        self.applications[number].socket.insert(frame, self.now, self.reached);
-        if self.now == self.reached {
-            self.settle_socket(number);
+        let socket = &mut self.applications[number].socket;
+        if !(self.now == self.reached && socket.join(frame, self.now)) {
+            socket.insert(frame, self.now, self.reached);
+            if self.now == self.reached {
+                self.settle_socket(number);
+            }
         }
         let application = &mut self.applications[number];
         // Where it was lost for want of room, the reader is awake.

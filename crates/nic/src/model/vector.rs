@@ -37,7 +37,7 @@ impl Vector {
     /// A frame came into the ring: when the interrupt is due, if this frame decides that.
     #[inline]
     pub(super) fn frame(&mut self, octets: u32, now: Time) -> Option<Time> {
-        self.measured = (self.measured.0 + 1, self.measured.1 + u64::from(octets));
+        self.measure(1, u64::from(octets));
         if !self.armed {
             return None;
         }
@@ -55,6 +55,12 @@ impl Vector {
                 (self.frames == 1).then(|| now + after)
             }
         }
+    }
+
+    /// The same where somebody else knows when the interrupt is due.
+    #[inline]
+    pub(super) fn measure(&mut self, frames: u64, octets: u64) {
+        self.measured = (self.measured.0 + frames, self.measured.1 + octets);
     }
 
     /// The interrupt is raised.

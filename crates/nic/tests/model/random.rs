@@ -1,10 +1,11 @@
 //! What holds of every receive path.
 
 use crate::plans::{US, any_plan, digest, mean_us, near, single_server};
-use rand_core::SeedableRng;
+use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rxlane_nic::model::plan::{Arrivals, Moderation};
+use rxlane_nic::model::plan::{Arrivals, Cost, Driver, Moderation};
 use rxlane_nic::model::{Answer, Lost, Plan, run};
+use traffic::Sizes;
 
 /// Plans that are tried.
 const PLANS: u64 = 400;
@@ -69,12 +70,61 @@ fn plan_to_run_ahead(seed: u64) -> Plan {
     plan
 }
 
+/// The same with cheaper frames and deeper queues, in which CPUs go far ahead, with sizes that differ by source.
+fn fast_plan(seed: u64) -> Plan {
+    let mut plan = plan_to_run_ahead(seed);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(!seed);
+    let mut below = |bound: u64| random.next_u64() % bound;
+    if below(4) > 0 {
+        let (budget, round) = (16 + below(64) as u32, 1 + below(300) as u32);
+        plan.driver = Driver::Napi { budget, round, limit: below(2000) * US };
+    }
+    let by = 1 + below(12);
+    let costs = &mut plan.costs;
+    for cost in [
+        &mut costs.interrupt,
+        &mut costs.poll,
+        &mut costs.ipi,
+        &mut costs.wake,
+        &mut costs.switch,
+        &mut costs.driver.frame,
+        &mut costs.driver.octet,
+        &mut costs.hand_over,
+        &mut costs.take_over,
+        &mut costs.gro,
+    ] {
+        *cost /= by;
+    }
+    for source in &mut plan.sources {
+        source.stack = Cost { frame: source.stack.frame / by, octet: source.stack.octet / by };
+        if below(3) > 0 {
+            source.sizes = Sizes::Fixed(64 + below(600) as u16);
+        }
+    }
+    for application in &mut plan.applications {
+        for cost in [&mut application.call, &mut application.system.frame, &mut application.user.frame] {
+            *cost /= by;
+        }
+        application.socket *= 1 + below(20) as u32;
+        application.batch *= 1 + below(8) as u32;
+    }
+    plan.inputs.iter_mut().for_each(|input| input.depth *= 1 + below(12) as u32);
+    for queue in &mut plan.queues {
+        queue.ring *= 1 + below(8) as u32;
+        queue.moderation = match below(4) {
+            0 => Moderation::Adaptive,
+            1 => Moderation::Off,
+            _ => Moderation::Throttle { interval: below(120) * US },
+        };
+    }
+    plan
+}
+
 #[test]
 fn cpus_that_run_ahead_change_nothing() {
     let mut events = (0, 0);
-    for (seed, of) in
-        (0..3 * PLANS).flat_map(|seed| [(seed, plan as fn(u64) -> Plan), (seed, plan_to_run_ahead)])
-    {
+    let kinds: [fn(u64) -> Plan; 3] = [plan, plan_to_run_ahead, fast_plan];
+    for (seed, of) in (0..3 * PLANS).flat_map(|seed| kinds.map(|of| (seed, of))) {
         let ahead = run(of(seed));
         let mut plan = of(seed);
         plan.ahead = false;
