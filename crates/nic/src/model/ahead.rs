@@ -85,12 +85,14 @@ impl Engine {
     #[cold]
     fn input_has_room(&mut self, input: usize) -> bool {
         self.settle_input(input);
+        self.inputs[input].fifo.give_up(self.reached, self.part);
         self.inputs[input].fifo.has_room()
     }
 
     #[cold]
     fn socket_has_room(&mut self, application: usize) -> bool {
         self.settle_socket(application);
+        self.applications[application].socket.give_up(self.reached, self.part);
         self.applications[application].socket.has_room()
     }
 }

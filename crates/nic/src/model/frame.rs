@@ -101,10 +101,22 @@ impl Fifo {
         &mut self.slots[place as usize & mask]
     }
 
+    /// Places before this one that are taken at `now`; or more, but fewer than ever were, so that it does not matter.
+    #[inline]
+    fn taken_before(&mut self, place: u32, now: Time, by: u16) -> u32 {
+        let len = place.wrapping_sub(self.free);
+        if len < self.peak {
+            return len;
+        }
+        let behind = self.tail.wrapping_sub(place);
+        self.give_up(now, by);
+        self.tail.wrapping_sub(behind).wrapping_sub(self.free)
+    }
+
     /// Gives up the places of frames that have left by `now`, those excepted that left in an event of a part beyond `by` at
     /// that very time: its turn is later.
     #[inline]
-    fn give_up(&mut self, now: Time, by: u16) {
+    pub(super) fn give_up(&mut self, now: Time, by: u16) {
         while self.free != self.head {
             let slot = self.slot(self.free);
             if slot.left > now || slot.left == now && slot.frame.by > by {
@@ -122,8 +134,7 @@ impl Fifo {
     #[inline]
     #[must_use]
     pub(super) fn push(&mut self, frame: Frame, now: Time) -> bool {
-        self.give_up(now, u16::MAX);
-        let len = self.tail.wrapping_sub(self.free);
+        let len = self.taken_before(self.tail, now, u16::MAX);
         if len >= self.depth {
             return false;
         }
@@ -183,8 +194,7 @@ impl Fifo {
             if came >= to {
                 break;
             }
-            self.give_up(came, u16::MAX);
-            let len = self.settled.wrapping_sub(self.free);
+            let len = self.taken_before(self.settled, came, u16::MAX);
             if len >= self.depth {
                 break;
             }
@@ -199,8 +209,7 @@ impl Fifo {
     #[inline]
     pub(super) fn settle_next(&mut self) -> Result<u32, Frame> {
         let Slot { came, frame: Frame { octets, .. }, .. } = *self.slot(self.settled);
-        self.give_up(came, u16::MAX);
-        let len = self.settled.wrapping_sub(self.free);
+        let len = self.taken_before(self.settled, came, u16::MAX);
         if len >= self.depth {
             return Err(self.take_out(self.settled));
         }
@@ -217,8 +226,7 @@ impl Fifo {
         if self.settled != self.tail {
             return false;
         }
-        self.give_up(at, frame.by);
-        let len = self.tail.wrapping_sub(self.free);
+        let len = self.taken_before(self.tail, at, frame.by);
         if len >= self.depth {
             return false;
         }
@@ -246,15 +254,16 @@ impl Fifo {
             if came > now || came == now && put_in > by {
                 break;
             }
-            self.give_up(came, put_in);
-            let len = self.settled.wrapping_sub(self.free);
+            let len = self.taken_before(self.settled, came, put_in);
             if len >= self.depth {
                 return Some(self.take_out(self.settled));
             }
             self.settled = self.settled.wrapping_add(1);
             self.peak = self.peak.max(len + 1);
         }
-        self.give_up(now, by);
+        if self.is_empty() {
+            self.give_up(now, by);
+        }
         None
     }
 

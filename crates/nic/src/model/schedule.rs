@@ -60,8 +60,16 @@ impl Schedule {
     #[inline]
     pub(super) fn set(&mut self, slot: usize, at: Time) {
         let key = if at < END { at << SLOT_BITS | slot as u64 } else { NEVER };
-        let group = slot / GROUP;
         let before = std::mem::replace(&mut self.keys[slot], key);
+        if self.keys.len() <= GROUP {
+            if key <= self.least {
+                self.least = key;
+            } else if before == self.least {
+                self.least = least_of(&self.keys);
+            }
+            return;
+        }
+        let group = slot / GROUP;
         let least = self.leasts[group];
         if key <= least {
             self.leasts[group] = key;
