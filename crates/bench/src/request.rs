@@ -204,7 +204,8 @@ fn send(
 ) -> Result<Answer, String> {
     let own = stream.local_addr().map_err(|error| error.to_string())?.ip().to_canonical();
     let sending = request.sending(own, peer.ip().to_canonical())?;
-    let sent = udp::send(&sending, None, stop, &mut |_| match is_gone(stream) {
+    let mut more = 0;
+    let sent = udp::send(&sending, None, stop, &mut |_| match is_gone(stream, &mut more) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     });
@@ -215,9 +216,23 @@ fn send(
     Ok(Answer { sent: sent.counts.packets, seconds: sent.time.as_secs_f64() })
 }
 
-/// Whether whoever asked has hung up: nobody wants the load any more.
-fn is_gone(stream: &TcpStream) -> bool {
-    let is_gone = stream.set_nonblocking(true).is_ok() && matches!(stream.peek(&mut [0]), Ok(0));
+/// Whether whoever asked has hung up: nobody wants the load any more. Octets behind the request would hide the end of the stream:
+/// they are taken and dropped, and whoever sends more than a line of them (`more` so far) asks for nothing sensible.
+fn is_gone(stream: &TcpStream, more: &mut usize) -> bool {
+    let mut look = || {
+        let mut stream = stream;
+        let mut piece = [0; 256];
+        while *more <= LONGEST {
+            match stream.read(&mut piece) {
+                Ok(0) => return true,
+                Ok(count) => *more += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() != ErrorKind::WouldBlock,
+            }
+        }
+        true
+    };
+    let is_gone = stream.set_nonblocking(true).is_ok() && look();
     is_gone || stream.set_nonblocking(false).is_err()
 }
 
@@ -413,6 +428,31 @@ mod tests {
         let Some(all) = all else { return };
         assert_eq!(all.len(), 2, "{all:?}");
         assert!(all[0].result.is_ok() && all[1].result.is_err(), "{all:?}");
+    }
+
+    #[test]
+    fn octets_behind_the_request_hide_no_end() {
+        let listener = TcpListener::bind(at(0)).expect("a port");
+        let mut client = TcpStream::connect(listener.local_addr().expect("bound")).expect("there");
+        let (server, _) = listener.accept().expect("accepted");
+        let mut more = 0;
+        client.write_all(b"x").expect("written");
+        server.peek(&mut [0]).expect("it has come");
+        assert!(!is_gone(&server, &mut more) && more == 1);
+        drop(client);
+        // Its end is on its way.
+        let start = Instant::now();
+        while !is_gone(&server, &mut more) {
+            assert!(start.elapsed() < PATIENCE);
+        }
+        let mut client = TcpStream::connect(listener.local_addr().expect("bound")).expect("there");
+        let (server, _) = listener.accept().expect("accepted");
+        let _ = client.write_all(&[0; 4 * LONGEST]);
+        let (start, mut more) = (Instant::now(), 0);
+        while !is_gone(&server, &mut more) {
+            assert!(start.elapsed() < PATIENCE);
+        }
+        assert!(more > LONGEST);
     }
 
     #[test]
