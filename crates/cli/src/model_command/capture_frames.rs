@@ -2,8 +2,8 @@
 
 use capture::{Capture, LinkType};
 use nic::Receiver;
-use nic::model::Given;
 use nic::model::scenario::CaptureFrames;
+use nic::model::{Given, REFUSED};
 use std::sync::{Arc, Mutex};
 use wire::{Link, dissect};
 
@@ -65,14 +65,19 @@ impl Iterator for Frames {
             (flow.octets().iter().fold(0xcbf2_9ce4_8422_2325, mix) >> 32) as u32
         });
         let queue = match &self.receiver {
-            Some(receiver) => receiver.land(&receiver.fate(&seen), frame.data, &seen).queue.unwrap_or(0),
-            None => (flow % u32::from(self.queues)) as u16,
+            Some(receiver) => {
+                let fate = receiver.fate(&seen);
+                let is_let_in = fate.longest.is_none_or(|longest| frame.wire_len <= longest);
+                let queue = || receiver.land(&fate, frame.data, &seen).queue.unwrap_or(0);
+                is_let_in.then(|| self.first + u32::from(queue()))
+            }
+            None => Some(self.first + flow % u32::from(self.queues)),
         };
         Some(Given {
             at: u64::try_from(time.saturating_sub(start)).unwrap_or(0).saturating_mul(1000),
             octets: frame.wire_len,
             flow,
-            queue: self.first + u32::from(queue),
+            queue: queue.unwrap_or(REFUSED),
         })
     }
 }

@@ -17,6 +17,7 @@ use super::answer::Lost;
 use super::engine::Engine;
 use super::plan::{Moderation, Plan};
 use super::schedule::NEVER;
+use super::source::REFUSED;
 
 /// Frames that may be drawn and not yet looked at, in all rings.
 pub(super) const DRAWN: u32 = 256;
@@ -66,7 +67,7 @@ impl Engine {
         let longest = source.plan.longest;
         let (frame, queue, next) = source.take_early(due);
         self.arrivals.set(number, next.max(due));
-        if frame.octets > longest {
+        if frame.octets > longest || queue == REFUSED {
             self.lose(frame, Lost::Admit);
             return;
         }

@@ -8,7 +8,7 @@ use super::frame::{Fifo, Frame};
 use super::gro::Held;
 use super::plan::{self, Driver, Goal, Plan};
 use super::schedule::{NEVER, Schedule};
-use super::source::Source;
+use super::source::{REFUSED, Source};
 use super::vector::Vector;
 use super::{SECOND, Time};
 use rand_core::SeedableRng;
@@ -284,7 +284,7 @@ impl Engine {
             source.counts.offered += 1;
             source.counts.offered_octets += u64::from(frame.octets);
             self.received_until[port] = Some(now);
-            if frame.octets > source.plan.longest {
+            if frame.octets > source.plan.longest || to.queue == REFUSED {
                 self.lose(frame, Lost::Admit);
             } else {
                 self.receive(frame, to.queue as usize);

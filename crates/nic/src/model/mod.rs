@@ -51,7 +51,7 @@ pub use frame::Bursts;
 pub use latency::Latencies;
 pub use plan::Plan;
 pub use scenario::{Scenario, ScenarioError};
-pub use source::Given;
+pub use source::{Given, REFUSED};
 
 /// Picoseconds.
 pub type Time = u64;

@@ -18,9 +18,12 @@ pub struct Given {
     pub octets: u32,
     /// Its flow, any number.
     pub flow: u32,
-    /// The receive queue that it comes to, of all interfaces together.
+    /// The receive queue that it comes to, of all interfaces together, or [`REFUSED`].
     pub queue: u32,
 }
+
+/// In place of a queue: the device does not let the frame in.
+pub const REFUSED: u32 = u32::MAX;
 
 /// Preamble and gap between frames (IEEE 802.3-2022 clauses 3.1.1 and 4.4.2), and FCS.
 const AROUND: u32 = 20 + 4;
