@@ -8,7 +8,10 @@ pub use leftover::SETTINGS;
 pub use lent::Lent;
 
 use crate::installed::missing;
+use crate::supervise::{ThreadError, started};
 use held::{Held, Taken};
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
@@ -50,6 +53,9 @@ pub enum SceneError {
         /// Its words.
         said: String,
     },
+    /// No thread can be started.
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
     /// Another call failed.
     #[error("{what}: {cause}")]
     System {
@@ -58,6 +64,31 @@ pub enum SceneError {
         /// What the kernel said.
         cause: io::Error,
     },
+}
+
+impl SceneError {
+    /// What helps where the machine has no more of something, by the number of the error or, of a program, by its words.
+    pub(crate) fn way_out(&self) -> Option<&'static str> {
+        let is = |errno: Errno| match self {
+            SceneError::System { cause, .. } => cause.raw_os_error() == Some(errno.raw_os_error()),
+            SceneError::Failed { said, .. } => {
+                let words = io::Error::from(errno).to_string();
+                words.split(" (os error").next().is_some_and(|words| said.contains(words))
+            }
+            _ => false,
+        };
+        if is(Errno::MFILE) || is(Errno::NFILE) {
+            Some("`ulimit -n NUMBER` allows more")
+        } else if is(Errno::AGAIN) {
+            Some(
+                "`ulimit -u` and the control group's pids.max say how many processes and threads there may be",
+            )
+        } else if is(Errno::NOSPC) {
+            Some("/run is full (df /run; df -i /run), or user.max_net_namespaces is reached")
+        } else {
+            None
+        }
+    }
 }
 
 /// A network namespace, removed when this is dropped.
@@ -227,7 +258,12 @@ impl Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         // What is gone already needs no removal.
-        let _ = ip(&["netns", "del", &self.name]);
+        if ip(&["netns", "del", &self.name]).is_err() {
+            // Where no process can be started any more: what ip-netns(8) does.
+            let path = Path::new(NAMES).join(&self.name);
+            let _ = unmount(&path, UnmountFlags::DETACH);
+            let _ = fs::remove_file(&path);
+        }
     }
 }
 
@@ -296,13 +332,13 @@ fn inside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, Sce
     let failed = |cause: io::Error| SceneError::System { what: format!("entering {name}"), cause };
     let file = File::open(Path::new(NAMES).join(name)).map_err(failed)?;
     thread::scope(|scope| {
-        let thread = scope.spawn(|| {
+        let thread = started(scope, || {
             move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
             Ok(work())
-        });
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
+        let done: Result<T, Errno> = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        done.map_err(|errno| failed(errno.into()))
     })
-    .map_err(|errno: rustix::io::Errno| failed(errno.into()))
 }
 
 /// A counter in the text of [`DEVICES`], whose columns are those of `dev_seq_printf_stats` (net/core/net-procfs.c).

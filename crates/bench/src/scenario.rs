@@ -67,8 +67,13 @@ pub enum Error {
 impl From<SceneError> for Error {
     fn from(error: SceneError) -> Error {
         match error {
-            SceneError::NotRoot | SceneError::NoProgram(_) => Error::Lacks(error.to_string()),
-            SceneError::Failed { .. } | SceneError::System { .. } => Error::Failed(error.to_string()),
+            SceneError::NotRoot | SceneError::NoProgram(_) | SceneError::Thread(_) => {
+                Error::Lacks(error.to_string())
+            }
+            SceneError::Failed { .. } | SceneError::System { .. } => match error.way_out() {
+                Some(way_out) => Error::Lacks(format!("{error}; {way_out}")),
+                None => Error::Failed(error.to_string()),
+            },
         }
     }
 }

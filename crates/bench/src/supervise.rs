@@ -8,7 +8,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether it should end.
@@ -23,6 +23,23 @@ const LEAST: Duration = Duration::from_millis(100);
     "no thread can be started: {0}; fewer threads take less memory, and `ulimit -u` says how many there may be"
 )]
 pub struct ThreadError(pub io::Error);
+
+/// Starts a thread of a scope. Where there are none to be had, that is an error and no panic.
+pub(crate) fn started<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>, ThreadError> {
+    thread::Builder::new().spawn_scoped(scope, work).map_err(ThreadError)
+}
+
+/// Sets a flag when it is dropped, so that whoever is told by it ends, however a scope is left.
+pub(crate) struct EndWhenDropped<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for EndWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Hears of each second, and may end it all.
 pub type EachSecond<'a> = dyn FnMut(&Interval) -> ControlFlow<()> + 'a;
@@ -79,12 +96,12 @@ impl Supervisor<'_> {
                     }
                     result
                 };
-                let started = thread::Builder::new().spawn_scoped(scope, run).inspect_err(|_| {
+                let started = started(scope, run).inspect_err(|_| {
                     // Those that were started wait for this one.
                     end.store(true, Ordering::Relaxed);
                     self.ready.into_iter().for_each(Gate::open);
                 });
-                threads.push(started.map_err(ThreadError)?);
+                threads.push(started?);
             }
             let seen = self.watch(&threads, &shared, end);
             let results =

@@ -93,7 +93,8 @@ fn vlan_measures_tags_and_says_what_follows() {
         assert!(verdicts.iter().any(|verdict| verdict["metric"] == metric), "{metric}: {report:#}");
     }
     let facts = report["facts"].as_array().expect("answers");
-    assert_eq!(facts.len(), 16, "{report:#}");
+    // Of both kinds of tags that were asked for, four sizes each.
+    assert_eq!(facts.len(), 8, "{report:#}");
 }
 
 #[test]
@@ -319,6 +320,65 @@ fn a_cell_that_fails_in_one_round_is_told_and_ends_in_1() {
     for expected in ["1 of 3", "a measurement failed, in 1 of 1 cells", "round 2: "] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+}
+
+#[test]
+fn an_interface_that_vanishes_under_load_fails_its_cell() {
+    let Some(()) = is_possible(&["ethtool"]) else { return };
+    let only = ["--only", "senders=1", "--only", "receivers=1", "--only", "queues=1", "--only", "gro=off"];
+    let arguments = [&["pps", "--rounds", "1", "--seconds", "5"][..], &only].concat();
+    let child = rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    // The look at the beginning has the first two numbers.
+    let receives = |namespace: &PathBuf| {
+        let shown = within(namespace, &["cat", "/proc/net/dev"]);
+        let text = String::from_utf8_lossy(&shown.stdout);
+        let line = text.lines().find_map(|line| line.trim().strip_prefix("wan0:"));
+        let frames =
+            line.and_then(|line| line.split_whitespace().nth(1)).and_then(|count| count.parse::<u64>().ok());
+        frames.is_some_and(|frames| frames > 1000)
+    };
+    let far = |path: &PathBuf| path.to_string_lossy().ends_with("-3-far");
+    let namespace = loop {
+        match left_by(child.id()).into_iter().find(far).filter(receives) {
+            Some(namespace) => break namespace,
+            None => sleep(Duration::from_millis(20)),
+        }
+    };
+    assert!(within(&namespace, &["ip", "link", "delete", "dev", "wan0"]).status.success());
+    let output = child.wait_with_output().expect("its end");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("nothing could be measured: looking for wan0"), "{}", said(&output));
+}
+
+/// As many processes as a machine's limits allow differ: with few no thread can be started.
+#[test]
+fn where_no_thread_can_be_started_that_is_said_and_nothing_is_left() {
+    let Some(()) = is_possible(&["ethtool", "setpriv", "unshare", "prlimit"]) else { return };
+    let probed =
+        Command::new("unshare").args(["-Urn", "true"]).output().is_ok_and(|output| output.status.success());
+    let probed =
+        if probed { Ok(()) } else { Err(testkit::Missing("no user namespace can be made here".to_owned())) };
+    let Some(()) = require("userns", probed) else { return };
+    let script = "mount -t tmpfs t /run && prlimit --nproc=8 \"$0\" bench pps --only senders=2 --only queues=1 --only receivers=2 \
+                  --only gro=off --rounds 1 --seconds 0.1; code=$?; ls /run/netns; exit $code";
+    let mut command = Command::new("setpriv");
+    // Limits do not hold for root.
+    command.args([
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "unshare",
+        "-Urnmp",
+        "--fork",
+        "sh",
+        "-c",
+        script,
+    ]);
+    let folder = TempDir::new().expect("a folder");
+    let program = open_copy(Path::new(env!("CARGO_BIN_EXE_rxlane")), folder.path()).expect("a copy");
+    let output = command.arg(program).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("ulimit -u") && output.stdout.is_empty(), "{}", said(&output));
 }
 
 #[test]

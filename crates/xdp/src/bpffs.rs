@@ -8,7 +8,7 @@
 //! none, it is refused: pins in its own would vanish with it. A directory opened there is used through its file
 //! descriptor, and nothing else of this process moves.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -56,7 +56,11 @@ pub(crate) fn unmount_if_own_and_empty() {
     let unmounted = lasting(|| {
         let mounts = Mounted::of("thread-self");
         let topmost = mounts.iter().rfind(|mounted| mounted.on == MOUNT_POINT);
-        let is_empty = || fs::read_dir(MOUNT_POINT).is_ok_and(|mut entries| entries.next().is_none());
+        // The kernel puts iterators into the first one (CONFIG_BPF_PRELOAD).
+        let is_kernels = |name: &OsStr| name == "maps.debug" || name == "progs.debug";
+        let is_foreign =
+            |entry: io::Result<fs::DirEntry>| !entry.is_ok_and(|entry| is_kernels(&entry.file_name()));
+        let is_empty = || fs::read_dir(MOUNT_POINT).is_ok_and(|mut entries| !entries.any(is_foreign));
         if topmost.is_some_and(|mounted| mounted.source == SOURCE) && is_empty() {
             let _ = unmount(MOUNT_POINT, UnmountFlags::NOFOLLOW);
         }

@@ -1,6 +1,8 @@
 //! Programs in namespaces.
 
 use super::Error;
+use crate::namespace::SceneError;
+use crate::supervise::{ThreadError, started};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -45,14 +47,16 @@ impl Staying {
             return Err(failed(command, "it has no output"));
         };
         // It may say more than a pipe holds, and must not wait for a reader.
-        let complaints = thread::spawn(move || {
+        let spawned = |error| Error::from(SceneError::Thread(ThreadError(error)));
+        let complaints = thread::Builder::new().spawn(move || {
             let mut said = Vec::new();
             let _ = stderr.read_to_end(&mut said);
             String::from_utf8_lossy(&said).into_owned()
         });
+        let complaints = complaints.map_err(spawned)?;
         let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
         if lines.by_ref().any(|line| line.contains(ready)) {
-            thread::spawn(move || lines.for_each(drop));
+            thread::Builder::new().spawn(move || lines.for_each(drop)).map_err(spawned)?;
             return Ok(staying);
         }
         Err(failed(command, &complaints.join().unwrap_or_default()))
@@ -96,10 +100,15 @@ pub fn said(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result
     let mut child = command.spawn().map_err(|cause| failed(command, cause))?;
     let stdout = child.stdout.take();
     thread::scope(|scope| {
-        let reading = scope.spawn(move || {
+        let reading = started(scope, move || {
             let mut octets = Vec::new();
             stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut octets)).map(|_| octets)
         });
+        let reading = reading.inspect_err(|_| {
+            let _ = child.kill();
+            let _ = child.wait();
+        });
+        let reading = reading.map_err(SceneError::Thread)?;
         let start = Instant::now();
         while matches!(child.try_wait(), Ok(None)) {
             let is_stopped = stop.load(Ordering::Relaxed);

@@ -230,7 +230,10 @@ impl Progress {
                     figures.push(Some(figure).filter(|figure| figure.is_finite()));
                 }
             }
-            Err(error @ (Error::Lacks(_) | Error::Wrong(_))) => return Err(error),
+            // What was measured before is not lost with it.
+            Err(error @ (Error::Lacks(_) | Error::Wrong(_))) if self.raw.iter().all(BTreeMap::is_empty) => {
+                return Err(error);
+            }
             Err(Error::Refused { levels, why }) => self.refused.push(LeftOut { levels, why }),
             Err(error) => {
                 let Some(cell) = self.cells.get_mut(at) else { return Ok(()) };

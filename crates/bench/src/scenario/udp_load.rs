@@ -1,10 +1,14 @@
 //! Datagrams from one end of a pair to the other.
 
-use super::pair::{ADDRESSES, Pair};
+use super::pair::{ADDRESSES, Pair, WAN};
 use super::{Error, Means};
+use crate::namespace::SceneError;
 use crate::report::Rates;
+use crate::supervise::{EndWhenDropped, started};
 use crate::udp::{self, PORT, Received, Receiving, Sending, Sent, UdpError};
 use crate::wire_size::Framing;
+use rustix::io::Errno;
+use std::io;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +60,8 @@ impl UdpLoad {
         let (listens, is_listening) = mpsc::channel();
         let over = &over;
         let (sent, received) = thread::scope(|scope| {
-            let sink = scope.spawn(move || pair.far.inside(move || self.receive(over, listens)));
+            let _end = EndWhenDropped(over);
+            let sink = started(scope, move || pair.far.inside(move || self.receive(over, listens)))?;
             // A sink that cannot listen says so by its result.
             let sent = match is_listening.recv() {
                 Ok(()) => Some(pair.near.inside(|| self.send(means))),
@@ -64,11 +69,18 @@ impl UdpLoad {
             };
             thread::sleep(ON_ITS_WAY);
             over.store(true, Ordering::Relaxed);
-            (sent, sink.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        });
+            Ok((sent, sink.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))))
+        })
+        .map_err(SceneError::Thread)?;
         let received = received?.map_err(failed)?;
         let sent =
             sent.ok_or_else(|| Error::Failed("the sink did not listen".to_owned()))??.map_err(failed)?;
+        // What was sent into nothing has no end that the sink would miss.
+        for (end, _) in pair.ends() {
+            if !end.works(WAN)? {
+                return Err(Error::Failed(format!("{WAN} went down while it was measured")));
+            }
+        }
         let nothing = || Error::Failed(format!("none of {} datagrams arrived", sent.counts.packets));
         let span = received.span.ok_or_else(nothing)?;
         let rates = Rates::of(&received.counts, span.last - span.first, span.at_first).ok_or_else(nothing)?;
@@ -124,5 +136,11 @@ impl UdpLoad {
 }
 
 fn failed(error: UdpError) -> Error {
-    Error::Failed(error.to_string())
+    match error {
+        UdpError::Thread(error) => SceneError::Thread(error).into(),
+        error if error.cause().and_then(io::Error::raw_os_error) == Some(Errno::MFILE.raw_os_error()) => {
+            Error::Lacks(format!("{error}; `ulimit -n NUMBER` allows more"))
+        }
+        error => Error::Failed(error.to_string()),
+    }
 }

@@ -14,6 +14,7 @@ use bench::report::{Interval, Report, Run, SCHEMA};
 use bench::udp::UdpError;
 use link::memory;
 use numbers::Cpus;
+use rustix::io::Errno;
 use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
@@ -194,6 +195,9 @@ fn refused(error: UdpError) -> anyhow::Error {
     use io::ErrorKind::{AddrInUse, HostUnreachable, NetworkUnreachable, PermissionDenied, Unsupported};
     if let UdpError::Thread(error) = &error {
         return Lacks(error.to_string()).into();
+    }
+    if error.cause().and_then(io::Error::raw_os_error) == Some(Errno::MFILE.raw_os_error()) {
+        return Lacks(format!("{error}; `ulimit -n NUMBER` allows more")).into();
     }
     let way_out = match error.cause().map(io::Error::kind) {
         Some(PermissionDenied) => {

@@ -161,7 +161,10 @@ impl Common {
             _ => None,
         };
         // A thread that finds no memory ends the process.
-        memory::expect(memory::BEGINNING).map_err(|error| Lacks(error.to_string()))?;
+        memory::expect(memory::BEGINNING).map_err(|_| {
+            let mebibytes = memory::BEGINNING >> 20;
+            Lacks(format!("a scenario takes {mebibytes} MiB of memory, which this process may not have: `ulimit -v unlimited`"))
+        })?;
         let stop = stop_by_signals()?;
         let rxlane = std::env::current_exe().context("this program's own file")?;
         let means = Means { rxlane, seconds: self.seconds, stop: &stop };

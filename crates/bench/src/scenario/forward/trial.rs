@@ -4,7 +4,9 @@ use super::super::router::{Router, Way};
 use super::super::{Error, Means};
 use super::wedge;
 use crate::frames::Played;
+use crate::namespace::SceneError;
 use crate::pin;
+use crate::supervise::started;
 use std::sync::atomic::Ordering;
 use std::thread::{self, sleep};
 use std::time::Duration;
@@ -53,9 +55,10 @@ pub fn trial(router: &Router, ways: &[Way], rate: Option<f64>, means: &Means<'_>
         let play = |(number, way): (usize, &Way)| {
             let cpu = cpus.get(number % cpus.len().max(1)).copied();
             let way = *way;
-            scope.spawn(move || router.play(way, each, cpu, means))
+            started(scope, move || router.play(way, each, cpu, means)).map_err(SceneError::Thread)
         };
-        let threads: Vec<_> = ways.iter().enumerate().map(play).collect();
+        // Where one cannot be started, the others end with their time.
+        let threads: Vec<_> = ways.iter().enumerate().map(play).collect::<Result<_, _>>()?;
         let join = |thread: thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };

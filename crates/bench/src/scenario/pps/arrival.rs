@@ -3,9 +3,11 @@
 use super::super::{Error, Means, Measured};
 use super::interface::unasked;
 use crate::machine::{Usage, Watched};
+use crate::namespace::SceneError;
 use crate::pin;
 use crate::report::Rates;
 use crate::request::{self, Answer, AskError, Request};
+use crate::supervise::started;
 use crate::udp::{self, Listening, PORT, Received, Receiving, UdpError};
 use crate::wire_size::Framing;
 use std::fs;
@@ -75,15 +77,16 @@ impl Arrival<'_> {
         let counters = Counters::look(self.interface);
         let watched = watched(self.interface)?;
         let (answer, received) = thread::scope(|scope| {
-            let asking = scope.spawn(|| {
+            let asking = started(scope, || {
                 let answer = request::ask(from, &request, means.stop);
                 thread::sleep(ON_ITS_WAY);
                 over.store(true, Ordering::Relaxed);
                 answer
-            });
+            })?;
             let received = receive(&receiving, listening, Some(watched), &over);
-            (asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), received)
-        });
+            Ok((asking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), received))
+        })
+        .map_err(SceneError::Thread)?;
         let (frames, missed) = counters.since();
         let answer = answer.map_err(|error| match error {
             // It answered before: what became of it is told for this cell.
