@@ -8,6 +8,7 @@
 //! Everything happens in network namespaces of its own ([`crate::namespace`]): nothing of the machine is changed. Only
 //! [`pps::interface`] measures a real interface, whose settings it puts back.
 
+mod bounded;
 pub mod compare;
 mod cpu_time;
 pub mod forward;

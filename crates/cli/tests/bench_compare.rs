@@ -132,6 +132,11 @@ fn what_cannot_be_a_result_is_named_with_its_file() {
         (with("/cells/1/levels/way", "off".into()), "the cell way=off stands there twice"),
         (with("/cells/0/figures/forwarded/raw/1", (-1.0).into()), "forwarded of round 2 is -1e0"),
         (with("/cells/0/figures/forwarded/raw/1", 1e308.into()), "forwarded of round 2 is 1e308"),
+        (
+            with("/metrics/0/unit", "".into()),
+            "forwarded of round 1 is 1e5, which nothing measures (0 to 1e0)",
+        ),
+        (with("/machine/busy_before", (-5e300).into()), "of its machine is -5e300, which nothing measures"),
         (with("/cells/0/levels/way", "unheard".into()), "a cell has way=unheard"),
         (with("/verdicts", verdict("unheard", "tie")), "a verdict is on way=unheard"),
         (with("/verdicts", verdict("off", "unheard")), "unknown variant `unheard`"),
@@ -193,4 +198,108 @@ fn standard_input_is_one_of_the_two() {
     let output = run(&["compare", name, "-"], Stdio::null());
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("standard input is no JSON"), "{}", said(&output));
+}
+
+/// What is read, where every list may be as long as it likes.
+#[test]
+fn a_file_that_is_too_much_is_refused_in_a_sentence() {
+    let good = result(&STEADY, &STEADY);
+    let with = |pointer: &str, value: Value| {
+        let mut result = good.clone();
+        *result.pointer_mut(pointer).expect("there is such a place") = value;
+        result
+    };
+    let many = |count: usize, of: &dyn Fn(usize) -> Value| Value::Array((0..count).map(of).collect());
+    let metric =
+        |number: usize| json!({"name": number.to_string(), "title": "", "unit": "", "more_is_better": null});
+    let level = |number: usize| json!({"name": number.to_string(), "text": ""});
+    let cell = |number: usize| json!({"levels": {"way": number.to_string()}, "figures": {}, "failures": []});
+    // Both within their bounds, and cells times metrics are not.
+    let figures: serde_json::Map<String, Value> =
+        (0..200).map(|number| (number.to_string(), json!({"raw": []}))).collect();
+    let cells = |number: usize| {
+        let way = ["off".to_owned(), format!("{number}")];
+        json!({"levels": {"way": way[usize::from(number > 0)]}, "figures": figures, "failures": []})
+    };
+    let mut crossed = with("/metrics", many(200, &metric));
+    crossed["rounds"] = 0.into();
+    crossed["cells"] = many(101, &cells);
+    for (other, expected) in [
+        (with("/metrics", many(100_000, &metric)), "is longer than 4 MiB"),
+        (with("/metrics", many(300, &metric)), "more than 256 metrics"),
+        (with("/factors/0/levels", many(300, &level)), "more than 256 levels of a factor"),
+        (with("/cells", many(3000, &cell)), "more than 2048 cells"),
+        (with("/warnings", many(100, &|_| "".into())), "more than 64 sentences"),
+        (crossed, "its cells and metrics have 20200 figures"),
+    ] {
+        let output = compare(&good, &other, &[]);
+        assert_eq!(output.status.code(), Some(2), "{expected}: {}", said(&output));
+        assert!(
+            said(&output).contains(expected) && said(&output).contains("after.json"),
+            "{}",
+            said(&output)
+        );
+    }
+}
+
+/// Where it is taken into memory before anybody asks what it is, this is an abort.
+#[test]
+fn what_is_not_of_the_schema_takes_no_memory() {
+    let folder = TempDir::new().expect("a folder");
+    let good = result(&STEADY, &STEADY).to_string();
+    let inside = |before: &str, entry: &str, after: &str| {
+        let room = (4 << 20) - before.len() - after.len() - entry.len();
+        let entries = format!("{entry},").repeat(room / (entry.len() + 1));
+        format!("{before}{entries}{entry}{after}")
+    };
+    let split = |at: &str| {
+        let (before, after) = good.split_once(at).expect("it is there");
+        (format!("{before}{at}\"x\": ["), format!("], {after}"))
+    };
+    let (outside, outside_end) = split("{");
+    let (figures, figures_end) = split("\"forwarded\":{");
+    let (machine, machine_end) = split("\"machine\":{");
+    for (text, code) in [
+        (inside("{\"schema\": \"rxlane.bench-scenario/1\", \"a\": [", "{\"a\":{}}", "]}"), 2),
+        (inside(&outside, "[[]]", &outside_end), 0),
+        (inside(&figures, "[[]]", &figures_end), 0),
+        (inside(&machine, "[[]]", &machine_end), 0),
+    ] {
+        let path = folder.path().join("much.json");
+        fs::write(&path, &text).expect("written");
+        let path = path.to_str().expect("UTF-8");
+        let mut limited = Command::new("sh");
+        let limited = limited.args(["-c", "ulimit -v 200000; exec \"$0\" bench compare \"$1\" \"$1\""]);
+        let output = limited.args([env!("CARGO_BIN_EXE_rxlane"), path]).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+    }
+}
+
+#[test]
+fn rows_are_no_wider_than_there_is_room() {
+    let mut result = result(&STEADY, &STEADY);
+    result["factors"][0]["levels"][1]["text"] =
+        "receive packet steering over all of the other CPUs, by a hash of addresses".into();
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("a.json");
+    fs::write(&path, result.to_string()).expect("written");
+    let lines = |columns: usize| -> Vec<String> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rxlane"));
+        let command = command.args(["bench", "compare", "a.json", "a.json"]).current_dir(folder.path());
+        let output = command.env("COLUMNS", columns.to_string()).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    };
+    for columns in [40, 60, 80, 100] {
+        let lines = lines(columns);
+        assert!(lines.iter().all(|line| line.chars().count() <= columns), "{columns}: {lines:#?}");
+        assert_eq!(lines.iter().filter(|line| line.contains("no steering")).count(), 1, "{lines:#?}");
+    }
+    // The cell above its figures, all of them in one line.
+    let lines = lines(80);
+    let name = lines.iter().position(|line| line == "  no steering").expect("a line of its own");
+    assert!(
+        lines[name + 1].starts_with("    ") && lines[name + 1].contains("1.00  within the noise"),
+        "{lines:#?}"
+    );
 }

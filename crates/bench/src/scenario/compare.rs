@@ -14,10 +14,11 @@
 //! Many figures are compared, and each has its chance: of 60 with five rounds (0.8 %), the first rule alone would call every
 //! second pair of equal runs changed. The second is what keeps that rare.
 
-use super::report::{Figures, Levels, Report, SCHEMA as SCENARIO};
+use super::report::{Figures, Levels, Metric, Report, SCHEMA as SCENARIO};
 use super::spread::Spread;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// The name of the form.
 pub const SCHEMA: &str = "rxlane.bench-compare/1";
@@ -26,7 +27,7 @@ pub const CHANCE: f64 = 0.05;
 
 /// What is held against what.
 #[derive(Clone, Debug, Serialize)]
-pub struct Compared {
+pub struct Compared<'r> {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// The scenario of both.
@@ -38,20 +39,21 @@ pub struct Compared {
     /// What makes it worth less.
     pub warnings: Vec<String>,
     /// Every figure.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Row<'r>>,
     /// Answers of which one or both are there.
     pub facts: Vec<FactRow>,
 }
 
 /// A figure of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct Row<'r> {
     /// The cell.
-    pub levels: Levels,
-    /// The same in words.
-    pub cell: String,
+    pub levels: &'r Levels,
+    /// The same in words, which all rows of the cell share.
+    #[serde(serialize_with = "as_text")]
+    pub cell: Rc<str>,
     /// Word of the metric.
-    pub metric: String,
+    pub metric: &'r str,
     /// The figures of the first.
     pub before: Option<Spread>,
     /// The figures of the second.
@@ -97,8 +99,8 @@ pub enum Conclusion {
 }
 
 impl Conclusion {
-    fn of(rows: &[Row], facts: &[FactRow]) -> Conclusion {
-        let is_changed = |row: &Row| matches!(row.outcome, Outcome::More | Outcome::Less);
+    fn of(rows: &[Row<'_>], facts: &[FactRow]) -> Conclusion {
+        let is_changed = |row: &Row<'_>| matches!(row.outcome, Outcome::More | Outcome::Less);
         if rows.iter().any(is_changed) || facts.iter().any(FactRow::is_changed) {
             Conclusion::Changed
         } else if rows.iter().any(|row| row.outcome == Outcome::WithinNoise) {
@@ -132,7 +134,7 @@ impl FactRow {
 /// # Errors
 ///
 /// They are not of the same form or scenario; which, in a sentence.
-pub fn compare(before: &Report, after: &Report, tie: f64) -> Result<Compared, String> {
+pub fn compare<'r>(before: &'r Report, after: &'r Report, tie: f64) -> Result<Compared<'r>, String> {
     for (name, report) in [("first", before), ("second", after)] {
         if report.schema != SCENARIO {
             return Err(format!("the {name} is of schema `{}`, and not {SCENARIO}", report.schema));
@@ -144,8 +146,10 @@ pub fn compare(before: &Report, after: &Report, tie: f64) -> Result<Compared, St
             before.scenario, after.scenario
         ));
     }
+    let formerly: BTreeMap<&str, &Metric> =
+        before.metrics.iter().map(|metric| (metric.name.as_str(), metric)).collect();
     for metric in &after.metrics {
-        let Some(former) = before.metrics.iter().find(|known| known.name == metric.name) else { continue };
+        let Some(former) = formerly.get(metric.name.as_str()) else { continue };
         if (&former.unit, former.more_is_better) != (&metric.unit, metric.more_is_better) {
             return Err(format!(
                 "the metric {} is another one in each: its unit, or whether more is better, differs",
@@ -192,57 +196,93 @@ fn warnings(before: &Report, after: &Report) -> Vec<String> {
     warnings
 }
 
-type Index<'r> = BTreeMap<(&'r Levels, &'r str), &'r Figures>;
-
-fn index(report: &Report) -> Index<'_> {
-    let cells = report.cells.iter().flat_map(|cell| {
-        cell.figures.iter().map(move |(metric, figures)| ((&cell.levels, metric.as_str()), figures))
-    });
-    cells.collect()
+/// Figures of a metric of a cell.
+#[derive(Default)]
+struct Pair<'r> {
+    before: Option<&'r Figures>,
+    after: Option<&'r Figures>,
 }
 
-fn rows(before: &Report, after: &Report, tie: f64) -> Vec<Row> {
-    let (first, second) = (index(before), index(after));
-    let keys: BTreeSet<_> = first.keys().chain(second.keys()).copied().collect();
-    // In the order of the reports, and not of the words.
-    let place = |(levels, metric): &(&Levels, &str)| {
-        let metrics = after.metrics.iter().chain(&before.metrics);
-        let cells = after.cells.iter().chain(&before.cells);
-        (
-            metrics.map(|known| known.name.as_str()).position(|known| known == *metric),
-            cells.map(|cell| &cell.levels).position(|known| known == *levels),
-        )
+/// The number of each name, in the order in which they were first seen.
+struct Places<K>(BTreeMap<K, usize>);
+
+impl<K: Ord + Copy> Places<K> {
+    fn of(names: impl Iterator<Item = K>) -> Places<K> {
+        let mut places = Places(BTreeMap::new());
+        for name in names {
+            places.place(name);
+        }
+        places
+    }
+
+    fn place(&mut self, name: K) -> usize {
+        let next = self.0.len();
+        *self.0.entry(name).or_insert(next)
+    }
+
+    fn in_order(&self) -> Vec<K> {
+        let mut names: Vec<(usize, K)> = self.0.iter().map(|(name, place)| (*place, *name)).collect();
+        names.sort_by_key(|(place, _)| *place);
+        names.into_iter().map(|(_, name)| name).collect()
+    }
+}
+
+/// In the order of the reports, and not of the words. Cells and metrics are numbered first, so that nothing is looked for in a list
+/// once for each row: a result of thousands of cells would take minutes.
+fn rows<'r>(before: &'r Report, after: &'r Report, tie: f64) -> Vec<Row<'r>> {
+    let reports = [after, before];
+    let known = || reports.into_iter().flat_map(|report| &report.metrics);
+    let mut metrics = Places::of(known().map(|metric| metric.name.as_str()));
+    let mut cells = Places::of(reports.into_iter().flat_map(|report| &report.cells).map(|cell| &cell.levels));
+    let mut pairs: BTreeMap<(usize, usize), Pair<'r>> = BTreeMap::new();
+    for (report, is_first) in [(before, true), (after, false)] {
+        for cell in &report.cells {
+            let place = cells.place(&cell.levels);
+            for (metric, figures) in &cell.figures {
+                let pair = pairs.entry((metrics.place(metric), place)).or_default();
+                *if is_first { &mut pair.before } else { &mut pair.after } = Some(figures);
+            }
+        }
+    }
+    // The second's words where both have the cell.
+    let mut words: BTreeMap<&Levels, Rc<str>> = BTreeMap::new();
+    for report in [before, after] {
+        words.extend(report.cells.iter().map(|cell| (&cell.levels, report.words(&cell.levels).into())));
+    }
+    let words = |levels: &'r Levels| (levels, words.get(levels).cloned().unwrap_or_default());
+    let cells: Vec<(&Levels, Rc<str>)> = cells.in_order().into_iter().map(words).collect();
+    let more_is_better: BTreeMap<&str, Option<bool>> =
+        known().map(|metric| (metric.name.as_str(), metric.more_is_better)).collect();
+    let metrics = metrics.in_order();
+    let raw = |figures: Option<&Figures>| -> Vec<f64> {
+        let raw = figures.map(|figures| figures.raw.as_slice()).unwrap_or_default();
+        raw.iter().copied().flatten().filter(|figure| figure.is_finite()).collect()
     };
-    let mut keys: Vec<_> = keys.into_iter().map(|key| (place(&key), key)).collect();
-    keys.sort();
-    let row = |(_, key): (_, (&Levels, &str))| {
-        let raw = |index: &Index<'_>| -> Vec<f64> {
-            let raw = index.get(&key).map(|figures| figures.raw.as_slice()).unwrap_or_default();
-            raw.iter().copied().flatten().filter(|figure| figure.is_finite()).collect()
-        };
-        let mut row = Row::of(&raw(&first), &raw(&second), tie);
-        let (levels, metric) = key;
-        let reports = [after, before];
-        let more_is_better =
-            reports.iter().flat_map(|report| &report.metrics).find(|known| known.name == metric);
-        row.better = match (row.outcome, more_is_better.and_then(|metric| metric.more_is_better)) {
+    let row = |((metric, cell), pair): ((usize, usize), Pair<'r>)| {
+        let (levels, words) = cells.get(cell)?;
+        let metric = metrics.get(metric)?;
+        let mut row = Row::of(levels, &raw(pair.before), &raw(pair.after), tie);
+        row.better = match (row.outcome, more_is_better.get(metric).copied().flatten()) {
             (Outcome::More, more) => more,
             (Outcome::Less, more) => more.map(|more| !more),
             _ => None,
         };
-        let known = if after.cell(levels).is_some() { after } else { before };
-        Row { levels: levels.clone(), cell: known.words(levels), metric: metric.to_owned(), ..row }
+        Some(Row { cell: words.clone(), metric, ..row })
     };
-    keys.into_iter().map(row).collect()
+    pairs.into_iter().filter_map(row).collect()
 }
 
-impl Row {
-    fn of(before: &[f64], after: &[f64], tie: f64) -> Row {
+fn as_text<S: Serializer>(text: &Rc<str>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(text)
+}
+
+impl<'r> Row<'r> {
+    fn of(levels: &'r Levels, before: &[f64], after: &[f64], tie: f64) -> Row<'r> {
         let (first, second) = (Spread::of(before.iter().copied()), Spread::of(after.iter().copied()));
         let mut row = Row {
-            levels: Levels::new(),
-            cell: String::new(),
-            metric: String::new(),
+            levels,
+            cell: Rc::default(),
+            metric: "",
             before: first,
             after: second,
             ratio: None,
@@ -280,30 +320,28 @@ fn chance(n: usize, m: usize) -> f64 {
 }
 
 fn facts(before: &Report, after: &Report) -> Vec<FactRow> {
-    let answer = |report: &Report, question: &str| {
-        report.facts.iter().find(|fact| fact.question == question).map(|fact| fact.answer.clone())
+    let answers = |report: &Report| -> BTreeMap<String, String> {
+        report.facts.iter().map(|fact| (fact.question.clone(), fact.answer.clone())).collect()
     };
-    let mut questions: Vec<&str> = Vec::new();
-    for fact in after.facts.iter().chain(&before.facts) {
-        if !questions.contains(&fact.question.as_str()) {
-            questions.push(&fact.question);
-        }
-    }
+    let (mut first, mut second) = (answers(before), answers(after));
+    let asked = after.facts.iter().chain(&before.facts).map(|fact| fact.question.as_str());
     let row = |question: &str| FactRow {
         question: question.to_owned(),
-        before: answer(before, question),
-        after: answer(after, question),
+        before: first.remove(question),
+        after: second.remove(question),
     };
-    questions.into_iter().map(row).collect()
+    Places::of(asked).in_order().into_iter().map(row).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::levels;
+    use super::super::report::{Cell, Fact};
     use super::super::verdict::TIE;
     use super::*;
 
     fn outcome(before: &[f64], after: &[f64]) -> Outcome {
-        Row::of(before, after, TIE).outcome
+        Row::of(&Levels::new(), before, after, TIE).outcome
     }
 
     #[test]
@@ -329,8 +367,44 @@ mod tests {
         assert_eq!(outcome(&before[..3], &[30.0; 5]), Outcome::More);
         assert_eq!((outcome(&before, &[]), outcome(&[], &before)), (Outcome::OnlyBefore, Outcome::OnlyAfter));
         // Where there was nothing, anything is far.
-        let row = Row::of(&[0.0; 4], &[0.1; 4], TIE);
+        let nowhere = Levels::new();
+        let row = Row::of(&nowhere, &[0.0; 4], &[0.1; 4], TIE);
         assert_eq!((row.outcome, row.ratio), (Outcome::More, None));
         assert_eq!(outcome(&[0.0; 4], &[0.0; 4]), Outcome::WithinNoise);
+    }
+
+    /// With something that is looked for in a list once for each row this does not end: it takes 10^10 steps.
+    #[test]
+    fn work_does_not_grow_with_the_square_of_cells_metrics_or_answers() {
+        const MANY: usize = 200_000;
+        let figures = || Figures::of([1.0, 2.0, 3.0, 4.0].map(Some).to_vec());
+        let name = |number: usize| format!("{number:06}");
+        let metric = |number: usize| Metric::new(&name(number), "", "CPUs", None);
+        let cell = |way: &str, figures: BTreeMap<String, Figures>| Cell {
+            levels: levels([("way", way)]),
+            figures,
+            ..Cell::default()
+        };
+        let report = |metrics: Vec<Metric>, cells: Vec<Cell>| Report {
+            schema: SCENARIO.to_owned(),
+            metrics,
+            cells,
+            ..Report::default()
+        };
+        let tall: Vec<Cell> =
+            (0..MANY).rev().map(|n| cell(&name(n), [(name(0), figures())].into())).collect();
+        let tall = report(vec![metric(0)], tall);
+        let all = (0..MANY).map(|n| (name(n), figures())).collect();
+        let mut wide = report((0..MANY).rev().map(metric).collect(), vec![cell("x", all)]);
+        let fact = |n: usize| Fact { question: name(n), answer: String::new() };
+        wide.facts = (0..MANY).rev().map(fact).collect();
+        for same in [&tall, &wide] {
+            let compared = compare(same, same, TIE).expect("compared");
+            assert_eq!((compared.rows.len(), compared.conclusion), (MANY, Conclusion::Unchanged));
+            // In the order of the report.
+            let first = compared.rows.first().expect("a row");
+            assert!(first.levels == &same.cells[0].levels && first.metric == same.metrics[0].name);
+            assert_eq!(compared.facts.len(), same.facts.len());
+        }
     }
 }

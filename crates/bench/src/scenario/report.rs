@@ -1,5 +1,6 @@
 //! What a scenario found, as `--json` prints it and `rxlane bench compare` reads it (schema `rxlane.bench-scenario/1`).
 
+use super::bounded::{Bounded, list, map};
 use super::spread::Spread;
 use super::surroundings::Surroundings;
 use super::verdict::Verdict;
@@ -26,27 +27,35 @@ pub struct Report {
     /// Where.
     pub machine: Surroundings,
     /// What was asked for, by name.
+    #[serde(deserialize_with = "map")]
     pub parameters: BTreeMap<String, String>,
     /// Rounds that were begun.
     pub rounds: u32,
     /// Whether all rounds that were asked for are whole.
     pub complete: bool,
     /// What differs between cells, in the order in which it is shown.
+    #[serde(deserialize_with = "list")]
     pub factors: Vec<Factor>,
     /// What was measured of each cell.
+    #[serde(deserialize_with = "list")]
     pub metrics: Vec<Metric>,
     /// The cells.
+    #[serde(deserialize_with = "list")]
     pub cells: Vec<Cell>,
     /// Cells that this machine cannot measure.
+    #[serde(deserialize_with = "list")]
     pub left_out: Vec<LeftOut>,
     /// What was found out once.
+    #[serde(deserialize_with = "list")]
     pub facts: Vec<Fact>,
     /// What follows from the figures.
+    #[serde(deserialize_with = "list")]
     pub verdicts: Vec<Verdict>,
     /// What else is to be said of them, in sentences.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     pub remarks: Vec<String>,
     /// What makes them worth less.
+    #[serde(deserialize_with = "list")]
     pub warnings: Vec<String>,
 }
 
@@ -56,6 +65,7 @@ pub struct Factor {
     /// Its word.
     pub name: String,
     /// What it can be; the first is what others are compared with.
+    #[serde(deserialize_with = "list")]
     pub levels: Vec<Level>,
 }
 
@@ -116,21 +126,38 @@ impl Metric {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Its levels.
+    #[serde(deserialize_with = "map")]
     pub levels: Levels,
     /// Its figures, by metric.
+    #[serde(deserialize_with = "map")]
     pub figures: BTreeMap<String, Figures>,
     /// Rounds in which it could not be measured.
+    #[serde(deserialize_with = "list")]
     pub failures: Vec<Failure>,
 }
 
 /// Figures of a metric.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Raw")]
 pub struct Figures {
     /// `None`: there is no figure.
     #[serde(flatten)]
     pub spread: Option<Spread>,
     /// One a round, from the first; `None` where it could not be measured.
     pub raw: Vec<Option<f64>>,
+}
+
+/// What is read of them: how they are spread is what they say, and not what is said of them. (To read what is flattened takes all that
+/// stands there into memory, known or not.)
+#[derive(Deserialize)]
+struct Raw {
+    raw: Vec<Option<f64>>,
+}
+
+impl From<Raw> for Figures {
+    fn from(read: Raw) -> Figures {
+        Figures::of(read.raw)
+    }
 }
 
 /// A round in which a cell could not be measured.
@@ -146,6 +173,7 @@ pub struct Failure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Those with these levels.
+    #[serde(deserialize_with = "map")]
     pub levels: Levels,
     /// Why.
     pub why: String,
@@ -158,6 +186,34 @@ pub struct Fact {
     pub question: String,
     /// The answer.
     pub answer: String,
+}
+
+/// How much of what there is at most: a scenario has a few dozen of each, and hundreds of cells where everything is crossed.
+macro_rules! at_most {
+    ($($most:literal $what:literal: $kind:ty,)+) => {$(
+        impl Bounded for $kind {
+            const WHAT: &'static str = $what;
+            const MOST: usize = $most;
+        }
+    )+};
+}
+
+at_most! {
+    2048 "cells": Cell,
+    512 "kinds of cells that were left out": LeftOut,
+    2048 "failures of a cell": Failure,
+    2048 "answers": Fact,
+    512 "verdicts": Verdict,
+    256 "metrics": Metric,
+    256 "metrics of a cell": Figures,
+    256 "levels of a factor": Level,
+    64 "factors": Factor,
+}
+
+/// Remarks and warnings; levels of a cell and parameters by name.
+impl Bounded for String {
+    const WHAT: &'static str = "sentences, levels or parameters at one place";
+    const MOST: usize = 64;
 }
 
 impl Figures {

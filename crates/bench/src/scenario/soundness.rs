@@ -1,10 +1,20 @@
 //! Whether a result that was read from somewhere can be one of a scenario.
 
 use super::report::{Cell, Levels, Report};
+use super::surroundings::Surroundings;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The greatest figure that is believed, of whatever unit.
 const MOST: f64 = 1e18;
+/// The same of a share of one, which has no unit.
+const WHOLE: f64 = 1.0;
+/// The same of a load average: no machine has so many threads.
+const MOST_LOAD: f64 = 1e6;
+/// The same of CPUs, eight times what Linux can be built for.
+const MOST_CPUS: u32 = 65_536;
+/// Figures of all cells and metrics together, each with one of every round; a file of four rounds with so many is longer than
+/// what is read.
+const MOST_FIGURES: usize = 20_000;
 
 /// Looks through all of it.
 ///
@@ -12,6 +22,13 @@ const MOST: f64 = 1e18;
 ///
 /// The first thing that stands twice, names what is not there, or is no figure; a sentence without the name of the file.
 pub fn check(report: &Report) -> Result<(), String> {
+    machine(&report.machine)?;
+    let count: usize = report.cells.iter().map(|cell| cell.figures.len()).sum();
+    if count > MOST_FIGURES {
+        return Err(format!(
+            "its cells and metrics have {count} figures, and no scenario more than {MOST_FIGURES}"
+        ));
+    }
     let mut factors: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for factor in &report.factors {
         let levels = once("level", factor.levels.iter().map(|level| level.name.as_str()))
@@ -20,7 +37,10 @@ pub fn check(report: &Report) -> Result<(), String> {
             return Err(format!("factor {} stands there twice", factor.name));
         }
     }
-    let metrics = once("metric", report.metrics.iter().map(|metric| metric.name.as_str()))?;
+    once("metric", report.metrics.iter().map(|metric| metric.name.as_str()))?;
+    let most = |unit: &str| if unit.is_empty() { WHOLE } else { MOST };
+    let metrics: BTreeMap<&str, f64> =
+        report.metrics.iter().map(|metric| (metric.name.as_str(), most(&metric.unit))).collect();
     once("the answer to", report.facts.iter().map(|fact| fact.question.as_str()))?;
     let mut cells: BTreeSet<&Levels> = BTreeSet::new();
     for cell in &report.cells {
@@ -35,7 +55,7 @@ pub fn check(report: &Report) -> Result<(), String> {
         figures(report, cell, &metrics).map_err(|why| format!("the cell {}: {why}", shown(&cell.levels)))?;
     }
     for verdict in &report.verdicts {
-        if !metrics.contains(verdict.metric.as_str()) {
+        if !metrics.contains_key(verdict.metric.as_str()) {
             return Err(format!("a verdict is on {}, which is no metric there", verdict.metric));
         }
         for levels in [&verdict.cell, &verdict.baseline] {
@@ -47,21 +67,39 @@ pub fn check(report: &Report) -> Result<(), String> {
     Ok(())
 }
 
-fn figures(report: &Report, cell: &Cell, metrics: &BTreeSet<&str>) -> Result<(), String> {
-    for (metric, figures) in &cell.figures {
-        if !metrics.contains(metric.as_str()) {
-            return Err(format!("{metric} is no metric there"));
+fn machine(machine: &Surroundings) -> Result<(), String> {
+    let figures = [
+        ("the load average", machine.load_average, 0.0..=MOST_LOAD),
+        ("the share of the time in which CPUs were busy before", machine.busy_before, 0.0..=WHOLE),
+        ("the number of CPUs", machine.machine.cpus.map(f64::from), 1.0..=f64::from(MOST_CPUS)),
+    ];
+    for (what, figure, range) in figures {
+        if let Some(figure) = figure.filter(|figure| !range.contains(figure)) {
+            let (least, most) = range.into_inner();
+            return Err(format!(
+                "{what} of its machine is {figure:e}, which nothing measures ({least} to {most})"
+            ));
         }
+    }
+    Ok(())
+}
+
+/// `metrics`: the greatest figure that is believed of each.
+fn figures(report: &Report, cell: &Cell, metrics: &BTreeMap<&str, f64>) -> Result<(), String> {
+    for (metric, figures) in &cell.figures {
+        let Some(most) = metrics.get(metric.as_str()) else {
+            return Err(format!("{metric} is no metric there"));
+        };
         if figures.raw.len() != report.rounds as usize {
             let (count, rounds) = (figures.raw.len(), report.rounds);
             return Err(format!("{metric} has {count} figures, and rounds were {rounds}"));
         }
-        let is_wrong = |figure: &Option<f64>| figure.is_some_and(|figure| !(0.0..=MOST).contains(&figure));
+        let is_wrong = |figure: &Option<f64>| figure.is_some_and(|figure| !(0.0..=*most).contains(&figure));
         if let Some(round) = figures.raw.iter().position(is_wrong) {
             let figure = figures.raw.get(round).copied().flatten().unwrap_or_default();
             let round = round + 1;
             return Err(format!(
-                "{metric} of round {round} is {figure:e}, which nothing measures (0 to {MOST:e})"
+                "{metric} of round {round} is {figure:e}, which nothing measures (0 to {most:e})"
             ));
         }
     }
@@ -125,7 +163,7 @@ mod tests {
     #[test]
     fn what_cannot_be_a_result_is_named() {
         assert_eq!(check(&sound()), Ok(()));
-        let wrong: [(&str, Spoiling); 13] = [
+        let wrong: [(&str, Spoiling); 20] = [
             ("the cell way=off stands there twice", |r| r.cells.push(r.cells[0].clone())),
             ("metric sent stands there twice", |r| r.metrics.push(r.metrics[0].clone())),
             ("factor way stands there twice", |r| r.factors.push(r.factors[0].clone())),
@@ -133,6 +171,19 @@ mod tests {
             ("sent of round 1 is -1e0", |r| change(r, -1.0)),
             ("sent of round 1 is 1e308", |r| change(r, 1e308)),
             ("sent of round 1 is NaN", |r| change(r, f64::NAN)),
+            ("sent of round 1 is 7e0, which nothing measures (0 to 1e0)", |r| {
+                r.metrics[0].unit.clear();
+                change(r, 7.0);
+            }),
+            ("busy before of its machine is -5e300", |r| r.machine.busy_before = Some(-5e300)),
+            ("busy before of its machine is 1.5e0", |r| r.machine.busy_before = Some(1.5)),
+            ("the load average of its machine is 1e300", |r| r.machine.load_average = Some(1e300)),
+            ("the load average of its machine is NaN", |r| r.machine.load_average = Some(f64::NAN)),
+            ("the number of CPUs of its machine is 0e0", |r| r.machine.machine.cpus = Some(0)),
+            ("its cells and metrics have 20001 figures", |r| {
+                let figures = &mut r.cells[0].figures;
+                figures.extend((0..19_999).map(|number| (number.to_string(), Figures::default())));
+            }),
             ("sent has 2 figures, and rounds were 3", |r| r.rounds = 3),
             ("it failed in round 8", |r| r.cells[0].failures[0].round = 7),
             ("a cell has way=on, which is no level", |r| drop(r.factors[0].levels.pop())),
@@ -151,6 +202,16 @@ mod tests {
             let why = check(&report).expect_err(expected);
             assert!(why.contains(expected), "{why}");
         }
+    }
+
+    #[test]
+    fn all_of_something_is_a_share_and_more_than_one_a_figure_with_a_unit() {
+        let mut report = sound();
+        change(&mut report, 7.0);
+        assert_eq!(check(&report), Ok(()));
+        report.metrics[0].unit.clear();
+        change(&mut report, 1.0);
+        assert_eq!(check(&report), Ok(()));
     }
 
     fn change(report: &mut Report, figure: f64) {

@@ -13,6 +13,7 @@ const IDLE: f64 = 0.1;
 
 /// A machine and its state. What is not known is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Flat")]
 pub struct Surroundings {
     /// Kernel and CPUs.
     #[serde(flatten)]
@@ -25,6 +26,26 @@ pub struct Surroundings {
     pub load_average: Option<f64>,
     /// Share of the CPUs' time that was spent in the half second before the begin.
     pub busy_before: Option<f64>,
+}
+
+/// As it is read. To read what is flattened takes all that stands there into memory, known or not.
+#[derive(Deserialize)]
+struct Flat {
+    kernel: String,
+    model: Option<String>,
+    cpus: Option<u32>,
+    rxlane: String,
+    virtualised: Option<bool>,
+    load_average: Option<f64>,
+    busy_before: Option<f64>,
+}
+
+impl From<Flat> for Surroundings {
+    fn from(read: Flat) -> Surroundings {
+        let Flat { kernel, model, cpus, rxlane, virtualised, load_average, busy_before } = read;
+        let machine = Machine { kernel, model, cpus };
+        Surroundings { machine, rxlane, virtualised, load_average, busy_before }
+    }
 }
 
 impl Surroundings {

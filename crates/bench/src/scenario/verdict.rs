@@ -1,5 +1,6 @@
 //! One cell beside another: a ratio, taken round by round, and a sentence.
 
+use super::bounded::map;
 use super::report::{Levels, Report};
 use super::spread::Spread;
 use serde::{Deserialize, Serialize};
@@ -42,8 +43,10 @@ pub struct Verdict {
     /// Of this metric.
     pub metric: String,
     /// The cell.
+    #[serde(deserialize_with = "map")]
     pub cell: Levels,
     /// The other.
+    #[serde(deserialize_with = "map")]
     pub baseline: Levels,
     /// The cell's figure over the other's, of each round that has both; that of nothing and nothing is 1.
     pub ratio: Option<Spread>,

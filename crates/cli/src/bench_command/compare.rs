@@ -1,5 +1,7 @@
 //! `rxlane bench compare`.
 
+mod glance;
+
 use super::scenario::Scale;
 use crate::explain_command::text::{heading, printable, wrapped};
 use crate::model_command::table;
@@ -10,15 +12,18 @@ use bench::scenario::compare::{self, Compared, Conclusion, FactRow, Row};
 use bench::scenario::report::{Metric, Report, SCHEMA};
 use bench::scenario::soundness;
 use bench::scenario::verdict::TIE;
-use serde_json::Value;
+use glance::Glance;
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Octets of a file; a scenario with a thousand rounds has less than half of them.
-const MOST: u64 = 16 << 20;
-/// Cells of a result, and answers: each is looked up among all.
-const MOST_CELLS: usize = 10_000;
+/// Octets of a file: those of five rounds have less than a fiftieth of them.
+const MOST: u64 = 4 << 20;
+
+/// Before what stands below something.
+const INDENT: &str = "  ";
 
 /// Arguments of `rxlane bench compare`.
 #[derive(clap::Args)]
@@ -86,7 +91,7 @@ impl CompareArguments {
     fn print(
         &self,
         out: &mut Output,
-        compared: &Compared,
+        compared: &Compared<'_>,
         after: &Report,
         before: &Report,
     ) -> io::Result<()> {
@@ -94,18 +99,16 @@ impl CompareArguments {
         item(out, "before", &printable(&format!("{}, {}", named(&self.before), before.began)))?;
         item(out, "after", &printable(&format!("{}, {}", named(&self.after), after.began)))?;
         compared.warnings.iter().try_for_each(|warning| item(out, "warning", &printable(warning)))?;
-        let is_new = |old: &&Metric| after.metrics.iter().all(|new| new.name != old.name);
-        for metric in after.metrics.iter().chain(before.metrics.iter().filter(is_new)) {
-            let rows: Vec<&Row> = compared.rows.iter().filter(|row| row.metric == metric.name).collect();
-            if rows.is_empty() {
-                continue;
-            }
+        let known = before.metrics.iter().chain(&after.metrics);
+        let known: BTreeMap<&str, &Metric> = known.map(|metric| (metric.name.as_str(), metric)).collect();
+        for rows in compared.rows.chunk_by(|one, next| one.metric == next.metric) {
+            let Some(metric) = rows.first().and_then(|row| known.get(row.metric)) else { continue };
             let greatest =
                 rows.iter().filter_map(|row| Some(row.before.or(row.after)?.median)).fold(0.0, f64::max);
             let scale = Scale::of(&metric.unit, greatest);
             heading(out, &printable(&format!("{}, {}", metric.title, scale.unit)))?;
             let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scale)).collect();
-            table::print(out, 1, &["cell", "before", "after", "ratio", ""], &cells)?;
+            table(out, &cells)?;
         }
         for FactRow { question, before, after } in &compared.facts {
             match (before, after) {
@@ -121,7 +124,7 @@ impl CompareArguments {
     }
 }
 
-fn cells(row: &Row, scale: &Scale) -> Vec<String> {
+fn cells(row: &Row<'_>, scale: &Scale) -> Vec<String> {
     let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
     vec![
         printable(&row.cell),
@@ -132,7 +135,44 @@ fn cells(row: &Row, scale: &Scale) -> Vec<String> {
     ]
 }
 
-fn outcome(row: &Row) -> &'static str {
+const HEADS: [&str; 5] = ["cell", "before", "after", "ratio", ""];
+
+/// Rows of [`HEADS`]. Where there is no room for them, a cell stands above its figures; where there is none for those either, they are a
+/// sentence.
+fn table(out: &mut Output, rows: &[Vec<String>]) -> io::Result<()> {
+    let room = out.width();
+    let fits =
+        |lines: &[String], indent: usize| lines.iter().all(|line| line.chars().count() + indent <= room);
+    let whole = table::lines(1, &HEADS, rows);
+    if fits(&whole, 0) {
+        return table::print(out, 1, &HEADS, rows);
+    }
+    let [_, heads @ ..] = HEADS;
+    let figures: Vec<Vec<String>> = rows.iter().map(|row| row.iter().skip(1).cloned().collect()).collect();
+    let figures = table::lines(0, &heads, &figures);
+    let is_table = fits(&figures, INDENT.len());
+    if let Some(head) = figures.first().filter(|_| is_table) {
+        let head = table::head_line(out, &format!("{INDENT}{head}"));
+        writeln!(out, "{head}")?;
+    }
+    for (row, figures) in rows.iter().zip(figures.iter().skip(1)) {
+        let [cell, before, after, ratio, outcome] = row.as_slice() else { continue };
+        for line in wrapped(cell, room.saturating_sub(INDENT.len())) {
+            writeln!(out, "{INDENT}{line}")?;
+        }
+        if is_table {
+            writeln!(out, "{INDENT}{figures}")?;
+            continue;
+        }
+        let sentence = format!("before {before}, after {after}, ratio {ratio}: {outcome}");
+        for line in wrapped(&sentence, room.saturating_sub(2 * INDENT.len())) {
+            writeln!(out, "{INDENT}{INDENT}{line}")?;
+        }
+    }
+    Ok(())
+}
+
+fn outcome(row: &Row<'_>) -> &'static str {
     use compare::Outcome::{Less, More, OnlyAfter, OnlyBefore, TooFew, WithinNoise};
     match (row.outcome, row.better) {
         (WithinNoise, _) => "within the noise",
@@ -148,9 +188,9 @@ fn outcome(row: &Row) -> &'static str {
     }
 }
 
-fn conclusion(out: &mut Output, compared: &Compared, facts: usize) -> io::Result<()> {
+fn conclusion(out: &mut Output, compared: &Compared<'_>, facts: usize) -> io::Result<()> {
     use compare::Outcome::{Less, More, OnlyAfter, OnlyBefore, TooFew, WithinNoise};
-    let count = |is: &dyn Fn(&Row) -> bool| compared.rows.iter().filter(|row| is(row)).count();
+    let count = |is: &dyn Fn(&Row<'_>) -> bool| compared.rows.iter().filter(|row| is(row)).count();
     let changed = count(&|row| matches!(row.outcome, More | Less));
     let (within, few) = (count(&|row| row.outcome == WithinNoise), count(&|row| row.outcome == TooFew));
     let alone = count(&|row| matches!(row.outcome, OnlyBefore | OnlyAfter));
@@ -194,20 +234,24 @@ fn read(path: &Path) -> anyhow::Result<Report> {
     };
     read.with_context(|| format!("cannot read {name}"))?;
     if text.len() as u64 > MOST {
-        bail!("{name} is longer than {} MiB: it is no result of a scenario", MOST >> 20);
+        bail!(
+            "{name} is longer than {} MiB, and results of a scenario are not; one of fewer rounds (--rounds) is shorter",
+            MOST >> 20
+        );
     }
-    let value: Value = serde_json::from_slice(&text)
-        .map_err(|error| anyhow!("{name} is no JSON ({error}); rxlane bench vlan --json writes some"))?;
-    match value["schema"].as_str() {
-        Some(SCHEMA) => {}
-        Some(other) => bail!("{name} is of schema {}; {SCHEMA} can be compared", printable(other)),
-        None => bail!("{name} names no schema; {SCHEMA} can be compared"),
+    let none =
+        |error: &dyn Display| anyhow!("{name} is no JSON ({error}); rxlane bench vlan --json writes some");
+    let text = String::from_utf8(text).map_err(|error| none(&error))?;
+    // What is not of the schema is not taken into memory.
+    match serde_json::from_str(&text).map_err(|error| none(&error))? {
+        Glance::Map { schema: Some(schema) } if schema == SCHEMA => {}
+        Glance::Map { schema: Some(other) } => {
+            bail!("{name} is of schema {}; {SCHEMA} can be compared", printable(&other))
+        }
+        _ => bail!("{name} names no schema; {SCHEMA} can be compared"),
     }
     let report: Report =
-        serde_json::from_value(value).map_err(|error| anyhow!("{name} is no whole {SCHEMA}: {error}"))?;
-    if report.cells.len() > MOST_CELLS || report.facts.len() > MOST_CELLS {
-        bail!("{name} has more than {MOST_CELLS} cells or answers: it is no result of a scenario");
-    }
+        serde_json::from_str(&text).map_err(|error| anyhow!("{name} is no whole {SCHEMA}: {error}"))?;
     soundness::check(&report)
         .map_err(|why| anyhow!("{name} is no result of a scenario: {}", printable(&why)))?;
     Ok(report)
