@@ -9,6 +9,8 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use sys::Kind;
 
 /// Where such devices are made.
@@ -119,7 +121,7 @@ impl Tun {
             Errno::PERM | Errno::ACCESS => TunError::Privilege,
             _ => TunError::NoDriver(error.into()),
         })?;
-        sys::attach(device.as_fd(), name, kind).map_err(|source| {
+        attach(device.as_fd(), name, kind).map_err(|source| {
             match source.raw_os_error().map(Errno::from_raw_os_error) {
                 Some(Errno::PERM) => TunError::Privilege,
                 Some(Errno::BUSY | Errno::EXIST) => TunError::Taken { name: name.to_owned() },
@@ -159,6 +161,26 @@ impl Tun {
     /// it was deleted.
     pub fn write(&self, pieces: &[IoSlice<'_>]) -> io::Result<()> {
         rustix::io::writev(&self.device, pieces).map(drop).map_err(io::Error::from)
+    }
+}
+
+/// A program that is started has this process's descriptors for a moment, until it has become another one, and with them a
+/// device of the same name that was closed just now. So a name that is taken is asked for again for so long.
+const HELD: Duration = Duration::from_millis(200);
+
+fn attach(device: BorrowedFd<'_>, name: &str, kind: Kind) -> io::Result<()> {
+    let start = Instant::now();
+    loop {
+        match sys::attach(device, name, kind) {
+            Err(error)
+                if kind.is_first
+                    && error.raw_os_error() == Some(Errno::BUSY.raw_os_error())
+                    && start.elapsed() < HELD =>
+            {
+                sleep(HELD / 20);
+            }
+            attached => return attached,
+        }
     }
 }
 

@@ -416,6 +416,8 @@ mod tests {
         let Some(()) = require("netns", probe()) else { return };
         let namespace = Namespace::new().expect("a namespace");
         namespace.inside(|| {
+            // One for all: what another test forks off may hold it for a moment after it was dropped, and with it its name.
+            let tun = Tun::new("sub0", Form::Packets).expect("an interface");
             for (link, head, frames) in [
                 ("ad:100,q:200,pppoe:7@02:00:5e:00:00:02", 14 + 8 + 8 + 40, PAYLOAD.div_ceil(SIZE)),
                 // A TPID that the kernel does not segment behind.
@@ -433,7 +435,6 @@ mod tests {
                 let counters = Arc::new(Counters::default());
                 let parent_mtu = Arc::new(AtomicU32::new(1600));
                 let line = Line { framing, clamp: None, counters, parent_mtu };
-                let tun = Tun::new("sub0", Form::Packets).expect("an interface");
                 outgoing.prepare(&tun, &line, 64..64 + read.len()).expect("frames");
                 let list = outgoing.frames.list();
                 assert_eq!(list.len(), frames, "{link}");
