@@ -25,7 +25,7 @@ pub fn head_line(out: &Output, line: &str) -> String {
     out.styled(HEAD, line)
 }
 
-/// The lines of [`print`], the head first.
+/// The lines of [`print()`], the head first.
 pub fn lines(left: usize, head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
