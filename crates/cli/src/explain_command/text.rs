@@ -368,6 +368,13 @@ pub fn item(out: &mut Output, column: usize, name: &str, text: &str) -> io::Resu
     Ok(())
 }
 
+/// As wide as the terminal, its later lines farther to the right.
+pub fn sentence(out: &mut Output, text: &str) -> io::Result<()> {
+    let lines = wrapped(text, out.width().saturating_sub(4));
+    let indent = |at: usize| if at == 0 { "  " } else { "    " };
+    lines.iter().enumerate().try_for_each(|(at, line)| writeln!(out, "{}{line}", indent(at)))
+}
+
 /// Breaks at spaces.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];

@@ -2,7 +2,7 @@
 
 use super::input::read;
 use super::table::{self, figure};
-use crate::explain_command::text::wrapped;
+use crate::explain_command::text::sentence;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::bail;
 use nic::model::report::{self, Compared, Parameter, Report, Reported, Reproduced, Role};
@@ -89,15 +89,6 @@ fn print(out: &mut Output, result: &Reproduced) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// As wide as the terminal, its later lines farther to the right.
-fn sentence(out: &mut Output, text: &str) -> io::Result<()> {
-    let lines = wrapped(text, out.width().saturating_sub(4));
-    lines
-        .iter()
-        .enumerate()
-        .try_for_each(|(at, line)| writeln!(out, "{}{line}", if at == 0 { "  " } else { "    " }))
 }
 
 /// A share in whole per cent, with its sign where it has one.

@@ -134,11 +134,17 @@ impl Fifo {
     #[inline]
     #[must_use]
     pub(super) fn push(&mut self, frame: Frame, now: Time) -> bool {
-        let len = self.taken_before(self.tail, now, u16::MAX);
+        self.enter(frame, now, u16::MAX)
+    }
+
+    /// Behind all others, where there is room at `at` for what the part `by` puts in: whether there was.
+    #[inline]
+    fn enter(&mut self, frame: Frame, at: Time, by: u16) -> bool {
+        let len = self.taken_before(self.tail, at, by);
         if len >= self.depth {
             return false;
         }
-        *self.slot(self.tail) = Slot { frame, came: now, left: 0 };
+        *self.slot(self.tail) = Slot { frame, came: at, left: 0 };
         self.tail = self.tail.wrapping_add(1);
         self.settled = self.tail;
         self.peak = self.peak.max(len + 1);
@@ -226,15 +232,7 @@ impl Fifo {
         if self.settled != self.tail {
             return false;
         }
-        let len = self.taken_before(self.tail, at, frame.by);
-        if len >= self.depth {
-            return false;
-        }
-        *self.slot(self.tail) = Slot { frame, came: at, left: 0 };
-        self.tail = self.tail.wrapping_add(1);
-        self.settled = self.tail;
-        self.peak = self.peak.max(len + 1);
-        true
+        self.enter(frame, at, frame.by)
     }
 
     /// Whether a frame more than there are, those to come included, would have room, and another one: so no more than `depth - 1` are

@@ -1,7 +1,7 @@
 //! The result of a scenario as text.
 
 use super::figures::Scale;
-use crate::explain_command::text::{heading, item as broken, printable, wrapped};
+use crate::explain_command::text::{heading, item as broken, printable, sentence};
 use crate::model_command::table;
 use crate::output::Output;
 use crate::steer_command::item;
@@ -148,13 +148,6 @@ fn sentences(out: &mut Output, report: &Report) -> io::Result<()> {
     }
     heading(out, "What follows, by ratios within a round; less than 1.3 times is a tie")?;
     sentences.iter().try_for_each(|text| sentence(out, text))
-}
-
-/// As wide as the terminal, its later lines farther to the right.
-fn sentence(out: &mut Output, text: &str) -> io::Result<()> {
-    let lines = wrapped(text, out.width().saturating_sub(4));
-    let indent = |at: usize| if at == 0 { "  " } else { "    " };
-    lines.iter().enumerate().try_for_each(|(at, line)| writeln!(out, "{}{line}", indent(at)))
 }
 
 fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
