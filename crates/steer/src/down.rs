@@ -214,6 +214,9 @@ pub fn down_own(attachment: Attachment, records: &Records) -> Result<Down, Error
         // It is in another network namespace: the link is held here, and leads there.
         let detached = attachment.detach(QUIET)?;
         count(&mut down, &detached);
+    } else {
+        // What it has open would keep the BPF file system mounted.
+        drop(attachment);
     }
     down.present =
         present.as_ref().map(|present| present.name.clone()).filter(|name| *name != down.interface);

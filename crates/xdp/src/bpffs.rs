@@ -14,6 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{
     FlockOperation, Mode, OFlags, StatVfsMountFlags, flock, fstat, fstatfs, fstatvfs, major, minor, open,
@@ -50,8 +51,13 @@ pub(crate) fn find_or_mount() -> Result<OwnedFd, Error> {
     })
 }
 
+/// How often, and with what pause between, a file system is unmounted that is in use: a process that has just been ended
+/// closes its directories one after the other.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// Takes the BPF file system away again, where it was mounted by [`find_or_mount`] and there is nothing in it. While somebody
-/// has a directory of it open, as whoever makes pins has, the kernel refuses, and it stays.
+/// has a directory of it open, as whoever makes pins has, the kernel refuses, and it stays: the caller has closed its own.
 pub(crate) fn unmount_if_own_and_empty() {
     let unmounted = lasting(|| {
         let mounts = Mounted::of("thread-self");
@@ -62,7 +68,12 @@ pub(crate) fn unmount_if_own_and_empty() {
             |entry: io::Result<fs::DirEntry>| !entry.is_ok_and(|entry| is_kernels(&entry.file_name()));
         let is_empty = || fs::read_dir(MOUNT_POINT).is_ok_and(|mut entries| !entries.any(is_foreign));
         if topmost.is_some_and(|mounted| mounted.source == SOURCE) && is_empty() {
-            let _ = unmount(MOUNT_POINT, UnmountFlags::NOFOLLOW);
+            for _ in 0..TRIES {
+                match unmount(MOUNT_POINT, UnmountFlags::NOFOLLOW) {
+                    Err(rustix::io::Errno::BUSY) => thread::sleep(PAUSE),
+                    _ => break,
+                }
+            }
         }
         Ok(())
     });

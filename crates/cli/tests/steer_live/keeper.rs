@@ -98,6 +98,32 @@ fn in_the_foreground_it_stays_though_nobody_reads() {
 }
 
 #[test]
+fn a_bpf_file_system_that_was_mounted_for_it_goes_with_the_last_that_was_steered() {
+    let Some(machine) = Machine::new() else { return };
+    let script = r#"
+        mounted() { grep -c ' /sys/fs/bpf bpf ' /proc/mounts; }
+        $steer up wan0 --seconds 0 --foreground $journal &
+        until $steer status wan0 --interval 0 $journal | grep -q native; do sleep 0.1; done
+        echo "foreground $(mounted)"
+        kill -TERM $!; wait $!
+        echo "ended $(mounted)"
+        $steer up wan0 --seconds 0 --rebalance $journal
+        echo "background $(mounted)"
+        $steer down wan0 $journal
+        echo "down $(mounted)"
+    "#;
+    let Some(output) = machine.in_own_mounts(script) else { return };
+    let text = said(&output);
+    let counts: Vec<&str> = text
+        .lines()
+        .filter(|line| {
+            ["foreground ", "ended ", "background ", "down "].iter().any(|word| line.starts_with(word))
+        })
+        .collect();
+    assert_eq!(counts, ["foreground 1", "ended 0", "background 1", "down 0"], "{text}");
+}
+
+#[test]
 fn an_address_that_cannot_be_served_is_told_with_the_reason() {
     let Some(machine) = Machine::new() else { return };
     let taken = machine.inside(|| TcpListener::bind("127.0.0.1:9144")).expect("a port of the namespace");

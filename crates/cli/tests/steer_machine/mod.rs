@@ -134,6 +134,22 @@ impl Machine {
         command.stdin(Stdio::null()).output().expect("it starts")
     }
 
+    /// Runs a script in a mount and process namespace without a BPF file system, where the shell is process 1; `$steer` is
+    /// `rxlane steer` inside, and `$journal` has to follow its arguments.
+    pub fn in_own_mounts(&self, script: &str) -> Option<Output> {
+        let unshare = require("unshare", program("unshare"))?;
+        let head = format!(
+            "steer='ip netns exec {} {} steer'; journal='--journal {}'\n\
+             while umount /sys/fs/bpf 2>/dev/null; do :; done\n",
+            self.namespace.name(),
+            binary().display(),
+            self.journal
+        );
+        let mut command = Command::new(unshare);
+        command.args(["--mount", "--pid", "--fork", "--mount-proc", "sh", "-c"]).arg(head + script);
+        Some(command.stdin(Stdio::null()).output().expect("it starts"))
+    }
+
     pub fn wait_until_steered(&self) {
         let until = Instant::now() + Duration::from_secs(60);
         while self.status(&["--interval", "0"])["keeper"].is_null() {
