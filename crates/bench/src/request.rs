@@ -296,7 +296,8 @@ fn write(stream: &mut TcpStream, value: &impl Serialize) -> io::Result<()> {
     stream.write_all(&text)
 }
 
-/// The next line, which comes within `patience`; empty at the end.
+/// The next line, which comes within `patience`; empty at the end. What comes with it and behind it is dropped: one line is all
+/// that either end says.
 fn line(stream: &mut TcpStream, patience: Duration, stop: &AtomicBool) -> io::Result<String> {
     // A stream that was accepted from a listener that does not block may not block either.
     stream.set_nonblocking(false)?;
@@ -304,7 +305,7 @@ fn line(stream: &mut TcpStream, patience: Duration, stop: &AtomicBool) -> io::Re
     let start = Instant::now();
     let (mut octets, mut piece) = (Vec::new(), [0; 256]);
     // Looked at after each piece: whoever sends octet by octet is no quicker with it.
-    while !octets.ends_with(b"\n") {
+    while !octets.contains(&b'\n') {
         if stop.load(Ordering::Relaxed) {
             return Err(ErrorKind::Interrupted.into());
         }
@@ -317,7 +318,6 @@ fn line(stream: &mut TcpStream, patience: Duration, stop: &AtomicBool) -> io::Re
         }
         match stream.read(&mut piece) {
             Ok(0) => break,
-            // One line is all that either end says.
             Ok(count) => octets.extend(piece.iter().take(count)),
             Err(error)
                 if matches!(
@@ -327,6 +327,8 @@ fn line(stream: &mut TcpStream, patience: Duration, stop: &AtomicBool) -> io::Re
             Err(error) => return Err(error),
         }
     }
+    let end = octets.iter().position(|octet| *octet == b'\n').map_or(octets.len(), |newline| newline + 1);
+    octets.truncate(end);
     String::from_utf8(octets).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
@@ -428,6 +430,16 @@ mod tests {
         let Some(all) = all else { return };
         assert_eq!(all.len(), 2, "{all:?}");
         assert!(all[0].result.is_ok() && all[1].result.is_err(), "{all:?}");
+    }
+
+    #[test]
+    fn octets_in_the_packet_of_a_line_are_dropped() {
+        let listener = TcpListener::bind(at(0)).expect("a port");
+        let mut client = TcpStream::connect(listener.local_addr().expect("bound")).expect("there");
+        let (mut server, _) = listener.accept().expect("accepted");
+        client.write_all(b"{}\n\xffmore").expect("written");
+        let never = AtomicBool::new(false);
+        assert_eq!(line(&mut server, PATIENCE, &never).expect("a line"), "{}\n");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::wire_size::Framing;
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +24,8 @@ const BUFFER: usize = 4 << 20;
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
 /// How long a link that was reset has to come up, and load that comes by itself to arrive.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long an interface that is not there may take to come back: a driver that is loaded anew takes its own away for a moment.
+const AWAY: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(20);
 /// For so long at a time it is looked whether something arrives.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -248,11 +251,14 @@ fn of_cpus(usage: &Usage) -> Measured {
 /// Waits until the link is up.
 fn await_carrier(interface: &str, stop: &AtomicBool) -> Result<(), Error> {
     let start = Instant::now();
+    let folder = Path::new("/sys/class/net").join(interface);
     // Reading fails while the interface is down.
-    while fs::read_to_string(format!("/sys/class/net/{interface}/carrier")).map_or(true, |text| text != "1\n")
-    {
+    while fs::read_to_string(folder.join("carrier")).map_or(true, |text| text != "1\n") {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
+        }
+        if start.elapsed() > AWAY && !folder.exists() {
+            return Err(Error::Failed(format!("there is no interface {interface} any more")));
         }
         if start.elapsed() > PATIENCE {
             return Err(Error::Failed(format!(
@@ -280,4 +286,15 @@ pub fn comes_by(own: IpAddr, interface: &str) -> Result<(), Error> {
         "the load would come to {own}, which {by} has, and not {interface}: --interface {by}, or --from an address behind \
          {interface}"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_is_gone_is_waited_for_shortly() {
+        let error = await_carrier("no-such-link", &AtomicBool::new(false)).expect_err("gone");
+        assert!(error.to_string().contains("no interface no-such-link"), "{error}");
+    }
 }
