@@ -240,7 +240,7 @@ impl Guest {
     ///
     /// # Errors
     ///
-    /// It has none within 20 s.
+    /// It has none within a minute.
     pub fn await_carrier(&self, interface: &str) -> Result<()> {
         let path = format!("/sys/class/net/{interface}/carrier");
         let start = Instant::now();
@@ -249,7 +249,7 @@ impl Guest {
             if self.read(&path).is_ok_and(|text| text == b"1\n") {
                 return Ok(());
             }
-            ensure!(start.elapsed() < Duration::from_secs(20), "{interface}: no carrier");
+            ensure!(start.elapsed() < Duration::from_secs(60), "{interface}: no carrier");
             thread::sleep(Duration::from_millis(20));
         }
     }

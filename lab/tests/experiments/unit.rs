@@ -70,7 +70,7 @@ impl Unit<'_> {
     fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
         let start = Instant::now();
         while !is_so() {
-            assert!(start.elapsed() < 2 * LONG, "{}: {what}:\n{}", self.name, self.journal());
+            assert!(start.elapsed() < LONG, "{}: {what}:\n{}", self.name, self.journal());
             thread::sleep(Duration::from_millis(200));
         }
     }
@@ -86,7 +86,7 @@ impl Unit<'_> {
 
     fn start(&self) {
         let started =
-            self.guest.run_with(&["systemctl", "start", self.name], &[], 6 * LONG).expect("it runs");
+            self.guest.run_with(&["systemctl", "start", self.name], &[], 2 * LONG).expect("it runs");
         assert_eq!(started.status, 0, "{}{}", started.errors(), self.journal());
     }
 

@@ -317,7 +317,7 @@ fn await_output(guest: &Guest, path: &str, wanted: &str) -> Result<String> {
         if said.contains(wanted) && said.ends_with('\n') {
             return Ok(said);
         }
-        ensure!(start.elapsed() < Duration::from_secs(20), "no {wanted:?}: {said}");
+        ensure!(start.elapsed() < crate::LONG, "no {wanted:?}: {said}");
         thread::sleep(Duration::from_millis(10));
     }
 }
