@@ -25,7 +25,7 @@ pub struct Comparison {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// At least 1.3 times, and more in every round.
+    /// At least 1.3 times, and more in every round; or some in every round, beside none.
     More,
     /// The other way round.
     Less,
@@ -33,7 +33,7 @@ pub enum Outcome {
     Tie,
     /// The median is farther away, and the rounds do not agree which has more.
     Unclear,
-    /// Fewer than three rounds have a ratio.
+    /// Fewer than three rounds have figures of both.
     Unknown,
 }
 
@@ -48,7 +48,8 @@ pub struct Verdict {
     /// The other.
     #[serde(deserialize_with = "map")]
     pub baseline: Levels,
-    /// The cell's figure over the other's, of each round that has both; that of nothing and nothing is 1.
+    /// The cell's figure over the other's, of each round that has both; that of nothing and nothing is 1, and of something and
+    /// nothing there is none.
     pub ratio: Option<Spread>,
     /// What it means.
     pub outcome: Outcome,
@@ -57,9 +58,10 @@ pub struct Verdict {
 }
 
 impl Outcome {
-    /// Of the ratios of all rounds.
-    fn of(ratio: Option<Spread>) -> Outcome {
+    /// Of the ratios of all rounds, and the number of rounds without one.
+    fn of(ratio: Option<Spread>, endless: usize) -> Outcome {
         match ratio {
+            None if endless >= ROUNDS => Outcome::More,
             None => Outcome::Unknown,
             Some(ratio) if ratio.count < ROUNDS => Outcome::Unknown,
             Some(ratio) if ratio.median < TIE && ratio.median > 1.0 / TIE => Outcome::Tie,
@@ -78,9 +80,9 @@ pub fn judge(report: &Report, comparison: &Comparison) -> Option<Verdict> {
     let both: Vec<(f64, f64)> = both.collect();
     let ratio = |(cell, baseline): &(f64, f64)| if cell == baseline { 1.0 } else { cell / baseline };
     let ratio = Spread::of(both.iter().map(ratio));
-    let outcome = Outcome::of(ratio);
     // Of nothing there is no multiple.
     let endless = both.len() - ratio.map_or(0, |ratio| ratio.count);
+    let outcome = Outcome::of(ratio, endless);
     Some(Verdict {
         metric: comparison.metric.to_owned(),
         cell: comparison.cell.clone(),
@@ -117,6 +119,9 @@ fn sentence(
     let [this, other] = [cell, baseline].map(|levels| told(levels).unwrap_or_else(|| named(levels)));
     let rounds = if endless == 1 { "a round".to_owned() } else { format!("{endless} rounds") };
     let Some(ratio) = ratio else {
+        if outcome == Outcome::More {
+            return format!("{title}{common}: {this} has some in every round, {other} none.");
+        }
         let why = match endless {
             0 => "no round has figures of both".to_owned(),
             _ => format!("in {rounds} {this} has some, {other} none, of which nothing is a multiple"),
@@ -222,13 +227,14 @@ mod tests {
         let equal = verdict(none.clone(), none.clone());
         assert_eq!((equal.outcome, equal.ratio.map(|ratio| ratio.median)), (Outcome::Tie, Some(1.0)));
         let endless = verdict(some.clone(), none.clone());
-        assert_eq!((endless.outcome, endless.ratio), (Outcome::Unknown, None));
+        assert_eq!((endless.outcome, endless.ratio), (Outcome::More, None));
+        assert_eq!(endless.text, "TCP (no RPS): two tags has some in every round, no tag none.");
+        let few = verdict(some[1..].to_vec(), none[1..].to_vec());
+        assert_eq!((few.outcome, few.ratio), (Outcome::Unknown, None));
         assert!(
-            endless
-                .text
-                .ends_with("in 3 rounds two tags has some, no tag none, of which nothing is a multiple."),
+            few.text.ends_with("in 2 rounds two tags has some, no tag none, of which nothing is a multiple."),
             "{}",
-            endless.text
+            few.text
         );
         let nothing = verdict(none, some);
         assert_eq!((nothing.outcome, nothing.ratio.map(|ratio| ratio.most)), (Outcome::Less, Some(0.0)));
