@@ -4,7 +4,9 @@ use super::Error;
 use crate::namespace::SceneError;
 use crate::supervise::{ThreadError, started};
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
+use std::iter;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +20,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How much longer than its work a program may take, on a busy machine.
 const OVERTIME: Duration = Duration::from_secs(60);
 
+/// A command as somebody would type it; how it comes into its namespace is left out.
+fn shown(command: &Command) -> String {
+    let words = iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+    match words.iter().map(AsRef::as_ref).collect::<Vec<&str>>().as_slice() {
+        ["ip", "netns", "exec", _, inside @ ..] => inside.join(" "),
+        all => all.join(" "),
+    }
+}
+
 /// A program that stays until this is dropped. ^C of a terminal does not reach it.
 #[derive(Debug)]
 pub struct Staying(Child);
@@ -30,7 +42,7 @@ impl Staying {
     /// It does not start.
     pub fn start(command: &mut Command) -> Result<Staying, Error> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        command.spawn().map(Staying).map_err(|cause| Error::Failed(format!("{command:?}: {cause}")))
+        command.spawn().map(Staying).map_err(|cause| Error::Failed(format!("{}: {cause}", shown(command))))
     }
 
     /// Starts it, and waits until it says on standard output that it is `ready`.
@@ -39,7 +51,8 @@ impl Staying {
     ///
     /// It ends before; with what it says.
     pub fn ready(command: &mut Command, ready: &str) -> Result<Staying, Error> {
-        let failed = |command: &Command, said: &str| Error::Failed(format!("{command:?}: {}", said.trim()));
+        let failed =
+            |command: &Command, said: &str| Error::Failed(format!("{}: {}", shown(command), said.trim()));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let child = command.spawn().map_err(|cause| failed(command, &cause.to_string()))?;
         let mut staying = Staying(child);
@@ -95,7 +108,8 @@ impl Drop for Staying {
 ///
 /// It does not start, or does not end; or the end.
 pub fn said(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result<Vec<u8>, Error> {
-    let failed = |command: &Command, cause: std::io::Error| Error::Failed(format!("{command:?}: {cause}"));
+    let failed =
+        |command: &Command, cause: std::io::Error| Error::Failed(format!("{}: {cause}", shown(command)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(|cause| failed(command, cause))?;
     let stdout = child.stdout.take();
@@ -120,7 +134,8 @@ pub fn said(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result
                 }
                 let seconds = (works + OVERTIME).as_secs();
                 return Err(Error::Failed(format!(
-                    "{command:?} has not ended after {seconds} s, and was killed"
+                    "{} has not ended after {seconds} s, and was killed",
+                    shown(command)
                 )));
             }
             thread::sleep(LOOK);
@@ -128,4 +143,20 @@ pub fn said(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result
         let octets = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         octets.map_err(|cause| failed(command, cause))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_told_without_the_way_into_its_namespace() {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", "scene-1", "iperf3", "-c", "10.0.0.1"]);
+        assert_eq!(shown(&command), "iperf3 -c 10.0.0.1");
+        assert_eq!(shown(Command::new("ip").arg("link")), "ip link");
+        let error =
+            Staying::ready(&mut Command::new("no-such-program"), "ready").expect_err("it is not there");
+        assert!(error.to_string().starts_with("no-such-program: "), "{error}");
+    }
 }
