@@ -32,6 +32,7 @@ use std::process::Command;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use link::Transmit;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -141,6 +142,26 @@ impl Namespace {
     /// The thread cannot enter the namespace.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.try_inside(work).unwrap_or_else(|error| panic!("entering {}: {error}", self.name))
+    }
+
+    /// Binds a socket inside; again for some seconds while its address is in use. A program that another test has forked off
+    /// holds sockets that were closed since until it becomes itself.
+    ///
+    /// # Errors
+    ///
+    /// That of the last `bind`.
+    pub fn bound<T: Send>(&self, bind: impl Fn() -> io::Result<T> + Send) -> io::Result<T> {
+        self.inside(move || {
+            let until = Instant::now() + Duration::from_secs(10);
+            loop {
+                match bind() {
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < until => {
+                        thread::sleep(Duration::from_millis(10));
+                    }
+                    result => return result,
+                }
+            }
+        })
     }
 
     fn try_inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {

@@ -31,7 +31,7 @@ fn at(address: &str) -> SocketAddr {
 
 fn datagrams(namespace: &Namespace, address: SocketAddr) -> UdpSocket {
     // A socket stays in the namespace in which it was made.
-    let socket = namespace.inside(|| UdpSocket::bind(address)).expect("bound");
+    let socket = namespace.bound(|| UdpSocket::bind(address)).expect("bound");
     socket.set_read_timeout(Some(PATIENCE)).expect("a time");
     socket
 }
@@ -95,7 +95,7 @@ fn octets() -> Vec<u8> {
 }
 
 fn listener(namespace: &Namespace, address: &str) -> TcpListener {
-    namespace.inside(|| TcpListener::bind(at(address))).expect("bound")
+    namespace.bound(|| TcpListener::bind(at(address))).expect("bound")
 }
 
 fn connected(namespace: &Namespace, address: &str) -> TcpStream {

@@ -19,7 +19,7 @@ impl Stream {
     pub fn between(from: &Namespace, to: &Namespace, address: &str) -> Stream {
         let at = SocketAddr::new(address.parse().expect("an address"), PORT);
         // A socket stays in the namespace in which it was made.
-        let listener = to.inside(|| TcpListener::bind(at)).expect("bound");
+        let listener = to.bound(|| TcpListener::bind(at)).expect("bound");
         let sends = from.inside(|| TcpStream::connect_timeout(&at, PATIENCE)).expect("connected");
         let (takes, _) = listener.accept().expect("accepted");
         for end in [&sends, &takes] {

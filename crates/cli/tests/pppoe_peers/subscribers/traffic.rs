@@ -75,7 +75,7 @@ impl Traffic {
         let scope = scope.expect("pppoe0").trim().parse().expect("a number");
         let gateway = SocketAddr::V6(SocketAddrV6::new(GATEWAY6, PORT, 0, scope));
         let bound = |namespace: &Namespace, address: SocketAddr| {
-            let socket = namespace.inside(|| UdpSocket::bind(address)).expect("bound");
+            let socket = namespace.bound(|| UdpSocket::bind(address)).expect("bound");
             socket.set_nonblocking(true).expect("a mode");
             (socket, address)
         };
