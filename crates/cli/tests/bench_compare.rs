@@ -54,6 +54,11 @@ fn compare_tells_noise_from_change() {
     let changed = compare(&before, &result(&STEADY, &slower), &[]);
     assert_eq!(changed.status.code(), Some(1), "{}", said(&changed));
     let text = said(&changed);
+    let last = text
+        .split("Changed outside the noise\n")
+        .nth(1)
+        .unwrap_or_else(|| panic!("no list of changes: {text}"));
+    assert!(last.lines().next().is_some_and(|line| line.ends_with(": LESS, worse (0.50 times)")), "{text}");
     assert!(
         text.contains("LESS, worse") && text.contains("Of 2 figures 1 changed outside the noise"),
         "{text}"

@@ -119,9 +119,10 @@ fn a_signal_ends_both_with_their_summaries() {
     let mut sender = bench(&ends.near, "send");
     let mut sender = sender.args([SINK, "--rate", "1k"]).stdout(Stdio::piped()).spawn().expect("it runs");
     let mut lines = BufReader::new(sender.stdout.take().expect("its output")).lines();
-    // A heading and two seconds.
-    let seen: Vec<String> = lines.by_ref().take(3).map(|line| line.expect("a line")).collect();
-    assert!(seen[0].contains("packets/s") && !seen[0].contains("lost"), "{seen:?}");
+    // That nothing ends it, a heading and two seconds.
+    let seen: Vec<String> = lines.by_ref().take(4).map(|line| line.expect("a line")).collect();
+    assert!(seen[0].starts_with("Sending until SIGINT"), "{seen:?}");
+    assert!(seen[1].contains("packets/s") && !seen[1].contains("lost"), "{seen:?}");
     // As timeout(1) does, which sends to the process and to its group.
     interrupt(&sender);
     interrupt(&sender);

@@ -381,7 +381,7 @@ fn what_was_measured_before_a_signal_is_told() {
     }
     signal(&child, "-INT");
     let output = child.wait_with_output().expect("its end");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert_eq!(left_by(pid), Vec::<PathBuf>::new());
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["complete"], false, "{report:#}");

@@ -174,7 +174,7 @@ fn work(records: &Records, down: &mut Down) -> Result<Option<Working>, Error> {
         // Without root nothing can be attached from here either; the loader says what is missing.
         Err(error) if is_denied(&error) => Ok(None),
         Err(other) => {
-            down.failure(by_hand(&other));
+            down.failure(format!("{other}: others that change steering now are not waited for"));
             Ok(None)
         }
     }

@@ -120,7 +120,8 @@ impl CompareArguments {
                 _ => {}
             }
         }
-        conclusion(out, compared, compared.facts.iter().filter(|fact| fact.is_changed()).count())
+        let facts = compared.facts.iter().filter(|fact| fact.is_changed()).count();
+        conclusion(out, compared, &known, facts)
     }
 }
 
@@ -188,12 +189,28 @@ fn outcome(row: &Row<'_>) -> &'static str {
     }
 }
 
-fn conclusion(out: &mut Output, compared: &Compared<'_>, facts: usize) -> io::Result<()> {
+fn conclusion(
+    out: &mut Output,
+    compared: &Compared<'_>,
+    titles: &BTreeMap<&str, &Metric>,
+    facts: usize,
+) -> io::Result<()> {
     use compare::Outcome::{Less, More, OnlyAfter, OnlyBefore, TooFew, WithinNoise};
     let count = |is: &dyn Fn(&Row<'_>) -> bool| compared.rows.iter().filter(|row| is(row)).count();
     let changed = count(&|row| matches!(row.outcome, More | Less));
     let (within, few) = (count(&|row| row.outcome == WithinNoise), count(&|row| row.outcome == TooFew));
     let alone = count(&|row| matches!(row.outcome, OnlyBefore | OnlyAfter));
+    if changed > 0 {
+        heading(out, "Changed outside the noise")?;
+        for row in compared.rows.iter().filter(|row| matches!(row.outcome, More | Less)) {
+            let title = titles.get(row.metric).map_or(row.metric, |metric| &metric.title);
+            let ratio = row.ratio.map(|ratio| format!(" ({ratio:.2} times)")).unwrap_or_default();
+            let line = printable(&format!("{title}, {}: {}{ratio}", row.cell, outcome(row)));
+            wrapped(&line, out.width().saturating_sub(INDENT.len()))
+                .iter()
+                .try_for_each(|line| writeln!(out, "{INDENT}{line}"))?;
+        }
+    }
     let mut text = match compared.conclusion {
         Conclusion::Unknown => "Unknown whether anything changed.".to_owned(),
         _ => format!(

@@ -71,8 +71,8 @@ struct CommonArguments {
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     seconds: Option<Duration>,
 
-    /// The interface whose interrupts, receive queues and speed are told; otherwise the one to the first target, or with the
-    /// address of --bind
+    /// The interface whose interrupts, receive queues and speed are told; otherwise, of send, the one to the first target, and of
+    /// recv, the one with the address of --bind
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
 

@@ -22,7 +22,7 @@ Loss and reordering are told of datagrams that rxlane bench send made, from 16 o
 Exit codes: 0 something arrived, 1 nothing did, 2 wrong usage, 3 the environment lacks something.")]
 pub struct RecvArguments {
     /// Port
-    #[arg(long, value_name = "N", default_value_t = udp::PORT)]
+    #[arg(long, value_name = "N", default_value_t = udp::PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
 
     /// Address; without one all of both IP versions

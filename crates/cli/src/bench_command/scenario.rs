@@ -200,7 +200,7 @@ impl Common {
 
 fn outcome(report: &Report) -> Outcome {
     let is_whole = report.cells.iter().all(|cell| !cell.figures.is_empty() && cell.failures.is_empty());
-    if is_whole { Outcome::Success } else { Outcome::Negative }
+    if is_whole && report.complete { Outcome::Success } else { Outcome::Negative }
 }
 
 fn failed(error: Error, name: &str) -> CommandResult {

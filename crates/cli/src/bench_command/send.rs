@@ -2,7 +2,7 @@
 
 mod on_request;
 
-use super::{CommonArguments, Lines, Scene, numbers, refused, stop_by_signals};
+use super::{CommonArguments, Lines, Scene, numbers, refused, stop_by_signals, text};
 use crate::gen_command::TrafficArguments;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{Context, anyhow, bail};
@@ -15,7 +15,7 @@ use bench::udp::{self, Sending};
 use capture::{Capture, LinkType};
 use link::rtnetlink::{Link, link_by_name};
 use serde_json::{Value, json};
-use std::io;
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
@@ -24,11 +24,11 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   rxlane bench send 192.0.2.1 --payload 18 --seconds 10
-  rxlane bench send 192.0.2.1 '[2001:db8::1]:9000' --source-ports 64 --threads 2 --rate 500k
-  rxlane bench send 192.0.2.1 --payload 1400 --gso 40
+  rxlane bench send 192.0.2.1 '[2001:db8::1]:9000' --source-ports 64 --threads 2 --rate 500k --seconds 10
+  rxlane bench send 192.0.2.1 --payload 1400 --gso 40 --seconds 10
   rxlane bench send 192.0.2.1 --on-request
-  sudo rxlane bench send --raw eth0 --encap 'ad:100,q:200,pppoe' --flows 2000 --size 64 --rate 100k
-  sudo rxlane bench send --raw eth0 --capture line.pcap
+  sudo rxlane bench send --raw eth0 --encap 'ad:100,q:200,pppoe' --flows 2000 --size 64 --rate 100k --seconds 10
+  sudo rxlane bench send --raw eth0 --capture line.pcap --seconds 10
 
 rxlane bench recv counts what arrives. Without --seconds and --count it sends until SIGINT or SIGTERM.
 Exit codes: 0 something was sent, 1 nothing could be, 2 wrong usage, 3 the environment lacks something.")]
@@ -107,11 +107,21 @@ impl SendArguments {
         Ok(outcome)
     }
 
+    /// A load without an end may hit somebody who does not expect it.
+    fn tell_if_endless(&self, out: &mut Output) -> io::Result<()> {
+        if self.common.json || self.common.seconds.is_some() || self.count.is_some() {
+            return Ok(());
+        }
+        text::remark(out, "Sending until SIGINT (^C) ends it; --seconds or --count sets an end.")?;
+        out.flush()
+    }
+
     fn datagrams(&self, out: &mut Output) -> anyhow::Result<(Machine, Run<Value>, &'static str)> {
         let sending = self.sending()?;
         let interface = sending.targets.first().and_then(udp::interface_to);
         let Scene { watched, machine, line_rate } = self.common.scene(interface.as_deref())?;
         let stop = stop_by_signals()?;
+        self.tell_if_endless(out)?;
         let mut lines = Lines::new(out, false, self.common.json);
         let sent = udp::send(&sending, watched, &stop, &mut |interval: &Interval| lines.tell(interval));
         lines.result?;
@@ -152,12 +162,12 @@ impl SendArguments {
     }
 
     /// Generated traffic. Where nobody said how long its packets may be, they are as long as the interface lets out.
-    fn generated(&self, link: Option<&Link>) -> anyhow::Result<Frames> {
+    fn generated(&self, link: &Link) -> anyhow::Result<Frames> {
         let generate = |mtu| {
             Ok::<_, anyhow::Error>(Frames::generated(&mut self.traffic.generator(mtu)?, self.pool as usize))
         };
         let frames = generate(None)?;
-        let Some(Link { name, mtu, .. }) = link else { return Ok(frames) };
+        let Link { name, mtu, .. } = link;
         let longest = frames.iter().map(|frame| frame.len() - header(frame)).max().unwrap_or(0);
         let Some(excess) =
             u16::try_from(longest.saturating_sub(*mtu as usize)).ok().filter(|excess| *excess > 0)
@@ -184,12 +194,12 @@ impl SendArguments {
         out: &mut Output,
         interface: &str,
     ) -> anyhow::Result<(Machine, Run<Value>, &'static str)> {
-        let link = link_by_name(interface).ok();
+        let link = link_by_name(interface).with_context(|| interface.to_owned())?;
         let frames = match &self.capture {
             Some(file) => captured(file)?,
-            None => self.generated(link.as_ref())?,
+            None => self.generated(&link)?,
         };
-        if link.is_some_and(|link| !link.works()) {
+        if !link.works() {
             complain(&format!(
                 "{interface} is down, or has no carrier: the kernel drops what is sent, and says nothing"
             ));
@@ -205,6 +215,7 @@ impl SendArguments {
             overhead: self.common.overhead,
         };
         let stop = stop_by_signals()?;
+        self.tell_if_endless(out)?;
         let mut lines = Lines::new(out, false, self.common.json);
         let played = frames::play(&playing, watched, &stop, &mut |interval: &Interval| lines.tell(interval));
         lines.result?;
@@ -219,7 +230,11 @@ impl SendArguments {
             "overhead": playing.overhead,
         });
         let asked = Asked { rate: self.rate, line_rate };
-        Ok((machine, Run::played(parameters, played.map_err(not_played)?, asked), "frames"))
+        Ok((
+            machine,
+            Run::played(parameters, played.map_err(|error| not_played(error, interface))?, asked),
+            "frames",
+        ))
     }
 }
 
@@ -293,7 +308,7 @@ fn captured(file: &Path) -> anyhow::Result<Frames> {
 /// A frame beyond the MTU (packet(7)).
 const EMSGSIZE: i32 = 90;
 
-fn not_played(error: LoadError) -> anyhow::Error {
+fn not_played(error: LoadError, interface: &str) -> anyhow::Error {
     let cause = match &error {
         LoadError::Transmit(error) => &error.cause,
         LoadError::Cpu { cause, .. } => cause,
@@ -304,9 +319,13 @@ fn not_played(error: LoadError) -> anyhow::Error {
             Lacks(format!("{error}; sending frames takes CAP_NET_RAW: run rxlane as root")).into()
         }
         _ if cause.raw_os_error() == Some(EMSGSIZE) => {
-            anyhow!("{error}; a larger MTU lets it out (ip link set dev INTERFACE mtu N)")
+            anyhow!("{error}; a larger MTU lets it out (ip link set dev {interface} mtu N)")
         }
-        io::ErrorKind::NetworkDown => Lacks(format!("{error}; ip link set dev INTERFACE up")).into(),
+        // The kernel says one or the other of an interface that is gone.
+        _ if link_by_name(interface).is_err() => {
+            Lacks(format!("{error}: there is no interface {interface} any more")).into()
+        }
+        io::ErrorKind::NetworkDown => Lacks(format!("{error}; ip link set dev {interface} up")).into(),
         // It tells its cause itself.
         _ => anyhow!("{error}"),
     }

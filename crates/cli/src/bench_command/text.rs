@@ -64,8 +64,8 @@ pub fn summary(out: &mut Output, run: &Run<Value>, noun: &str) -> io::Result<()>
     of_sink(out, run)?;
     for (reason, count) in &run.errors {
         let meaning = match *reason {
-            "refused" => "answers that nobody listens there",
-            "unreachable" => "answers that there is no way",
+            "refused" => "times it was answered that nobody listens there",
+            "unreachable" => "times it was answered that there is no way",
             "no-room" if run.name == "frames" => {
                 "frames not sent: the interface's queue stays full, or the other end of a veth pair drops them"
             }

@@ -63,7 +63,9 @@ fn share(part: u64, whole: u64) -> String {
 
 /// A name as it may stand on a terminal: no control characters, whatever the file is called.
 pub fn printable(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    // Those of Unicode's bidirectional algorithm (UAX #9) turn a line around.
+    let turns = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    name.chars().map(|c| if c.is_control() || turns(c) { '\u{fffd}' } else { c }).collect()
 }
 
 fn source(out: &mut Output, report: &Report) -> io::Result<()> {
@@ -395,6 +397,13 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_is_replaced() {
+        assert_eq!(printable("wan\u{1b}[2J\u{7}0"), "wan\u{fffd}[2J\u{fffd}0");
+        assert_eq!(printable("a\u{202e}b\u{200e}\u{2066}"), "a\u{fffd}b\u{fffd}\u{fffd}");
+        assert_eq!(printable("größe"), "größe");
+    }
 
     #[test]
     fn bars_fit_and_never_vanish() {

@@ -1,7 +1,7 @@
 //! Which scenario is meant: a file, standard input, or a run of a report; and its keys set otherwise.
 
 use super::capture_frames::Captures;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use nic::model::report::{self, Report};
 use nic::model::{Answer, Scenario};
 use std::io::Read;
@@ -59,7 +59,7 @@ impl ScenarioArguments {
         };
         let mut changes = self.set.clone();
         if let Some(seed) = self.seed {
-            let seed = i64::try_from(seed).context("--seed goes up to 9223372036854775807")?;
+            let seed = i64::try_from(seed).map_err(|_| anyhow!("--seed goes up to {}", i64::MAX))?;
             changes.push(("seed".to_owned(), toml::Value::Integer(seed)));
         }
         Ok(Source { name: self.file.clone(), text, changes })
