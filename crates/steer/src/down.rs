@@ -51,14 +51,18 @@ pub struct Down {
 }
 
 impl Down {
-    /// Whether there was anything.
-    pub fn is_nothing(&self) -> bool {
+    /// Whether nothing was found to take back, whatever could not be looked at.
+    pub fn found_nothing(&self) -> bool {
         !self.steered
             && self.leftovers.is_empty()
             && self.ended.is_none()
             && self.settings.is_empty()
             && self.left.is_empty()
-            && self.failures.is_empty()
+    }
+
+    /// Whether there was nothing, as far as that could be looked at, and everything could be.
+    pub fn is_nothing(&self) -> bool {
+        self.found_nothing() && self.failures.is_empty()
     }
 
     /// Whether all is as it was before.

@@ -197,12 +197,13 @@ fn conclusion(
 ) -> io::Result<()> {
     use compare::Outcome::{Less, More, OnlyAfter, OnlyBefore, TooFew, WithinNoise};
     let count = |is: &dyn Fn(&Row<'_>) -> bool| compared.rows.iter().filter(|row| is(row)).count();
-    let changed = count(&|row| matches!(row.outcome, More | Less));
+    let changed: Vec<&Row<'_>> =
+        compared.rows.iter().filter(|row| matches!(row.outcome, More | Less)).collect();
     let (within, few) = (count(&|row| row.outcome == WithinNoise), count(&|row| row.outcome == TooFew));
     let alone = count(&|row| matches!(row.outcome, OnlyBefore | OnlyAfter));
-    if changed > 0 {
+    if !changed.is_empty() {
         heading(out, "Changed outside the noise")?;
-        for row in compared.rows.iter().filter(|row| matches!(row.outcome, More | Less)) {
+        for row in &changed {
             let title = titles.get(row.metric).map_or(row.metric, |metric| &metric.title);
             let ratio = row.ratio.map(|ratio| format!(" ({ratio:.2} times)")).unwrap_or_default();
             let line = printable(&format!("{title}, {}: {}{ratio}", row.cell, outcome(row)));
@@ -214,8 +215,9 @@ fn conclusion(
     let mut text = match compared.conclusion {
         Conclusion::Unknown => "Unknown whether anything changed.".to_owned(),
         _ => format!(
-            "Of {} figures {changed} changed outside the noise, {within} did not.",
-            compared.rows.len()
+            "Of {} figures {} changed outside the noise, {within} did not.",
+            compared.rows.len(),
+            changed.len()
         ),
     };
     if facts > 0 {

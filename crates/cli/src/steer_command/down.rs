@@ -52,8 +52,7 @@ pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
         writeln!(out, "{name} is not steered; there is nothing to take back.")?;
         return remarks(out, down);
     }
-    let is_found = !Down { failures: Vec::new(), ..down.clone() }.is_nothing();
-    writeln!(out, "{name} is {} steered.", if is_found { "no longer" } else { "not" })?;
+    writeln!(out, "{name} is {} steered.", if down.found_nothing() { "not" } else { "no longer" })?;
     if let Some(frames) = down.frames {
         let unseen = match down.unseen {
             Some(0) | None => String::new(),
