@@ -92,6 +92,43 @@ fn compare_tells_noise_from_change() {
 }
 
 #[test]
+fn a_verdict_near_a_border_changes_its_word_within_the_noise() {
+    let with_verdict = |second: &[f64]| {
+        let mut result = result(&STEADY, second);
+        let cell = |level: &str| json!({"way": level});
+        // What the file says of it does not count: it is judged anew.
+        result["verdicts"] = json!([{"metric": "forwarded", "cell": cell("rps"), "baseline": cell("off"), "ratio": null,
+                                     "outcome": "unknown", "text": "anything"}]);
+        result
+    };
+    let times = |by: [f64; 5]| {
+        let mut figures = STEADY;
+        figures.iter_mut().zip(by).for_each(|(figure, by)| *figure *= by);
+        with_verdict(&figures)
+    };
+    let near = times([0.75, 0.7, 0.76, 0.85, 0.72]);
+    let same = compare(&near, &near, &[]);
+    assert!(said(&same).contains("Of 1 verdicts 1 have the same word."), "{}", said(&same));
+    let tie = compare(&near, &times([0.8, 0.74, 0.9, 0.79, 0.85]), &[]);
+    assert_eq!(tie.status.code(), Some(0), "{}", said(&tie));
+    let said_of_tie = said(&tie).split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        "Forwarded: RPS beside no steering was less, 0.75 [0.70–0.85], is a tie, 0.80 [0.74–0.90]: within the noise",
+        "Of 1 verdicts 0 have the same word; 1 have another one, within the noise.",
+    ] {
+        assert!(said_of_tie.contains(expected), "{expected}: {said_of_tie}");
+    }
+    let changed = compare(&near, &times([1.5, 1.4, 1.6, 1.7, 1.5]), &["--json"]);
+    assert_eq!(changed.status.code(), Some(1), "{}", said(&changed));
+    let changed: Value = serde_json::from_slice(&changed.stdout).expect("JSON");
+    let verdict = &changed["verdicts"][0];
+    assert_eq!(
+        [&verdict["change"], &verdict["before"]["outcome"], &verdict["after"]["outcome"]],
+        ["outside-noise", "less", "more"]
+    );
+}
+
+#[test]
 fn compare_refuses_what_is_not_alike() {
     let good = result(&STEADY, &STEADY);
     let with = |field: &str, value: Value| {

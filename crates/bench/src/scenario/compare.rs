@@ -14,11 +14,14 @@
 //! Many figures are compared, and each has its chance: of 60 with five rounds (0.8 %), the first rule alone would call every
 //! second pair of equal runs changed. The second is what keeps that rare.
 
+pub mod verdicts;
+
 use super::report::{Figures, Levels, Metric, Report, SCHEMA as SCENARIO};
 use super::spread::Spread;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use verdicts::{Change, VerdictRow};
 
 /// The name of the form.
 pub const SCHEMA: &str = "rxlane.bench-compare/1";
@@ -40,6 +43,8 @@ pub struct Compared<'r> {
     pub warnings: Vec<String>,
     /// Every figure.
     pub rows: Vec<Row<'r>>,
+    /// Every verdict that both have.
+    pub verdicts: Vec<VerdictRow<'r>>,
     /// Answers of which one or both are there.
     pub facts: Vec<FactRow>,
 }
@@ -90,7 +95,7 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Conclusion {
-    /// A figure or an answer changed outside the noise.
+    /// A figure, a ratio of a verdict or an answer changed outside the noise.
     Changed,
     /// Of those of which something can be said none did.
     Unchanged,
@@ -99,9 +104,13 @@ pub enum Conclusion {
 }
 
 impl Conclusion {
-    fn of(rows: &[Row<'_>], facts: &[FactRow]) -> Conclusion {
+    fn of(rows: &[Row<'_>], verdicts: &[VerdictRow<'_>], facts: &[FactRow]) -> Conclusion {
         let is_changed = |row: &Row<'_>| matches!(row.outcome, Outcome::More | Outcome::Less);
-        if rows.iter().any(is_changed) || facts.iter().any(FactRow::is_changed) {
+        let is_other = |row: &VerdictRow<'_>| row.change == Change::OutsideNoise;
+        if rows.iter().any(is_changed)
+            || verdicts.iter().any(is_other)
+            || facts.iter().any(FactRow::is_changed)
+        {
             Conclusion::Changed
         } else if rows.iter().any(|row| row.outcome == Outcome::WithinNoise) {
             Conclusion::Unchanged
@@ -158,13 +167,15 @@ pub fn compare<'r>(before: &'r Report, after: &'r Report, tie: f64) -> Result<Co
         }
     }
     let (rows, facts) = (rows(before, after, tie), facts(before, after));
+    let verdicts = verdicts::rows(before, after, tie);
     Ok(Compared {
         schema: SCHEMA,
         scenario: after.scenario.clone(),
         tie,
-        conclusion: Conclusion::of(&rows, &facts),
+        conclusion: Conclusion::of(&rows, &verdicts, &facts),
         warnings: warnings(before, after),
         rows,
+        verdicts,
         facts,
     })
 }

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub const TIE: f64 = 1.3;
 /// Of fewer rounds nothing is said: one has no spread, and of two that agree by chance every second pair does.
 const ROUNDS: usize = 3;
+/// The greatest chance at which rounds that do not all say the same still agree.
+const CHANCE: f64 = 0.05;
 
 /// A cell that is worth a sentence beside another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub struct Comparison {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// At least 1.3 times, and more in every round; or some in every round, beside none.
+    /// At least 1.3 times, and the rounds agree that it is more; or some in every round, beside none.
     More,
     /// The other way round.
     Less,
@@ -57,94 +59,139 @@ pub struct Verdict {
     pub text: String,
 }
 
-impl Outcome {
-    /// Of the ratios of all rounds, and the number of rounds without one.
-    fn of(ratio: Option<Spread>, endless: usize) -> Outcome {
-        match ratio {
-            None if endless >= ROUNDS => Outcome::More,
+/// The cell's figure over the baseline's, of each round that has both.
+pub(super) struct Ratios {
+    /// Of nothing and nothing it is 1.
+    pub(super) all: Vec<f64>,
+    /// Rounds in which the baseline has nothing, and the cell has something: of nothing there is no multiple.
+    pub(super) endless: usize,
+}
+
+impl Ratios {
+    /// `None` where one of the cells was not measured at all, since it was left out.
+    pub(super) fn of(report: &Report, metric: &str, cell: &Levels, baseline: &Levels) -> Option<Ratios> {
+        let figures = |levels: &Levels| Some(&report.figures(levels, metric)?.raw);
+        let (cell, baseline) = (figures(cell)?, figures(baseline)?);
+        let both = cell.iter().zip(baseline).filter_map(|(cell, baseline)| Some(((*cell)?, (*baseline)?)));
+        let ratio = |(cell, baseline): (f64, f64)| if cell == baseline { 1.0 } else { cell / baseline };
+        let (all, endless) = both.map(ratio).partition::<Vec<f64>, _>(|ratio| ratio.is_finite());
+        Some(Ratios { all, endless: endless.len() })
+    }
+
+    pub(super) fn spread(&self) -> Option<Spread> {
+        Spread::of(self.all.iter().copied())
+    }
+
+    /// Rounds that are not on the side of one on which the median is.
+    fn against(&self, median: f64) -> usize {
+        self.all.iter().filter(|ratio| (**ratio > 1.0) != (median > 1.0) || **ratio == 1.0).count()
+    }
+
+    /// What they mean.
+    pub(super) fn outcome(&self) -> Outcome {
+        match self.spread() {
+            None if self.endless >= ROUNDS => Outcome::More,
             None => Outcome::Unknown,
             Some(ratio) if ratio.count < ROUNDS => Outcome::Unknown,
             Some(ratio) if ratio.median < TIE && ratio.median > 1.0 / TIE => Outcome::Tie,
-            Some(ratio) if ratio.least > 1.0 => Outcome::More,
-            Some(ratio) if ratio.most < 1.0 => Outcome::Less,
-            Some(_) => Outcome::Unclear,
+            Some(ratio) if !agree(ratio.count, self.against(ratio.median)) => Outcome::Unclear,
+            Some(ratio) if ratio.median > 1.0 => Outcome::More,
+            Some(_) => Outcome::Less,
         }
     }
 }
 
+/// Whether so many rounds say the same, all but `against` of them: none is against, or so few that of equal cells chance divides the
+/// rounds like that, or less evenly, at most once in twenty times (the two-sided sign test). One of nine may be, two of twelve.
+fn agree(rounds: usize, against: usize) -> bool {
+    let ways = (0..against).scan(1.0, |ways, k| {
+        *ways *= (rounds - k) as f64 / (k + 1) as f64;
+        Some(*ways)
+    });
+    against == 0 || 2.0 * (1.0 + ways.sum::<f64>()) / (rounds as f64).exp2() <= CHANCE
+}
+
 /// The verdict; `None` where one of the cells was not measured at all, since it was left out.
 pub fn judge(report: &Report, comparison: &Comparison) -> Option<Verdict> {
-    let figures = |levels: &Levels| Some(&report.figures(levels, comparison.metric)?.raw);
-    let (cell, baseline) = (figures(&comparison.cell)?, figures(&comparison.baseline)?);
-    let both = cell.iter().zip(baseline).filter_map(|(cell, baseline)| Some(((*cell)?, (*baseline)?)));
-    let both: Vec<(f64, f64)> = both.collect();
-    let ratio = |(cell, baseline): &(f64, f64)| if cell == baseline { 1.0 } else { cell / baseline };
-    let ratio = Spread::of(both.iter().map(ratio));
-    // Of nothing there is no multiple.
-    let endless = both.len() - ratio.map_or(0, |ratio| ratio.count);
-    let outcome = Outcome::of(ratio, endless);
+    let Comparison { metric, cell, baseline } = comparison;
+    let ratios = Ratios::of(report, metric, cell, baseline)?;
+    let outcome = ratios.outcome();
     Some(Verdict {
-        metric: comparison.metric.to_owned(),
-        cell: comparison.cell.clone(),
-        baseline: comparison.baseline.clone(),
-        ratio,
+        metric: (*metric).to_owned(),
+        cell: cell.clone(),
+        baseline: baseline.clone(),
+        ratio: ratios.spread(),
         outcome,
-        text: sentence(report, comparison, (ratio, endless), outcome),
+        text: sentence(&Subject::of(report, metric, cell, baseline), &ratios, outcome),
     })
 }
 
-/// `endless` is the number of rounds in which the baseline has nothing, and the cell has something.
-fn sentence(
-    report: &Report,
-    comparison: &Comparison,
-    (ratio, endless): (Option<Spread>, usize),
-    outcome: Outcome,
-) -> String {
-    let Comparison { metric, cell, baseline } = comparison;
-    let title =
-        report.metrics.iter().find(|known| known.name == *metric).map_or(*metric, |known| &known.title);
-    let is_common = |factor: &String| cell.get(factor) == baseline.get(factor);
-    let only = |levels: &Levels, common: bool| {
-        let kept = levels.iter().filter(|(factor, _)| is_common(factor) == common);
-        report.words(&kept.map(|(factor, level)| (factor.clone(), level.clone())).collect())
-    };
-    let common = Some(only(cell, true)).filter(|words| !words.is_empty());
-    let common = common.map(|words| format!(" ({words})")).unwrap_or_default();
-    // A level that says nothing beside others has to be told here.
-    let named = |levels: &Levels| {
-        let kept = levels.iter().filter(|(factor, _)| !is_common(factor));
-        kept.map(|(factor, level)| format!("{factor} {level}")).collect::<Vec<_>>().join(", ")
-    };
-    let told = |levels: &Levels| Some(only(levels, false)).filter(|words| !words.is_empty());
-    let [this, other] = [cell, baseline].map(|levels| told(levels).unwrap_or_else(|| named(levels)));
+/// What a verdict is about, in words.
+pub(super) struct Subject {
+    /// The metric, and behind it in brackets what both cells have in common.
+    pub(super) title: String,
+    /// What the cell has alone.
+    pub(super) this: String,
+    /// What the other has alone.
+    pub(super) other: String,
+}
+
+impl Subject {
+    pub(super) fn of(report: &Report, metric: &str, cell: &Levels, baseline: &Levels) -> Subject {
+        let title =
+            report.metrics.iter().find(|known| known.name == metric).map_or(metric, |known| &known.title);
+        let is_common = |factor: &String| cell.get(factor) == baseline.get(factor);
+        let only = |levels: &Levels, common: bool| {
+            let kept = levels.iter().filter(|(factor, _)| is_common(factor) == common);
+            report.words(&kept.map(|(factor, level)| (factor.clone(), level.clone())).collect())
+        };
+        let common = Some(only(cell, true)).filter(|words| !words.is_empty());
+        let common = common.map(|words| format!(" ({words})")).unwrap_or_default();
+        // A level that says nothing beside others has to be told here.
+        let named = |levels: &Levels| {
+            let kept = levels.iter().filter(|(factor, _)| !is_common(factor));
+            kept.map(|(factor, level)| format!("{factor} {level}")).collect::<Vec<_>>().join(", ")
+        };
+        let told = |levels: &Levels| Some(only(levels, false)).filter(|words| !words.is_empty());
+        let [this, other] = [cell, baseline].map(|levels| told(levels).unwrap_or_else(|| named(levels)));
+        Subject { title: format!("{title}{common}"), this, other }
+    }
+}
+
+fn sentence(subject: &Subject, ratios: &Ratios, outcome: Outcome) -> String {
+    let (Subject { title, this, other }, endless) = (subject, ratios.endless);
     let rounds = if endless == 1 { "a round".to_owned() } else { format!("{endless} rounds") };
-    let Some(ratio) = ratio else {
+    let Some(ratio) = ratios.spread() else {
         if outcome == Outcome::More {
-            return format!("{title}{common}: {this} has some in every round, {other} none.");
+            return format!("{title}: {this} has some in every round, {other} none.");
         }
         let why = match endless {
             0 => "no round has figures of both".to_owned(),
             _ => format!("in {rounds} {this} has some, {other} none, of which nothing is a multiple"),
         };
-        return format!("{title}{common}: {this} beside {other} is unknown: {why}.");
+        return format!("{title}: {this} beside {other} is unknown: {why}.");
     };
+    let against = ratios.against(ratio.median);
     let end = match outcome {
         Outcome::Tie if ratio.most < 1.0 => {
-            ": less in every round, but by less than a machine may vary, so a tie"
+            ": less in every round, but by less than a machine may vary, so a tie".to_owned()
         }
         Outcome::Tie if ratio.least > 1.0 => {
-            ": more in every round, but by less than a machine may vary, so a tie"
+            ": more in every round, but by less than a machine may vary, so a tie".to_owned()
         }
-        Outcome::Tie => ": a tie",
-        Outcome::Unclear => ": unclear, the rounds do not agree",
-        Outcome::Unknown => ": unknown, since that takes three rounds at least (--rounds)",
-        Outcome::More | Outcome::Less => "",
+        Outcome::Tie => ": a tie".to_owned(),
+        Outcome::Unclear => ": unclear, the rounds do not agree".to_owned(),
+        Outcome::Unknown => ": unknown, since that takes three rounds at least (--rounds)".to_owned(),
+        Outcome::More | Outcome::Less if against > 0 => {
+            format!(": {} of {} rounds say so", ratio.count - against, ratio.count)
+        }
+        Outcome::More | Outcome::Less => String::new(),
     };
     let but =
         if endless > 0 { format!(", but for {rounds} in which {other} has none") } else { String::new() };
     let Spread { median, least, most, count } = ratio;
     let range = if count > 1 { format!(" [{least:.2}–{most:.2}]") } else { String::new() };
-    format!("{title}{common}: {this} has {median:.2}{range} times that of {other}{but}{end}.")
+    format!("{title}: {this} has {median:.2}{range} times that of {other}{but}{end}.")
 }
 
 #[cfg(test)]
@@ -192,6 +239,23 @@ mod tests {
         let of = |figure: f64| verdict(vec![Some(figure); 3], vec![Some(1.0); 3]).outcome;
         let outcomes = [0.7, 0.8, 1.0, 1.29, 1.31].map(of);
         assert_eq!(outcomes, [Outcome::Less, Outcome::Tie, Outcome::Tie, Outcome::Tie, Outcome::More]);
+    }
+
+    #[test]
+    fn of_many_rounds_a_few_may_say_the_opposite() {
+        for (rounds, may) in [(3, 0), (5, 0), (8, 0), (9, 1), (11, 1), (12, 2), (15, 3), (20, 5), (1000, 468)]
+        {
+            let most = (0..=rounds / 2).rev().find(|against| agree(rounds, *against));
+            assert_eq!(most, Some(may), "of {rounds}");
+        }
+        let of = |against: f64, rounds: usize| {
+            let cell: Vec<f64> = std::iter::once(against).chain(vec![2.0; rounds - 1]).collect();
+            verdict(cell.into_iter().map(Some).collect(), vec![Some(1.0); rounds])
+        };
+        assert_eq!((of(0.9, 8).outcome, of(0.9, 9).outcome), (Outcome::Unclear, Outcome::More));
+        assert_eq!((of(1.0, 8).outcome, of(1.1, 8).outcome), (Outcome::Unclear, Outcome::More));
+        let text = of(0.9, 9).text;
+        assert!(text.ends_with("2.00 [0.90–2.00] times that of no tag: 8 of 9 rounds say so."), "{text}");
     }
 
     #[test]

@@ -8,10 +8,11 @@ use crate::model_command::table;
 use crate::output::{CommandResult, Outcome, Output};
 use crate::steer_command::item;
 use anyhow::{Context, anyhow, bail};
+use bench::scenario::compare::verdicts::{Change, Judged, VerdictRow};
 use bench::scenario::compare::{self, Compared, Conclusion, FactRow, Row};
 use bench::scenario::report::{Metric, Report, SCHEMA};
 use bench::scenario::soundness;
-use bench::scenario::verdict::TIE;
+use bench::scenario::verdict::{Outcome as Word, TIE};
 use glance::Glance;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -34,7 +35,8 @@ Examples:
   sudo rxlane bench vlan --json | rxlane bench compare before.json -
 
 A figure has changed when those of both files do not overlap, they are enough for that to mean something (four rounds and four, or \
-three and five), and the medians are at least --tie times apart.
+three and five), and the medians are at least --tie times apart. The same is asked of the ratios behind each verdict: near the border of \
+a tie it may have another word each time, which is noise.
 Exit codes: 0 nothing changed outside the noise, among the figures of which something can be said; 1 something did; 2 wrong usage, a file \
 that cannot be read or compared, or nothing can be said of any figure, mostly for want of rounds.")]
 pub struct CompareArguments {
@@ -121,6 +123,7 @@ impl CompareArguments {
             }
         }
         let facts = compared.facts.iter().filter(|fact| fact.is_changed()).count();
+        verdicts(out, compared)?;
         conclusion(out, compared, &known, facts)
     }
 }
@@ -187,6 +190,55 @@ fn outcome(row: &Row<'_>) -> &'static str {
         (Less, Some(false)) => "LESS, worse",
         (Less, None) => "LESS",
     }
+}
+
+/// Verdicts that have another word, or another ratio.
+fn verdicts(out: &mut Output, compared: &Compared<'_>) -> io::Result<()> {
+    if compared.verdicts.is_empty() {
+        return Ok(());
+    }
+    heading(out, "Verdicts")?;
+    for row in compared.verdicts.iter().filter(|row| row.change != Change::None) {
+        wrapped(&printable(&verdict(row)), out.width().saturating_sub(INDENT.len()))
+            .iter()
+            .try_for_each(|line| writeln!(out, "{INDENT}{line}"))?;
+    }
+    let count = |change: Change| compared.verdicts.iter().filter(|row| row.change == change).count();
+    let mut text =
+        format!("Of {} verdicts {} have the same word", compared.verdicts.len(), count(Change::None));
+    for (change, what) in [
+        (Change::WithinNoise, "another one, within the noise"),
+        (Change::OutsideNoise, "another ratio, outside the noise"),
+        (Change::TooFew, "another one, for want of rounds or of figures"),
+    ] {
+        if count(change) > 0 {
+            text.push_str(&format!("; {} have {what}", count(change)));
+        }
+    }
+    text.push('.');
+    wrapped(&text, out.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+fn verdict(row: &VerdictRow<'_>) -> String {
+    let [title, this, other] = &row.words;
+    let judged = |Judged { outcome, ratio }: Judged| {
+        let word = match outcome {
+            Word::More => "more",
+            Word::Less => "less",
+            Word::Tie => "a tie",
+            Word::Unclear => "unclear",
+            Word::Unknown => "unknown",
+        };
+        let ratio = ratio.map(|of| format!(", {:.2} [{:.2}–{:.2}]", of.median, of.least, of.most));
+        format!("{word}{}", ratio.unwrap_or_default())
+    };
+    let change = match row.change {
+        Change::None => "no change",
+        Change::WithinNoise => "within the noise",
+        Change::OutsideNoise => "CHANGED",
+        Change::TooFew => "unknown, too few ratios",
+    };
+    format!("{title}: {this} beside {other} was {}, is {}: {change}", judged(row.before), judged(row.after))
 }
 
 fn conclusion(

@@ -1,0 +1,126 @@
+//! Verdicts of two results: whether they have the same word, and whether it is more than chance where they do not.
+//!
+//! A verdict has one word, and a median near the border of a tie has another one each time. So the ratios of both are held against each
+//! other as figures are, by the rules of [`super`]: another word within the noise is nothing that has changed.
+
+use super::super::report::{Levels, Report};
+use super::super::spread::Spread;
+use super::super::verdict::{Outcome, Ratios, Subject, Verdict};
+use super::Row;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A verdict of both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VerdictRow<'r> {
+    /// Word of the metric.
+    pub metric: &'r str,
+    /// The cell.
+    pub cell: &'r Levels,
+    /// The other cell, with which it is compared.
+    pub baseline: &'r Levels,
+    /// What it is about, in words: the metric, the cell, the other.
+    pub words: [String; 3],
+    /// That of the first.
+    pub before: Judged,
+    /// That of the second.
+    pub after: Judged,
+    /// What became of it.
+    pub change: Change,
+}
+
+/// A verdict, by today's rules and from the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Judged {
+    /// The word.
+    pub outcome: Outcome,
+    /// Of the rounds.
+    pub ratio: Option<Spread>,
+}
+
+/// What became of a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// The same word.
+    None,
+    /// Another word, by what chance or the state of the machine could have done.
+    WithinNoise,
+    /// Another ratio, outside the noise, whatever the word.
+    OutsideNoise,
+    /// Another word, and too few ratios to say more.
+    TooFew,
+}
+
+/// Of all verdicts that both have, in the order of the second.
+pub(super) fn rows<'r>(before: &'r Report, after: &'r Report, tie: f64) -> Vec<VerdictRow<'r>> {
+    let formerly: BTreeMap<_, &Verdict> =
+        before.verdicts.iter().map(|verdict| (key(verdict), verdict)).collect();
+    let row = |verdict: &'r Verdict| {
+        formerly.get(&key(verdict))?;
+        let Verdict { metric, cell, baseline, .. } = verdict;
+        let [first, second] = [before, after].map(|report| Ratios::of(report, metric, cell, baseline));
+        let (first, second) = (first?, second?);
+        let Subject { title, this, other } = Subject::of(after, metric, cell, baseline);
+        Some(VerdictRow {
+            metric,
+            cell,
+            baseline,
+            words: [title, this, other],
+            before: Judged::of(&first),
+            after: Judged::of(&second),
+            change: change(&first, &second, tie),
+        })
+    };
+    after.verdicts.iter().filter_map(row).collect()
+}
+
+fn key(verdict: &Verdict) -> (&str, &Levels, &Levels) {
+    (&verdict.metric, &verdict.cell, &verdict.baseline)
+}
+
+impl Judged {
+    fn of(ratios: &Ratios) -> Judged {
+        Judged { outcome: ratios.outcome(), ratio: ratios.spread() }
+    }
+}
+
+fn change(before: &Ratios, after: &Ratios, tie: f64) -> Change {
+    use super::Outcome::{Less, More, WithinNoise};
+    let nowhere = Levels::new();
+    match Row::of(&nowhere, &before.all, &after.all, tie).outcome {
+        More | Less => Change::OutsideNoise,
+        _ if before.outcome() == after.outcome() => Change::None,
+        WithinNoise => Change::WithinNoise,
+        _ => Change::TooFew,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change_of(before: &[f64], after: &[f64]) -> Change {
+        let of = |all: &[f64]| Ratios { all: all.to_vec(), endless: 0 };
+        change(&of(before), &of(after), 1.3)
+    }
+
+    #[test]
+    fn another_word_is_a_change_where_the_ratios_do_not_overlap() {
+        let tie = [0.8, 0.75, 0.85, 0.9, 0.78];
+        assert_eq!(change_of(&tie, &tie), Change::None);
+        // Less, in every round: 0.74 in the median, near the border.
+        assert_eq!(change_of(&tie, &[0.74, 0.6, 0.8, 0.7, 0.76]), Change::WithinNoise);
+        assert_eq!(change_of(&tie, &[0.4, 0.5, 0.45, 0.41, 0.5]), Change::OutsideNoise);
+        // More, and more than before: the same word, another ratio.
+        assert_eq!(change_of(&[2.0; 5], &[4.0; 5]), Change::OutsideNoise);
+        assert_eq!(change_of(&[0.8; 3], &[0.5; 3]), Change::TooFew);
+    }
+
+    #[test]
+    fn of_nothing_there_is_no_ratio() {
+        let [none, some] = [5, 0].map(|endless| Ratios { all: vec![1.0; 5 - endless], endless });
+        assert_eq!(change(&none, &none, 1.3), Change::None);
+        assert_eq!(change(&some, &none, 1.3), Change::TooFew);
+    }
+}
