@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How much longer than its work a program may take, on a busy machine.
 const OVERTIME: Duration = Duration::from_secs(60);
 
+/// Exit code of what lacks a privilege, a program or a kernel feature: `rxlane`, and `pppd` that may not.
+const LACKS: i32 = 3;
+
 /// A command as somebody would type it; how it comes into its namespace is left out.
 fn shown(command: &Command) -> String {
     let words = iter::once(command.get_program()).chain(command.get_args());
@@ -49,7 +52,7 @@ impl Staying {
     ///
     /// # Errors
     ///
-    /// It ends before; with what it says.
+    /// It ends before; with what it says. Where it exits with [`LACKS`] the machine lacks something.
     pub fn ready(command: &mut Command, ready: &str) -> Result<Staying, Error> {
         let failed =
             |command: &Command, said: &str| Error::Failed(format!("{}: {}", shown(command), said.trim()));
@@ -72,7 +75,20 @@ impl Staying {
             thread::Builder::new().spawn(move || lines.for_each(drop)).map_err(spawned)?;
             return Ok(staying);
         }
-        Err(failed(command, &complaints.join().unwrap_or_default()))
+        let said = complaints.join().unwrap_or_default();
+        let told = failed(command, &said);
+        Err(if staying.exit_code() == Some(LACKS) { Error::Lacks(told.to_string()) } else { told })
+    }
+
+    /// How a program ended that has closed its outputs.
+    fn exit_code(&mut self) -> Option<i32> {
+        let start = Instant::now();
+        loop {
+            match self.0.try_wait() {
+                Ok(None) if start.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(5)),
+                ended => return ended.ok().flatten()?.code(),
+            }
+        }
     }
 
     /// Its number.
@@ -148,6 +164,17 @@ pub fn said(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_lacks_something_is_told_as_that() {
+        for (code, lacks) in [(3, true), (1, false), (0, false)] {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("echo the reason >&2; exit {code}")]);
+            let error = Staying::ready(&mut command, "ready").expect_err("it ends");
+            assert_eq!(matches!(error, Error::Lacks(_)), lacks, "{code}: {error}");
+            assert!(error.to_string().ends_with(": the reason"), "{error}");
+        }
+    }
 
     #[test]
     fn a_command_is_told_without_the_way_into_its_namespace() {
