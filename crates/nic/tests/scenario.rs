@@ -109,6 +109,15 @@ fn changes_are_made_by_key() {
     assert!(error.contains("interface.wan.rign: unknown key `rign`"), "{error}");
     let error = with(&[("interface.dsl.ring", toml::Value::Integer(1))]).unwrap_err().to_string();
     assert!(error.contains("the scenario has no `interface.dsl`"), "{error}");
+    // Of several the one that is to blame; where it is how they go together, all.
+    let integer = toml::Value::Integer;
+    let kind = ("interface.wan.moderation.kind", toml::Value::String("interval".to_owned()));
+    let us = ("interface.wan.moderation.us", integer(20));
+    assert!(with(&[kind.clone(), us.clone()]).is_ok());
+    let error = with(&[kind.clone(), ("interface.wan.ring", integer(-1)), us]).unwrap_err();
+    assert_eq!(error.key, "interface.wan.ring", "{error}");
+    let error = with(&[("interface.wan.ring", integer(9)), kind]).unwrap_err();
+    assert_eq!(error.key, "interface.wan.moderation.kind", "{error}");
 }
 
 #[test]

@@ -79,13 +79,26 @@ impl Scenario {
     ) -> Result<Scenario, ScenarioError> {
         // For its errors, which have lines.
         Scenario::parse(file, text)?;
-        let mut table: Table = text.parse().map_err(|error| ScenarioError::of_toml(file, text, &error))?;
-        for (key, value) in changes {
-            set(&mut table, key, value.clone())
-                .map_err(|error| ScenarioError::of(*key, error.to_string()).in_file(file))?;
-        }
-        let read: Result<Scenario, _> = table.try_into();
-        let keys = || changes.iter().map(|(key, _)| *key).collect::<Vec<_>>().join(", ");
-        read.map_err(|error| ScenarioError::of(keys(), words::in_words(error.message())).in_file(file))
+        let table: Table = text.parse().map_err(|error| ScenarioError::of_toml(file, text, &error))?;
+        let with = |left_out: Option<usize>| {
+            let mut table = table.clone();
+            for (number, (key, value)) in changes.iter().enumerate() {
+                if left_out != Some(number) {
+                    set(&mut table, key, value.clone())
+                        .map_err(|error| ScenarioError::of(*key, error.to_string()).in_file(file))?;
+                }
+            }
+            let read: Result<Scenario, _> = table.try_into();
+            let keys = || changes.iter().map(|(key, _)| *key).collect::<Vec<_>>().join(", ");
+            read.map_err(|error| ScenarioError::of(keys(), words::in_words(error.message())).in_file(file))
+        };
+        with(None).map_err(|error| {
+            // To blame is the one without which all is well; where that is none or several, all of them.
+            let mut blamed = (0..changes.len()).filter(|number| with(Some(*number)).is_ok());
+            match (blamed.next().and_then(|number| changes.get(number)), blamed.next()) {
+                (Some((key, _)), None) => ScenarioError { key: (*key).to_owned(), ..error },
+                _ => error,
+            }
+        })
     }
 }
