@@ -121,6 +121,23 @@ fn changes_are_made_by_key() {
 }
 
 #[test]
+fn a_line_is_full_where_more_is_wanted_than_it_takes() {
+    let of = |pps: &str| {
+        let answer = simulate(&ROUTER.replace("pps = 300000", &format!("pps = {pps}"))).unwrap();
+        let full: Vec<String> = answer.full_lines().map(str::to_owned).collect();
+        (measure(&answer, "line.wan.filled_percent").unwrap(), full)
+    };
+    let (half, none) = of("161000");
+    assert!((half - 50.0).abs() < 1.0 && none.is_empty(), "{half} {none:?}");
+    let (whole, full) = of("600000");
+    assert!((whole - 100.0).abs() < 0.01 && full == ["wan"], "{whole} {full:?}");
+    // A line without limit is never full.
+    let answer = simulate(&ROUTER.replace("speed_mbps = 1000", "")).unwrap();
+    assert_eq!(answer.full_lines().next(), None);
+    assert!(measure(&answer, "line.wan.filled_percent").is_err());
+}
+
+#[test]
 fn figures_are_had_by_the_names_that_are_listed() {
     let text = format!(
         "{ROUTER}\n[hand_over]\ncpus = [1, 2]\ndepth = 100\n[application.reader]\n[traffic.r]\ninterface = \"wan\"\narrival = {{ kind = \"constant\", pps = 1000 }}\npayload = 20\nto = \"reader\"\n"
@@ -132,6 +149,7 @@ fn figures_are_had_by_the_names_that_are_listed() {
             name => name
                 .replace("application.NAME", "application.reader")
                 .replace("queue.NAME", "queue.wan")
+                .replace("line.NAME", "line.wan")
                 .replace(".N.", ".0."),
         };
         assert!(measure(&answer, &name).is_ok(), "{name}");

@@ -106,7 +106,12 @@ fn traffic(out: &mut Output, answer: &Answer) -> io::Result<()> {
         })
         .collect();
     let head = ["", "offered/s", "received/s", "Mbit/s", "lost", "median", "99 %", "99.9 %"];
-    table::print(out, 1, &head, &rows)
+    table::print(out, 1, &head, &rows)?;
+    let full: Vec<&str> = answer.full_lines().collect();
+    if !full.is_empty() {
+        writeln!(out, "  The line of {} is full: no more can come.", printable(&full.join(", ")))?;
+    }
+    Ok(())
 }
 
 fn losses(out: &mut Output, answer: &Answer) -> io::Result<()> {
@@ -262,6 +267,10 @@ fn document(scenario: &Scenario, answer: &Answer) -> Value {
             "burst": burst(&queue.bursts, queue.peak),
         })
     });
+    let lines = answer.ports.iter().zip(&answer.filled);
+    let lines = lines.map(
+        |(port, filled)| json!({"interface": port, "filled_percent": filled.map(|share| 100.0 * share)}),
+    );
     let wait = |wait: &WaitAnswer| json!({"name": wait.name, "cpu": wait.cpu, "lost": wait.lost, "burst": burst(&wait.bursts, wait.peak)});
     let application = |of: &WaitAnswer| {
         let mut value = wait(of);
@@ -288,6 +297,7 @@ fn document(scenario: &Scenario, answer: &Answer) -> Value {
         "seconds": seconds,
         "under_way": {"before": answer.before, "after": answer.after},
         "traffic": traffic.collect::<Vec<_>>(),
+        "lines": lines.collect::<Vec<_>>(),
         "queues": queues.collect::<Vec<_>>(),
         "inputs": answer.inputs.iter().map(wait).collect::<Vec<_>>(),
         "applications": answer.applications.iter().map(application).collect::<Vec<_>>(),

@@ -7,6 +7,7 @@ use crate::output::{CommandResult, Outcome, Output};
 use anyhow::{anyhow, bail};
 use nic::model::measure::measure;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use toml::Value;
 
@@ -63,6 +64,7 @@ impl SweepArguments {
         }
         let source = self.scenario.source()?;
         let (mut title, mut points) = (String::new(), Vec::new());
+        let mut full: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for value in self.points()? {
             let scenario = source.scenario(Some(&(self.key.clone(), value.clone())))?;
             scenario.title.clone_into(&mut title);
@@ -72,6 +74,9 @@ impl SweepArguments {
             }
             let figures: Result<Vec<f64>, String> =
                 self.figure.iter().map(|name| measure(&answer, name)).collect();
+            for line in answer.full_lines() {
+                full.entry(line.to_owned()).or_default().push(value.clone());
+            }
             points.push((value, figures.map_err(|problem| anyhow!(problem))?));
         }
         if self.json {
@@ -84,11 +89,21 @@ impl SweepArguments {
                 })
                 .collect();
             out.json(
-                &json!({"schema": "rxlane.model-sweep/1", "title": title, "key": self.key, "points": points}),
+                &json!({"schema": "rxlane.model-sweep/1", "title": title, "key": self.key, "points": points, "full_lines": full}),
             )?;
         } else {
             writeln!(out, "{}", printable(&title))?;
             self.draw(out, &points)?;
+            for (line, values) in &full {
+                let values = values.iter().map(label).collect::<Vec<_>>().join(", ");
+                writeln!(out)?;
+                writeln!(
+                    out,
+                    "The line of {} is full at {}: no more can come.",
+                    printable(line),
+                    printable(&values)
+                )?;
+            }
         }
         Ok(Outcome::Success)
     }

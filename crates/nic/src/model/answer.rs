@@ -172,12 +172,25 @@ pub struct Answer {
     pub cpus: Vec<CpuAnswer>,
     /// Names of the interfaces.
     pub ports: Vec<String>,
+    /// Of each of them the share of the time (0 to 1) in which its line was busy with frames that came; a little more than 1 where one
+    /// that came first began before. `None` of a line without limit.
+    pub filled: Vec<Option<f64>>,
 }
+
+/// From here on a line is called full: what did not come for want of room on it is in no count.
+const FULL: f64 = 0.99;
 
 impl Answer {
     /// Counted seconds.
     pub fn seconds(&self) -> f64 {
         self.duration as f64 / 1e12
+    }
+
+    /// Interfaces whose lines are full, so that senders wait for them.
+    pub fn full_lines(&self) -> impl Iterator<Item = &str> {
+        let is_full = |filled: &Option<f64>| filled.is_some_and(|filled| filled >= FULL);
+        let lines = self.ports.iter().zip(&self.filled).filter(move |(_, filled)| is_full(filled));
+        lines.map(|(port, _)| port.as_str())
     }
 
     /// Whether each frame that came is accounted for: delivered, lost at a named place, or still under way.

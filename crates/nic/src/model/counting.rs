@@ -3,6 +3,7 @@
 use super::answer::{Answer, CpuAnswer, QueueAnswer, WaitAnswer};
 use super::cpu::{Cpu, INTERRUPT, SOFT, SYSTEM, USER};
 use super::engine::{Application, Engine, Input, Queue};
+use super::source::Source;
 
 impl Engine {
     fn under_way(&self) -> u64 {
@@ -39,10 +40,19 @@ impl Engine {
         self.under_way()
     }
 
+    /// Which share of the time the line of an interface was busy.
+    fn filled(&self, port: usize) -> Option<f64> {
+        let octet = self.plan.ports[port].octet;
+        let octets: u64 =
+            self.sources.iter().filter(|of| of.plan.port == port).map(Source::octets_on_wire).sum();
+        (octet > 0).then(|| octet as f64 * octets as f64 / self.plan.duration as f64)
+    }
+
     /// What has been counted.
     pub(super) fn answer(self, before: u64) -> Answer {
         let after = self.under_way();
         let duration = self.plan.duration;
+        let filled = (0..self.plan.ports.len()).map(|port| self.filled(port)).collect();
         let mut numbers = vec![0; self.plan.ports.len()];
         let queue = |queue: &Queue| {
             let number = numbers[queue.plan.port];
@@ -94,6 +104,7 @@ impl Engine {
             applications: self.applications.iter().map(application).collect(),
             cpus: self.cpus.iter().map(cpu).collect(),
             ports: self.plan.ports.iter().map(|port| port.name.clone()).collect(),
+            filled,
             traffic: self.sources.into_iter().map(|source| source.counts).collect(),
         }
     }

@@ -31,6 +31,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("cpu.N.user_percent", "user space"),
     ("cpu.N.idle_percent", "nothing"),
     ("cpu.N.busy_percent", "all but that"),
+    ("line.NAME.filled_percent", "of an interface's line, time for frames that came"),
     ("queue.NAME.N.share_percent", "of an interface's frames, those that came to a queue"),
     ("queue.NAME.N.burst", "frames in the ring when its server turned to it, on average"),
     ("input.burst", "the same of queues between driver and stack"),
@@ -48,6 +49,7 @@ pub fn measure(answer: &Answer, name: &str) -> Result<f64, String> {
             traffic.and_then(|traffic| of_traffic(answer, &[traffic], what))
         }
         ["cpu", number, what] => cpu(answer, number, what),
+        ["line", interface, "filled_percent"] => filled(answer, interface),
         ["queue", interface, number, what] => queue(answer, interface, number, what),
         ["input", "burst"] => mean_burst(answer.inputs.iter().map(|input| input.bursts)),
         ["input", "longest_burst"] => {
@@ -147,6 +149,11 @@ fn queue(answer: &Answer, interface: &str, number: &str, what: &str) -> Option<f
         "burst" => queue.bursts.mean(),
         _ => None,
     }
+}
+
+fn filled(answer: &Answer, interface: &str) -> Option<f64> {
+    let port = answer.ports.iter().position(|port| port == interface)?;
+    answer.filled.get(port).copied().flatten().map(|share| 100.0 * share)
 }
 
 fn mean_burst(bursts: impl Iterator<Item = Bursts>) -> Option<f64> {

@@ -107,11 +107,19 @@ impl Source {
 
     /// Octets that the next frame takes of the line, acknowledgments of a half-duplex one included.
     pub(super) fn wire(&self) -> u32 {
-        let acknowledgment = match self.plan.arrivals {
+        on_wire(self.octets) + self.acknowledgment()
+    }
+
+    fn acknowledgment(&self) -> u32 {
+        match self.plan.arrivals {
             Arrivals::Window { acknowledgment, .. } => acknowledgment,
             _ => 0,
-        };
-        on_wire(self.octets) + acknowledgment
+        }
+    }
+
+    /// The same of all frames that were counted.
+    pub(super) fn octets_on_wire(&self) -> u64 {
+        self.counts.offered_octets + self.counts.offered * u64::from(AROUND + self.acknowledgment())
     }
 
     /// The same of a source that waits for nobody.
