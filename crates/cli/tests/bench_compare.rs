@@ -273,6 +273,10 @@ fn a_file_that_is_too_much_is_refused_in_a_sentence() {
         (with("/cells", many(3000, &cell)), "more than 2048 cells"),
         (with("/warnings", many(100, &|_| "".into())), "more than 64 sentences"),
         (crossed, "its cells and metrics have 20200 figures"),
+        (
+            with("/cells/0/figures/forwarded/raw", many(1001, &|_| 1.into())),
+            "more than 1000 rounds of a figure",
+        ),
     ] {
         let output = compare(&good, &other, &[]);
         assert_eq!(output.status.code(), Some(2), "{expected}: {}", said(&output));

@@ -151,6 +151,7 @@ pub struct Figures {
 /// stands there into memory, known or not.)
 #[derive(Deserialize)]
 struct Raw {
+    #[serde(deserialize_with = "list")]
     raw: Vec<Option<f64>>,
 }
 
@@ -208,6 +209,7 @@ at_most! {
     256 "metrics of a cell": Figures,
     256 "levels of a factor": Level,
     64 "factors": Factor,
+    1000 "rounds of a figure": Option<f64>,
 }
 
 /// Remarks and warnings; levels of a cell and parameters by name.

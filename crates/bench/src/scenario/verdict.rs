@@ -1,7 +1,7 @@
 //! One cell beside another: a ratio, taken round by round, and a sentence.
 
 use super::bounded::map;
-use super::report::{Levels, Report};
+use super::report::{Figures, Levels, Report};
 use super::spread::Spread;
 use serde::{Deserialize, Serialize};
 
@@ -68,14 +68,12 @@ pub(super) struct Ratios {
 }
 
 impl Ratios {
-    /// `None` where one of the cells was not measured at all, since it was left out.
-    pub(super) fn of(report: &Report, metric: &str, cell: &Levels, baseline: &Levels) -> Option<Ratios> {
-        let figures = |levels: &Levels| Some(&report.figures(levels, metric)?.raw);
-        let (cell, baseline) = (figures(cell)?, figures(baseline)?);
-        let both = cell.iter().zip(baseline).filter_map(|(cell, baseline)| Some(((*cell)?, (*baseline)?)));
+    pub(super) fn of(cell: &Figures, baseline: &Figures) -> Ratios {
+        let both =
+            cell.raw.iter().zip(&baseline.raw).filter_map(|(cell, baseline)| Some(((*cell)?, (*baseline)?)));
         let ratio = |(cell, baseline): (f64, f64)| if cell == baseline { 1.0 } else { cell / baseline };
         let (all, endless) = both.map(ratio).partition::<Vec<f64>, _>(|ratio| ratio.is_finite());
-        Some(Ratios { all, endless: endless.len() })
+        Ratios { all, endless: endless.len() }
     }
 
     pub(super) fn spread(&self) -> Option<Spread> {
@@ -114,7 +112,7 @@ fn agree(rounds: usize, against: usize) -> bool {
 /// The verdict; `None` where one of the cells was not measured at all, since it was left out.
 pub fn judge(report: &Report, comparison: &Comparison) -> Option<Verdict> {
     let Comparison { metric, cell, baseline } = comparison;
-    let ratios = Ratios::of(report, metric, cell, baseline)?;
+    let ratios = Ratios::of(report.figures(cell, metric)?, report.figures(baseline, metric)?);
     let outcome = ratios.outcome();
     Some(Verdict {
         metric: (*metric).to_owned(),
@@ -197,7 +195,7 @@ fn sentence(subject: &Subject, ratios: &Ratios, outcome: Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::levels;
-    use super::super::report::{Cell, Factor, Figures, Metric};
+    use super::super::report::{Cell, Factor, Metric};
     use super::*;
 
     fn verdict(cell: Vec<Option<f64>>, baseline: Vec<Option<f64>>) -> Verdict {

@@ -3,7 +3,7 @@
 //! A verdict has one word, and a median near the border of a tie has another one each time. So the ratios of both are held against each
 //! other as figures are, by the rules of [`super`]: another word within the noise is nothing that has changed.
 
-use super::super::report::{Levels, Report};
+use super::super::report::{Cell, Levels, Report};
 use super::super::spread::Spread;
 use super::super::verdict::{Outcome, Ratios, Subject, Verdict};
 use super::Row;
@@ -52,15 +52,21 @@ pub enum Change {
     TooFew,
 }
 
-/// Of all verdicts that both have, in the order of the second.
+/// Of all verdicts that both have, in the order of the second. Cells are found by their levels, as in [`super::rows`].
 pub(super) fn rows<'r>(before: &'r Report, after: &'r Report, tie: f64) -> Vec<VerdictRow<'r>> {
     let formerly: BTreeMap<_, &Verdict> =
         before.verdicts.iter().map(|verdict| (key(verdict), verdict)).collect();
+    let [first, second] = [before, after].map(|report| -> BTreeMap<&Levels, &Cell> {
+        report.cells.iter().map(|cell| (&cell.levels, cell)).collect()
+    });
     let row = |verdict: &'r Verdict| {
         formerly.get(&key(verdict))?;
         let Verdict { metric, cell, baseline, .. } = verdict;
-        let [first, second] = [before, after].map(|report| Ratios::of(report, metric, cell, baseline));
-        let (first, second) = (first?, second?);
+        let ratios = |cells: &BTreeMap<&Levels, &Cell>| {
+            let figures = |levels: &Levels| cells.get(levels)?.figures.get(metric);
+            Some(Ratios::of(figures(cell)?, figures(baseline)?))
+        };
+        let (first, second) = (ratios(&first)?, ratios(&second)?);
         let Subject { title, this, other } = Subject::of(after, metric, cell, baseline);
         Some(VerdictRow {
             metric,
