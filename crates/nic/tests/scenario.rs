@@ -35,8 +35,12 @@ fn what_nobody_knows_is_refused_with_its_line() {
     let error = refused(&typo);
     assert!(error.starts_with(&format!("test.toml: line {line}: unknown key `rign`")), "{error}");
     for (from, to, expected) in [
-        ("cpus = 4", "cpus = \"four\"", "cpus: expected a whole number from 0 on, found \"four\""),
-        ("ring = 256", "ring = -1", "interface.wan.ring: expected a whole number from 0 on, found -1"),
+        ("cpus = 4", "cpus = \"four\"", "cpus: expected a whole number from 0 to 4294967295, found \"four\""),
+        (
+            "ring = 256",
+            "ring = -1",
+            "interface.wan.ring: expected a whole number from 0 to 4294967295, found -1",
+        ),
         ("pps = 300000", "pps = {}", "traffic.download.arrival: expected a number, found a table"),
         (
             "kind = \"poisson\"",
@@ -118,6 +122,11 @@ fn changes_are_made_by_key() {
     assert_eq!(error.key, "interface.wan.ring", "{error}");
     let error = with(&[("interface.wan.ring", integer(9)), kind]).unwrap_err();
     assert_eq!(error.key, "interface.wan.moderation.kind", "{error}");
+    let text = |text: &str| toml::Value::String(text.to_owned());
+    let error = with(&[("seed", integer(3)), ("cpus", text("x")), ("cpus", text("y"))]).unwrap_err();
+    assert_eq!(error.key, "cpus", "{error}");
+    let error = with(&[("seed", text("x")), ("warm_up_ms", integer(1)), ("cpus", text("y"))]).unwrap_err();
+    assert!(["seed", "cpus"].contains(&error.key.as_str()), "{error}");
 }
 
 #[test]

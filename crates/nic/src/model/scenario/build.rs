@@ -242,8 +242,9 @@ impl Scenario {
         let of = self.interface.keys().position(|interface| *interface == traffic.interface);
         let Some((port, device)) = of.and_then(|port| Some((port, devices.get(port)?))) else {
             let known: Vec<&str> = self.interface.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let problem =
-                format!("no interface is called `{}`; there are {}", traffic.interface, known.join(", "));
+                format!("no interface is called `{}`; those that there are: {known}", traffic.interface);
             return Err(ScenarioError::of(key("interface"), problem));
         };
         within(&key("flows"), traffic.flows, 1, FLOWS)?;
@@ -302,6 +303,11 @@ impl Scenario {
                 let serial = between(&of("serial_percent"), *serial_percent, 0.0, 100.0)? / 100.0;
                 // Who waits for the same part takes turns, so that gaps are equal.
                 let per_second = 1e6 * number / (us * (1.0 + serial * (number - 1.0)));
+                if per_second > 1e9 {
+                    let problem =
+                        format!("so many senders send {per_second:e} frames a second, and 10^9 is the most");
+                    return Err(ScenarioError::of(key, problem));
+                }
                 Arrivals::Constant { gap: rate("number", per_second)? }
             }
             Arrival::Bursts { frames, per_second, .. } | Arrival::Trains { frames, per_second }

@@ -65,6 +65,9 @@ impl ScenarioError {
     }
 }
 
+/// Keys that are set of which it is asked whether one is to blame: each question reads the scenario anew.
+const MOST_ASKED: usize = 32;
+
 impl Scenario {
     /// Reads a scenario. `file` is for messages. Errors: no TOML, an unknown key, a value of the wrong kind.
     pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
@@ -80,25 +83,43 @@ impl Scenario {
         // For its errors, which have lines.
         Scenario::parse(file, text)?;
         let table: Table = text.parse().map_err(|error| ScenarioError::of_toml(file, text, &error))?;
-        let with = |left_out: Option<usize>| {
+        let mut keys: Vec<&str> = Vec::new();
+        for (key, _) in changes {
+            if !keys.contains(key) {
+                keys.push(key);
+            }
+        }
+        let without = |left_out: Option<&str>| {
             let mut table = table.clone();
-            for (number, (key, value)) in changes.iter().enumerate() {
-                if left_out != Some(number) {
-                    set(&mut table, key, value.clone())
-                        .map_err(|error| ScenarioError::of(*key, error.to_string()).in_file(file))?;
-                }
+            for (key, value) in changes.iter().filter(|(key, _)| Some(*key) != left_out) {
+                set(&mut table, key, value.clone())
+                    .map_err(|error| ScenarioError::of(*key, error.to_string()).in_file(file))?;
             }
             let read: Result<Scenario, _> = table.try_into();
-            let keys = || changes.iter().map(|(key, _)| *key).collect::<Vec<_>>().join(", ");
-            read.map_err(|error| ScenarioError::of(keys(), words::in_words(error.message())).in_file(file))
+            read.map_err(|error| {
+                ScenarioError::of(keys.join(", "), words::in_words(error.message())).in_file(file)
+            })
         };
-        with(None).map_err(|error| {
-            // To blame is the one without which all is well; where that is none or several, all of them.
-            let mut blamed = (0..changes.len()).filter(|number| with(Some(*number)).is_ok());
-            match (blamed.next().and_then(|number| changes.get(number)), blamed.next()) {
-                (Some((key, _)), None) => ScenarioError { key: (*key).to_owned(), ..error },
-                _ => error,
-            }
+        without(None).map_err(|error| {
+            let problem_without = |key: &str| without(Some(key)).err().map(|error| error.problem);
+            let blamed = blamed(&keys, &error.problem, &problem_without);
+            if blamed.is_empty() { error } else { ScenarioError { key: blamed.join(", "), ..error } }
         })
     }
+}
+
+/// Of keys that are set, those that are to blame for a problem: those without which all is well; where there are none, those without
+/// which something else is wrong. None where it is one key, or nobody knows.
+fn blamed<'k>(
+    keys: &[&'k str],
+    problem: &str,
+    problem_without: &dyn Fn(&str) -> Option<String>,
+) -> Vec<&'k str> {
+    let asked = keys.iter().take(MOST_ASKED).filter(|_| keys.len() > 1);
+    let others: Vec<(&str, Option<String>)> = asked.map(|key| (*key, problem_without(key))).collect();
+    let of = |is_blamed: &dyn Fn(&Option<String>) -> bool| -> Vec<&'k str> {
+        others.iter().filter(|(_, other)| is_blamed(other)).map(|(key, _)| *key).collect()
+    };
+    let alone = of(&Option::is_none);
+    if alone.is_empty() { of(&|other| other.as_deref() != Some(problem)) } else { alone }
 }

@@ -33,7 +33,10 @@ pub(super) fn in_words(message: &str) -> String {
 /// What serde calls the kinds of values that scenarios have.
 fn kind(expected: &str) -> &str {
     match expected {
-        "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on",
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number from 0 on",
         "f64" => "a number",
         "a string" | "string" => "text in quotes",
         "a boolean" => "true or false",
@@ -81,12 +84,12 @@ mod tests {
         for (message, words) in [
             (
                 "invalid type: string \"four\", expected u32",
-                "expected a whole number from 0 on, found \"four\"",
+                "expected a whole number from 0 to 4294967295, found \"four\"",
             ),
-            ("invalid value: integer `-5`, expected u32", "expected a whole number from 0 on, found -5"),
+            ("invalid value: integer `-5`, expected u64", "expected a whole number from 0 on, found -5"),
             (
                 "invalid type: floating point `1.5`, expected u16",
-                "expected a whole number from 0 on, found 1.5",
+                "expected a whole number from 0 to 65535, found 1.5",
             ),
             ("invalid type: map, expected f64", "expected a number, found a table"),
             ("invalid type: integer `3`, expected struct HandOver", "expected a table, found 3"),
