@@ -101,13 +101,20 @@ pub fn receive(
 ) -> Result<Received, UdpError> {
     let buffer = sockets.first().and_then(|socket| sockopt::socket_recv_buffer_size(socket).ok());
     let drops = || sockets.iter().map(|socket| Some(u64::from(sys::drops(socket).ok()?))).sum();
+    // Whoever sends from then on is not heard any more, and has no beginning in the counts.
+    let all_ended = AtomicBool::new(false);
     let jobs = sockets.iter().enumerate().map(|(number, socket)| Job {
         receiving,
         socket,
+        all_ended: &all_ended,
         cpu: receiving.cpus.get(number % receiving.cpus.len().max(1)).copied(),
     });
     let once = Once::default();
-    let is_done = |counts: &Counts| receiving.once && once.is_done(counts);
+    let is_done = |counts: &Counts| {
+        let is_done = receiving.once && once.is_done(counts);
+        all_ended.fetch_or(is_done, Ordering::Relaxed);
+        is_done
+    };
     let each_second = &mut |interval: &Interval| each_second(interval);
     let length = receiving.length;
     let supervisor = Supervisor { stop, length, is_done: &is_done, ready: None, machine, each_second };
@@ -228,6 +235,8 @@ impl Receiving {
 struct Job<'a> {
     receiving: &'a Receiving,
     socket: &'a OwnedFd,
+    /// With [`Receiving::once`]: nothing that was sent in time waits any more.
+    all_ended: &'a AtomicBool,
     cpu: Option<u16>,
 }
 
@@ -245,7 +254,10 @@ impl Job<'_> {
         // What waits in the socket at the end has arrived as well.
         let mut last = None;
         loop {
-            if end.load(Ordering::Relaxed) && last.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            if end.load(Ordering::Relaxed)
+                && (self.all_ended.load(Ordering::Relaxed)
+                    || last.get_or_insert_with(Instant::now).elapsed() > PATIENCE)
+            {
                 break;
             }
             match incoming.receive(self.socket) {
