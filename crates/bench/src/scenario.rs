@@ -129,6 +129,11 @@ pub trait Scenario {
         Ok(Vec::new())
     }
 
+    /// What somebody has to do meanwhile, to be told before the first measurement.
+    fn wants(&self) -> Option<String> {
+        None
+    }
+
     /// Measures a cell.
     ///
     /// # Errors

@@ -5,11 +5,12 @@ use crate::namespace::SceneError;
 use crate::supervise::{ThreadError, started};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::iter;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,11 @@ fn shown(command: &Command) -> String {
     }
 }
 
+/// A program does not start: it is not there, or the machine has no more of something.
+fn not_started(command: &Command, cause: io::Error) -> Error {
+    SceneError::System { what: shown(command), cause }.into()
+}
+
 /// A program that stays until this is dropped. ^C of a terminal does not reach it.
 #[derive(Debug)]
 pub struct Staying(Child);
@@ -45,19 +51,19 @@ impl Staying {
     /// It does not start.
     pub fn start(command: &mut Command) -> Result<Staying, Error> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        command.spawn().map(Staying).map_err(|cause| Error::Failed(format!("{}: {cause}", shown(command))))
+        command.spawn().map(Staying).map_err(|cause| not_started(command, cause))
     }
 
-    /// Starts it, and waits until it says on standard output that it is `ready`.
+    /// Starts it, and waits until it says on standard output that it is `ready`, for a minute at most.
     ///
     /// # Errors
     ///
-    /// It ends before; with what it says. Where it exits with [`LACKS`] the machine lacks something.
-    pub fn ready(command: &mut Command, ready: &str) -> Result<Staying, Error> {
+    /// It ends before, with what it says; where it exits with [`LACKS`] the machine lacks something. It says nothing; or the end.
+    pub fn ready(command: &mut Command, ready: &'static str, stop: &AtomicBool) -> Result<Staying, Error> {
         let failed =
             |command: &Command, said: &str| Error::Failed(format!("{}: {}", shown(command), said.trim()));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let child = command.spawn().map_err(|cause| failed(command, &cause.to_string()))?;
+        let child = command.spawn().map_err(|cause| not_started(command, cause))?;
         let mut staying = Staying(child);
         let (Some(stdout), Some(mut stderr)) = (staying.0.stdout.take(), staying.0.stderr.take()) else {
             return Err(failed(command, "it has no output"));
@@ -70,17 +76,38 @@ impl Staying {
             String::from_utf8_lossy(&said).into_owned()
         });
         let complaints = complaints.map_err(spawned)?;
-        let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
-        if lines.by_ref().any(|line| line.contains(ready)) {
-            thread::Builder::new().spawn(move || lines.for_each(drop)).map_err(spawned)?;
-            return Ok(staying);
+        let (is_ready, told) = mpsc::channel();
+        let reads = thread::Builder::new().spawn(move || {
+            let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+            if lines.by_ref().any(|line| line.contains(ready)) && is_ready.send(()).is_ok() {
+                lines.for_each(drop);
+            }
+        });
+        reads.map_err(spawned)?;
+        let start = Instant::now();
+        loop {
+            match told.recv_timeout(LOOK) {
+                Ok(()) => return Ok(staying),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
+                    return Err(Error::Interrupted);
+                }
+                Err(RecvTimeoutError::Timeout) if start.elapsed() > OVERTIME => {
+                    let seconds = OVERTIME.as_secs();
+                    let said = format!("has not said `{ready}` within {seconds} s, and was ended");
+                    return Err(Error::Failed(format!("{} {said}", shown(command))));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
         }
-        let said = complaints.join().unwrap_or_default();
+        let code = staying.exit_code();
+        // One that has closed its output and lives on says nothing more that is waited for.
+        let said = if code.is_some() { complaints.join().unwrap_or_default() } else { String::new() };
         let told = failed(command, &said);
-        Err(if staying.exit_code() == Some(LACKS) { Error::Lacks(told.to_string()) } else { told })
+        Err(if code == Some(LACKS) { Error::Lacks(told.to_string()) } else { told })
     }
 
-    /// How a program ended that has closed its outputs.
+    /// How a program ended that has closed its output.
     fn exit_code(&mut self) -> Option<i32> {
         let start = Instant::now();
         loop {
@@ -127,7 +154,7 @@ pub fn said(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result
     let failed =
         |command: &Command, cause: std::io::Error| Error::Failed(format!("{}: {cause}", shown(command)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
-    let mut child = command.spawn().map_err(|cause| failed(command, cause))?;
+    let mut child = command.spawn().map_err(|cause| not_started(command, cause))?;
     let stdout = child.stdout.take();
     thread::scope(|scope| {
         let reading = started(scope, move || {
@@ -170,10 +197,24 @@ mod tests {
         for (code, lacks) in [(3, true), (1, false), (0, false)] {
             let mut command = Command::new("sh");
             command.args(["-c", &format!("echo the reason >&2; exit {code}")]);
-            let error = Staying::ready(&mut command, "ready").expect_err("it ends");
+            let error = Staying::ready(&mut command, "ready", &AtomicBool::new(false)).expect_err("it ends");
             assert_eq!(matches!(error, Error::Lacks(_)), lacks, "{code}: {error}");
             assert!(error.to_string().ends_with(": the reason"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_program_that_says_nothing_is_not_waited_for_when_somebody_wants_an_end() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000"]);
+        let stop = AtomicBool::new(false);
+        let ended = thread::scope(|scope| {
+            let waits = scope.spawn(|| Staying::ready(&mut command, "ready", &stop));
+            thread::sleep(Duration::from_millis(50));
+            stop.store(true, Ordering::Relaxed);
+            waits.join().expect("no panic")
+        });
+        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
     }
 
     #[test]
@@ -182,8 +223,8 @@ mod tests {
         command.args(["netns", "exec", "scene-1", "iperf3", "-c", "10.0.0.1"]);
         assert_eq!(shown(&command), "iperf3 -c 10.0.0.1");
         assert_eq!(shown(Command::new("ip").arg("link")), "ip link");
-        let error =
-            Staying::ready(&mut Command::new("no-such-program"), "ready").expect_err("it is not there");
+        let error = Staying::ready(&mut Command::new("no-such-program"), "ready", &AtomicBool::new(false))
+            .expect_err("it is not there");
         assert!(error.to_string().starts_with("no-such-program: "), "{error}");
     }
 }

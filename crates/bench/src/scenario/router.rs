@@ -12,6 +12,7 @@ use super::{Error, Means};
 use crate::frames::{Frames, Played, Playing, play};
 use crate::namespace::{Folder, Lent, Namespace};
 use crate::scene::{LINE, ROUTER};
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -89,6 +90,21 @@ impl Way {
     }
 }
 
+/// Lets the kernel of a namespace forward IPv4 packets.
+///
+/// # Errors
+///
+/// It does not; where `/proc/sys` cannot be written, as in many containers, the machine lacks that.
+pub fn let_forward(namespace: &Namespace) -> Result<(), Error> {
+    let forward = namespace.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?;
+    forward.map_err(|error| match error.kind() {
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => Error::Lacks(format!(
+            "net.ipv4.ip_forward: {error}; a router takes a /proc/sys that can be written, which a container has when it is privileged"
+        )),
+        _ => Error::Failed(format!("net.ipv4.ip_forward: {error}")),
+    })
+}
+
 impl Router {
     /// Between two veth pairs, with frames of so many flows each way.
     pub fn new(flows: u16) -> Result<Router, Error> {
@@ -120,8 +136,7 @@ impl Router {
         router.join(if lines == Lines::Two { 2 } else { 1 }, cables)?;
         router.make_legs(lines, means)?;
         router.give_addresses()?;
-        let forward = router.router.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?;
-        forward.map_err(|error| Error::Failed(format!("net.ipv4.ip_forward: {error}")))?;
+        let_forward(&router.router)?;
         router.frames = router.make_frames(lines, flows)?;
         Ok(router)
     }

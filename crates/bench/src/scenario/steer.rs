@@ -70,7 +70,7 @@ impl Scenario for Steer {
             ("off", "no steering"),
             ("rps", "RPS over the other CPUs"),
             ("rps-all", "RPS over all CPUs"),
-            ("xdp", "rxlane steer"),
+            ("xdp", "rxlane steer over the other CPUs"),
         ];
         let frames = [("pppoe", "PPPoE"), ("plain", "plain frames")];
         vec![Factor::new("frames", &frames), Factor::new("way", &ways)]
@@ -208,7 +208,7 @@ impl Steer {
                 let mut command = router.namespace().command(&means.rxlane);
                 command.args(["steer", "up", ROUTER, "--classes", router.class(), "--cpus", &cpus]);
                 command.args(["--seconds", "0", "--foreground", "--journal"]).arg(folder.path());
-                let program = Staying::ready(&mut command, "is steered in")?;
+                let program = Staying::ready(&mut command, "is steered in", means.stop)?;
                 Ok(Some(Steering { _program: program, _folder: folder }))
             }
             _ => Ok(None),

@@ -224,7 +224,7 @@ fn by_rxlane(
         command.args(["--encap", &encapsulation.join(","), "--address", &format!("{address}/24")]);
         // The links of both ends have one name.
         command.arg("--state").arg(folder.path().join(end.name()));
-        Staying::ready(&mut command, "is up over")
+        Staying::ready(&mut command, "is up over", means.stop)
     };
     pair.ends().into_iter().map(up).collect()
 }

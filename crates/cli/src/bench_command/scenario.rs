@@ -171,8 +171,12 @@ impl Common {
         let only = self.only.into_iter().map(|Only(factor, levels)| (factor, levels)).collect();
         let asked = Asked { rounds: self.rounds, only };
         let name = scenario.name();
+        let mut wants = scenario.wants();
         let mut progress = Progress::new();
-        let report = rounds::run(scenario, &asked, &means, &mut |step| progress.tell(step));
+        let report = rounds::run(scenario, &asked, &means, &mut |step| {
+            wants.take().inspect(|wanted| complain(wanted));
+            progress.tell(step);
+        });
         drop(progress);
         let report = match report {
             Ok(report) => report,

@@ -45,14 +45,14 @@ impl Session {
     pub fn open(pair: &Pair, path: &str, means: &Means<'_>) -> Result<Session, Error> {
         let folder = Folder::new()?;
         let [client, concentrator] = ADDRESSES.map(|address| address.to_string());
-        let start = |end: &Namespace, words: &[&str], ready: &str| {
+        let start = |end: &Namespace, words: &[&str], ready: &'static str| {
             let mut command = end.command(&means.rxlane);
             command
                 .arg("pppoe")
                 .args(words)
                 .args(["--ipv6=false", "--state"])
                 .arg(folder.path().join(end.name()));
-            Staying::ready(&mut command, ready)
+            Staying::ready(&mut command, ready, means.stop)
         };
         let pool = format!("{client}-{client}");
         let serve = ["serve", WAN, "--anybody", "--local", &concentrator, "--pool", &pool];

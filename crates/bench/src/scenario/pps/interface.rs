@@ -11,6 +11,7 @@ use super::settings::{FACTORS, FOUND, Settings};
 use super::{arrival, placement};
 use crate::machine::Watched;
 use crate::request::{self, AskError};
+use crate::udp::PORT;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -218,6 +219,15 @@ impl Scenario for PpsInterface {
         let settings = Settings::open(&self.interface, &self.journal)?;
         self.ready = Some(Ready { settings, card, own });
         Ok(Vec::new())
+    }
+
+    fn wants(&self) -> Option<String> {
+        let interface = &self.interface;
+        self.from.is_none().then(|| {
+            format!(
+                "what comes to UDP port {PORT} of {interface} is measured: on other hosts, `rxlane bench send ADDRESS-OF-THIS-HOST` until this ends"
+            )
+        })
     }
 
     fn facts(&self, _cells: &[Levels], _means: &Means<'_>) -> Result<Vec<Fact>, Error> {

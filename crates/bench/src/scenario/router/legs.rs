@@ -53,7 +53,7 @@ impl Router {
             let mut command = self.router.command(&means.rxlane);
             command.args(["link", "up", "--parent", &self.ports[0], "--name", leg, "--mtu", MTU]);
             command.args(["--encap", &format!("q:{vid}"), "--state"]).arg(folder.path().join(leg));
-            self.links.push(Staying::ready(&mut command, "is up over")?);
+            self.links.push(Staying::ready(&mut command, "is up over", means.stop)?);
         }
         self.folders.push(folder);
         Ok(())

@@ -4,6 +4,7 @@
 use crate::frames::{Frames, Played, Playing, play};
 use crate::namespace::{Folder, Namespace};
 use crate::scenario::program::Staying;
+use crate::scenario::router::let_forward;
 use crate::scenario::{Error, Means};
 use crate::scene::{LINE, ROUTER, Scene};
 use std::ops::ControlFlow;
@@ -53,8 +54,7 @@ impl Line {
         ] {
             router.ip(words)?;
         }
-        let forward = router.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?;
-        forward.map_err(|error| Error::Failed(format!("net.ipv4.ip_forward: {error}")))?;
+        let_forward(router)?;
         let frames = frames(router, flows)?;
         Ok(Line { frames, _link: link, _folder: folder, scene })
     }
@@ -95,7 +95,7 @@ fn link(router: &Namespace, folder: &Folder, means: &Means<'_>) -> Result<Stayin
     let mut command = router.command(&means.rxlane);
     command.args(["link", "up", "--parent", ROUTER, "--name", INNER, "--encap", &encapsulation()]);
     command.args(["--mtu", "1492", "--address", "203.0.113.1/32", "--state"]).arg(folder.path());
-    Staying::ready(&mut command, "is up over")
+    Staying::ready(&mut command, "is up over", means.stop)
 }
 
 fn frames(router: &Namespace, flows: u16) -> Result<Frames, Error> {

@@ -3,10 +3,9 @@
 use super::{Common, failed};
 use crate::bench_command::send::address;
 use crate::explain_command::text::printable;
-use crate::output::{CommandResult, Outcome, Output, complain};
+use crate::output::{CommandResult, Outcome, Output};
 use bench::scenario::pps::interface::PpsInterface;
 use bench::scenario::pps::{Pps, undo};
-use bench::udp::PORT;
 use host::journal::Journal;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -93,12 +92,6 @@ impl PpsArguments {
             return self.common.run(out, &mut Pps { payload: self.payload, flows: self.flows });
         };
         let from = self.from.as_deref().map(address).transpose()?;
-        if from.is_none() {
-            complain(&format!(
-                "what comes to UDP port {PORT} of {} is measured: on other hosts, `rxlane bench send ADDRESS-OF-THIS-HOST` until this ends",
-                printable(&interface)
-            ));
-        }
         let mut scenario = PpsInterface::new(interface, from, self.payload, self.flows);
         scenario.vary = self.vary.into_iter().map(|Group(factors)| factors).collect();
         scenario.journal = journal;
