@@ -105,9 +105,6 @@ fn main() -> ExitCode {
     let mut out = Output::standard();
     let typed: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let cli = Cli::try_parse().unwrap_or_else(|error| usage::to_the_point(error, &typed).exit());
-    let result = cli.command.run(&mut out).and_then(|outcome| {
-        out.finish()?;
-        Ok(outcome)
-    });
+    let result = cli.command.run(&mut out).and_then(|outcome| out.finish(outcome));
     output::exit_code(result)
 }

@@ -1,7 +1,7 @@
 //! How a command speaks: standard output with or without colour, and the exit codes.
 //!
 //! Exit codes: 0 success, 1 the answer is no, 2 wrong usage or input, 3 the environment lacks something.
-//! A reader that closes the pipe early (`rxlane … | head`) has what it wanted: exit 0.
+//! A reader that closes the pipe early (`rxlane … | head`) has what it wanted: a command that has not come to its end by then exits 0.
 
 use anstyle::Style;
 use serde::Serialize;
@@ -76,7 +76,7 @@ pub fn one_line(message: &str) -> String {
     const LONGEST: usize = 2000;
     let printable = message.trim().chars().map(|c| match c {
         '\n' | '\t' => ' ',
-        c if c.is_control() => '\u{fffd}',
+        c if c.is_control() || turns_a_line(c) => '\u{fffd}',
         c => c,
     });
     let mut line: String = printable.clone().take(LONGEST).collect();
@@ -84,6 +84,11 @@ pub fn one_line(message: &str) -> String {
         line.push('…');
     }
     line
+}
+
+/// Controls of Unicode's bidirectional algorithm (UAX #9), by which a text shows as another one.
+pub fn turns_a_line(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Standard output of a command.
@@ -148,9 +153,16 @@ impl Output {
         writeln!(self)
     }
 
-    /// Writes out what is buffered. Errors: whatever standard output says, a closed pipe among it.
-    pub fn finish(&mut self) -> io::Result<()> {
-        self.flush()
+    /// Writes out what is buffered, at the end of a command. Who reads no further is no error, and changes nothing of how it ended.
+    ///
+    /// # Errors
+    ///
+    /// Whatever else standard output says.
+    pub fn finish(&mut self, outcome: Outcome) -> CommandResult {
+        match self.flush() {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(outcome),
+        }
     }
 }
 
@@ -189,6 +201,7 @@ mod tests {
     #[test]
     fn messages_are_one_line_without_control_characters() {
         assert_eq!(one_line("a\x1b[31m\nb\tc\n"), "a\u{fffd}[31m b c");
+        assert_eq!(one_line("a\u{202e}b\u{2066}"), "a\u{fffd}b\u{fffd}");
         assert_eq!(one_line(&"x".repeat(5000)).chars().count(), 2001);
     }
 }

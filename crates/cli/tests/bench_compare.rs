@@ -108,13 +108,13 @@ fn a_verdict_near_a_border_changes_its_word_within_the_noise() {
     };
     let near = times([0.75, 0.7, 0.76, 0.85, 0.72]);
     let same = compare(&near, &near, &[]);
-    assert!(said(&same).contains("Of 1 verdicts 1 have the same word."), "{}", said(&same));
+    assert!(said(&same).contains("Of 1 verdict 1 has the same word."), "{}", said(&same));
     let tie = compare(&near, &times([0.8, 0.74, 0.9, 0.79, 0.85]), &[]);
     assert_eq!(tie.status.code(), Some(0), "{}", said(&tie));
     let said_of_tie = said(&tie).split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
         "Forwarded: RPS beside no steering was less, 0.75 [0.70–0.85], is a tie, 0.80 [0.74–0.90]: within the noise",
-        "Of 1 verdicts 0 have the same word; 1 have another one, within the noise.",
+        "Of 1 verdict 0 have the same word; 1 has another one, within the noise.",
     ] {
         assert!(said_of_tie.contains(expected), "{expected}: {said_of_tie}");
     }
@@ -126,6 +126,67 @@ fn a_verdict_near_a_border_changes_its_word_within_the_noise() {
         [&verdict["change"], &verdict["before"]["outcome"], &verdict["after"]["outcome"]],
         ["outside-noise", "less", "more"]
     );
+    let changed = compare(&near, &times([1.5, 1.4, 1.6, 1.7, 1.5]), &[]);
+    assert!(said(&changed).contains("Ratios of 1 verdict changed outside the noise."), "{}", said(&changed));
+    // Something beside nothing is more than any multiple, and not unknown.
+    let mut nothing = with_verdict(&STEADY);
+    nothing["cells"][0]["figures"]["forwarded"]["raw"] = json!([0, 0, 0, 0, 0]);
+    let more = compare(&near, &nothing, &[]);
+    let said_of_more = said(&more).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said_of_more.contains("is more, beside none in 5 rounds: CHANGED"), "{said_of_more}");
+    // One that stands in one file alone is told, and one that stands there twice refused.
+    let alone = compare(&near, &result(&STEADY, &STEADY), &[]);
+    for expected in
+        ["is not there: only before", "Of 0 verdicts 0 have the same word. 1 stands in one of the two alone."]
+    {
+        assert!(said(&alone).contains(expected), "{}", said(&alone));
+    }
+    let mut twice = near.clone();
+    twice["verdicts"] = Value::Array(
+        [near["verdicts"].as_array().cloned(), near["verdicts"].as_array().cloned()]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .collect(),
+    );
+    let twice = compare(&near, &twice, &[]);
+    assert_eq!(twice.status.code(), Some(2), "{}", said(&twice));
+    assert!(said(&twice).contains("stands there twice"), "{}", said(&twice));
+}
+
+#[test]
+fn a_metric_of_which_nobody_knows_any_more_whether_more_is_better_is_compared() {
+    let before = result(&STEADY, &STEADY);
+    let mut after = result(&STEADY, &STEADY.map(|figure| figure / 2.0));
+    after["metrics"][0]["more_is_better"] = Value::Null;
+    let changed = compare(&before, &after, &["--json"]);
+    assert_eq!(changed.status.code(), Some(1), "{}", said(&changed));
+    let changed: Value = serde_json::from_slice(&changed.stdout).expect("JSON");
+    assert_eq!(
+        (&changed["rows"][1]["outcome"], &changed["rows"][1]["better"]),
+        (&"less".into(), &Value::Null)
+    );
+    after["metrics"][0]["more_is_better"] = false.into();
+    assert_eq!(compare(&before, &after, &[]).status.code(), Some(2));
+}
+
+#[test]
+fn who_reads_no_further_learns_what_changed_from_the_exit_code() {
+    let folder = TempDir::new().expect("a folder");
+    let paths = [("before.json", result(&STEADY, &STEADY)), ("after.json", result(&STEADY, &[1.0; 5]))];
+    let paths = paths.map(|(name, value)| {
+        let path = folder.path().join(name);
+        fs::write(&path, value.to_string()).expect("written");
+        path
+    });
+    for form in [&[][..], &["--json"]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rxlane"));
+        command.args(["bench", "compare"]).args(&paths).args(form).stdout(writer);
+        let status = command.status().expect("it runs");
+        assert_eq!(status.code(), Some(1), "{form:?}");
+    }
 }
 
 #[test]

@@ -159,7 +159,10 @@ pub fn compare<'r>(before: &'r Report, after: &'r Report, tie: f64) -> Result<Co
         before.metrics.iter().map(|metric| (metric.name.as_str(), metric)).collect();
     for metric in &after.metrics {
         let Some(former) = formerly.get(metric.name.as_str()) else { continue };
-        if (&former.unit, former.more_is_better) != (&metric.unit, metric.more_is_better) {
+        // Whether more is better may have been decided since.
+        let is_opposite =
+            former.more_is_better.zip(metric.more_is_better).is_some_and(|(one, other)| one != other);
+        if former.unit != metric.unit || is_opposite {
             return Err(format!(
                 "the metric {} is another one in each: its unit, or whether more is better, differs",
                 metric.name
@@ -262,8 +265,13 @@ fn rows<'r>(before: &'r Report, after: &'r Report, tie: f64) -> Vec<Row<'r>> {
     }
     let words = |levels: &'r Levels| (levels, words.get(levels).cloned().unwrap_or_default());
     let cells: Vec<(&Levels, Rc<str>)> = cells.in_order().into_iter().map(words).collect();
-    let more_is_better: BTreeMap<&str, Option<bool>> =
-        known().map(|metric| (metric.name.as_str(), metric.more_is_better)).collect();
+    let mut more_is_better: BTreeMap<&str, Option<bool>> = BTreeMap::new();
+    for metric in known() {
+        more_is_better
+            .entry(&metric.name)
+            .and_modify(|known| *known = known.filter(|_| metric.more_is_better.is_some()))
+            .or_insert(metric.more_is_better);
+    }
     let metrics = metrics.in_order();
     let raw = |figures: Option<&Figures>| -> Vec<f64> {
         let raw = figures.map(|figures| figures.raw.as_slice()).unwrap_or_default();

@@ -157,7 +157,8 @@ struct Raw {
 
 impl From<Raw> for Figures {
     fn from(read: Raw) -> Figures {
-        Figures::of(read.raw)
+        // JSON knows a nothing that is below nothing.
+        Figures::of(read.raw.into_iter().map(|figure| figure.map(|figure| figure + 0.0)).collect())
     }
 }
 

@@ -54,7 +54,11 @@ pub fn check(report: &Report) -> Result<(), String> {
         }
         figures(report, cell, &metrics).map_err(|why| format!("the cell {}: {why}", shown(&cell.levels)))?;
     }
+    let mut verdicts = BTreeSet::new();
     for verdict in &report.verdicts {
+        if !verdicts.insert((&verdict.metric, &verdict.cell, &verdict.baseline)) {
+            return Err(format!("a verdict on {} stands there twice", shown(&verdict.cell)));
+        }
         if !metrics.contains_key(verdict.metric.as_str()) {
             return Err(format!("a verdict is on {}, which is no metric there", verdict.metric));
         }

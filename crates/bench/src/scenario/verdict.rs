@@ -80,19 +80,27 @@ impl Ratios {
         Spread::of(self.all.iter().copied())
     }
 
-    /// Rounds that are not on the side of one on which the median is.
-    fn against(&self, median: f64) -> usize {
-        self.all.iter().filter(|ratio| (**ratio > 1.0) != (median > 1.0) || **ratio == 1.0).count()
+    /// All of them, with one that is more than any where the baseline has nothing.
+    pub(super) fn comparable(&self) -> Vec<f64> {
+        [self.all.as_slice(), &vec![f64::MAX; self.endless]].concat()
+    }
+
+    /// Rounds that are not on the side of one on which the median is, and of how many.
+    fn against(&self) -> (usize, usize) {
+        let all = self.comparable();
+        let more = Spread::of(all.iter().copied()).is_some_and(|all| all.median > 1.0);
+        let agrees = |ratio: &&f64| if more { **ratio > 1.0 } else { **ratio < 1.0 };
+        (all.len() - all.iter().filter(agrees).count(), all.len())
     }
 
     /// What they mean.
     pub(super) fn outcome(&self) -> Outcome {
-        match self.spread() {
-            None if self.endless >= ROUNDS => Outcome::More,
+        let (against, rounds) = self.against();
+        match Spread::of(self.comparable()) {
             None => Outcome::Unknown,
-            Some(ratio) if ratio.count < ROUNDS => Outcome::Unknown,
+            Some(_) if rounds < ROUNDS => Outcome::Unknown,
             Some(ratio) if ratio.median < TIE && ratio.median > 1.0 / TIE => Outcome::Tie,
-            Some(ratio) if !agree(ratio.count, self.against(ratio.median)) => Outcome::Unclear,
+            Some(_) if !agree(rounds, against) => Outcome::Unclear,
             Some(ratio) if ratio.median > 1.0 => Outcome::More,
             Some(_) => Outcome::Less,
         }
@@ -169,7 +177,7 @@ fn sentence(subject: &Subject, ratios: &Ratios, outcome: Outcome) -> String {
         };
         return format!("{title}: {this} beside {other} is unknown: {why}.");
     };
-    let against = ratios.against(ratio.median);
+    let (against, of) = ratios.against();
     let end = match outcome {
         Outcome::Tie if ratio.most < 1.0 => {
             ": less in every round, but by less than a machine may vary, so a tie".to_owned()
@@ -181,15 +189,24 @@ fn sentence(subject: &Subject, ratios: &Ratios, outcome: Outcome) -> String {
         Outcome::Unclear => ": unclear, the rounds do not agree".to_owned(),
         Outcome::Unknown => ": unknown, since that takes three rounds at least (--rounds)".to_owned(),
         Outcome::More | Outcome::Less if against > 0 => {
-            format!(": {} of {} rounds say so", ratio.count - against, ratio.count)
+            format!(": {} of {of} rounds say so", of - against)
         }
         Outcome::More | Outcome::Less => String::new(),
     };
     let but =
         if endless > 0 { format!(", but for {rounds} in which {other} has none") } else { String::new() };
-    let Spread { median, least, most, count } = ratio;
-    let range = if count > 1 { format!(" [{least:.2}–{most:.2}]") } else { String::new() };
-    format!("{title}: {this} has {median:.2}{range} times that of {other}{but}{end}.")
+    format!("{title}: {this} has {} times that of {other}{but}{end}.", times(&ratio))
+}
+
+/// Median and range of a ratio.
+pub fn times(ratio: &Spread) -> String {
+    // Of what is next to nothing there are many times.
+    let short = |ratio: f64| if ratio < 1e6 { format!("{ratio:.2}") } else { format!("{ratio:.1e}") };
+    let Spread { median, least, most, count } = *ratio;
+    match count {
+        1 => short(median),
+        _ => format!("{} [{}–{}]", short(median), short(least), short(most)),
+    }
 }
 
 #[cfg(test)]
@@ -307,6 +324,15 @@ mod tests {
             "{}",
             once.text
         );
+        // Rounds of which nothing is a multiple are on the side of more.
+        let mostly = |half: usize, endless: usize| {
+            let cell = [vec![Some(0.5); half], vec![Some(5.0); endless]].concat();
+            verdict(cell, [vec![Some(1.0); half], vec![Some(0.0); endless]].concat())
+        };
+        assert_eq!(mostly(3, 6).outcome, Outcome::Unclear);
+        assert_eq!((mostly(1, 8).outcome, mostly(8, 1).outcome), (Outcome::More, Outcome::Less));
+        let text = mostly(1, 8).text;
+        assert!(text.ends_with("but for 8 rounds in which no tag has none: 8 of 9 rounds say so."), "{text}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use bench::scenario::compare::verdicts::{Change, Judged, VerdictRow};
 use bench::scenario::compare::{self, Compared, Conclusion, FactRow, Row};
 use bench::scenario::report::{Metric, Report, SCHEMA};
 use bench::scenario::soundness;
-use bench::scenario::verdict::{Outcome as Word, TIE};
+use bench::scenario::verdict::{Outcome as Word, TIE, times};
 use glance::Glance;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -71,16 +71,16 @@ impl CompareArguments {
         let (before, after) = (read(&self.before)?, read(&self.after)?);
         let compared = compare::compare(&before, &after, self.tie)
             .map_err(|why| anyhow!("{} and {}: {why}", named(&self.before), named(&self.after)))?;
-        if self.json {
-            out.json(&compared)?;
-        } else {
-            self.print(out, &compared, &after, &before)?;
-        }
+        let told = if self.json { out.json(&compared) } else { self.print(out, &compared, &after, &before) };
+        // Whoever reads no further still asks by the exit code.
+        told.and_then(|()| out.flush()).or_else(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Ok(()),
+            _ => Err(error),
+        })?;
         match compared.conclusion {
             Conclusion::Changed => Ok(Outcome::Negative),
             Conclusion::Unchanged => Ok(Outcome::Success),
             Conclusion::Unknown => {
-                out.flush()?;
                 bail!(
                     "nothing can be said of any figure of {} and {}",
                     named(&self.before),
@@ -111,6 +111,9 @@ impl CompareArguments {
             heading(out, &printable(&format!("{}, {}", metric.title, scale.unit)))?;
             let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scale)).collect();
             table(out, &cells)?;
+        }
+        if compared.facts.iter().any(|fact| fact.before != fact.after) {
+            heading(out, "Answers")?;
         }
         for FactRow { question, before, after } in &compared.facts {
             match (before, after) {
@@ -203,25 +206,44 @@ fn verdicts(out: &mut Output, compared: &Compared<'_>) -> io::Result<()> {
             .iter()
             .try_for_each(|line| writeln!(out, "{INDENT}{line}"))?;
     }
-    let count = |change: Change| compared.verdicts.iter().filter(|row| row.change == change).count();
+    let count = |is: &dyn Fn(&VerdictRow<'_>) -> bool| compared.verdicts.iter().filter(|row| is(row)).count();
+    let alone = count(&|row| matches!(row.change, Change::OnlyBefore | Change::OnlyAfter));
+    let both = compared.verdicts.len() - alone;
     let mut text =
-        format!("Of {} verdicts {} have the same word", compared.verdicts.len(), count(Change::None));
+        format!("Of {} {} the same word", counted(both, "verdict"), have(count(&|row| row.has_same_word())));
     for (change, what) in [
         (Change::WithinNoise, "another one, within the noise"),
+        (Change::TooFew, "another one, for want of rounds"),
         (Change::OutsideNoise, "another ratio, outside the noise"),
-        (Change::TooFew, "another one, for want of rounds or of figures"),
     ] {
-        if count(change) > 0 {
-            text.push_str(&format!("; {} have {what}", count(change)));
+        let many = count(&|row| row.change == change);
+        if many > 0 {
+            text.push_str(&format!("; {} {what}", have(many)));
         }
     }
     text.push('.');
+    if alone > 0 {
+        text.push_str(&format!(" {} in one of the two alone.", stand(alone)));
+    }
     wrapped(&text, out.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+fn counted(many: usize, what: &str) -> String {
+    if many == 1 { format!("{many} {what}") } else { format!("{many} {what}s") }
+}
+
+fn have(many: usize) -> String {
+    if many == 1 { format!("{many} has") } else { format!("{many} have") }
+}
+
+fn stand(many: usize) -> String {
+    if many == 1 { format!("{many} stands") } else { format!("{many} stand") }
 }
 
 fn verdict(row: &VerdictRow<'_>) -> String {
     let [title, this, other] = &row.words;
-    let judged = |Judged { outcome, ratio }: Judged| {
+    let judged = |judged: Option<Judged>| {
+        let Some(Judged { outcome, ratio, endless }) = judged else { return "not there".to_owned() };
         let word = match outcome {
             Word::More => "more",
             Word::Less => "less",
@@ -229,14 +251,22 @@ fn verdict(row: &VerdictRow<'_>) -> String {
             Word::Unclear => "unclear",
             Word::Unknown => "unknown",
         };
-        let ratio = ratio.map(|of| format!(", {:.2} [{:.2}–{:.2}]", of.median, of.least, of.most));
-        format!("{word}{}", ratio.unwrap_or_default())
+        let mut text = word.to_owned();
+        if let Some(ratio) = ratio {
+            text.push_str(&format!(", {}", times(&ratio)));
+        }
+        if endless > 0 {
+            text.push_str(&format!(", beside none in {}", counted(endless, "round")));
+        }
+        text
     };
     let change = match row.change {
         Change::None => "no change",
         Change::WithinNoise => "within the noise",
         Change::OutsideNoise => "CHANGED",
-        Change::TooFew => "unknown, too few ratios",
+        Change::TooFew => "unknown, too few rounds",
+        Change::OnlyBefore => "only before",
+        Change::OnlyAfter => "only after",
     };
     format!("{title}: {this} beside {other} was {}, is {}: {change}", judged(row.before), judged(row.after))
 }
@@ -272,8 +302,12 @@ fn conclusion(
             changed.len()
         ),
     };
+    let ratios = compared.verdicts.iter().filter(|row| row.change == Change::OutsideNoise).count();
+    if ratios > 0 {
+        text.push_str(&format!(" Ratios of {} changed outside the noise.", counted(ratios, "verdict")));
+    }
     if facts > 0 {
-        text.push_str(&format!(" So did {facts} answers."));
+        text.push_str(&format!(" So did {}.", counted(facts, "answer")));
     }
     if few > 0 {
         text.push_str(&format!(

@@ -1,6 +1,6 @@
 //! A report as text: tables no wider than the terminal, the conclusion last, next to the prompt.
 
-use crate::output::Output;
+use crate::output::{Output, turns_a_line};
 use anstyle::{AnsiColor, Style};
 use explain::{Report, counted, grouped};
 use std::io::{self, Write};
@@ -63,9 +63,7 @@ fn share(part: u64, whole: u64) -> String {
 
 /// A name as it may stand on a terminal: no control characters, whatever the file is called.
 pub fn printable(name: &str) -> String {
-    // Those of Unicode's bidirectional algorithm (UAX #9) turn a line around.
-    let turns = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    name.chars().map(|c| if c.is_control() || turns(c) { '\u{fffd}' } else { c }).collect()
+    name.chars().map(|c| if c.is_control() || turns_a_line(c) { '\u{fffd}' } else { c }).collect()
 }
 
 fn source(out: &mut Output, report: &Report) -> io::Result<()> {

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use toml::Value;
 
+/// Up to here a number that is whole is exact.
+const LARGEST: f64 = 9e15;
+
 /// Arguments of `rxlane model sweep`.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -114,6 +117,9 @@ impl SweepArguments {
         };
         if self.log && (from <= 0.0 || to <= 0.0) {
             bail!("--log needs --from and --to above 0");
+        }
+        if [from, to].iter().any(|end| end.abs() > LARGEST) {
+            bail!("--from and --to go up to {LARGEST:e}");
         }
         // Depths and numbers are whole, and a rate may be.
         let whole = from.fract() == 0.0 && to.fract() == 0.0;

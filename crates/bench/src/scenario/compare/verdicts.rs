@@ -8,7 +8,7 @@ use super::super::spread::Spread;
 use super::super::verdict::{Outcome, Ratios, Subject, Verdict};
 use super::Row;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A verdict of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,10 +21,10 @@ pub struct VerdictRow<'r> {
     pub baseline: &'r Levels,
     /// What it is about, in words: the metric, the cell, the other.
     pub words: [String; 3],
-    /// That of the first.
-    pub before: Judged,
-    /// That of the second.
-    pub after: Judged,
+    /// That of the first; `None` where it has none.
+    pub before: Option<Judged>,
+    /// That of the second; `None` where it has none.
+    pub after: Option<Judged>,
     /// What became of it.
     pub change: Change,
 }
@@ -34,8 +34,10 @@ pub struct VerdictRow<'r> {
 pub struct Judged {
     /// The word.
     pub outcome: Outcome,
-    /// Of the rounds.
+    /// Of the rounds in which the other cell has something.
     pub ratio: Option<Spread>,
+    /// Rounds in which it has nothing, and the cell has something.
+    pub endless: usize,
 }
 
 /// What became of a verdict.
@@ -50,51 +52,79 @@ pub enum Change {
     OutsideNoise,
     /// Another word, and too few ratios to say more.
     TooFew,
+    /// The second has none.
+    OnlyBefore,
+    /// The first has none.
+    OnlyAfter,
 }
 
-/// Of all verdicts that both have, in the order of the second. Cells are found by their levels, as in [`super::rows`].
+impl VerdictRow<'_> {
+    /// Whether both have one, of the same word.
+    pub fn has_same_word(&self) -> bool {
+        self.before.zip(self.after).is_some_and(|(before, after)| before.outcome == after.outcome)
+    }
+}
+
+/// Of all verdicts, in the order of the second, with those of the first alone behind. Cells are found by their levels, as in
+/// [`super::rows`].
 pub(super) fn rows<'r>(before: &'r Report, after: &'r Report, tie: f64) -> Vec<VerdictRow<'r>> {
-    let formerly: BTreeMap<_, &Verdict> =
-        before.verdicts.iter().map(|verdict| (key(verdict), verdict)).collect();
-    let [first, second] = [before, after].map(|report| -> BTreeMap<&Levels, &Cell> {
-        report.cells.iter().map(|cell| (&cell.levels, cell)).collect()
-    });
-    let row = |verdict: &'r Verdict| {
-        formerly.get(&key(verdict))?;
+    let [first, second] = [before, after].map(Judges::of);
+    let alone = before.verdicts.iter().filter(|verdict| !second.verdicts.contains(&key(verdict)));
+    let row = |(words_of, verdict): (&Report, &'r Verdict)| {
+        let (was, is) = (first.ratios(verdict), second.ratios(verdict));
         let Verdict { metric, cell, baseline, .. } = verdict;
-        let ratios = |cells: &BTreeMap<&Levels, &Cell>| {
-            let figures = |levels: &Levels| cells.get(levels)?.figures.get(metric);
-            Some(Ratios::of(figures(cell)?, figures(baseline)?))
+        let Subject { title, this, other } = Subject::of(words_of, metric, cell, baseline);
+        let change = match (&was, &is) {
+            (Some(was), Some(is)) => change(was, is, tie),
+            (Some(_), None) => Change::OnlyBefore,
+            (None, Some(_)) => Change::OnlyAfter,
+            (None, None) => return None,
         };
-        let (first, second) = (ratios(&first)?, ratios(&second)?);
-        let Subject { title, this, other } = Subject::of(after, metric, cell, baseline);
-        Some(VerdictRow {
-            metric,
-            cell,
-            baseline,
-            words: [title, this, other],
-            before: Judged::of(&first),
-            after: Judged::of(&second),
-            change: change(&first, &second, tie),
-        })
+        let [before, after] = [was, is].map(|ratios| ratios.as_ref().map(Judged::of));
+        Some(VerdictRow { metric, cell, baseline, words: [title, this, other], before, after, change })
     };
-    after.verdicts.iter().filter_map(row).collect()
+    let of_second = after.verdicts.iter().map(|verdict| (after, verdict));
+    of_second.chain(alone.map(|verdict| (before, verdict))).filter_map(row).collect()
 }
 
-fn key(verdict: &Verdict) -> (&str, &Levels, &Levels) {
+type Key<'r> = (&'r str, &'r Levels, &'r Levels);
+
+fn key(verdict: &Verdict) -> Key<'_> {
     (&verdict.metric, &verdict.cell, &verdict.baseline)
+}
+
+/// A report, asked for ratios.
+struct Judges<'r> {
+    cells: BTreeMap<&'r Levels, &'r Cell>,
+    verdicts: BTreeSet<Key<'r>>,
+}
+
+impl<'r> Judges<'r> {
+    fn of(report: &'r Report) -> Judges<'r> {
+        Judges {
+            cells: report.cells.iter().map(|cell| (&cell.levels, cell)).collect(),
+            verdicts: report.verdicts.iter().map(key).collect(),
+        }
+    }
+
+    /// Where it has that verdict, and figures for it.
+    fn ratios(&self, verdict: &Verdict) -> Option<Ratios> {
+        let figures = |levels: &Levels| self.cells.get(levels)?.figures.get(&verdict.metric);
+        let has_it = self.verdicts.contains(&key(verdict));
+        has_it.then(|| Some(Ratios::of(figures(&verdict.cell)?, figures(&verdict.baseline)?)))?
+    }
 }
 
 impl Judged {
     fn of(ratios: &Ratios) -> Judged {
-        Judged { outcome: ratios.outcome(), ratio: ratios.spread() }
+        Judged { outcome: ratios.outcome(), ratio: ratios.spread(), endless: ratios.endless }
     }
 }
 
 fn change(before: &Ratios, after: &Ratios, tie: f64) -> Change {
     use super::Outcome::{Less, More, WithinNoise};
     let nowhere = Levels::new();
-    match Row::of(&nowhere, &before.all, &after.all, tie).outcome {
+    match Row::of(&nowhere, &before.comparable(), &after.comparable(), tie).outcome {
         More | Less => Change::OutsideNoise,
         _ if before.outcome() == after.outcome() => Change::None,
         WithinNoise => Change::WithinNoise,
@@ -124,9 +154,11 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_there_is_no_ratio() {
+    fn of_nothing_anything_is_more() {
         let [none, some] = [5, 0].map(|endless| Ratios { all: vec![1.0; 5 - endless], endless });
         assert_eq!(change(&none, &none, 1.3), Change::None);
-        assert_eq!(change(&some, &none, 1.3), Change::TooFew);
+        assert_eq!(change(&some, &none, 1.3), Change::OutsideNoise);
+        let few = Ratios { all: vec![1.0; 2], endless: 0 };
+        assert_eq!(change(&none, &few, 1.3), Change::TooFew);
     }
 }
