@@ -84,6 +84,8 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     refused(&["run", ROUTER, "--set", bursts], "10^9 frames a second");
     refused(&["run", ROUTER, "--set", "traffic.download.flows=4294967295"], "flows");
     refused(&["run", "apu4:none"], "its runs are");
+    let report = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/model/steering.toml");
+    refused(&["run", report], "is a report of several runs: rxlane model reproduce");
     refused(&["run", "none:none"], "reports are apu4, bge");
 }
 

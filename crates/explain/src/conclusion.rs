@@ -153,7 +153,7 @@ fn remedy(report: &Report, even: bool) -> Option<String> {
     Some(format!(
         "Linux can spread them today: before the busy CPU has made packets of them (rxlane steer check IFACE says \
          whether that works and pays there), or, without a program, after that (RPS): for every receive queue N, \
-         echo {mask:x} > /sys/class/net/IFACE/queues/rx-N/rps_cpus"
+         echo {mask:x} > /sys/class/net/IFACE/queues/rx-N/rps_cpus; without the bit of the CPU that serves the queue it is often better"
     ))
 }
 

@@ -195,7 +195,15 @@ fn sentence(subject: &Subject, ratios: &Ratios, outcome: Outcome) -> String {
     };
     let but =
         if endless > 0 { format!(", but for {rounds} in which {other} has none") } else { String::new() };
-    format!("{title}: {this} has {} times that of {other}{but}{end}.", times(&ratio))
+    let times = times(&ratio);
+    if endless > ratio.count {
+        let others =
+            if ratio.count == 1 { "the other one".to_owned() } else { format!("the other {}", ratio.count) };
+        return format!(
+            "{title}: {this} has some in {rounds} in which {other} has none, and {times} times that of it in {others}{end}."
+        );
+    }
+    format!("{title}: {this} has {times} times that of {other}{but}{end}.")
 }
 
 /// Median and range of a ratio.
@@ -332,7 +340,12 @@ mod tests {
         assert_eq!(mostly(3, 6).outcome, Outcome::Unclear);
         assert_eq!((mostly(1, 8).outcome, mostly(8, 1).outcome), (Outcome::More, Outcome::Less));
         let text = mostly(1, 8).text;
-        assert!(text.ends_with("but for 8 rounds in which no tag has none: 8 of 9 rounds say so."), "{text}");
+        assert!(
+            text.ends_with(
+                "two tags has some in 8 rounds in which no tag has none, and 0.50 times that of it in the other one: 8 of 9 rounds say so."
+            ),
+            "{text}"
+        );
     }
 
     #[test]

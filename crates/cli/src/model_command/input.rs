@@ -71,7 +71,12 @@ impl Source {
     pub fn scenario(&self, change: Option<&Assignment>) -> anyhow::Result<Scenario> {
         let changes: Vec<(&str, toml::Value)> =
             self.changes.iter().chain(change).map(|(key, value)| (key.as_str(), value.clone())).collect();
-        Ok(Scenario::parse_with(&self.name, &self.text, &changes)?)
+        Scenario::parse_with(&self.name, &self.text, &changes).map_err(|error| {
+            if Report::parse(&self.name, &self.text).is_ok() {
+                return anyhow!("{0} is a report of several runs: rxlane model reproduce {0}", self.name);
+            }
+            error.into()
+        })
     }
 
     /// Simulates it. What is wrong with a capture that it names is the second part of the answer.
