@@ -19,8 +19,8 @@
 //! datagrams too short for a number nobody knows the loss.
 //!
 //! Of a scene nothing outside its namespaces is touched, but for adapters that a scenario was given. They go with their guards,
-//! also in a panic; what a killed process left is removed when the next namespace is made: programs in its namespaces are ended, settings of
-//! adapters and the adapters themselves are put back.
+//! also in a panic; what a killed process left is removed by [`namespace::sweep`], or when the next namespace is made: programs in its
+//! namespaces are ended, settings of adapters and the adapters themselves are put back.
 //!
 //! Specifications: RFC 768 (UDP), RFC 791 and RFC 8200 (fragments), RFC 4737 (reordering), IEEE 802.3 (octets around a frame).
 //!

@@ -1,10 +1,10 @@
-//! Network namespaces that go with their guard, and with the next run where the guard's process was killed.
+//! Network namespaces that go with their guard, and with [`sweep`] or the next run where the guard's process was killed.
 
 mod held;
 mod leftover;
 mod lent;
 
-pub use leftover::SETTINGS;
+pub use leftover::{SETTINGS, remove as sweep};
 pub use lent::Lent;
 
 use crate::installed::missing;

@@ -1,7 +1,7 @@
 //! What processes left that are no more.
 
 use super::held::{self, Held, Taken};
-use super::{FOLDERS, NAMES, PREFIX, inside, ip, lent, pids};
+use super::{FOLDERS, NAMES, PREFIX, inside, ip, lent};
 use host::journal::Journal;
 use host::setting::Tree;
 use rustix::process::{Pid, Signal, kill_process};
@@ -72,12 +72,15 @@ impl Left {
 
     fn remove(self) {
         for name in &self.names {
-            end_processes(name);
+            let users = Users::of(name);
+            users.end();
             for folder in &self.folders {
                 restore_settings(name, &Path::new(FOLDERS).join(folder));
             }
             lent::give_all_back(name);
             let _ = ip(&["netns", "del", name]);
+            // Who was about to enter found the name until now.
+            users.end();
         }
         for name in &self.folders {
             let _ = fs::remove_dir_all(Path::new(FOLDERS).join(name));
@@ -102,7 +105,7 @@ fn owner(name: &str) -> Option<&str> {
 
 /// Whether a name is one of a namespace, and not the empty file that it is mounted on.
 fn is_mounted(path: &Path) -> bool {
-    let device = |path: &Path| fs::metadata(path).map(|file| file.dev()).ok();
+    let device = |path: &Path| identity(path).map(|(device, _)| device);
     device(path) != device(Path::new(NAMES))
 }
 
@@ -123,31 +126,61 @@ fn restore_settings(namespace: &str, folder: &Path) {
     }
 }
 
-/// Ends what runs in a namespace, which nobody waits for any more.
-fn end_processes(namespace: &str) {
-    let running_now = || -> Vec<Pid> {
-        let pids = pids(namespace).unwrap_or_default();
-        pids.into_iter().filter_map(|pid| Pid::from_raw(pid.try_into().ok()?)).collect()
-    };
-    let start = Instant::now();
-    let mut running = running_now();
-    // One that has ended meanwhile needs no signal.
-    let all = |pids: &[Pid], signal: Signal| {
-        for pid in pids {
-            let _ = kill_process(*pid, signal);
-        }
-    };
-    all(&running, Signal::TERM);
-    while !running.is_empty() && start.elapsed() < PATIENCE {
-        thread::sleep(Duration::from_millis(50));
-        running = running_now();
+/// What runs in a namespace, or is about to, and nobody waits for any more.
+struct Users<'n> {
+    name: &'n str,
+    /// Device and inode: its lock keeps the namespace, so that no other gets them.
+    identity: Option<(u64, u64)>,
+}
+
+impl Users<'_> {
+    fn of(name: &str) -> Users<'_> {
+        Users { name, identity: identity(&Path::new(NAMES).join(name)) }
     }
-    all(&running, Signal::KILL);
+
+    fn now(&self) -> Vec<Pid> {
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pid = |entry: &fs::DirEntry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?);
+        let uses = |folder: &Path| {
+            let inside = self.identity.is_some() && identity(&folder.join("ns/net")) == self.identity;
+            inside || fs::read(folder.join("cmdline")).is_ok_and(|line| enters(&line, self.name))
+        };
+        processes.filter(|entry| uses(&entry.path())).filter_map(|entry| pid(&entry)).collect()
+    }
+
+    fn end(&self) {
+        let start = Instant::now();
+        // One that has ended meanwhile needs no signal.
+        let all = |pids: &[Pid], signal: Signal| {
+            for pid in pids {
+                let _ = kill_process(*pid, signal);
+            }
+        };
+        let mut told = Vec::new();
+        let mut running = self.now();
+        while !running.is_empty() && start.elapsed() < PATIENCE {
+            let fresh: Vec<Pid> = running.iter().filter(|pid| !told.contains(*pid)).copied().collect();
+            all(&fresh, Signal::TERM);
+            told.extend(fresh);
+            thread::sleep(Duration::from_millis(50));
+            running = self.now();
+        }
+        all(&running, Signal::KILL);
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Whether a command line is that of ip-netns(8) before it has become the program.
+fn enters(line: &[u8], name: &str) -> bool {
+    line.split(|octet| *octet == 0).take(4).eq(["ip", "netns", "exec", name].map(str::as_bytes))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Namespace;
+    use super::super::{Namespace, pids};
     use super::*;
     use std::process::{Command, Stdio};
     use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -228,5 +261,12 @@ mod tests {
         assert!(!waiting.join().expect("a thread").success());
         assert!(!Path::new(NAMES).join(&name).exists() && !folder.exists());
         assert!(Path::new(NAMES).join(own.name()).exists());
+    }
+
+    #[test]
+    fn a_command_line_enters_its_namespace_until_it_is_that_of_the_program() {
+        let line = b"ip\0netns\0exec\0rxlane-scene-7-0-line\0rxlane\0link\0up\0";
+        assert!(enters(line, "rxlane-scene-7-0-line") && !enters(line, "rxlane-scene-7-0"));
+        assert!(!enters(&line[3..], "rxlane-scene-7-0-line") && !enters(b"", "rxlane-scene-7-0-line"));
     }
 }

@@ -48,6 +48,9 @@ enum Command {
     Forward(scenario::ForwardArguments),
     /// Say what changed between two results of a scenario, and whether it is outside the noise
     Compare(compare::CompareArguments),
+    /// Remove what a scenario leaves that is killed
+    #[command(name = scenario::SWEEP, hide = true)]
+    Sweep(scenario::SweepArguments),
 }
 
 /// Octets that the buffers of a thread take, at most: with GRO 16 messages of 64 KiB.
@@ -104,6 +107,7 @@ impl BenchArguments {
             Command::Pppoe(arguments) => arguments.run(out),
             Command::Forward(arguments) => arguments.run(out),
             Command::Compare(arguments) => arguments.run(out),
+            Command::Sweep(arguments) => arguments.run(),
         }
     }
 }

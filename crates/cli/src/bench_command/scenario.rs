@@ -5,6 +5,7 @@ mod forward;
 mod page;
 mod pps;
 mod progress;
+mod sweeper;
 mod text;
 
 use super::numbers;
@@ -27,10 +28,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use sweeper::Sweeper;
 
 pub use figures::Scale;
 pub use forward::ForwardArguments;
 pub use pps::PpsArguments;
+pub use sweeper::{COMMAND as SWEEP, SweepArguments};
 
 /// What all of them take.
 #[derive(clap::Args)]
@@ -129,26 +132,27 @@ pub struct PppoeArguments {
 impl PppoeArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        self.common.run(out, &mut Pppoe)
+        self.common.run(out, &mut Pppoe, None)
     }
 }
 
 impl VlanArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        self.common.run(out, &mut Vlan)
+        self.common.run(out, &mut Vlan, None)
     }
 }
 
 impl SteerArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        self.common.run(out, &mut Steer::new(self.flows))
+        self.common.run(out, &mut Steer::new(self.flows), None)
     }
 }
 
 impl Common {
-    fn run(self, out: &mut Output, scenario: &mut dyn Scenario) -> CommandResult {
+    /// `journal`: where the scenario writes down what it changes of this machine.
+    fn run(self, out: &mut Output, scenario: &mut dyn Scenario, journal: Option<&Path>) -> CommandResult {
         let to_stdout = self.page.as_deref() == Some(Path::new("-"));
         if to_stdout && self.json {
             bail!("--page - and --json both want standard output; name a file for the page");
@@ -167,6 +171,7 @@ impl Common {
         })?;
         let stop = stop_by_signals()?;
         let rxlane = std::env::current_exe().context("this program's own file")?;
+        let sweeper = Sweeper::start(&rxlane, journal)?;
         let means = Means { rxlane, seconds: self.seconds, stop: &stop };
         let only = self.only.into_iter().map(|Only(factor, levels)| (factor, levels)).collect();
         let asked = Asked { rounds: self.rounds, only };
@@ -177,7 +182,7 @@ impl Common {
             wants.take().inspect(|wanted| complain(wanted));
             progress.tell(step);
         });
-        drop(progress);
+        drop((progress, sweeper));
         let report = match report {
             Ok(report) => report,
             Err(error) => return failed(error, name),

@@ -62,7 +62,7 @@ impl ForwardArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         check_cables(&self.cable)?;
-        self.common.run(out, &mut Forward { flows: self.flows, cables: self.cable })
+        self.common.run(out, &mut Forward { flows: self.flows, cables: self.cable }, None)
     }
 }
 

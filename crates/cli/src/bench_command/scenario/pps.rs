@@ -25,7 +25,7 @@ Examples:
 Without --interface everything happens in network namespaces of its own, which takes root; ethtool does a part of the work. With it, \
 settings of the card are changed for one cell at a time and put back; on some cards that resets the link, so that connections over it \
 stand still for seconds. SIGINT (^C), SIGTERM and SIGHUP end it with what was measured so far; what a killed run changed is put back by \
-the next, or by --undo.
+a process beside it, and where that was killed, too, by the next run, or by --undo.
 Factors: senders (1, 2, 4), receivers (1, 2), queues (1, 2), gro (off, on). With --interface: senders (with --from), receivers, queues \
 (as-found, 1, 2, 4), usecs (as-found, 0, 3, 10, 50, 100), ring (as-found, 256, 4096), hash (as-found, sd, sdfn), table (as-found, one, \
 equal, blocks); senders, receivers and queues are crossed, and hash with table.
@@ -89,13 +89,20 @@ impl PpsArguments {
             return restore(out, &journal, self.force);
         }
         let Some(interface) = self.interface else {
-            return self.common.run(out, &mut Pps { payload: self.payload, flows: self.flows });
+            return self.common.run(out, &mut Pps { payload: self.payload, flows: self.flows }, None);
         };
         let from = self.from.as_deref().map(address).transpose()?;
         let mut scenario = PpsInterface::new(interface, from, self.payload, self.flows);
         scenario.vary = self.vary.into_iter().map(|Group(factors)| factors).collect();
-        scenario.journal = journal;
-        self.common.run(out, &mut scenario)
+        scenario.journal.clone_from(&journal);
+        self.common.run(out, &mut scenario, Some(&journal))
+    }
+}
+
+/// Puts back what a killed run left, but for what somebody else has changed since; nobody is told.
+pub fn put_back(journal: &Path) {
+    if journal.exists() {
+        let _ = undo(journal, false);
     }
 }
 

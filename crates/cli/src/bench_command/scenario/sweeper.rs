@@ -1,0 +1,97 @@
+//! A process that outlives a scenario which is killed, and does what that one cannot do any more.
+//!
+//! What a scenario changes goes with its guards, which SIGKILL and the kernel's want of memory leave no time. Without this process, too,
+//! the next scenario takes away what one left (crate `bench`, module `namespace`); until then programs go on under load, and an
+//! adapter that was lent stays away from the machine.
+
+use super::pps;
+use crate::output::{CommandResult, Lacks, Outcome};
+use bench::namespace;
+use rustix::io::Errno;
+use rustix::process::getppid;
+use std::io::{Read, Write, stdin};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Its name among the commands of `rxlane bench`, which is not told.
+pub const COMMAND: &str = "sweep";
+/// How long a killed process may take to be gone, with its locks, when its pipe is closed.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked after.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The process, until this is dropped.
+pub struct Sweeper(Child);
+
+impl Sweeper {
+    /// Starts it. `journal`: what of it was changed by `rxlane bench pps` is put back, too.
+    ///
+    /// # Errors
+    ///
+    /// [`Lacks`]: no process can be started.
+    pub fn start(rxlane: &Path, journal: Option<&Path>) -> anyhow::Result<Sweeper> {
+        let mut command = Command::new(rxlane);
+        command.args(["bench", COMMAND, &process::id().to_string()]);
+        journal.into_iter().for_each(|journal| {
+            command.arg("--journal").arg(journal);
+        });
+        // What a terminal sends to its programs is for the scenario.
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        command.current_dir("/");
+        command.spawn().map(Sweeper).map_err(|error| {
+            let way_out = match error.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(Errno::AGAIN) => {
+                    "; `ulimit -u` and the control group's pids.max say how many processes there may be"
+                }
+                Some(Errno::MFILE | Errno::NFILE) => "; `ulimit -n NUMBER` allows more files",
+                _ => "",
+            };
+            let what = "a process that tidies up when this one is killed cannot be started";
+            Lacks(format!("{what} ({error}){way_out}")).into()
+        })
+    }
+}
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        // One that is gone sweeps nothing either.
+        let _ = self.0.stdin.take().map(|mut line| line.write_all(b"done\n"));
+        let _ = self.0.wait();
+    }
+}
+
+/// Arguments of what it runs.
+#[derive(clap::Args)]
+pub struct SweepArguments {
+    /// The scenario's process
+    #[arg(value_name = "PID")]
+    scenario: i32,
+
+    /// Folder of the journal of changes
+    #[arg(long, value_name = "FOLDER")]
+    journal: Option<PathBuf>,
+}
+
+impl SweepArguments {
+    /// Waits for the end of the scenario. Exit 0 also where something is not back: nobody listens any more.
+    pub fn run(self) -> CommandResult {
+        let mut said = Vec::new();
+        stdin().read_to_end(&mut said)?;
+        if said.is_empty() {
+            // A pipe may be closed before the locks are, which tell what is left.
+            let start = Instant::now();
+            let lives = || getppid().is_some_and(|parent| parent.as_raw_nonzero().get() == self.scenario);
+            while lives() && start.elapsed() < PATIENCE {
+                sleep(LOOK);
+            }
+            namespace::sweep();
+            if let Some(journal) = self.journal {
+                pps::put_back(&journal);
+            }
+        }
+        Ok(Outcome::Success)
+    }
+}
