@@ -8,13 +8,14 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::mount::{OpenTreeFlags, open_tree};
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::iter;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The lock. Dropped, it is free.
 #[derive(Debug)]
 pub struct Held {
-    _file: File,
+    file: File,
     /// What the thing is mounted on.
     below: Option<File>,
 }
@@ -32,6 +33,15 @@ fn file_below(folder: &Path, name: &str) -> Option<File> {
     let folder = open_tree(CWD, folder, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC);
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Some(File::from(openat(folder.ok()?, name, flags, Mode::empty()).ok()?))
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // A program that another thread has just forked off has the file open, too, until it is another program.
+        for file in iter::once(&self.file).chain(&self.below) {
+            let _ = file.unlock();
+        }
+    }
 }
 
 /// What became of an attempt to get the lock.
@@ -64,7 +74,7 @@ pub fn take(path: &Path) -> io::Result<Taken> {
     // Whoever had it may have removed the thing between the two steps.
     let own = file.metadata()?;
     let is_there = fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino()));
-    Ok(if is_there { Taken::Own(Held { _file: file, below: None }) } else { Taken::Gone })
+    Ok(if is_there { Taken::Own(Held { file, below: None }) } else { Taken::Gone })
 }
 
 #[cfg(test)]

@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn a_program_that_says_nothing_is_not_waited_for_when_somebody_wants_an_end() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "sleep 1000"]);
+        let mut command = Command::new("sleep");
+        command.arg("1000");
         let stop = AtomicBool::new(false);
         let ended = thread::scope(|scope| {
             let waits = scope.spawn(|| Staying::ready(&mut command, "ready", &stop));
