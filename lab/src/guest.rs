@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use wire::ethernet::MacAddress;
 
 /// A boot takes some eight seconds of an idle machine, half a minute of one that is busy.
-const BOOT: Duration = Duration::from_secs(90);
+const BOOT: Duration = Duration::from_secs(180);
 /// How much longer than a command an answer may take.
 const ANSWER: Duration = Duration::from_secs(30);
 /// Lines of the console that an error quotes.

@@ -83,7 +83,7 @@ impl<'a> Provider<'a> {
         let Some(pid) = self.pid.take() else { return Ok(()) };
         self.guest.signal(pid, signal, true)?;
         let gone = "until [ -z \"$(ip netns pids isp)\" ]; do ip netns pids isp | xargs -r kill 2>/dev/null; sleep 0.1; done";
-        self.guest.sh(&format!("timeout 20 sh -c '{gone}'")).map(drop)
+        self.guest.sh(&format!("timeout 170 sh -c '{gone}'")).map(drop)
     }
 }
 

@@ -128,10 +128,12 @@ fn the_unit_is_ready_with_its_session_and_ends_it_in_order() {
     let words =
         ["ip", "netns", "exec", "isp", "tcpdump", "-i", "line0", "-c", "1", "-Q", "in", "-ln", &filter];
     let seen = guest.start(&words, "/tmp/padt").expect("it starts");
-    guest.sh("timeout 20 sh -c 'until grep -q listening /tmp/padt; do sleep 0.1; done'").expect("it listens");
+    guest
+        .sh("timeout 170 sh -c 'until grep -q listening /tmp/padt; do sleep 0.1; done'")
+        .expect("it listens");
     line.stop();
     guest
-        .sh("timeout 20 sh -c 'until grep -q PADT /tmp/padt; do sleep 0.1; done'")
+        .sh("timeout 170 sh -c 'until grep -q PADT /tmp/padt; do sleep 0.1; done'")
         .unwrap_or_else(|error| panic!("no PADT: {error:#}"));
     let _ = guest.signal(seen, libc::SIGTERM, true);
     guest.sh(&format!("systemctl disable {NAME}; [ ! -e {wants} ]")).expect("not at boot any more");
