@@ -9,6 +9,8 @@ use bench::scenario::pps::{Pps, undo};
 use host::journal::Journal;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// Arguments of `rxlane bench pps`.
 #[derive(clap::Args)]
@@ -99,10 +101,15 @@ impl PpsArguments {
     }
 }
 
-/// Puts back what a killed run left, but for what somebody else has changed since; nobody is told.
+/// How long a program that a killed run had started may have the journal.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Puts back what a killed run left, but for what somebody else has changed since; nobody is told. Who has the journal for longer is the
+/// next run, which puts it back itself.
 pub fn put_back(journal: &Path) {
-    if journal.exists() {
-        let _ = undo(journal, false);
+    let start = Instant::now();
+    while journal.exists() && undo(journal, false).is_err() && start.elapsed() < PATIENCE {
+        sleep(Duration::from_millis(100));
     }
 }
 
