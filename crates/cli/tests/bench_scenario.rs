@@ -405,8 +405,8 @@ fn what_a_killed_one_left_goes_by_itself() {
     let script = "mount -t tmpfs t /run || exit 4
         \"$0\" bench \"$@\" & scenario=$!
         left() { ls -d /run/rxlane-scene-$scenario-* /run/netns/rxlane-scene-$scenario-* 2>/dev/null; }
-        until [ \"$(ls /run/rxlane-scene-$scenario-*/ 2>/dev/null | wc -l)\" -ge 2 ]; do sleep 0.02; done
-        kill -KILL $scenario; wait $scenario; [ -n \"$(left)\" ] || exit 5
+        until [ \"$(ls /run/rxlane-scene-$scenario-*/ 2>/dev/null | wc -l)\" -ge 2 ]; do kill -0 $scenario || exit 5; sleep 0.02; done
+        kill -KILL $scenario; wait $scenario
         for each in $(seq 600); do [ -n \"$(left)\" ] || exit 0; sleep 0.1; done
         left; exit 6";
     for arguments in LONG {

@@ -132,14 +132,14 @@ fn pppoe_measures_pppd_in_the_kernel_and_in_user_mode() {
 fn forward_measures_both_kinds_of_trunk() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
-    let report =
-        bench(&guest, &rxlane, &["forward", "--seconds", "0.3", "--flows", "200", "--only", "rps=off"]);
+    let words = ["forward", "--rounds", "3", "--seconds", "0.3", "--flows", "200", "--only", "rps=off"];
+    let report = bench(&guest, &rxlane, &words);
     assert_whole(&report, 6, &["forwarded", "sent"]);
+    // Medians of three rounds: one of three tenths of a second, in a guest that others load, may be any.
     let one_way = |lines| figure(&report, "forwarded", &[("lines", lines), ("streams", "one")]);
     let [two, kernel, program] = ["two", "trunk-8021q", "trunk-rxlane"].map(one_way);
     println!("two interfaces {two:.0}, trunk by 8021q {kernel:.0}, by rxlane link {program:.0} a second");
-    // Three tenths of a second, once, of a guest that others load: it is not the other way round.
-    assert!(program < 2.0 * two.max(kernel), "{report:#}");
+    assert!(program < two && program < kernel, "{report:#}");
 }
 
 /// Interval of every adapter, and whether it is up.

@@ -33,7 +33,7 @@ const FLOWS: u32 = 2000;
 /// Frames a second: a guest on a busy machine keeps up, and its ring holds all of them.
 const RATE: u32 = 4000;
 const SEED: u64 = 7;
-/// How long is waited for what has to come. A guest that shares two CPUs with ten others takes half of it to load a program.
+/// How long is waited for what has to come. A guest that shares two CPUs with ten others takes half a minute to load a program.
 const LONG: Duration = Duration::from_secs(170);
 
 static NEWER: Pool = Pool::of(2);

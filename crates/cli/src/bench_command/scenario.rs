@@ -171,7 +171,10 @@ impl Common {
         })?;
         let stop = stop_by_signals()?;
         let rxlane = std::env::current_exe().context("this program's own file")?;
-        let sweeper = Sweeper::start(&rxlane, journal)?;
+        let sweeper = match Sweeper::start(&rxlane, journal) {
+            Ok(sweeper) => sweeper,
+            Err(error) => return failed(error.into(), scenario.name()),
+        };
         let means = Means { rxlane, seconds: self.seconds, stop: &stop };
         let only = self.only.into_iter().map(|Only(factor, levels)| (factor, levels)).collect();
         let asked = Asked { rounds: self.rounds, only };

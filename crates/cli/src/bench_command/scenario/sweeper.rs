@@ -5,9 +5,8 @@
 //! adapter that was lent stays away from the machine.
 
 use super::pps;
-use crate::output::{CommandResult, Lacks, Outcome};
-use bench::namespace;
-use rustix::io::Errno;
+use crate::output::{CommandResult, Outcome};
+use bench::{SceneError, namespace};
 use rustix::process::getppid;
 use std::io::{Read, Write, stdin};
 use std::os::unix::process::CommandExt;
@@ -31,8 +30,8 @@ impl Sweeper {
     ///
     /// # Errors
     ///
-    /// [`Lacks`]: no process can be started.
-    pub fn start(rxlane: &Path, journal: Option<&Path>) -> anyhow::Result<Sweeper> {
+    /// No process can be started.
+    pub fn start(rxlane: &Path, journal: Option<&Path>) -> Result<Sweeper, SceneError> {
         let mut command = Command::new(rxlane);
         command.args(["bench", COMMAND, &process::id().to_string()]);
         journal.into_iter().for_each(|journal| {
@@ -41,16 +40,9 @@ impl Sweeper {
         // What a terminal sends to its programs is for the scenario.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command.current_dir("/");
-        command.spawn().map(Sweeper).map_err(|error| {
-            let way_out = match error.raw_os_error().map(Errno::from_raw_os_error) {
-                Some(Errno::AGAIN) => {
-                    "; `ulimit -u` and the control group's pids.max say how many processes there may be"
-                }
-                Some(Errno::MFILE | Errno::NFILE) => "; `ulimit -n NUMBER` allows more files",
-                _ => "",
-            };
-            let what = "a process that tidies up when this one is killed cannot be started";
-            Lacks(format!("{what} ({error}){way_out}")).into()
+        command.spawn().map(Sweeper).map_err(|cause| {
+            let what = "starting a process that tidies up when this one is killed".to_owned();
+            SceneError::System { what, cause }
         })
     }
 }
