@@ -263,6 +263,26 @@ impl Guest {
         self.counts.as_ref().context("the guest was booted without counting")?.read()
     }
 
+    /// Stops its virtual CPUs and its clocks. Until [`Guest::resume`] it takes no time of the machine (one that idles takes some
+    /// four hundredths of a CPU) and answers nothing; frames for it wait. It does not notice, but that its time of day is late
+    /// from then on.
+    ///
+    /// # Errors
+    ///
+    /// QEMU does not do so within half a minute.
+    pub fn pause(&self) -> Result<()> {
+        crate::monitor::execute(self.folder.path(), "stop").with_context(|| self.last_words())
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Errors
+    ///
+    /// QEMU does not do so within half a minute.
+    pub fn resume(&self) -> Result<()> {
+        crate::monitor::execute(self.folder.path(), "cont").with_context(|| self.last_words())
+    }
+
     /// What its kernel has printed on the console.
     pub fn console(&self) -> String {
         let octets = fs::read(self.folder.path().join("console")).unwrap_or_default();

@@ -53,6 +53,7 @@ mod guest;
 pub mod image;
 pub mod instructions;
 mod machine;
+mod monitor;
 pub mod packages;
 mod port;
 pub mod recording;

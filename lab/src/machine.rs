@@ -139,6 +139,8 @@ pub(crate) fn machine(
         Clock::Instructions => &["-accel", "tcg,thread=single", "-icount", "shift=2"],
     });
     command.args(["-display", "none", "-no-reboot"]);
+    let monitor = folder.join(crate::monitor::SOCKET);
+    command.arg("-qmp").arg(format!("unix:{},server=on,wait=off", monitor.display()));
     command.args(["-smp", &spec.cpus.to_string(), "-m", &spec.memory.to_string()]);
     command.args([
         "-serial",

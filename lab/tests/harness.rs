@@ -41,6 +41,7 @@ fn a_guest_does_what_it_is_told_and_ends_with_its_owner() {
     files(&guest);
     frames(&guest);
     instructions(&guest);
+    pauses(&guest);
     let panicked = catch_unwind(AssertUnwindSafe(move || {
         let _owned = guest;
         panic!("on purpose");
@@ -120,6 +121,19 @@ fn instructions(guest: &Guest) {
     let spent: Vec<u64> = before.iter().zip(&after).map(|(before, after)| after - before).collect();
     assert_eq!(spent.len(), 2);
     assert!(spent[1] > 200_000 * 20, "{spent:?}");
+}
+
+/// One that would never be idle executes nothing while it is paused, and goes on where it was.
+fn pauses(guest: &Guest) {
+    let busy = guest.start(&["sh", "-c", "while :; do :; done"], "/dev/null").expect("started");
+    guest.pause().expect("paused");
+    let counts = || guest.instructions().expect("counts");
+    let before = counts();
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(counts(), before);
+    guest.resume().expect("resumed");
+    assert_eq!(guest.signal(busy, 9, true).expect("ended"), Some(-9));
+    assert!(counts().iter().sum::<u64>() > before.iter().sum());
 }
 
 #[test]

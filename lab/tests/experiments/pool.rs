@@ -8,8 +8,8 @@ use std::ops::Deref;
 use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 use std::thread::{available_parallelism, panicking};
 
-/// Guests that are booted when somebody asks and none is free, up to a number; from then on experiments take turns. They end
-/// with the process.
+/// Guests that are booted when somebody asks and none is free, up to a number; from then on experiments take turns. One that is
+/// free is paused. They end with the process.
 pub struct Pool {
     most: usize,
     guests: Mutex<Guests>,
@@ -72,8 +72,9 @@ impl Pool {
         drop(guests);
         // Given back whatever becomes of this.
         let mut taken = Taken { pool: self, guest: free, _turn: Turn::take() };
-        if taken.guest.is_none() {
-            taken.guest = Some(boot());
+        match &taken.guest {
+            Some(guest) => guest.resume().expect("a guest that goes on"),
+            None => taken.guest = Some(boot()),
         }
         taken
     }
@@ -89,8 +90,12 @@ impl Deref for Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
+        let usable = self.guest.take().filter(|_| !panicking());
+        let paused = usable.filter(|guest| {
+            guest.pause().inspect_err(|error| eprintln!("a guest is ended: {error:#}")).is_ok()
+        });
         let mut guests = self.pool.guests.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.guest.take().filter(|_| !panicking()) {
+        match paused {
             Some(guest) => guests.free.push(guest),
             // It did not boot, or is of no more use.
             None => guests.count -= 1,
