@@ -4,7 +4,7 @@ mod held;
 mod leftover;
 mod lent;
 
-pub use leftover::{SETTINGS, remove as sweep};
+pub use leftover::{SETTINGS, remove_of as sweep};
 pub use lent::Lent;
 
 use crate::installed::missing;

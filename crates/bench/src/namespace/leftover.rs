@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// How long the processes in a namespace have for their ends.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked for what one has left, and how long nothing has to be seen of it.
+const LOOK: Duration = Duration::from_millis(100);
+const SETTLED: Duration = Duration::from_secs(2);
 /// A namespace is mounted on its file, and locked, in less.
 const OLD: Duration = Duration::from_mins(1);
 /// Where, in a [`super::Folder`], the journal of the settings is that were changed in a namespace.
@@ -31,6 +34,23 @@ pub fn remove() {
         if let Some(left) = Left::take(of(&folders), of(&names)) {
             left.remove();
         }
+    }
+}
+
+/// [`remove`], until nothing that this process made has been seen for a while, or `patience` is over. A process that was killed lets
+/// go of its locks when its parent knows of its end already: its threads end side by side, and a program that it had just forked off
+/// has them until it is another program. One that it had started may make a namespace yet.
+pub fn remove_of(process: u32, patience: Duration) {
+    let process = process.to_string();
+    let is_left = |folder: &str| made_in(folder).iter().any(|name| owner(name) == Some(&process));
+    let start = Instant::now();
+    let mut seen = start;
+    while seen.elapsed() < SETTLED && start.elapsed() < patience {
+        remove();
+        if is_left(FOLDERS) || is_left(NAMES) {
+            seen = Instant::now();
+        }
+        thread::sleep(LOOK);
     }
 }
 
@@ -261,6 +281,27 @@ mod tests {
         assert!(!waiting.join().expect("a thread").success());
         assert!(!Path::new(NAMES).join(&name).exists() && !folder.exists());
         assert!(Path::new(NAMES).join(own.name()).exists());
+    }
+
+    #[test]
+    fn what_is_let_go_or_made_late_is_removed_too() {
+        let Some(()) = require("netns", netns::probe()) else { return };
+        let _alone = alone();
+        let [early, late] = ["0-line", "1-line"].map(|end| format!("{PREFIX}4294967293-{end}"));
+        let [early_path, late_path] = [&early, &late].map(|name| Path::new(NAMES).join(name));
+        ip(&["netns", "add", &early]).expect("a namespace");
+        let Ok(Taken::Own(held)) = held::take(&early_path) else { panic!("nobody holds it") };
+        thread::scope(|scope| {
+            scope.spawn(|| remove_of(4_294_967_293, Duration::from_secs(30)));
+            thread::sleep(3 * LOOK);
+            assert!(early_path.exists());
+            drop(held);
+            while early_path.exists() {
+                thread::sleep(LOOK);
+            }
+            ip(&["netns", "add", &late]).expect("a namespace");
+        });
+        assert!(!early_path.exists() && !late_path.exists());
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl SweepArguments {
             while lives() && start.elapsed() < PATIENCE {
                 sleep(LOOK);
             }
-            namespace::sweep();
+            namespace::sweep(self.scenario.unsigned_abs(), PATIENCE);
             if let Some(journal) = self.journal {
                 pps::put_back(&journal);
             }
