@@ -37,9 +37,9 @@ pub fn remove() {
     }
 }
 
-/// [`remove`], until nothing that this process made has been seen for a while, or `patience` is over. A process that was killed lets
-/// go of its locks when its parent knows of its end already: its threads end side by side, and a program that it had just forked off
-/// has them until it is another program. One that it had started may make a namespace yet.
+/// Removes what processes left that are no more, until nothing that `process` made has been seen for two seconds, or `patience` is over.
+/// A process that was killed lets go of its locks when its parent knows of its end already: its threads end side by side, and a program
+/// that it had just forked off has them until it is another program. One that it had started may make a namespace yet.
 pub fn remove_of(process: u32, patience: Duration) {
     let process = process.to_string();
     let is_left = |folder: &str| made_in(folder).iter().any(|name| owner(name) == Some(&process));
