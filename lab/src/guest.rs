@@ -263,8 +263,8 @@ impl Guest {
         self.counts.as_ref().context("the guest was booted without counting")?.read()
     }
 
-    /// Stops its virtual CPUs and its clocks. Until [`Guest::resume`] it takes no time of the machine (one that idles takes some
-    /// four hundredths of a CPU) and answers nothing; frames for it wait. It does not notice, but that its time of day is late
+    /// Stops its virtual CPUs and its clocks. Until [`Guest::resume`] it takes no time of the machine (one that idles takes 3
+    /// to 4 % of a CPU, by top(1)) and answers nothing; frames for it wait. It does not notice, but that its time of day is late
     /// from then on.
     ///
     /// # Errors

@@ -179,11 +179,11 @@ impl Namespace {
         })
     }
 
-    /// Makes a pair of virtual Ethernet devices, both up.
+    /// Makes a pair of virtual Ethernet devices, both up and ready to send.
     ///
     /// # Errors
     ///
-    /// `ip` fails: a name is taken, for example.
+    /// `ip` fails: a name is taken, for example. Or the kernel has not noticed a carrier after a minute.
     pub fn veth(&self, pair: &Veth<'_>) -> io::Result<()> {
         let peer = pair.peer.unwrap_or(self);
         let (queues, mtu) = (pair.queues.to_string(), pair.mtu.to_string());
@@ -193,6 +193,21 @@ impl Namespace {
         ip(&[&near[..], &size, &far, &size].concat())?;
         ip(&["-n", &self.name, "link", "set", "dev", pair.near, "up"])?;
         ip(&["-n", &peer.name, "link", "set", "dev", pair.far, "up"])?;
+        self.await_carrier(pair.near)?;
+        peer.await_carrier(pair.far)
+    }
+
+    /// Until the kernel has noticed its carrier (net/core/link_watch.c), a second later at most where many links change, an
+    /// interface drops what it is to send.
+    fn await_carrier(&self, interface: &str) -> io::Result<()> {
+        let until = Instant::now() + Duration::from_mins(1);
+        while !ip(&["-n", &self.name, "link", "show", "dev", interface])?.contains(" state UP ") {
+            if Instant::now() >= until {
+                let message = format!("{interface} has no carrier after a minute");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
         Ok(())
     }
 

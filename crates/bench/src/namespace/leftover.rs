@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 /// How long the processes in a namespace have for their ends.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked for what one has left, and how long nothing has to be seen of it.
+/// How often it is looked for what one has left.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long nothing has to be seen of it.
 const SETTLED: Duration = Duration::from_secs(2);
 /// A namespace is mounted on its file, and locked, in less.
 const OLD: Duration = Duration::from_mins(1);
@@ -291,12 +292,15 @@ mod tests {
         let [early_path, late_path] = [&early, &late].map(|name| Path::new(NAMES).join(name));
         ip(&["netns", "add", &early]).expect("a namespace");
         let Ok(Taken::Own(held)) = held::take(&early_path) else { panic!("nobody holds it") };
+        let patience = Duration::from_secs(30);
         thread::scope(|scope| {
-            scope.spawn(|| remove_of(4_294_967_293, Duration::from_secs(30)));
+            scope.spawn(|| remove_of(4_294_967_293, patience));
             thread::sleep(3 * LOOK);
             assert!(early_path.exists());
             drop(held);
+            let start = Instant::now();
             while early_path.exists() {
+                assert!(start.elapsed() < patience, "nobody removes {early}");
                 thread::sleep(LOOK);
             }
             ip(&["netns", "add", &late]).expect("a namespace");
