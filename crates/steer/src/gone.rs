@@ -22,11 +22,22 @@ use xdp::Family;
 /// removed stays, for a later command. To be called when what is known of the interface at hand has been restored or noted.
 pub fn clear(records: &Records) -> Vec<String> {
     let Some(mut gone) = Gone::seen_from_here() else { return Vec::new() };
-    let mut cleared = clear_pins(records, &mut gone);
-    cleared.extend(clear_envelopes(&mut gone));
+    let cleared = clear_programs_of(records, &mut gone);
     // Pins may have been removed by others, so plans and entries are looked at by themselves.
     forget_plans(records, &mut gone);
     strike(records, &mut gone);
+    cleared
+}
+
+/// Removes pins alone of deleted network namespaces, and says what that was, a sentence each: of programs whose own records lay
+/// elsewhere and are gone.
+pub fn clear_programs(records: &Records) -> Vec<String> {
+    Gone::seen_from_here().map_or_else(Vec::new, |mut gone| clear_programs_of(records, &mut gone))
+}
+
+fn clear_programs_of(records: &Records, gone: &mut Gone) -> Vec<String> {
+    let mut cleared = clear_pins(records, gone);
+    cleared.extend(clear_envelopes(gone));
     cleared
 }
 

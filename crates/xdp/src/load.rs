@@ -14,7 +14,7 @@ use crate::layout::{Arrivals, BUCKETS, Bucket, Counts, Settings, map};
 use crate::object;
 use crate::permission::refused;
 use crate::pins::{ARRIVE, Locked, STEER};
-use crate::sys::{Map, map_type};
+use crate::sys::{self, Map, map_type};
 
 /// The name of the read-only data.
 const SETTINGS: &str = "SETTINGS";
@@ -142,7 +142,7 @@ pub(crate) fn load_program(name: &'static str, loaded: &mut Ebpf) -> Result<Owne
     let defect = |problem: String| Error::Object { program: name, problem };
     let program = loaded.program_mut(name).ok_or_else(|| defect("it has no such program".to_owned()))?;
     let program: &mut Xdp = program.try_into().map_err(|error: ProgramError| defect(error.to_string()))?;
-    program.load().map_err(|error| match error {
+    sys::without_signals(|| program.load()).map_err(|error| match error {
         ProgramError::LoadError { io_error, verifier_log } => {
             rejected(name, io_error, &verifier_log.to_string())
         }

@@ -1,11 +1,12 @@
 //! bpf(2), as `include/uapi/linux/bpf.h` describes it, and leaving the file system context of other threads.
 //!
 //! Only what aya does not offer or does another way: links (create, ask, detach), pins by path, the kernel's
-//! information about objects, and map elements as octets.
+//! information about objects, map elements as octets, and loading without signals.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
@@ -350,7 +351,7 @@ pub(crate) fn load_xdp(code: &[Instruction], flags: u32, expected_attach_type: u
     };
     // SAFETY: ProgLoad is what BPF_PROG_LOAD reads; code and licence live until the call returns, the code as long as
     // it says, the licence ending in a zero; there is no log to write.
-    unsafe { bpf_fd(Command::ProgLoad, &mut attributes) }
+    without_signals(|| unsafe { bpf_fd(Command::ProgLoad, &mut attributes) })
 }
 
 /// Pins an object under a path in a BPF file system.
@@ -470,6 +471,28 @@ pub(crate) fn leave_shared_file_system() -> io::Result<()> {
     // SAFETY: what makes unshare(2) unsafe is CLONE_FILES, after which file descriptors of other threads are none of
     // this one; it is not asked for.
     Ok(unsafe { unshare_unsafe(UnshareFlags::FS) }?)
+}
+
+/// Loads a program while no signal reaches this thread but SIGKILL and SIGSTOP; one that comes meanwhile goes to another thread,
+/// or waits. Else the verifier gives up with EAGAIN (`do_check` in kernel/bpf/verifier.c), and aya takes that for a refusal: it asks
+/// again, with a log that it lets grow until all of it fits, which makes seconds of a second, or gives up where another signal comes.
+pub(crate) fn without_signals<T>(load: impl FnOnce() -> T) -> T {
+    struct Former(libc::sigset_t);
+    impl Drop for Former {
+        fn drop(&mut self) {
+            // SAFETY: it is a set of signals, and no former one is asked for. With those it cannot fail.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+        }
+    }
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut former = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigfillset(3) fills the whole set, and pthread_sigmask(3), which fails with no valid `how`, the other one.
+    let _former = unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), former.as_mut_ptr());
+        Former(former.assume_init())
+    };
+    load()
 }
 
 /// A path for the kernel.

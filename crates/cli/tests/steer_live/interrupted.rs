@@ -46,6 +46,30 @@ fn a_signal_in_the_midst_of_up_leaves_nothing() {
     }
 }
 
+/// One signal makes the verifier give up, and the next one its repetition.
+#[test]
+fn signals_that_come_again_and_again_are_one() {
+    let Some(machine) = Machine::new() else { return };
+    let before = machine.state();
+    let arguments = ["up", WAN, "--seconds", "0", "--disable-rxvlan"];
+    let child = machine.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("it starts");
+    let until = Instant::now() + Duration::from_secs(60);
+    while !machine.features().contains("rx-vlan-offload: off") {
+        assert!(child.try_wait().expect("a status").is_none() && Instant::now() < until, "no change");
+    }
+    while child.try_wait().expect("a status").is_none() {
+        machine.signal(&child, "TERM");
+        assert!(Instant::now() < until, "it does not end");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let ended = child.wait_with_output().expect("an end");
+    let said = said(&ended);
+    assert_eq!((code(&ended), said.contains("interrupted by SIGTERM")), (1, true), "{said}");
+    assert_eq!(machine.state(), before);
+    machine.assert_nothing_left();
+}
+
 /// Whether this process ignores SIGHUP, and so what it starts.
 fn hang_up_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("a status");
