@@ -123,27 +123,20 @@ impl Namespace {
 
     fn named(mut name: impl FnMut() -> String) -> Result<Namespace, SceneError> {
         let make = |name: String| {
-            let path = Path::new(NAMES).join(&name);
-            let was_there = path.exists();
+            let was_there = Path::new(NAMES).join(&name).exists();
             match ip(&["netns", "add", &name]) {
                 Ok(()) => {}
                 Err(SceneError::Failed { .. }) if was_there => return Ok(None),
                 Err(error) => return Err(error),
             }
-            let held = held::take(&path);
-            let held = held.map_err(|cause| SceneError::System { what: format!("locking {name}"), cause });
-            match held {
-                Ok(Taken::Own(held)) => {
-                    let held = held.below(Path::new(NAMES), &name);
-                    Ok(Some(Namespace { name, _held: held }))
-                }
-                // A sweeping process was faster, and removes it.
-                Ok(Taken::Others | Taken::Gone) => Ok(None),
-                Err(error) => {
-                    let _ = ip(&["netns", "del", &name]);
-                    Err(error)
-                }
+            let held = held::take_namespace(Path::new(NAMES), &name);
+            if let Ok(Taken::Own(held)) = held {
+                return Ok(Some(Namespace { name, _held: held }));
             }
+            // Where a sweeping process was faster, it removes it as well.
+            let _ = ip(&["netns", "del", &name]);
+            let failed = |cause| SceneError::System { what: format!("locking {name}"), cause };
+            held.map(|_| None).map_err(failed)
         };
         free(|| make(name()))
     }

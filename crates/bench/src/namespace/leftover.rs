@@ -12,13 +12,14 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the processes in a namespace have for their ends.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the processes in a namespace have for their ends: one that loads programs into the kernel cannot be interrupted, and what it
+/// has pinned is its own to take back.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How often it is looked for what one has left.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long nothing has to be seen of it.
 const SETTLED: Duration = Duration::from_secs(2);
-/// A namespace is mounted on its file, and locked, in less.
+/// A namespace is mounted on its file in less.
 const OLD: Duration = Duration::from_mins(1);
 /// Where, in a [`super::Folder`], the journal of the settings is that were changed in a namespace.
 pub const SETTINGS: &str = "settings";
@@ -81,7 +82,7 @@ impl Left {
             if !is_mounted(&path) && !is_old(&path) {
                 continue;
             }
-            match held::take(&path) {
+            match held::take_namespace(Path::new(NAMES), &name) {
                 Ok(Taken::Own(held)) => left.held.push(held),
                 Ok(Taken::Gone) => continue,
                 Ok(Taken::Others) | Err(_) => return None,
@@ -203,6 +204,8 @@ fn enters(line: &[u8], name: &str) -> bool {
 mod tests {
     use super::super::{Namespace, pids};
     use super::*;
+    use std::io::Read;
+    use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
     use std::sync::{Mutex, MutexGuard, PoisonError};
     use testkit::{netns, program, require};
@@ -223,10 +226,14 @@ mod tests {
         let (path, folder) = (Path::new(NAMES).join(&name), Path::new(FOLDERS).join(folder));
         ip(&["netns", "add", &name]).expect("a namespace");
         fs::create_dir(&folder).expect("a folder");
-        for held in [&path, &folder] {
-            let Ok(Taken::Own(held)) = held::take(held) else { panic!("nobody holds {held:?}") };
+        let of_namespace = || held::take_namespace(Path::new(NAMES), &name);
+        let of_folder = || held::take(&folder);
+        let locks: [&dyn Fn() -> std::io::Result<Taken>; 2] = [&of_namespace, &of_folder];
+        for lock in locks {
+            let Ok(Taken::Own(held)) = lock() else { panic!("nobody holds it") };
             remove();
             assert!(path.exists() && folder.exists(), "{held:?}");
+            drop(held);
         }
         remove();
         assert!(!path.exists() && !folder.exists());
@@ -243,6 +250,26 @@ mod tests {
         shell.args(["-m", "sh", "-c", look]).arg(Path::new(NAMES).join(own.name())).stdin(Stdio::null());
         assert_eq!(shell.status().expect("unshare").code(), Some(7));
         assert!(own.works("lo").expect("it is there"));
+    }
+
+    #[test]
+    fn whoever_is_not_root_holds_nothing_up() {
+        let Some(()) = require("netns", netns::probe()) else { return };
+        let Some(_) = require("flock", program("flock")) else { return };
+        let _alone = alone();
+        let name = format!("{PREFIX}4294967292-0-line");
+        let path = Path::new(NAMES).join(&name);
+        ip(&["netns", "add", &name]).expect("a namespace");
+        let mut nobody = Command::new("flock");
+        nobody.arg("-sF").arg(&path).args(["sh", "-c", "echo locked; exec sleep 1000"]);
+        nobody.uid(65534).gid(65534);
+        let mut nobody = nobody.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("flock");
+        let mut said = [0; 6];
+        nobody.stdout.take().expect("its output").read_exact(&mut said).expect("a lock");
+        remove();
+        let is_there = path.exists();
+        nobody.kill().and_then(|()| nobody.wait()).expect("an end");
+        assert!(!is_there);
     }
 
     #[test]
@@ -291,7 +318,8 @@ mod tests {
         let [early, late] = ["0-line", "1-line"].map(|end| format!("{PREFIX}4294967293-{end}"));
         let [early_path, late_path] = [&early, &late].map(|name| Path::new(NAMES).join(name));
         ip(&["netns", "add", &early]).expect("a namespace");
-        let Ok(Taken::Own(held)) = held::take(&early_path) else { panic!("nobody holds it") };
+        let held = held::take_namespace(Path::new(NAMES), &early);
+        let Ok(Taken::Own(held)) = held else { panic!("nobody holds it") };
         let patience = Duration::from_secs(30);
         thread::scope(|scope| {
             scope.spawn(|| remove_of(4_294_967_293, patience));
