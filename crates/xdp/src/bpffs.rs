@@ -4,8 +4,9 @@
 //! run in a mount namespace of their own, often with a `/sys` of their own, and what is mounted there goes with the
 //! last process in it. So the file system is opened, and where there is none mounted, in the namespace of process 1;
 //! where this process may not look at that (without CAP_SYS_PTRACE), and neither is in the same nor has the same file
-//! system, in the namespace of its oldest ancestor that is in another one and that it may look at. Where it may look at
-//! none, it is refused: pins in its own would vanish with it. A directory opened there is used through its file
+//! system, in the namespace of its oldest ancestor that is in another one and that it may look at; that is kept, since
+//! whoever started this process may end before it. Where it may look at none, it is refused: pins in its own would vanish
+//! with it. A directory opened there is used through its file
 //! descriptor, and nothing else of this process moves.
 
 use std::ffi::{CString, OsStr};
@@ -13,6 +14,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
@@ -204,6 +206,9 @@ enum Place {
     There { namespace: File, of: u32 },
 }
 
+/// The first mount namespace of an ancestor that was found, with that ancestor's number.
+static OF_ANCESTOR: OnceLock<(File, u32)> = OnceLock::new();
+
 /// The mount namespace that outlives this process.
 fn place() -> Result<Place, Error> {
     let identity = |file: &File| file.metadata().ok().map(|found| (found.dev(), found.ino()));
@@ -226,7 +231,13 @@ fn place() -> Result<Place, Error> {
         others.filter_map(|pid| Some(place(File::open(format!("/proc/{pid}/ns/mnt")).ok()?, pid)));
     // An ancestor in the same namespace as this process may end with it.
     let other = places.find(|place| matches!(place, Place::There { .. }));
-    other.ok_or_else(|| stuck(&format!("look at that of process 1 ({refused})")))
+    if let Some(Place::There { namespace, of }) = &other
+        && let Ok(namespace) = namespace.try_clone()
+    {
+        OF_ANCESTOR.get_or_init(|| (namespace, *of));
+    }
+    let kept = || Some(place(OF_ANCESTOR.get()?.0.try_clone().ok()?, OF_ANCESTOR.get()?.1));
+    other.or_else(kept).ok_or_else(|| stuck(&format!("look at that of process 1 ({refused})")))
 }
 
 /// Numbers of the parent, its parent, and so on.

@@ -1,10 +1,12 @@
 //! A signal, or an output that takes nothing, in the midst of `up`: everything is taken back.
 
-use crate::steer_machine::{Machine, WAN, code, said};
+use crate::steer_machine::{Machine, WAN, binary, code, said};
 use std::fs::File;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::{program, require};
 
 /// Whatever the moment, `up` was interrupted and nothing is left, or it had ended before.
 #[test]
@@ -66,6 +68,33 @@ fn signals_that_come_again_and_again_are_one() {
     let ended = child.wait_with_output().expect("an end");
     let said = said(&ended);
     assert_eq!((code(&ended), said.contains("interrupted by SIGTERM")), (1, true), "{said}");
+    assert_eq!(machine.state(), before);
+    machine.assert_nothing_left();
+}
+
+/// Where the mount namespace of process 1 may not be looked at, that of an ancestor is where the pins are.
+#[test]
+fn what_stays_takes_steering_away_when_whoever_started_it_has_ended() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(_) = require("setpriv", program("setpriv")) else { return };
+    let before = machine.state();
+    let output = machine.folder().join("output");
+    let script = "ip netns exec $0 \"$@\" </dev/null >$output 2>&1 & echo $!
+        for each in $(seq 600); do grep -q 'is steered in' $output && exit 0; sleep 0.1; done; cat $output; exit 9";
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-sys_ptrace", "sh", "-c", script, machine.namespace()]).arg(binary());
+    command.args(["steer", "up", WAN, "--seconds", "0", "--foreground", "--journal", machine.journal()]);
+    let started = command.env("output", &output).stdin(Stdio::null()).output().expect("it starts");
+    assert_eq!(code(&started), 0, "{}", said(&started));
+    let pid = said(&started).trim().to_owned();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+    let until = Instant::now() + Duration::from_secs(60);
+    while Path::new("/proc").join(&pid).join("exe").exists() {
+        assert!(Instant::now() < until, "it does not end");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let told = std::fs::read_to_string(&output).expect("its output");
+    assert!(told.contains("no longer steered"), "{told}");
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();
 }

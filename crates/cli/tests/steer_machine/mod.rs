@@ -36,7 +36,7 @@ pub fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-fn binary() -> PathBuf {
+pub fn binary() -> PathBuf {
     assert_cmd::cargo::cargo_bin("rxlane")
 }
 
@@ -63,6 +63,11 @@ impl Machine {
         let journal = folder.path().join("journal").to_str().expect("UTF-8").to_owned();
         let online = fs::read_to_string("/sys/devices/system/cpu/online").expect("CPUs").trim().to_owned();
         Some(Machine { namespace, folder, journal, cpus: online })
+    }
+
+    /// The name of the namespace.
+    pub fn namespace(&self) -> &str {
+        self.namespace.name()
     }
 
     pub fn folder(&self) -> &Path {
