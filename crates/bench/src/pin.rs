@@ -8,14 +8,22 @@ use std::io;
 ///
 /// # Errors
 ///
-/// `EINVAL` for a CPU that is not there or not allowed.
+/// The CPU is not there or not allowed; those that are.
 pub fn pin(cpu: u16) -> io::Result<()> {
+    let none = || {
+        let allowed = host::setting::CpuSet::new(allowed().into_iter().map(u32::from));
+        let allowed = allowed.map_or_else(|_| "others".to_owned(), |cpus| cpus.list());
+        io::Error::new(io::ErrorKind::InvalidInput, format!("this process may use {allowed}"))
+    };
     if usize::from(cpu) >= CpuSet::MAX_CPU {
-        return Err(Errno::INVAL.into());
+        return Err(none());
     }
     let mut cpus = CpuSet::new();
     cpus.set(cpu.into());
-    Ok(sched_setaffinity(None, &cpus)?)
+    match sched_setaffinity(None, &cpus) {
+        Err(Errno::INVAL) => Err(none()),
+        done => Ok(done?),
+    }
 }
 
 /// CPUs that the calling thread may use; the first, where the kernel does not tell.

@@ -29,7 +29,9 @@ mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use output::{CommandResult, Output};
+use signal_hook::consts::SIGXFSZ;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Finds out why PPPoE, VLAN and QinQ traffic is slow on a multi-queue router, fixes it, and proves it.
 #[derive(Parser)]
@@ -103,6 +105,9 @@ impl Command {
 
 fn main() -> ExitCode {
     let mut out = Output::standard();
+    // A file that may not grow (ulimit -f) is an error of the write, which is told, instead of the end. Without this handler it is not,
+    // and nothing else is lost.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let typed: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let cli = Cli::try_parse().unwrap_or_else(|error| usage::to_the_point(error, &typed).exit());
     let result = cli.command.run(&mut out).and_then(|outcome| out.finish(outcome));

@@ -63,10 +63,10 @@ fn io_errors(error: &anyhow::Error) -> impl Iterator<Item = &io::Error> {
 
 /// A full disk, or a limit of the machine on files or memory: no fault of the input.
 fn lacks_something(error: &io::Error) -> bool {
-    use io::ErrorKind::{OutOfMemory, QuotaExceeded, StorageFull};
+    use io::ErrorKind::{FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull};
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
-    matches!(error.kind(), StorageFull | QuotaExceeded | OutOfMemory)
+    matches!(error.kind(), FileTooLarge | StorageFull | QuotaExceeded | OutOfMemory)
         || matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 

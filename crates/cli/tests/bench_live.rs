@@ -208,8 +208,11 @@ fn queues_of_the_interface_are_told() {
 #[test]
 fn what_is_wrong_or_missing_is_said() {
     let Some(ends) = Ends::new() else { return };
-    let wrong: [(&[&str], &str); 12] = [
-        (&[], "TARGET"),
+    let wrong: [(&[&str], &str); 15] = [
+        (&[], "TARGET (an address or name), or --raw INTERFACE"),
+        (&["--raw", ""], "a value is required for '--raw <INTERFACE>'"),
+        (&[SINK, "--payload", "65508"], "65508 is not in 0..=65507"),
+        (&[SINK, "--cpus", "999", "--count", "1"], "CPU 999 cannot be chosen: this process may use 0"),
         (&[SINK, "--encap", "q:1"], "cannot be used with"),
         (&[SINK, "--raw", "wan0"], "cannot be used with"),
         (&["--raw", "wan0", "--gso", "2"], "cannot be used with"),

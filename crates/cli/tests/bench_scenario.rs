@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
@@ -417,6 +418,63 @@ fn what_a_killed_one_left_goes_by_itself() {
     }
 }
 
+/// What is pinned of interfaces in the namespaces that a scenario has made.
+fn pins_of(pid: u32) -> Vec<PathBuf> {
+    let namespaces = left_by(pid).into_iter().filter(|path| path.parent() == Some(Path::new("/run/netns")));
+    let inodes = namespaces.filter_map(|path| Some(fs::metadata(path).ok()?.ino()));
+    let folders = inodes.map(|inode| Path::new("/sys/fs/bpf/rxlane/steer").join(inode.to_string()));
+    let pins = folders.flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    pins.map(|entry| entry.path()).filter(|path| path.join("link").exists()).collect()
+}
+
+/// Programs that are killed leave their pins, and those keep threads of the kernel.
+#[test]
+fn what_a_killed_one_steered_is_not_steered_any_more() {
+    let Some(()) = is_possible(&[]) else { return };
+    let Some(()) = require("two CPUs", two_cpus()) else { return };
+    let only = ["--only", "way=xdp", "--only", "frames=plain", "--rounds", "50", "--seconds", "20"];
+    let mut child = rxlane(&[&["steer"], &only[..]].concat());
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+    let begin = Instant::now();
+    let pins = loop {
+        let pins = pins_of(child.id());
+        if !pins.is_empty() {
+            break pins;
+        }
+        assert!(child.try_wait().expect("a status").is_none(), "it ends without steering");
+        assert!(begin.elapsed() < Duration::from_secs(60), "it does not steer");
+        sleep(Duration::from_millis(10));
+    };
+    for namespace in left_by(child.id()).iter().filter_map(|path| path.file_name()) {
+        let pids = Command::new("ip").args(["netns", "pids"]).arg(namespace).output().expect("ip");
+        let kill = Command::new("kill")
+            .arg("-KILL")
+            .args(String::from_utf8_lossy(&pids.stdout).split_whitespace())
+            .output();
+        kill.expect("kill");
+    }
+    signal(&child, "-KILL");
+    child.wait().expect("its end");
+    let begin = Instant::now();
+    while pins.iter().any(|path| path.exists()) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{pins:?} are left");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_sweeper_that_somebody_stopped_holds_nothing_up() {
+    let Some(()) = is_possible(&["iperf3", "ethtool", "ping"]) else { return };
+    let child = begun(LONG[1]);
+    let sweeper = sweeper_of(child.id()).expect("it sweeps");
+    let sent = Command::new("kill").args(["-STOP", &sweeper]).status().expect("kill");
+    assert!(sent.success());
+    signal(&child, "-TERM");
+    let output = child.wait_with_output().expect("its end");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(!Path::new("/proc").join(sweeper).exists());
+}
+
 #[test]
 fn what_one_left_that_was_killed_with_its_sweeper_goes_with_the_next() {
     let Some(()) = is_possible(&["iperf3", "ethtool", "ping"]) else { return };
@@ -453,6 +511,7 @@ fn what_is_missing_or_wrong_is_said() {
         (&["vlan", "--page", "-", "--json"], "both want standard output"),
         (&["steer", "--rounds", "0"], "0 is not in 1..=1000"),
         (&["pps", "--seconds", "0"], "0 seconds cannot be"),
+        (&["pps", "--interface", ""], "a value is required for '--interface <NAME>'"),
         (&["forward", "--cable", "eth1"], "is not LINE:ROUTER"),
         (&["forward", "--cable", "a:b", "--cable", "c:b"], "--cable names b twice"),
         (&["forward", "--only", "moderation=3"], "--only moderation: the factors are lines, streams, rps"),
@@ -485,9 +544,9 @@ fn what_is_missing_or_wrong_is_said() {
     for scenario in ["vlan", "steer", "pps", "pppoe", "forward"] {
         let mut command = Command::new(&setpriv);
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy);
-        let output = command.args(["bench", scenario]).output().expect("it runs");
+        let output = command.args(["bench", scenario, "--rounds", "1"]).output().expect("it runs");
         assert_eq!(output.status.code(), Some(3), "{scenario}: {}", said(&output));
-        let expected = format!("take root: sudo rxlane bench {scenario}");
+        let expected = format!("take root: sudo rxlane bench {scenario} --rounds 1");
         assert!(said(&output).contains(&expected), "{scenario}: {}", said(&output));
     }
 }

@@ -62,6 +62,11 @@ fn keys_are_set_and_figures_printed_alone() {
     assert_ne!(share("traffic.download.encap=none"), "queue.wan.0.share_percent 100\n");
     assert!(output(&["run", ROUTER, "--figure", "list"]).contains("latency_p99_us"));
     refused(&["run", ROUTER, "--figure", "speed"], "there is no figure `speed`");
+    let alone = json(&["run", ROUTER, "--figure", "received_kpps"]);
+    assert_eq!(alone["schema"], "rxlane.model-run/1");
+    let figures = alone["figures"].as_object().unwrap();
+    assert!(figures.len() == 1 && figures["received_kpps"].is_f64(), "{alone:#}");
+    assert!(alone.get("traffic").is_none(), "{alone:#}");
     refused(&["run", ROUTER, "--set", "interface.dsl.ring=1"], "the scenario has no `interface.dsl`");
 }
 
@@ -181,6 +186,7 @@ fn a_sweep_draws_a_bar_for_each_value() {
         sweep["points"].as_array().unwrap().iter().map(|point| point["value"].clone()).collect();
     assert_eq!(values, [64, 128, 192, 256]);
     refused(&["sweep", ROUTER, "--key", "costs.stak", "--values", "1"], "unknown key `stak`");
+    refused(&["sweep", ROUTER, "--key", "seed"], "by --values VALUE,VALUE or by --from X --to X");
 }
 
 #[test]

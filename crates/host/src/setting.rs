@@ -44,6 +44,7 @@ pub use interface_name::InterfaceName;
 pub use parameter::{Amount, Parameter, SysctlName, SysctlValue};
 pub use present::{Former, Present};
 pub use tree::{Program, Tree};
+pub use words::quoted;
 
 use rss::{FlowType, HashFields, IndirectionTable};
 use serde::{Deserialize, Serialize};

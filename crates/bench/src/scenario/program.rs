@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 /// How often a program is looked after.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long it has for its end.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it has for its end: loading a program into the kernel cannot be interrupted.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How much longer than its work a program may take, on a busy machine.
 const OVERTIME: Duration = Duration::from_secs(60);
 

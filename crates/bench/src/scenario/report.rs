@@ -237,6 +237,16 @@ impl Report {
         self.cell(levels)?.figures.get(metric)
     }
 
+    /// Metrics of which there is a figure of some cell; where nothing was measured, all.
+    pub fn told(&self) -> Vec<&Metric> {
+        let is_told = |metric: &&Metric| {
+            let figures = self.cells.iter().filter_map(|cell| cell.figures.get(&metric.name));
+            figures.into_iter().any(|figures| figures.spread.is_some())
+        };
+        let told: Vec<&Metric> = self.metrics.iter().filter(is_told).collect();
+        if told.is_empty() { self.metrics.iter().collect() } else { told }
+    }
+
     /// Measurements that failed: cells times rounds.
     pub fn failures(&self) -> usize {
         self.cells.iter().map(|cell| cell.failures.len()).sum()

@@ -36,6 +36,10 @@ const PATIENCE: Duration = Duration::from_millis(100);
 const GATHER: Duration = Duration::from_micros(50);
 const DENSE: Duration = Duration::from_micros(20);
 
+/// How long what waited in a socket before its thread looked, and no longer, is taken apart from what comes: a thread that is slower
+/// than what comes finds full batches for ever.
+const SETTLED: Duration = Duration::from_millis(50);
+
 /// What to receive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receiving {
@@ -262,7 +266,7 @@ impl Job<'_> {
             }
             match incoming.receive(self.socket) {
                 Ok(count) => {
-                    tally.take(incoming.messages(count));
+                    tally.take(incoming.messages(count), count == batch);
                     let since = std::mem::replace(&mut looked, Instant::now());
                     let gathers = !self.receiving.coalesce && count < batch && last.is_none();
                     if gathers && looked - since < DENSE * count as u32 {
@@ -276,13 +280,15 @@ impl Job<'_> {
             shared.publish(&tally.taken.counts);
         }
         shared.conclude(&tally.taken.counts);
-        Ok(tally.taken)
+        Ok(tally.concluded())
     }
 }
 
 /// Counts what a socket gave.
 struct Tally {
     taken: Taken,
+    /// From what came first of all, as long as that may have waited before this thread looked.
+    waited: Option<Span>,
     framing: Framing,
     /// Octets of the last datagram, its version, and what it took on the line.
     last: (usize, bool, u64),
@@ -291,10 +297,11 @@ struct Tally {
 impl Tally {
     fn new(framing: Framing) -> Tally {
         let taken = Taken { counts: Counts::default(), span: None, flows: HashMap::default() };
-        Tally { taken, framing, last: (0, false, framing.of_datagram(0, false)) }
+        Tally { taken, waited: None, framing, last: (0, false, framing.of_datagram(0, false)) }
     }
 
-    fn take<'m>(&mut self, messages: impl Iterator<Item = Message<'m>>) {
+    /// `may_more_wait`: there were as many as could be taken.
+    fn take<'m>(&mut self, messages: impl Iterator<Item = Message<'m>>, may_more_wait: bool) {
         let before = self.taken.counts.packets;
         for message in messages {
             match message.segment {
@@ -304,10 +311,27 @@ impl Tally {
         }
         let count = self.taken.counts.packets - before;
         if count > 0 {
-            let now = Instant::now();
-            let span = self.taken.span.get_or_insert(Span { first: now, at_first: count, last: now });
-            span.last = now;
+            self.extend(Instant::now(), count, may_more_wait);
         }
+    }
+
+    fn extend(&mut self, now: Instant, count: u64, may_more_wait: bool) {
+        let from_now = |at_first| Span { first: now, at_first, last: now };
+        if self.taken.span.is_none() {
+            self.waited = Some(from_now(count));
+        }
+        let waited = self.waited.filter(|waited| may_more_wait && now - waited.first < SETTLED);
+        self.waited = waited.map(|waited| Span { last: now, ..waited });
+        let span = self.taken.span.get_or_insert(from_now(count));
+        *span = match waited {
+            Some(_) => from_now(self.taken.counts.packets),
+            None => Span { last: now, ..*span },
+        };
+    }
+
+    fn concluded(self) -> Taken {
+        // All that came was there at once, and nothing tells when it came.
+        Taken { span: self.waited.or(self.taken.span), ..self.taken }
     }
 
     /// What the kernel put together has one length but for the last (udp(7)).
@@ -387,4 +411,33 @@ fn flow<'f>(
         counts.flows += 1;
         Flow::starting(sequence)
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    /// The span of batches at these milliseconds, so many each, where all but the last `not_full` are full.
+    fn span(batches: &[(u32, u64)], not_full: usize) -> (u128, u64, u128) {
+        let mut tally = Tally::new(Framing { mtu: 1500, overhead: 0 });
+        let start = Instant::now();
+        for (number, (at, count)) in batches.iter().enumerate() {
+            tally.taken.counts.packets += count;
+            tally.extend(start + *at * MILLISECOND, *count, number + not_full < batches.len());
+        }
+        let span = tally.concluded().span.expect("something came");
+        ((span.first - start).as_millis(), span.at_first, (span.last - start).as_millis())
+    }
+
+    #[test]
+    fn time_counts_from_when_nothing_waits_any_more() {
+        // What comes after full batches has come since the last of them.
+        assert_eq!(span(&[(1, 64), (2, 64), (5, 3), (9, 64)], 2), (2, 128, 9));
+        assert_eq!(span(&[(1, 3), (2, 64), (5, 64)], 3), (1, 3, 5));
+        // A thread that is too slow is measured all the same, and what came at once, too.
+        assert_eq!(span(&[(1, 64), (40, 64), (51, 64), (90, 64)], 0), (40, 128, 90));
+        assert_eq!(span(&[(1, 64), (2, 64), (3, 64)], 0), (1, 64, 3));
+    }
 }

@@ -344,8 +344,11 @@ fn read(path: &Path) -> anyhow::Result<Report> {
             MOST >> 20
         );
     }
-    let none =
-        |error: &dyn Display| anyhow!("{name} is no JSON ({error}); rxlane bench vlan --json writes some");
+    let none = |error: &dyn Display| {
+        anyhow!(
+            "{name} is no JSON ({error}); rxlane bench SCENARIO --json (vlan, steer, pps, pppoe, forward) writes some"
+        )
+    };
     let text = String::from_utf8(text).map_err(|error| none(&error))?;
     // What is not of the schema is not taken into memory.
     match serde_json::from_str(&text).map_err(|error| none(&error))? {

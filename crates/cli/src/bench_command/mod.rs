@@ -12,6 +12,7 @@ use anyhow::{Context, anyhow};
 use bench::machine::{Machine, Watched};
 use bench::report::{Interval, Report, Run, SCHEMA};
 use bench::udp::UdpError;
+use clap::builder::NonEmptyStringValueParser;
 use link::memory;
 use numbers::Cpus;
 use rustix::io::Errno;
@@ -76,7 +77,7 @@ struct CommonArguments {
 
     /// The interface whose interrupts, receive queues and speed are told; otherwise, of send, the one to the first target, and of
     /// recv, the one with the address of --bind
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     interface: Option<String>,
 
     /// The line's rate in bit/s, with k, M or G; the interface's own otherwise
@@ -172,23 +173,22 @@ fn stop_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
 /// A line each second, and what standard output said to it.
 struct Lines<'a> {
     out: &'a mut Output,
-    /// Whether loss is told.
-    of_sink: bool,
+    of: text::Of,
     is_quiet: bool,
     is_first: bool,
     result: io::Result<()>,
 }
 
 impl<'a> Lines<'a> {
-    fn new(out: &'a mut Output, of_sink: bool, is_quiet: bool) -> Lines<'a> {
-        Lines { out, of_sink, is_quiet, is_first: true, result: Ok(()) }
+    fn new(out: &'a mut Output, of: text::Of, is_quiet: bool) -> Lines<'a> {
+        Lines { out, of, is_quiet, is_first: true, result: Ok(()) }
     }
 
     fn tell(&mut self, interval: &Interval) -> ControlFlow<()> {
         if self.is_quiet {
             return ControlFlow::Continue(());
         }
-        self.result = text::second(self.out, interval, self.of_sink, self.is_first);
+        self.result = text::second(self.out, interval, self.of, self.is_first);
         self.is_first = false;
         if self.result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }

@@ -61,7 +61,7 @@ impl RecvArguments {
             text::remark(out, &format!("Receiving on {}; SIGINT (^C) ends it.", receiving.address))?;
             std::io::Write::flush(out)?;
         }
-        let mut lines = Lines::new(out, true, self.common.json);
+        let mut lines = Lines::new(out, text::Of::Sink, self.common.json);
         let received = udp::receive(&receiving, listening, watched, &stop, &mut |interval: &Interval| {
             lines.tell(interval)
         });

@@ -20,6 +20,7 @@ use bench::scenario::rounds::{self, Asked};
 use bench::scenario::steer::Steer;
 use bench::scenario::vlan::Vlan;
 use bench::scenario::{Error, Means, Scenario};
+use host::setting::quoted;
 use link::memory;
 use progress::Progress;
 use signal_hook::consts::SIGHUP;
@@ -171,7 +172,7 @@ impl Common {
         })?;
         let stop = stop_by_signals()?;
         let rxlane = std::env::current_exe().context("this program's own file")?;
-        let sweeper = match Sweeper::start(&rxlane, journal) {
+        let _sweeper = match Sweeper::start(&rxlane, journal) {
             Ok(sweeper) => sweeper,
             Err(error) => return failed(error.into(), scenario.name()),
         };
@@ -185,7 +186,9 @@ impl Common {
             wants.take().inspect(|wanted| complain(wanted));
             progress.tell(step);
         });
-        drop((progress, sweeper));
+        drop(progress);
+        // What was swept of others, and a program of its own that was killed, may have left some.
+        sweeper::clear_programs();
         let report = match report {
             Ok(report) => report,
             Err(error) => return failed(error, name),
@@ -222,7 +225,7 @@ fn failed(error: Error, name: &str) -> CommandResult {
             Ok(Outcome::Negative)
         }
         Error::Lacks(what) if !rustix::process::geteuid().is_root() => {
-            Err(Lacks(format!("{what}: sudo rxlane bench {name}")).into())
+            Err(Lacks(format!("{what}: {}", with_sudo(name))).into())
         }
         Error::Lacks(what) => Err(Lacks(what).into()),
         Error::Wrong(what) => Err(anyhow!(what)),
@@ -231,6 +234,14 @@ fn failed(error: Error, name: &str) -> CommandResult {
             Ok(Outcome::Negative)
         }
     }
+}
+
+/// What was typed, as root.
+fn with_sudo(name: &str) -> String {
+    let typed = std::env::args_os().skip(1).map(|word| printable(&quoted(&word.to_string_lossy())));
+    let typed: Vec<String> = typed.collect();
+    let is_whole = typed.starts_with(&["bench", name.split(' ').next().unwrap_or(name)].map(str::to_owned));
+    if is_whole { format!("sudo rxlane {}", typed.join(" ")) } else { format!("sudo rxlane bench {name}") }
 }
 
 /// Set when a signal asks for the end; that of a terminal that is gone included, since namespaces must not stay.

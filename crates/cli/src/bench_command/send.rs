@@ -13,6 +13,7 @@ use bench::report::{Interval, Run};
 use bench::run::Asked;
 use bench::udp::{self, Sending};
 use capture::{Capture, LinkType};
+use clap::builder::NonEmptyStringValueParser;
 use link::rtnetlink::{Link, link_by_name};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -34,7 +35,7 @@ rxlane bench recv counts what arrives. Without --seconds and --count it sends un
 Exit codes: 0 something was sent, 1 nothing could be, 2 wrong usage, 3 the environment lacks something.")]
 pub struct SendArguments {
     /// Where to send datagrams: an address or name, with a port or without (7184)
-    #[arg(value_name = "TARGET", required_unless_present = "raw", conflicts_with_all = ["raw", "capture", "TrafficArguments"])]
+    #[arg(value_name = "TARGET", conflicts_with_all = ["raw", "capture", "TrafficArguments"])]
     targets: Vec<String>,
 
     /// Wait until `rxlane bench pps --from` on a target asks for load, and send it there; others are not listened to
@@ -42,7 +43,7 @@ pub struct SendArguments {
     on_request: bool,
 
     /// Send frames out of this interface instead of datagrams (takes CAP_NET_RAW)
-    #[arg(long, value_name = "INTERFACE")]
+    #[arg(long, value_name = "INTERFACE", value_parser = NonEmptyStringValueParser::new())]
     raw: Option<String>,
 
     /// Packets a second of all threads, with k or M; as fast as they go otherwise
@@ -54,8 +55,8 @@ pub struct SendArguments {
     count: Option<u64>,
 
     /// Octets of payload, 0 to 65507
-    #[arg(long, value_name = "OCTETS", default_value_t = 18, conflicts_with = "raw")]
-    payload: usize,
+    #[arg(long, value_name = "OCTETS", default_value_t = 18, conflicts_with = "raw", value_parser = clap::value_parser!(u16).range(..=65507))]
+    payload: u16,
 
     /// Source ports; each makes a flow to each target (default: as many as threads)
     #[arg(long, value_name = "N", conflicts_with = "raw")]
@@ -95,6 +96,11 @@ pub struct SendArguments {
 impl SendArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
+        if self.targets.is_empty() && self.raw.is_none() {
+            bail!(
+                "where to send: rxlane bench send TARGET (an address or name), or --raw INTERFACE for frames"
+            );
+        }
         if self.on_request {
             return on_request::serve(out, &self.targets, self.source);
         }
@@ -122,7 +128,7 @@ impl SendArguments {
         let Scene { watched, machine, line_rate } = self.common.scene(interface.as_deref())?;
         let stop = stop_by_signals()?;
         self.tell_if_endless(out)?;
-        let mut lines = Lines::new(out, false, self.common.json);
+        let mut lines = Lines::new(out, text::Of::Datagrams, self.common.json);
         let sent = udp::send(&sending, watched, &stop, &mut |interval: &Interval| lines.tell(interval));
         lines.result?;
         let parameters = json!({
@@ -151,7 +157,7 @@ impl SendArguments {
             ports: self.source_ports.unwrap_or(self.common.threads),
             threads: self.common.threads,
             cpus: self.common.cpus(),
-            payload: self.payload,
+            payload: self.payload.into(),
             rate: self.rate,
             length: self.common.seconds,
             count: self.count,
@@ -216,7 +222,7 @@ impl SendArguments {
         };
         let stop = stop_by_signals()?;
         self.tell_if_endless(out)?;
-        let mut lines = Lines::new(out, false, self.common.json);
+        let mut lines = Lines::new(out, text::Of::Frames, self.common.json);
         let played = frames::play(&playing, watched, &stop, &mut |interval: &Interval| lines.tell(interval));
         lines.result?;
         let parameters = json!({

@@ -9,15 +9,24 @@ use explain::grouped;
 use serde_json::Value;
 use std::io::{self, Write};
 
+/// What lines tell of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// Datagrams that are sent.
+    Datagrams,
+    /// Frames that are sent.
+    Frames,
+    /// Datagrams that arrive: loss is told.
+    Sink,
+}
+
 /// A line for a second, behind the heading where it is the first.
-pub fn second(out: &mut Output, interval: &Interval, of_sink: bool, is_first: bool) -> io::Result<()> {
+pub fn second(out: &mut Output, interval: &Interval, of: Of, is_first: bool) -> io::Result<()> {
+    let of_sink = of == Of::Sink;
     if is_first {
+        let octets = if of == Of::Frames { "frame bit/s" } else { "payload bit/s" };
         let of_sink = if of_sink { format!(" {:>11} {:>11}", "lost", "reordered") } else { String::new() };
-        writeln!(
-            out,
-            "{:>8} {:>13} {:>15} {:>15}{of_sink}",
-            "seconds", "packets/s", "wire bit/s", "payload bit/s"
-        )?;
+        writeln!(out, "{:>8} {:>13} {:>15} {:>15}{of_sink}", "seconds", "packets/s", "wire bit/s", octets)?;
     }
     let of_sink = if of_sink {
         let lost = interval.lost.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
@@ -60,7 +69,8 @@ pub fn summary(out: &mut Output, run: &Run<Value>, noun: &str) -> io::Result<()>
     };
     let wire = run.bits_per_second.map_or_else(|| format!("{UNKNOWN} "), spaced);
     let payload = run.payload_bits_per_second.map_or_else(|| format!("{UNKNOWN} "), spaced);
-    item(out, "on the wire", &format!("{wire}bit/s{of_line}; payload {payload}bit/s"))?;
+    let (what, without) = if run.name == "frames" { ("frames", " without FCS") } else { ("payload", "") };
+    item(out, "on the wire", &format!("{wire}bit/s{of_line}; {what} {payload}bit/s{without}"))?;
     of_sink(out, run)?;
     for (reason, count) in &run.errors {
         let meaning = match *reason {

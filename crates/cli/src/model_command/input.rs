@@ -112,13 +112,13 @@ pub fn read(file: &str) -> anyhow::Result<String> {
         "-" => std::io::stdin().take(LONGEST + 1).read_to_string(&mut text),
         _ => std::fs::File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text)),
     };
-    read.with_context(|| match report::text(file).and_then(|text| Report::parse(file, text).ok()) {
-        Some(report) => {
+    if let Err(error) = read {
+        if let Some(report) = report::text(file).and_then(|text| Report::parse(file, text).ok()) {
             let runs = report.runs().map(|run| format!("{file}:{run}")).collect::<Vec<_>>().join(", ");
-            format!("there is no file {file}; of the report of this name the runs are {runs}")
+            bail!("there is no file {file}; of the report of this name the runs are {runs}");
         }
-        None => format!("cannot read {name}"),
-    })?;
+        return Err(error).with_context(|| format!("cannot read {name}"));
+    }
     if text.len() as u64 > LONGEST {
         bail!("{name} is longer than {} MiB, which is the most", LONGEST >> 20);
     }

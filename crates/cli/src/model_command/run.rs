@@ -9,6 +9,9 @@ use nic::model::{Answer, Bursts, CpuAnswer, Lost, Scenario, WaitAnswer};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
+/// The name of the form of its JSON.
+const SCHEMA: &str = "rxlane.model-run/1";
+
 /// Arguments of `rxlane model run`.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -22,7 +25,7 @@ pub struct RunArguments {
     #[command(flatten)]
     scenario: ScenarioArguments,
 
-    /// Print this figure alone; repeatable; `list` lists what there is
+    /// Print this figure alone, in JSON, too; repeatable; `list` lists what there is
     #[arg(long, value_name = "NAME")]
     figure: Vec<String>,
 
@@ -40,15 +43,14 @@ impl RunArguments {
         let source = self.scenario.source()?;
         let scenario = source.scenario(None)?;
         let (answer, problems) = source.simulate(&scenario)?;
-        if self.json {
-            out.json(&document(&scenario, &answer))?;
-        } else if self.figure.is_empty() {
-            print(out, &scenario, &answer)?;
-        } else {
-            for name in &self.figure {
-                let value = measure(&answer, name).map_err(anyhow::Error::msg)?;
-                writeln!(out, "{name} {value}")?;
-            }
+        let figures = self.figure.iter().map(|name| Ok((name, measure(&answer, name)?)));
+        let figures: Vec<(&String, f64)> =
+            figures.collect::<Result<_, String>>().map_err(anyhow::Error::msg)?;
+        match (self.json, figures.is_empty()) {
+            (true, true) => out.json(&document(&scenario, &answer))?,
+            (true, false) => out.json(&alone(&scenario, &answer, &figures))?,
+            (false, true) => print(out, &scenario, &answer)?,
+            (false, false) => figures.iter().try_for_each(|(name, value)| writeln!(out, "{name} {value}"))?,
         }
         for traffic in answer.traffic.iter().filter(|traffic| traffic.offered == 0) {
             complain(&format!(
@@ -229,6 +231,19 @@ fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole as f64)
 }
 
+/// The figures that were asked for.
+fn alone(scenario: &Scenario, answer: &Answer, figures: &[(&String, f64)]) -> Value {
+    let figures: serde_json::Map<String, Value> =
+        figures.iter().map(|(name, value)| ((*name).clone(), json!(value))).collect();
+    json!({
+        "schema": SCHEMA,
+        "title": scenario.title,
+        "seed": scenario.seed,
+        "seconds": answer.seconds(),
+        "figures": figures,
+    })
+}
+
 fn document(scenario: &Scenario, answer: &Answer) -> Value {
     let seconds = answer.seconds();
     let microseconds = |time: Option<u64>| time.map(|time| time as f64 / 1e6);
@@ -291,7 +306,7 @@ fn document(scenario: &Scenario, answer: &Answer) -> Value {
         })
     });
     json!({
-        "schema": "rxlane.model-run/1",
+        "schema": SCHEMA,
         "title": scenario.title,
         "seed": scenario.seed,
         "seconds": seconds,

@@ -30,8 +30,8 @@ pub struct SweepArguments {
     #[arg(long, value_name = "KEY")]
     key: String,
 
-    /// Its values
-    #[arg(long, value_name = "VALUE", value_delimiter = ',', required_unless_present = "from", conflicts_with_all = ["from", "to", "log"])]
+    /// Its values; or a range, by --from and --to
+    #[arg(long, value_name = "VALUE", value_delimiter = ',', conflicts_with_all = ["from", "to", "log"])]
     values: Vec<String>,
 
     /// The first value of a range
@@ -113,6 +113,9 @@ impl SweepArguments {
 
     fn points(&self) -> anyhow::Result<Vec<Value>> {
         let (Some(from), Some(to)) = (self.from, self.to) else {
+            if self.values.is_empty() {
+                bail!("which values {} has is said by --values VALUE,VALUE or by --from X --to X", self.key);
+            }
             return Ok(self.values.iter().map(|value| value_of(value)).collect());
         };
         if self.log && (from <= 0.0 || to <= 0.0) {

@@ -69,7 +69,7 @@ pub fn measure(answer: &Answer, name: &str) -> Result<f64, String> {
         true => {
             format!("`{name}` takes the key `payload` of a traffic: how many octets of a frame are payload")
         }
-        false => format!("there is no figure `{name}`, or nothing to measure for it"),
+        false => format!("there is no figure `{name}`, or nothing to measure for it; --figure list lists those that there are"),
     })
 }
 

@@ -80,7 +80,7 @@ impl PpsInterface {
         self.factors().iter().map(first).collect()
     }
 
-    fn facts_of(&self, ready: &Ready) -> Vec<Fact> {
+    fn facts_of(&self, ready: &Ready, cells: &[Levels]) -> Vec<Fact> {
         let fact = |question: String, answer: String| Fact { question, answer };
         let mut facts = vec![fact(format!("what {} is", self.interface), ready.card.shown())];
         if let Some(own) = ready.own {
@@ -92,7 +92,8 @@ impl PpsInterface {
             facts.push(fact(format!("{factor} as found"), now));
         }
         let driver = ready.card.driver.as_deref().unwrap_or("the driver");
-        for microseconds in USECS {
+        let is_varied = |usecs: &str| cells.iter().any(|cell| level(cell, "usecs") == usecs);
+        for microseconds in USECS.into_iter().filter(|level| is_varied(level)) {
             let means = microseconds.parse().ok().and_then(|number| ready.card.means(number));
             let means = means.unwrap_or("unknown: no profile of this card says it (rxlane nics)");
             facts.push(fact(format!("rx-usecs {microseconds} to {driver}"), means.to_owned()));
@@ -230,8 +231,8 @@ impl Scenario for PpsInterface {
         })
     }
 
-    fn facts(&self, _cells: &[Levels], _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
-        Ok(self.facts_of(self.ready()?))
+    fn facts(&self, cells: &[Levels], _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
+        Ok(self.facts_of(self.ready()?, cells))
     }
 
     fn measure(&self, cell: &Levels, means: &Means<'_>) -> Result<Measured, Error> {

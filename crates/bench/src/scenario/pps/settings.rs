@@ -7,7 +7,7 @@ use super::super::report::Levels;
 use super::super::{Error, level, levels};
 use super::placement::{self, Placement};
 use host::journal::{self, Applied, Journal, Undone};
-use host::setting::{self, InterfaceName, Setting, Tree};
+use host::setting::{self, ChannelKind, InterfaceName, Setting, Tree};
 use std::cell::RefCell;
 use std::io;
 use std::path::Path;
@@ -25,6 +25,8 @@ pub struct Settings {
     interface: InterfaceName,
     journal: RefCell<Journal>,
     placement: Placement,
+    /// What makes a receive queue: cards have channels of both kinds, or some of each.
+    channels: ChannelKind,
 }
 
 impl Settings {
@@ -39,12 +41,17 @@ impl Settings {
         let mut journal = Journal::open(directory, &Tree::live()).map_err(unusable)?;
         put_back(&mut journal).map_err(|error| Error::Lacks(error.to_string()))?;
         let placement = Placement::of(interface.as_str());
-        Ok(Settings { interface, journal: RefCell::new(journal), placement })
+        let journal = RefCell::new(journal);
+        let mut settings = Settings { interface, journal, placement, channels: ChannelKind::Combined };
+        if settings.present("queues").is_none() {
+            settings.channels = ChannelKind::Rx;
+        }
+        Ok(settings)
     }
 
     /// The command for a level, for as many receive queues as there are now; `None` for [`FOUND`].
     fn command(&self, factor: &str, level: &str) -> Option<String> {
-        command(self.interface.as_str(), factor, level, self.queues())
+        command(self.interface.as_str(), factor, level, (self.channels, self.queues()))
     }
 
     /// Makes the settings of a cell.
@@ -156,12 +163,17 @@ fn put_back(journal: &mut Journal) -> Result<(), Error> {
     )))
 }
 
-fn command(interface: &str, factor: &str, level: &str, queues: usize) -> Option<String> {
+fn command(
+    interface: &str,
+    factor: &str,
+    level: &str,
+    (channels, queues): (ChannelKind, usize),
+) -> Option<String> {
     if level == FOUND || level.is_empty() {
         return None;
     }
     Some(match factor {
-        "queues" => format!("ethtool -L {interface} combined {level}"),
+        "queues" => format!("ethtool -L {interface} {} {level}", channels.name()),
         "ring" => format!("ethtool -G {interface} rx {level}"),
         "hash" => format!("ethtool -N {interface} rx-flow-hash udp4 {level}"),
         "usecs" => format!("ethtool -C {interface} rx-usecs {level}"),
@@ -222,11 +234,13 @@ mod tests {
             ("table", "equal", "ethtool -X wan equal 4"),
             ("table", "blocks", "ethtool -X wan weight 1 1 1 1"),
         ] {
-            let command = command("wan", factor, level, 4).expect("a command");
+            let command = command("wan", factor, level, (ChannelKind::Combined, 4)).expect("a command");
             assert_eq!(command, expected);
             assert_eq!(command.parse::<Setting>().expect("a setting").command(), expected);
         }
-        assert_eq!(command("wan", "usecs", FOUND, 4), None);
+        let of_rx = |factor, level| command("wan", factor, level, (ChannelKind::Rx, 4));
+        assert_eq!(of_rx("queues", "2").as_deref(), Some("ethtool -L wan rx 2"));
+        assert_eq!(of_rx("usecs", FOUND), None);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub fn render(report: &Report) -> String {
         (header(report))
         main {
             (page::lead(&clearest(report)))
-            @for metric in &report.metrics { (chart(report, metric)) }
+            @for metric in report.told() { (chart(report, metric)) }
             (sentences(report))
             (facts(report))
             (raw(report))
@@ -165,7 +165,7 @@ fn raw(report: &Report) -> Markup {
         section {
             h2 { "Every figure" }
             p.intro { "One a round, from the first." }
-            @for metric in &report.metrics {
+            @for metric in report.told() {
                 @let scale = Scale::of_metric(report, metric);
                 h3 { (metric.title) ", " (scale.unit) }
                 (table(&[words("cell"), words("rounds")], report.cells.iter().map(|cell| {

@@ -6,6 +6,7 @@ use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
 use bench::scenario::pps::interface::PpsInterface;
 use bench::scenario::pps::{Pps, undo};
+use clap::builder::NonEmptyStringValueParser;
 use host::journal::Journal;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ pub struct PpsArguments {
     flows: u16,
 
     /// Measure what another host sends to this interface, by its settings
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     interface: Option<String>,
 
     /// The other host, where `rxlane bench send THIS-HOST --on-request` runs; without it, whatever comes to UDP port 7184 is

@@ -14,11 +14,15 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use steer::gone;
+use steer::record::Records;
 
 /// Its name among the commands of `rxlane bench`, which is not told.
 pub const COMMAND: &str = "sweep";
 /// How long a killed process may take to be gone, with its locks, when its pipe is closed.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the process may take to end that has nothing to do.
+const IDLE: Duration = Duration::from_secs(5);
 /// How often it is looked after.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -51,8 +55,20 @@ impl Drop for Sweeper {
     fn drop(&mut self) {
         // One that is gone sweeps nothing either.
         let _ = self.0.stdin.take().map(|mut line| line.write_all(b"done\n"));
+        let start = Instant::now();
+        while matches!(self.0.try_wait(), Ok(None)) && start.elapsed() < IDLE {
+            sleep(LOOK);
+        }
+        // Somebody has stopped it. Where it has ended by itself there is nothing to kill.
+        let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Removes what programs were killed that steered in namespaces which are no more: maps that are pinned, and threads of the kernel that
+/// wait for their frames. What they wrote down went with their folder.
+pub fn clear_programs() {
+    gone::clear_programs(&Records::new(Records::DIRECTORY));
 }
 
 /// Arguments of what it runs.
@@ -70,9 +86,8 @@ pub struct SweepArguments {
 impl SweepArguments {
     /// Waits for the end of the scenario. Exit 0 also where something is not back: nobody listens any more.
     pub fn run(self) -> CommandResult {
-        let mut said = Vec::new();
-        stdin().read_to_end(&mut said)?;
-        if said.is_empty() {
+        let was_killed = stdin().read(&mut [0])? == 0;
+        if was_killed {
             // A pipe may be closed before the locks are, which tell what is left.
             let start = Instant::now();
             let lives = || getppid().is_some_and(|parent| parent.as_raw_nonzero().get() == self.scenario);
@@ -80,6 +95,7 @@ impl SweepArguments {
                 sleep(LOOK);
             }
             namespace::sweep(self.scenario.unsigned_abs(), PATIENCE);
+            clear_programs();
             if let Some(journal) = self.journal {
                 pps::put_back(&journal);
             }

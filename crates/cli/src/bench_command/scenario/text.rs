@@ -79,7 +79,8 @@ fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
     let taken: usize = (0..factors.len())
         .map(|at| width(&mut left.iter().map(|row| row[at].chars().count()).chain([factors[at].len()])))
         .sum();
-    let figures = report.metrics.iter().map(|metric| column(report, metric));
+    let told = report.told();
+    let figures = told.iter().map(|metric| column(report, metric));
     let columns: Vec<(String, Vec<String>)> = failed(report).into_iter().chain(figures).collect();
     let mut rest = columns.as_slice();
     let mut is_first = true;
@@ -109,8 +110,8 @@ fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
         (rest, is_first) = (others, false);
     }
     writeln!(out)?;
-    let longest = report.metrics.iter().map(|metric| metric.name.chars().count()).max().unwrap_or_default();
-    report.metrics.iter().try_for_each(|metric| broken(out, longest + 2, &metric.name, &metric.title))
+    let longest = told.iter().map(|metric| metric.name.chars().count()).max().unwrap_or_default();
+    told.iter().try_for_each(|metric| broken(out, longest + 2, &metric.name, &metric.title))
 }
 
 /// Factors in which cells differ: what is the same in all of them would take the room of figures.
