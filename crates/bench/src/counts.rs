@@ -92,11 +92,24 @@ pub struct Span {
 }
 
 impl Span {
-    /// Both together.
-    #[must_use]
-    pub fn join(self, other: Span) -> Span {
-        let earlier = if self.first <= other.first { self } else { other };
-        Span { last: self.last.max(other.last), ..earlier }
+    /// All together, of so many datagrams each, which came to several threads; `None` of none. Of what was there when the later ones
+    /// began, as much was there at the first time as had not come since by their own rates.
+    pub fn of_all(each: &[(Span, u64)]) -> Option<Span> {
+        let first = each.iter().map(|(span, _)| span.first).min()?;
+        let last = each.iter().map(|(span, _)| span.last).max()?;
+        let at_first = each.iter().map(|(span, packets)| span.before(first, *packets)).sum();
+        Some(Span { first, at_first, last })
+    }
+
+    /// Of its datagrams, `packets` in all, those that were there at an earlier time.
+    fn before(&self, earlier: Instant, packets: u64) -> u64 {
+        if self.first == earlier {
+            return self.at_first;
+        }
+        let since = packets.saturating_sub(self.at_first) as f64 / (self.last - self.first).as_secs_f64();
+        let came = since * (self.first - earlier).as_secs_f64();
+        // All at one time: nothing tells when they came.
+        if came.is_finite() { self.at_first.saturating_sub(came.round() as u64) } else { 0 }
     }
 }
 
@@ -127,4 +140,25 @@ impl Shared {
 /// The sum of all.
 pub fn sum(shared: &[Shared]) -> Counts {
     shared.iter().fold(Counts::default(), |sum, shared| sum.plus(&shared.read()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_waited_for_each_thread_was_there_at_the_first_time() {
+        let start = Instant::now();
+        let at = |milliseconds| start + Duration::from_millis(milliseconds);
+        let span = |first, at_first, last| Span { first: at(first), at_first, last: at(last) };
+        // 10 a millisecond each: of the 100 that the second found, 30 had come in the three milliseconds.
+        let all = Span::of_all(&[(span(2, 50, 102), 1050), (span(5, 100, 105), 1100)]);
+        assert_eq!(all, Some(span(2, 50 + 70, 105)));
+        // A flow that begins later waits for nobody, and one datagram has no rate.
+        let late = Span::of_all(&[(span(2, 50, 102), 1050), (span(52, 1, 102), 501), (span(7, 1, 7), 1)]);
+        assert_eq!(late, Some(span(2, 50, 102)));
+        assert_eq!(Span::of_all(&[(span(3, 1, 3), 1)]), Some(span(3, 1, 3)));
+        assert_eq!(Span::of_all(&[]), None);
+    }
 }

@@ -123,7 +123,8 @@ pub fn receive(
     let length = receiving.length;
     let supervisor = Supervisor { stop, length, is_done: &is_done, ready: None, machine, each_second };
     let (taken, seen) = supervisor.run(jobs.collect(), Job::run)?;
-    let span = taken.iter().filter_map(|taken| taken.span).reduce(Span::join);
+    let spans = taken.iter().filter_map(|taken| Some((taken.span?, taken.counts.packets)));
+    let span = Span::of_all(&spans.collect::<Vec<_>>());
     let counts = taken.iter().fold(Counts::default(), |sum, taken| sum.plus(&taken.counts));
     let by_thread = taken.iter().map(|taken| taken.counts.packets).collect();
     let flows = joined(taken);

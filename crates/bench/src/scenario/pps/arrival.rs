@@ -206,7 +206,9 @@ fn figures(received: &Received, answer: Option<Answer>, frames: u64, missed: u64
             measured.push(("loss", 1.0 - arrived as f64 / sent as f64));
         }
         None if counts.expected > 0 => {
-            measured.push(("sent", counts.expected as f64 / seconds));
+            // What waited when it began is not of that time.
+            let came = counts.expected.saturating_sub(counts.missing).max(1);
+            measured.push(("sent", rates.pps * counts.expected as f64 / came as f64));
             measured.push(("loss", counts.missing as f64 / counts.expected as f64));
         }
         None => {}
