@@ -140,7 +140,7 @@ impl Request {
     }
 }
 
-/// Sends what `from` ask for, one request after the other, until `stop` is set; `tell` hears of each.
+/// Sends what `from` ask for, one request after the other, until `stop` is set; `tell` hears of each, and of others that were not answered.
 ///
 /// # Errors
 ///
@@ -163,6 +163,10 @@ pub fn serve(
             }
         };
         if !from.contains(&peer.ip().to_canonical()) {
+            let result = Err("not answered: it is none of the hosts that were named".to_owned());
+            if tell(&Served { from: peer, request: None, result }).is_break() {
+                break;
+            }
             continue;
         }
         if let Some(served) = serve_one(stream, peer, stop)
@@ -510,6 +514,8 @@ mod tests {
                 "{error}"
             );
         });
-        assert!(all.is_none_or(|all| all.is_empty()));
+        for served in all.into_iter().flatten() {
+            assert!(served.request.is_none() && served.result.is_err(), "{served:?}");
+        }
     }
 }

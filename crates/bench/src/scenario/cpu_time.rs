@@ -1,6 +1,6 @@
 //! What the CPUs did while something was measured.
 
-use crate::machine::Watched;
+use crate::machine::{Usage, Watched};
 use std::time::Duration;
 
 /// From a time on.
@@ -44,7 +44,13 @@ impl CpuTime {
 
     /// Until now; `None`: the kernel does not tell.
     pub fn spent(self) -> Option<Spent> {
-        let usage = self.0?.step().ok()?;
+        Spent::of(&self.0?.step().ok()?)
+    }
+}
+
+impl Spent {
+    /// Of what was seen of the machine; `None`: the kernel does not tell.
+    pub fn of(usage: &Usage) -> Option<Spent> {
         let seconds = |percent: f64, time: Duration| percent / 100.0 * time.as_secs_f64();
         let cpus = usage.cpus();
         let all = cpus.iter().map(|cpu| seconds(100.0 - cpu.idle, usage.time)).sum();

@@ -13,7 +13,6 @@ mod settings;
 
 pub use settings::undo;
 
-use super::cpu_time::CpuTime;
 use super::pair::{self, Pair, WAN};
 use super::report::{Factor, LeftOut, Levels, Metric};
 use super::udp_load::UdpLoad;
@@ -118,12 +117,10 @@ impl Scenario for Pps {
             coalesce: is_coalesced,
             mtu: MTU,
         };
-        let time = CpuTime::start();
         let delivered = load.deliver(&pair, means)?;
-        let spent = time.spent();
         let mut measured = vec![("received", delivered.per_second), ("sent", delivered.sent_per_second)];
         measured.extend(delivered.loss.map(|loss| ("loss", loss)));
-        if let Some(spent) = spent {
+        if let Some(spent) = delivered.spent {
             measured.extend([("cpu", spent.busy()), ("softirq", spent.busy_with_softirq())]);
         }
         Ok(measured)

@@ -1,7 +1,9 @@
 //! Datagrams from one end of a pair to the other.
 
+use super::cpu_time::Spent;
 use super::pair::{ADDRESSES, Pair, WAN};
 use super::{Error, Means};
+use crate::machine::Watched;
 use crate::namespace::SceneError;
 use crate::report::Rates;
 use crate::supervise::{EndWhenDropped, started};
@@ -47,6 +49,8 @@ pub struct Delivered {
     pub sent_per_second: f64,
     /// Share that did not arrive; `None`: they are too short for numbers.
     pub loss: Option<f64>,
+    /// What the CPUs did while it was sent; `None`: the kernel does not tell.
+    pub spent: Option<Spent>,
 }
 
 impl UdpLoad {
@@ -92,7 +96,8 @@ impl UdpLoad {
             Some(loss) if loss < 1.0 => rates.pps / (1.0 - loss),
             _ => by_sender,
         };
-        Ok(Delivered { per_second: rates.pps, sent_per_second, loss })
+        let spent = Spent::of(&sent.seen.usage);
+        Ok(Delivered { per_second: rates.pps, sent_per_second, loss, spent })
     }
 
     fn send(&self, means: &Means<'_>) -> Result<Sent, UdpError> {
@@ -113,7 +118,9 @@ impl UdpLoad {
             segments: 1,
             overhead: 0,
         };
-        udp::send(&sending, None, means.stop, &mut |_| ControlFlow::Continue(()))
+        // The loopback interface is there everywhere; of it nothing is wanted but the CPUs beside it.
+        let machine = Watched::open("lo").ok();
+        udp::send(&sending, machine, means.stop, &mut |_| ControlFlow::Continue(()))
     }
 
     fn receive(&self, over: &AtomicBool, listens: mpsc::Sender<()>) -> Result<Received, UdpError> {

@@ -109,7 +109,12 @@ struct Done {
 }
 
 impl Sending {
-    fn check(&self) -> Result<(), UdpError> {
+    /// Whether it can be.
+    ///
+    /// # Errors
+    ///
+    /// [`UdpError::Wrong`].
+    pub fn check(&self) -> Result<(), UdpError> {
         let wrong = |text: String| Err(UdpError::Wrong(text));
         let flows = usize::from(self.ports) * self.targets.len();
         if self.targets.is_empty() || self.threads == 0 || self.batch == 0 || self.segments == 0 {

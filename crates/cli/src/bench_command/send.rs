@@ -8,7 +8,7 @@ use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{Context, anyhow, bail};
 use bench::LoadError;
 use bench::frames::{self, Frames, Playing};
-use bench::machine::Machine;
+use bench::machine::{Machine, Watched};
 use bench::report::{Interval, Run};
 use bench::run::Asked;
 use bench::udp::{self, Sending};
@@ -126,6 +126,10 @@ impl SendArguments {
         let sending = self.sending()?;
         let interface = sending.targets.first().and_then(udp::interface_to);
         let Scene { watched, machine, line_rate } = self.common.scene(interface.as_deref())?;
+        sending.check()?;
+        if let Some(name) = interface.filter(|name| link_by_name(name).is_ok_and(|link| !link.works())) {
+            complain(&format!("{name} is down, or has no carrier: the kernel drops what is sent"));
+        }
         let stop = stop_by_signals()?;
         self.tell_if_endless(out)?;
         let mut lines = Lines::new(out, text::Of::Datagrams, self.common.json);
@@ -200,6 +204,8 @@ impl SendArguments {
         out: &mut Output,
         interface: &str,
     ) -> anyhow::Result<(Machine, Run<Value>, &'static str)> {
+        // Of one that is not there it says which there are.
+        Watched::open(interface)?;
         let link = link_by_name(interface).with_context(|| interface.to_owned())?;
         let frames = match &self.capture {
             Some(file) => captured(file)?,

@@ -74,7 +74,9 @@ pub fn summary(out: &mut Output, run: &Run<Value>, noun: &str) -> io::Result<()>
     of_sink(out, run)?;
     for (reason, count) in &run.errors {
         let meaning = match *reason {
-            "refused" => "times it was answered that nobody listens there",
+            "refused" => {
+                "times it was answered that nobody listens there; hosts limit such answers, so more may have met nobody"
+            }
             "unreachable" => "times it was answered that there is no way",
             "no-room" if run.name == "frames" => {
                 "frames not sent: the interface's queue stays full, or the other end of a veth pair drops them"
@@ -143,7 +145,15 @@ fn machine(out: &mut Output, run: &Run<Value>) -> io::Result<()> {
         item(out, "interrupts", &format!("{}/s of the interface", grouped(interrupts.round() as u64)))?;
     }
     if !run.cpu.is_empty() {
-        heading(out, "CPUs while packets went, per cent")?;
+        let of_sink = run.foreign.is_some();
+        heading(
+            out,
+            if of_sink {
+                "CPUs in the seconds in which packets came, per cent"
+            } else {
+                "CPUs while packets went, per cent"
+            },
+        )?;
         writeln!(
             out,
             "  {:>4} {:>8} {:>8} {:>8} {:>8} {:>8}",

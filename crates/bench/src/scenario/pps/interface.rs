@@ -19,6 +19,8 @@ use std::path::PathBuf;
 /// Receive queues of which the share is a metric of its own.
 const MOST_QUEUES: usize = 16;
 const USECS: [&str; 5] = ["0", "3", "10", "50", "100"];
+/// The value of the parameter `from` where load comes by itself.
+pub const ANYBODY: &str = "whoever sends";
 /// What is varied unless something else is said: what stands in a group is crossed.
 const GROUPS: [&[&str]; 4] = [&["senders", "receivers", "queues"], &["usecs"], &["ring"], &["hash", "table"]];
 
@@ -112,11 +114,15 @@ impl Scenario for PpsInterface {
     }
 
     fn parameters(&self) -> BTreeMap<String, String> {
-        let from = self.from.map_or_else(|| "whoever sends".to_owned(), |from| from.to_string());
+        let from = self.from.map_or_else(|| ANYBODY.to_owned(), |from| from.to_string());
         let mut parameters = BTreeMap::from([("interface", self.interface.clone()), ("from", from)]);
         if self.from.is_some() {
             parameters.insert("payload", self.payload.to_string());
             parameters.insert("flows", self.flows.to_string());
+        }
+        if !self.vary.is_empty() {
+            let groups: Vec<String> = self.vary.iter().map(|group| group.join(",")).collect();
+            parameters.insert("vary", groups.join(" "));
         }
         parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }

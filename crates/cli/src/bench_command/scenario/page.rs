@@ -5,6 +5,7 @@ use super::text::{machine, state};
 use crate::page;
 use crate::page::format::foreign;
 use crate::page::table::{rounded, table, words};
+use bench::scenario::pps::interface::ANYBODY;
 use bench::scenario::report::{Cell, Metric, Report};
 use bench::scenario::spread::Spread;
 use bench::scenario::verdict::{Outcome, Verdict};
@@ -221,6 +222,10 @@ fn method(report: &Report) -> Markup {
     let interface = report.parameters.get("interface");
     let cables = report.parameters.get("cables");
     let mut again = interface.map(|interface| format!(" --interface {interface}")).unwrap_or_default();
+    let from = report.parameters.get("from").filter(|from| *from != ANYBODY);
+    again.extend(from.map(|from| format!(" --from {from}")));
+    let vary = report.parameters.get("vary").into_iter().flat_map(|vary| vary.split(' '));
+    again.extend(vary.map(|group| format!(" --vary {group}")));
     again.push_str(&options(report));
     again.extend(cables.iter().flat_map(|cables| cables.split(',')).map(|cable| format!(" --cable {cable}")));
     html! {

@@ -29,8 +29,9 @@ fn about(out: &mut Output, report: &Report) -> io::Result<()> {
     let parameters: Vec<String> =
         report.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let rounds = format!(
-        "{} from {}, each beginning with another cell; {}",
+        "{}{} from {}, each beginning with another cell; {}",
         counted(report.rounds, "round"),
+        if report.complete { "" } else { ", not all whole," },
         report.began,
         parameters.join(", ")
     );
