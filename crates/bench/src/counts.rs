@@ -108,8 +108,8 @@ impl Span {
         }
         let since = packets.saturating_sub(self.at_first) as f64 / (self.last - self.first).as_secs_f64();
         let came = since * (self.first - earlier).as_secs_f64();
-        // All at one time: nothing tells when they came.
-        if came.is_finite() { self.at_first.saturating_sub(came.round() as u64) } else { 0 }
+        // The last of them came at its own first time. All at one time: nothing tells when they came.
+        if came.is_finite() { self.at_first.saturating_sub(came.ceil() as u64) } else { 0 }
     }
 }
 
@@ -159,6 +159,8 @@ mod tests {
         let late = Span::of_all(&[(span(2, 50, 102), 1050), (span(52, 1, 102), 501), (span(7, 1, 7), 1)]);
         assert_eq!(late, Some(span(2, 50, 102)));
         assert_eq!(Span::of_all(&[(span(3, 1, 3), 1)]), Some(span(3, 1, 3)));
+        let slow = Span::of_all(&[(span(2, 1, 1002), 11), (span(40, 1, 1040), 11)]);
+        assert_eq!(slow, Some(span(2, 1, 1040)));
         assert_eq!(Span::of_all(&[]), None);
     }
 }

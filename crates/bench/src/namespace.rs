@@ -20,10 +20,11 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Where ip-netns(8) keeps the names, and where [`Folder`]s are.
@@ -124,7 +125,7 @@ impl Namespace {
     fn named(mut name: impl FnMut() -> String) -> Result<Namespace, SceneError> {
         let make = |name: String| {
             let was_there = Path::new(NAMES).join(&name).exists();
-            match ip(&["netns", "add", &name]) {
+            match add(&name) {
                 Ok(()) => {}
                 Err(SceneError::Failed { .. }) if was_there => return Ok(None),
                 Err(error) => return Err(error),
@@ -352,18 +353,50 @@ fn pids(name: &str) -> Result<Vec<u32>, SceneError> {
     Ok(listed.lines().filter_map(|line| line.trim().parse().ok()).collect())
 }
 
+/// Makes a namespace. ip-netns(8) waits for a lock on the folder of the names, which everybody can open, and so hold for ever.
+fn add(name: &str) -> Result<(), SceneError> {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let shown = || format!("ip netns add {name}");
+    let failed = |cause| SceneError::System { what: shown(), cause };
+    let mut command = Command::new("ip");
+    command.args(["netns", "add", name]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.process_group(0).spawn().map_err(|cause| not_started(&shown, cause))?;
+    let start = Instant::now();
+    while child.try_wait().map_err(failed)?.is_none() {
+        if start.elapsed() > PATIENCE {
+            let _ = child.kill();
+            let _ = child.wait();
+            let seconds = PATIENCE.as_secs();
+            let said = format!(
+                "has not ended after {seconds} s: somebody may hold a lock on {NAMES} (lslocks, or fuser -v {NAMES}, says who)"
+            );
+            return Err(SceneError::Failed { command: shown(), said });
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    said(child.wait_with_output().map_err(failed)?, shown).map(drop)
+}
+
 fn ip(arguments: &[&str]) -> Result<(), SceneError> {
     output(Command::new("ip").args(arguments), || format!("ip {}", arguments.join(" "))).map(drop)
 }
 
 /// What a program says. ^C of a terminal does not reach it: this process ends when it has taken back what it did.
 fn output(command: &mut Command, shown: impl Fn() -> String) -> Result<String, SceneError> {
-    let output = command.process_group(0).output().map_err(|cause| match cause.kind() {
+    let output = command.process_group(0).output().map_err(|cause| not_started(&shown, cause))?;
+    said(output, shown)
+}
+
+fn not_started(shown: &impl Fn() -> String, cause: io::Error) -> SceneError {
+    match cause.kind() {
         io::ErrorKind::NotFound => {
             SceneError::NoProgram(missing("ip").unwrap_or_else(|| format!("{}: {cause}", shown())))
         }
         _ => SceneError::System { what: shown(), cause },
-    })?;
+    }
+}
+
+fn said(output: Output, shown: impl Fn() -> String) -> Result<String, SceneError> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

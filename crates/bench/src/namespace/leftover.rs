@@ -49,11 +49,38 @@ pub fn remove_of(process: u32, patience: Duration) {
     let mut seen = start;
     while seen.elapsed() < SETTLED && start.elapsed() < patience {
         remove();
-        if is_left(FOLDERS) || is_left(NAMES) {
+        if is_left(FOLDERS) || is_left(NAMES) || !makers(&process).is_empty() {
             seen = Instant::now();
         }
         thread::sleep(LOOK);
     }
+    for maker in makers(&process) {
+        let _ = kill_process(maker, Signal::KILL);
+    }
+}
+
+/// Programs that a process has started and that are about to make a namespace of its own: ip-netns(8) waits for a lock.
+fn makers(process: &str) -> Vec<Pid> {
+    processes(|folder| {
+        fs::read(folder.join("cmdline")).is_ok_and(|line| {
+            let name = namespace_in(&line, "add").and_then(|name| std::str::from_utf8(name).ok());
+            name.is_some_and(|name| owner(name) == Some(process))
+        })
+    })
+}
+
+/// Those of which the folder in `/proc` is such a one.
+fn processes(is_it: impl Fn(&Path) -> bool) -> Vec<Pid> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pid = |entry: &fs::DirEntry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?);
+    all.filter(|entry| is_it(&entry.path())).filter_map(|entry| pid(&entry)).collect()
+}
+
+/// The namespace in a command line of ip-netns(8) with this command.
+fn namespace_in<'l>(line: &'l [u8], command: &str) -> Option<&'l [u8]> {
+    let mut words = line.split(|octet| *octet == 0);
+    let is_it = ["ip", "netns", command].iter().all(|word| words.next() == Some(word.as_bytes()));
+    words.next().filter(|_| is_it)
 }
 
 /// What one process has left, with the locks of all of it.
@@ -161,13 +188,10 @@ impl Users<'_> {
     }
 
     fn now(&self) -> Vec<Pid> {
-        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pid = |entry: &fs::DirEntry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?);
-        let uses = |folder: &Path| {
+        processes(|folder| {
             let inside = self.identity.is_some() && identity(&folder.join("ns/net")) == self.identity;
             inside || fs::read(folder.join("cmdline")).is_ok_and(|line| enters(&line, self.name))
-        };
-        processes.filter(|entry| uses(&entry.path())).filter_map(|entry| pid(&entry)).collect()
+        })
     }
 
     fn end(&self) {
@@ -197,7 +221,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 /// Whether a command line is that of ip-netns(8) before it has become the program.
 fn enters(line: &[u8], name: &str) -> bool {
-    line.split(|octet| *octet == 0).take(4).eq(["ip", "netns", "exec", name].map(str::as_bytes))
+    namespace_in(line, "exec") == Some(name.as_bytes())
 }
 
 #[cfg(test)]
@@ -334,6 +358,36 @@ mod tests {
             ip(&["netns", "add", &late]).expect("a namespace");
         });
         assert!(!early_path.exists() && !late_path.exists());
+    }
+
+    #[test]
+    fn a_namespace_that_is_about_to_be_made_is_waited_for() {
+        let Some(()) = require("netns", netns::probe()) else { return };
+        let Some(_) = require("flock", program("flock")) else { return };
+        let _alone = alone();
+        let name = format!("{PREFIX}4294967291-0-line");
+        let mut maker = Command::new("ip");
+        maker.arg0("ip").args(["netns", "add", &name]);
+        let lock = fs::File::open(NAMES).expect("the folder");
+        lock.lock().expect("a lock");
+        let mut maker = maker.stdin(Stdio::null()).spawn().expect("ip");
+        let start = Instant::now();
+        while makers("4294967291").is_empty() {
+            // An older iproute2 takes no lock.
+            if maker.try_wait().expect("a status").is_some() {
+                return ip(&["netns", "del", &name]).expect("gone");
+            }
+            assert!(start.elapsed() < Duration::from_secs(30), "ip is not seen");
+            thread::sleep(LOOK);
+        }
+        thread::scope(|scope| {
+            let sweeps = scope.spawn(|| remove_of(4_294_967_291, Duration::from_secs(30)));
+            thread::sleep(SETTLED + 5 * LOOK);
+            drop(lock);
+            maker.wait().expect("its end");
+            sweeps.join().expect("a thread");
+        });
+        assert!(!Path::new(NAMES).join(&name).exists());
     }
 
     #[test]
