@@ -372,12 +372,13 @@ fn what_was_measured_before_a_signal_is_told() {
     let arguments = [&["pps", "--rounds", "500", "--seconds", "0.2", "--json"][..], &only].concat();
     let child = rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let pid = child.id();
-    // Names are numbered: two of the look at the beginning, two of each round.
+    // Names are numbered: two of the look at the beginning, two of each round, and more where somebody sweeps between the making of a
+    // namespace and its lock.
     let number = |path: &PathBuf| -> Option<u32> {
         let name = path.file_name()?.to_str()?.strip_prefix(&format!("rxlane-scene-{pid}-"))?;
         name.split('-').next()?.parse().ok()
     };
-    while left_by(pid).iter().filter_map(number).max().is_none_or(|number| number < 4) {
+    while left_by(pid).iter().filter_map(number).max().is_none_or(|number| number < 12) {
         sleep(Duration::from_millis(5));
     }
     signal(&child, "-INT");
