@@ -97,6 +97,11 @@ impl Watched {
         Ok(Watched { counters, settings, former, device })
     }
 
+    /// The CPUs alone; `None`: the kernel does not tell. Every interface has them beside it, and the loopback one is there everywhere.
+    pub fn cpus_alone() -> Option<Watched> {
+        Watched::open("lo").ok()
+    }
+
     /// The device whose queues and vectors are told of: the interface itself, or what it stands on.
     pub fn device(&self) -> &str {
         &self.device

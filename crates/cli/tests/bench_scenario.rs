@@ -276,8 +276,11 @@ fn begun(arguments: &[&str]) -> Child {
 }
 
 fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().expect("kill");
-    assert!(sent.success());
+    signal_to(&child.id().to_string(), name);
+}
+
+fn signal_to(pid: &str, name: &str) {
+    assert!(Command::new("kill").args([name, pid]).status().expect("kill").success());
 }
 
 #[test]
@@ -468,8 +471,7 @@ fn a_sweeper_that_somebody_stopped_holds_nothing_up() {
     let Some(()) = is_possible(&["iperf3", "ethtool", "ping"]) else { return };
     let child = begun(LONG[1]);
     let sweeper = sweeper_of(child.id()).expect("it sweeps");
-    let sent = Command::new("kill").args(["-STOP", &sweeper]).status().expect("kill");
-    assert!(sent.success());
+    signal_to(&sweeper, "-STOP");
     signal(&child, "-TERM");
     let output = child.wait_with_output().expect("its end");
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
@@ -482,8 +484,7 @@ fn what_one_left_that_was_killed_with_its_sweeper_goes_with_the_next() {
     let killed = LONG.map(|arguments| {
         let mut child = begun(arguments);
         let sweeper = sweeper_of(child.id()).expect("it sweeps");
-        let sent = Command::new("kill").args(["-KILL", &sweeper]).status().expect("kill");
-        assert!(sent.success());
+        signal_to(&sweeper, "-KILL");
         signal(&child, "-KILL");
         child.wait().expect("its end");
         child.id()

@@ -236,7 +236,10 @@ fn place() -> Result<Place, Error> {
     {
         OF_ANCESTOR.get_or_init(|| (namespace, *of));
     }
-    let kept = || Some(place(OF_ANCESTOR.get()?.0.try_clone().ok()?, OF_ANCESTOR.get()?.1));
+    let kept = || {
+        let (namespace, of) = OF_ANCESTOR.get()?;
+        Some(place(namespace.try_clone().ok()?, *of))
+    };
     other.or_else(kept).ok_or_else(|| stuck(&format!("look at that of process 1 ({refused})")))
 }
 

@@ -34,8 +34,7 @@ impl Spent {
 impl CpuTime {
     /// From now on.
     pub fn start() -> CpuTime {
-        // The loopback interface is there everywhere; of it nothing is wanted but the CPUs beside it.
-        let watched = Watched::open("lo").ok().and_then(|mut watched| {
+        let watched = Watched::cpus_alone().and_then(|mut watched| {
             watched.step().ok()?;
             Some(watched)
         });

@@ -240,8 +240,8 @@ impl Report {
     /// Metrics of which there is a figure of some cell; where nothing was measured, all.
     pub fn told(&self) -> Vec<&Metric> {
         let is_told = |metric: &&Metric| {
-            let figures = self.cells.iter().filter_map(|cell| cell.figures.get(&metric.name));
-            figures.into_iter().any(|figures| figures.spread.is_some())
+            let mut figures = self.cells.iter().filter_map(|cell| cell.figures.get(&metric.name));
+            figures.any(|figures| figures.spread.is_some())
         };
         let told: Vec<&Metric> = self.metrics.iter().filter(is_told).collect();
         if told.is_empty() { self.metrics.iter().collect() } else { told }

@@ -51,7 +51,7 @@ impl From<Flat> for Surroundings {
 impl Surroundings {
     /// Looks at this machine for half a second.
     pub fn look() -> Surroundings {
-        let mut watched = Watched::open("lo").ok();
+        let mut watched = Watched::cpus_alone();
         sleep(LOOK);
         let cpus = watched.as_mut().and_then(|watched| watched.step().ok()).map(|usage| usage.cpus());
         let cpus = cpus.filter(|cpus| !cpus.is_empty());

@@ -118,9 +118,7 @@ impl UdpLoad {
             segments: 1,
             overhead: 0,
         };
-        // The loopback interface is there everywhere; of it nothing is wanted but the CPUs beside it.
-        let machine = Watched::open("lo").ok();
-        udp::send(&sending, machine, means.stop, &mut |_| ControlFlow::Continue(()))
+        udp::send(&sending, Watched::cpus_alone(), means.stop, &mut |_| ControlFlow::Continue(()))
     }
 
     fn receive(&self, over: &AtomicBool, listens: mpsc::Sender<()>) -> Result<Received, UdpError> {

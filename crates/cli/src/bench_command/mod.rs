@@ -134,7 +134,8 @@ impl CommonArguments {
         })?;
         let watched = match (&self.interface, interface) {
             (Some(name), _) => Some(Watched::open(name)?),
-            (None, name) => Watched::open(name.unwrap_or("lo")).ok(),
+            (None, Some(name)) => Watched::open(name).ok(),
+            (None, None) => Watched::cpus_alone(),
         };
         let (machine, speed) = watched.as_ref().map(Watched::describe).unwrap_or_default();
         let line_rate = self.line_rate.or_else(|| Some(u64::from(speed?) * 1_000_000));

@@ -204,9 +204,11 @@ impl SendArguments {
         out: &mut Output,
         interface: &str,
     ) -> anyhow::Result<(Machine, Run<Value>, &'static str)> {
-        // Of one that is not there it says which there are.
-        Watched::open(interface)?;
-        let link = link_by_name(interface).with_context(|| interface.to_owned())?;
+        let link = link_by_name(interface).or_else(|error| {
+            // Of one that is not there this says which there are.
+            Watched::open(interface)?;
+            Err(anyhow!("{interface}: {error}"))
+        })?;
         let frames = match &self.capture {
             Some(file) => captured(file)?,
             None => self.generated(&link)?,

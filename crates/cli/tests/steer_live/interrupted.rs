@@ -3,10 +3,21 @@
 use crate::steer_machine::{Machine, WAN, binary, code, said};
 use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::{program, require};
+
+/// `rxlane steer …` with `--disable-rxvlan`, once it has made the first change, after which nothing may stay.
+fn begun(machine: &Machine, arguments: &[&str]) -> Child {
+    let child = machine.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("it starts");
+    let until = Instant::now() + Duration::from_secs(60);
+    while !machine.features().contains("rx-vlan-offload: off") {
+        assert!(child.try_wait().expect("a status").is_none() && Instant::now() < until, "no change");
+    }
+    child
+}
 
 /// Whatever the moment, `up` was interrupted and nothing is left, or it had ended before.
 #[test]
@@ -19,13 +30,7 @@ fn a_signal_in_the_midst_of_up_leaves_nothing() {
             continue;
         }
         let arguments = ["up", WAN, "--seconds", "0", "--foreground", "--disable-rxvlan"];
-        let child = machine.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let mut child = child.expect("it starts");
-        let until = Instant::now() + Duration::from_secs(60);
-        // The first change, after which nothing may stay.
-        while !machine.features().contains("rx-vlan-offload: off") {
-            assert!(child.try_wait().expect("a status").is_none() && Instant::now() < until, "no change");
-        }
+        let mut child = begun(&machine, &arguments);
         thread::sleep(Duration::from_millis(wait));
         machine.signal(&child, signal);
         let until = Instant::now() + Duration::from_secs(60);
@@ -54,12 +59,8 @@ fn signals_that_come_again_and_again_are_one() {
     let Some(machine) = Machine::new() else { return };
     let before = machine.state();
     let arguments = ["up", WAN, "--seconds", "0", "--disable-rxvlan"];
-    let child = machine.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.expect("it starts");
+    let mut child = begun(&machine, &arguments);
     let until = Instant::now() + Duration::from_secs(60);
-    while !machine.features().contains("rx-vlan-offload: off") {
-        assert!(child.try_wait().expect("a status").is_none() && Instant::now() < until, "no change");
-    }
     while child.try_wait().expect("a status").is_none() {
         machine.signal(&child, "TERM");
         assert!(Instant::now() < until, "it does not end");
