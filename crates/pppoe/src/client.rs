@@ -220,7 +220,12 @@ impl Client {
                 let ended = self.host.receive(now, packet, &mut did);
                 self.of_host(did, step);
                 if let Some(terminated) = ended {
-                    self.over(End::Terminated(terminated), step);
+                    let ending = match &self.state {
+                        State::Session(running) => running.session.ending(),
+                        _ => None,
+                    };
+                    let end = End::of_padt(terminated, ending);
+                    self.over(end, step);
                 }
             }
             Stage::Session => self.negotiated(packet, step),

@@ -249,7 +249,7 @@ impl Concentrator {
             Answer::Request(request) => self.open(turn, &request, out),
             // RFC 2516 section 5.5: no more traffic is allowed, and none is sent back.
             Answer::Terminate { session } => match self.table.of_number(&place, session) {
-                Some(slot) if self.is_of(slot, station) => self.end(turn, slot, Ended::Host, out),
+                Some(slot) if self.is_of(slot, station) => self.end_by_host(turn, slot, out),
                 _ => self.counters.padt_ignored += 1,
             },
         }

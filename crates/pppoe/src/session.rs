@@ -94,6 +94,11 @@ impl Session {
         machine.close(&mut turn);
     }
 
+    /// Why it is being terminated: this end's reason, or what the peer's Terminate-Request said. `None`: it is not, or it is over.
+    pub fn ending(&self) -> Option<&Closed> {
+        self.machine.reason.as_deref()
+    }
+
     /// Where it is.
     pub fn phase(&self) -> Phase {
         self.machine.phase

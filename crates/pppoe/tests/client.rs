@@ -252,6 +252,49 @@ fn after_a_padt_no_ppp_goes_out_and_none_answers_it() {
     assert_eq!(segment.sent.len(), sent);
 }
 
+/// A PADT that comes before the Terminate-Ack hides neither why this end was terminating the session nor what the peer said.
+#[test]
+fn a_padt_stands_in_for_the_terminate_ack() {
+    let end_by_padt = |segment: &mut Segment| {
+        let number = *segment.acs[0].sessions.keys().next().expect("a session");
+        let payload = padt(number, Some("Child pppd process terminated"));
+        segment.acs[0].sessions.clear();
+        let sent = segment.sent.len();
+        segment.come(&Frame { stage: Stage::Discovery, source: ac(1), destination: HOST, payload });
+        assert_eq!(segment.sent.len(), sent, "nothing answers a PADT");
+        segment.ends().last().map(|end| (*end).clone()).expect("an end")
+    };
+    // A wrong password.
+    let mut segment = Segment::new(15, vec![usual(1)], |config| {
+        let mut session = (*config.session).clone();
+        let Role::Host(host) = &mut session.role else { unreachable!("a client is a host") };
+        host.secret = b"wrong".to_vec();
+        config.session = Arc::new(session);
+    });
+    segment.start();
+    let is_refused = |segment: &Segment| segment.client.status(segment.now).phase == Phase::Closed;
+    assert!(segment.run(MINUTE, is_refused) && segment.ends().is_empty(), "{:?}", segment.done);
+    let end = end_by_padt(&mut segment);
+    assert!(matches!(end, End::Session(Closed::AuthenticationFailed { .. })) && end.is_lasting(), "{end}");
+    // Closed by its user.
+    let mut segment = open(16);
+    segment.close();
+    assert_eq!(end_by_padt(&mut segment), End::Session(Closed::Asked));
+    assert!(segment.has_ended());
+    // Terminate-Requests with words and without.
+    for (request, expected) in [
+        (&b"\xc0\x21\x05\x09\x00\x08dues"[..], "the peer ended the session (it says \"dues\")"),
+        (b"\xc0\x21\x05\x09\x00\x04", "the concentrator ended the session by a PADT and says"),
+    ] {
+        let mut segment = open(17);
+        let payload = wrapped(segment.opened().session, request);
+        segment.come(&Frame { stage: Stage::Session, source: ac(1), destination: HOST, payload });
+        assert!(segment.ends().is_empty());
+        let said = end_by_padt(&mut segment).to_string();
+        assert!(said.starts_with(expected), "{said}");
+    }
+}
+
 /// Attack 10: PADT from elsewhere, to elsewhere, or of another session end nothing.
 #[test]
 fn a_spoofed_padt_ends_nothing() {

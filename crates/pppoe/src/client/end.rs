@@ -11,7 +11,7 @@ pub enum End {
     NotFound(Failure),
     /// The session ended by itself.
     Session(Closed),
-    /// The concentrator ended it by a PADT.
+    /// The concentrator ended it by a PADT, and nobody had said why before.
     Terminated(Terminated),
     /// The interface has another MAC address.
     AddressChanged,
@@ -20,6 +20,17 @@ pub enum End {
 }
 
 impl End {
+    /// Of a session that a PADT ended. Where PPP had begun to end it (`ending`), that is the reason, and the PADT stands in for the
+    /// Terminate-Ack: rp-pppoe's server loses that when its pppd is gone first.
+    pub(super) fn of_padt(terminated: Terminated, ending: Option<&Closed>) -> End {
+        match ending {
+            // The Terminate-Request gave no reason, the PADT may.
+            Some(Closed::PeerEnded { message, .. }) if message.is_empty() => End::Terminated(terminated),
+            Some(closed) => End::Session(closed.clone()),
+            None => End::Terminated(terminated),
+        }
+    }
+
     /// Whether trying again soon can hardly bring another result.
     pub fn is_lasting(&self) -> bool {
         match self {

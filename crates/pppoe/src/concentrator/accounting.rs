@@ -48,7 +48,7 @@ pub enum Ended {
     Ppp(Closed),
     /// Who the subscriber is, or what they may have, was not enough.
     Refused(Refusal),
-    /// The host ended it by a PADT.
+    /// The host ended it by a PADT, while nobody here was ending it.
     Host,
     /// The same user set up another session, and may not have more.
     TakenOver {

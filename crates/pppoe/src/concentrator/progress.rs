@@ -156,8 +156,26 @@ impl Concentrator {
         self.end(turn, slot, cause, out);
     }
 
-    /// Takes a session out of everything it is in.
+    /// Ends a session whose host has sent a PADT; for what it was being ended for before, if it was.
+    pub(super) fn end_by_host(&mut self, turn: &mut Turn<'_>, slot: u32, out: &mut Vec<Action>) {
+        let asked = self.table.get_mut(slot).and_then(|entry| entry.closing.take());
+        self.remove(turn, slot, asked.unwrap_or(Ended::Host), false, out);
+    }
+
+    /// Ends a session with a PADT.
     pub(super) fn end(&mut self, turn: &mut Turn<'_>, slot: u32, cause: Ended, out: &mut Vec<Action>) {
+        self.remove(turn, slot, cause, true, out);
+    }
+
+    /// Takes a session out of everything it is in.
+    fn remove(
+        &mut self,
+        turn: &mut Turn<'_>,
+        slot: u32,
+        cause: Ended,
+        is_host_told: bool,
+        out: &mut Vec<Action>,
+    ) {
         if self.table.get(slot).is_some_and(|entry| entry.opened.is_some()) {
             self.account(turn, slot, Event::Stop(cause.clone()), out);
         }
@@ -172,7 +190,7 @@ impl Concentrator {
             pool.release(prefix);
         }
         let Entry { id, place, station, number, .. } = *entry;
-        if cause != Ended::Host {
+        if is_host_told {
             let payload = padt(number, cause.for_host().as_deref());
             out.push(Action::Send { place, destination: station, stage: Stage::Discovery, payload });
         }

@@ -3,7 +3,7 @@
 use super::host::{Host, Sent, session_payload};
 use super::world::{OWN, World, config, place, secrets};
 use crate::concentrator::accounting::Ended;
-use crate::concentrator::{Caps, Config, Id, Refusal};
+use crate::concentrator::{Caps, Config, Id, Refusal, Target};
 use crate::discovery::limits::{Rate, Rates};
 use crate::discovery::message::{Builder, Message, padt};
 use crate::discovery::place::Place;
@@ -167,6 +167,23 @@ fn a_padt_of_somebody_else_ends_nothing() {
     assert!(world.hosts[alice].is_up() && world.ends.is_empty());
     assert_eq!(ask(&mut world, place(1, 1), own, &sent(number, OWN)).len(), 0, "and its own gets no answer");
     assert_eq!(world.ends[0].cause, Ended::Host);
+    world.check();
+}
+
+/// A PADT instead of the Terminate-Ack does not hide who ended the session.
+#[test]
+fn a_session_that_is_being_disconnected_is_the_operators_also_with_a_padt_of_its_host() {
+    let mut world = World::new(unlimited(), secrets("alice * wonder *\n"), 1);
+    let alice = world.add(Host::new(1, place(1, 1), "alice", "wonder", &[Method::ChapMd5]));
+    world.connect(alice);
+    world.run(Duration::from_secs(2));
+    let (own, number) = (world.hosts[alice].mac, world.hosts[alice].number().unwrap());
+    let target = Target::User(b"alice");
+    assert_eq!(world.act(|concentrator, turn, out| concentrator.disconnect(turn, target, out)), 1);
+    assert!(world.ends.is_empty());
+    let end = Sent { destination: OWN, stage: Stage::Discovery, payload: padt(number, None) };
+    assert_eq!(ask(&mut world, place(1, 1), own, &end).len(), 0);
+    assert_eq!((world.ends.len(), &world.ends[0].cause), (1, &Ended::Operator));
     world.check();
 }
 
