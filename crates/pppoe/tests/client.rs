@@ -9,7 +9,7 @@ use rxlane_pppoe::discovery::host::Failure;
 use rxlane_pppoe::discovery::message::padt;
 use rxlane_pppoe::discovery::offer::Pin;
 use rxlane_pppoe::framing::wrapped;
-use rxlane_pppoe::session::{Closed, Config, Role};
+use rxlane_pppoe::session::{Closed, Role};
 use segment::{Ac, Frame, HOST, Policy, Segment, Trouble, ac};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,16 @@ fn open(seed: u64) -> Segment {
     segment.start();
     assert!(segment.run(MINUTE, Segment::is_open), "{:?}", segment.done);
     segment
+}
+
+/// Not started, at one concentrator that knows another password.
+fn with_a_wrong_password(seed: u64) -> Segment {
+    Segment::new(seed, vec![usual(1)], |config| {
+        let mut session = (*config.session).clone();
+        let Role::Host(host) = &mut session.role else { unreachable!("a client is a host") };
+        host.secret = b"wrong".to_vec();
+        config.session = Arc::new(session);
+    })
 }
 
 #[test]
@@ -265,12 +275,7 @@ fn a_padt_stands_in_for_the_terminate_ack() {
         segment.ends().last().map(|end| (*end).clone()).expect("an end")
     };
     // A wrong password.
-    let mut segment = Segment::new(15, vec![usual(1)], |config| {
-        let mut session = (*config.session).clone();
-        let Role::Host(host) = &mut session.role else { unreachable!("a client is a host") };
-        host.secret = b"wrong".to_vec();
-        config.session = Arc::new(session);
-    });
+    let mut segment = with_a_wrong_password(15);
     segment.start();
     let is_refused = |segment: &Segment| segment.client.status(segment.now).phase == Phase::Closed;
     assert!(segment.run(MINUTE, is_refused) && segment.ends().is_empty(), "{:?}", segment.done);
@@ -342,12 +347,7 @@ fn a_session_is_that_of_its_concentrator() {
 
 #[test]
 fn a_wrong_password_is_not_tried_in_a_hurry() {
-    let mut segment = Segment::new(15, vec![usual(1)], |config| {
-        let Role::Host(mut host) = config.session.role.clone() else { return };
-        host.secret = b"wrong".to_vec();
-        let timers = config.session.timers;
-        config.session = Arc::new(Config { role: Role::Host(host), timers });
-    });
+    let mut segment = with_a_wrong_password(15);
     segment.start();
     segment.run(30 * MINUTE, |_| false);
     let waits = segment.waits();
