@@ -15,7 +15,8 @@ const ADVERTISED: &str = "interface ppp0 {\n  AdvSendAdvert on;\n  MaxRtrAdvInte
 
 pub struct Delegator<'a> {
     guest: &'a Guest,
-    pids: Vec<u32>,
+    /// Their process ids, and what ends them.
+    pids: Vec<(u32, i32)>,
 }
 
 impl<'a> Delegator<'a> {
@@ -32,13 +33,19 @@ impl<'a> Delegator<'a> {
              ip -n isp addr add {OPERATOR}/64 dev ppp0 nodad; ip -n isp route replace 2001:db8:ff00::/40 dev ppp0"
         ))?;
         let mut delegator = Delegator { guest, pids: Vec::new() };
-        for (command, output) in [
-            ("dibbler-server run", "dibbler"),
-            ("radvd -n -d 2 -m stderr -C /tmp/delegator/radvd.conf -p /tmp/delegator/radvd.pid", "radvd"),
+        for (command, output, signal) in [
+            // Its handler of SIGTERM asks for the local time, and waits for itself where the signal comes while it does so for a
+            // line of its log.
+            ("dibbler-server run", "dibbler", libc::SIGKILL),
+            (
+                "radvd -n -d 2 -m stderr -C /tmp/delegator/radvd.conf -p /tmp/delegator/radvd.pid",
+                "radvd",
+                libc::SIGTERM,
+            ),
         ] {
             let words: Vec<&str> =
                 ["ip", "netns", "exec", "isp"].into_iter().chain(command.split(' ')).collect();
-            delegator.pids.push(guest.start(&words, &format!("/tmp/delegator/{output}"))?);
+            delegator.pids.push((guest.start(&words, &format!("/tmp/delegator/{output}"))?, signal));
         }
         Ok(delegator)
     }
@@ -51,8 +58,8 @@ impl<'a> Delegator<'a> {
 
 impl Drop for Delegator<'_> {
     fn drop(&mut self) {
-        for pid in self.pids.drain(..) {
-            let _ = self.guest.signal(pid, libc::SIGTERM, true);
+        for (pid, signal) in self.pids.drain(..) {
+            let _ = self.guest.signal(pid, signal, true);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The provider's end: `pppoe-server` of Debian in the namespace `isp`.
 
 use super::tagged::Tagged;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rxlane_lab::Guest;
 
 /// Whom it knows.
@@ -83,8 +83,16 @@ impl<'a> Provider<'a> {
         let Some(pid) = self.pid.take() else { return Ok(()) };
         self.guest.signal(pid, signal, true)?;
         let gone = "until [ -z \"$(ip netns pids isp)\" ]; do ip netns pids isp | xargs -r kill 2>/dev/null; sleep 0.1; done";
-        self.guest.sh(&format!("timeout 170 sh -c '{gone}'")).map(drop)
+        let ended = self.guest.sh(&format!("timeout 170 sh -c '{gone}'"));
+        ended.map(drop).with_context(|| format!("{}{}", remaining(self.guest), log(self.guest)))
     }
+}
+
+/// What the processes in the namespace `isp` do, and what the kernel said last.
+fn remaining(guest: &Guest) -> String {
+    let script = "for p in $(ip netns pids isp); do cd /proc/$p || continue; tr '\\0' ' ' <cmdline; echo; \
+                  grep -E 'State|PPid|Sig|Shd' status || :; cat wchan; echo; cat stack || :; done 2>&1; dmesg | tail -n 20";
+    guest.sh(script).unwrap_or_else(|error| format!("{error:#}"))
 }
 
 impl Drop for Provider<'_> {
