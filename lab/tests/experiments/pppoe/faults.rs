@@ -11,12 +11,12 @@ use std::thread;
 use std::time::Duration;
 
 /// Either end misses the other soon.
-const ECHO: &str = "--vlan any --echo-interval 1 --echo-failures 2";
+const ECHO: &str = "--vlan any --echo-interval 1 --echo-failures 5";
 /// Nobody is missed for a while, on a machine that has other things to do either.
 const PATIENT: &str = "--vlan any --echo-interval 1 --echo-failures 15";
 /// A `pppd` that misses the other end soon, and comes back.
 const PERSISTENT: [&str; 9] =
-    ["persist", "maxfail", "0", "holdoff", "1", "lcp-echo-interval", "1", "lcp-echo-failure", "2"];
+    ["persist", "maxfail", "0", "holdoff", "1", "lcp-echo-interval", "1", "lcp-echo-failure", "5"];
 
 /// The same, which takes a pause of some seconds for no end: a guest of a busy machine makes them of one.
 const CALM: [&str; 9] =
@@ -122,7 +122,7 @@ fn a_concentrator_gets_another_mac_address() {
     subscriber.hang_up();
     isp.end();
     let provider = Provider::start(&guest, "", Login::Chap).expect("a provider");
-    let home = Home::connect(&guest, &rxlane, "--echo-interval 1 --echo-failures 2");
+    let home = Home::connect(&guest, &rxlane, "--echo-interval 1 --echo-failures 5");
     home.await_said(": open");
     assert_eq!(home.status()["ac_mac"], "02:00:5e:00:00:77");
     // pppoe-server asks for its address once.

@@ -93,7 +93,7 @@ fn dhcpcd_gets_a_prefix_for_the_network_behind_and_leaves_the_session_alone() {
     let log = || guest.sh("tail -n 60 /tmp/dhcpcd").unwrap_or_default();
 
     let provider = Provider::start(&guest, "", Login::Chap).expect("a provider");
-    let home = Home::connect(&guest, &rxlane, "--default-route --echo-interval 1 --echo-failures 2");
+    let home = Home::connect(&guest, &rxlane, "--default-route --echo-interval 1 --echo-failures 5");
     let subscriber = Subscriber { guest: &guest, ip: "ip -n home" };
     home.await_said(": open");
     let before = subscriber.of_session();

@@ -121,7 +121,7 @@ fn pppoe_discovery_finds_the_lines_that_are_served() {
 fn clients_of_debian_are_told_what_is_wrong_and_come_back() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
-    let isp = Concentrator::serve(&guest, &rxlane, "--vlan any --echo-interval 1 --echo-failures 2");
+    let isp = Concentrator::serve(&guest, &rxlane, "--vlan any --echo-interval 1 --echo-failures 5");
     let wrong = Subscriber::connect(&guest, Mode::Kernel, "wan0", "a wrong one", &[]);
     wrong.await_said("authentication failed");
     wrong.hang_up();

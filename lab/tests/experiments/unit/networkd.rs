@@ -13,7 +13,7 @@ fn networkd_gets_a_prefix_for_the_network_behind_and_leaves_the_session_alone() 
     let Some(installed) = lab.install(guest, &[Extra::Dibbler, Extra::Radvd]) else { return };
     installed.expect("installed");
     let line = Line::new(guest);
-    line.configure("default-route = true\nmetric = 4000\necho-interval = 1\necho-failures = 2\n");
+    line.configure("default-route = true\nmetric = 4000\necho-interval = 1\necho-failures = 5\n");
     network_behind(guest, "ip");
     for file in ["/etc/systemd/network/ppp0.network", "/etc/systemd/network/lan0.network"] {
         guest.write(file, documented(file).as_bytes()).expect("written");
