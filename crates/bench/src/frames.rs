@@ -14,7 +14,7 @@ use foldhash::fast::FixedState;
 use link::Transmit;
 use std::hash::BuildHasher;
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wire::{Link, dissect};
 
@@ -116,6 +116,27 @@ pub struct Played {
     pub time: Duration,
     /// What was seen meanwhile.
     pub seen: Seen,
+    /// What ended it before its time, behind some frames.
+    pub ended: Option<LoadError>,
+}
+
+impl Played {
+    /// # Errors
+    ///
+    /// What ended it before its time.
+    pub fn whole(self) -> Result<Played, LoadError> {
+        match self.ended {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
+    }
+}
+
+/// What a thread has sent.
+struct Done {
+    counts: Counts,
+    time: Duration,
+    ended: Option<LoadError>,
 }
 
 /// What a thread sends.
@@ -135,7 +156,7 @@ struct Job<'a> {
 ///
 /// # Errors
 ///
-/// The interface, a CPU, or the first frame that was refused.
+/// The interface, a CPU, or the first frame that was refused, where none had gone before: what has is not lost with one that does not.
 pub fn play(
     playing: &Playing<'_>,
     machine: Option<Watched>,
@@ -163,14 +184,14 @@ pub fn play(
     let supervisor =
         Supervisor { stop, length: None, is_done: &|_| false, ready: Some(&gate), machine, each_second };
     let (played, seen) = supervisor.run(jobs, Job::run)?;
-    let none = (Counts::default(), Duration::ZERO);
-    let (counts, time) =
-        played.iter().fold(none, |(sum, most), (counts, time)| (sum.plus(counts), most.max(*time)));
-    Ok(Played { counts, time, seen })
+    let counts = played.iter().fold(Counts::default(), |sum, done| sum.plus(&done.counts));
+    let time = played.iter().map(|done| done.time).max().unwrap_or_default();
+    let played = Played { counts, time, seen, ended: played.into_iter().find_map(|done| done.ended) };
+    if played.counts.packets == 0 { played.whole() } else { Ok(played) }
 }
 
 impl Job<'_> {
-    fn run(mut self, end: &AtomicBool, shared: &Shared) -> Result<(Counts, Duration), LoadError> {
+    fn run(mut self, end: &AtomicBool, shared: &Shared) -> Result<Done, LoadError> {
         let pinned = self.cpu.map_or(Ok(()), |cpu| pin(cpu).map_err(|cause| LoadError::Cpu { cpu, cause }));
         sharpen_sleeps();
         // Whatever became of this one, the others wait for it.
@@ -180,6 +201,7 @@ impl Job<'_> {
         let mut frames = self.frames.iter().cycle();
         let mut batch = Vec::with_capacity(Transmit::BATCH);
         let mut counts = Counts::default();
+        let mut ended = None;
         while let Some(due) = pace.next(Transmit::BATCH as u64, end) {
             batch.clear();
             batch.extend(frames.by_ref().take(due as usize));
@@ -190,7 +212,13 @@ impl Job<'_> {
                     counts.no_room += (batch.len() - error.sent) as u64;
                     error.sent
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    // Nobody else goes on.
+                    end.store(true, Ordering::Relaxed);
+                    let sent = error.sent;
+                    ended = Some(error.into());
+                    sent
+                }
             };
             pace.sent(batch.len() as u64);
             counts.packets += went as u64;
@@ -203,7 +231,7 @@ impl Job<'_> {
         }
         counts.skipped = pace.skipped();
         shared.conclude(&counts);
-        Ok((counts, pace.started().elapsed()))
+        Ok(Done { counts, time: pace.started().elapsed(), ended })
     }
 }
 
@@ -212,6 +240,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
     use std::ops::ControlFlow;
+    use std::process::Command;
     use testkit::netns::{Namespace, Veth, probe};
     use testkit::require;
     use traffic::Scenario;
@@ -273,6 +302,34 @@ mod tests {
         }
         assert!(tries.last().is_some_and(|(sent, counted)| sent == counted), "{tries:?}");
         assert!(tries.iter().all(|(sent, counted)| counted <= sent), "{tries:?}");
+    }
+
+    #[test]
+    fn what_was_sent_is_not_lost_with_the_interface() {
+        let Some(()) = require("netns", probe()) else { return };
+        let namespace = Namespace::new().expect("a namespace");
+        namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
+        let playing = Playing {
+            interface: "near0",
+            shares: frames(100).dealt(2),
+            cpus: Vec::new(),
+            rate: Some(1000.0),
+            length: Some(Duration::from_secs(60)),
+            count: None,
+            overhead: 0,
+        };
+        let played = namespace.inside(|| {
+            // It goes when the first second was told.
+            let gone = &mut |_: &Interval| {
+                let deleted = Command::new("ip").args(["link", "del", "near0"]).status();
+                assert!(deleted.expect("ip").success());
+                ControlFlow::Continue(())
+            };
+            play(&playing, None, &AtomicBool::new(false), gone).expect("sent")
+        });
+        assert!(played.counts.packets > 0 && played.time < Duration::from_secs(60), "{played:?}");
+        let error = played.whole().expect_err("the interface is gone").to_string();
+        assert!(error.starts_with("near0: "), "{error}");
     }
 
     #[test]

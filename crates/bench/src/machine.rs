@@ -59,6 +59,13 @@ pub struct CpuShare {
     pub idle: f64,
 }
 
+impl CpuShare {
+    /// Anything: never less than none, which the rest of a division may be.
+    pub fn busy(&self) -> f64 {
+        (100.0 - self.idle).max(0.0)
+    }
+}
+
 /// A receive queue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct QueueShare {

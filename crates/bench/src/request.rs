@@ -26,6 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const CONNECTING: Duration = Duration::from_secs(15);
 /// The longest load, seconds.
 const LONGEST_LOAD: f64 = 3600.0;
+/// Datagrams a second: more than any line carries.
+const MOST_RATE: f64 = 1e10;
 const MOST_THREADS: u16 = 256;
 
 /// Load that is asked for.
@@ -52,6 +54,14 @@ pub struct Answer {
     pub sent: u64,
     /// In so long.
     pub seconds: f64,
+}
+
+impl Answer {
+    /// Whether something was sent, in a time that was asked for, and at a rate that a machine may have.
+    fn is_possible(&self) -> bool {
+        let rate = self.sent as f64 / self.seconds;
+        self.sent > 0 && self.seconds > 0.0 && self.seconds <= 2.0 * LONGEST_LOAD && rate <= MOST_RATE
+    }
 }
 
 /// The line that comes back.
@@ -269,8 +279,14 @@ pub fn ask(at: SocketAddr, request: &Request, stop: &AtomicBool) -> Result<Answe
         Err(cause) => return Err(gone(cause)),
     };
     match serde_json::from_str(&text) {
-        Ok(Reply::Done(answer)) if answer.sent > 0 && answer.seconds > 0.0 => Ok(answer),
-        Ok(Reply::Done(_)) => Err(AskError::Refused { at, why: "nothing was sent".to_owned() }),
+        Ok(Reply::Done(answer)) if answer.is_possible() => Ok(answer),
+        Ok(Reply::Done(Answer { sent: 0, .. })) => {
+            Err(AskError::Refused { at, why: "nothing was sent".to_owned() })
+        }
+        Ok(Reply::Done(Answer { sent, seconds })) => {
+            let why = format!("its answer is none: {sent} datagrams in {seconds:e} s");
+            Err(AskError::Refused { at, why })
+        }
         Ok(Reply::Refused(why)) => Err(AskError::Refused { at, why }),
         Err(error) => Err(AskError::Refused { at, why: format!("its answer is none: {error}") }),
     }
@@ -498,6 +514,23 @@ mod tests {
         let Some(all) = all else { return };
         assert_eq!(all.len(), 8, "{all:?}");
         assert!(all.iter().all(|served| served.result.is_err()), "{all:?}");
+    }
+
+    #[test]
+    fn an_answer_that_nobody_can_have_measured_is_none() {
+        let is_possible = |sent, seconds| Answer { sent, seconds }.is_possible();
+        assert!(is_possible(1000, 1.0) && is_possible(1, 3600.0));
+        for (sent, seconds) in [
+            (0, 1.0),
+            (1000, 0.0),
+            (1000, -1.0),
+            (u64::MAX, 1e-300),
+            (u64::MAX, 3600.0),
+            (1000, 1e300),
+            (1000, f64::NAN),
+        ] {
+            assert!(!is_possible(sent, seconds), "{sent} in {seconds}");
+        }
     }
 
     #[test]

@@ -80,6 +80,9 @@ fn compare_tells_noise_from_change() {
     ] {
         assert!(said(&few).contains(expected), "{expected}: {}", said(&few));
     }
+    // Of what was nothing now and then there is no ratio that means something.
+    let now_and_then = compare(&result(&[0.0, 3.0, 0.0, 2.0, 0.001], &STEADY), &before, &[]);
+    assert!(said(&now_and_then).contains("  –  "), "{}", said(&now_and_then));
     // Other answers are a change, other machines a warning.
     let mut other = before.clone();
     other["facts"][0]["answer"] = "no".into();

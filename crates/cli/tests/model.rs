@@ -84,6 +84,8 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     refused(&["run", file.to_str().unwrap()], "is longer than 4 MiB");
     // What would never end, or take all memory.
     let endless = "traffic.download.arrival={ kind = \"senders\", number = 1048576, us = 0.001 }";
+    let without_nic = "interface.lan.hash_fields=[\"garbage\"]";
+    refused(&["run", ROUTER, "--set", without_nic], "interface.lan.hash_fields: needs a `nic`");
     refused(&["run", ROUTER, "--set", endless], "traffic.download.arrival: so many senders");
     let bursts = "traffic.download.arrival={ kind = \"bursts\", frames = 16777216, per_second = 1e9 }";
     refused(&["run", ROUTER, "--set", bursts], "10^9 frames a second");
@@ -213,4 +215,8 @@ fn reports_are_reproduced() {
     .unwrap();
     rxlane(&["reproduce", file.to_str().unwrap()]).assert().code(1);
     refused(&["reproduce", "apu5"], "there is no report `apu5`");
+    // Whatever a file is called.
+    let same = folder.path().join("own");
+    fs::write(&same, own).unwrap();
+    rxlane(&["reproduce", "own"]).current_dir(folder.path()).assert().code(0);
 }

@@ -276,7 +276,7 @@ fn not_sent(why: Dropped, parent: &str) -> String {
 fn no_descriptors(limit: Option<u64>, needed: u64) -> String {
     match limit {
         Some(limit) => format!(
-            "the process may have {limit} files open (RLIMIT_NOFILE), and more are needed: fewer `--workers` take fewer, and \
+            "the process may have {limit} files open (RLIMIT_NOFILE), and more are needed: where there are `--workers`, fewer take fewer, and \
              `ulimit -n {needed}` before it is started (in a unit LimitNOFILE={needed}) is enough for these"
         ),
         None => {

@@ -297,6 +297,16 @@ fn endless_refusals_end() {
         end.receive(&packet(LCP, 6, 0, b""));
     }
     assert!(end.closed().is_some());
+    // Whoever sends something else than answers is somebody all the same.
+    let mut end = End::new(of_host(host(&[])), 1);
+    end.start();
+    for second in 0..100 {
+        end.pass(Duration::from_secs(second));
+        end.receive(&packet(LCP, 6, 0, b""));
+    }
+    let closed = end.closed().expect("it ends");
+    assert!(matches!(closed, Closed::NoAnswer { heard: true, .. }), "{closed:?}");
+    assert!(closed.to_string().contains("though it sends LCP packets"), "{closed}");
     // IPCP: a subscriber that insists on another address loses IPv4, not IPv6.
     let mut line = up(&[Method::Pap]);
     let end = &mut line.ends[1];

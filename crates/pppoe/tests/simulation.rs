@@ -126,7 +126,7 @@ fn a_cut_line_is_noticed_and_a_dead_one_from_the_start() {
     let mut line = self::line(&ALL, &ALL, Trouble { loss: 100, ..Trouble::default() }, 5);
     line.start();
     assert!(line.run(Duration::from_secs(31), Line::is_over));
-    assert_eq!(line.ends[0].closed(), Some(&Closed::NoAnswer { requests: 10 }));
+    assert_eq!(line.ends[0].closed(), Some(&Closed::NoAnswer { requests: 10, heard: false }));
     assert_eq!(line.trace.len(), 20);
 }
 

@@ -52,7 +52,7 @@ impl Spent {
     pub fn of(usage: &Usage) -> Option<Spent> {
         let seconds = |percent: f64, time: Duration| percent / 100.0 * time.as_secs_f64();
         let cpus = usage.cpus();
-        let all = cpus.iter().map(|cpu| seconds(100.0 - cpu.idle, usage.time)).sum();
+        let all = cpus.iter().map(|cpu| seconds(cpu.busy(), usage.time)).sum();
         let user = cpus.iter().map(|cpu| seconds(cpu.user, usage.time)).sum();
         let softirq = cpus.iter().map(|cpu| seconds(cpu.softirq.unwrap_or(0.0), usage.time)).sum();
         (!cpus.is_empty()).then_some(Spent { all, user, softirq, lasted: usage.time.as_secs_f64() })

@@ -1,7 +1,7 @@
 //! Cells measured in rounds.
 
 use super::report::{Cell, Factor, Failure, Figures, LeftOut, Levels, Report, SCHEMA};
-use super::surroundings::Surroundings;
+use super::surroundings::{Rests, Surroundings};
 use super::{Error, Means, Measured, Scenario, verdict};
 use link::utc::utc;
 use std::collections::BTreeMap;
@@ -59,6 +59,7 @@ struct Progress {
     refused: Vec<LeftOut>,
     rounds: u32,
     complete: bool,
+    rests: Rests,
 }
 
 /// Measures each cell once a round. What was measured until somebody wanted an end is in the report, too.
@@ -96,6 +97,7 @@ pub fn run(
     let progress = measure(scenario, &cells, asked.rounds, means, &report, tell)?;
     (report.rounds, report.complete) = (progress.rounds, progress.complete);
     report.left_out.extend(progress.refused.iter().cloned());
+    report.warnings.extend(progress.rests.warning());
     report.cells = progress.concluded();
     if !report.complete {
         report.warnings.push(format!("ended before all of {} rounds were whole", asked.rounds));
@@ -188,6 +190,10 @@ fn measure(
     let start = Instant::now();
     let mut progress = Progress::new(cells);
     for round in 0..rounds {
+        // Before the first the machine was looked at.
+        if round > 0 {
+            progress.rests.rest(round + 1);
+        }
         for place in 0..cells.len() {
             let at = (place + round as usize) % cells.len();
             let (Some(cell), Some(words)) = (cells.get(at), words.get(at)) else { continue };
@@ -215,7 +221,7 @@ impl Progress {
         let cells: Vec<Cell> =
             cells.iter().map(|levels| Cell { levels: levels.clone(), ..Cell::default() }).collect();
         let (raw, refused) = (vec![BTreeMap::new(); cells.len()], Vec::new());
-        Progress { raw, cells, refused, rounds: 0, complete: false }
+        Progress { raw, cells, refused, rounds: 0, complete: false, rests: Rests::new() }
     }
 
     /// Takes what a cell gave in a round.

@@ -246,6 +246,6 @@ impl Router {
         };
         let played =
             self.line.inside(|| play(&playing, None, means.stop, &mut |_| ControlFlow::Continue(())))?;
-        played.map_err(|error| Error::Failed(error.to_string()))
+        played.and_then(Played::whole).map_err(|error| Error::Failed(error.to_string()))
     }
 }

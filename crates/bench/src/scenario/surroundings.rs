@@ -52,17 +52,14 @@ impl Surroundings {
     /// Looks at this machine for half a second.
     pub fn look() -> Surroundings {
         let mut watched = Watched::cpus_alone();
-        sleep(LOOK);
-        let cpus = watched.as_mut().and_then(|watched| watched.step().ok()).map(|usage| usage.cpus());
-        let cpus = cpus.filter(|cpus| !cpus.is_empty());
-        let idle = cpus.map(|cpus| cpus.iter().map(|cpu| cpu.idle / 100.0 / cpus.len() as f64).sum::<f64>());
+        let busy_before = watched.as_mut().and_then(busy);
         let read = |path: &str| fs::read_to_string(path).ok();
         Surroundings {
             machine: watched.map(|watched| watched.describe().0).unwrap_or_default(),
             rxlane: env!("CARGO_PKG_VERSION").to_owned(),
             virtualised: read("/proc/cpuinfo").and_then(|text| is_virtualised(&text)),
             load_average: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
-            busy_before: idle.map(|idle| (1.0 - idle).clamp(0.0, 1.0)),
+            busy_before,
         }
     }
 
@@ -77,6 +74,49 @@ impl Surroundings {
         });
         busy.into_iter().collect()
     }
+}
+
+/// What else the machine does while a scenario rests between rounds: it may have begun behind the first.
+pub struct Rests {
+    watched: Option<Watched>,
+    /// Number of the round, from 1, and the share of the CPUs' time before it.
+    busy: Vec<(u32, f64)>,
+}
+
+impl Rests {
+    /// Before the first.
+    pub fn new() -> Rests {
+        Rests { watched: Watched::cpus_alone(), busy: Vec::new() }
+    }
+
+    /// Rests for half a second before a round, and looks.
+    pub fn rest(&mut self, round: u32) {
+        let busy = self.watched.as_mut().and_then(busy);
+        self.busy.extend(busy.filter(|busy| *busy > IDLE).map(|busy| (round, busy)));
+    }
+
+    /// What makes figures of those rounds worth less.
+    pub fn warning(&self) -> Option<String> {
+        let most = self.busy.iter().map(|(_, busy)| *busy).reduce(f64::max)?;
+        let rounds: Vec<String> = self.busy.iter().map(|(round, _)| round.to_string()).collect();
+        let (rounds, most) = (rounds.join(", "), 100.0 * most);
+        Some(match self.busy.len() {
+            1 => format!("this machine was not idle before round {rounds}: its CPUs were {most:.0} % busy"),
+            _ => format!(
+                "this machine was not idle before rounds {rounds}: its CPUs were up to {most:.0} % busy"
+            ),
+        })
+    }
+}
+
+/// The share of the CPUs' time in half a second that was not idle; `None`: the kernel does not tell.
+fn busy(watched: &mut Watched) -> Option<f64> {
+    // What was counted before is not asked for.
+    watched.step().ok()?;
+    sleep(LOOK);
+    let cpus = watched.step().ok()?.cpus();
+    let idle = cpus.iter().map(|cpu| cpu.idle / 100.0).sum::<f64>() / cpus.len() as f64;
+    Some((1.0 - idle).clamp(0.0, 1.0)).filter(|busy| !busy.is_nan())
 }
 
 /// Flag `hypervisor` of `/proc/cpuinfo` (CPUID leaf 1, ECX bit 31), which CPUs other than x86 do not have.
@@ -106,5 +146,20 @@ mod tests {
         let busy = Surroundings { busy_before: Some(0.5), ..here };
         assert_eq!((idle.warnings().len(), busy.warnings().len()), (0, 1));
         assert!(busy.warnings()[0].contains("50 % busy"), "{busy:?}");
+    }
+
+    #[test]
+    fn rounds_before_which_the_machine_was_busy_are_named() {
+        let mut rests = Rests::new();
+        rests.rest(2);
+        rests.busy.clear();
+        assert_eq!(rests.warning(), None);
+        rests.busy.push((3, 0.25));
+        let one = rests.warning();
+        assert_eq!(one.as_deref(), Some("this machine was not idle before round 3: its CPUs were 25 % busy"));
+        rests.busy.push((5, 0.75));
+        let two = rests.warning();
+        let expected = "this machine was not idle before rounds 3, 5: its CPUs were up to 75 % busy";
+        assert_eq!(two.as_deref(), Some(expected));
     }
 }

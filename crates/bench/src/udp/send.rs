@@ -118,7 +118,10 @@ impl Sending {
         let wrong = |text: String| Err(UdpError::Wrong(text));
         let flows = usize::from(self.ports) * self.targets.len();
         if self.targets.is_empty() || self.threads == 0 || self.batch == 0 || self.segments == 0 {
-            return wrong("targets, threads, batch and segments are at least 1".to_owned());
+            return wrong(
+                "targets, threads, messages of a system call and datagrams of a message are at least 1"
+                    .to_owned(),
+            );
         }
         if flows < usize::from(self.threads) {
             return wrong(format!(
@@ -262,7 +265,12 @@ impl Job<'_> {
                     counts.octets += sent * sending.payload as u64;
                     counts.wire += sent * flow.wire;
                 }
-                Err(error) => note(&mut counts, error, sending)?,
+                Err(error) => {
+                    let before = counts.unreachable;
+                    note(&mut counts, error, sending)?;
+                    // A way that is not there is no want of time.
+                    pace.missed(if counts.unreachable > before { due } else { 0 });
+                }
             }
             counts.skipped = pace.skipped();
             shared.publish(&counts);

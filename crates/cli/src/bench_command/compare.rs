@@ -12,6 +12,7 @@ use bench::scenario::compare::verdicts::{Change, Judged, VerdictRow};
 use bench::scenario::compare::{self, Compared, Conclusion, FactRow, Row};
 use bench::scenario::report::{Metric, Report, SCHEMA};
 use bench::scenario::soundness;
+use bench::scenario::spread::Spread;
 use bench::scenario::verdict::{Outcome as Word, TIE, times};
 use glance::Glance;
 use std::collections::BTreeMap;
@@ -105,9 +106,8 @@ impl CompareArguments {
         let known: BTreeMap<&str, &Metric> = known.map(|metric| (metric.name.as_str(), metric)).collect();
         for rows in compared.rows.chunk_by(|one, next| one.metric == next.metric) {
             let Some(metric) = rows.first().and_then(|row| known.get(row.metric)) else { continue };
-            let greatest =
-                rows.iter().filter_map(|row| Some(row.before.or(row.after)?.median)).fold(0.0, f64::max);
-            let scale = Scale::of(&metric.unit, greatest);
+            let medians = rows.iter().flat_map(|row| [row.before, row.after]).flatten();
+            let scale = Scale::of(&metric.unit, medians.map(|spread| spread.median));
             heading(out, &printable(&format!("{}, {}", metric.title, scale.unit)))?;
             let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scale)).collect();
             table(out, &cells)?;
@@ -132,7 +132,10 @@ impl CompareArguments {
 }
 
 fn cells(row: &Row<'_>, scale: &Scale) -> Vec<String> {
-    let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
+    // Where some were none, the median is that of chance, and what it is divided by, too.
+    let has_none = |side: Option<Spread>| side.is_some_and(|side| side.least <= 0.0);
+    let ratio = row.ratio.filter(|_| !has_none(row.before) && !has_none(row.after));
+    let ratio = ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
     vec![
         printable(&row.cell),
         scale.spread(row.before),

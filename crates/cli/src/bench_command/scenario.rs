@@ -193,6 +193,10 @@ impl Common {
             Ok(report) => report,
             Err(error) => return failed(error, name),
         };
+        if to_stdout || self.json {
+            // Whoever keeps them in a file sees them before, too.
+            report.warnings.iter().for_each(|warning| complain(&format!("warning: {}", printable(warning))));
+        }
         if to_stdout {
             out.write_all(page::render(&report).as_bytes())?;
         } else if self.json {

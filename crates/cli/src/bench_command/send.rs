@@ -75,7 +75,7 @@ pub struct SendArguments {
     batch: u16,
 
     /// Datagrams of a message, which the kernel or the card cuts (UDP GSO)
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "raw")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "raw")]
     gso: u16,
 
     /// With --raw: send the Ethernet frames of a capture, 512 MiB at most, again and again, instead of generated ones
@@ -93,6 +93,16 @@ pub struct SendArguments {
     traffic: TrafficArguments,
 }
 
+/// What was sent.
+struct Loaded {
+    machine: Machine,
+    run: Run<Value>,
+    /// What was counted.
+    noun: &'static str,
+    /// What ended it before its time.
+    ended: Option<anyhow::Error>,
+}
+
 impl SendArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
@@ -104,13 +114,16 @@ impl SendArguments {
         if self.on_request {
             return on_request::serve(out, &self.targets, self.source);
         }
-        let (machine, run, noun) = match &self.raw {
+        let Loaded { machine, run, noun, ended } = match &self.raw {
             Some(interface) => self.frames(out, interface)?,
             None => self.datagrams(out)?,
         };
         let outcome = if run.packets > 0 { Outcome::Success } else { Outcome::Negative };
         self.common.print(out, "send", machine, run, noun)?;
-        Ok(outcome)
+        match ended {
+            Some(error) => Err(error),
+            None => Ok(outcome),
+        }
     }
 
     /// A load without an end may hit somebody who does not expect it.
@@ -122,7 +135,7 @@ impl SendArguments {
         out.flush()
     }
 
-    fn datagrams(&self, out: &mut Output) -> anyhow::Result<(Machine, Run<Value>, &'static str)> {
+    fn datagrams(&self, out: &mut Output) -> anyhow::Result<Loaded> {
         let sending = self.sending()?;
         let interface = sending.targets.first().and_then(udp::interface_to);
         let Scene { watched, machine, line_rate } = self.common.scene(interface.as_deref())?;
@@ -150,7 +163,8 @@ impl SendArguments {
             "overhead": sending.overhead,
         });
         let asked = Asked { rate: sending.rate, line_rate };
-        Ok((machine, Run::sent(parameters, sent.map_err(refused)?, asked), "datagrams"))
+        let run = Run::sent(parameters, sent.map_err(refused)?, asked);
+        Ok(Loaded { machine, run, noun: "datagrams", ended: None })
     }
 
     fn sending(&self) -> anyhow::Result<Sending> {
@@ -199,11 +213,7 @@ impl SendArguments {
         generate(Some(shorter))
     }
 
-    fn frames(
-        &self,
-        out: &mut Output,
-        interface: &str,
-    ) -> anyhow::Result<(Machine, Run<Value>, &'static str)> {
+    fn frames(&self, out: &mut Output, interface: &str) -> anyhow::Result<Loaded> {
         let link = link_by_name(interface).or_else(|error| {
             // Of one that is not there this says which there are.
             Watched::open(interface)?;
@@ -244,11 +254,9 @@ impl SendArguments {
             "overhead": playing.overhead,
         });
         let asked = Asked { rate: self.rate, line_rate };
-        Ok((
-            machine,
-            Run::played(parameters, played.map_err(|error| not_played(error, interface))?, asked),
-            "frames",
-        ))
+        let mut played = played.map_err(|error| not_played(error, interface))?;
+        let ended = played.ended.take().map(|error| not_played(error, interface));
+        Ok(Loaded { machine, run: Run::played(parameters, played, asked), noun: "frames", ended })
     }
 }
 
@@ -266,7 +274,8 @@ pub fn address(text: &str) -> anyhow::Result<SocketAddr> {
 }
 
 fn resolved(text: &str) -> anyhow::Result<SocketAddr> {
-    if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    if let Ok(address) = bare.parse::<IpAddr>() {
         return Ok(SocketAddr::new(address, udp::PORT));
     }
     if let Ok(address) = text.parse() {

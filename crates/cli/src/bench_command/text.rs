@@ -29,7 +29,11 @@ pub fn second(out: &mut Output, interval: &Interval, of: Of, is_first: bool) -> 
         writeln!(out, "{:>8} {:>13} {:>15} {:>15}{of_sink}", "seconds", "packets/s", "wire bit/s", octets)?;
     }
     let of_sink = if of_sink {
-        let lost = interval.lost.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
+        let signed = |count: i64| {
+            let sign = if count < 0 { "-" } else { "" };
+            format!("{sign}{}", grouped(count.unsigned_abs()))
+        };
+        let lost = interval.lost.map_or_else(|| "unknown".to_owned(), signed);
         let reordered = interval.reordered.map_or_else(|| "unknown".to_owned(), grouped);
         format!(" {lost:>11} {reordered:>11}")
     } else {
@@ -54,15 +58,22 @@ pub fn summary(out: &mut Output, run: &Run<Value>, noun: &str) -> io::Result<()>
         Some(flows) if flows > 0 => format!(" in {} flows", grouped(flows)),
         _ => String::new(),
     };
-    let total = format!("{} {noun}{in_flows}, {:.1} s", grouped(run.packets), run.seconds.as_secs_f64());
-    item(out, "packets", &total)?;
+    // A sink waits before the first and behind the last, which is no part of its rates.
+    let (listening, between) = if run.foreign.is_some() {
+        (" of listening", ", from the first that came to the last")
+    } else {
+        ("", "")
+    };
+    let seconds = run.seconds.as_secs_f64();
+    item(out, "packets", &format!("{} {noun}{in_flows}, {seconds:.1} s{listening}", grouped(run.packets)))?;
     let held = match run.rate_held {
         Some(true) => ", the rate was held",
         Some(false) => ", the rate was not held",
         None => "",
     };
     let pps = run.pps.map_or_else(|| UNKNOWN.to_owned(), |pps| grouped(pps.round() as u64));
-    item(out, "rate", &format!("{pps} packets/s{held}"))?;
+    let between = if run.pps.is_some() { between } else { "" };
+    item(out, "rate", &format!("{pps} packets/s{held}{between}"))?;
     let of_line = match (run.line_rate, run.line_share) {
         (Some(line), Some(part)) => format!(", {} of {}bit/s", share(Some(part)), spaced(line as f64)),
         _ => String::new(),

@@ -8,6 +8,7 @@ use anyhow::bail;
 use nic::model::report::{self, Compared, Parameter, Report, Reported, Reproduced, Role};
 use serde_json::{Value, json};
 use std::io::{self, Write};
+use std::path::Path;
 
 /// Arguments of `rxlane model reproduce`.
 #[derive(clap::Args)]
@@ -65,7 +66,7 @@ fn text(name: &str) -> anyhow::Result<String> {
     if let Some(text) = report::text(name) {
         return Ok(text.to_owned());
     }
-    if name == "-" || name.contains('/') || name.ends_with(".toml") {
+    if name == "-" || name.contains('/') || name.ends_with(".toml") || Path::new(name).exists() {
         return read(name);
     }
     bail!("there is no report `{name}`; there are {}", report::names().collect::<Vec<_>>().join(", "))

@@ -16,6 +16,8 @@ pub enum Closed {
     NoAnswer {
         /// Requests sent.
         requests: u32,
+        /// It sent LCP packets, which were no answers.
+        heard: bool,
     },
     /// LCP came to no agreement: the peer refused every proposal, or time ran out.
     NoAgreement,
@@ -162,7 +164,12 @@ impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Closed::Asked => f.write_str("closed by this end"),
-            Closed::NoAnswer { requests } => write!(
+            Closed::NoAnswer { requests, heard: true } => write!(
+                f,
+                "the peer answered none of {requests} LCP requests, though it sends LCP packets: it does not take this end's, or not \
+                 as they are; capture the session's first packets and show them to the operator of the other end"
+            ),
+            Closed::NoAnswer { requests, heard: false } => write!(
                 f,
                 "the peer answered none of {requests} LCP requests: the PPPoE session exists, but nobody speaks PPP in it; \
                  try again, and if it stays so, ask the operator of the other end"

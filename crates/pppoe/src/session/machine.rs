@@ -36,6 +36,8 @@ pub(super) struct Machine {
     /// Why the session is being terminated.
     pub reason: Option<Box<Closed>>,
     pub over: bool,
+    /// The peer sent an LCP packet.
+    pub heard: bool,
     /// How often the peer started LCP anew since the session was open last.
     pub restarts: u16,
     /// How often a network protocol came up since `rises_since`, seconds.
@@ -60,6 +62,7 @@ impl Machine {
             until: None,
             reason: None,
             over: false,
+            heard: false,
             restarts: 0,
             rises: 0,
             rises_since: 0,
@@ -171,7 +174,7 @@ impl Machine {
         if self.lcp_negotiation.any_answer {
             Closed::NoAgreement
         } else {
-            Closed::NoAnswer { requests: turn.timers().max_configure }
+            Closed::NoAnswer { requests: turn.timers().max_configure, heard: self.heard }
         }
     }
 
@@ -200,6 +203,7 @@ impl Machine {
         match protocol {
             PppProtocol::LCP => {
                 let packet = ControlPacket::parse(data)?;
+                self.heard = true;
                 self.lcp_packet(packet, turn)?;
             }
             PppProtocol::PAP | PppProtocol::CHAP => {

@@ -243,7 +243,7 @@ fn of_cpus(usage: &Usage) -> Measured {
     }
     let sum = |of: fn(&crate::machine::CpuShare) -> f64| cpus.iter().map(of).sum::<f64>() / 100.0;
     vec![
-        ("cpu", sum(|cpu| 100.0 - cpu.idle)),
+        ("cpu", sum(crate::machine::CpuShare::busy)),
         ("user", sum(|cpu| cpu.user)),
         ("system", sum(|cpu| cpu.system)),
         ("softirq", sum(|cpu| cpu.softirq.unwrap_or(0.0))),

@@ -82,7 +82,7 @@ impl Line {
         };
         let played =
             self.scene.on_line(|| play(&playing, None, means.stop, &mut |_| ControlFlow::Continue(())))?;
-        played.map_err(|error| Error::Failed(error.to_string()))
+        played.and_then(Played::whole).map_err(|error| Error::Failed(error.to_string()))
     }
 }
 

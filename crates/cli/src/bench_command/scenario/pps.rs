@@ -28,7 +28,8 @@ Examples:
 Without --interface everything happens in network namespaces of its own, which takes root; ethtool does a part of the work. With it, \
 settings of the card are changed for one cell at a time and put back; on some cards that resets the link, so that connections over it \
 stand still for seconds. SIGINT (^C), SIGTERM and SIGHUP end it with what was measured so far; what a killed run changed is put back by \
-a process beside it, and where that was killed, too, by the next run, or by --undo.
+a process beside it, and where that was killed, too, by the next run, or by --undo, but for CPUs of vectors, RPS and XPS that a \
+driver forgot with a new number of queues.
 Factors: senders (1, 2, 4), receivers (1, 2), queues (1, 2), gro (off, on). With --interface: senders (with --from), receivers, queues \
 (as-found, 1, 2, 4), usecs (as-found, 0, 3, 10, 50, 100), ring (as-found, 256, 4096), hash (as-found, sd, sdfn), table (as-found, one, \
 equal, blocks); senders, receivers and queues are crossed, and hash with table.

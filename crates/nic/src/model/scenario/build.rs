@@ -372,7 +372,11 @@ fn device(name: &str, interface: &format::Interface, first: u32) -> Checked<Devi
     let key = |key: &str| format!("interface.{name}.{key}");
     let Some(nic) = &interface.nic else {
         let queues = within(&key("queues"), interface.queues.unwrap_or(1), 1, PARTS as u16)?;
-        let stray = [("key", interface.key.is_some()), ("table", interface.table.is_some())];
+        let stray = [
+            ("key", interface.key.is_some()),
+            ("table", interface.table.is_some()),
+            ("hash_fields", !interface.hash_fields.is_empty()),
+        ];
         if let Some((of, _)) = stray.iter().find(|(_, given)| *given) {
             return Err(ScenarioError::of(key(of), "needs a `nic`, whose hash unit uses it"));
         }
