@@ -73,7 +73,7 @@ impl Pace {
                 return Some(due.min(most));
             }
             // The last of a group comes due then.
-            let at = (self.given + self.skipped + self.missed + group - 1) as f64 / rate;
+            let at = (self.past() + group - 1) as f64 / rate;
             // Some rates are less than one in the age of the universe.
             let at = Duration::try_from_secs_f64(at).unwrap_or(Duration::MAX);
             let at = self.length.map_or(at, |length| at.min(length));
@@ -92,13 +92,18 @@ impl Pace {
         self.missed += count;
     }
 
+    /// Of what was due, what is no more, whatever became of it.
+    fn past(&self) -> u64 {
+        self.given + self.skipped + self.missed
+    }
+
     /// How many are due after so long and were not sent. The first is due at once.
     fn due(&mut self, now: Duration, rate: f64) -> u64 {
         // At the very end the next one would begin another second.
         let is_end = self.length == Some(now);
         let all = now.as_secs_f64() * rate;
         let all = if is_end { (all - 1e-6).max(0.0).ceil() as u64 } else { all as u64 + 1 };
-        let due = all.saturating_sub(self.given + self.skipped + self.missed).min(self.count - self.given);
+        let due = all.saturating_sub(self.past()).min(self.count - self.given);
         let most = ((rate * PATIENCE.as_secs_f64()) as u64).max(1);
         self.skipped += due.saturating_sub(most);
         due.min(most)

@@ -82,10 +82,10 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     // Half of a file is another scenario.
     fs::write(&file, format!("{}{}", fs::read_to_string(ROUTER).unwrap(), "# \n".repeat(2 << 20))).unwrap();
     refused(&["run", file.to_str().unwrap()], "is longer than 4 MiB");
-    // What would never end, or take all memory.
-    let endless = "traffic.download.arrival={ kind = \"senders\", number = 1048576, us = 0.001 }";
     let without_nic = "interface.lan.hash_fields=[\"garbage\"]";
     refused(&["run", ROUTER, "--set", without_nic], "interface.lan.hash_fields: needs a `nic`");
+    // What would never end, or take all memory.
+    let endless = "traffic.download.arrival={ kind = \"senders\", number = 1048576, us = 0.001 }";
     refused(&["run", ROUTER, "--set", endless], "traffic.download.arrival: so many senders");
     let bursts = "traffic.download.arrival={ kind = \"bursts\", frames = 16777216, per_second = 1e9 }";
     refused(&["run", ROUTER, "--set", bursts], "10^9 frames a second");

@@ -140,7 +140,7 @@ fn forward_measures_both_kinds_of_trunk() {
     let one_way = |lines| figure(&report, "forwarded", &[("lines", lines), ("streams", "one")]);
     let [two, kernel, program] = ["two", "trunk-8021q", "trunk-rxlane"].map(one_way);
     println!("two interfaces {two:.0}, trunk by 8021q {kernel:.0}, by rxlane link {program:.0} a second");
-    // A fifth and a half on a quiet machine; the second is within what others do to three rounds.
+    // A fifth and a half were seen; the second is within what others do to three rounds.
     assert!(program < two && program < 2.0 * kernel, "{report:#}");
 }
 

@@ -1,7 +1,6 @@
 //! What the CPUs did while something was measured.
 
-use crate::machine::{Usage, Watched};
-use std::time::Duration;
+use crate::machine::{CpuShare, Usage, Watched};
 
 /// From a time on.
 pub struct CpuTime(Option<Watched>);
@@ -13,6 +12,8 @@ pub struct Spent {
     pub all: f64,
     /// Of that, in programs.
     pub user: f64,
+    /// Of that, in the kernel, but for interrupts.
+    pub system: f64,
     /// Of that, in soft interrupts.
     pub softirq: f64,
     /// Seconds that it lasted.
@@ -50,19 +51,23 @@ impl CpuTime {
 impl Spent {
     /// Of what was seen of the machine; `None`: the kernel does not tell.
     pub fn of(usage: &Usage) -> Option<Spent> {
-        let seconds = |percent: f64, time: Duration| percent / 100.0 * time.as_secs_f64();
-        let cpus = usage.cpus();
-        let all = cpus.iter().map(|cpu| seconds(cpu.busy(), usage.time)).sum();
-        let user = cpus.iter().map(|cpu| seconds(cpu.user, usage.time)).sum();
-        let softirq = cpus.iter().map(|cpu| seconds(cpu.softirq.unwrap_or(0.0), usage.time)).sum();
-        (!cpus.is_empty()).then_some(Spent { all, user, softirq, lasted: usage.time.as_secs_f64() })
+        let (cpus, lasted) = (usage.cpus(), usage.time.as_secs_f64());
+        let seconds = |percent: fn(&CpuShare) -> f64| cpus.iter().map(percent).sum::<f64>() / 100.0 * lasted;
+        let spent = Spent {
+            all: seconds(CpuShare::busy),
+            user: seconds(|cpu| cpu.user),
+            system: seconds(|cpu| cpu.system),
+            softirq: seconds(|cpu| cpu.softirq.unwrap_or(0.0)),
+            lasted,
+        };
+        (!cpus.is_empty()).then_some(spent)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn work_takes_cpu_time() {

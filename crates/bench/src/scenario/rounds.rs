@@ -59,7 +59,6 @@ struct Progress {
     refused: Vec<LeftOut>,
     rounds: u32,
     complete: bool,
-    rests: Rests,
 }
 
 /// Measures each cell once a round. What was measured until somebody wanted an end is in the report, too.
@@ -89,15 +88,16 @@ pub fn run(
         return Err(Error::Lacks(format!("nothing is left to measure here: {why}")));
     }
     cells.retain(|cell| why_not(cell).is_none());
-    let machine = Surroundings::look();
+    let mut rests = Rests::new();
+    let machine = Surroundings::look(&mut rests);
     let mut report = empty(scenario, machine);
     report.parameters = parameters(scenario, asked, means);
     report.left_out = left_out;
     report.facts = scenario.facts(&cells, means)?;
-    let progress = measure(scenario, &cells, asked.rounds, means, &report, tell)?;
+    let progress = measure(scenario, &cells, asked.rounds, means, &report, &mut rests, tell)?;
     (report.rounds, report.complete) = (progress.rounds, progress.complete);
     report.left_out.extend(progress.refused.iter().cloned());
-    report.warnings.extend(progress.rests.warning());
+    report.warnings.extend(rests.warning());
     report.cells = progress.concluded();
     if !report.complete {
         report.warnings.push(format!("ended before all of {} rounds were whole", asked.rounds));
@@ -183,6 +183,7 @@ fn measure(
     rounds: u32,
     means: &Means<'_>,
     report: &Report,
+    rests: &mut Rests,
     tell: &mut dyn FnMut(&Step<'_>),
 ) -> Result<Progress, Error> {
     let words: Vec<String> = cells.iter().map(|cell| report.words(cell)).collect();
@@ -192,7 +193,7 @@ fn measure(
     for round in 0..rounds {
         // Before the first the machine was looked at.
         if round > 0 {
-            progress.rests.rest(round + 1);
+            rests.rest(round + 1);
         }
         for place in 0..cells.len() {
             let at = (place + round as usize) % cells.len();
@@ -221,7 +222,7 @@ impl Progress {
         let cells: Vec<Cell> =
             cells.iter().map(|levels| Cell { levels: levels.clone(), ..Cell::default() }).collect();
         let (raw, refused) = (vec![BTreeMap::new(); cells.len()], Vec::new());
-        Progress { raw, cells, refused, rounds: 0, complete: false, rests: Rests::new() }
+        Progress { raw, cells, refused, rounds: 0, complete: false }
     }
 
     /// Takes what a cell gave in a round.

@@ -49,13 +49,12 @@ impl From<Flat> for Surroundings {
 }
 
 impl Surroundings {
-    /// Looks at this machine for half a second.
-    pub fn look() -> Surroundings {
-        let mut watched = Watched::cpus_alone();
-        let busy_before = watched.as_mut().and_then(busy);
+    /// Looks at this machine for half a second, before the first round.
+    pub fn look(rests: &mut Rests) -> Surroundings {
+        let busy_before = rests.watched.as_mut().and_then(busy);
         let read = |path: &str| fs::read_to_string(path).ok();
         Surroundings {
-            machine: watched.map(|watched| watched.describe().0).unwrap_or_default(),
+            machine: rests.watched.as_ref().map(|watched| watched.describe().0).unwrap_or_default(),
             rxlane: env!("CARGO_PKG_VERSION").to_owned(),
             virtualised: read("/proc/cpuinfo").and_then(|text| is_virtualised(&text)),
             load_average: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
@@ -115,8 +114,8 @@ fn busy(watched: &mut Watched) -> Option<f64> {
     watched.step().ok()?;
     sleep(LOOK);
     let cpus = watched.step().ok()?.cpus();
-    let idle = cpus.iter().map(|cpu| cpu.idle / 100.0).sum::<f64>() / cpus.len() as f64;
-    Some((1.0 - idle).clamp(0.0, 1.0)).filter(|busy| !busy.is_nan())
+    let busy = cpus.iter().map(|cpu| cpu.busy() / 100.0).sum::<f64>() / cpus.len() as f64;
+    (!cpus.is_empty()).then_some(busy)
 }
 
 /// Flag `hypervisor` of `/proc/cpuinfo` (CPUID leaf 1, ECX bit 31), which CPUs other than x86 do not have.
@@ -139,7 +138,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_kernel_and_cpus() {
-        let here = Surroundings::look();
+        let here = Surroundings::look(&mut Rests::new());
         assert!(!here.machine.kernel.is_empty() && here.machine.cpus.is_some(), "{here:?}");
         assert!(here.busy_before.is_some_and(|busy| (0.0..=1.0).contains(&busy)), "{here:?}");
         let idle = Surroundings { busy_before: Some(0.02), ..here.clone() };

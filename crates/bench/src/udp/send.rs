@@ -265,12 +265,7 @@ impl Job<'_> {
                     counts.octets += sent * sending.payload as u64;
                     counts.wire += sent * flow.wire;
                 }
-                Err(error) => {
-                    let before = counts.unreachable;
-                    note(&mut counts, error, sending)?;
-                    // A way that is not there is no want of time.
-                    pace.missed(if counts.unreachable > before { due } else { 0 });
-                }
+                Err(error) => note(&mut counts, (&mut pace, due), error, sending)?,
             }
             counts.skipped = pace.skipped();
             shared.publish(&counts);
@@ -299,14 +294,21 @@ fn tell(flows: &[Flow], header: impl Fn(&Flow) -> Header, pauses: &[Duration]) {
     }
 }
 
-/// Counts an error that may pass.
-fn note(counts: &mut Counts, error: io::Error, sending: &Sending) -> Result<(), UdpError> {
+/// Counts an error that may pass, of so many datagrams that were due.
+fn note(
+    counts: &mut Counts,
+    (pace, due): (&mut Pace, u64),
+    error: io::Error,
+    sending: &Sending,
+) -> Result<(), UdpError> {
     let slow_down = || thread::sleep(Duration::from_millis(1));
     match error.raw_os_error() {
         // The answer to a datagram before this one, which was not sent (udp(7)).
         Some(libc::ECONNREFUSED) => counts.refused += 1,
         Some(libc::EHOSTUNREACH | libc::ENETUNREACH) => {
             counts.unreachable += 1;
+            // A way that is not there is no want of time.
+            pace.missed(due);
             slow_down();
         }
         Some(libc::ENOBUFS) => counts.no_room += 1,

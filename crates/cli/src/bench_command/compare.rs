@@ -131,11 +131,14 @@ impl CompareArguments {
     }
 }
 
-fn cells(row: &Row<'_>, scale: &Scale) -> Vec<String> {
-    // Where some were none, the median is that of chance, and what it is divided by, too.
+/// What people are told. Where some figures were none, the median is that of chance, and what it is divided by, too.
+fn ratio(row: &Row<'_>) -> Option<f64> {
     let has_none = |side: Option<Spread>| side.is_some_and(|side| side.least <= 0.0);
-    let ratio = row.ratio.filter(|_| !has_none(row.before) && !has_none(row.after));
-    let ratio = ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
+    row.ratio.filter(|_| !has_none(row.before) && !has_none(row.after))
+}
+
+fn cells(row: &Row<'_>, scale: &Scale) -> Vec<String> {
+    let ratio = ratio(row).map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
     vec![
         printable(&row.cell),
         scale.spread(row.before),
@@ -290,7 +293,7 @@ fn conclusion(
         heading(out, "Changed outside the noise")?;
         for row in &changed {
             let title = titles.get(row.metric).map_or(row.metric, |metric| &metric.title);
-            let ratio = row.ratio.map(|ratio| format!(" ({ratio:.2} times)")).unwrap_or_default();
+            let ratio = ratio(row).map(|ratio| format!(" ({ratio:.2} times)")).unwrap_or_default();
             let line = printable(&format!("{title}, {}: {}{ratio}", row.cell, outcome(row)));
             wrapped(&line, out.width().saturating_sub(INDENT.len()))
                 .iter()

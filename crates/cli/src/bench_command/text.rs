@@ -59,11 +59,9 @@ pub fn summary(out: &mut Output, run: &Run<Value>, noun: &str) -> io::Result<()>
         _ => String::new(),
     };
     // A sink waits before the first and behind the last, which is no part of its rates.
-    let (listening, between) = if run.foreign.is_some() {
-        (" of listening", ", from the first that came to the last")
-    } else {
-        ("", "")
-    };
+    let is_sink = run.foreign.is_some();
+    let listening = if is_sink { " of listening" } else { "" };
+    let between = if is_sink && run.pps.is_some() { ", from the first that came to the last" } else { "" };
     let seconds = run.seconds.as_secs_f64();
     item(out, "packets", &format!("{} {noun}{in_flows}, {seconds:.1} s{listening}", grouped(run.packets)))?;
     let held = match run.rate_held {
@@ -72,7 +70,6 @@ pub fn summary(out: &mut Output, run: &Run<Value>, noun: &str) -> io::Result<()>
         None => "",
     };
     let pps = run.pps.map_or_else(|| UNKNOWN.to_owned(), |pps| grouped(pps.round() as u64));
-    let between = if run.pps.is_some() { between } else { "" };
     item(out, "rate", &format!("{pps} packets/s{held}{between}"))?;
     let of_line = match (run.line_rate, run.line_share) {
         (Some(line), Some(part)) => format!(", {} of {}bit/s", share(Some(part)), spaced(line as f64)),

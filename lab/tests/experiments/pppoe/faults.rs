@@ -14,12 +14,8 @@ use std::time::Duration;
 const ECHO: &str = "--vlan any --echo-interval 1 --echo-failures 5";
 /// Nobody is missed for a while, on a machine that has other things to do either.
 const PATIENT: &str = "--vlan any --echo-interval 1 --echo-failures 15";
-/// A `pppd` that misses the other end soon, and comes back.
+/// A `pppd` that comes back, and takes a pause of some seconds for no end: a guest of a busy machine makes them of one.
 const PERSISTENT: [&str; 9] =
-    ["persist", "maxfail", "0", "holdoff", "1", "lcp-echo-interval", "1", "lcp-echo-failure", "5"];
-
-/// The same, which takes a pause of some seconds for no end: a guest of a busy machine makes them of one.
-const CALM: [&str; 9] =
     ["persist", "maxfail", "0", "holdoff", "1", "lcp-echo-interval", "1", "lcp-echo-failure", "8"];
 
 fn persistent(guest: &Guest) -> Subscriber<'_> {
@@ -213,7 +209,7 @@ fn a_line_is_unplugged() {
     let Some(rxlane) = crate::steer::rxlane() else { return };
     let plug = |state| guest.sh(&format!("ip -n isp link set line0 {state}")).expect("set");
     let isp = Concentrator::serve(&guest, &rxlane, "--vlan any --echo-interval 2 --echo-failures 5");
-    let subscriber = Subscriber::connect(&guest, Mode::Kernel, "wan0", PASSWORD, &CALM);
+    let subscriber = persistent(&guest);
     subscriber.await_addresses();
     let former = isp.session(USER);
     guest

@@ -1,5 +1,6 @@
 //! Datagrams that arrive by an interface for a while, and what the card and the CPUs did meanwhile.
 
+use super::super::cpu_time::Spent;
 use super::super::{Error, Means, Measured};
 use super::interface::unasked;
 use crate::machine::{Usage, Watched};
@@ -237,16 +238,12 @@ fn of_card(usage: &Usage, frames: u64, seconds: f64) -> Measured {
 }
 
 fn of_cpus(usage: &Usage) -> Measured {
-    let cpus = usage.cpus();
-    if cpus.is_empty() {
-        return Vec::new();
-    }
-    let sum = |of: fn(&crate::machine::CpuShare) -> f64| cpus.iter().map(of).sum::<f64>() / 100.0;
+    let Some(spent) = Spent::of(usage) else { return Vec::new() };
     vec![
-        ("cpu", sum(crate::machine::CpuShare::busy)),
-        ("user", sum(|cpu| cpu.user)),
-        ("system", sum(|cpu| cpu.system)),
-        ("softirq", sum(|cpu| cpu.softirq.unwrap_or(0.0))),
+        ("cpu", spent.busy()),
+        ("user", spent.user / spent.lasted),
+        ("system", spent.system / spent.lasted),
+        ("softirq", spent.busy_with_softirq()),
     ]
 }
 
