@@ -1,7 +1,7 @@
 //! Traffic over a link: datagrams there and back, and streams.
 
 use super::ends::{Ends, Side};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -36,6 +36,16 @@ fn datagrams(namespace: &Namespace, address: SocketAddr) -> UdpSocket {
     socket
 }
 
+/// Receives once more where the process was stopped meanwhile: with a time limit the kernel does not by itself (signal(7)).
+fn resumed<T>(mut receive: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match receive() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
 fn any(address: &str) -> SocketAddr {
     let any = if address.contains(':') { "[::]:0" } else { "0.0.0.0:0" };
     any.parse().expect("an address")
@@ -55,10 +65,10 @@ pub fn echo_between(from: &Namespace, to: &Namespace, address: &str, sizes: &[us
         let sent: Vec<u8> = (0..size).map(|place| (place * 7 + size) as u8).collect();
         let mut buffer = [0; 9000];
         asks.send(&sent).expect("sent");
-        let (length, from) = answers.recv_from(&mut buffer).expect("there in time");
+        let (length, from) = resumed(|| answers.recv_from(&mut buffer)).expect("there in time");
         assert_eq!(buffer[..length], sent, "{address}, {size}");
         answers.send_to(&sent, from).expect("answered");
-        let length = asks.recv(&mut buffer).expect("back in time");
+        let length = resumed(|| asks.recv(&mut buffer)).expect("back in time");
         assert_eq!(buffer[..length], sent, "{address}, {size}");
     }
 }
@@ -183,7 +193,7 @@ pub fn wait_until_it_answers(ends: &Ends, address: &str) {
     loop {
         // Without a route or carrier it cannot even be sent.
         let _ = asks.send_to(b"?", at(address));
-        match answers.recv_from(&mut [0; 10]) {
+        match resumed(|| answers.recv_from(&mut [0; 10])) {
             Ok(_) => return,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
             Err(error) => panic!("{error}"),
