@@ -21,7 +21,7 @@ help:
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
 	@echo 'make lab          boot real drivers in a virtual machine and run the experiments (make deps first)'
 	@echo 'make bench        speed of rxlane by itself: reading captures, landing frames'
-	@echo 'make bench-peers  speed beside other software (bench/README.md)'
+	@echo 'make bench-peers  speed beside other software (peers/README.md)'
 
 demo:
 	@echo 'Building rxlane first, where that has not been done: some minutes.' >&2
@@ -49,18 +49,18 @@ doc:
 docs:
 	RXLANE_WRITE_DOCS=1 $(CARGO) test --quiet --locked -p rxlane-doctor --test pages
 
-# The clang that crates/xdp/bpf/build names, since another one gives other octets.
+# The clang that crates/fix/xdp/bpf/build names, since another one gives other octets.
 bpf:
-	crates/xdp/bpf/build
+	crates/fix/xdp/bpf/build
 
 # Whether the committed objects are those of their source. Skipped where that clang is missing, unless RXLANE_REQUIRE
 # names it.
 bpf-check:
 	@for tool in clang-14 llvm-strip-14; do .ci/have $$tool || exit $$(( $$? - 1 )); done; \
 	set -e; folder=$$(mktemp -d); trap 'rm -r "$$folder"' EXIT; \
-	crates/xdp/bpf/build "$$folder"; \
+	crates/fix/xdp/bpf/build "$$folder"; \
 	for object in "$$folder"/*.o "$$folder"/baseline/*.o; do \
-		cmp "$$object" "crates/xdp/bpf/$${object#"$$folder"/}" || { echo 'make bpf compiles them anew' >&2; exit 1; }; \
+		cmp "$$object" "crates/fix/xdp/bpf/$${object#"$$folder"/}" || { echo 'make bpf compiles them anew' >&2; exit 1; }; \
 	done
 
 # Skipped where cargo-deny is missing, unless RXLANE_REQUIRE names it.
@@ -109,7 +109,7 @@ bench:
 	$(CARGO) run --release --quiet --locked -p rxlane-capture --example read_speed
 
 bench-peers:
-	bench/run
+	peers/run
 
 deps:
 	.ci/deps

@@ -408,7 +408,7 @@ fn texts(corpus: &Corpus, frames: &[Vec<u8>], project: &Path) -> Done {
             + "[application.ppp]\ncall = 500\nuser = 200\nnext = \"out:lan\"\n",
     ];
     corpus.put_texts("model_scenario", &scenarios.each_ref().map(String::as_str))?;
-    for entry in fs::read_dir(project.join("crates/nic/profiles"))? {
+    for entry in fs::read_dir(project.join("crates/explain/nic/profiles"))? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "toml") {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
