@@ -47,7 +47,7 @@ doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
 
 docs:
-	RXLANE_WRITE_DOCS=1 $(CARGO) test --quiet --locked -p rxlane-doctor --test pages
+	RXLANE_WRITE_DOCS=1 $(CARGO) test --quiet --locked -p rxlane-doctor --test it pages
 
 # The clang that crates/fix/xdp/bpf/build names, since another one gives other octets.
 bpf:

@@ -4,9 +4,9 @@
 //! objects (`bpf/build FOLDER` of another revision), which run right behind those compiled in.
 #![allow(clippy::print_stdout)]
 
-#[path = "../tests/programs/kernel.rs"]
+#[path = "../tests/it/programs/kernel.rs"]
 mod kernel;
-#[path = "../tests/programs/packet.rs"]
+#[path = "../tests/it/programs/packet.rs"]
 mod packet;
 
 use kernel::{PASS, Program, REDIRECT, probe};

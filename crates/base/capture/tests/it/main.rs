@@ -1,0 +1,1 @@
+//! Captures of every format, damaged and whole, read and written.

@@ -1,0 +1,309 @@
+//! The kernel as reference: what it makes of the same super-packets and of the same frames, super-packets of its TCP, and
+//! what it takes.
+
+mod gro;
+mod sys;
+
+use crate::packets::{CWR, MACS, Spec, segments};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rxlane_offload::coalesce::{Coalescer, Delivery, Limits};
+use rxlane_offload::{NetHeader, Prefix, Segments};
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use testkit::netns::{Namespace, Veth, probe};
+use testkit::{Missing, program, require};
+use wire::emit::{Encapsulation, Tcp};
+use wire::{Link, dissect};
+
+/// What these tests need beside namespaces.
+fn tun_probe() -> Result<(), Missing> {
+    probe()?;
+    program("ethtool")?;
+    let namespace = Namespace::new().map_err(|error| Missing(error.to_string()))?;
+    let tried = namespace.inside(|| sys::tun("probe0"));
+    tried.map(drop).map_err(|error| {
+        Missing(format!(
+            "no TUN device with TCP and UDP offloads can be made (Linux 6.2 or newer has it): {error}"
+        ))
+    })
+}
+
+/// A namespace that forwards from `tun0` to `out0`, whose other end `in0` shows what left; `out0` offloads nothing.
+struct Router {
+    namespace: Namespace,
+    tun: File,
+    frames: File,
+}
+
+impl Router {
+    fn new() -> Router {
+        let namespace = Namespace::new().expect("a namespace");
+        let tun = namespace.inside(|| sys::tun("tun0")).expect("a TUN device");
+        namespace.veth(&Veth::pair("out0", "in0")).expect("a pair");
+        let off = ["tso", "gso", "gro", "tx", "tx-udp-segmentation"];
+        for interface in ["out0", "in0"] {
+            let settings = off.iter().flat_map(|name| [*name, "off"]);
+            let arguments: Vec<&str> = ["-K", interface].into_iter().chain(settings).collect();
+            namespace.run("ethtool", &arguments).expect("offloads off");
+        }
+        namespace.inside(|| {
+            for (file, value) in [
+                ("ipv4/ip_forward", "1"),
+                ("ipv4/conf/all/rp_filter", "0"),
+                ("ipv4/conf/tun0/rp_filter", "0"),
+                ("ipv6/conf/all/disable_ipv6", "0"),
+                ("ipv6/conf/tun0/disable_ipv6", "0"),
+                ("ipv6/conf/out0/disable_ipv6", "0"),
+                ("ipv6/conf/all/forwarding", "1"),
+            ] {
+                std::fs::write(format!("/proc/sys/net/{file}"), value).expect(file);
+            }
+        });
+        let ip = |arguments: &str| {
+            let arguments: Vec<&str> = arguments.split(' ').collect();
+            namespace.run("ip", &arguments).expect("ip")
+        };
+        ip("link set tun0 up");
+        let station = MACS[0].to_string();
+        for (near, far) in [("198.18.0.1/32", "198.18.0.2"), ("2001:db8::1/128", "2001:db8::2")] {
+            ip(&format!("route add {near} dev tun0"));
+            ip(&format!("route add {far} dev out0"));
+            ip(&format!("neigh add {far} lladdr {station} dev out0 nud permanent"));
+        }
+        let frames = namespace.inside(|| sys::frames("in0")).expect("a packet socket");
+        Router { namespace, tun, frames }
+    }
+
+    /// Hands a packet to the kernel.
+    fn write(&mut self, header: &NetHeader, pieces: &[&[u8]]) {
+        let header = header.octets();
+        let pieces: Vec<IoSlice> =
+            std::iter::once(&header[..]).chain(pieces.iter().copied()).map(IoSlice::new).collect();
+        let written = self.tun.write_vectored(&pieces).expect("the kernel takes it");
+        assert_eq!(written, pieces.iter().map(|piece| piece.len()).sum::<usize>());
+    }
+
+    /// The next `count` IP packets between the two ends that left by `out0`.
+    fn left(&mut self, count: usize) -> Vec<Vec<u8>> {
+        let mut packets = Vec::new();
+        let end = Instant::now() + Duration::from_secs(5);
+        let mut buffer = [0; 65600];
+        while packets.len() < count && Instant::now() < end {
+            if !is_readable(&[&self.frames], 100)[0] {
+                continue;
+            }
+            let length = self.frames.read(&mut buffer).expect("a frame");
+            let frame = &buffer[..length];
+            let seen = dissect(Link::Ethernet, frame, length);
+            let flow = seen.flow().filter(|flow| {
+                let ends: [IpAddr; 2] = if flow.source().is_ipv4() {
+                    [[198, 18, 0, 1].into(), [198, 18, 0, 2].into()]
+                } else {
+                    ["2001:db8::1".parse().expect("an address"), "2001:db8::2".parse().expect("an address")]
+                };
+                [flow.source(), flow.destination()] == ends
+            });
+            if flow.is_some() {
+                packets.push(frame[14..].to_vec());
+            }
+        }
+        packets
+    }
+}
+
+/// Which of the files can be read, at the latest after `milliseconds`.
+fn is_readable(files: &[&impl AsFd], milliseconds: i64) -> Vec<bool> {
+    let mut polled: Vec<PollFd> =
+        files.iter().map(|file| PollFd::from_borrowed_fd(file.as_fd(), PollFlags::IN)).collect();
+    let limit = Timespec { tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000 };
+    match poll(&mut polled, Some(&limit)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => panic!("poll: {error}"),
+    }
+    polled.iter().map(|polled| polled.revents().contains(PollFlags::IN)).collect()
+}
+
+/// Super-packets of every kind.
+fn specs() -> Vec<Spec> {
+    let tcp = Spec { flags: Tcp::ACK | CWR | Tcp::PSH | Tcp::FIN, ttl: 9, ..Spec::default() };
+    let options = vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+    let with_options =
+        Spec { tcp_options: options, identification: 0xfffe, dont_fragment: false, ..tcp.clone() };
+    let over_ipv6 =
+        Spec { version_6: true, flow_label: 0x5_1234, traffic_class: 0x22, ..with_options.clone() };
+    let mut specs = vec![
+        Spec { sequence: u32::MAX - 2000, ip_options: vec![1, 1, 1, 0], ..with_options.clone() },
+        Spec { extensions: (None, Some(vec![0x1e, 4, 1, 2, 3, 4])), ..over_ipv6.clone() },
+        Spec { urgent: 77, flags: Tcp::ACK, ..tcp.clone() },
+        tcp,
+        with_options,
+        over_ipv6,
+    ];
+    let datagrams = specs.clone().into_iter().map(|spec| Spec { udp: true, tcp_options: vec![], ..spec });
+    specs.extend(datagrams.collect::<Vec<_>>());
+    specs
+}
+
+#[test]
+fn segments_are_those_of_the_kernel() {
+    let Some(()) = require("netns", tun_probe()) else { return };
+    let mut router = Router::new();
+    let mut compared = 0;
+    for spec in specs() {
+        for (length, size) in [(5000, 1000_u16), (60_001, 1400), (1001, 1000), (2000, 1000), (77, 8)] {
+            let payload: Vec<u8> = (0..length).map(|octet: usize| ((octet * 7) >> 3) as u8).collect();
+            let (header, packet) = spec.super_packet(&payload, size);
+            router.write(&header, &[&packet]);
+            // The kernel is a hop.
+            let (_, behind) = Spec { ttl: spec.ttl - 1, ..spec.clone() }.super_packet(&payload, size);
+            let expected = segments(&Prefix::NONE, &header, &behind, false);
+            let left = router.left(expected.len());
+            assert_eq!(left.len(), expected.len(), "packets that left of {spec:?}");
+            for (number, (left, expected)) in left.iter().zip(&expected).enumerate() {
+                assert_eq!(left, expected, "segment {number} of {length} octets by {size} of {spec:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 500, "{compared} segments of {}", router.namespace.name());
+}
+
+#[test]
+fn the_kernel_takes_what_was_coalesced_for_what_it_was() {
+    let Some(()) = require("netns", tun_probe()) else { return };
+    let mut router = Router::new();
+    let encapsulation: Encapsulation = "ad:100,q:200,pppoe:7".parse().expect("an encapsulation");
+    let prefix = Prefix::new(&encapsulation, MACS[0], MACS[1]).expect("room");
+    let mut coalescer = Coalescer::new(Limits::default());
+    let mut counts = Vec::new();
+    for spec in specs().into_iter().filter(|spec| spec.ip_options.is_empty()) {
+        let spec = Spec { flags: spec.flags & !CWR, ..spec };
+        let payload: Vec<u8> = (0..30_001).map(|octet: usize| ((octet * 5) >> 2) as u8).collect();
+        let (header, packet) = spec.super_packet(&payload, 1400);
+        let frames = segments(&prefix, &header, &packet, false);
+        for delivery in coalescer.coalesce(&frames) {
+            let Delivery::Packet(packet) = delivery else { panic!("a packet") };
+            counts.push(packet.segments());
+            router.write(&packet.header(), &packet.pieces().collect::<Vec<_>>());
+        }
+        let expected: Vec<Vec<u8>> = frames
+            .iter()
+            .enumerate()
+            .map(|(number, _)| {
+                let (_, behind) = Spec { ttl: spec.ttl - 1, ..spec.clone() }.super_packet(&payload, 1400);
+                segments(&Prefix::NONE, &header, &behind, false).swap_remove(number)
+            })
+            .collect();
+        assert_eq!(router.left(expected.len()), expected, "{spec:?}");
+    }
+    assert!(counts.iter().all(|count| *count == 22), "each stream became one packet: {counts:?}");
+}
+
+/// Carries packets between two TUN devices as a link does: segments behind an encapsulation one way, coalesced again
+/// the other. Gives the largest counts of segments and of coalesced packets.
+fn carry(ends: [&File; 2], encapsulation: &Encapsulation, is_over: &AtomicBool) -> io::Result<[usize; 2]> {
+    let prefix = Prefix::new(encapsulation, MACS[0], MACS[1]).expect("room");
+    let mut coalescer = Coalescer::new(Limits::default());
+    let mut buffer = vec![0; NetHeader::LENGTH + 65536];
+    let mut most = [0; 2];
+    while !is_over.load(Ordering::Relaxed) {
+        let readable = is_readable(&ends, 50);
+        for (near, far) in [(0, 1), (1, 0)].into_iter().filter(|(near, _)| readable[*near]) {
+            let length = { ends[near] }.read(&mut buffer)?;
+            let (header, packet) = buffer[..length].split_first_chunk_mut().expect("a virtio header");
+            let header = NetHeader::parse(header);
+            let mut segments = Segments::new(&prefix, &header, packet).expect("what the kernel made");
+            most[0] = most[0].max(segments.left());
+            let mut frames = Vec::new();
+            let mut headers = [0; 256];
+            while let Some(segment) = segments.emit(&mut headers).expect("room") {
+                let frame = [&headers[..segment.header_length], segment.payload].concat();
+                let verified = rxlane_offload::checksum::verify(&frame);
+                assert_eq!(verified.transport, rxlane_offload::checksum::Verdict::Right, "{header:?}");
+                frames.push(frame);
+            }
+            for delivery in coalescer.coalesce(&frames) {
+                let Delivery::Packet(packet) = delivery else { panic!("a packet") };
+                most[1] = most[1].max(packet.segments());
+                let header = packet.header().octets();
+                let pieces = std::iter::once(&header[..]).chain(packet.pieces());
+                let written = { ends[far] }.write_vectored(&pieces.map(IoSlice::new).collect::<Vec<_>>())?;
+                assert_eq!(written, NetHeader::LENGTH + packet.length());
+            }
+        }
+    }
+    Ok(most)
+}
+
+/// A TCP transfer from one namespace to another over such a link.
+fn transfer(addresses: [&str; 2], octets: usize, encapsulation: &str) -> [usize; 2] {
+    let namespaces = [0, 1].map(|_| Namespace::new().expect("a namespace"));
+    let tuns = [0, 1].map(|end: usize| {
+        let namespace = &namespaces[end];
+        let tun = namespace.inside(|| {
+            let tun = sys::tun("tun0").expect("a TUN device");
+            std::fs::write("/proc/sys/net/ipv6/conf/tun0/disable_ipv6", "0").expect("IPv6");
+            tun
+        });
+        let (own, other) = (addresses[end], addresses[1 - end]);
+        let own = if own.contains(':') { vec![own, "nodad"] } else { vec![own] };
+        namespace.run("ip", &[&["address", "add", "dev", "tun0"], &own[..]].concat()).expect("an address");
+        namespace.run("ip", &["link", "set", "tun0", "mtu", "1492", "up"]).expect("up");
+        namespace.run("ip", &["route", "replace", other, "dev", "tun0"]).expect("a route");
+        tun
+    });
+    let limit = Some(Duration::from_secs(20));
+    let listener = namespaces[1].inside(|| TcpListener::bind((addresses[1], 5201))).expect("a listener");
+    let is_over = AtomicBool::new(false);
+    let encapsulation = encapsulation.parse().expect("an encapsulation");
+    std::thread::scope(|scope| {
+        let carrier = scope.spawn(|| carry([&tuns[0], &tuns[1]], &encapsulation, &is_over));
+        let sender = scope.spawn(|| {
+            namespaces[0].inside(|| {
+                let peer: IpAddr = addresses[1].parse().map_err(io::Error::other)?;
+                let mut stream = TcpStream::connect_timeout(&(peer, 5201).into(), Duration::from_secs(10))?;
+                stream.set_write_timeout(limit)?;
+                stream.set_read_timeout(limit)?;
+                let payload: Vec<u8> = (0..octets).map(|octet| (octet % 251) as u8).collect();
+                stream.write_all(&payload)?;
+                stream.shutdown(std::net::Shutdown::Write)?;
+                // The other side says when it has all.
+                stream.read_exact(&mut [0])
+            })
+        });
+        let outcome = (|| -> io::Result<()> {
+            if !is_readable(&[&listener], 20_000)[0] {
+                return Err(io::Error::other("nobody connected"));
+            }
+            let (mut stream, _) = listener.accept()?;
+            stream.set_read_timeout(limit)?;
+            let mut payload = Vec::new();
+            stream.read_to_end(&mut payload)?;
+            if payload.len() != octets
+                || payload.iter().enumerate().any(|(at, octet)| *octet != (at % 251) as u8)
+            {
+                return Err(io::Error::other(format!("{} other octets", payload.len())));
+            }
+            stream.write_all(&[1])
+        })();
+        let sent = sender.join().expect("a sender");
+        is_over.store(true, Ordering::Relaxed);
+        let most = carrier.join().expect("a carrier").expect("TUN");
+        outcome.expect("received");
+        sent.expect("sent");
+        most
+    })
+}
+
+#[test]
+fn tcp_of_the_kernel_runs_over_a_link_of_segments() {
+    let Some(()) = require("netns", tun_probe()) else { return };
+    for addresses in [["192.0.2.1", "192.0.2.2"], ["2001:db8::1", "2001:db8::2"]] {
+        let [segmented, coalesced] = transfer(addresses, 8_000_000, "ad:100,q:200,pppoe:7");
+        assert!(segmented > 1 && coalesced > 1, "{segmented} segments, {coalesced} coalesced at most");
+    }
+}

@@ -1,0 +1,162 @@
+//! What the kernel coalesces of the same frames.
+//!
+//! A veth end with GRO on holds what it coalesces until a timer or the next tick, so that frames sent one by one come
+//! together; that a tick falls between two of them is why each batch is sent several times, and the run with the fewest
+//! packets counts.
+
+use crate::packets::received::{Received, coalesce};
+use crate::packets::{ECE, MACS, Spec, URG, frame};
+use super::{is_readable, sys, tun_probe};
+use rxlane_offload::coalesce::{Coalescer, Limits};
+use std::fs::File;
+use std::io::Read;
+use testkit::netns::{Namespace, Veth};
+use testkit::require;
+use wire::emit::{Encapsulation, Tcp};
+use wire::{Link, Word, dissect};
+
+const LEAST_RUNS: usize = 3;
+const MOST_RUNS: usize = 40;
+
+struct Receiver {
+    namespace: Namespace,
+    frames: File,
+}
+
+impl Receiver {
+    fn new() -> Receiver {
+        let namespace = Namespace::new().expect("a namespace");
+        namespace.veth(&Veth::pair("out0", "in0")).expect("a pair");
+        let features = ["-K", "in0", "gro", "on", "rx-udp-gro-forwarding", "on"];
+        namespace.run("ethtool", &features).expect("GRO on");
+        namespace.inside(|| {
+            std::fs::write("/sys/class/net/in0/gro_flush_timeout", "4000000").expect("a timeout of 4 ms");
+        });
+        let frames = namespace.inside(|| sys::frames("in0")).expect("a packet socket");
+        Receiver { namespace, frames }
+    }
+
+    /// The lengths of the IP packets that the stack gets of these frames: of the run with the fewest packets. There are
+    /// more runs while more than `expected` packets come.
+    fn lengths(&mut self, received: &[Received], expected: usize) -> Vec<usize> {
+        let mut fewest = self.lengths_once(received);
+        for run in 1..MOST_RUNS {
+            if run >= LEAST_RUNS && fewest.len() <= expected {
+                break;
+            }
+            let lengths = self.lengths_once(received);
+            if lengths.len() < fewest.len() {
+                fewest = lengths;
+            }
+        }
+        fewest
+    }
+
+    fn lengths_once(&mut self, received: &[Received]) -> Vec<usize> {
+        let frames = received.iter().map(|received| &received.frame);
+        self.namespace.send("out0", frames).expect("sent");
+        let mut missing: usize = received.iter().map(|received| payload_length(&received.frame)).sum();
+        let mut lengths = Vec::new();
+        let mut buffer = vec![0; 65600];
+        while missing > 0 && is_readable(&[&self.frames], 2000)[0] {
+            let length = self.frames.read(&mut buffer).expect("a frame");
+            // Nothing but the test's frames has this address.
+            if buffer[..6] == MACS[0].0 {
+                lengths.push(length - 14);
+                missing -= payload_length(&buffer[..length]);
+            }
+        }
+        assert_eq!(missing, 0, "octets of payload that did not arrive");
+        lengths
+    }
+}
+
+/// Octets behind the transport header.
+fn payload_length(frame: &[u8]) -> usize {
+    let seen = dissect(Link::Ethernet, frame, frame.len());
+    let at = seen.transport_offset().expect("a transport header");
+    let is_tcp = seen.stack().contains(Word::Tcp);
+    frame.len() - at - if is_tcp { usize::from(frame[at + 12] >> 4) * 4 } else { 8 }
+}
+
+/// Five packets of a flow, the third changed.
+fn changed(base: &Spec, change: impl FnOnce(&mut Spec, &mut Vec<u8>)) -> Vec<Received> {
+    let mut packets: Vec<(Spec, Vec<u8>)> = (0..5_u16)
+        .map(|number| {
+            let mut spec = base.clone();
+            spec.sequence = spec.sequence.wrapping_add(u32::from(number) * 100);
+            spec.identification = spec.identification.wrapping_add(number);
+            (spec, vec![number as u8; 100])
+        })
+        .collect();
+    let (spec, payload) = &mut packets[2];
+    change(spec, payload);
+    let each = packets.iter().map(|(spec, payload)| {
+        let packet = spec.packet(payload);
+        Received { frame: frame(&Encapsulation::NONE, &packet), packet, flow: 0, is_fragment: false }
+    });
+    each.collect()
+}
+
+type Change = (&'static str, fn(&mut Spec, &mut Vec<u8>));
+
+// Not CWR, in which kernels differ.
+const CHANGES: [Change; 22] = [
+    ("nothing", |_, _| {}),
+    ("acknowledgment", |spec, _| spec.acknowledgment += 1),
+    ("window", |spec, _| spec.window += 1),
+    ("option", |spec, _| spec.tcp_options = vec![1, 1, 0, 0]),
+    ("option length", |spec, _| spec.tcp_options = vec![1; 8]),
+    ("ECE", |spec, _| spec.flags |= ECE),
+    ("URG", |spec, _| spec.flags |= URG),
+    ("SYN", |spec, _| spec.flags |= Tcp::SYN),
+    ("RST", |spec, _| spec.flags |= Tcp::RST),
+    ("FIN", |spec, _| spec.flags |= Tcp::FIN),
+    ("PSH", |spec, _| spec.flags |= Tcp::PSH),
+    ("gap", |spec, _| spec.sequence += 1),
+    ("repetition", |spec, _| spec.sequence -= 100),
+    ("TTL", |spec, _| spec.ttl -= 1),
+    ("traffic class", |spec, _| spec.traffic_class = 4),
+    ("DF", |spec, _| spec.dont_fragment = false),
+    ("identification", |spec, _| spec.identification += 1),
+    ("shorter", |_, payload| payload.truncate(60)),
+    ("longer", |_, payload| payload.push(1)),
+    ("flow label", |spec, _| spec.flow_label = 5),
+    ("IP options", |spec, _| spec.ip_options = vec![1, 1, 1, 0]),
+    ("extension header", |spec, _| spec.extensions.1 = Some(vec![1, 4, 0, 0, 0, 0])),
+];
+
+#[test]
+fn the_kernel_coalesces_the_same_packets() {
+    let Some(()) = require("netns", tun_probe()) else { return };
+    let mut receiver = Receiver::new();
+    let mut coalescer = Coalescer::new(Limits::default());
+    let tcp = Spec { tcp_options: vec![1; 4], ..Spec::default() };
+    for version_6 in [false, true] {
+        for udp in [false, true] {
+            let tcp_options = if udp { vec![] } else { tcp.tcp_options.clone() };
+            let base = Spec { version_6, udp, tcp_options, ..tcp.clone() };
+            for (name, change) in CHANGES {
+                if udp && version_6 && ["flow label", "extension header"].contains(&name) {
+                    // To the kernel this is another flow, which the rest of the first one may overtake.
+                    continue;
+                }
+                let received = changed(&base, change);
+                let mut own: Vec<usize> = coalesce(&mut coalescer, &received)
+                    .iter()
+                    .map(|numbers| {
+                        // Headers of one length only are coalesced.
+                        let whole =
+                            numbers.iter().map(|number| received[*number].packet.len()).sum::<usize>();
+                        whole - (numbers.len() - 1) * base.header_length()
+                    })
+                    .collect();
+                let mut kernel = receiver.lengths(&received, own.len());
+                // The kernel lets packets with options of IPv4 overtake what it holds.
+                own.sort_unstable();
+                kernel.sort_unstable();
+                assert_eq!(own, kernel, "{name}, IPv6 {version_6}, UDP {udp}");
+            }
+        }
+    }
+}

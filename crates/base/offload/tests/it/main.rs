@@ -1,0 +1,1 @@
+//! Segments, checksums and coalescing, beside references and the kernel.

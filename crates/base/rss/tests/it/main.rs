@@ -1,0 +1,1 @@
+//! Hashes and indirection tables, beside published vectors.

@@ -1,0 +1,1 @@
+//! Headers of every kind, written and read again, cut off and broken.

@@ -1,0 +1,340 @@
+//! What a representation emits parses back to the same representation, for any value of any field.
+
+use crate::frames;
+
+use crate::frames::octets;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rxlane_wire::emit::*;
+use rxlane_wire::ethernet::{EtherType, MacAddress};
+use rxlane_wire::ppp::PppProtocol;
+use rxlane_wire::pppoe::{self, Code, TagType};
+use rxlane_wire::vlan::Tci;
+use rxlane_wire::{IpProtocol, IpVersion, Link, Word, dissect, ipv4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+prop_compose! {
+    fn mac()(octets in any::<[u8; 6]>()) -> MacAddress { MacAddress(octets) }
+}
+
+fn protocol() -> impl Strategy<Value = IpProtocol> {
+    any::<u8>().prop_map(IpProtocol)
+}
+
+/// Up to 40 octets in words of four.
+fn words() -> impl Strategy<Value = Vec<u8>> {
+    (0usize..=10).prop_flat_map(|words| vec(any::<u8>(), 4 * words))
+}
+
+/// Options of an extension header, each whole, padded to 8n + 6 octets.
+fn ipv6_options() -> impl Strategy<Value = Vec<u8>> {
+    vec((2u8..=255, vec(any::<u8>(), 0..20)), 0..6).prop_map(|items| {
+        let mut options = Vec::new();
+        for (kind, value) in items {
+            options.extend([kind, value.len() as u8]);
+            options.extend(value);
+        }
+        while options.len() % 8 != 6 {
+            options.push(0);
+        }
+        options
+    })
+}
+
+proptest! {
+    #[test]
+    fn ethernet(destination in mac(), source in mac(), ethertype in any::<u16>()) {
+        let header = Ethernet { destination, source, ethertype: EtherType(ethertype) };
+        prop_assert_eq!(Ethernet::parse(&octets(&header)), Ok(header));
+    }
+
+    #[test]
+    fn vlan_tag(tci in any::<u16>(), ethertype in any::<u16>()) {
+        let header = VlanTag { tci: Tci(tci), ethertype: EtherType(ethertype) };
+        prop_assert_eq!(VlanTag::parse(&octets(&header)), Ok(header));
+        let parts = Tci::new(header.tci.pcp(), header.tci.dei(), header.tci.vid());
+        prop_assert_eq!(parts, header.tci);
+    }
+
+    #[test]
+    fn llc_and_snap(dsap in any::<u8>(), ssap in any::<u8>(), control in any::<u8>(), oui in any::<[u8; 3]>(), number in any::<u16>()) {
+        let llc = Llc { dsap, ssap, control };
+        prop_assert_eq!(Llc::parse(&octets(&llc)), Ok(llc));
+        let snap = Snap { oui, protocol: EtherType(number) };
+        prop_assert_eq!(Snap::parse(&octets(&snap)), Ok(snap));
+    }
+
+    #[test]
+    fn mpls(label in 0u32..1 << 20, traffic_class in 0u8..8, bottom in any::<bool>(), ttl in any::<u8>()) {
+        let entry = Mpls { label, traffic_class, bottom, ttl };
+        prop_assert_eq!(Mpls::parse(&octets(&entry)), Ok(entry));
+    }
+
+    #[test]
+    fn cooked(a in any::<u16>(), b in any::<u16>(), c in any::<u16>(), d in any::<u16>(), interface in any::<u32>(), address in any::<[u8; 8]>()) {
+        let one = LinuxCooked { packet_type: a, hardware: b, address_length: c, address, protocol: d };
+        prop_assert_eq!(LinuxCooked::parse(&octets(&one)), Ok(one));
+        let two = LinuxCooked2 {
+            protocol: a, interface, hardware: b, packet_type: c as u8, address_length: d as u8, address,
+        };
+        prop_assert_eq!(LinuxCooked2::parse(&octets(&two)), Ok(two));
+    }
+
+    #[test]
+    fn arp(operation in any::<u16>(), sender in mac(), target in mac(), sender_ip in any::<Ipv4Addr>(), target_ip in any::<Ipv4Addr>()) {
+        let packet = Arp { operation, sender, sender_ip, target, target_ip };
+        prop_assert_eq!(Arp::parse(&octets(&packet)), Some(packet));
+    }
+
+    #[test]
+    fn pppoe_header_and_ppp(code in any::<u8>(), session in any::<u16>(), payload_length in any::<u16>(), number in any::<u16>()) {
+        let header = Pppoe { code: Code(code), session, payload_length };
+        prop_assert_eq!(Pppoe::parse(&octets(&header)), Ok(header));
+        // RFC 1661 section 2: the first octet even, the second odd.
+        let field = Ppp { protocol: PppProtocol(number & 0xfeff | 1) };
+        prop_assert_eq!(Ppp::parse(&octets(&field)), Ok(field));
+    }
+
+    #[test]
+    fn pppoe_tags(items in vec((1u16..=0xffff, vec(any::<u8>(), 0..30)), 0..10)) {
+        let tags: Vec<PppoeTag> =
+            items.iter().map(|(kind, value)| PppoeTag { kind: TagType(*kind), value }).collect();
+        let written = octets(&PppoeTags(&tags));
+        let read: Result<Vec<_>, _> = pppoe::tags(&written).collect();
+        prop_assert_eq!(read, Ok(tags.clone()));
+        if let Some(first) = tags.first() {
+            prop_assert_eq!(PppoeTag::parse(&written), Ok(Some(*first)));
+        }
+    }
+
+    #[test]
+    fn line_identification(circuit in vec(any::<u8>(), 0..=63), remote in vec(any::<u8>(), 0..=63)) {
+        let line = LineIdentification { circuit: &circuit, remote: &remote };
+        let written = octets(&line);
+        let tag = PppoeTag::parse(&written).unwrap().unwrap();
+        prop_assert_eq!(tag.length(), written.len());
+        prop_assert_eq!(LineIdentification::parse(&tag), Ok(Some(line)));
+    }
+
+    #[test]
+    fn control_packet(code in any::<u8>(), identifier in any::<u8>(), data in vec(any::<u8>(), 0..100), padding in 0usize..20) {
+        let packet = ControlPacket { code, identifier, data: &data };
+        let mut written = octets(&packet);
+        written.extend(vec![0xee; padding]);
+        prop_assert_eq!(ControlPacket::parse(&written), Ok(packet));
+    }
+
+    #[test]
+    fn ipv4_header(
+        (traffic_class, total_length, identification, ttl) in any::<(u8, u16, u16, u8)>(),
+        (dont_fragment, more_fragments) in any::<(bool, bool)>(),
+        fragment_offset in 0u16..1 << 13,
+        protocol in protocol(),
+        (source, destination) in any::<(Ipv4Addr, Ipv4Addr)>(),
+        options in words(),
+    ) {
+        let header = Ipv4 {
+            traffic_class, total_length, identification, dont_fragment, more_fragments, fragment_offset, ttl,
+            protocol, source, destination, options: &options,
+        };
+        let written = octets(&header);
+        prop_assert_eq!(Ipv4::parse(&written), Ok(header));
+        prop_assert_eq!(checksum::internet(&written), 0);
+        let view = ipv4::Header::of(written.first_chunk().unwrap());
+        prop_assert_eq!(view.header_length(), written.len());
+    }
+
+    #[test]
+    fn ipv6_header(
+        traffic_class in any::<u8>(), flow_label in 0u32..1 << 20, payload_length in any::<u16>(),
+        next_header in protocol(), hop_limit in any::<u8>(),
+        (source, destination) in any::<(Ipv6Addr, Ipv6Addr)>(),
+    ) {
+        let header =
+            Ipv6 { traffic_class, flow_label, payload_length, next_header, hop_limit, source, destination };
+        prop_assert_eq!(Ipv6::parse(&octets(&header)), Ok(header));
+    }
+
+    #[test]
+    fn option_headers(next_header in protocol(), options in ipv6_options()) {
+        let hop = HopByHop { next_header, options: &options };
+        let written = octets(&hop);
+        prop_assert_eq!(HopByHop::parse(&written), Ok(hop));
+        let destination = DestinationOptions { next_header, options: &options };
+        let written = octets(&destination);
+        prop_assert_eq!(DestinationOptions::parse(&written), Ok(destination));
+    }
+
+    #[test]
+    fn routing(next_header in protocol(), kind in 5u8..=255, segments_left in any::<u8>(), units in 0usize..10, fill in any::<u8>()) {
+        let data = vec![fill; 4 + 8 * units];
+        let header = Routing { next_header, routing_type: kind, segments_left, data: &data };
+        let written = octets(&header);
+        prop_assert_eq!(Routing::parse(&written), Ok(header));
+        let data = vec![0; 4 + 16 * (1 + units)];
+        let source_route = Routing { routing_type: 0, segments_left: segments_left % 2, data: &data, ..header };
+        let written = octets(&source_route);
+        prop_assert_eq!(Routing::parse(&written), Ok(source_route));
+    }
+
+    #[test]
+    fn fragment(next_header in protocol(), offset in 0u16..1 << 13, more in any::<bool>(), identification in any::<u32>()) {
+        let header = Fragment { next_header, offset, more, identification };
+        prop_assert_eq!(Fragment::parse(&octets(&header)), Ok(header));
+    }
+
+    #[test]
+    fn authentication(next_header in protocol(), spi in any::<u32>(), sequence in any::<u32>(), icv in words()) {
+        let header = Authentication { next_header, spi, sequence, icv: &icv };
+        let written = octets(&header);
+        prop_assert_eq!(Authentication::parse(&written), Ok(header));
+    }
+
+    #[test]
+    fn tcp(
+        (source_port, destination_port, sequence, acknowledgment) in any::<(u16, u16, u32, u32)>(),
+        (flags, window, checksum, urgent) in any::<(u8, u16, u16, u16)>(),
+        options in words(),
+    ) {
+        let header = Tcp {
+            source_port, destination_port, sequence, acknowledgment, flags, window, checksum, urgent,
+            options: &options,
+        };
+        let written = octets(&header);
+        prop_assert_eq!(Tcp::parse(&written), Ok(header));
+    }
+
+    #[test]
+    fn udp_sctp_icmp((a, b, c, d) in any::<(u16, u16, u16, u16)>(), (e, f) in any::<(u32, u32)>(), rest in any::<[u8; 4]>()) {
+        let udp = Udp { source_port: a, destination_port: b, length: c, checksum: d };
+        prop_assert_eq!(Udp::parse(&octets(&udp)), Ok(udp));
+        let sctp = Sctp { source_port: a, destination_port: b, verification_tag: e, checksum: f };
+        prop_assert_eq!(Sctp::parse(&octets(&sctp)), Ok(sctp));
+        let icmp = Icmp { kind: a as u8, code: b as u8, checksum: c, rest };
+        prop_assert_eq!(Icmp::parse(&octets(&icmp)), Ok(icmp));
+        let icmpv6 = Icmpv6 { kind: a as u8, code: b as u8, checksum: c, rest };
+        prop_assert_eq!(Icmpv6::parse(&octets(&icmpv6)), Ok(icmpv6));
+    }
+
+    #[test]
+    fn home_address_and_jumbo_payload(address in any::<Ipv6Addr>(), length in 65_536u32..) {
+        use rxlane_wire::extension::{Header, Kind};
+        let option = home_address_option(address);
+        let written = octets(&DestinationOptions { next_header: IpProtocol::TCP, options: &option });
+        let header = Header::parse(Kind::DestinationOptions, &written, written.len()).unwrap();
+        prop_assert_eq!(header.home_address(), Some(address.octets()));
+        // RFC 6275 section 6.3: the option's type stands at 8n + 6.
+        prop_assert_eq!(written[6], 0xc9);
+        let option = jumbo_payload_option(length);
+        let written = octets(&HopByHop { next_header: IpProtocol::UDP, options: &option });
+        let header = Header::parse(Kind::HopByHop, &written, written.len()).unwrap();
+        prop_assert_eq!(header.jumbo_payload(), Ok(Some(length)));
+    }
+
+    #[test]
+    fn transport_checksums(
+        payload in vec(any::<u8>(), 20..80),
+        (s4, d4) in any::<(Ipv4Addr, Ipv4Addr)>(),
+        (s6, d6) in any::<(Ipv6Addr, Ipv6Addr)>(),
+        place in any::<prop::sample::Index>(),
+        bit in 0u8..8,
+    ) {
+        let pairs: [(IpAddr, IpAddr); 2] = [(s4.into(), d4.into()), (s6.into(), d6.into())];
+        for (source, destination) in pairs {
+            for protocol in
+                [IpProtocol::TCP, IpProtocol::UDP, IpProtocol::SCTP, IpProtocol::ICMP, IpProtocol::ICMPV6]
+            {
+                let mut packet = payload.clone();
+                prop_assert_eq!(checksum::fill(source, destination, protocol, &mut packet), Ok(()));
+                prop_assert!(checksum::is_right(source, destination, protocol, &packet));
+                // Any single bit that flips is noticed, unless it turns a UDP checksum off.
+                packet[place.index(payload.len())] ^= 1 << bit;
+                let off = protocol == IpProtocol::UDP && packet[6..8] == [0, 0];
+                prop_assert!(off || !checksum::is_right(source, destination, protocol, &packet));
+            }
+        }
+    }
+
+    #[test]
+    fn encapsulations_read_as_they_are_written(
+        tags in vec((0usize..5, 0u16..=4094), 0..=8),
+        labels in vec(0u32..1 << 20, 0..=4),
+        pppoe in proptest::option::of((1u16..=65534, proptest::option::of(mac()))),
+    ) {
+        let mut encapsulation = Encapsulation::NONE;
+        for (tpid, vid) in tags {
+            let tpid = EtherType([0x8100, 0x88a8, 0x9100, 0x9200, 0x9300][tpid]);
+            let tag = rxlane_wire::vlan::Tag { tpid, tci: Tci::new(0, false, vid) };
+            encapsulation = encapsulation.with_tag(tag).unwrap();
+        }
+        encapsulation = match pppoe {
+            Some((session, peer)) => {
+                encapsulation.with_pppoe(PppoeSession { session: Some(session), peer }).unwrap()
+            }
+            None => labels.iter().try_fold(encapsulation, |e, label| e.with_label(*label)).unwrap(),
+        };
+        let text = encapsulation.to_string();
+        prop_assert_eq!(text.parse(), Ok(encapsulation), "{}", text);
+    }
+}
+
+#[test]
+fn encapsulations_are_what_a_dissector_sees() {
+    let cases = [
+        ("none", "eth/ipv4/udp", "eth/ipv6/udp"),
+        ("q:35", "eth/vlan/ipv4/udp", "eth/vlan/ipv6/udp"),
+        ("ad:100,q:200,pppoe:77", "eth/vlan/vlan/pppoe/ipv4/udp", "eth/vlan/vlan/pppoe/ipv6/udp"),
+        ("mpls:16,mpls:17", "eth/mpls/ipv4/udp", "eth/mpls/ipv6/udp"),
+    ];
+    for (text, v4, v6) in cases {
+        let encapsulation: Encapsulation = text.parse().unwrap();
+        let payload = [octets(&Udp { length: 20, ..frames::udp() }), vec![0; 12]].concat();
+        let packets = [
+            (octets(&Ipv4 { total_length: 40, ..frames::ipv4(IpProtocol::UDP) }), IpVersion::V4, v4),
+            (octets(&Ipv6 { payload_length: 20, ..frames::ipv6(IpProtocol::UDP) }), IpVersion::V6, v6),
+        ];
+        for (header, version, stack) in packets {
+            let packet = [header, payload.clone()].concat();
+            let mut frame = vec![0; encapsulation.length()];
+            let (a, b) = (frames::MAC_A, frames::MAC_B);
+            assert_eq!(encapsulation.emit(a, b, version, packet.len(), &mut frame), Ok(frame.len()));
+            frame.extend(packet);
+            let seen = dissect(Link::Ethernet, &frame, frame.len());
+            assert_eq!((seen.error(), seen.stack().to_string().as_str()), (None, stack));
+            let session = encapsulation.pppoe().and_then(|pppoe| pppoe.session);
+            assert_eq!(seen.pppoe().map(|pppoe| pppoe.session), session);
+            assert_eq!(seen.stack().last(), Some(Word::Udp));
+        }
+    }
+}
+
+#[test]
+fn the_notation_refuses_what_no_link_can_be() {
+    use EncapsulationError as E;
+    let cases = [
+        ("", E::Word(1)),
+        ("q", E::Word(1)),
+        ("q:1,gre", E::Word(2)),
+        ("q:1,,q:2", E::Word(2)),
+        ("q:4095", E::VlanIdentifier),
+        ("q:+5", E::VlanIdentifier),
+        ("q:", E::VlanIdentifier),
+        ("0x0800:5", E::Tpid(EtherType::IPV4)),
+        ("0xzz:5", E::Word(1)),
+        ("mpls:1048576", E::Label(1 << 20)),
+        ("pppoe:0", E::Session),
+        ("pppoe:65535", E::Session),
+        ("pppoe:1@02:00:00", E::MacAddress),
+        ("pppoe:1@02:00:00:00:00:00:01", E::MacAddress),
+        ("pppoe:1@0200:00:00:00:00:1", E::MacAddress),
+        ("pppoe,q:1", E::Order),
+        ("pppoe,pppoe", E::Order),
+        ("mpls:16,pppoe", E::Order),
+        ("pppoe,mpls:16", E::Order),
+        ("q:1,q:1,q:1,q:1,q:1,q:1,q:1,q:1,q:1", E::TooManyTags),
+        ("mpls:1,mpls:1,mpls:1,mpls:1,mpls:1", E::TooManyLabels),
+    ];
+    for (text, error) in cases {
+        assert_eq!(text.parse::<Encapsulation>(), Err(error), "{text}");
+    }
+}

@@ -1,0 +1,23 @@
+//! What the commands print and how they end: files in, text out.
+
+// Pages are rendered here from reports that no capture gives.
+#[path = "../../src/explain_command/page/mod.rs"]
+mod explain_html;
+#[path = "../../src/page/mod.rs"]
+mod page;
+
+mod collect;
+mod commands;
+mod corpus;
+mod dissector;
+mod doctor;
+mod envelope;
+mod explain;
+mod explain_page;
+mod gen_command;
+mod model;
+mod nics;
+mod nics_stack;
+mod own_captures;
+mod rss;
+mod steer;

@@ -1,0 +1,18 @@
+//! The commands on this machine: processes, network namespaces, interfaces and the kernel.
+
+mod bench_compare;
+mod bench_live;
+mod bench_pps;
+mod bench_scenario;
+mod doctor_live;
+mod envelope_live;
+mod envelope_machine;
+mod link_live;
+mod load;
+mod pair;
+mod pppoe_discover;
+mod pppoe_live;
+mod pppoe_peers;
+mod steer_live;
+mod steer_machine;
+mod top;

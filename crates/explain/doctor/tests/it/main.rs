@@ -1,0 +1,1 @@
+//! What the doctor finds in dumps and descriptions.

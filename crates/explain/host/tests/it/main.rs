@@ -1,0 +1,1 @@
+//! Text of many tools, collectors, settings and the live machine.

@@ -1,0 +1,1 @@
+//! Profiles, landing and the model.

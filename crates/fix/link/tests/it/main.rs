@@ -1,0 +1,1 @@
+//! What a link does in steady state.

@@ -1,0 +1,1 @@
+//! Both ends of a PPPoE session, beside each other and attackers.

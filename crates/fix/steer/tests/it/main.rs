@@ -1,0 +1,1 @@
+//! Checks and the moving of flows, in simulation.

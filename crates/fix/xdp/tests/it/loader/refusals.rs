@@ -1,0 +1,311 @@
+//! What stands in the way: each a clear sentence, and nothing left behind.
+
+use std::process::Command;
+
+use rxlane_xdp::layout::Class;
+use rxlane_xdp::{Attachment, Error, Interface, Mode, Plan, Program, attach, check};
+use testkit::{program, require};
+
+use crate::loader::child::{answer, arguments, deny, work};
+use crate::loader::machine::{Machine, PEER, WAN, find, plan};
+
+#[test]
+fn a_second_attach_says_that_the_interface_is_steered() {
+    let Some(machine) = Machine::new() else { return };
+    let _attachment = machine.attached();
+    let attempt = |plan: &Plan| [attach(plan).map(drop), check(plan)];
+    for answer in machine.namespace.inside(|| attempt(&plan(find(WAN)))) {
+        let error = answer.expect_err("busy");
+        assert!(matches!(error, Error::Attached { .. }) && !error.lacks(), "{error}");
+        assert!(error.to_string().contains("`rxlane steer down wan0`"), "{error}");
+    }
+    machine.open().expect("untouched");
+}
+
+#[test]
+fn a_program_of_another_tool_is_named() {
+    let Some(machine) = Machine::new() else { return };
+    // Any program that takes no map will do: iproute2 loads and attaches it.
+    let Some(clang) = require("clang", program("clang")) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, object) = (folder.path().join("other.c"), folder.path().join("other.o"));
+    let text = r#"__attribute__((section("xdp"))) int somebody_else(void *context) { return 2; }
+        char terms[] __attribute__((section("license"), used)) = "MIT";"#;
+    std::fs::write(&source, text).expect("written");
+    let mut compiler = Command::new(clang);
+    compiler.args(["-O2", "-g", "-target", "bpf", "-c"]).arg(&source).arg("-o").arg(&object);
+    assert!(compiler.status().expect("started").success());
+    let object = object.display().to_string();
+    let set = ["link", "set", "dev", WAN, "xdpdrv", "obj", &object, "sec", "xdp"];
+    machine.namespace.run("ip", &set).expect("attached");
+
+    let error = machine.namespace.inside(|| attach(&plan(find(WAN)))).expect_err("busy");
+    assert!(matches!(error, Error::Foreign { .. }) && !error.lacks(), "{error}");
+    let said = error.to_string();
+    for word in
+        ["wan0 has an XDP program already", "`somebody_else`", "native", "`ip link set dev wan0 xdp off`"]
+    {
+        assert!(said.contains(word), "{said}");
+    }
+    let program = machine.namespace.inside(|| find(WAN).program()).expect("asked").expect("there");
+    assert_eq!((program.mode, program.ours.as_deref()), (Some(Mode::Native), None));
+    assert_eq!(program.attached_by, Some(rxlane_xdp::AttachedBy::Netlink));
+    let off = |program: Program| {
+        let command = program.off(WAN);
+        let words: Vec<&str> = command.trim_matches('`').split(' ').skip(1).collect();
+        machine.namespace.run("ip", &words).expect("off");
+        let left = machine.namespace.inside(|| find(WAN).program()).expect("asked");
+        assert_eq!(left, None, "{command}");
+    };
+    off(program);
+    let set = ["link", "set", "dev", WAN, "xdpgeneric", "obj", &object, "sec", "xdp"];
+    machine.namespace.run("ip", &set).expect("attached");
+    let program = machine.namespace.inside(|| find(WAN).program()).expect("asked").expect("there");
+    assert_eq!(program.mode, Some(Mode::Generic));
+    off(program);
+    machine.assert_clean(WAN);
+}
+
+#[test]
+fn a_driver_without_native_xdp_is_told_from_one_that_refuses() {
+    let Some(machine) = Machine::new() else { return };
+    let error = machine.namespace.inside(|| attach(&plan(find("lo")))).expect_err("no native XDP");
+    let said = error.to_string();
+    assert!(matches!(error, Error::NoNative { .. }) && error.lacks(), "{said}");
+    assert!(
+        said.contains("the driver of lo has no native XDP, it says \"") && said.contains("`--mode generic`"),
+        "{said}"
+    );
+    assert!(said.contains("native mode"), "the kernel's own words are missing: {said}");
+    machine.assert_clean("lo");
+    let generic = machine.namespace.inside(|| attach(&Plan { mode: Mode::Generic, ..plan(find("lo")) }));
+    assert_eq!(machine.namespace.inside(|| generic.expect("attached").mode()).expect("asked"), Mode::Generic);
+}
+
+/// A veth takes no XDP program whose peer's frames would not fit into one buffer, unless it takes several: those for
+/// older kernels do not. Here the limit is reached otherwise: veth wants as many receive queues as the peer transmits.
+#[test]
+fn a_drivers_refusal_is_quoted() {
+    let Some(machine) = Machine::new() else { return };
+    let add =
+        "link add few0 numrxqueues 1 numtxqueues 1 type veth peer name many0 numrxqueues 8 numtxqueues 8";
+    machine.namespace.run("ip", &add.split(' ').collect::<Vec<_>>()).expect("made");
+    let error = machine.namespace.inside(|| attach(&plan(find("few0")))).expect_err("refused");
+    let said = error.to_string();
+    assert!(matches!(error, Error::Refused { .. }) && error.lacks(), "{said}");
+    assert!(said.contains("few0 (veth) refuses the program in native mode, it says \""), "{said}");
+    machine.assert_clean("few0");
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let Some(machine) = Machine::new() else { return };
+    let error = machine.namespace.inside(|| Interface::find("wan7")).expect_err("not there");
+    assert!(matches!(error, Error::NoInterface { .. }), "{error}");
+    assert!(error.to_string().contains("`wan7`"), "{error}");
+
+    let error = machine.namespace.inside(|| {
+        let mut plan = plan(find(WAN));
+        plan.cpus.push((1023, 512));
+        attach(&plan)
+    });
+    let error = error.expect_err("no such CPU");
+    assert!(matches!(error, Error::NoCpu { cpu: 1023, .. }) && error.lacks(), "{error}");
+
+    let elsewhere = plan(machine.namespace.inside(|| find(WAN)));
+    assert!(matches!(attach(&elsewhere), Err(Error::Plan(_))));
+    let none = machine.namespace.inside(|| {
+        let mut plan = plan(find(WAN));
+        plan.settings.classes = 0;
+        attach(&plan)
+    });
+    assert!(matches!(none, Err(Error::Plan(_))), "{none:?}");
+
+    let gone = machine.namespace.inside(|| plan(find(WAN)));
+    machine.namespace.run("ip", &["link", "del", PEER]).expect("removed");
+    let error = machine.namespace.inside(|| attach(&gone)).expect_err("gone");
+    assert!(matches!(error, Error::NoInterface { .. }), "{error}");
+    assert_eq!(machine.folders(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(Class::ALL.len(), 5);
+}
+
+/// Runs `attach` in a process without some capabilities.
+fn without(machine: &Machine, arguments_of_setpriv: &[&str]) -> Option<String> {
+    let setpriv = require("setpriv", program("setpriv"))?;
+    let mut command = machine.namespace.command(setpriv);
+    command.args(arguments_of_setpriv).args(arguments());
+    Some(answer(work(&mut command, "attach")))
+}
+
+#[test]
+fn missing_capabilities_are_named() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(said) = without(&machine, &["--bounding-set=-all", "--inh-caps=-all"]) else { return };
+    assert!(said.starts_with("lacks=true no permission to make BPF maps (missing:"), "{said}");
+    for word in ["CAP_BPF", "CAP_NET_ADMIN", "run it as root"] {
+        assert!(said.contains(word), "{said}");
+    }
+    machine.assert_clean(WAN);
+
+    let said = without(&machine, &["--bounding-set=-net_admin", "--inh-caps=-all"]).expect("as before");
+    assert!(said.starts_with("lacks=true ") && said.contains("(missing: CAP_NET_ADMIN)"), "{said}");
+    machine.assert_clean(WAN);
+}
+
+#[test]
+fn a_mount_namespace_that_cannot_be_left_is_said() {
+    let Some(machine) = Machine::new() else { return };
+    // What is left suffices for everything but the way to the pins.
+    let said = without(&machine, &["--bounding-set=-all,+bpf,+net_admin,+perfmon", "--inh-caps=-all"]);
+    let Some(said) = said else { return };
+    assert!(said.starts_with("lacks=true no BPF file system for pins: "), "{said}");
+    assert!(said.contains("(missing: ") && said.contains("CAP_SYS_ADMIN, CAP_SYS_CHROOT)"), "{said}");
+    machine.assert_clean(WAN);
+}
+
+/// `ip netns exec` gives a mount namespace of its own, with which pins would go; without CAP_SYS_PTRACE that of process 1
+/// is not to be found.
+#[test]
+fn a_mount_namespace_that_cannot_be_found_is_said() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
+    let work_without_ptrace = |work_to_do: &str| {
+        let mut command = machine.namespace.command(&setpriv);
+        command.arg("--bounding-set=-sys_ptrace").args(arguments());
+        answer(work(&mut command, work_to_do))
+    };
+    let assert_refused = |said: &str| {
+        assert!(said.starts_with("lacks=true no BPF file system for pins: "), "{said}");
+        assert!(
+            said.contains("(missing: CAP_SYS_PTRACE)") && said.contains("give it CAP_SYS_PTRACE"),
+            "{said}"
+        );
+    };
+    assert_refused(&work_without_ptrace("attach"));
+    machine.assert_clean(WAN);
+    // What is attached is not taken for something that is not.
+    let attachment = machine.attached();
+    for work_to_do in ["open", "remove"] {
+        assert_refused(&work_without_ptrace(work_to_do));
+    }
+    assert!(machine.open().is_some_and(|found| found.programs()[0].id == attachment.programs()[0].id));
+}
+
+/// Without CAP_SYS_PTRACE, too, it is to be seen whether pins last: in the mount namespace of process 1, and in a copy of
+/// it, which has the same BPF file system.
+#[test]
+fn a_mount_namespace_with_the_lasting_file_system_needs_not_be_left() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(unshare) = require("unshare", program("unshare")) else { return };
+    // There is a BPF file system from here on.
+    drop(machine.attached());
+    let remove = || machine.namespace.inside(|| Attachment::remove(&find(WAN)));
+    assert!(remove().expect("removed"));
+    let network = format!("--net=/run/netns/{}", machine.namespace.name());
+    for before in [&["env"][..], &["env", unshare.to_str().expect("UTF-8"), "--mount"]] {
+        let mut command = Command::new(before[0]);
+        command.args(&before[1..]).args(["nsenter", &network, "setpriv", "--bounding-set=-sys_ptrace"]);
+        let said = answer(work(command.args(arguments()), "attach"));
+        assert!(said.starts_with("ok /sys/fs/bpf/rxlane/steer/"), "{said}");
+        assert!(machine.open().is_some(), "{before:?}");
+        assert!(remove().expect("removed"));
+    }
+}
+
+#[test]
+fn a_read_only_bpf_file_system_is_said_to_be_one() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(unshare) = require("unshare", program("unshare")) else { return };
+    drop(machine.attached());
+    machine.namespace.inside(|| Attachment::remove(&find(WAN))).expect("removed");
+    // Process 1 there is the shell, so that its mounts are those that last.
+    let mut command = Command::new(unshare);
+    command.args(["--mount", "--pid", "--fork", "--mount-proc", "sh", "-c"]);
+    command.arg("mount -o remount,bind,ro /sys/fs/bpf && ip netns exec \"$0\" \"$@\"; exit $?");
+    let said = answer(work(command.arg(machine.namespace.name()).args(arguments()), "attach"));
+    assert!(said.starts_with("lacks=true no BPF file system for pins: "), "{said}");
+    assert!(said.contains("read-only") && said.contains("remount,rw"), "{said}");
+    machine.assert_clean(WAN);
+}
+
+#[test]
+fn root_of_a_user_namespace_is_told_that_it_is_none_here() {
+    let Some(unshare) = require("unshare", program("unshare")) else { return };
+    let arguments = arguments();
+    let mut command = Command::new(unshare);
+    command.args(["--user", "--map-root-user", "--net", "sh", "-c"]);
+    command.arg("ip link add wan0 type veth peer name peer0 && exec \"$@\"").arg("sh").args(arguments);
+    let probed = Command::new("unshare").args(["--user", "--map-root-user", "--net", "true"]).status();
+    let probed = match probed {
+        Ok(status) if status.success() => Ok(()),
+        other => Err(testkit::Missing(format!("no user namespace can be made here ({other:?})"))),
+    };
+    let Some(()) = require("userns", probed) else { return };
+    let said = answer(work(&mut command, "attach"));
+    assert!(said.starts_with("lacks=true no permission to make BPF maps"), "{said}");
+    assert!(said.contains("user namespace"), "{said}");
+}
+
+/// Attaches in a process to which the kernel refuses some commands of bpf(2).
+fn denied(machine: &Machine, commands: &str, number: i32) -> String {
+    let arguments = arguments();
+    let mut command = machine.namespace.command(&arguments[0]);
+    command.args(&arguments[1..]);
+    answer(deny(work(&mut command, "attach"), commands, number))
+}
+
+/// Whatever the kernel refuses, at whatever step: nothing is left behind.
+#[test]
+fn nothing_is_left_whichever_step_is_refused() {
+    let Some(machine) = Machine::new() else { return };
+    let steps = [
+        ("0", "make BPF maps although"),
+        ("5", "load BPF programs although"),
+        ("6", "pinning failed) although"),
+        ("7", "open the pin /sys/fs/bpf/rxlane/steer/"),
+        ("15", "make BPF maps although"),
+        ("28", "attach to wan0 although"),
+    ];
+    for (command, doing) in steps {
+        let said = denied(&machine, command, libc::EPERM);
+        assert!(
+            said.starts_with("lacks=true the kernel does not let this process "),
+            "bpf({command}): {said}"
+        );
+        assert!(said.contains(doing) && said.contains("a seccomp filter"), "bpf({command}): {said}");
+        machine.assert_clean(WAN);
+    }
+}
+
+#[test]
+fn a_kernel_without_bpf_is_said_to_be_one() {
+    let Some(machine) = Machine::new() else { return };
+    let said = denied(&machine, "all", libc::ENOSYS);
+    assert!(said.starts_with("lacks=true this kernel has no bpf(2): it takes CONFIG_BPF_SYSCALL"), "{said}");
+    machine.assert_clean(WAN);
+}
+
+/// Where bpf(2) is refused as if by the driver and netlink is not, the program does not stay attached by netlink.
+#[test]
+fn nothing_is_attached_by_netlink_instead() {
+    let Some(machine) = Machine::new() else { return };
+    let said = denied(&machine, "28", libc::EINVAL);
+    assert!(said.starts_with("lacks=true wan0 (veth) refuses the program in native mode"), "{said}");
+    assert!(said.contains("an MTU that is too long for XDP (it is 1500)") && said.contains("LRO"), "{said}");
+    machine.assert_clean(WAN);
+}
+
+/// Whoever cannot see pins does not take the interface for one that is not steered.
+#[test]
+fn without_privilege_an_attachment_is_not_overlooked() {
+    let Some(machine) = Machine::new() else { return };
+    let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
+    let _attachment = machine.attached();
+    for work_to_do in ["open", "remove"] {
+        let mut command = machine.namespace.command(&setpriv);
+        command.args(["--bounding-set=-all", "--inh-caps=-all"]).args(arguments());
+        let said = answer(work(&mut command, work_to_do));
+        assert!(said.starts_with("lacks=true no permission to see what is pinned on /sys/fs/bpf"), "{said}");
+    }
+    assert!(machine.open().is_some());
+}

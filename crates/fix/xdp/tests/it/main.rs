@@ -1,0 +1,1 @@
+//! The eBPF programs and their loader.
