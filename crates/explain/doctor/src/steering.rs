@@ -5,8 +5,8 @@ use crate::Case;
 use crate::modelled::{self, By};
 use crate::report::Remedy;
 use crate::rules::netisr;
-use host::setting::CpuSet;
 use host::{Interface, Interrupt, Shares, Xdp};
+use kernel::cpu::CpuSet;
 use nic::schema;
 use std::collections::BTreeSet;
 

@@ -27,7 +27,6 @@
 //! Documentation/core-api/irq/irq-affinity.rst of the kernel. The forms of ethtool's output are those of its
 //! source, version 6.1.
 
-mod cpu_set;
 mod error;
 mod interface_name;
 mod output;
@@ -38,7 +37,6 @@ mod reta;
 mod tree;
 mod words;
 
-pub use cpu_set::CpuSet;
 pub use error::{Error, ParseError};
 pub use interface_name::InterfaceName;
 pub use parameter::{Amount, Parameter, SysctlName, SysctlValue};
@@ -46,6 +44,7 @@ pub use present::{Former, Present};
 pub use tree::{Program, Tree};
 pub use words::quoted;
 
+use kernel::cpu::CpuSet;
 use rss::{FlowType, HashFields, IndirectionTable};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -72,7 +72,7 @@ pub enum Error {
     },
     /// No CPU list.
     #[error("--cpus: {0}")]
-    Cpus(setting::ParseError),
+    Cpus(kernel::cpu::ParseError),
     /// No name of an interface, or no setting of one.
     #[error("{0}")]
     Name(#[from] setting::ParseError),

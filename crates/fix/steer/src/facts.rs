@@ -435,7 +435,7 @@ fn rps(interface: &Interface) -> Option<Fact> {
 
 /// `0-3,5`.
 pub fn list(cpus: &[u32]) -> String {
-    host::setting::CpuSet::new(cpus.iter().copied()).map(|set| set.list()).unwrap_or_default()
+    kernel::cpu::CpuSet::new(cpus.iter().copied()).map(|set| set.list()).unwrap_or_default()
 }
 
 /// The threads of a cpumap coalesce since 6.15 (`cpu_map_gro_receive()` in kernel/bpf/cpumap.c).

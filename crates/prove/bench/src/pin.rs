@@ -11,7 +11,7 @@ use std::io;
 /// The CPU is not there or not allowed; those that are.
 pub fn pin(cpu: u16) -> io::Result<()> {
     let none = || {
-        let allowed = host::setting::CpuSet::new(allowed().into_iter().map(u32::from));
+        let allowed = kernel::cpu::CpuSet::new(allowed().into_iter().map(u32::from));
         let allowed = allowed.map_or_else(|_| "others".to_owned(), |cpus| cpus.list());
         io::Error::new(io::ErrorKind::InvalidInput, format!("this process may use {allowed}"))
     };

@@ -1,7 +1,7 @@
 //! Files of procfs and sysfs as they are, with a bound: what `cat` would print.
 
 use super::bundle::{Output, Unread, printable};
-use crate::setting::CpuSet;
+use kernel::cpu::CpuSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

@@ -16,18 +16,9 @@ pub enum ParseError {
         /// The reason.
         why: &'static str,
     },
-    /// Not a CPU, a range of them, or below [`CpuSet::MOST`](super::CpuSet::MOST).
-    #[error("{found:?} is no CPU or range of CPUs (they count from 0 to 8191)")]
-    Cpu {
-        /// What was found.
-        found: String,
-    },
-    /// Not a mask of CPUs.
-    #[error("{found:?} is no CPU mask: it takes words of eight hexadecimal digits with commas between")]
-    Mask {
-        /// What was found.
-        found: String,
-    },
+    /// No CPU, or no set of CPUs.
+    #[error(transparent)]
+    Cpu(#[from] kernel::cpu::ParseError),
     /// A name of a feature, a coalescing parameter or a sysctl that cannot be one.
     #[error("{found:?} is no name of {what}")]
     Name {

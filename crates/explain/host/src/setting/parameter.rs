@@ -1,6 +1,7 @@
 //! Names and values of parameters: features, coalescing, sysctls.
 
 use super::ParseError;
+use kernel::cpu::CpuSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -93,7 +94,7 @@ impl SysctlName {
     /// Whether the two values are the same one.
     pub(crate) fn is_same(&self, one: &SysctlValue, other: &SysctlValue) -> bool {
         let masks = || {
-            let [one, other] = [one, other].map(|value| super::CpuSet::parse_mask(value.as_str()).ok());
+            let [one, other] = [one, other].map(|value| CpuSet::parse_mask(value.as_str()).ok());
             self.is_mask() && one.is_some() && one == other
         };
         one == other || masks()

@@ -1,6 +1,7 @@
 //! The command of a setting, read back.
 
-use super::{ChannelKind, CpuSet, InterfaceName, ParseError, Setting, words};
+use super::{ChannelKind, InterfaceName, ParseError, Setting, words};
+use kernel::cpu::CpuSet;
 use std::str::FromStr;
 
 /// A decimal number without sign or leading zeros.
@@ -108,7 +109,7 @@ fn file(path: &str, value: &str) -> Result<Option<Setting>, ParseError> {
     let Some(irq) = irq else { return Ok(None) };
     let (irq, cpus) = (number("interrupt", irq)?, CpuSet::parse_list(value)?);
     if cpus.is_empty() {
-        return Err(ParseError::Cpu { found: value.to_owned() });
+        return Err(ParseError::Cpu(kernel::cpu::ParseError::Cpu { found: value.to_owned() }));
     }
     Ok(Some(Setting::IrqAffinity { irq, cpus }))
 }

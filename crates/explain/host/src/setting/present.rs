@@ -1,9 +1,10 @@
 //! The present value of a setting.
 
 use super::{
-    ChannelKind, CpuSet, Error, InterfaceName, Program, Setting, SysctlValue, Tree, affinity_file, output,
-    reta, rps_file,
+    ChannelKind, Error, InterfaceName, Program, Setting, SysctlValue, Tree, affinity_file, output, reta,
+    rps_file,
 };
+use kernel::cpu::CpuSet;
 use rss::PrintedTable;
 use serde::{Deserialize, Serialize};
 use std::fmt;

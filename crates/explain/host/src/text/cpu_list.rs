@@ -1,7 +1,7 @@
 //! Sets of CPUs as the kernel writes them (Documentation/admin-guide/cputopology.rst): lists and masks.
 
 use crate::Snapshot;
-use crate::setting::{CpuSet, ParseError};
+use kernel::cpu::{CpuSet, ParseError};
 
 /// `0-3,8`, or `0, 1` as FreeBSD writes it: a list. `None` for what is none, and for CPUs beyond
 /// [`Snapshot::CPUS`].

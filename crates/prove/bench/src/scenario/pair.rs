@@ -3,7 +3,7 @@
 use super::Error;
 use crate::installed;
 use crate::namespace::{Namespace, SceneError};
-use host::setting::CpuSet;
+use kernel::cpu::CpuSet;
 use std::net::Ipv4Addr;
 
 /// The interface of either end.

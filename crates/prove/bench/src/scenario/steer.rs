@@ -18,7 +18,7 @@ use crate::frames::Played;
 use crate::namespace::{Folder, Namespace};
 use crate::scene::ROUTER;
 use crate::{pin, softnet};
-use host::setting::CpuSet;
+use kernel::cpu::CpuSet;
 use line::Line;
 use std::collections::BTreeMap;
 use std::thread::sleep;

@@ -1,8 +1,25 @@
 //! Sets of CPUs in the two forms of the kernel: hexadecimal masks and lists of ranges.
 
-use super::ParseError;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
+use thiserror::Error;
+
+/// A text or a number that is no set of CPUs.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ParseError {
+    /// Not a CPU, a range of them, or below [`CpuSet::MOST`].
+    #[error("{found:?} is no CPU or range of CPUs (they count from 0 to 8191)")]
+    Cpu {
+        /// What was found.
+        found: String,
+    },
+    /// Not a mask of CPUs.
+    #[error("{found:?} is no CPU mask: it takes words of eight hexadecimal digits with commas between")]
+    Mask {
+        /// What was found.
+        found: String,
+    },
+}
 
 /// A set of CPUs.
 ///

@@ -1,0 +1,113 @@
+//! Folders that nobody else can write to.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a folder is not private.
+#[derive(Debug, Error)]
+pub enum FolderError {
+    /// It cannot be made, looked at or made private.
+    #[error("cannot {doing} {}", .path.display())]
+    Io {
+        /// The verb.
+        doing: &'static str,
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Something else has its name.
+    #[error("{} is no folder; remove it, or name another one", .0.display())]
+    NotAFolder(PathBuf),
+    /// Another user owns it and could put anything into it.
+    #[error("user {owner} owns {}, not user {own}; remove the folder, or name another one", .path.display())]
+    Owner {
+        /// The folder.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// The effective user of this process.
+        own: u32,
+    },
+    /// Other users could put anything into it.
+    #[error("others than the owner can write to {path} (mode {mode:04o}); `chmod 0700 {path}` once nothing in it is theirs", path = .path.display())]
+    Writable {
+        /// The folder.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+}
+
+/// Makes a folder with mode 0700, or makes sure that an existing one is the effective user's and that nobody else can write to it;
+/// nobody else can read it afterwards either. The folder above it has to exist.
+///
+/// # Errors
+///
+/// [`FolderError`], which names the folder.
+pub fn private_folder(path: &Path) -> Result<(), FolderError> {
+    let failed = |doing| move |source| FolderError::Io { doing, path: path.to_owned(), source };
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed("make")(error)),
+        _ => {}
+    }
+    let folder = fs::symlink_metadata(path).map_err(failed("read"))?;
+    if !folder.is_dir() {
+        return Err(FolderError::NotAFolder(path.to_owned()));
+    }
+    let own = rustix::process::geteuid().as_raw();
+    if folder.uid() != own {
+        return Err(FolderError::Owner { path: path.to_owned(), owner: folder.uid(), own });
+    }
+    let mode = folder.mode() & 0o7777;
+    if mode & 0o022 != 0 {
+        return Err(FolderError::Writable { path: path.to_owned(), mode });
+    }
+    if mode & 0o077 != 0 {
+        fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(failed("change the mode of"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_private_folder_is_readable_by_its_owner_alone() {
+        let above = tempfile::tempdir().expect("a folder");
+        let path = above.path().join("state");
+        let mode = || fs::metadata(&path).expect("a folder").mode() & 0o7777;
+        private_folder(&path).expect("made");
+        private_folder(&path).expect("there");
+        assert_eq!(mode(), 0o700);
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("a mode");
+        private_folder(&path).expect("made private");
+        assert_eq!(mode(), 0o700);
+        fs::set_permissions(&path, Permissions::from_mode(0o770)).expect("a mode");
+        let error = private_folder(&path).expect_err("others can write").to_string();
+        assert!(error.contains(&format!("{} (mode 0770)", path.display())), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_folder_of_this_user_is_refused() {
+        let above = tempfile::tempdir().expect("a folder");
+        let path = |name| above.path().join(name);
+        fs::write(path("file"), "").expect("written");
+        symlink(above.path(), path("link")).expect("a link");
+        for name in ["file", "link"] {
+            assert!(matches!(private_folder(&path(name)), Err(FolderError::NotAFolder(_))), "{name}");
+        }
+        assert!(matches!(private_folder(&path("none/state")), Err(FolderError::Io { doing: "make", .. })));
+        if rustix::process::geteuid().is_root() {
+            fs::create_dir(path("theirs")).expect("a folder");
+            std::os::unix::fs::chown(path("theirs"), Some(1), None).expect("an owner");
+            let error = private_folder(&path("theirs")).expect_err("somebody else's").to_string();
+            assert!(error.starts_with("user 1 owns ") && error.contains("not user 0"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Everything that talks to Linux: processes, files, CPUs, network namespaces.
+//!
+//! ```
+//! use rxlane_kernel::cpu::CpuSet;
+//! use rxlane_kernel::netns::NetNs;
+//! use rxlane_kernel::process;
+//!
+//! let own = process::Id::own()?;
+//! assert!(own.is_alive());
+//! assert_eq!(NetNs::of(own.pid)?, NetNs::current()?);
+//! assert_eq!(CpuSet::parse_list("0-3,8")?.mask(), "10f");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Errors of single calls are [`std::io::Error`]; the caller says what the call was for.
+
+pub mod cpu;
+pub mod file;
+pub mod netns;
+pub mod process;
