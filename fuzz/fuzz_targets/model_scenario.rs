@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rxlane_nic::model::{Scenario, run};
+use rxlane_model::{Scenario, run};
 
 fuzz_target!(|input: &[u8]| {
     let Ok(text) = str::from_utf8(input) else { return };

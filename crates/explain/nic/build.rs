@@ -1,21 +1,14 @@
-//! Takes every `profiles/*.toml` and `reports/*.toml` into the crate, so that another one is a file more and nothing else.
+//! Takes every `profiles/*.toml` into the crate, so that another one is a file more and nothing else.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    for folder in ["profiles", "reports"] {
-        take_in(folder)?;
-    }
-    Ok(())
-}
-
-fn take_in(folder: &str) -> io::Result<()> {
-    println!("cargo:rerun-if-changed={folder}");
+    println!("cargo:rerun-if-changed=profiles");
     let root = env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?;
     let mut files = Vec::new();
-    for entry in fs::read_dir(Path::new(&root).join(folder))? {
+    for entry in fs::read_dir(Path::new(&root).join("profiles"))? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "toml") {
             files.push(path);
@@ -29,5 +22,5 @@ fn take_in(folder: &str) -> io::Result<()> {
     }
     list.push_str("]\n");
     let out = env::var("OUT_DIR").map_err(io::Error::other)?;
-    fs::write(Path::new(&out).join(format!("{folder}.rs")), list)
+    fs::write(Path::new(&out).join("profiles.rs"), list)
 }

@@ -1,9 +1,9 @@
 //! Frames of a capture as the model's arrivals.
 
 use capture::{Capture, LinkType};
+use model::scenario::CaptureFrames;
+use model::{Given, REFUSED};
 use nic::Receiver;
-use nic::model::scenario::CaptureFrames;
-use nic::model::{Given, REFUSED};
 use std::sync::{Arc, Mutex};
 use wire::{Link, dissect};
 

@@ -2,8 +2,8 @@
 
 use super::capture_frames::Captures;
 use anyhow::{Context, anyhow, bail};
-use nic::model::report::{self, Report};
-use nic::model::{Answer, Scenario};
+use model::{Answer, Scenario};
+use reports::Report;
 use std::io::Read;
 use std::path::Path;
 
@@ -84,14 +84,14 @@ impl Source {
         let mut captures = Captures::default();
         let plan =
             scenario.plan(&mut |file, receiver, queues, first| captures.open(file, receiver, queues, first));
-        let answer = nic::model::run(plan.map_err(|error| error.in_file(&self.name))?);
+        let answer = model::run(plan.map_err(|error| error.in_file(&self.name))?);
         Ok((answer, captures.problems()))
     }
 }
 
 fn of_report(name: &str, run: &str) -> anyhow::Result<String> {
-    let Some(text) = report::text(name) else {
-        let known: Vec<&str> = report::names().collect();
+    let Some(text) = reports::text(name) else {
+        let known: Vec<&str> = reports::names().collect();
         bail!("there is no file `{name}:{run}` and no report `{name}`; reports are {}", known.join(", "));
     };
     let report = Report::parse(name, text)?;
@@ -113,7 +113,7 @@ pub fn read(file: &str) -> anyhow::Result<String> {
         _ => std::fs::File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text)),
     };
     if let Err(error) = read {
-        if let Some(report) = report::text(file).and_then(|text| Report::parse(file, text).ok()) {
+        if let Some(report) = reports::text(file).and_then(|text| Report::parse(file, text).ok()) {
             let runs = report.runs().map(|run| format!("{file}:{run}")).collect::<Vec<_>>().join(", ");
             bail!("there is no file {file}; of the report of this name the runs are {runs}");
         }

@@ -5,7 +5,7 @@ use super::table::{self, figure};
 use crate::explain_command::text::sentence;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::bail;
-use nic::model::report::{self, Compared, Parameter, Report, Reported, Reproduced, Role};
+use reports::{Compared, Parameter, Report, Reported, Reproduced, Role};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
@@ -44,7 +44,7 @@ impl ReproduceArguments {
             return Ok(Outcome::Success);
         }
         let names = match self.reports.is_empty() {
-            true => report::names().map(ToOwned::to_owned).collect(),
+            true => reports::names().map(ToOwned::to_owned).collect(),
             false => self.reports.clone(),
         };
         let reports: Result<Vec<Report>, anyhow::Error> =
@@ -63,13 +63,13 @@ impl ReproduceArguments {
 }
 
 fn text(name: &str) -> anyhow::Result<String> {
-    if let Some(text) = report::text(name) {
+    if let Some(text) = reports::text(name) {
         return Ok(text.to_owned());
     }
     if name == "-" || name.contains('/') || name.ends_with(".toml") || Path::new(name).exists() {
         return read(name);
     }
-    bail!("there is no report `{name}`; there are {}", report::names().collect::<Vec<_>>().join(", "))
+    bail!("there is no report `{name}`; there are {}", reports::names().collect::<Vec<_>>().join(", "))
 }
 
 fn print(out: &mut Output, result: &Reproduced) -> io::Result<()> {

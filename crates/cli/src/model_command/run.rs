@@ -4,8 +4,8 @@ use super::input::ScenarioArguments;
 use super::table::{self, duration, figure};
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output, complain};
-use nic::model::measure::{NAMES, measure};
-use nic::model::{Answer, Bursts, CpuAnswer, Lost, Scenario, WaitAnswer};
+use model::measure::{NAMES, measure};
+use model::{Answer, Bursts, CpuAnswer, Lost, Scenario, WaitAnswer};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 

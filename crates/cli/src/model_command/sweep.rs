@@ -5,7 +5,7 @@ use super::table::{self, figure};
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::{anyhow, bail};
-use nic::model::measure::measure;
+use model::measure::measure;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -4,7 +4,7 @@ use crate::case::ENOUGH_BETWEEN;
 use crate::report::{Modelled, Remedy};
 use crate::{Case, steering, strain};
 use host::{Basis, Interface};
-use nic::model::dealing::{self, Means, Measured, carried};
+use model::dealing::{self, Means, Measured, carried};
 
 /// What deals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -54,7 +54,6 @@ pub mod admission;
 pub mod catalogue;
 pub mod claim;
 mod load;
-pub mod model;
 pub mod profile;
 pub mod receiver;
 pub mod schema;

@@ -9,7 +9,7 @@ use crate::recommend::Evidence;
 use crate::weights;
 use doctor::Case;
 use host::Interface;
-use nic::model::dealing::{Means, Measured, carried};
+use model::dealing::{Means, Measured, carried};
 use serde::Serialize;
 
 /// Packets a second without loss, with nothing, RPS and steering.

@@ -6,7 +6,7 @@
 
 use crate::weights::{self, Receiving, Work};
 use host::Load;
-use nic::model::dealing::Measured;
+use model::dealing::Measured;
 use serde::Serialize;
 
 /// What to do.

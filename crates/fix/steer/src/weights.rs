@@ -11,7 +11,7 @@
 //! With one receiving CPU among N and E = L − D, that is: none for it where `D ≥ S/(N−1)`; else
 //! `w = (S − (N−1)·D) / (S + (N−1)·E)` for it and equal shares for the others.
 
-use nic::model::dealing;
+use model::dealing;
 
 /// Work for a frame, in any unit; only ratios matter.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,1 +1,6 @@
-//! Profiles, landing and the model.
+//! Profiles, and where frames land.
+
+mod admission;
+mod landing;
+mod profiles;
+mod stacked;

@@ -1,0 +1,4 @@
+//! The simulation against theory, and scenario files.
+
+mod scenario;
+mod simulation;

@@ -1,0 +1,3 @@
+//! The field reports.
+
+mod reports;
