@@ -1,6 +1,5 @@
 //! Every format in every byte order and resolution, and what is not a capture.
 
-
 use crate::build::{Bytes, messages, read_bytes};
 use rxlane_capture::{Capture, Compression, Format, LinkType, OpenError, Resolution, TimestampUnit, Writer};
 

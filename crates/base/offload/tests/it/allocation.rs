@@ -1,6 +1,5 @@
 //! In steady state nothing is allocated.
 
-
 use crate::packets::{MACS, Spec, frame};
 use rxlane_offload::coalesce::{Coalescer, Delivery, Limits};
 use rxlane_offload::{Prefix, Segments};

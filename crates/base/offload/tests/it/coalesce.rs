@@ -1,6 +1,5 @@
 //! What is coalesced and segmented again is what was received, and no flow loses its order.
 
-
 use crate::packets::received::{Received, coalesce};
 use crate::packets::{CWR, ECE, Spec, any_encapsulation, any_spec, frame};
 use proptest::prelude::*;

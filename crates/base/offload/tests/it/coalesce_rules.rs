@@ -1,6 +1,5 @@
 //! What becomes one packet, rule by rule.
 
-
 use crate::packets::received::{Received, coalesce};
 use crate::packets::{CWR, ECE, Spec, URG, frame};
 use rxlane_offload::coalesce::{Coalescer, Delivery, Limits};

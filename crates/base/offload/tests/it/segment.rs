@@ -1,6 +1,5 @@
 //! Segments against packets written field by field, and what hostile virtio headers are answered.
 
-
 use crate::packets::{CWR, MACS, Spec, any_encapsulation, any_spec, frame, segments};
 use proptest::prelude::*;
 use rxlane_offload::checksum::{PartialError, Verdict, verify};

@@ -1,1 +1,5 @@
 //! Hashes and indirection tables, beside published vectors.
+
+mod paths;
+mod unit;
+mod vectors;

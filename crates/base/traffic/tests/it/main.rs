@@ -1,1 +1,3 @@
 //! Frames of the generator.
+
+mod frames;

@@ -1,6 +1,5 @@
 //! What cannot be written is refused with its numbers, and nothing is written then.
 
-
 use crate::frames::*;
 use rxlane_wire::emit::*;
 use rxlane_wire::error::{Class, Error, Field, Layer};

@@ -1,6 +1,5 @@
 //! Frames built from the inside out, with a record of where each header stands.
 
-
 use rxlane_wire::emit::*;
 use rxlane_wire::error::{Field, Layer, Rule};
 use rxlane_wire::ethernet::{EtherType, MacAddress};

@@ -3,7 +3,6 @@
 //! Nothing that a caller can pass voids it. Offsets assume frames below 4 GiB; a wire length beyond that is
 //! tried here too.
 
-
 use crate::frames::corpus;
 use proptest::prelude::*;
 use rxlane_wire::emit;

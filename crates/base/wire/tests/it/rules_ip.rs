@@ -1,7 +1,6 @@
 //! Each rule of IP, its extension headers and the transport headers, broken alone: the defect is named; and what
 //! merely looks odd is legal.
 
-
 use crate::frames::*;
 use rxlane_wire::emit::*;
 use rxlane_wire::error::{Class, Field, Layer, Rule};

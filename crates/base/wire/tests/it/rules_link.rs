@@ -1,6 +1,5 @@
 //! Each rule of the headers before IP, broken alone: the defect is named; and what merely looks odd is legal.
 
-
 use crate::frames::*;
 use rxlane_wire::emit::*;
 use rxlane_wire::error::{Field, Layer, Rule};

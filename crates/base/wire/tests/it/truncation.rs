@@ -1,6 +1,5 @@
 //! Every prefix of every kind of frame: the header that is cut is the one that is named.
 
-
 use crate::frames::{Built, Region, corpus};
 use rxlane_wire::error::{Class, Layer, Rule};
 use rxlane_wire::{Word, dissect};

@@ -3,7 +3,6 @@
 //! `RXLANE_WRITE_VECTORS=1 cargo test -p rxlane-wire --test vectors` writes the file anew after a frame of
 //! `frames/mod.rs` has changed; look at the difference, and at what another dissector says of it.
 
-
 use crate::frames::*;
 use rxlane_wire::emit::{Fragment, Ipv4};
 use rxlane_wire::error::Layer;

@@ -1,1 +1,9 @@
 //! What the doctor finds in dumps and descriptions.
+
+mod dumps;
+mod findings;
+mod machine;
+mod overload;
+mod pages;
+mod spread;
+mod stacked;

@@ -9,8 +9,8 @@ mod software;
 mod steered;
 mod unhashed;
 
-use capture::{Capture, LinkType, Resolution, Writer};
 use crate::findings::{commands, one, outcome, quotes, report, weight};
+use capture::{Capture, LinkType, Resolution, Writer};
 use rxlane_doctor::report::{Certainty, Finding, Outcome, Severity};
 use rxlane_doctor::{Case, Report, Traffic, diagnose};
 use std::fmt::Write;

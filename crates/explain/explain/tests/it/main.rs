@@ -1,1 +1,3 @@
 //! Inputs that fuzzing found.
+
+mod found_by_fuzzing;

@@ -1,6 +1,5 @@
 //! The journal and every kind of setting, on a folder that stands for a machine.
 
-
 use crate::journal_machine::{Machine, mode, setting};
 use rxlane_host::journal::{Applied, Error, Journal, Note, Outcome};
 use rxlane_host::setting::{self, Setting};

@@ -152,7 +152,12 @@ fn a_sysfs_of_another_namespace_is_not_taken_for_this_one() {
     let victim = std::env::current_exe().expect("this program");
     let file = format!("--net={}", namespace.path().display());
     let mut command = Command::new("nsenter");
-    command.arg(file).arg(victim).args(["journal_netns::other_sysfs", "--exact", "--ignored", "--test-threads=1"]);
+    command.arg(file).arg(victim).args([
+        "journal_netns::other_sysfs",
+        "--exact",
+        "--ignored",
+        "--test-threads=1",
+    ]);
     let output = command.env(FOLDER, "").output().expect("started");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

@@ -1,1 +1,13 @@
 //! Text of many tools, collectors, settings and the live machine.
+
+mod bsd_text;
+mod collector;
+mod collector_redaction;
+mod journal;
+mod journal_machine;
+mod journal_netns;
+mod linux_text;
+mod live;
+mod sample;
+mod statistics;
+mod statistics_drivers;

@@ -1,1 +1,3 @@
 //! What a link does in steady state.
+
+mod allocation;

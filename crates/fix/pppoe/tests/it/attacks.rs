@@ -1,6 +1,5 @@
 //! Attacks on a PPP session, by the numbers of the project's list.
 
-
 use crate::line::{
     End, Line, SECRET, SUBSCRIBER, Trouble, concentrator, grant, host, of_concentrator, of_host, packet,
     parts, verdict,

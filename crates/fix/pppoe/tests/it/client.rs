@@ -1,6 +1,6 @@
 //! The whole client against concentrators, each run from a seed.
 
-
+use crate::segment::{Ac, Frame, HOST, Policy, Segment, Trouble, ac};
 use proptest::prelude::*;
 use rxlane_pppoe::client::{Action, End, Phase};
 use rxlane_pppoe::discovery::complaint::Kind;
@@ -9,7 +9,6 @@ use rxlane_pppoe::discovery::message::padt;
 use rxlane_pppoe::discovery::offer::Pin;
 use rxlane_pppoe::framing::wrapped;
 use rxlane_pppoe::session::{Closed, Role};
-use crate::segment::{Ac, Frame, HOST, Policy, Segment, Trouble, ac};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::ethernet::MacAddress;

@@ -1,6 +1,5 @@
 //! A host and a concentrator on a line that loses, doubles and reorders packets, all from one seed.
 
-
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rxlane_pppoe::session::{

@@ -1,6 +1,5 @@
 //! What real peers send, and what they are told: requests and habits of pppd and of concentrators in the field.
 
-
 use crate::line::{End, SECRET, concentrator, grant, host, of_concentrator, of_host, packet, parts, verdict};
 use rxlane_pppoe::pap;
 use rxlane_pppoe::session::{

@@ -1,6 +1,5 @@
 //! A client and access concentrators on an Ethernet segment that loses, doubles and reorders frames, all from one seed.
 
-
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rxlane_pppoe::Random;
@@ -49,7 +48,6 @@ pub enum Policy {
     Refuse(Kind, &'static str),
     /// A PADS without a session and without a reason.
     Nothing,
-    Silence,
 }
 
 /// A concentrator with its table of sessions.
@@ -118,7 +116,6 @@ impl Ac {
                 return;
             }
             Answer::Request(request) => match &self.policy {
-                Policy::Silence => return,
                 Policy::Nothing => request.confirm(0).expect("it fits"),
                 Policy::Refuse(kind, text) => request.refuse(*kind, text).expect("it fits"),
                 Policy::Confirm => return self.confirm(now, &request, sent),

@@ -1,1 +1,4 @@
 //! The eBPF programs and their loader.
+
+mod loader;
+mod programs;

@@ -1,1 +1,3 @@
 //! UDP load.
+
+mod udp;

@@ -4,9 +4,9 @@
 //! together; that a tick falls between two of them is why each batch is sent several times, and the run with the fewest
 //! packets counts.
 
+use super::{is_readable, sys, tun_probe};
 use crate::packets::received::{Received, coalesce};
 use crate::packets::{ECE, MACS, Spec, URG, frame};
-use super::{is_readable, sys, tun_probe};
 use rxlane_offload::coalesce::{Coalescer, Limits};
 use std::fs::File;
 use std::io::Read;

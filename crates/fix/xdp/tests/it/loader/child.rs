@@ -70,7 +70,8 @@ pub fn arguments() -> Vec<String> {
     let program = std::env::current_exe().expect("this program").display().to_string();
     let mut arguments = vec![program];
     arguments.extend(
-        ["loader::child::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"].map(str::to_owned),
+        ["loader::child::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"]
+            .map(str::to_owned),
     );
     arguments
 }
