@@ -12,7 +12,6 @@ mod load;
 mod pair;
 mod pppoe_discover;
 mod pppoe_live;
-mod pppoe_peers;
 mod steer_live;
 mod steer_machine;
 mod top;

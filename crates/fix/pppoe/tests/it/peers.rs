@@ -148,6 +148,38 @@ fn said_requests(end: &mut End) -> Vec<(u16, u8)> {
     said(end).into_iter().map(|said| (said.0, said.1)).collect()
 }
 
+/// Concentrators that name no magic number, name zero first, or reject the host's, and that demand what has no use on PPPoE.
+#[test]
+fn magic_numbers_that_are_missing_and_options_without_use() {
+    const USELESS: &[u8] = b"\x02\x06\0\x0a\0\0\x07\x02\x08\x02\x0d\x03\x06\x11\x04\x05\xdc\x12\x02\x13\x09\x03\x02\xac\0\0\0\x01";
+    let cases: [(&[u8], [u8; 4], bool); 3] = [
+        (b"\x01\x04\x05\xdc\x05\x06\x01\x02\x03\x04", [1, 2, 3, 4], false),
+        (b"", [0; 4], false),
+        (b"", [0; 4], true),
+    ];
+    for (demanded, magic, is_rejected) in cases {
+        let mut end = End::new(of_host(host(&[])), 1);
+        let (mut identifier, mut options) = started(&mut end);
+        let mut own = options[6..].to_vec();
+        let said = tell(&mut end, LCP, 1, 1, &[USELESS, demanded].concat());
+        assert_eq!(said, [(LCP, 4, 1, USELESS.to_vec())], "these and nothing else");
+        if is_rejected {
+            (identifier, options) = request(&tell(&mut end, LCP, 4, identifier, &options[4..]), LCP);
+            own = vec![0; 4];
+        }
+        // Zero is none (RFC 1661 section 6.4), and another is proposed.
+        let said = tell(&mut end, LCP, 1, 2, b"\x05\x06\0\0\0\0");
+        assert!(said[0].1 == 3 && said[0].3[2..] != [0; 4], "{said:?}");
+        tell(&mut end, LCP, 2, identifier, &options);
+        let said = tell(&mut end, LCP, 1, 3, demanded);
+        assert_eq!((said[0].1, &said[0].3[..]), (2, demanded));
+        for data in [&b"data behind the magic number"[..], &[0x5a; 1000]] {
+            let echo = tell(&mut end, LCP, 9, 7, &[&magic[..], data].concat());
+            assert_eq!(echo, [(LCP, 10, 7, [&own[..], data].concat())]);
+        }
+    }
+}
+
 #[test]
 fn name_servers_that_are_nakked_instead_of_rejected() {
     for zero in [true, false] {
