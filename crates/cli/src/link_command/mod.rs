@@ -113,8 +113,32 @@ impl StateArguments {
     }
 }
 
+/// An error that knows what it means for the exit code.
+pub trait Failure: std::fmt::Display {
+    /// What it means.
+    fn kind(&self) -> Kind;
+}
+
+impl Failure for Error {
+    fn kind(&self) -> Kind {
+        Error::kind(self)
+    }
+}
+
+impl Failure for client::Error {
+    fn kind(&self) -> Kind {
+        client::Error::kind(self)
+    }
+}
+
+impl Failure for concentrator::Error {
+    fn kind(&self) -> Kind {
+        concentrator::Error::kind(self)
+    }
+}
+
 /// The end of a command that failed: its exit code, and its sentence on standard error.
-pub fn failed(error: Error) -> CommandResult {
+pub fn failed(error: impl Failure) -> CommandResult {
     match error.kind() {
         Kind::Usage => Err(anyhow!("{error}")),
         Kind::Lacks => Err(Lacks(error.to_string()).into()),

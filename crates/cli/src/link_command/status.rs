@@ -62,7 +62,7 @@ impl StatusArguments {
     fn one(&self, out: &mut Output, sockets: &Sockets, name: &str) -> CommandResult {
         let (status, rates) = match self.look(sockets, name) {
             Ok(looked) => looked,
-            Err(error) => return failed(error.into()),
+            Err(error) => return failed(Error::from(error)),
         };
         if self.json {
             out.json(&document(&status, rates))?;
@@ -75,7 +75,7 @@ impl StatusArguments {
     fn all(&self, out: &mut Output, sockets: &Sockets) -> CommandResult {
         let names = match sockets.names() {
             Ok(names) => names,
-            Err(error) => return failed(error.into()),
+            Err(error) => return failed(Error::from(error)),
         };
         let mut links = Vec::new();
         let mut is_silent = false;

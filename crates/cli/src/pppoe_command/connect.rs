@@ -9,12 +9,12 @@ use crate::background::teller::Teller;
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::anyhow;
+use client::connection::{Connection, Event, Over, Start};
+use client::network::Wanted;
+use client::script;
+use client::status::SessionStatus;
 use link::control::Bearer;
 use link::memory;
-use link::pppoe::connection::{Connection, Event, Over, Start};
-use link::pppoe::network::Wanted;
-use link::pppoe::script;
-use link::pppoe::status::SessionStatus;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -240,7 +240,7 @@ impl Speaker<'_> {
     }
 
     /// The last words, and the exit code.
-    fn end(self, ended: Result<Over, link::error::Error>) -> CommandResult {
+    fn end(self, ended: Result<Over, client::Error>) -> CommandResult {
         let stays = self.log.is_some();
         let is_heard = self.teller.finish();
         if let Some(failure) = self.failure {

@@ -3,11 +3,11 @@
 use super::{StateArguments, expect_interface, failed, status};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
+use client::status::SessionStatus;
+use concentrator::{ConcentratorStatus, Disconnected};
 use explain::counted;
 use link::control::{Bearer, ControlError};
 use link::error::Error;
-use link::pppoe::serving::{ConcentratorStatus, Disconnected};
-use link::pppoe::status::SessionStatus;
 use std::io::Write;
 use std::net::IpAddr;
 use std::sync::mpsc::{RecvTimeoutError, channel};

@@ -5,7 +5,7 @@ mod report;
 
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::anyhow;
-use link::pppoe::probe;
+use client::probe;
 use link::running::find_parent;
 use pppoe::discovery::offer::Pin;
 use pppoe::discovery::probe::Question;

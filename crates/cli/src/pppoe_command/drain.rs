@@ -3,9 +3,9 @@
 use super::{StateArguments, failed};
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
+use concentrator::ConcentratorStatus;
 use explain::counted;
 use link::control::Bearer;
-use link::pppoe::serving::ConcentratorStatus;
 use std::io::Write;
 
 /// Arguments of `rxlane pppoe drain`.

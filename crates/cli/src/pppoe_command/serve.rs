@@ -11,13 +11,14 @@ use crate::background::teller::Teller;
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{anyhow, bail};
+use concentrator::Error;
+use concentrator::{ConcentratorStatus, Event, Over, Prepared, Start};
 use explain::counted as number_of;
 use link::batch::Io;
 use link::control::{Bearer, Sockets};
-use link::error::{Error, Kind};
+use link::error::Kind;
 use link::memory;
 use link::pppoe::VlanPattern;
-use link::pppoe::serving::{ConcentratorStatus, Event, Over, Prepared, Start};
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::secrets::Secrets;
@@ -321,7 +322,8 @@ impl ServeArguments {
 
     /// Why it does not serve, and that another process still does.
     fn not_begun(&self, error: Error, sockets: &Sockets) -> CommandResult {
-        let off = matches!(&error, Error::Address { address, .. } if address.local.is_ipv6());
+        let off =
+            matches!(&error, Error::Link(link::Error::Address { address, .. }) if address.local.is_ipv6());
         let advice = if off { "; or `--ipv6 false` serves IPv4 alone" } else { "" };
         let other = || sockets.answer::<ConcentratorStatus>(&self.interface, "status").ok();
         let kept = match self.takeover.then(other).flatten() {

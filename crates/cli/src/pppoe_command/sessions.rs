@@ -3,10 +3,10 @@
 use super::{BOLD, POOR, StateArguments, failed};
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
+use concentrator::{ConcentratorStatus, SubscriberStatus};
 use explain::{counted as number_of, grouped};
 use link::control::Bearer;
 use link::pppoe::VlanPattern;
-use link::pppoe::serving::{ConcentratorStatus, SubscriberStatus};
 use std::io::{self, Write};
 use wire::Vlans;
 use wire::emit::Encapsulation;

@@ -3,11 +3,11 @@
 use super::{BOLD, GOOD, POOR, StateArguments, failed, item};
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output, complain};
+use client::status::{SCHEMA, SessionStatus};
+use concentrator::ConcentratorStatus;
 use explain::{counted as number_of, grouped};
 use link::control::{Bearer, ControlError};
 use link::error::Error;
-use link::pppoe::serving::ConcentratorStatus;
-use link::pppoe::status::{SCHEMA, SessionStatus};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 

@@ -1,7 +1,7 @@
 //! Addresses of a link.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 /// An address of a link, with its prefix, or with the address at the other end.
@@ -45,6 +45,12 @@ pub fn station(address: IpAddr) -> Result<IpAddr, AddressError> {
         _ => return Ok(address),
     };
     Err(AddressError::NoStation { address, what })
+}
+
+/// The link-local address of an interface identifier (RFC 5072 section 5).
+pub fn link_local(identifier: u64) -> Ipv6Addr {
+    const PREFIX: u128 = 0xfe80 << 112;
+    Ipv6Addr::from_bits(PREFIX | u128::from(identifier))
 }
 
 impl FromStr for Address {

@@ -14,9 +14,9 @@ mod lock;
 mod server;
 mod sys;
 
-pub(crate) use lock::Lock;
-pub(crate) use server::{Answer, Server};
-pub(crate) use sys::peer;
+pub use lock::Lock;
+pub use server::{Answer, Server};
+pub use sys::peer;
 
 use crate::rtnetlink;
 use crate::status::Status;
@@ -39,14 +39,14 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the end of a session may take: the goodbye, the name servers, and two scripts, each of which has half a minute.
 const ENDING: Duration = Duration::from_secs(100);
 /// How long the kernel may take to take a process apart.
-pub(crate) const DYING: Duration = Duration::from_secs(2);
+pub const DYING: Duration = Duration::from_secs(2);
 /// The longest answer, octets: a million sessions, each of which takes 2,645 where user name and line identification are as long
 /// as can be and escaped throughout.
 const LONGEST: u64 = 1 << 32;
 
 /// An answer that says why there is none.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Refused {
+pub struct Refused {
     refused: String,
 }
 
@@ -332,7 +332,8 @@ impl Sockets {
         Ok(Sockets { bearer, folder: folder.into(), namespace })
     }
 
-    pub(crate) const fn bearer(&self) -> Bearer {
+    /// What is asked there.
+    pub const fn bearer(&self) -> Bearer {
         self.bearer
     }
 
@@ -441,7 +442,8 @@ impl Sockets {
         self.read(name, &answer)
     }
 
-    pub(crate) fn unanswered(&self, name: &str, source: io::Error) -> ControlError {
+    /// Why one of this name did not answer.
+    pub fn unanswered(&self, name: &str, source: io::Error) -> ControlError {
         ControlError::NoAnswer { bearer: self.bearer, name: name.to_owned(), source }
     }
 
@@ -456,7 +458,7 @@ impl Sockets {
     /// # Errors
     ///
     /// As [`Sockets::status`].
-    pub(crate) fn reach(&self, name: &str) -> Result<(UnixStream, Option<u32>), ControlError> {
+    pub fn reach(&self, name: &str) -> Result<(UnixStream, Option<u32>), ControlError> {
         let stream = self.connect(name)?;
         let pid = sys::peer(&stream);
         // It would read the question when it goes on, and find nobody to answer.
@@ -544,7 +546,7 @@ fn read_only(source: &io::Error) -> &'static str {
 
 /// The kernel takes a killed process apart, and its interface with it, after whoever waits for it knows of its end. An
 /// interface of somebody else has the name for longer.
-pub(crate) fn wait_until_gone(name: &str) {
+pub fn wait_until_gone(name: &str) {
     let until = Instant::now() + DYING;
     while rtnetlink::link_by_name(name).is_ok() && Instant::now() < until {
         thread::sleep(Duration::from_millis(10));
@@ -552,7 +554,7 @@ pub(crate) fn wait_until_gone(name: &str) {
 }
 
 /// Whether a process has ended, or does so within [`DYING`].
-pub(crate) fn has_ended(pid: u32) -> bool {
+pub fn has_ended(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => {

@@ -2,9 +2,7 @@
 
 use crate::address::Address;
 use crate::control::ControlError;
-use crate::dropped::Dropped;
 use crate::framing::FramingError;
-use crate::pppoe::resolver::ResolverError;
 use crate::rtnetlink::{self, Refusal};
 use crate::tun::TunError;
 use rustix::process::{Resource, getrlimit};
@@ -63,26 +61,9 @@ pub enum Error {
         /// `IPv4`, `IPv6`.
         version: &'static str,
     },
-    /// More tags than a PPPoE line is looked for in.
-    #[error("more than {} VLAN tags around PPPoE are used nowhere", wire::Vlans::MOST)]
-    TooManyTags,
-    /// What a concentrator is told to do makes no sense.
-    #[error("{0}")]
-    Concentrator(String),
     /// The interface cannot be made.
     #[error(transparent)]
     Tun(#[from] TunError),
-    /// A packet of the discovery stage is too long.
-    #[error(transparent)]
-    Discovery(#[from] pppoe::discovery::message::TooLong),
-    /// The interface did not take a packet.
-    #[error("{parent} sent nothing ({why}){}", not_sent(*why, parent))]
-    NotSent {
-        /// The interface.
-        parent: String,
-        /// Why.
-        why: Dropped,
-    },
     /// The process may not open packet sockets.
     #[error("frames of {parent} take CAP_NET_RAW: run rxlane as root")]
     Privilege {
@@ -111,15 +92,6 @@ pub enum Error {
         parent: String,
         /// The encapsulation.
         encapsulation: String,
-    },
-    /// Another process begins to serve the same lines.
-    #[error(
-        "another `rxlane pppoe serve` of {parent} is just beginning: wait until it serves, or has failed (`rxlane pppoe status` \
-         shows it), and try again"
-    )]
-    Begun {
-        /// The interface with the lines.
-        parent: String,
     },
     /// An XDP socket cannot be had.
     #[error(
@@ -164,9 +136,6 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// The name servers of before cannot be put back.
-    #[error(transparent)]
-    Resolver(#[from] ResolverError),
     /// The socket for `status` and `down` cannot be had.
     #[error(transparent)]
     Control(#[from] ControlError),
@@ -191,15 +160,10 @@ impl Error {
             | Error::NoParent(_)
             | Error::NotEthernet { .. }
             | Error::Framing(_)
-            | Error::Discovery(_)
-            | Error::TooManyTags
-            | Error::Concentrator(_)
             | Error::MtuTooSmall { .. } => Kind::Usage,
-            Error::NotSent { .. }
-            | Error::MtuTooLarge { .. }
-            | Error::LineTaken { .. }
-            | Error::Begun { .. }
-            | Error::Tun(TunError::Taken { .. }) => Kind::No,
+            Error::MtuTooLarge { .. } | Error::LineTaken { .. } | Error::Tun(TunError::Taken { .. }) => {
+                Kind::No
+            }
             Error::Xdp { source, .. } => match source.raw_os_error() {
                 Some(libc::EBUSY) => Kind::No,
                 Some(libc::EINVAL | libc::EMSGSIZE) => Kind::Usage,
@@ -214,7 +178,6 @@ impl Error {
             | Error::Memory { .. }
             | Error::Kernel { .. }
             | Error::Worker { .. }
-            | Error::Resolver(_)
             | Error::Control(_) => Kind::Lacks,
         }
     }
@@ -229,7 +192,7 @@ impl Error {
     }
 
     /// What the kernel said, where it is that no more files may be opened, whatever was tried.
-    pub(crate) fn or_descriptors(self, needed: u64) -> Error {
+    pub fn or_descriptors(self, needed: u64) -> Error {
         match self.number() {
             Some(libc::EMFILE) => Error::Descriptors { limit: getrlimit(Resource::Nofile).current, needed },
             Some(libc::ENFILE) => Error::Descriptors { limit: None, needed },
@@ -253,23 +216,15 @@ impl Error {
     }
 
     /// The interface of this number and name does not take an address.
-    pub(crate) fn address(index: u32, name: &str, address: Address, refusal: Refusal) -> Error {
+    pub fn address(index: u32, name: &str, address: Address, refusal: Refusal) -> Error {
         let mtu = rtnetlink::link_by_index(index).ok().map(|link| link.mtu);
         Error::Address { name: name.to_owned(), address, mtu, refusal }
     }
 
     /// A failed system call.
-    pub(crate) fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+    pub fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let what = what.into();
         move |source| Error::Kernel { what, source }
-    }
-}
-
-fn not_sent(why: Dropped, parent: &str) -> String {
-    match why {
-        Dropped::ParentDown => format!(": it is down (`ip link set {parent} up`), or gone"),
-        Dropped::ParentMtu => format!(": the packet is longer than its MTU (`ip -br link show {parent}`)"),
-        _ => String::new(),
     }
 }
 

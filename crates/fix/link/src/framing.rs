@@ -325,13 +325,13 @@ impl Framing {
 }
 
 /// The four octets of a tag.
-pub(crate) const fn octets_of(tag: Tag) -> [u8; TAG_LENGTH] {
+pub const fn octets_of(tag: Tag) -> [u8; TAG_LENGTH] {
     let ([a, b], [c, d]) = (tag.tpid.0.to_be_bytes(), tag.tci.0.to_be_bytes());
     [a, b, c, d]
 }
 
 /// The IP version that the PPP protocol field announces, and the octets of the field.
-pub(crate) fn ip_of_ppp(payload: &[u8]) -> Result<(IpVersion, usize), Dropped> {
+pub fn ip_of_ppp(payload: &[u8]) -> Result<(IpVersion, usize), Dropped> {
     /// Network control protocols and link control, from here to the end (RFC 1661 section 2).
     const CONTROL: u16 = 0x8000;
     let (protocol, taken) =
@@ -349,7 +349,7 @@ pub(crate) fn ip_of_ppp(payload: &[u8]) -> Result<(IpVersion, usize), Dropped> {
 }
 
 /// Octets of the IP packet at the start of `octets`, which must be of `version`.
-pub(crate) fn ip_length(announced: IpVersion, octets: &[u8]) -> Result<usize, Dropped> {
+pub fn ip_length(announced: IpVersion, octets: &[u8]) -> Result<usize, Dropped> {
     if version(octets).ok_or(if octets.is_empty() { Dropped::Short } else { Dropped::IpVersion })?
         != announced
     {
@@ -372,7 +372,7 @@ pub(crate) fn ip_length(announced: IpVersion, octets: &[u8]) -> Result<usize, Dr
 
 /// The version in the first four bits; `None`: neither 4 nor 6, or no octet at all.
 #[inline]
-pub(crate) fn version(packet: &[u8]) -> Option<IpVersion> {
+pub fn version(packet: &[u8]) -> Option<IpVersion> {
     match packet.first()? >> 4 {
         4 => Some(IpVersion::V4),
         6 => Some(IpVersion::V6),
@@ -380,7 +380,8 @@ pub(crate) fn version(packet: &[u8]) -> Option<IpVersion> {
     }
 }
 
+/// Two octets in network order.
 #[inline]
-pub(crate) fn word(octets: &[u8], at: usize) -> Option<u16> {
+pub fn word(octets: &[u8], at: usize) -> Option<u16> {
     octets.get(at..)?.first_chunk().map(|word| u16::from_be_bytes(*word))
 }

@@ -9,8 +9,7 @@
 //!   size of TCP to what fits. Both are pure: no system call, no allocation, no panic on any input.
 //! * A data path ([`datapath`]) moves the packets: [`batch`] many at once, [`simple`] one a system call.
 //! * [`Counters`] count what went either way, and what did not, by its reason ([`Dropped`]). Nothing is dropped in silence.
-//! * [`subscribers`] is the data path of a concentrator: one interface and thousands of sessions. [`pppoe`] has what is no data
-//!   of a session.
+//! * [`pppoe`] has the socket of a PPPoE line for what is no data of a session.
 //! * What is asked of a running link goes through [`control`].
 //!
 //! In the steady state nothing is allocated. By `simple` a link has 130 KiB of buffers, and at most 8 MiB in the kernel for
@@ -38,7 +37,7 @@ mod fragments;
 pub mod frame_size;
 pub mod framing;
 mod inbound;
-mod lines;
+pub mod lines;
 pub mod memory;
 pub mod mss;
 pub mod parent;
@@ -49,7 +48,6 @@ pub mod rtnetlink;
 pub mod running;
 pub mod simple;
 pub mod status;
-pub mod subscribers;
 mod sys;
 mod transmit;
 pub mod tun;

@@ -15,6 +15,9 @@
 pub(crate) mod filter;
 pub(crate) mod sys;
 
+pub use filter::nothing;
+pub use sys::{Instruction, filter as set_filter};
+
 use crate::dropped::Dropped;
 use crate::framing::Framing;
 use crate::sys::PacketAddress;
@@ -115,7 +118,7 @@ impl Parent {
 }
 
 /// What it means that the parent refuses a frame.
-pub(crate) fn refusal(error: Errno) -> Dropped {
+pub fn refusal(error: Errno) -> Dropped {
     match error {
         Errno::MSGSIZE => Dropped::ParentMtu,
         Errno::NOBUFS | Errno::AGAIN => Dropped::ParentFull,
@@ -132,7 +135,7 @@ fn open() -> io::Result<OwnedFd> {
 
 /// Which frames of an interface a socket receives.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub struct Admission {
     /// Accepts them.
     pub program: Vec<sys::Instruction>,
     /// Whether any of them have tags.
@@ -155,7 +158,7 @@ impl Admission {
 /// # Errors
 ///
 /// `EPERM` without CAP_NET_RAW; what else a packet socket says.
-pub(crate) fn receiver(
+pub fn receiver(
     interface: u32,
     admission: &Admission,
     prepare: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
@@ -210,7 +213,7 @@ impl AsFd for Parent {
 }
 
 /// Room for a frame of any length.
-pub(crate) fn buffer() -> Box<[u8]> {
+pub fn buffer() -> Box<[u8]> {
     vec![0; TAG_LENGTH + LONGEST].into_boxed_slice()
 }
 
@@ -220,7 +223,7 @@ pub(crate) fn buffer() -> Box<[u8]> {
 ///
 /// What the kernel says beyond what [`Arrival`] has.
 #[inline]
-pub(crate) fn receive<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> io::Result<Arrival<'b>> {
+pub fn receive<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> io::Result<Arrival<'b>> {
     let Some(room) = buffer.get_mut(TAG_LENGTH..) else { return Ok(Arrival::Nothing) };
     let received = match sys::receive(socket, room) {
         Ok(received) => received,

@@ -18,7 +18,7 @@ use crate::rtnetlink::{self, Monitor};
 use crate::simple::Simple;
 use crate::status::{Identity, Shared, Status, form_word};
 use crate::tun::{Offloads, Tun};
-pub(crate) use crew::Crew;
+pub use crew::Crew;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, bind};
@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
 use std::time::{Duration, Instant};
 pub use watch::Seen;
-pub(crate) use watch::Watch;
+pub use watch::Watch;
 use wire::emit::Encapsulation;
 
 /// ARPHRD type of Ethernet (linux/if_arp.h).
@@ -89,7 +89,7 @@ impl Means {
     }
 
     /// Octets that it takes of this process, by and large.
-    pub(crate) const fn memory(self) -> usize {
+    pub const fn memory(self) -> usize {
         match self {
             Means::Simple => memory::THREAD + (1 << 20),
             Means::Batch { workers, .. } => workers * memory::WORKER,
@@ -367,7 +367,7 @@ impl Running {
 
 /// Files that a process with a link has open, at most: a queue of the interface, two sockets and a second descriptor of one
 /// for each worker, and two by which it is ended and heard of; and those of the process itself.
-pub(crate) fn descriptors(means: Means) -> u64 {
+pub fn descriptors(means: Means) -> u64 {
     const EACH: u64 = 6;
     const OTHERS: u64 = 40;
     let workers = match means {
@@ -378,7 +378,7 @@ pub(crate) fn descriptors(means: Means) -> u64 {
 }
 
 /// `dev_valid_name()` of net/core/dev.c, without what no terminal should show.
-pub(crate) fn check_name(name: &str) -> Result<(), Error> {
+pub fn check_name(name: &str) -> Result<(), Error> {
     let is_right = (1..libc::IFNAMSIZ).contains(&name.len())
         && name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b'/' | b':' | b'%'))
         // The last two mean every interface below /proc/sys/net.
@@ -436,7 +436,7 @@ pub(crate) fn claim(parent: &rtnetlink::Link, encapsulation: &str) -> Result<Uni
 
 /// A claim that is laid later: it has the descriptor that it takes.
 #[derive(Debug)]
-pub(crate) struct Claim(UnixDatagram);
+pub struct Claim(UnixDatagram);
 
 impl Claim {
     /// On frames of this parent.

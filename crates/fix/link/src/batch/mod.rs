@@ -134,7 +134,7 @@ impl<F: Lines> Batch<F> {
     /// # Errors
     ///
     /// As [`Batch::workers`].
-    pub(crate) fn of_sessions(
+    pub fn of_sessions(
         queues: Vec<Tun>,
         offloads: Offloads,
         below: Below,

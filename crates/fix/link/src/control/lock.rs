@@ -15,7 +15,7 @@ const ENDING: &str = ".lock";
 
 /// See the [module](self). Dropped, it is free and its file is gone.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
     path: PathBuf,
     _file: File,
 }

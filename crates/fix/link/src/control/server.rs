@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// Who knows the answers.
-pub(crate) trait Answer: Send + Sync + 'static {
+pub trait Answer: Send + Sync + 'static {
     /// A line of JSON, without its line feed; `None`: there is no such question. `status` has one, and that of `down` is the
     /// same.
     fn answer(&self, question: &str) -> Option<String>;
@@ -38,7 +38,7 @@ impl Answer for Shared {
 
 /// The thread that answers, and its socket; both end with this.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct Server {
     /// Where the socket is, and where it is to be.
     path: PathBuf,
     place: PathBuf,

@@ -1,9 +1,8 @@
-//! What the machines of crate `pppoe` take from the kernel: time and randomness.
+//! Time and randomness.
 
-use pppoe::{Random, Time};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The time since this was made, by a clock that never goes back and that nobody sets.
 #[derive(Clone, Copy, Debug)]
@@ -16,25 +15,21 @@ impl Clock {
     }
 
     /// Now.
-    pub fn now(self) -> Time {
+    pub fn now(self) -> Duration {
         self.0.elapsed()
     }
 }
 
-/// The kernel's generator.
-pub struct Kernel;
-
-impl Random for Kernel {
-    fn fill(&mut self, octets: &mut [u8]) {
-        let mut left = octets;
-        while !left.is_empty() {
-            let filled = match getrandom(&mut *left, GetRandomFlags::empty()) {
-                Ok(filled) => filled,
-                Err(Errno::INTR) => 0,
-                // Numbers that can be guessed are worse than no session (Linux before 3.17, or a sandbox).
-                Err(_) => std::process::abort(),
-            };
-            left = left.get_mut(filled..).unwrap_or_default();
-        }
+/// Fills in what nobody can guess. A kernel without getrandom(2) (before 3.17, or a sandbox) ends the process: numbers that can be
+/// guessed are worse than no session.
+pub fn random(octets: &mut [u8]) {
+    let mut left = octets;
+    while !left.is_empty() {
+        let filled = match getrandom(&mut *left, GetRandomFlags::empty()) {
+            Ok(filled) => filled,
+            Err(Errno::INTR) => 0,
+            Err(_) => std::process::abort(),
+        };
+        left = left.get_mut(filled..).unwrap_or_default();
     }
 }

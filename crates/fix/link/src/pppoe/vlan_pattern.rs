@@ -59,7 +59,7 @@ impl VlanPattern {
     /// What packets of sessions are in on its lines, to see how long frames are; for [`VlanPattern::Any`] without tags, because
     /// nobody says how many there are: each line is a pattern of its own then. Where any TPID will do, the outermost of several tags has that of a service VLAN, which
     /// takes the most room (`frame_size`).
-    pub(crate) fn encapsulation(&self) -> Encapsulation {
+    pub fn encapsulation(&self) -> Encapsulation {
         let levels = if let VlanPattern::Stack(levels) = self { levels.as_slice() } else { &[] };
         let usual = |depth| {
             if depth == 0 && levels.len() > 1 { EtherType::SERVICE_VLAN } else { EtherType::VLAN }

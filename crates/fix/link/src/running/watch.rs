@@ -74,7 +74,7 @@ impl Watch {
     }
 
     /// Writes down how the parent is now.
-    pub fn note(&self, shared: &Shared) {
+    pub(crate) fn note(&self, shared: &Shared) {
         shared.parent_works.store(self.parent.works(), Ordering::Relaxed);
         shared.parent_mtu.store(self.parent.mtu, Ordering::Relaxed);
     }

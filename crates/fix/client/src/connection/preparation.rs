@@ -1,0 +1,63 @@
+//! What is looked at before a client begins: room for its packets, a free name.
+
+use super::Start;
+use crate::network::Wanted;
+use link::Error;
+use link::control::DYING;
+use link::frame_size::{longest_mtu, needed_mtu};
+use link::rtnetlink::{self, Link};
+use link::tun::TunError;
+use std::thread;
+use std::time::{Duration, Instant};
+use wire::emit::{Encapsulation, PppoeSession};
+
+/// The least MTU that is taken unasked: that of IPv6 (RFC 8200 section 5).
+const LEAST: u16 = 1280;
+
+/// PPPoE inside the tags, which have none inside yet.
+pub(super) fn framed(tags: &Encapsulation, session: PppoeSession) -> Encapsulation {
+    tags.with_pppoe(session).unwrap_or(*tags)
+}
+
+/// Sees that the packets wanted have room on the parent, or makes them shorter, and says so.
+pub(super) fn room(start: &mut Start, parent: &Link) -> Result<Option<String>, Error> {
+    let encapsulation = framed(&start.tags, PppoeSession { session: None, peer: None });
+    let most = longest_mtu(parent.mtu, &encapsulation);
+    let wanted = u32::from(start.config.discovery.max_payload);
+    if wanted <= most {
+        return Ok(None);
+    }
+    let needed = needed_mtu(wanted, &encapsulation);
+    let name = &parent.name;
+    let shorter = u16::try_from(most).ok().filter(|most| !start.has_mtu && *most >= LEAST);
+    let Some(shorter) = shorter else {
+        let parent_mtu = parent.mtu;
+        return Err(Error::MtuTooLarge { mtu: wanted, parent: name.clone(), parent_mtu, most, needed });
+    };
+    start.config.discovery.max_payload = shorter;
+    Ok(Some(format!(
+        "{name} has an MTU of {}, in which packets of {shorter} octets have room behind tags and PPPoE: `ip link set {name} mtu \
+         {needed}` makes room for {wanted}",
+        parent.mtu
+    )))
+}
+
+/// Sees that no interface has the name of the session's, before anybody is asked for one. `after_kill`: that of a killed
+/// process may still be on its way out.
+pub(super) fn expect_free(name: &str, after_kill: bool) -> Result<(), Error> {
+    let until = Instant::now() + if after_kill { DYING } else { Duration::ZERO };
+    while rtnetlink::link_by_name(name).is_ok() {
+        if Instant::now() >= until {
+            return Err(TunError::Taken { name: name.to_owned() }.into());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+pub(super) fn refused(wanted: &Wanted, source: std::io::Error) -> Error {
+    match source.kind() {
+        std::io::ErrorKind::PermissionDenied => Error::Privilege { parent: wanted.parent.clone() },
+        _ => Error::Kernel { what: format!("open a packet socket on {}", wanted.parent), source },
+    }
+}

@@ -1,0 +1,391 @@
+//! What an open session has on this machine: an interface with its addresses, default routes, scripts; and the order for its
+//! name servers.
+//!
+//! All of it goes with [`Network::down`]; interface, addresses and routes also with the process, however that ends.
+
+use super::name_servers::NameServers;
+use super::script::{Occasion, Scripts, Told};
+use super::status::DefaultRoute;
+use link::Error;
+use link::address::{Address, link_local};
+use link::rtnetlink::{self, Other, Route};
+use link::running::{Ended, Means, Observer, Running, Wish};
+use link::status::Status;
+use pppoe::session::{Family, Ipv4, Ipv6};
+use std::io::Write;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+use wire::IpVersion;
+use wire::emit::Encapsulation;
+
+/// What is said of one session, sentences at most.
+const REMARKS: usize = 16;
+/// Words for families of addresses.
+const IPV4: &str = "ipv4";
+const IPV6: &str = "ipv6";
+
+/// What is wanted on this machine.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Name of the interface.
+    pub name: String,
+    /// Name of the interface below.
+    pub parent: String,
+    /// How packets are moved.
+    pub means: Means,
+    /// Whether to lower the maximum segment size of TCP to what fits the MTU.
+    pub mss_clamp: bool,
+    /// Default routes through the session, of this metric; for IPv6 at least 1, since the kernel takes 0 for 1024 there
+    /// (`IP6_RT_PRIO_USER` of net/ipv6_route.h).
+    pub default_route: Option<u32>,
+    /// Whether the name servers of the concentrator become the machine's.
+    pub dns: bool,
+    /// Run when a session is up.
+    pub up_script: Option<PathBuf>,
+    /// Run when it is over.
+    pub down_script: Option<PathBuf>,
+    /// Folder of what has to be remembered.
+    pub state: PathBuf,
+}
+
+/// Whose session it is, for scripts.
+#[derive(Clone, Debug, Default)]
+pub struct Peer {
+    /// Name of the concentrator, escaped.
+    pub name: String,
+    /// Its MAC address.
+    pub mac: String,
+    /// Name that was authenticated with.
+    pub user: String,
+}
+
+/// What a session has. See the [module](self).
+#[derive(Debug)]
+pub struct Network {
+    wanted: Wanted,
+    observer: Observer,
+    /// Written to, it ends the data path.
+    stop: UnixStream,
+    /// At its end when the data path has ended.
+    ended: UnixStream,
+    thread: Option<JoinHandle<Result<Ended, Error>>>,
+    addresses: Vec<(Family, Address)>,
+    routes: Vec<DefaultRoute>,
+    ipv4: Option<Ipv4>,
+    ipv6: Option<Ipv6>,
+    told: Told,
+    is_told: bool,
+    since: Instant,
+    /// What was said of it.
+    said: Vec<String>,
+}
+
+impl Network {
+    /// Brings up the interface, without addresses yet. `after_kill`: a process that had it was killed just now.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then.
+    pub fn up(
+        wanted: &Wanted,
+        encapsulation: Encapsulation,
+        mtu: u32,
+        peer: Peer,
+        after_kill: bool,
+    ) -> Result<Network, Error> {
+        let wish = Wish {
+            name: wanted.name.clone(),
+            parent: wanted.parent.clone(),
+            encapsulation,
+            addresses: Vec::new(),
+            mtu: Some(mtu),
+            mss_clamp: wanted.mss_clamp,
+            means: wanted.means,
+            is_managed: true,
+        };
+        let pair = || UnixStream::pair().map_err(Error::kernel("watch the data path"));
+        let ((stop, stopped), (ended, end)) = (pair()?, pair()?);
+        let mut running = Running::up_unasked(&wish, after_kill, stopped)?;
+        let observer = running.observer();
+        let moves = move || {
+            let result = running.run(&mut |_| ());
+            running.down();
+            drop(end);
+            result
+        };
+        let thread = thread::Builder::new().name("packets".to_owned()).spawn(moves);
+        let told = Told {
+            interface: wanted.name.clone(),
+            parent: wanted.parent.clone(),
+            peer: peer.name,
+            user: peer.user,
+            mac: peer.mac,
+            mtu,
+            ..Told::default()
+        };
+        Ok(Network {
+            wanted: wanted.clone(),
+            observer,
+            stop,
+            ended,
+            thread: Some(thread.map_err(Error::kernel("start a thread"))?),
+            addresses: Vec::new(),
+            routes: Vec::new(),
+            ipv4: None,
+            ipv6: None,
+            told,
+            is_told: false,
+            since: Instant::now(),
+            said: Vec::new(),
+        })
+    }
+
+    /// How the interface stands.
+    pub fn status(&self) -> Status {
+        self.observer.status()
+    }
+
+    /// What tells how it stands, from any thread.
+    pub fn observer(&self) -> Observer {
+        self.observer.clone()
+    }
+
+    /// Frames received so far.
+    pub fn received(&self) -> u64 {
+        self.observer.received()
+    }
+
+    fn ipv4(&mut self, ipv4: &Ipv4, name_servers: Option<&mut NameServers>) -> Result<Vec<String>, Error> {
+        let address = Address { local: ipv4.local.into(), prefix: 32, peer: ipv4.peer.map(IpAddr::from) };
+        self.add(Family::Ipv4, address)?;
+        self.told.local = Some(ipv4.local.into());
+        self.told.remote = ipv4.peer.map(IpAddr::from);
+        self.told.dns = ipv4.dns.iter().flatten().map(|server| IpAddr::from(*server)).collect();
+        let mut said = Vec::new();
+        said.extend(self.route(IpVersion::V4));
+        if let Some(name_servers) = name_servers {
+            if self.told.dns.is_empty() {
+                said.push(
+                    "the concentrator named no name servers: those of this machine stay as they are"
+                        .to_owned(),
+                );
+            } else {
+                name_servers.set(&self.wanted.name, &self.told.dns);
+            }
+        }
+        Ok(said)
+    }
+
+    fn ipv6(&mut self, ipv6: &Ipv6) -> Result<Vec<String>, Error> {
+        let local = link_local(ipv6.local);
+        self.add(Family::Ipv6, Address { local: local.into(), prefix: 64, peer: None })?;
+        self.told.link_local = Some((local.into(), link_local(ipv6.peer).into()));
+        Ok(self.route(IpVersion::V6).into_iter().collect())
+    }
+
+    /// Whether the interface has an address of this kind.
+    pub fn has(&self, family: Family) -> bool {
+        self.addresses.iter().any(|(of, _)| *of == family)
+    }
+
+    /// What is up now, and what is not. What could not be done as wanted is said in sentences; with `wants_ipv4` also that the
+    /// interface takes no IPv6 address: many machines have IPv6 turned off.
+    ///
+    /// # Errors
+    ///
+    /// The interface does not take an address.
+    pub fn set(
+        &mut self,
+        ipv4: Option<Ipv4>,
+        ipv6: Option<Ipv6>,
+        wants_ipv4: bool,
+        name_servers: Option<&mut NameServers>,
+    ) -> Result<Vec<String>, Error> {
+        let mut said = Vec::new();
+        if ipv4 != self.ipv4 {
+            match ipv4 {
+                Some(ipv4) => said.extend(self.ipv4(&ipv4, name_servers)?),
+                None => self.without(Family::Ipv4),
+            }
+            self.ipv4 = ipv4;
+        }
+        if ipv6 != self.ipv6 {
+            match ipv6 {
+                Some(ipv6) => match self.ipv6(&ipv6) {
+                    Err(error) if wants_ipv4 => said.push(format!("no IPv6: {error}")),
+                    done => said.extend(done?),
+                },
+                None => self.without(Family::Ipv6),
+            }
+            self.ipv6 = ipv6;
+        }
+        // Protocols may be begun anew often, and each sentence is worth reading once a session.
+        said.retain(|text| self.said.len() < REMARKS && !self.said.contains(text));
+        self.said.extend(said.iter().cloned());
+        Ok(said)
+    }
+
+    fn add(&mut self, family: Family, address: Address) -> Result<(), Error> {
+        self.without(family);
+        let interface = self.observer.interface();
+        rtnetlink::add_address(interface, &address)
+            .map_err(|refusal| Error::address(interface, &self.wanted.name, address, refusal))?;
+        self.addresses.push((family, address));
+        Ok(())
+    }
+
+    /// A protocol is down, its addresses go.
+    fn without(&mut self, family: Family) {
+        let interface = self.observer.interface();
+        self.addresses.retain(|(of, address)| {
+            if *of == family {
+                // Whoever took it away before has done what is wanted.
+                let _ = rtnetlink::remove_address(interface, address);
+            }
+            *of != family
+        });
+        let gone = if family == Family::Ipv4 { IPV4 } else { IPV6 };
+        self.routes.retain(|route| route.family != gone);
+    }
+
+    /// Adds the default route of a protocol, where one is wanted; why that could not be done.
+    fn route(&mut self, version: IpVersion) -> Option<String> {
+        let metric = self.wanted.default_route?;
+        let (family, option, metric) = match version {
+            IpVersion::V4 => (IPV4, "-4", metric),
+            IpVersion::V6 => (IPV6, "-6", metric.max(1)),
+        };
+        let name = &self.wanted.name;
+        let route = Route { version, destination: None, interface: self.observer.interface(), metric };
+        let refusal = rtnetlink::add_route(&route).err();
+        let missing = refusal.map(|refusal| match refusal.error.raw_os_error() {
+            Some(libc::EEXIST) => {
+                let other = rtnetlink::default_route(version, metric).ok().flatten();
+                in_the_way(option, name, metric, other)
+            }
+            _ => refusal.to_string(),
+        });
+        let said = missing.as_ref().map(|why| format!("no default route through {name}: {why}"));
+        self.routes.retain(|route| route.family != family);
+        self.routes.push(DefaultRoute { family: family.to_owned(), metric, missing });
+        self.routes.sort_by(|one, other| one.family.cmp(&other.family));
+        said
+    }
+
+    /// The default routes that were wanted.
+    pub fn routes(&self) -> &[DefaultRoute] {
+        &self.routes
+    }
+
+    /// Runs the script of a session that is up, once.
+    pub fn tell(&mut self, scripts: &mut Scripts) -> Option<String> {
+        if std::mem::replace(&mut self.is_told, true) {
+            return None;
+        }
+        let script = self.wanted.up_script.as_ref()?;
+        scripts.start(Occasion::Up, script, &self.told).err().map(|error| error.to_string())
+    }
+
+    /// Takes it all away; what went wrong, in sentences.
+    pub fn down(mut self, scripts: &mut Scripts) -> Vec<String> {
+        let status = self.observer.status();
+        let mut said = Vec::new();
+        if let Err(error) = self.end() {
+            said.push(error.to_string());
+        }
+        if let Some(script) = self.wanted.down_script.as_ref().filter(|_| self.is_told) {
+            let seconds = self.since.elapsed().as_secs();
+            self.told.totals = Some((seconds, status.counted.sent.octets, status.counted.received.octets));
+            said.extend(
+                scripts.start(Occasion::Down, script, &self.told).err().map(|error| error.to_string()),
+            );
+        }
+        said
+    }
+
+    /// Ends the data path, and the interface with it.
+    fn end(&mut self) -> Result<(), Error> {
+        // It may have ended already.
+        let _ = self.stop.write_all(&[0]);
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result.map(drop),
+            Some(Err(_)) => Err(Error::Worker { name: self.wanted.name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Why the data path ended, after it did.
+    ///
+    /// # Errors
+    ///
+    /// What it failed with.
+    pub fn ended(&mut self) -> Result<Ended, Error> {
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(Error::Worker { name: self.wanted.name.clone() }),
+            None => Ok(Ended::Asked),
+        }
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+impl AsFd for Network {
+    /// Readable when the data path has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ended.as_fd()
+    }
+}
+
+/// That a default route of this metric is there already, and what puts that of the interface `name` in its place; `option` is that
+/// of ip(8).
+pub(super) fn in_the_way(option: &str, name: &str, metric: u32, other: Option<Other>) -> String {
+    let (named, delete) = match other {
+        Some(Other { gateway, interface }) => {
+            let via = gateway.map_or(String::new(), |gateway| format!(" via {gateway}"));
+            let link = rtnetlink::link_by_index(interface).map(|link| format!(" dev {}", link.name));
+            let route = format!("default{via}{}", link.unwrap_or_default());
+            (format!("`{route}`"), format!("`ip {option} route del {route} metric {metric}`"))
+        }
+        None => ("another one".to_owned(), format!("deleting it (`ip {option} route show default`)")),
+    };
+    // Nothing comes before the least.
+    let is_least = metric == 0 || option == "-6" && metric == 1;
+    let lower = if is_least { "" } else { "; a lower `--metric` comes before it" };
+    format!(
+        "{named} has the metric {metric} already; {delete} and `ip {option} route add default dev {name} metric {metric}` put this \
+         one in its place{lower}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_room_for_a_default_route_is_said() {
+        let other = Some(Other { gateway: Some([192, 0, 2, 1].into()), interface: 1 });
+        assert_eq!(
+            in_the_way("-4", "ppp0", 0, other),
+            "`default via 192.0.2.1 dev lo` has the metric 0 already; `ip -4 route del default via 192.0.2.1 dev lo metric 0` and \
+             `ip -4 route add default dev ppp0 metric 0` put this one in its place"
+        );
+        // A lower one is advised only where there is one.
+        assert!(!in_the_way("-6", "ppp0", 1, None).contains("--metric"));
+        assert!(in_the_way("-4", "ppp0", 1, None).contains("a lower `--metric`"));
+    }
+
+    #[test]
+    fn identifiers_become_link_local_addresses() {
+        assert_eq!(link_local(0x0200_5eff_fe00_5301).to_string(), "fe80::200:5eff:fe00:5301");
+        assert_eq!(link_local(1).to_string(), "fe80::1");
+    }
+}

@@ -1,0 +1,57 @@
+//! Why a concentrator cannot begin, or cannot go on.
+
+use link::control::ControlError;
+use link::error::Kind;
+use std::io;
+
+/// Why not.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The machine refuses it.
+    #[error(transparent)]
+    Link(#[from] link::Error),
+    /// What it is told to do makes no sense.
+    #[error("{0}")]
+    Options(String),
+    /// Another process begins to serve the same lines.
+    #[error(
+        "another `rxlane pppoe serve` of {parent} is just beginning: wait until it serves, or has failed (`rxlane pppoe status` \
+         shows it), and try again"
+    )]
+    Begun {
+        /// The interface with the lines.
+        parent: String,
+    },
+}
+
+impl Error {
+    /// What it means for the exit code.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Error::Link(error) => error.kind(),
+            Error::Options(_) => Kind::Usage,
+            Error::Begun { .. } => Kind::No,
+        }
+    }
+
+    /// What the kernel said, where it is that no more files may be opened, whatever was tried.
+    pub(crate) fn or_descriptors(self, needed: u64) -> Error {
+        match self {
+            Error::Link(error) => Error::Link(error.or_descriptors(needed)),
+            error => error,
+        }
+    }
+
+    /// A failed system call.
+    pub(crate) fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let failed = link::Error::kernel(what);
+        move |source| failed(source).into()
+    }
+}
+
+impl From<ControlError> for Error {
+    fn from(error: ControlError) -> Error {
+        Error::Link(error.into())
+    }
+}

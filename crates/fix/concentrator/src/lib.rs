@@ -1,0 +1,17 @@
+//! The running PPPoE access concentrator: one interface for all subscribers, one thread for what they negotiate, others for
+//! their packets.
+//!
+//! What is said to subscribers is decided by crate `pppoe`; packets move as in crate `link`. [`Prepared`] is a concentrator before
+//! it serves, [`Serving`] one that does; [`subscribers`] is its data path.
+
+#![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
+#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
+
+mod error;
+mod serving;
+pub mod subscribers;
+
+pub use error::Error;
+pub use serving::{
+    ConcentratorStatus, Disconnected, Event, Over, Prepared, SCHEMA, Serving, Start, SubscriberStatus,
+};

@@ -1,0 +1,341 @@
+//! An access concentrator from its start to its end: one interface for all subscribers, one thread for what they negotiate,
+//! others for their packets.
+
+mod carried;
+mod desk;
+mod handover;
+mod negotiator;
+mod prepared;
+mod record;
+mod room;
+mod routes;
+mod taken_back;
+
+use crate::error::Error;
+use crate::subscribers::Subscribers;
+use handover::Successor;
+use link::address::link_local;
+use link::control::Server;
+use link::pppoe::VlanPattern;
+use link::rtnetlink;
+use link::running::{Ended, Event as ParentEvent};
+use negotiator::Negotiator;
+use pppoe::concentrator::Config;
+use pppoe::concentrator::secrets::Secrets;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+use taken_back::{Asked, take_back};
+
+pub use desk::{ConcentratorStatus, Disconnected, SCHEMA, SubscriberStatus};
+pub use prepared::Prepared;
+
+/// How often it is looked whose data came, so that who sends some is asked for no echo; half of the least interval of echoes.
+const SWEEP: Duration = Duration::from_secs(5);
+/// The number of the one port that there is.
+const PORT: u32 = 0;
+
+/// What a concentrator is started with.
+#[derive(Debug)]
+pub struct Start {
+    /// Name of the interface with the lines.
+    pub parent: String,
+    /// Name of the interface of all subscribers.
+    pub name: String,
+    /// Which lines are served.
+    pub vlans: VlanPattern,
+    /// Threads that move packets.
+    pub workers: usize,
+    /// Whether the maximum segment size of TCP is lowered to what fits each subscriber.
+    pub mss_clamp: bool,
+    /// What subscribers are offered.
+    pub config: Config,
+    /// Who they are.
+    pub secrets: Secrets,
+    /// Whether it goes on with the sessions of the process that serves the interface now, if one does.
+    pub is_takeover: bool,
+}
+
+/// What is said while it runs.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A line for the log.
+    Remark(String),
+    /// A record of a session, as JSON.
+    Account(String),
+}
+
+/// Why a concentrator ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Somebody asked for it.
+    Asked,
+    /// Another process goes on with its sessions.
+    HandedOver,
+    /// Another process was to go on with its sessions and is gone, and this one could not again, for the reason that was told;
+    /// subscribers were told, too.
+    Orphaned,
+    /// The interface with the lines was removed, or went to another network namespace.
+    ParentRemoved,
+    /// Somebody deleted the interface of the subscribers.
+    InterfaceDeleted,
+}
+
+/// Where events go.
+type Tell<'a> = &'a mut dyn FnMut(&Event);
+/// Where other secrets come from.
+type Reread<'a> = &'a mut dyn FnMut() -> Option<Result<Secrets, String>>;
+
+/// A concentrator that runs. See the [module](self).
+#[derive(Debug)]
+pub struct Serving {
+    // Dropped in this order: who asks is answered as long as there is an interface.
+    server: Server,
+    path: Subscribers,
+    negotiator: Negotiator,
+    stop: UnixStream,
+    bell: UnixStream,
+    swept: Instant,
+    parent: u32,
+    asked: Asked,
+}
+
+/// Why the loop came to its end.
+enum Next {
+    Over(Over),
+    /// Another process has all of the sessions in place.
+    Serves(Successor),
+}
+
+/// What came of leaving the sessions to another process.
+enum Left {
+    Over(Over),
+    /// It is gone, and this one serves.
+    Again(Box<Serving>),
+}
+
+impl Serving {
+    /// Serves until the end. `reread` gives other secrets, or why there are none; `None`: nobody asked for any.
+    ///
+    /// # Errors
+    ///
+    /// The machine refuses what subscribers need.
+    pub fn run(mut self, tell: Tell<'_>, reread: Reread<'_>) -> Result<Over, Error> {
+        loop {
+            let over = match self.serve(tell, reread) {
+                Ok(Next::Serves(successor)) => match self.leave_to(successor, tell) {
+                    Left::Over(over) => return Ok(over),
+                    Left::Again(serving) => {
+                        self = *serving;
+                        continue;
+                    }
+                },
+                Ok(Next::Over(over)) => Ok(over),
+                Err(error) => Err(error),
+            };
+            self.end(tell);
+            return over;
+        }
+    }
+
+    /// Tells all subscribers of the end.
+    fn end(mut self, tell: Tell<'_>) {
+        self.negotiator.act(tell, |machine, turn, actions| machine.shut_down(turn, actions));
+        let waiting = self.server.close();
+        drop(self);
+        // Who waits for the end may bring the same up again.
+        drop(waiting);
+    }
+
+    /// Ends without a word, since another process goes on; where that is gone before all is in its place, this one goes on
+    /// again. Where it cannot, subscribers are told.
+    fn leave_to(self, mut successor: Successor, tell: Tell<'_>) -> Left {
+        let Serving { mut server, path, mut negotiator, stop, bell, swept, parent, asked } = self;
+        let wish = path.wish().clone();
+        // What its threads have counted is all then, and the name of the interface is free. Packets are lost from here on until
+        // the other process hears of it.
+        let sockets = path.down_but_sockets();
+        let now = negotiator.clock.now();
+        let counted = negotiator.inner().turn(now, |machine, turn| machine.counted(turn));
+        let released = successor.release(&counted);
+        drop(sockets);
+        let over = match released {
+            Ok(()) => Over::HandedOver,
+            Err(why) => {
+                let text =
+                    format!("{} had taken the sessions over, and {}", successor.name(), why.at_the_end());
+                let pid = successor.pid();
+                pid.into_iter().for_each(|pid| server.remove_with_own(pid));
+                drop(successor);
+                match take_back(&wish, pid, &mut server, &asked, &mut negotiator, tell) {
+                    Ok(path) => {
+                        tell(&Event::Remark(format!("{text}: this process goes on with them")));
+                        let again = Serving { server, path, negotiator, stop, bell, swept, parent, asked };
+                        return Left::Again(Box::new(again));
+                    }
+                    Err(error) => tell(&Event::Remark(format!("{text}; this process cannot go on: {error}"))),
+                }
+                negotiator.act(tell, |machine, turn, actions| machine.shut_down(turn, actions));
+                Over::Orphaned
+            }
+        };
+        let waiting = server.close();
+        drop(negotiator);
+        drop(waiting);
+        Left::Over(over)
+    }
+
+    /// Other subscribers from now on; sentences about what changed, and about sessions that do not agree with it.
+    fn reload(&self, secrets: Secrets) -> Vec<String> {
+        let mut inner = self.negotiator.inner();
+        let now = self.negotiator.clock.now();
+        let reloaded = inner.machine.reload(secrets);
+        let told = |(id, why)| {
+            let session = inner.machine.session(now, id)?;
+            let user = pppoe::text::Shown(session.user).to_string();
+            let parent = self.negotiator.desk.parent();
+            Some(format!(
+                "the session {id} of {user} goes on, but {why}: `rxlane pppoe disconnect --concentrator {parent} --id {id}` ends it"
+            ))
+        };
+        let read = format!("the secrets were read again: {}", reloaded.difference);
+        std::iter::once(read).chain(reloaded.disagreeing.into_iter().filter_map(told)).collect()
+    }
+
+    fn serve(&mut self, tell: Tell<'_>, reread: Reread<'_>) -> Result<Next, Error> {
+        loop {
+            let [received, changed, stopped, asked, failed] = self.wait()?;
+            if asked {
+                let mut rung = [0; 64];
+                // What was asked stands at the desk.
+                let _ = self.bell.read(&mut rung);
+                match reread() {
+                    Some(Ok(secrets)) => {
+                        self.reload(secrets).into_iter().for_each(|said| tell(&Event::Remark(said)));
+                    }
+                    Some(Err(text)) => tell(&Event::Remark(text)),
+                    None => {}
+                }
+            }
+            if stopped {
+                return Ok(Next::Over(Over::Asked));
+            }
+            if failed {
+                return self.failed().map(Next::Over);
+            }
+            if changed && let Some(over) = self.changed(tell)? {
+                return Ok(Next::Over(over));
+            }
+            if let Some(successor) = self.offer(tell) {
+                return Ok(Next::Serves(successor));
+            }
+            if received {
+                self.negotiator.receive(self.path.parent_mtu(), tell)?;
+            }
+            if self.swept.elapsed() >= SWEEP {
+                self.swept = Instant::now();
+                self.negotiator.sweep(tell);
+            }
+            self.negotiator.act(tell, |machine, turn, actions| {
+                if machine.deadline().is_some_and(|deadline| deadline <= turn.now) {
+                    machine.tick(turn, actions);
+                }
+            });
+        }
+    }
+
+    /// Gives the sessions to another process, where one wants them, and waits until it serves them; `None`: nobody wants them,
+    /// or nothing came of it. Frames of negotiation wait in the queue of the socket meanwhile, packets go on.
+    fn offer(&mut self, tell: Tell<'_>) -> Option<Successor> {
+        let stream = self.negotiator.inner().successor.take()?;
+        // What was asked for before is done before.
+        self.negotiator.act(tell, |_, _, _| ());
+        let offered = Successor::new(stream).map_err(|error| error.to_string()).and_then(|mut successor| {
+            let now = self.negotiator.clock.now();
+            let snapshot = self.negotiator.inner().turn(now, |machine, turn| machine.snapshot(turn));
+            match successor.offer(&snapshot, self.stop.as_fd()) {
+                Ok(()) => Ok(successor),
+                Err(why) => {
+                    successor.pid().into_iter().for_each(|pid| self.server.remove_with_own(pid));
+                    Err(format!("{} began to take the sessions over, and {why}", successor.name()))
+                }
+            }
+        });
+        match offered {
+            Ok(successor) => Some(successor),
+            Err(text) => {
+                self.negotiator.inner().is_offered = false;
+                tell(&Event::Remark(format!("{text}: nothing was changed")));
+                None
+            }
+        }
+    }
+
+    /// Why the data path cannot go on.
+    fn failed(&mut self) -> Result<Over, Error> {
+        let name = self.negotiator.desk.name();
+        match self.path.failure() {
+            link::datapath::PathError::InterfaceGone => Ok(Over::InterfaceDeleted),
+            link::datapath::PathError::Interface(source) | link::datapath::PathError::Parent(source) => {
+                Err(link::Error::Kernel { what: format!("move packets of {name}"), source }.into())
+            }
+            link::datapath::PathError::Worker => Err(link::Error::Worker { name }.into()),
+        }
+    }
+
+    /// Which of lines, changes of interfaces, stop, desk and workers have something.
+    fn wait(&self) -> Result<[bool; 5], Error> {
+        let deadline = self.negotiator.inner().machine.deadline();
+        let until_swept = (self.swept + SWEEP).saturating_duration_since(Instant::now());
+        let now = self.negotiator.clock.now();
+        let wait = deadline.map_or(until_swept, |at| at.saturating_sub(now).min(until_swept));
+        let mut sources = [
+            PollFd::from_borrowed_fd(self.negotiator.socket.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.path.changes(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.path.failures(), PollFlags::IN),
+        ];
+        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        match poll(&mut sources, Some(&timeout)) {
+            Ok(_) => Ok(sources.map(|source| !source.revents().is_empty())),
+            Err(Errno::INTR) => Ok([false; 5]),
+            Err(error) => Err(Error::kernel("wait for frames of the lines")(error.into())),
+        }
+    }
+
+    fn changed(&mut self, tell: Tell<'_>) -> Result<Option<Over>, Error> {
+        let seen = self.path.look()?;
+        for event in &seen.events {
+            let name = self.negotiator.desk.parent();
+            let text = match event {
+                ParentEvent::ParentDown => format!("{name} is down"),
+                ParentEvent::ParentUp => format!("{name} is up again"),
+                ParentEvent::ParentMtu { now, needed } => {
+                    format!("the MTU of {name} is {now} now; the longest packets need {needed}")
+                }
+                ParentEvent::ParentMac => {
+                    let own = rtnetlink::link_by_index(self.parent).ok().and_then(|link| link.mac);
+                    if let Some(own) = own {
+                        let heard = self.negotiator.socket.set_local(own);
+                        heard.map_err(Error::kernel("receive frames of the lines"))?;
+                        self.path.set_local(own)?;
+                        self.negotiator.inner().carried.set_local(own);
+                    }
+                    format!(
+                        "the MAC address of {name} changed: subscribers find out by their echoes, and connect again"
+                    )
+                }
+            };
+            tell(&Event::Remark(text));
+        }
+        Ok(seen.ended.map(|ended| match ended {
+            Ended::Asked => Over::Asked,
+            Ended::ParentRemoved => Over::ParentRemoved,
+            Ended::InterfaceDeleted => Over::InterfaceDeleted,
+        }))
+    }
+}

@@ -1,0 +1,169 @@
+//! Sessions that the data path carries.
+
+use super::routes::Routes;
+use crate::subscribers::{Number, Prefix, Registry, Session, Stray};
+use pppoe::concentrator::accounting::Traffic;
+use pppoe::concentrator::network::Network;
+use pppoe::concentrator::{Id, Installed};
+use std::collections::HashMap;
+use wire::ethernet::MacAddress;
+
+/// Octets of a frame around an IP packet, without tags: Ethernet header, PPPoE header, PPP protocol.
+const AROUND: u64 = 14 + 6 + 2;
+const TAG: u64 = 4;
+
+/// A session that is carried.
+#[derive(Debug)]
+struct One {
+    number: Number,
+    /// What it has, in the registry.
+    prefixes: Vec<Prefix>,
+    /// What the kernel has a route to the interface for, which no pool covers.
+    routes: Vec<Network>,
+    heard: u64,
+    around: u64,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Carried {
+    registry: Registry,
+    routes: Routes,
+    mss_clamp: bool,
+    /// What the kernel has routes for, whoever has it.
+    covered: Vec<Network>,
+    sessions: HashMap<Id, One>,
+}
+
+impl Carried {
+    pub fn new(registry: Registry, routes: Routes, mss_clamp: bool, covered: Vec<Network>) -> Carried {
+        Carried { registry, routes, mss_clamp, covered, sessions: HashMap::new() }
+    }
+
+    /// The same for another data path, whose interface has this number: nothing is carried yet.
+    pub fn anew(&self, registry: Registry, interface: u32) -> Carried {
+        let routes = Routes { interface, former: None };
+        Carried::new(registry, routes, self.mss_clamp, self.covered.clone())
+    }
+
+    /// Adds all routes once more, since the interface has lost them; what could not be done, in sentences.
+    pub fn route_again(&self) -> Vec<String> {
+        let all = self.covered.iter().chain(self.sessions.values().flat_map(|one| &one.routes));
+        all.filter_map(|network| self.add_route(network)).collect()
+    }
+
+    fn add_route(&self, network: &Network) -> Option<String> {
+        let refusal = self.routes.add(network).err()?;
+        Some(format!("no route to {network}: {refusal}"))
+    }
+
+    pub fn set_local(&self, local: MacAddress) {
+        self.registry.set_local(local);
+    }
+
+    /// Carries a session, or changes what is carried of it; what could not be done, in sentences.
+    pub fn install(&mut self, installed: &Installed) -> Vec<String> {
+        let session = Session {
+            vlans: installed.place.vlans,
+            peer: installed.station,
+            id: installed.number,
+            mtu: installed.mtu,
+            mss_clamp: self.mss_clamp,
+            identifier: installed.ipv6.map_or(0, |(_, host)| host),
+        };
+        let mut said = Vec::new();
+        let number = match self.sessions.get(&installed.id) {
+            Some(one) => {
+                said.extend(self.registry.change(one.number, &session).err().map(|why| why.to_string()));
+                one.number
+            }
+            None => match self.registry.insert(&session) {
+                Ok(number) => number,
+                Err(why) => return vec![format!("packets of {} are not carried: {why}", installed.station)],
+            },
+        };
+        let wanted = prefixes(installed);
+        let before = self.sessions.remove(&installed.id);
+        let (had, had_routes) =
+            before.as_ref().map_or((&[][..], &[][..]), |one| (&one.prefixes, &one.routes));
+        let mut kept = Vec::new();
+        for prefix in had.iter().filter(|prefix| !wanted.contains(prefix)) {
+            let _ = self.registry.remove_prefix(number, *prefix);
+        }
+        for prefix in wanted {
+            let added = if had.contains(&prefix) { Ok(()) } else { self.registry.add_prefix(number, prefix) };
+            match added {
+                Ok(()) => kept.push(prefix),
+                // Interface identifiers are each link's own, and two hosts may have the same one.
+                Err(_) if prefix.is_link_local() => {}
+                Err(why) => said.push(format!("{prefix} does not lead to {}: {why}", installed.station)),
+            }
+        }
+        let routes = self.wanted_routes(installed);
+        for network in had_routes.iter().filter(|network| !routes.contains(network)) {
+            self.routes.remove(network);
+        }
+        let fresh = routes.iter().filter(|network| !had_routes.contains(network));
+        said.extend(fresh.filter_map(|network| self.add_route(network)));
+        let around = AROUND + TAG * installed.place.vlans.count() as u64;
+        let heard = before.as_ref().map_or(0, |one| one.heard);
+        let one = One { number, prefixes: kept, routes, heard, around };
+        self.sessions.insert(installed.id, one);
+        said
+    }
+
+    /// What the kernel needs routes for: networks behind the host, and fixed addresses that are of no pool.
+    fn wanted_routes(&self, installed: &Installed) -> Vec<Network> {
+        let host = installed.ipv4.and_then(|(_, host)| Network::of(host.into(), 32));
+        let fixed = host.into_iter().chain(installed.prefix);
+        let is_covered = |network: &Network| self.covered.iter().any(|pool| pool.contains(network.address()));
+        let fixed = fixed.filter(|network| !is_covered(network));
+        fixed.chain(installed.routes.iter().copied()).collect()
+    }
+
+    /// Carries a session no more.
+    pub fn remove(&mut self, id: Id) {
+        let Some(one) = self.sessions.remove(&id) else { return };
+        one.routes.iter().for_each(|network| self.routes.remove(network));
+        // With all its prefixes.
+        let _ = self.registry.remove(one.number);
+    }
+
+    /// Sessions that have sent data since the last call.
+    pub fn heard(&mut self) -> Vec<Id> {
+        let registry = &self.registry;
+        let has_sent = |(id, one): (&Id, &mut One)| {
+            let heard = registry.heard(one.number).unwrap_or_default();
+            (std::mem::replace(&mut one.heard, heard) != heard).then_some(*id)
+        };
+        self.sessions.iter_mut().filter_map(has_sent).collect()
+    }
+
+    /// Who sent data of sessions that there are not.
+    pub fn strays(&self) -> Vec<Stray> {
+        self.registry.strays().collect()
+    }
+
+    /// What a session transferred: IP packets and their octets.
+    pub fn traffic(&self, id: Id) -> Traffic {
+        let usage =
+            self.sessions.get(&id).and_then(|one| Some((one.around, self.registry.usage(one.number).ok()?)));
+        let Some((around, usage)) = usage else { return Traffic::default() };
+        let inside = |way: link::Traffic| way.octets.saturating_sub(way.frames * around);
+        Traffic {
+            received_octets: inside(usage.received),
+            received_packets: usage.received.frames,
+            sent_octets: inside(usage.sent),
+            sent_packets: usage.sent.frames,
+        }
+    }
+}
+
+/// All addresses of a session.
+fn prefixes(installed: &Installed) -> Vec<Prefix> {
+    let four = installed.ipv4.map(|(_, host)| Prefix::host(host.into()));
+    let six = installed.ipv6.map(|(_, host)| Prefix::host(super::link_local(host).into()));
+    let networks = installed.prefix.iter().chain(&installed.routes);
+    let networks = networks.filter_map(|network| Prefix::of(network.address(), network.length()));
+    four.into_iter().chain(six).chain(networks).collect()
+}

@@ -1,0 +1,369 @@
+//! What two processes say to each other when one goes on with the sessions of the other, on a connection of the control socket.
+//!
+//! # Contract
+//!
+//! * The successor has everything that it needs before it says the first word. Lines of JSON, or words:
+//!
+//!   | successor | predecessor | |
+//!   | --- | --- | --- |
+//!   | `takeover` | | |
+//!   | | the sessions | from here on it neither says nor hears anything of them; their packets it goes on moving |
+//!   | `busy` | | as often as there is need |
+//!   | `serves` | | all of the sessions is in place |
+//!   | | what each has transferred | it has ended its data path and deleted its interface |
+//!   | `done` | | it ends |
+//!
+//! * Who has waited for a word of the other for [`SILENCE`], or sees the connection end, is alone. A predecessor to which nobody
+//!   has said `serves` goes on as if nothing had been; one whose successor is gone between `serves` and `done` goes on, too, with
+//!   a data path made anew, and tells subscribers only where it cannot. A successor that has not heard what they transferred has
+//!   nothing, unless its predecessor is gone.
+//! * Instead of either answer the predecessor may refuse: it goes on itself, or tells subscribers itself.
+
+use link::control::{ControlError, Refused, Sockets, has_ended, peer};
+use pppoe::concentrator::Snapshot;
+use pppoe::concentrator::accounting::Traffic;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use serde::de::DeserializeOwned;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// The word that begins it.
+pub const BEGINS: &str = "takeover";
+const BUSY: &str = "busy";
+const SERVES: &str = "serves";
+const DONE: &str = "done";
+
+/// How long either waits for the other.
+pub const SILENCE: Duration = Duration::from_secs(10);
+/// The longest line, octets: that of a million sessions.
+const LONGEST: usize = 1 << 30;
+
+/// What each session has transferred, by its name in accounting.
+pub type Counted = Vec<(u64, Traffic)>;
+
+/// A connection on which lines are said, either way in bounded time.
+#[derive(Debug)]
+struct Talk {
+    stream: UnixStream,
+    /// What was read of the next line.
+    read: Vec<u8>,
+}
+
+/// What came of waiting for a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Heard {
+    Line(String),
+    /// The other end has closed it, or is gone.
+    Ended,
+    Late,
+    /// Something else has to be done.
+    Stopped,
+}
+
+impl Talk {
+    fn new(stream: UnixStream) -> io::Result<Talk> {
+        stream.set_nonblocking(true)?;
+        Ok(Talk { stream, read: Vec::new() })
+    }
+
+    /// Says a line.
+    ///
+    /// # Errors
+    ///
+    /// `TimedOut` where the other end takes nothing for [`SILENCE`], `Interrupted` where `stop` is readable.
+    fn say(&self, text: &str, stop: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let line = format!("{text}\n");
+        let (mut rest, mut until) = (line.as_bytes(), Instant::now() + SILENCE);
+        while !rest.is_empty() {
+            match (&self.stream).write(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    rest = rest.get(count..).unwrap_or_default();
+                    until = Instant::now() + SILENCE;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    match self.wait(PollFlags::OUT, until, stop)? {
+                        None => {}
+                        Some(Heard::Stopped) => return Err(ErrorKind::Interrupted.into()),
+                        Some(_) => return Err(ErrorKind::TimedOut.into()),
+                    }
+                }
+                Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next line.
+    fn hear(&mut self, until: Instant, stop: Option<BorrowedFd<'_>>) -> io::Result<Heard> {
+        let mut piece = vec![0; 1 << 16];
+        let mut looked = 0;
+        loop {
+            let fresh = self.read.get(looked..).unwrap_or_default();
+            if let Some(end) = fresh.iter().position(|octet| *octet == b'\n') {
+                let rest = self.read.split_off(looked + end + 1);
+                let mut line = std::mem::replace(&mut self.read, rest);
+                line.pop();
+                return String::from_utf8(line).map(Heard::Line).map_err(|_| ErrorKind::InvalidData.into());
+            }
+            looked = self.read.len();
+            if looked > LONGEST {
+                return Err(ErrorKind::InvalidData.into());
+            }
+            match (&self.stream).read(&mut piece) {
+                Ok(0) => return Ok(Heard::Ended),
+                Ok(count) => self.read.extend(piece.get(..count).unwrap_or_default()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if let Some(other) = self.wait(PollFlags::IN, until, stop)? {
+                        return Ok(other);
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(Heard::Ended),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits for the other end; why it is not to be waited for.
+    fn wait(
+        &self,
+        flags: PollFlags,
+        until: Instant,
+        stop: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Option<Heard>> {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(Some(Heard::Late));
+        }
+        let mut sources = vec![PollFd::from_borrowed_fd(self.stream.as_fd(), flags)];
+        sources.extend(stop.map(|stop| PollFd::from_borrowed_fd(stop, PollFlags::IN)));
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().max(1).into() };
+        match poll(&mut sources, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let is_stopped = sources.get(1).is_some_and(|stop| !stop.revents().is_empty());
+        Ok(is_stopped.then_some(Heard::Stopped))
+    }
+}
+
+/// Why a successor does not get the sessions, for who began it and for the log.
+#[derive(Debug, thiserror::Error)]
+pub enum Withheld {
+    /// It is gone.
+    #[error("it ended before it served")]
+    Ended,
+    /// It says nothing.
+    #[error("it said nothing for {} s", SILENCE.as_secs())]
+    Silent,
+    /// Somebody asked for the end of this process.
+    #[error("this process was asked to end")]
+    Asked,
+    /// It says something else.
+    #[error("it speaks another version of the takeover")]
+    Word,
+    /// The connection failed.
+    #[error("{0}")]
+    Failed(#[from] io::Error),
+}
+
+impl Withheld {
+    fn of(heard: Heard) -> Withheld {
+        match heard {
+            Heard::Line(_) => Withheld::Word,
+            Heard::Ended => Withheld::Ended,
+            Heard::Late => Withheld::Silent,
+            Heard::Stopped => Withheld::Asked,
+        }
+    }
+
+    /// The same of one that had said that it serves.
+    pub fn at_the_end(&self) -> String {
+        match self {
+            Withheld::Ended => "it ended before all was in its place".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
+    fn unsaid(error: io::Error) -> Withheld {
+        match error.kind() {
+            ErrorKind::TimedOut => Withheld::Silent,
+            ErrorKind::Interrupted => Withheld::Asked,
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Withheld::Ended,
+            _ => Withheld::Failed(error),
+        }
+    }
+}
+
+/// Who wants to go on with the sessions of this process.
+#[derive(Debug)]
+pub struct Successor {
+    talk: Talk,
+    pid: Option<u32>,
+}
+
+impl Successor {
+    /// At the other end of a connection.
+    ///
+    /// # Errors
+    ///
+    /// Those of fcntl(2).
+    pub fn new(stream: UnixStream) -> io::Result<Successor> {
+        let pid = peer(&stream);
+        Ok(Successor { talk: Talk::new(stream)?, pid })
+    }
+
+    /// Its number; `None`: it has none in this PID namespace.
+    pub const fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// What it is called in the log.
+    pub fn name(&self) -> String {
+        self.pid.map_or_else(|| "another process".to_owned(), |pid| format!("the process {pid}"))
+    }
+
+    /// Gives it the sessions, and waits until it serves them. Ends early where `stop` is readable.
+    ///
+    /// # Errors
+    ///
+    /// [`Withheld`]: it has been told, and this process goes on.
+    pub fn offer(&mut self, snapshot: &Snapshot, stop: BorrowedFd<'_>) -> Result<(), Withheld> {
+        self.offered(snapshot, stop).inspect_err(|why| {
+            let why = match why {
+                Withheld::Silent => {
+                    "its process has waited for too long and goes on with the sessions itself"
+                }
+                Withheld::Asked => "its process was asked to end meanwhile, and tells the subscribers",
+                _ => "its process goes on with the sessions itself",
+            };
+            refuse(&self.talk.stream, why);
+        })
+    }
+
+    fn offered(&mut self, snapshot: &Snapshot, stop: BorrowedFd<'_>) -> Result<(), Withheld> {
+        let text = serde_json::to_string(snapshot).map_err(|error| Withheld::Failed(error.into()))?;
+        self.talk.say(&text, Some(stop)).map_err(Withheld::unsaid)?;
+        drop(text);
+        loop {
+            match self.talk.hear(Instant::now() + SILENCE, Some(stop))? {
+                Heard::Line(word) if word == BUSY => {}
+                Heard::Line(word) if word == SERVES => return Ok(()),
+                other => return Err(Withheld::of(other)),
+            }
+        }
+    }
+
+    /// Tells it that it is alone with them, and waits until it has all in its place.
+    ///
+    /// # Errors
+    ///
+    /// It is gone, or about to be, and nobody has them.
+    pub fn release(&mut self, counted: &Counted) -> Result<(), Withheld> {
+        let text = serde_json::to_string(counted).map_err(|error| Withheld::Failed(error.into()))?;
+        match self.talk.say(&text, None).map_err(Withheld::unsaid) {
+            // It lives, and has them.
+            Ok(()) | Err(Withheld::Silent) => {}
+            Err(why) => return Err(why),
+        }
+        match self.talk.hear(Instant::now() + SILENCE, None)? {
+            Heard::Line(_) | Heard::Late => Ok(()),
+            other => Err(Withheld::of(other)),
+        }
+    }
+}
+
+/// Tells whoever wants to take the sessions over that it cannot.
+pub fn refuse(mut stream: &UnixStream, why: &str) {
+    // A line has room in any socket, and who is gone need not be told.
+    let _ = stream.write_all(format!("{}\n", Refused::line(why)).as_bytes());
+}
+
+/// Whose sessions this process goes on with.
+#[derive(Debug)]
+pub struct Predecessor<'s> {
+    sockets: &'s Sockets,
+    name: &'s str,
+    pid: Option<u32>,
+    talk: Talk,
+}
+
+impl<'s> Predecessor<'s> {
+    /// Asks whoever serves the interface `name` for its sessions.
+    ///
+    /// # Errors
+    ///
+    /// Nobody does, or it refuses, or does not answer.
+    pub fn ask(sockets: &'s Sockets, name: &'s str) -> Result<(Predecessor<'s>, Snapshot), ControlError> {
+        let (stream, pid) = sockets.reach(name)?;
+        let talk = Talk::new(stream).map_err(|error| sockets.unanswered(name, error))?;
+        let mut predecessor = Predecessor { sockets, name, pid, talk };
+        let told = predecessor.talk.say(BEGINS, None);
+        told.map_err(|error| sockets.unanswered(name, error))?;
+        match predecessor.answer()? {
+            Some(snapshot) => Ok((predecessor, snapshot)),
+            None => {
+                let ended = "it ended just now, or is another version of rxlane";
+                Err(sockets.unanswered(name, io::Error::new(ErrorKind::UnexpectedEof, ended)))
+            }
+        }
+    }
+
+    /// Says that there is still something to be done.
+    pub fn is_waited_for(&self) {
+        // Who is not there any more is found out by the next word.
+        let _ = self.talk.say(BUSY, None);
+    }
+
+    /// Says that all is in place; what the sessions have transferred in the end. `None`: the predecessor was killed, and what
+    /// it said first counts.
+    ///
+    /// # Errors
+    ///
+    /// The predecessor goes on with the sessions, or nobody knows.
+    pub fn serves(&mut self) -> Result<Option<Counted>, ControlError> {
+        match self.talk.say(SERVES, None) {
+            Ok(()) => {}
+            // What it said before it closed the connection can still be read.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
+            Err(error) => return Err(self.sockets.unanswered(self.name, error)),
+        }
+        let answer = self.answer()?;
+        if answer.is_none() && !self.pid.is_some_and(has_ended) {
+            let closed = "it closed the connection, and may go on with the sessions";
+            return Err(self.sockets.unanswered(self.name, io::Error::new(ErrorKind::UnexpectedEof, closed)));
+        }
+        Ok(answer)
+    }
+
+    /// Says that all is in its place.
+    pub fn done(self) {
+        // Where it is gone, it has ended.
+        let _ = self.talk.say(DONE, None);
+    }
+
+    /// An answer; `None`: there is nobody any more.
+    fn answer<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ControlError> {
+        let (bearer, name) = (self.sockets.bearer(), self.name.to_owned());
+        let failed = |error| self.sockets.unanswered(self.name, error);
+        match self.talk.hear(Instant::now() + SILENCE, None).map_err(failed)? {
+            Heard::Line(line) => match Refused::read(&line) {
+                Some(why) => Err(ControlError::Refused { bearer, name, why }),
+                None => serde_json::from_str(&line).map(Some).map_err(|error| failed(error.into())),
+            },
+            Heard::Ended => Ok(None),
+            Heard::Late | Heard::Stopped => Err(match self.pid {
+                Some(pid) => ControlError::Silent { bearer, name, pid },
+                None => failed(ErrorKind::TimedOut.into()),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

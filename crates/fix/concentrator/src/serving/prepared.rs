@@ -1,0 +1,321 @@
+//! A concentrator from nothing to the moment at which it serves.
+//!
+//! # Contract
+//!
+//! * What can fail is tried before anything is taken from a process that serves the interface now: the interface of the
+//!   subscribers is made beside that of the other process, under a name of its own where both are to have the same, with all
+//!   its addresses, routes, sockets, threads and descriptors, and all sessions are in it. A route counts as soon as the other
+//!   process's interface is gone.
+//! * What is left for then is setting filters, naming the interface, and moving a file. Only where no filter can be set are the
+//!   sessions at an end, and subscribers told; the rest is said, and the sessions go on.
+//! * One process at a time begins to serve an interface.
+
+use super::carried::Carried;
+use super::desk::{ConcentratorStatus, Desk};
+use super::handover::Predecessor;
+use super::negotiator::Negotiator;
+use super::room::{room, shorter_behind_tags};
+use super::routes::Routes;
+use super::taken_back::Asked;
+use super::{Event, Serving, Start, Tell, link_local};
+use crate::error::Error;
+use crate::subscribers::{self, Limits, Registry, Subscribers};
+use link::address::Address;
+use link::control::{ControlError, Lock, Server, Sockets, wait_until_gone};
+use link::memory;
+use link::pppoe::ControlSocket;
+use link::pppoe::kernel::{Clock, random};
+use link::rtnetlink::{self, Link};
+use link::running::{check_name, find_parent};
+use pppoe::concentrator::network::Network;
+use pppoe::concentrator::{Action, Concentrator, Config, Restored, Snapshot};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// After how many sessions the former process is told that there are more.
+const BUSY: usize = 1024;
+/// Files that a concentrator has open, at most: those of each worker, and others.
+const DESCRIPTORS: [u64; 2] = [6, 48];
+/// Threads beside those that move packets.
+const THREADS: usize = 4;
+
+/// A concentrator that has everything, and serves nobody yet.
+#[derive(Debug)]
+pub struct Prepared {
+    serving: Serving,
+    /// The name that the interface is to have, where it has another one still.
+    name: Option<String>,
+    /// Whether another process serves the interface.
+    has_former: bool,
+    own: wire::ethernet::MacAddress,
+    workers: usize,
+    _lock: Lock,
+}
+
+impl Prepared {
+    /// Makes everything in the network namespace of the calling thread. It ends when `stop` becomes readable; `ask` is the
+    /// other end of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then, and nothing was changed.
+    pub fn new(
+        start: Start,
+        sockets: &Sockets,
+        stop: UnixStream,
+        ask: UnixStream,
+        tell: Tell<'_>,
+    ) -> Result<Prepared, Error> {
+        let workers = start.workers;
+        Prepared::try_new(start, sockets, stop, ask, tell)
+            .map_err(|error| error.or_descriptors(descriptors(workers)))
+    }
+
+    fn try_new(
+        start: Start,
+        sockets: &Sockets,
+        stop: UnixStream,
+        ask: UnixStream,
+        tell: Tell<'_>,
+    ) -> Result<Prepared, Error> {
+        check_name(&start.name)?;
+        let parent = find_parent(&start.parent)?;
+        let lock = lock(sockets, &parent)?;
+        let mtu = room(&start, &parent)?;
+        shorter_behind_tags(&start, &parent).into_iter().for_each(|said| tell(&Event::Remark(said)));
+        let former = if start.is_takeover { former(sockets, &start)? } else { None };
+        let has_name = former.as_ref().is_some_and(|former| former.interface == start.name);
+        let wish = wish(&start, mtu, has_name);
+        memory::expect(
+            Registry::least(wish.limits) + start.workers * memory::WORKER + THREADS * memory::THREAD,
+        )?;
+        let (path, registry) =
+            if former.is_some() { Subscribers::beside(&wish)? } else { Subscribers::up(&wish)? };
+        let former_link = former.as_ref().and_then(|former| rtnetlink::link_by_name(&former.interface).ok());
+        let routes = Routes { interface: path.index(), former: former_link.map(|link| link.index) };
+        let covered = pools(&start.config);
+        for network in &covered {
+            let failed = Error::kernel(format!("route {network} to {}", start.name));
+            routes.add(network).map_err(|refusal| failed(std::io::Error::other(refusal)))?;
+        }
+        let own = parent.mac.unwrap_or_default();
+        let open = if former.is_some() { ControlSocket::deaf } else { ControlSocket::open };
+        let socket = open(parent.index, own, start.vlans.clone())
+            .map_err(Error::kernel(format!("open a packet socket on {}", start.parent)))?;
+        let losses = socket.losses().map_err(Error::kernel("watch the packet socket"))?;
+        let (clock, local, workers) = (Clock::new(), start.config.local, start.workers);
+        let machine = Concentrator::new(start.config, start.secrets, clock.now(), &mut random)
+            .map_err(|error| Error::Options(error.to_string()))?;
+        let carried = Carried::new(registry, routes, start.mss_clamp, covered);
+        let (bell, ring) = UnixStream::pair().map_err(Error::kernel("listen to questions"))?;
+        let names = (&*start.parent, &*start.name);
+        let desk = Arc::new(Desk::new(machine, carried, clock, (ring, losses), names, local));
+        let asked = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
+        let asked = Asked { sockets: sockets.clone(), ask: asked };
+        let server = match &former {
+            Some(_) => Server::beside(sockets, &start.parent, Arc::clone(&desk), ask)?,
+            None => Server::new(sockets, &start.parent, Arc::clone(&desk), ask)?,
+        };
+        let serving = Serving {
+            server,
+            path,
+            negotiator: Negotiator { desk, socket, clock },
+            stop,
+            bell,
+            swept: Instant::now(),
+            parent: parent.index,
+            asked,
+        };
+        Ok(Prepared {
+            serving,
+            name: has_name.then_some(start.name),
+            has_former: former.is_some(),
+            own,
+            workers,
+            _lock: lock,
+        })
+    }
+
+    /// What is written here makes [`Serving::run`] ask for other secrets.
+    ///
+    /// # Errors
+    ///
+    /// There are no more descriptors.
+    pub fn waker(&self) -> std::io::Result<UnixStream> {
+        self.serving.negotiator.desk.waker()
+    }
+
+    /// Whether another process serves the interface, which ends when this one begins.
+    pub const fn has_former(&self) -> bool {
+        self.has_former
+    }
+
+    /// Serves, with the sessions of the process that did so until now, and what became of them.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]. The former process goes on with the sessions; where it cannot any more, subscribers were told.
+    pub fn begin(mut self, tell: Tell<'_>) -> Result<(Serving, Restored), Error> {
+        if !self.has_former {
+            return Ok((self.serving, Restored::default()));
+        }
+        let (sockets, parent) =
+            (self.serving.asked.sockets.clone(), self.serving.negotiator.desk.parent().to_owned());
+        let began = Instant::now();
+        let asked = match Predecessor::ask(&sockets, &parent) {
+            Ok(asked) => Some(asked),
+            // It has ended in the meantime.
+            Err(ControlError::None { .. } | ControlError::Killed { .. }) => None,
+            Err(error) => return Err(Error::from(error).or_descriptors(descriptors(self.workers))),
+        };
+        // What came before that the other process has answered.
+        let listens = self.serving.negotiator.socket.set_local(self.own);
+        listens.map_err(Error::kernel("receive frames of the lines"))?;
+        let Some((mut predecessor, snapshot)) = asked else {
+            return self.take_place(tell).map(|serving| (serving, Restored::default()));
+        };
+        let (restored, mut pending) = self.restore(&predecessor, snapshot, began, tell)?;
+        // What follows takes one descriptor more.
+        let probed = rtnetlink::link_by_index(self.serving.path.index());
+        let failed = Error::kernel("look at the interface of the subscribers");
+        probed.map_err(|source| failed(source).or_descriptors(descriptors(self.workers)))?;
+        let counted = predecessor.serves()?;
+        // From here on nobody else has them.
+        let mut inner = self.serving.negotiator.inner();
+        inner.machine.settle(&counted.unwrap_or_default(), &mut pending);
+        inner.pending.extend(pending);
+        drop(inner);
+        let placed = self.take_place(tell);
+        // Also where they are at an end: subscribers were told.
+        predecessor.done();
+        let mut serving = placed?;
+        serving.negotiator.act(tell, |_, _, _| ());
+        Ok((serving, restored))
+    }
+
+    /// Puts all sessions in place; what else is to be done about them, once they are nobody else's.
+    fn restore(
+        &mut self,
+        predecessor: &Predecessor<'_>,
+        snapshot: Snapshot,
+        began: Instant,
+        tell: Tell<'_>,
+    ) -> Result<(Restored, Vec<Action>), Error> {
+        predecessor.is_waited_for();
+        let now = self.serving.negotiator.clock.now();
+        let mut inner = self.serving.negotiator.inner();
+        let mut actions = Vec::new();
+        let restored =
+            inner.turn(now, |machine, turn| machine.restore(turn, snapshot, began.elapsed(), &mut actions));
+        let restored = restored.map_err(|error| Error::Options(error.to_string()))?;
+        let mut pending = Vec::new();
+        for (number, action) in actions.into_iter().enumerate() {
+            match action {
+                Action::Installed(installed) => {
+                    inner.carried.install(&installed).into_iter().for_each(|said| tell(&Event::Remark(said)));
+                }
+                other => pending.push(other),
+            }
+            if number % BUSY == 0 {
+                predecessor.is_waited_for();
+            }
+        }
+        Ok((restored, pending))
+    }
+
+    /// Takes frames, names and places of the former process, which has ended or is about to.
+    fn take_place(mut self, tell: Tell<'_>) -> Result<Serving, Error> {
+        let opened = self.serving.path.set_local(self.own);
+        let name = self.name.take();
+        let mut remarks = Vec::new();
+        if opened.is_ok() {
+            remarks.extend(self.serving.path.claim().err().map(|error| error.to_string()));
+            remarks.extend(name.into_iter().flat_map(|name| self.rename(&name)));
+            let placed = self.serving.server.take_place();
+            remarks.extend(placed.err().map(|error| format!("nobody can ask this process: {error}")));
+        }
+        remarks.into_iter().for_each(|said| tell(&Event::Remark(said)));
+        let serving = self.serving;
+        match opened {
+            Ok(()) => Ok(serving),
+            Err(error) => {
+                serving.end(tell);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Gives the interface the name that the other process's had; what is not as wanted, in sentences.
+    fn rename(&mut self, name: &str) -> Vec<String> {
+        // That of a process which was killed may still be on its way out.
+        wait_until_gone(name);
+        let own = rtnetlink::link_by_index(self.serving.path.index()).map(|link| link.name);
+        match self.serving.path.rename(name) {
+            Ok(false) => Vec::new(),
+            Ok(true) => self.serving.negotiator.inner().carried.route_again(),
+            Err(error) => {
+                let own = own.unwrap_or_default();
+                self.serving.negotiator.desk.set_name(&own);
+                let lost = self.serving.negotiator.inner().carried.route_again();
+                let text = format!("the interface of the subscribers is named {own} and not {name}: {error}");
+                [text].into_iter().chain(lost).collect()
+            }
+        }
+    }
+}
+
+const fn descriptors(workers: usize) -> u64 {
+    let [each, others] = DESCRIPTORS;
+    each * workers as u64 + others
+}
+
+/// Keeps others from beginning to serve the same interface, whatever it is called.
+fn lock(sockets: &Sockets, parent: &Link) -> Result<Lock, Error> {
+    let lock = Lock::take(sockets, &parent.index.to_string())?;
+    lock.ok_or_else(|| Error::Begun { parent: parent.name.clone() })
+}
+
+/// Whoever serves the interface now.
+fn former(sockets: &Sockets, start: &Start) -> Result<Option<ConcentratorStatus>, Error> {
+    match sockets.answer(&start.parent, "status") {
+        Ok(former) => Ok(Some(former)),
+        Err(ControlError::None { .. }) => Ok(None),
+        Err(ControlError::Killed { .. }) => {
+            wait_until_gone(&start.name);
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What the interface of a process is called beside that of another one.
+pub fn beside(pid: u32) -> String {
+    format!("rxlane-{pid}")
+}
+
+fn wish(start: &Start, mtu: u32, is_beside: bool) -> subscribers::Wish {
+    let sessions = start.config.caps.sessions as usize;
+    subscribers::Wish {
+        name: if is_beside { beside(std::process::id()) } else { start.name.clone() },
+        parent: start.parent.clone(),
+        vlans: start.vlans.clone(),
+        addresses: addresses(&start.config),
+        mtu,
+        workers: start.workers,
+        // An address, a link-local one, a prefix and a route each, by and large.
+        limits: Limits { sessions, prefixes: 3 * sessions + 1024 },
+    }
+}
+
+/// Addresses of the interface: the gateway of all subscribers.
+fn addresses(config: &Config) -> Vec<Address> {
+    let four = config.local.map(|local| Address { local: local.into(), prefix: 32, peer: None });
+    let six = config.identifier.map(|id| Address { local: link_local(id).into(), prefix: 64, peer: None });
+    four.into_iter().chain(six).collect()
+}
+
+/// All addresses that subscribers may get by chance.
+fn pools(config: &Config) -> Vec<Network> {
+    config.pool.iter().flat_map(|range| range.networks()).chain(config.prefixes).collect()
+}

@@ -1,0 +1,60 @@
+//! What the kernel sends to the interface of the subscribers.
+
+use link::rtnetlink::{self, Refusal, Route};
+use pppoe::concentrator::network::Network;
+use wire::IpVersion;
+
+/// Routes to an interface, which go with it.
+#[derive(Clone, Copy, Debug)]
+pub struct Routes {
+    /// Its number.
+    pub interface: u32,
+    /// That of the process whose place this one takes: it has the same routes for as long as it is there.
+    pub former: Option<u32>,
+}
+
+impl Routes {
+    /// Routes a network to it, where it is not yet; beside the former interface, which keeps what it has.
+    ///
+    /// # Errors
+    ///
+    /// `EEXIST`: there is such a route to yet another interface. Others of rtnetlink.
+    pub fn add(&self, network: &Network) -> Result<(), Refusal> {
+        let route = self.route(network);
+        match rtnetlink::add_route(&route) {
+            Err(refusal) if refusal.error.raw_os_error() == Some(libc::EEXIST) => {
+                match self.interface_of(network)? {
+                    Some(interface) if interface == self.interface => Ok(()),
+                    Some(interface) if Some(interface) == self.former => {
+                        rtnetlink::add_route_beside(&route).or_else(|refusal| {
+                            // It stands behind the former one already.
+                            let is_there = refusal.error.raw_os_error() == Some(libc::EEXIST);
+                            if is_there { Ok(()) } else { Err(refusal) }
+                        })
+                    }
+                    _ => Err(refusal),
+                }
+            }
+            added => added,
+        }
+    }
+
+    /// Takes a route away. Whoever did so before has done what is wanted.
+    pub fn remove(&self, network: &Network) {
+        let _ = rtnetlink::remove_route(&self.route(network));
+    }
+
+    /// The interface that this very network is routed to.
+    fn interface_of(&self, network: &Network) -> Result<Option<u32>, Refusal> {
+        let (bits, interface) = rtnetlink::route_of(network.address())?;
+        // A kernel that does not tell of the route tells of the address.
+        let whole = if network.address().is_ipv4() { 32 } else { 128 };
+        Ok(Some(interface).filter(|_| bits == network.length() || bits == whole))
+    }
+
+    fn route(&self, network: &Network) -> Route {
+        let version = if network.address().is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+        let destination = Some((network.address(), network.length()));
+        Route { version, destination, interface: self.interface, metric: 0 }
+    }
+}

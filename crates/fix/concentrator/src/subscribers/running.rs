@@ -1,0 +1,284 @@
+//! The interface of all subscribers, and the workers between it and the parent.
+
+use super::Limits;
+use super::registry::Registry;
+use super::view::View;
+use link::Dropped;
+use link::Error;
+use link::address::Address;
+use link::batch::{Batch, Below};
+use link::datapath::{DataPath, Line, PathError};
+use link::frame_size::needed_mtu;
+use link::framing::Form;
+use link::parent::{self, Admission, nothing};
+use link::pppoe::{VlanPattern, Wanted, program};
+use link::rtnetlink::{self, Link, Monitor};
+use link::running::{Claim, Crew, Event, Seen, Watch, check_name, find_parent};
+use link::tun::Tun;
+use link::{Counted, Counters};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use wire::ethernet::MacAddress;
+
+/// What a concentrator's data path is to be.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// Name of the interface.
+    pub name: String,
+    /// Name of the interface below.
+    pub parent: String,
+    /// The VLANs there that are served.
+    pub vlans: VlanPattern,
+    /// Addresses of the interface.
+    pub addresses: Vec<Address>,
+    /// MTU of the interface, octets: the longest that any subscriber has.
+    pub mtu: u32,
+    /// Threads that move packets, at least one.
+    pub workers: usize,
+    /// How many of everything there may be.
+    pub limits: Limits,
+}
+
+/// The data path while it is up. The interface is gone when this is dropped.
+pub struct Subscribers {
+    // Dropped in this order: whoever has the last descriptor of a socket on the parent waits for the kernel, which takes tens of
+    // milliseconds; these are the workers, all at the same time. The interface goes with the last that has it open.
+    workers: Vec<(Arc<Counters>, OwnedFd)>,
+    crew: Crew,
+    interface: Tun,
+    /// Held as long as it is up, so that no other has its frames.
+    claim: Claim,
+    parent: Link,
+    parent_mtu: Arc<AtomicU32>,
+    watch: Watch,
+    index: u32,
+    wish: Wish,
+}
+
+impl fmt::Debug for Subscribers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Subscribers({}, {} workers)", self.wish.name, self.workers.len())
+    }
+}
+
+impl Subscribers {
+    /// Brings the interface up in the network namespace of the calling thread, and starts to move packets, each worker in a
+    /// thread of its own. There are no sessions yet: the registry takes them.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then.
+    pub fn up(wish: &Wish) -> Result<(Subscribers, Registry), Error> {
+        let (up, registry) = Subscribers::beside(wish)?;
+        up.claim()?;
+        up.set_local(up.parent.mac.unwrap_or_default())?;
+        Ok((up, registry))
+    }
+
+    /// The same beside a process that has the frames: none comes until [`Subscribers::set_local`], and they are not claimed
+    /// until [`Subscribers::claim`]. All that either takes is there.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then.
+    pub fn beside(wish: &Wish) -> Result<(Subscribers, Registry), Error> {
+        check_name(&wish.name)?;
+        let monitor = Monitor::new().map_err(Error::kernel("listen to changes of interfaces"))?;
+        let parent = find_parent(&wish.parent)?;
+        let local = parent.mac.unwrap_or_default();
+        let (tuns, offloads) = Tun::queues(&wish.name, Form::Packets, wish.workers)?;
+        let claim = Claim::new(&wish.parent)?;
+        let index = configure(wish)?;
+        let interface = match tuns.first() {
+            Some(tun) => tun.try_clone().map_err(Error::kernel(format!("keep {}", wish.name)))?,
+            None => return Err(Error::Worker { name: wish.name.clone() }),
+        };
+        let admission = Admission { program: nothing(), has_tags: wish.vlans.has_tags(), has_header: true };
+        let below = Below { index: parent.index, mtu: parent.mtu };
+        let refused = |source: io::Error| match source.kind() {
+            io::ErrorKind::PermissionDenied => Error::Privilege { parent: wish.parent.clone() },
+            _ => Error::Kernel { what: format!("open a packet socket on {}", wish.parent), source },
+        };
+        let registry = Registry::new(wish.limits, local);
+        let parent_mtu = Arc::new(AtomicU32::new(parent.mtu));
+        let mut workers = Vec::new();
+        let mut paths = Vec::new();
+        for path in Batch::<View>::of_sessions(tuns, offloads, below, &admission).map_err(refused)? {
+            let counters = Arc::new(Counters::default());
+            let observer = path.observer().map_err(Error::kernel("watch the packet socket"))?;
+            workers.push((Arc::clone(&counters), observer));
+            let line =
+                Line { framing: registry.view(), clamp: None, counters, parent_mtu: Arc::clone(&parent_mtu) };
+            paths.push((Box::new(path) as Box<dyn DataPath<Line<View>>>, line));
+        }
+        let crew = Crew::start(paths).map_err(Error::kernel("start threads"))?;
+        // A kernel before 5.0 has no carrier to turn off.
+        let _ = interface.set_carrier(parent.works());
+        let needed = needed_mtu(wish.mtu, &wish.vlans.encapsulation());
+        let watch = Watch::new(monitor, parent.clone(), index, needed);
+        let wish = wish.clone();
+        let up = Subscribers { crew, interface, claim, workers, parent, parent_mtu, watch, index, wish };
+        Ok((up, registry))
+    }
+
+    /// Claims the frames, so that no other process has them as long as this is up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LineTaken`].
+    pub fn claim(&self) -> Result<(), Error> {
+        self.claim.lay(&self.parent, &format!("PPPoE, VLANs {}", self.wish.vlans))
+    }
+
+    /// Gives the interface another name; whether it had to be set down for it, which takes its routes, as kernels before 6.2
+    /// demand. It is up again, with its addresses, when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Another interface has the name, or the kernel refuses; the interface is up under its former name where it can be.
+    pub fn rename(&mut self, name: &str) -> Result<bool, Error> {
+        let refused = |refusal: rtnetlink::Refusal| Error::Kernel {
+            what: format!("name an interface {name}"),
+            source: io::Error::other(refusal),
+        };
+        let has_to_be_down = match rtnetlink::rename(self.index, name) {
+            Ok(()) => false,
+            Err(refusal) if refusal.error.raw_os_error() == Some(libc::EBUSY) => true,
+            Err(refusal) => return Err(refused(refusal)),
+        };
+        if has_to_be_down {
+            self.rename_down(name).map_err(refused)?;
+        }
+        self.wish.name = name.to_owned();
+        Ok(has_to_be_down)
+    }
+
+    fn rename_down(&self, name: &str) -> Result<(), rtnetlink::Refusal> {
+        rtnetlink::set_down(self.index)?;
+        let renamed = rtnetlink::rename(self.index, name);
+        rtnetlink::set_up(self.index)?;
+        for address in &self.wish.addresses {
+            match rtnetlink::add_address(self.index, address) {
+                // Those of IPv4 outlive it.
+                Err(refusal) if refusal.error.raw_os_error() != Some(libc::EEXIST) => return Err(refusal),
+                _ => {}
+            }
+        }
+        renamed
+    }
+
+    /// What it was to be, under the name that it has now.
+    pub const fn wish(&self) -> &Wish {
+        &self.wish
+    }
+
+    /// Number of the interface.
+    pub const fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// MTU of the parent, as it was when it was looked at last.
+    pub fn parent_mtu(&self) -> u32 {
+        self.parent_mtu.load(Ordering::Relaxed)
+    }
+
+    /// What all workers have counted.
+    pub fn counted(&self) -> Counted {
+        let mut counted = Counted::default();
+        for (counters, observer) in &self.workers {
+            // What cannot be read is counted the next time.
+            let lost = parent::drops(observer).unwrap_or_default();
+            counters.dropped_many(Dropped::SocketFull, lost.into());
+            counted.add(counters.read());
+        }
+        counted
+    }
+
+    /// Readable when something happened to the parent or the interface: [`Subscribers::look`].
+    pub fn changes(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+
+    /// What happened to the parent and the interface since the last call. The interface has a carrier where the parent works.
+    /// Where the parent has got another MAC address, frames to it come once `Registry::set_local` and
+    /// [`Subscribers::set_local`] know of it.
+    ///
+    /// # Errors
+    ///
+    /// Those of rtnetlink.
+    pub fn look(&mut self) -> Result<Seen, Error> {
+        let seen = self.watch.look().map_err(Error::kernel("read changes of interfaces"))?;
+        for event in &seen.events {
+            match event {
+                Event::ParentUp | Event::ParentDown => {
+                    let _ = self.interface.set_carrier(*event == Event::ParentUp);
+                }
+                Event::ParentMtu { now, .. } => self.parent_mtu.store(*now, Ordering::Relaxed),
+                Event::ParentMac => {}
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Lets frames to this MAC address through, and none to another.
+    ///
+    /// # Errors
+    ///
+    /// The kernel takes no filter.
+    pub fn set_local(&self, local: MacAddress) -> Result<(), Error> {
+        let program = program(Wanted::Data, local, &self.wish.vlans);
+        for (_, socket) in &self.workers {
+            parent::set_filter(socket, &program).map_err(Error::kernel("filter frames of PPPoE"))?;
+        }
+        Ok(())
+    }
+
+    /// Readable when a worker cannot go on: [`Subscribers::failure`].
+    pub fn failures(&self) -> BorrowedFd<'_> {
+        self.crew.as_fd()
+    }
+
+    /// Why a worker cannot go on; waits for that.
+    pub fn failure(&mut self) -> PathError {
+        self.crew.failure().err().unwrap_or(PathError::Worker)
+    }
+
+    /// Ends it: interface and claim are gone when this returns. Its sockets on the parent, which nobody reads any more, are
+    /// the caller's to be closed, since the kernel takes tens of milliseconds for that.
+    pub(crate) fn down_but_sockets(self) -> Vec<OwnedFd> {
+        let Subscribers { crew, interface, claim, workers, .. } = self;
+        drop(crew);
+        drop(interface);
+        drop(claim);
+        workers.into_iter().map(|(_, socket)| socket).collect()
+    }
+
+    /// Ends it: the interface is gone when this returns.
+    pub fn down(self) -> Counted {
+        let counted = self.counted();
+        drop(self);
+        counted
+    }
+}
+
+/// Gives the interface what it should have, and sets it up; its number.
+fn configure(wish: &Wish) -> Result<u32, Error> {
+    let name = &wish.name;
+    let index = rtnetlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
+    let refused = |what: &str| {
+        let what = format!("{what} {name}");
+        move |refusal: rtnetlink::Refusal| Error::Kernel { what, source: io::Error::other(refusal) }
+    };
+    rtnetlink::configure(index, wish.mtu, None).map_err(refused("set the MTU of"))?;
+    // Its link-local address is that which subscribers are told; a kernel without IPv6 makes none anyway.
+    let _ = rtnetlink::without_own_ipv6(index);
+    rtnetlink::set_up(index).map_err(refused("set up"))?;
+    for address in &wish.addresses {
+        rtnetlink::add_address(index, address)
+            .map_err(|refusal| Error::address(index, name, *address, refusal))?;
+    }
+    Ok(index)
+}

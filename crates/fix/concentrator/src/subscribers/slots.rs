@@ -1,0 +1,283 @@
+//! The sessions themselves: a cache line each, by their numbers.
+//!
+//! # Contract
+//!
+//! * One thread writes a session, any reads it. A reader gets all of a session as it was at one moment, or nothing while it is
+//!   being written; it takes no lock.
+//! * A number is used again after the session is gone, with another [generation](Owner::generation).
+//! * Memory is taken in pieces of [`PIECE`] sessions as numbers are used for the first time, and kept.
+
+use super::Session;
+use link::mss::Clamp;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use wire::Vlans;
+use wire::ethernet::MacAddress;
+
+/// Sessions whose memory is taken together.
+pub const PIECE: usize = 1024;
+/// How often a session is looked at that is being written.
+const AGAIN: usize = 1000;
+
+/// A session's number at one time; with what its packets need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Owner {
+    /// Its place.
+    pub slot: u32,
+    /// Which of those that had this place.
+    pub generation: u16,
+    /// The longest packet that it takes, octets; 0: nobody's.
+    pub mtu: u16,
+    /// Whether its maximum segment sizes are lowered.
+    pub has_clamp: bool,
+}
+
+/// A session as the data path sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub owner: Owner,
+    pub key: Key,
+    /// The interface identifier of its link-local address; 0: none.
+    pub identifier: u64,
+}
+
+/// What tells sessions apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    pub vlans: Vlans,
+    /// MAC address in the upper 48 bits, session id in the lower 16.
+    pub station: u64,
+}
+
+impl Key {
+    #[inline]
+    pub fn of(vlans: Vlans, peer: MacAddress, id: u16) -> Key {
+        let [a, b, c, d, e, f] = peer.0;
+        let [g, h] = id.to_be_bytes();
+        Key { vlans, station: u64::from_be_bytes([a, b, c, d, e, f, g, h]) }
+    }
+
+    #[inline]
+    pub fn peer(self) -> MacAddress {
+        let [a, b, c, d, e, f, ..] = self.station.to_be_bytes();
+        MacAddress([a, b, c, d, e, f])
+    }
+
+    #[inline]
+    pub fn id(self) -> u16 {
+        self.station as u16
+    }
+}
+
+/// Frames and octets of a session. The octets are those of frames, from the destination address on, without FCS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Frames from the subscriber whose packets were taken.
+    pub received: link::Traffic,
+    /// Frames to the subscriber.
+    pub sent: link::Traffic,
+    /// Frames from the subscriber that were refused, and packets that were.
+    pub received_dropped: u32,
+    /// Packets and frames to the subscriber that were not sent.
+    pub sent_dropped: u32,
+}
+
+/// A cache line.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Slot {
+    /// From the lowest bit: 24 of sequence, odd while it is written; 8 of flags; 16 of MTU; 16 of generation.
+    state: AtomicU64,
+    vlans: AtomicU64,
+    station: AtomicU64,
+    identifier: AtomicU64,
+    /// Frames and octets from the subscriber, then to it.
+    counts: [AtomicU64; 4],
+}
+
+/// In the flags: there is a session; its segment sizes are lowered.
+const IS_THERE: u64 = 1 << 24;
+const HAS_CLAMP: u64 = 1 << 25;
+const SEQUENCE: u64 = 0xff_ffff;
+
+#[derive(Debug, Default)]
+struct Piece {
+    slots: Vec<Slot>,
+    /// Frames that were refused, from each subscriber and to each.
+    drops: Vec<[AtomicU32; 2]>,
+}
+
+/// All sessions.
+#[derive(Debug)]
+pub struct Slots {
+    pieces: Box<[OnceLock<Piece>]>,
+}
+
+impl Slots {
+    /// With room for so many.
+    pub fn new(most: usize) -> Slots {
+        Slots { pieces: (0..most.div_ceil(PIECE)).map(|_| OnceLock::new()).collect() }
+    }
+
+    /// Octets that it takes now.
+    pub fn memory(&self) -> usize {
+        let used = self.pieces.iter().filter(|piece| piece.get().is_some()).count();
+        used * PIECE * (size_of::<Slot>() + size_of::<[AtomicU32; 2]>())
+            + self.pieces.len() * size_of::<OnceLock<Piece>>()
+    }
+
+    #[inline]
+    fn slot(&self, slot: u32) -> Option<&Slot> {
+        self.pieces.get(slot as usize / PIECE)?.get()?.slots.get(slot as usize % PIECE)
+    }
+
+    /// The session of this number.
+    #[inline]
+    pub fn see(&self, number: u32) -> Option<Seen> {
+        let slot = self.slot(number)?;
+        for _ in 0..AGAIN {
+            let state = slot.state.load(Ordering::Acquire);
+            let vlans = slot.vlans.load(Ordering::Relaxed);
+            let station = slot.station.load(Ordering::Relaxed);
+            let identifier = slot.identifier.load(Ordering::Relaxed);
+            fence(Ordering::Acquire);
+            if state & 1 == 1 || slot.state.load(Ordering::Relaxed) != state {
+                std::hint::spin_loop();
+                continue;
+            }
+            if state & IS_THERE == 0 {
+                return None;
+            }
+            let owner = Owner {
+                slot: number,
+                generation: (state >> 48) as u16,
+                mtu: (state >> 32) as u16,
+                has_clamp: state & HAS_CLAMP != 0,
+            };
+            return Some(Seen { owner, key: Key { vlans: Vlans::of_number(vlans), station }, identifier });
+        }
+        None
+    }
+
+    /// Writes a session where there is none, with a generation of its own.
+    pub fn fill(&self, number: u32, session: &Session) -> Option<Owner> {
+        let piece = self.pieces.get(number as usize / PIECE)?;
+        let piece = piece.get_or_init(|| Piece {
+            slots: (0..PIECE).map(|_| Slot::default()).collect(),
+            drops: (0..PIECE).map(|_| Default::default()).collect(),
+        });
+        let slot = piece.slots.get(number as usize % PIECE)?;
+        let generation = ((slot.state.load(Ordering::Relaxed) >> 48) as u16).wrapping_add(1);
+        self.write(slot, |slot| {
+            let key = Key::of(session.vlans, session.peer, session.id);
+            slot.vlans.store(key.vlans.number(), Ordering::Relaxed);
+            slot.station.store(key.station, Ordering::Relaxed);
+            slot.identifier.store(session.identifier, Ordering::Relaxed);
+            for count in &slot.counts {
+                count.store(0, Ordering::Relaxed);
+            }
+            state_of(session, generation)
+        });
+        if let Some(drops) = piece.drops.get(number as usize % PIECE) {
+            drops.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+        }
+        let mtu = session.mtu;
+        Some(Owner { slot: number, generation, mtu, has_clamp: session.mss_clamp })
+    }
+
+    /// Changes what may change of a session.
+    pub fn change(&self, number: u32, session: &Session) {
+        let Some(slot) = self.slot(number) else { return };
+        let generation = (slot.state.load(Ordering::Relaxed) >> 48) as u16;
+        self.write(slot, |slot| {
+            slot.identifier.store(session.identifier, Ordering::Relaxed);
+            state_of(session, generation)
+        });
+    }
+
+    /// Empties a place.
+    pub fn empty(&self, number: u32) {
+        let Some(slot) = self.slot(number) else { return };
+        let generation = slot.state.load(Ordering::Relaxed) >> 48;
+        self.write(slot, |_| generation << 48);
+    }
+
+    /// Lets `change` write while readers keep away; it gives the state but for the sequence.
+    fn write(&self, slot: &Slot, change: impl FnOnce(&Slot) -> u64) {
+        let sequence = slot.state.load(Ordering::Relaxed) & SEQUENCE;
+        slot.state.fetch_or(1, Ordering::Relaxed);
+        // Nothing that follows is seen before that.
+        fence(Ordering::Release);
+        let state = change(slot);
+        slot.state.store(state | (sequence + 2) & SEQUENCE, Ordering::Release);
+    }
+
+    /// Whether the place still has the session that it had.
+    #[inline]
+    fn of(&self, owner: Owner) -> Option<&Slot> {
+        let slot = self.slot(owner.slot)?;
+        let is_same = (slot.state.load(Ordering::Relaxed) >> 48) as u16 == owner.generation && owner.mtu > 0;
+        is_same.then_some(slot)
+    }
+
+    /// Counts frames of a session; what was counted too many is added as its negative, modulo 2^64.
+    #[inline]
+    pub fn count(&self, owner: Owner, is_received: bool, frames: u64, octets: u64) {
+        let Some(slot) = self.of(owner) else { return };
+        let [in_frames, in_octets, out_frames, out_octets] = &slot.counts;
+        let (one, other) = if is_received { (in_frames, in_octets) } else { (out_frames, out_octets) };
+        one.fetch_add(frames, Ordering::Relaxed);
+        other.fetch_add(octets, Ordering::Relaxed);
+    }
+
+    /// Counts frames of a session that went no further.
+    pub fn count_dropped(&self, owner: Owner, is_received: bool, frames: u64) {
+        if self.of(owner).is_some()
+            && let Some([received, sent]) = self.drops(owner.slot)
+        {
+            let count = if is_received { received } else { sent };
+            count.fetch_add(u32::try_from(frames).unwrap_or(u32::MAX), Ordering::Relaxed);
+        }
+    }
+
+    fn drops(&self, number: u32) -> Option<&[AtomicU32; 2]> {
+        self.pieces.get(number as usize / PIECE)?.get()?.drops.get(number as usize % PIECE)
+    }
+
+    /// What was counted of a session.
+    pub fn usage(&self, number: u32) -> Usage {
+        let Some(slot) = self.slot(number) else { return Usage::default() };
+        let [in_frames, in_octets, out_frames, out_octets] = [0, 1, 2, 3]
+            .map(|at: usize| slot.counts.get(at).map_or(0, |count| count.load(Ordering::Relaxed)));
+        let dropped = |at: usize| {
+            let counts = self.drops(number).and_then(|drops| drops.get(at));
+            counts.map_or(0, |count| count.load(Ordering::Relaxed))
+        };
+        Usage {
+            received: link::Traffic { frames: in_frames, octets: in_octets },
+            sent: link::Traffic { frames: out_frames, octets: out_octets },
+            received_dropped: dropped(0),
+            sent_dropped: dropped(1),
+        }
+    }
+
+    /// The number of frames received from a session.
+    pub fn heard(&self, number: u32) -> u64 {
+        self.slot(number)
+            .and_then(|slot| slot.counts.first())
+            .map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+}
+
+impl Owner {
+    /// How far its segment sizes are lowered.
+    #[inline]
+    pub const fn clamp(self) -> Option<Clamp> {
+        if self.has_clamp { Some(Clamp::for_mtu(self.mtu as u32)) } else { None }
+    }
+}
+
+fn state_of(session: &Session, generation: u16) -> u64 {
+    let flags = IS_THERE | if session.mss_clamp { HAS_CLAMP } else { 0 };
+    u64::from(generation) << 48 | u64::from(session.mtu) << 32 | flags
+}

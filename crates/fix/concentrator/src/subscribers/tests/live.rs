@@ -1,0 +1,551 @@
+//! Traffic of subscribers through namespaces.
+
+use super::*;
+use link::Transmit;
+use link::control::{Bearer, Sockets};
+use link::parent::{Admission, Arrival, Instruction, buffer, receive, receiver};
+use link::pppoe::VlanPattern;
+use link::rtnetlink::link_by_name;
+use link::running::{Event, Means, Running, Wish as LinkWish};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use testkit::netns::{Namespace, Veth, probe};
+use testkit::require;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const SERVER4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+
+/// A concentrator in one namespace, with the line to another.
+struct Scene {
+    near: Namespace,
+    far: Namespace,
+    subscribers: Subscribers,
+    registry: Registry,
+    local: MacAddress,
+}
+
+impl Scene {
+    fn new(pattern: VlanPattern, workers: usize, mtu: u32) -> Scene {
+        let (near, far) = (Namespace::new().expect("a namespace"), Namespace::new().expect("a namespace"));
+        let veth = Veth { mtu: 1600, peer: Some(&far), queues: 2, ..Veth::pair("near0", "far0") };
+        near.veth(&veth).expect("a pair");
+        let (subscribers, registry, local) = near.inside(|| {
+            let local = link_by_name("near0").expect("there").mac.expect("an address");
+            let wish = Wish {
+                name: "bras0".to_owned(),
+                parent: "near0".to_owned(),
+                vlans: pattern,
+                addresses: vec!["10.0.0.1/32".parse().expect("an address")],
+                mtu,
+                workers,
+                limits: Limits { sessions: 4096, prefixes: 4096 },
+            };
+            let (subscribers, registry) = Subscribers::up(&wish).expect("up");
+            (subscribers, registry, local)
+        });
+        near.run("ip", &["route", "add", "10.64.0.0/16", "dev", "bras0"]).expect("a route");
+        Scene { near, far, subscribers, registry, local }
+    }
+
+    fn drops(&self) -> BTreeMap<String, u64> {
+        self.subscribers.counted().drops
+    }
+}
+
+/// A socket that gets every frame of an interface.
+fn all_frames(interface: &str) -> OwnedFd {
+    let everything = Instruction { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: u32::MAX };
+    let admission = Admission { program: vec![everything], has_tags: true, has_header: true };
+    let index = link_by_name(interface).expect("there").index;
+    receiver(index, &admission, |_| Ok(()), |_| Ok(())).expect("a socket")
+}
+
+/// Frames of PPPoE sessions that come until there are so many.
+fn frames(socket: &OwnedFd, count: usize) -> Vec<Vec<u8>> {
+    let until = Instant::now() + PATIENCE;
+    let (mut buffer, mut all) = (buffer(), Vec::new());
+    while all.len() < count {
+        assert!(Instant::now() < until, "{} of {count}", all.len());
+        match receive(socket, &mut buffer).expect("received") {
+            Arrival::Frame(received) => {
+                let protocol = wire::vlan::protocol(received.frame).expect("whole");
+                if protocol.ethertype == EtherType::PPPOE_SESSION {
+                    all.push(received.frame.to_vec());
+                }
+            }
+            Arrival::Nothing => thread::sleep(Duration::from_micros(200)),
+            other => panic!("{other:?}"),
+        }
+    }
+    all
+}
+
+/// Sends back what comes to port 7000, until it is told to end.
+fn echo(is_over: &AtomicBool) {
+    let socket = UdpSocket::bind((SERVER4, 7000)).expect("bound");
+    socket.set_read_timeout(Some(Duration::from_millis(20))).expect("set");
+    let mut buffer = [0; 2048];
+    while !is_over.load(Ordering::Relaxed) {
+        if let Ok((length, from)) = socket.recv_from(&mut buffer) {
+            socket.send_to(&buffer[..length], from).expect("sent");
+        }
+    }
+}
+
+/// The end of the echo, also by a panic.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+const LINES: [&str; 5] = ["none", "q:35", "ad:100,q:200", "ad:100,q:201", "ad:1,q:2,q:3,q:4"];
+
+fn add(registry: &mut Registry, line: &str, number: u16) -> (Session, Number) {
+    let session = session(line, number);
+    let own = registry.insert(&session).expect("room");
+    registry.add_address(own, address(number).into()).expect("free");
+    (session, own)
+}
+
+#[test]
+fn hundreds_of_sessions_talk_through_one_interface() {
+    let Some(()) = require("netns", probe()) else { return };
+    for workers in [1, 2] {
+        let mut scene = Scene::new(VlanPattern::Any, workers, 1492);
+        let all: Vec<(Session, Number)> = (0..600_u16)
+            .map(|number| add(&mut scene.registry, LINES[usize::from(number) % LINES.len()], number))
+            .collect();
+        let mut sent = Vec::new();
+        for (number, (session, _)) in (0..).zip(&all) {
+            let own = IpAddr::V4(address(number));
+            let payload = [&number.to_be_bytes()[..], &[0x5a; 40]].concat();
+            sent.push(frame(session, scene.local, &datagram(own, SERVER4.into(), &payload)));
+            // Attacks 16 and 17, which come back to nobody.
+            let wrong = datagram(address(number + 1).into(), SERVER4.into(), b"another's address");
+            sent.push(frame(session, scene.local, &wrong));
+            let thief = Session { peer: MacAddress([2, 6, 6, 6, 6, 6]), ..*session };
+            sent.push(frame(&thief, scene.local, &datagram(own, SERVER4.into(), b"another station")));
+            let elsewhere = Session { vlans: vlans("q:666"), ..*session };
+            sent.push(frame(&elsewhere, scene.local, &datagram(own, SERVER4.into(), b"another VLAN")));
+        }
+        let is_over = AtomicBool::new(false);
+        let (near, far) = (&scene.near, &scene.far);
+        let back = thread::scope(|scope| {
+            let over = Over(&is_over);
+            scope.spawn(|| near.inside(|| echo(&is_over)));
+            let back = far.inside(|| {
+                let socket = all_frames("far0");
+                thread::sleep(Duration::from_millis(100));
+                let mut transmit = Transmit::open("far0").expect("a socket");
+                // Slowly enough for the socket of the echo.
+                let mut back = Vec::new();
+                for some in sent.chunks(4 * 50) {
+                    transmit.send(&some.iter().map(Vec::as_slice).collect::<Vec<_>>()).expect("sent");
+                    back.extend(frames(&socket, 50));
+                }
+                back
+            });
+            drop(over);
+            back
+        });
+        let mut seen = vec![0; all.len()];
+        for frame in &back {
+            let number = u16::from_be_bytes(*frame[frame.len() - 42..].first_chunk().expect("two"));
+            let (session, _) = &all[usize::from(number)];
+            let end = frame.len() - 42 - 28;
+            assert_eq!(frame[..end], frame_to(session, scene.local, &frame[end..])[..end], "{number}");
+            assert_eq!(frame[end + 16..end + 20], address(number).octets(), "{number}");
+            seen[usize::from(number)] += 1;
+        }
+        assert!(seen.iter().all(|count| *count == 1), "{seen:?}");
+        // Those of the last frames may still be on their way.
+        let until = Instant::now() + PATIENCE;
+        while scene.drops().values().sum::<u64>() < 1800 && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread::sleep(Duration::from_millis(50));
+        let drops = scene.drops();
+        assert_eq!((drops["other-source"], drops["other-peer"]), (600, 1200), "{drops:?}");
+        assert_eq!(drops.len(), 2, "{drops:?}");
+        for (number, (_, own)) in all.iter().enumerate() {
+            let usage = scene.registry.usage(*own).expect("there");
+            let octets = sent[4 * number].len() as u64;
+            await_sent(&scene.registry, *own, 1);
+            assert_eq!((usage.received.frames, usage.received.octets), (1, octets));
+            assert_eq!((usage.sent.frames, usage.sent.octets), (1, octets));
+            assert_eq!((usage.received_dropped, usage.sent_dropped), (1, 0));
+            assert_eq!(scene.registry.heard(*own), Ok(1));
+        }
+        let counted = scene.subscribers.down();
+        assert_eq!((counted.received.frames, counted.sent.frames), (600, 600));
+        // What another test forks off has this process's descriptors for a moment, and with them the interface.
+        let until = Instant::now() + PATIENCE;
+        while scene.near.run("ip", &["link", "show", "bras0"]).is_ok() {
+            assert!(Instant::now() < until, "the interface is still there");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn the_filter_leaves_other_lines_and_control_out() {
+    let Some(()) = require("netns", probe()) else { return };
+    let mut scene = Scene::new("100.*".parse().expect("a pattern"), 1, 1492);
+    let (session, own) = add(&mut scene.registry, "ad:100,q:200", 5);
+    let (other, _) = add(&mut scene.registry, "q:35", 6);
+    let packet = datagram(address(5).into(), SERVER4.into(), b"x");
+    let good = frame(&session, scene.local, &packet);
+    let mut control = good.clone();
+    control[28..30].copy_from_slice(&[0xc0, 0x21]);
+    let mut compressed = good.clone();
+    compressed[28..30].copy_from_slice(&[0x21, 0x45]);
+    let elsewhere = frame(&session, MacAddress([2, 0, 0x5e, 0, 0, 99]), &packet);
+    let line = frame(&other, scene.local, &datagram(address(6).into(), SERVER4.into(), b"x"));
+    scene.far.send("far0", [&control, &line, &elsewhere, &compressed, &good]).expect("sent");
+    let until = Instant::now() + PATIENCE;
+    while scene.registry.heard(own) != Ok(1) {
+        assert!(Instant::now() < until, "{:?}", scene.subscribers.counted());
+        thread::sleep(Duration::from_millis(1));
+    }
+    let counted = scene.subscribers.counted();
+    assert_eq!(counted.drops, BTreeMap::from([("ppp-compressed".to_owned(), 1)]));
+}
+
+/// The end of a link, also by a panic.
+struct Ended(UnixStream);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.write_all(&[1]);
+    }
+}
+
+/// Runs a link with a fixed session in the far namespace while `work` goes on.
+fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work: impl FnOnce() -> T) -> T {
+    let peer = session.peer.to_string();
+    scene.far.run("ip", &["link", "set", "far0", "address", &peer]).expect("an address");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (stop, ask) = UnixStream::pair().expect("a pair");
+    let tags = if session.vlans.count() == 0 { String::new() } else { format!("{},", session.vlans) };
+    let encapsulation = format!("{tags}pppoe:{}@{}", session.id, scene.local);
+    let wish = LinkWish {
+        name: "sub0".to_owned(),
+        parent: "far0".to_owned(),
+        encapsulation: encapsulation.parse().expect("an encapsulation"),
+        is_managed: true,
+        addresses: Vec::new(),
+        mtu: Some(mtu),
+        mss_clamp: false,
+        means: Means::Simple,
+    };
+    thread::scope(|scope| {
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let end = Ended(ask.try_clone().expect("a descriptor"));
+        let (folder, far) = (folder.path(), &scene.far);
+        let link = scope.spawn(move || {
+            far.inside(|| {
+                // What another test forks off has all descriptors, that of the former link's interface among them, until it has
+                // become the program that it is to be.
+                let until = Instant::now() + Duration::from_secs(5);
+                while link_by_name("sub0").is_ok() && Instant::now() < until {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                let sockets = Sockets::new(Bearer::Link, folder).expect("a namespace");
+                let mut link = Running::up(&wish, &sockets, stop, ask).expect("up");
+                ready.send(()).expect("somebody waits");
+                link.run(&mut |_| {}).expect("ran");
+                link.down()
+            })
+        });
+        is_ready.recv().expect("up");
+        let local = own.to_string();
+        far.run("ip", &["addr", "add", &local, "peer", "10.0.0.1", "dev", "sub0"]).expect("an address");
+        let done = work();
+        drop(end);
+        link.join().expect("no panic");
+        done
+    })
+}
+
+/// Waits until so many frames of a session are counted, which is after they have arrived.
+fn await_sent(registry: &Registry, own: Number, frames: u64) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let sent = registry.usage(own).expect("there").sent.frames;
+        if sent >= frames {
+            assert_eq!(sent, frames);
+            return;
+        }
+        assert!(Instant::now() < until, "{sent} of {frames}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Sends so many octets from one end of a connection to the other.
+fn transfer(listener: (&Namespace, Ipv4Addr), from: &Namespace, octets: usize) {
+    let (namespace, address) = listener;
+    let listener = namespace.inside(|| TcpListener::bind((address, 7080)).expect("bound"));
+    thread::scope(|scope| {
+        let taker = scope.spawn(move || {
+            let (mut stream, _) = listener.accept().expect("accepted");
+            stream.set_read_timeout(Some(PATIENCE)).expect("set");
+            let mut all = Vec::new();
+            stream.read_to_end(&mut all).expect("read");
+            all
+        });
+        from.inside(|| {
+            let mut stream = TcpStream::connect((address, 7080)).expect("connected");
+            stream.set_write_timeout(Some(PATIENCE)).expect("set");
+            let octets: Vec<u8> = (0..octets).map(|place| (place % 251) as u8).collect();
+            stream.write_all(&octets).expect("written");
+        });
+        let all = taker.join().expect("no panic");
+        assert_eq!(all.len(), octets);
+        assert!(all.iter().enumerate().all(|(place, octet)| *octet == (place % 251) as u8));
+    });
+}
+
+#[test]
+fn tcp_goes_in_super_packets_while_sessions_come_and_go() {
+    let Some(()) = require("netns", probe()) else { return };
+    let mut scene = Scene::new(VlanPattern::Any, 2, 1492);
+    let (session, own) = add(&mut scene.registry, "ad:100,q:200", 5);
+    let mut registry = std::mem::replace(&mut scene.registry, Registry::new(LIMITS, scene.local));
+    let is_over = AtomicBool::new(false);
+    let changes = thread::scope(|scope| {
+        let over = Over(&is_over);
+        let changer = scope.spawn(|| {
+            let mut changes = 0_u64;
+            while !is_over.load(Ordering::Relaxed) {
+                let some: Vec<Number> = (100..400)
+                    .map(|number| add(&mut registry, LINES[usize::from(number) % LINES.len()], number).1)
+                    .collect();
+                for number in some {
+                    registry.remove(number).expect("there");
+                }
+                changes += 300;
+                thread::yield_now();
+            }
+            changes
+        });
+        with_link(&scene, &session, address(5), 1492, || {
+            transfer((&scene.near, SERVER4), &scene.far, 8 << 20);
+            transfer((&scene.far, address(5)), &scene.near, 8 << 20);
+        });
+        drop(over);
+        changer.join().expect("no panic")
+    });
+    // The session's counters are behind those of all by an instruction.
+    thread::sleep(Duration::from_millis(50));
+    let counted = scene.subscribers.counted();
+    assert!(changes > 3000, "{changes}");
+    assert!(counted.super_packets > 50 && counted.delivered > counted.deliveries * 5 / 4, "{counted:?}");
+    assert_eq!(counted.drops, BTreeMap::new());
+    let usage = registry.usage(own).expect("there");
+    assert_eq!((usage.received, usage.sent), (counted.received, counted.sent));
+}
+
+#[test]
+fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
+    let Some(()) = require("netns", probe()) else { return };
+    let mut scene = Scene::new(VlanPattern::Any, 1, 1492);
+    let mut narrow = session("q:35", 5);
+    narrow.mtu = 1000;
+    let own = scene.registry.insert(&narrow).expect("room");
+    scene.registry.add_address(own, address(5).into()).expect("free");
+    with_link(&scene, &narrow, address(5), 1492, || {
+        let datagrams = |namespace: &Namespace, discover: libc::c_int, octets: usize| {
+            namespace.inside(|| {
+                let socket = UdpSocket::bind((SERVER4, 0)).expect("bound");
+                option::set(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, discover);
+                socket.send_to(&vec![0x77; octets], (address(5), 7001)).map_err(|error| error.raw_os_error())
+            })
+        };
+        let taker = scene.far.inside(|| UdpSocket::bind((address(5), 7001)).expect("bound"));
+        taker.set_read_timeout(Some(PATIENCE)).expect("set");
+        let mut buffer = [0; 65_536];
+        // May be fragmented: as it is, and beyond the MTU of the interface, which the kernel has fragmented before.
+        for octets in [900, 1200, 1464, 4000] {
+            datagrams(&scene.near, libc::IP_PMTUDISC_DONT, octets).expect("sent");
+            assert_eq!(taker.recv(&mut buffer).expect("received"), octets);
+            assert!(buffer[..octets].iter().all(|octet| *octet == 0x77));
+        }
+        // One, two and two; and six of the three that the kernel had made.
+        await_sent(&scene.registry, own, 11);
+        // Of a super-packet of four datagrams, each.
+        scene.near.inside(|| {
+            let socket = UdpSocket::bind((SERVER4, 0)).expect("bound");
+            option::set(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT);
+            option::set(&socket, libc::SOL_UDP, libc::UDP_SEGMENT, 1300);
+            socket.send_to(&[0x77; 5000], (address(5), 7001)).expect("sent");
+        });
+        for octets in [1300, 1300, 1300, 1100] {
+            assert_eq!(taker.recv(&mut buffer).expect("received"), octets);
+            assert!(buffer[..octets].iter().all(|octet| *octet == 0x77));
+        }
+        await_sent(&scene.registry, own, 11 + 8);
+        // Must not: the kernel learns of it.
+        assert_eq!(scene.subscribers.counted().too_big_told, 0);
+        datagrams(&scene.near, libc::IP_PMTUDISC_DO, 1200).expect("sent");
+        let until = Instant::now() + PATIENCE;
+        while datagrams(&scene.near, libc::IP_PMTUDISC_DO, 1200) != Err(Some(libc::EMSGSIZE)) {
+            assert!(Instant::now() < until);
+            thread::sleep(Duration::from_millis(5));
+        }
+        datagrams(&scene.near, libc::IP_PMTUDISC_DO, 972).expect("sent");
+        assert_eq!(taker.recv(&mut buffer).expect("received"), 972);
+        thread::sleep(Duration::from_millis(50));
+        let counted = scene.subscribers.counted();
+        assert!(counted.too_big_told > 0 && counted.drops["path-mtu"] >= counted.too_big_told, "{counted:?}");
+    });
+    // TCP finds out by itself: no segment size was lowered.
+    let own = {
+        let mut other = session("q:35", 6);
+        other.mtu = 900;
+        let own = scene.registry.insert(&other).expect("room");
+        scene.registry.add_address(own, address(6).into()).expect("free");
+        with_link(&scene, &other, address(6), 1492, || {
+            transfer((&scene.far, address(6)), &scene.near, 1 << 20);
+        });
+        own
+    };
+    let usage = scene.registry.usage(own).expect("there");
+    assert!(usage.sent_dropped > 0, "{usage:?}");
+    let longest = usage.sent.octets / usage.sent.frames;
+    assert!(longest <= 900 + 26, "{usage:?}");
+}
+
+#[test]
+fn segment_sizes_are_lowered_to_what_the_session_takes() {
+    let Some(()) = require("netns", probe()) else { return };
+    let mut scene = Scene::new(VlanPattern::Any, 1, 1492);
+    let mut narrow = session("none", 5);
+    (narrow.mtu, narrow.mss_clamp) = (1000, true);
+    let own = scene.registry.insert(&narrow).expect("room");
+    scene.registry.add_address(own, address(5).into()).expect("free");
+    with_link(&scene, &narrow, address(5), 1492, || {
+        transfer((&scene.far, address(5)), &scene.near, 1 << 20);
+        transfer((&scene.near, SERVER4), &scene.far, 1 << 20);
+    });
+    let counted = scene.subscribers.counted();
+    assert_eq!(counted.drops, BTreeMap::new());
+    assert!(counted.mss_clamped >= 4, "{counted:?}");
+}
+
+#[test]
+fn the_parent_is_watched_and_its_new_address_taken() {
+    let Some(()) = require("netns", probe()) else { return };
+    let mut scene = Scene::new("none".parse().expect("a pattern"), 2, 1492);
+    let again = Wish {
+        name: "bras1".to_owned(),
+        parent: "near0".to_owned(),
+        vlans: "none".parse().expect("a pattern"),
+        addresses: Vec::new(),
+        mtu: 1492,
+        workers: 1,
+        limits: LIMITS,
+    };
+    let refused = scene.near.inside(|| Subscribers::up(&again).map(drop).expect_err("taken"));
+    assert!(refused.to_string().contains("near0"), "{refused}");
+    let carrier = |scene: &Scene| {
+        scene.near.run("cat", &["/sys/class/net/bras0/carrier"]).expect("read").trim().to_owned()
+    };
+    assert_eq!(carrier(&scene), "1");
+    let wanted = [Event::ParentDown, Event::ParentMac, Event::ParentUp];
+    let moved = MacAddress([2, 0, 0x5e, 0, 0, 0x77]);
+    for (event, arguments) in wanted.into_iter().zip([
+        "link set near0 down",
+        "link set near0 address 02:00:5e:00:00:77",
+        "link set near0 up",
+    ]) {
+        scene.near.run("ip", &arguments.split(' ').collect::<Vec<_>>()).expect("set");
+        let until = Instant::now() + PATIENCE;
+        while !scene.subscribers.look().expect("looked").events.contains(&event) {
+            assert!(Instant::now() < until, "{event:?}");
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(carrier(&scene), if event == Event::ParentUp { "1" } else { "0" });
+    }
+    scene.registry.set_local(moved);
+    scene.subscribers.set_local(moved).expect("filtered");
+    let (session, own) = add(&mut scene.registry, "none", 5);
+    let packet = datagram(address(5).into(), SERVER4.into(), b"x");
+    scene
+        .far
+        .send("far0", [frame(&session, scene.local, &packet), frame(&session, moved, &packet)])
+        .expect("sent");
+    let until = Instant::now() + PATIENCE;
+    while scene.registry.heard(own) != Ok(1) {
+        assert!(Instant::now() < until, "{:?}", scene.subscribers.counted());
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(scene.drops(), BTreeMap::new());
+}
+
+#[test]
+fn senders_of_ipv6_are_told() {
+    let Some(()) = require("netns", probe()) else { return };
+    let mut scene = Scene::new(VlanPattern::Any, 1, 1492);
+    let mut narrow = session("q:35", 5);
+    narrow.mtu = 1300;
+    let own = scene.registry.insert(&narrow).expect("room");
+    let prefix = Prefix::of("2001:db8:64::".parse().expect("an address"), 64).expect("so many bits");
+    scene.registry.add_prefix(own, prefix).expect("free");
+    let on = "for name in all bras0; do echo 0 > /proc/sys/net/ipv6/conf/$name/disable_ipv6; done";
+    scene.near.run("sh", &["-c", on]).expect("on");
+    for arguments in ["addr add 2001:db8::1/128 dev bras0 nodad", "route add 2001:db8:64::/64 dev bras0"] {
+        let arguments: Vec<&str> = ["-6"].into_iter().chain(arguments.split(' ')).collect();
+        scene.near.run("ip", &arguments).expect("set");
+    }
+    scene.near.inside(|| {
+        let socket = UdpSocket::bind("[2001:db8::1]:0").expect("bound");
+        option::set(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO);
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match socket.send_to(&[7; 1400], "[2001:db8:64::9]:7001") {
+                Ok(_) => assert!(Instant::now() < until),
+                Err(error) => {
+                    assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE), "{error}");
+                    break;
+                }
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let before = scene.registry.usage(own).expect("there").sent.frames;
+        socket.send_to(&[7; 1300 - 48], "[2001:db8:64::9]:7001").expect("fits");
+        while scene.registry.usage(own).expect("there").sent.frames == before {
+            assert!(Instant::now() < until);
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    assert!(scene.subscribers.counted().too_big_told > 0);
+}
+
+/// Options of sockets that the standard library lacks.
+mod option {
+    pub mod sys {
+        #![allow(unsafe_code)]
+
+        use std::net::UdpSocket;
+        use std::os::fd::AsRawFd;
+
+        pub fn set(socket: &UdpSocket, level: libc::c_int, name: libc::c_int, value: libc::c_int) {
+            let length = size_of::<libc::c_int>() as libc::socklen_t;
+            let pointer = (&raw const value).cast();
+            // SAFETY: an int is read, which lives through the call.
+            let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, pointer, length) };
+            assert_eq!(result, 0);
+        }
+    }
+
+    pub use sys::set;
+}
