@@ -14,8 +14,6 @@ use super::resolver::Place;
 use super::script::Scripts;
 use super::status::{SessionStatus, Shared};
 use crate::error::Error;
-use link::control::{Server, Sockets};
-use link::memory;
 use link::pppoe::VlanPattern;
 use link::pppoe::kernel::{Clock, random};
 use link::pppoe::{ControlSocket, Losses};
@@ -29,6 +27,9 @@ use pppoe::text::Shown;
 use preparation::{expect_free, framed, refused, room};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use service::Instances;
+use service::control::Server;
+use service::memory;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -144,7 +145,7 @@ impl Connection {
     /// See [`Error`]; nothing is left behind then.
     pub fn begin(
         start: Start,
-        sockets: &Sockets,
+        sockets: &Instances,
         stop: UnixStream,
         ask: UnixStream,
     ) -> Result<Connection, Error> {
@@ -154,7 +155,7 @@ impl Connection {
 
     fn begin_with(
         mut start: Start,
-        sockets: &Sockets,
+        sockets: &Instances,
         stop: UnixStream,
         ask: UnixStream,
     ) -> Result<Connection, Error> {

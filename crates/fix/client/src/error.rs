@@ -2,9 +2,10 @@
 
 use crate::resolver::ResolverError;
 use link::Dropped;
-use link::control::ControlError;
 use link::error::Kind;
 use pppoe::discovery::message::TooLong;
+use service::control::ControlError;
+use service::memory::MemoryError;
 use std::io;
 
 /// Why not.
@@ -56,6 +57,12 @@ impl Error {
     pub(crate) fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let failed = link::Error::kernel(what);
         move |source| failed(source).into()
+    }
+}
+
+impl From<MemoryError> for Error {
+    fn from(error: MemoryError) -> Error {
+        Error::Link(error.into())
     }
 }
 

@@ -161,7 +161,7 @@ impl Shared {
     }
 }
 
-impl link::control::Answer for Shared {
+impl service::control::ControlHandler for Shared {
     fn answer(&self, question: &str) -> Option<String> {
         let is_known = matches!(question, "status" | "down");
         is_known.then(|| serde_json::to_string(&self.status()).unwrap_or_default())

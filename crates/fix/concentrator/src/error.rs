@@ -1,7 +1,8 @@
 //! Why a concentrator cannot begin, or cannot go on.
 
-use link::control::ControlError;
 use link::error::Kind;
+use service::control::ControlError;
+use service::memory::MemoryError;
 use std::io;
 
 /// Why not.
@@ -47,6 +48,12 @@ impl Error {
     pub(crate) fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let failed = link::Error::kernel(what);
         move |source| failed(source).into()
+    }
+}
+
+impl From<MemoryError> for Error {
+    fn from(error: MemoryError) -> Error {
+        Error::Link(error.into())
     }
 }
 

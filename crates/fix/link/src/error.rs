@@ -1,11 +1,12 @@
 //! Why a link cannot be had, or cannot go on.
 
 use crate::address::Address;
-use crate::control::ControlError;
 use crate::framing::FramingError;
 use crate::rtnetlink::{self, Refusal};
 use crate::tun::TunError;
 use rustix::process::{Resource, getrlimit};
+use service::control::ControlError;
+use service::memory::MemoryError;
 use std::io;
 
 /// The least MTU of IPv6 (RFC 8200 section 5).
@@ -121,13 +122,8 @@ pub enum Error {
         needed: u64,
     },
     /// There is too little memory.
-    #[error("{}", no_memory(*needed, *limit))]
-    Memory {
-        /// Octets that are needed beside what the process has.
-        needed: u64,
-        /// How many it may have in all (RLIMIT_AS); `None`: the machine has no more.
-        limit: Option<u64>,
-    },
+    #[error("{0}, fewer `--workers`, and where subscribers are served fewer `--max-sessions`, take less")]
+    Memory(#[from] MemoryError),
     /// The kernel refused something else.
     #[error("cannot {what}: {source}")]
     Kernel {
@@ -169,13 +165,13 @@ impl Error {
                 Some(libc::EINVAL | libc::EMSGSIZE) => Kind::Usage,
                 _ => Kind::Lacks,
             },
-            Error::Control(error) if error.is_an_answer() => Kind::No,
+            Error::Control(error) if error.is_negative() => Kind::No,
             Error::Address { address, mtu, .. } if too_short(address, *mtu).is_some() => Kind::Usage,
             Error::Tun(_)
             | Error::Privilege { .. }
             | Error::Address { .. }
             | Error::Descriptors { .. }
-            | Error::Memory { .. }
+            | Error::Memory(_)
             | Error::Kernel { .. }
             | Error::Worker { .. }
             | Error::Control(_) => Kind::Lacks,
@@ -237,25 +233,6 @@ fn no_descriptors(limit: Option<u64>, needed: u64) -> String {
         None => {
             "the machine has as many files open as it may: `sysctl fs.file-max` shows and raises the limit"
                 .to_owned()
-        }
-    }
-}
-
-fn no_memory(needed: u64, limit: Option<u64>) -> String {
-    let mb = |octets: u64| octets as f64 / 1e6;
-    let fewer = "fewer `--workers`, and where subscribers are served fewer `--max-sessions`, take less";
-    match limit {
-        Some(limit) => format!(
-            "there is too little memory: {:.1} MB more are needed, of {:.1} MB in all that the process may have (RLIMIT_AS); `ulimit \
-             -v unlimited` before it is started lifts the limit, {fewer}",
-            mb(needed),
-            mb(limit)
-        ),
-        None => {
-            format!(
-                "there is too little memory: the machine has no {:.1} MB for this process; {fewer}",
-                mb(needed)
-            )
         }
     }
 }

@@ -4,14 +4,13 @@ mod crew;
 mod watch;
 
 use crate::address::Address;
+use crate::batch;
 use crate::batch::{Batch, Below, Io};
-use crate::control::{DYING, Server, Sockets};
 use crate::counters::Counters;
 use crate::datapath::{DataPath, Line, PathError};
 use crate::error::Error;
 use crate::frame_size::{longest_mtu, needed_mtu};
 use crate::framing::{Form, Framing};
-use crate::memory;
 use crate::mss::Clamp;
 use crate::parent::Parent;
 use crate::rtnetlink::{self, Monitor};
@@ -22,6 +21,10 @@ pub use crew::Crew;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, bind};
+use service::Instances;
+use service::control::Server;
+use service::memory;
+use service::process::DYING;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -92,7 +95,7 @@ impl Means {
     pub const fn memory(self) -> usize {
         match self {
             Means::Simple => memory::THREAD + (1 << 20),
-            Means::Batch { workers, .. } => workers * memory::WORKER,
+            Means::Batch { workers, .. } => workers * batch::WORKER,
         }
     }
 }
@@ -175,7 +178,7 @@ impl Running {
     /// # Errors
     ///
     /// See [`Error`]; nothing is left behind then.
-    pub fn up(wish: &Wish, sockets: &Sockets, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
+    pub fn up(wish: &Wish, sockets: &Instances, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
         // What a killed process had may still be on its way out, and then it is waited for.
         let until = sockets.is_killed(&wish.name).then(|| Instant::now() + DYING);
         Running::up_until(wish, until, &stop, Some((sockets, &ask)))
@@ -195,7 +198,7 @@ impl Running {
         wish: &Wish,
         until: Option<Instant>,
         stop: &UnixStream,
-        asked: Option<(&Sockets, &UnixStream)>,
+        asked: Option<(&Instances, &UnixStream)>,
     ) -> Result<Running, Error> {
         let try_up = || {
             let again = |ours: &UnixStream| ours.try_clone().map_err(Error::kernel("wait for signals"));
@@ -218,7 +221,7 @@ impl Running {
     fn try_up(
         wish: &Wish,
         stop: UnixStream,
-        asked: Option<(&Sockets, UnixStream)>,
+        asked: Option<(&Instances, UnixStream)>,
     ) -> Result<Running, Error> {
         check_name(&wish.name)?;
         // Before the parent is looked at, so that no change of it is missed.

@@ -5,6 +5,7 @@ use crate::dropped::Dropped;
 use crate::framing::Form;
 use crate::{parent, rtnetlink};
 use serde::{Deserialize, Serialize};
+use service::control::ControlHandler;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -110,5 +111,12 @@ impl Shared {
             interface_full: interface.and_then(|link| link.tx_dropped),
             counted,
         }
+    }
+}
+
+impl ControlHandler for Shared {
+    fn answer(&self, question: &str) -> Option<String> {
+        let is_known = matches!(question, "status" | "down");
+        is_known.then(|| serde_json::to_string(&self.status()).unwrap_or_default())
     }
 }

@@ -3,10 +3,10 @@
 use super::Start;
 use crate::network::Wanted;
 use link::Error;
-use link::control::DYING;
 use link::frame_size::{longest_mtu, needed_mtu};
 use link::rtnetlink::{self, Link};
 use link::tun::TunError;
+use service::process::DYING;
 use std::thread;
 use std::time::{Duration, Instant};
 use wire::emit::{Encapsulation, PppoeSession};

@@ -3,7 +3,6 @@
 use super::carried::Carried;
 use super::handover;
 use super::record::shown;
-use link::control::{Answer, Refused};
 use link::pppoe::Losses;
 use link::pppoe::kernel::{Clock, random};
 use link::rtnetlink;
@@ -14,6 +13,7 @@ use pppoe::discovery::offer::Pin;
 use pppoe::session::Phase;
 use pppoe::text::Shown;
 use serde::{Deserialize, Serialize};
+use service::control::{ControlHandler, Refused};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::net::UnixStream;
@@ -263,7 +263,7 @@ impl Desk {
     }
 }
 
-impl Answer for Desk {
+impl ControlHandler for Desk {
     fn answer(&self, question: &str) -> Option<String> {
         match question {
             "status" | "down" => serde_json::to_string(&self.status(false)).ok(),

@@ -19,12 +19,15 @@
 //!   nothing, unless its predecessor is gone.
 //! * Instead of either answer the predecessor may refuse: it goes on itself, or tells subscribers itself.
 
-use link::control::{ControlError, Refused, Sockets, has_ended, peer};
+use kernel::process::wait_for_end;
 use pppoe::concentrator::Snapshot;
 use pppoe::concentrator::accounting::Traffic;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
+use service::Instances;
+use service::control::{ControlError, Refused, peer};
+use service::process::DYING;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -214,7 +217,7 @@ impl Successor {
     ///
     /// Those of fcntl(2).
     pub fn new(stream: UnixStream) -> io::Result<Successor> {
-        let pid = peer(&stream);
+        let pid = peer(&stream).and_then(|peer| peer.pid);
         Ok(Successor { talk: Talk::new(stream)?, pid })
     }
 
@@ -287,7 +290,7 @@ pub fn refuse(mut stream: &UnixStream, why: &str) {
 /// Whose sessions this process goes on with.
 #[derive(Debug)]
 pub struct Predecessor<'s> {
-    sockets: &'s Sockets,
+    sockets: &'s Instances,
     name: &'s str,
     pid: Option<u32>,
     talk: Talk,
@@ -299,17 +302,17 @@ impl<'s> Predecessor<'s> {
     /// # Errors
     ///
     /// Nobody does, or it refuses, or does not answer.
-    pub fn ask(sockets: &'s Sockets, name: &'s str) -> Result<(Predecessor<'s>, Snapshot), ControlError> {
-        let (stream, pid) = sockets.reach(name)?;
-        let talk = Talk::new(stream).map_err(|error| sockets.unanswered(name, error))?;
+    pub fn ask(sockets: &'s Instances, name: &'s str) -> Result<(Predecessor<'s>, Snapshot), ControlError> {
+        let (stream, pid) = sockets.connect(name)?;
+        let talk = Talk::new(stream).map_err(|error| sockets.no_answer(name, error))?;
         let mut predecessor = Predecessor { sockets, name, pid, talk };
         let told = predecessor.talk.say(BEGINS, None);
-        told.map_err(|error| sockets.unanswered(name, error))?;
+        told.map_err(|error| sockets.no_answer(name, error))?;
         match predecessor.answer()? {
             Some(snapshot) => Ok((predecessor, snapshot)),
             None => {
                 let ended = "it ended just now, or is another version of rxlane";
-                Err(sockets.unanswered(name, io::Error::new(ErrorKind::UnexpectedEof, ended)))
+                Err(sockets.no_answer(name, io::Error::new(ErrorKind::UnexpectedEof, ended)))
             }
         }
     }
@@ -331,12 +334,12 @@ impl<'s> Predecessor<'s> {
             Ok(()) => {}
             // What it said before it closed the connection can still be read.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
-            Err(error) => return Err(self.sockets.unanswered(self.name, error)),
+            Err(error) => return Err(self.sockets.no_answer(self.name, error)),
         }
         let answer = self.answer()?;
-        if answer.is_none() && !self.pid.is_some_and(has_ended) {
+        if answer.is_none() && !self.pid.is_some_and(|pid| wait_for_end(pid, DYING)) {
             let closed = "it closed the connection, and may go on with the sessions";
-            return Err(self.sockets.unanswered(self.name, io::Error::new(ErrorKind::UnexpectedEof, closed)));
+            return Err(self.sockets.no_answer(self.name, io::Error::new(ErrorKind::UnexpectedEof, closed)));
         }
         Ok(answer)
     }
@@ -349,16 +352,16 @@ impl<'s> Predecessor<'s> {
 
     /// An answer; `None`: there is nobody any more.
     fn answer<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ControlError> {
-        let (bearer, name) = (self.sockets.bearer(), self.name.to_owned());
-        let failed = |error| self.sockets.unanswered(self.name, error);
+        let (kind, name) = (self.sockets.kind(), self.name.to_owned());
+        let failed = |error| self.sockets.no_answer(self.name, error);
         match self.talk.hear(Instant::now() + SILENCE, None).map_err(failed)? {
             Heard::Line(line) => match Refused::read(&line) {
-                Some(why) => Err(ControlError::Refused { bearer, name, why }),
+                Some(why) => Err(ControlError::Refused { kind, name, why }),
                 None => serde_json::from_str(&line).map(Some).map_err(|error| failed(error.into())),
             },
             Heard::Ended => Ok(None),
             Heard::Late | Heard::Stopped => Err(match self.pid {
-                Some(pid) => ControlError::Silent { bearer, name, pid },
+                Some(pid) => ControlError::Silent { kind, name, pid },
                 None => failed(ErrorKind::TimedOut.into()),
             }),
         }

@@ -21,14 +21,17 @@ use super::{Event, Serving, Start, Tell, link_local};
 use crate::error::Error;
 use crate::subscribers::{self, Limits, Registry, Subscribers};
 use link::address::Address;
-use link::control::{ControlError, Lock, Server, Sockets, wait_until_gone};
-use link::memory;
+use link::batch;
 use link::pppoe::ControlSocket;
 use link::pppoe::kernel::{Clock, random};
 use link::rtnetlink::{self, Link};
 use link::running::{check_name, find_parent};
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::{Action, Concentrator, Config, Restored, Snapshot};
+use service::Instances;
+use service::control::{ControlError, Lock, Server};
+use service::memory;
+use service::process::wait_until_gone;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
@@ -62,7 +65,7 @@ impl Prepared {
     /// See [`Error`]; nothing is left behind then, and nothing was changed.
     pub fn new(
         start: Start,
-        sockets: &Sockets,
+        sockets: &Instances,
         stop: UnixStream,
         ask: UnixStream,
         tell: Tell<'_>,
@@ -74,7 +77,7 @@ impl Prepared {
 
     fn try_new(
         start: Start,
-        sockets: &Sockets,
+        sockets: &Instances,
         stop: UnixStream,
         ask: UnixStream,
         tell: Tell<'_>,
@@ -88,7 +91,7 @@ impl Prepared {
         let has_name = former.as_ref().is_some_and(|former| former.interface == start.name);
         let wish = wish(&start, mtu, has_name);
         memory::expect(
-            Registry::least(wish.limits) + start.workers * memory::WORKER + THREADS * memory::THREAD,
+            Registry::least(wish.limits) + start.workers * batch::WORKER + THREADS * memory::THREAD,
         )?;
         let (path, registry) =
             if former.is_some() { Subscribers::beside(&wish)? } else { Subscribers::up(&wish)? };
@@ -114,7 +117,7 @@ impl Prepared {
         let asked = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
         let asked = Asked { sockets: sockets.clone(), ask: asked };
         let server = match &former {
-            Some(_) => Server::beside(sockets, &start.parent, Arc::clone(&desk), ask)?,
+            Some(_) => Server::standby(sockets, &start.parent, Arc::clone(&desk), ask)?,
             None => Server::new(sockets, &start.parent, Arc::clone(&desk), ask)?,
         };
         let serving = Serving {
@@ -271,14 +274,14 @@ const fn descriptors(workers: usize) -> u64 {
 }
 
 /// Keeps others from beginning to serve the same interface, whatever it is called.
-fn lock(sockets: &Sockets, parent: &Link) -> Result<Lock, Error> {
+fn lock(sockets: &Instances, parent: &Link) -> Result<Lock, Error> {
     let lock = Lock::take(sockets, &parent.index.to_string())?;
     lock.ok_or_else(|| Error::Begun { parent: parent.name.clone() })
 }
 
 /// Whoever serves the interface now.
-fn former(sockets: &Sockets, start: &Start) -> Result<Option<ConcentratorStatus>, Error> {
-    match sockets.answer(&start.parent, "status") {
+fn former(sockets: &Instances, start: &Start) -> Result<Option<ConcentratorStatus>, Error> {
+    match sockets.ask(&start.parent, "status") {
         Ok(former) => Ok(Some(former)),
         Err(ControlError::None { .. }) => Ok(None),
         Err(ControlError::Killed { .. }) => {

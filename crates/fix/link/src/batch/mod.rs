@@ -44,6 +44,9 @@ use xsk::Xsk;
 /// How long a worker pauses where frames come densely.
 const PAUSE: Duration = Duration::from_micros(100);
 
+/// Bytes of a worker: its thread, its ring, and its buffers.
+pub const WORKER: usize = service::memory::THREAD + (4 << 20) + (1 << 20);
+
 /// How frames leave the parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
