@@ -97,10 +97,16 @@ impl Prepared {
             if former.is_some() { Subscribers::beside(&wish)? } else { Subscribers::up(&wish)? };
         let former_link = former.as_ref().and_then(|former| rtnetlink::link_by_name(&former.interface).ok());
         let routes = Routes { interface: path.index(), former: former_link.map(|link| link.index) };
-        let covered = pools(&start.config);
-        for network in &covered {
+        let refused = |(network, refusal)| {
             let failed = Error::kernel(format!("route {network} to {}", start.name));
-            routes.add(network).map_err(|refusal| failed(std::io::Error::other(refusal)))?;
+            failed(std::io::Error::other::<rtnetlink::Refusal>(refusal))
+        };
+        let mut covered: Vec<Network> = start.config.prefixes.into_iter().collect();
+        covered
+            .iter()
+            .try_for_each(|network| routes.add(network).map_err(|refusal| refused((*network, refusal))))?;
+        for range in &start.config.pool {
+            covered.extend(routes.add_range(range, start.config.local).map_err(refused)?);
         }
         let own = parent.mac.unwrap_or_default();
         let open = if former.is_some() { ControlSocket::deaf } else { ControlSocket::open };
@@ -316,9 +322,4 @@ fn addresses(config: &Config) -> Vec<Address> {
     let four = config.local.map(|local| Address { local: local.into(), prefix: 32, peer: None });
     let six = config.identifier.map(|id| Address { local: link_local(id).into(), prefix: 64, peer: None });
     four.into_iter().chain(six).collect()
-}
-
-/// All addresses that subscribers may get by chance.
-fn pools(config: &Config) -> Vec<Network> {
-    config.pool.iter().flat_map(|range| range.networks()).chain(config.prefixes).collect()
 }

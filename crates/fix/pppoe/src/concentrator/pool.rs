@@ -28,6 +28,20 @@ impl Range {
         (self.first..=self.last).contains(&address)
     }
 
+    /// The smallest network that has all of these addresses.
+    pub fn enclosing(&self) -> Option<Network> {
+        let (first, last) = (self.first.to_bits(), self.last.to_bits());
+        Network::of(self.first.into(), (first ^ last).leading_zeros() as u8)
+    }
+
+    /// What [`Range::enclosing`] has beside these addresses, lowest first.
+    pub fn beside(&self) -> impl Iterator<Item = Ipv4Addr> {
+        let (first, last) = (self.first.to_bits(), self.last.to_bits());
+        let host_bits = u32::MAX.checked_shr((first ^ last).leading_zeros()).unwrap_or(0);
+        let behind = (last..last | host_bits).map(|bits| bits + 1);
+        (first & !host_bits..first).chain(behind).map(Ipv4Addr::from_bits)
+    }
+
     /// The fewest networks that have all of these addresses and no others, lowest first.
     pub fn networks(&self) -> Vec<Network> {
         let (mut at, end) = (u64::from(self.first.to_bits()), u64::from(self.last.to_bits()) + 1);
@@ -341,6 +355,21 @@ mod tests {
         assert_eq!(networks("192.0.2.7"), "192.0.2.7/32");
         assert_eq!(networks("10.0.0.10-10.0.0.21"), "10.0.0.10/31 10.0.0.12/30 10.0.0.16/30 10.0.0.20/31");
         assert_eq!(networks("1.0.0.0-1.255.255.255"), "1.0.0.0/8");
+    }
+
+    #[test]
+    fn a_network_around_a_range_has_a_few_more() {
+        for (range, network, beside) in [
+            ("10.0.0.2-10.0.0.254", "10.0.0.0/24", "10.0.0.0 10.0.0.1 10.0.0.255"),
+            ("10.0.0.0-10.0.0.255", "10.0.0.0/24", ""),
+            ("192.0.2.7", "192.0.2.7/32", ""),
+            ("10.0.0.127-10.0.0.128", "10.0.0.0/24", ""),
+        ] {
+            let range: Range = range.parse().unwrap();
+            assert_eq!(range.enclosing().unwrap().to_string(), network);
+            let all: Vec<_> = range.beside().map(|address| address.to_string()).collect();
+            assert!(all.len() == 254 || all.join(" ") == beside, "{all:?}");
+        }
     }
 
     #[test]
