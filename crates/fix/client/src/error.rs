@@ -12,7 +12,6 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The machine refuses it.
     #[error(transparent)]
     Link(#[from] link::Error),
     /// More tags than a PPPoE line is looked for in.
@@ -23,12 +22,7 @@ pub enum Error {
     Discovery(#[from] TooLong),
     /// The interface did not take a packet.
     #[error("{parent} sent nothing ({why}){}", not_sent(*why, parent))]
-    NotSent {
-        /// The interface.
-        parent: String,
-        /// Why.
-        why: Dropped,
-    },
+    NotSent { parent: String, why: Dropped },
     /// The name servers of before cannot be put back.
     #[error(transparent)]
     Resolver(#[from] ResolverError),

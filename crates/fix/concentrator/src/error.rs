@@ -9,7 +9,6 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The machine refuses it.
     #[error(transparent)]
     Link(#[from] link::Error),
     /// What it is told to do makes no sense.
@@ -20,10 +19,7 @@ pub enum Error {
         "another `rxlane pppoe serve` of {parent} is just beginning: wait until it serves, or has failed (`rxlane pppoe status` \
          shows it), and try again"
     )]
-    Begun {
-        /// The interface with the lines.
-        parent: String,
-    },
+    Begun { parent: String },
 }
 
 impl Error {

@@ -22,6 +22,7 @@
 //!
 //! `unsafe` lives in modules named `sys` alone.
 
+#![allow(missing_docs, reason = "a name and its type say most; comments say the rest")]
 #![deny(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]

@@ -50,9 +50,7 @@ const IFINFO: usize = 16;
 /// What the kernel tells of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Its number.
     pub index: u32,
-    /// Its name.
     pub name: String,
     /// ARPHRD type: 1 is Ethernet.
     pub hardware: u16,
@@ -73,7 +71,6 @@ impl Link {
         self.flags & WORKS == WORKS
     }
 
-    /// Whether it is up.
     pub const fn is_up(&self) -> bool {
         self.flags & libc::IFF_UP as u32 != 0
     }
@@ -83,9 +80,7 @@ impl Link {
 #[derive(Debug, thiserror::Error)]
 #[error("{error}{}", said.as_ref().map_or(String::new(), |said| format!(": {said}")))]
 pub struct Refusal {
-    /// The error.
     pub error: io::Error,
-    /// Its message, where it has one.
     pub said: Option<String>,
 }
 
@@ -116,7 +111,6 @@ fn ask(body: &[u8]) -> io::Result<Link> {
     Ok(read_link(answer.get(HEADER..).unwrap_or_default()))
 }
 
-/// Sets MTU and, where there is one, MAC address.
 pub fn configure(index: u32, mtu: u32, mac: Option<MacAddress>) -> Result<(), Refusal> {
     let mut body = ifinfo(index, 0);
     attribute(&mut body, IFLA_MTU, &mtu.to_ne_bytes());
@@ -126,7 +120,6 @@ pub fn configure(index: u32, mtu: u32, mac: Option<MacAddress>) -> Result<(), Re
     exchange(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK, &body).map(drop)
 }
 
-/// Sets an interface up.
 pub fn set_up(index: u32) -> Result<(), Refusal> {
     exchange(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK, &ifinfo(index, libc::IFF_UP as u32)).map(drop)
 }

@@ -50,21 +50,17 @@ const LEAST_IPV6: u32 = 1280;
 /// A link that is wanted.
 #[derive(Clone, Debug)]
 pub struct Wish {
-    /// Name of the interface.
     pub name: String,
-    /// Name of the interface below.
     pub parent: String,
     /// What stands around packets there.
     pub encapsulation: Encapsulation,
     /// Whether this process negotiates the session, so that the data path is given IP alone: [`Framing::managed`].
     pub is_managed: bool,
-    /// Addresses of the interface.
     pub addresses: Vec<Address>,
     /// MTU, octets; `None`: 1500, 1492 with PPPoE, or less where the parent has no room for it.
     pub mtu: Option<u32>,
     /// Whether to lower the maximum segment size of TCP to what fits the MTU.
     pub mss_clamp: bool,
-    /// How packets are moved.
     pub means: Means,
 }
 
@@ -77,13 +73,11 @@ pub enum Means {
     Batch {
         /// Threads that move packets, at least one.
         workers: usize,
-        /// How frames leave the parent.
         io: Io,
     },
 }
 
 impl Means {
-    /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Means::Simple => "simple",
@@ -125,7 +119,6 @@ impl Observer {
         self.0.status()
     }
 
-    /// Number of the interface.
     pub fn interface(&self) -> u32 {
         self.0.index
     }
@@ -149,9 +142,7 @@ pub enum Event {
     ParentDown,
     /// It is up again, and its line works.
     ParentUp,
-    /// Its MTU changed.
     ParentMtu {
-        /// What it is now.
         now: u32,
         /// The MTU that it needs for the packets of the link.
         needed: u32,
@@ -163,7 +154,6 @@ pub enum Event {
 /// Why a link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Somebody asked for it.
     Asked,
     /// The parent was removed, or went to another network namespace.
     ParentRemoved,
@@ -174,10 +164,6 @@ pub enum Ended {
 impl Running {
     /// Brings a link up in the network namespace of the calling thread. It ends when `stop` becomes readable; `ask` is
     /// the other end of it.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]; nothing is left behind then.
     pub fn up(wish: &Wish, sockets: &Instances, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
         // What a killed process had may still be on its way out, and then it is waited for.
         let until = sockets.is_killed(&wish.name).then(|| Instant::now() + DYING);
@@ -186,10 +172,6 @@ impl Running {
 
     /// The same without a socket for questions: who brings it up answers for it. `after_kill`: what a killed process had may
     /// still be on its way out.
-    ///
-    /// # Errors
-    ///
-    /// As [`Running::up`].
     pub fn up_unasked(wish: &Wish, after_kill: bool, stop: UnixStream) -> Result<Running, Error> {
         Running::up_until(wish, after_kill.then(|| Instant::now() + DYING), &stop, None)
     }
@@ -341,7 +323,6 @@ impl Running {
         }
     }
 
-    /// Looks at what changed.
     fn look(&mut self, told: &mut dyn FnMut(&Event)) -> Result<Option<Ended>, Error> {
         let seen = self.watch.look().map_err(Error::kernel("read changes of interfaces"))?;
         for event in &seen.events {

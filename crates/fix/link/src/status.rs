@@ -14,7 +14,6 @@ use std::time::Instant;
 /// What does not change while a link is up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Name of the interface.
     pub name: String,
     /// Name of the parent when the link came up.
     pub parent: String,
@@ -22,9 +21,7 @@ pub struct Identity {
     pub encapsulation: String,
     /// `tun`: IP packets; `tap`: Ethernet frames.
     pub interface: String,
-    /// The data path.
     pub datapath: String,
-    /// Threads that move packets.
     #[serde(default)]
     pub workers: usize,
     /// How frames leave the parent: `af-packet`, `af-xdp`.
@@ -38,18 +35,15 @@ pub struct Identity {
     /// The MTU that the parent needs for packets of that length, octets.
     #[serde(default)]
     pub needed_parent_mtu: u32,
-    /// Addresses that the interface was given.
     pub addresses: Vec<String>,
     /// Whether the maximum segment size of TCP is lowered.
     pub mss_clamp: bool,
-    /// Number of the process.
     pub pid: u32,
 }
 
 /// A link at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Who it is.
     #[serde(flatten)]
     pub identity: Identity,
     /// Name that the interface has now; `None`: not known.

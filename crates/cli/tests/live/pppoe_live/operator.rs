@@ -56,7 +56,7 @@ fn a_pool_is_one_route_unless_an_address_beside_it_leads_elsewhere() {
     let pool = ["--pool", "10.64.0.2-10.64.255.254"];
     let routes = || line.far.run("ip", &["-4", "route", "show", "dev", "pppoe0"]).expect("routes");
     let serving = line.serve(&pool);
-    assert_eq!(routes().trim(), "10.64.0.0/16 scope link");
+    assert_eq!(routes().trim(), "10.64.0.0/16 proto static scope link");
     assert_eq!(serving.interrupted().0, 0);
     line.far.run("ip", &["route", "add", "10.64.255.0/24", "dev", "lo"]).expect("a route");
     let serving = line.serve(&pool);

@@ -33,7 +33,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// The word that begins it.
 pub const BEGINS: &str = "takeover";
 const BUSY: &str = "busy";
 const SERVES: &str = "serves";
@@ -62,7 +61,6 @@ enum Heard {
     /// The other end has closed it, or is gone.
     Ended,
     Late,
-    /// Something else has to be done.
     Stopped,
 }
 
@@ -73,10 +71,6 @@ impl Talk {
     }
 
     /// Says a line.
-    ///
-    /// # Errors
-    ///
-    /// `TimedOut` where the other end takes nothing for [`SILENCE`], `Interrupted` where `stop` is readable.
     fn say(&self, text: &str, stop: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let line = format!("{text}\n");
         let (mut rest, mut until) = (line.as_bytes(), Instant::now() + SILENCE);
@@ -158,19 +152,15 @@ impl Talk {
 /// Why a successor does not get the sessions, for who began it and for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum Withheld {
-    /// It is gone.
     #[error("it ended before it served")]
     Ended,
-    /// It says nothing.
     #[error("it said nothing for {} s", SILENCE.as_secs())]
     Silent,
     /// Somebody asked for the end of this process.
     #[error("this process was asked to end")]
     Asked,
-    /// It says something else.
     #[error("it speaks another version of the takeover")]
     Word,
-    /// The connection failed.
     #[error("{0}")]
     Failed(#[from] io::Error),
 }
@@ -212,10 +202,6 @@ pub struct Successor {
 
 impl Successor {
     /// At the other end of a connection.
-    ///
-    /// # Errors
-    ///
-    /// Those of fcntl(2).
     pub fn new(stream: UnixStream) -> io::Result<Successor> {
         let pid = peer(&stream).and_then(|peer| peer.pid);
         Ok(Successor { talk: Talk::new(stream)?, pid })

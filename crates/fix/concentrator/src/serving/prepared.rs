@@ -40,7 +40,6 @@ use std::time::Instant;
 const BUSY: usize = 1024;
 /// Files that a concentrator has open, at most: those of each worker, and others.
 const DESCRIPTORS: [u64; 2] = [6, 48];
-/// Threads beside those that move packets.
 const THREADS: usize = 4;
 
 /// A concentrator that has everything, and serves nobody yet.
@@ -59,10 +58,6 @@ pub struct Prepared {
 impl Prepared {
     /// Makes everything in the network namespace of the calling thread. It ends when `stop` becomes readable; `ask` is the
     /// other end of it.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]; nothing is left behind then, and nothing was changed.
     pub fn new(
         start: Start,
         sockets: &Instances,
@@ -147,10 +142,6 @@ impl Prepared {
     }
 
     /// What is written here makes [`Serving::run`] ask for other secrets.
-    ///
-    /// # Errors
-    ///
-    /// There are no more descriptors.
     pub fn waker(&self) -> std::io::Result<UnixStream> {
         self.serving.negotiator.desk.waker()
     }

@@ -9,7 +9,6 @@ use wire::IpVersion;
 /// Routes to an interface, which go with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Routes {
-    /// Its number.
     pub interface: u32,
     /// That of the process whose place this one takes: it has the same routes for as long as it is there.
     pub former: Option<u32>,

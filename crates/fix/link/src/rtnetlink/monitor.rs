@@ -6,7 +6,6 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// linux/rtnetlink.h.
 const RTNLGRP_LINK: u32 = 1;
 
 /// A socket to which the kernel tells every change of an interface of its network namespace.
@@ -16,7 +15,6 @@ pub struct Monitor(Socket);
 /// What changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// An interface is now so.
     Now(Link),
     /// The interface of this number was deleted, or went to another network namespace.
     Gone(u32),
@@ -26,10 +24,6 @@ pub enum Change {
 
 impl Monitor {
     /// Listens from now on.
-    ///
-    /// # Errors
-    ///
-    /// Those of a netlink socket.
     pub fn new() -> io::Result<Monitor> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind(&SocketAddr::new(0, 1 << (RTNLGRP_LINK - 1)))?;
@@ -38,10 +32,6 @@ impl Monitor {
     }
 
     /// What changed since the last call; nothing, if nothing did.
-    ///
-    /// # Errors
-    ///
-    /// Those of a netlink socket.
     pub fn changes(&self) -> io::Result<Vec<Change>> {
         match self.0.recv_from_full() {
             Ok((datagram, _)) => Ok(messages(&datagram).filter_map(change).collect()),

@@ -33,11 +33,9 @@ const RTN_UNICAST: u8 = 1;
 /// A route through an interface, which goes with the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Of which packets.
     pub version: IpVersion,
     /// Where to: an address and the bits of it that count; `None`: anywhere.
     pub destination: Option<(IpAddr, u8)>,
-    /// Number of the interface.
     pub interface: u32,
     /// Of several routes the kernel takes that of the least metric.
     pub metric: u32,
@@ -84,10 +82,6 @@ pub struct Other {
 }
 
 /// The default route of the main table that has this metric; `None`: there is none, or it stands behind very many others.
-///
-/// # Errors
-///
-/// Those of rtnetlink.
 pub fn default_route(version: IpVersion, metric: u32) -> Result<Option<Other>, Refusal> {
     let family = if version == IpVersion::V4 { libc::AF_INET } else { libc::AF_INET6 };
     let mut socket = Socket::new(NETLINK_ROUTE)?;

@@ -1,14 +1,14 @@
 //! The whole client against concentrators, each run from a seed.
 
-use crate::segment::{Ac, Frame, HOST, Policy, Segment, Trouble, ac};
+use super::segment::{Ac, Frame, HOST, Policy, Segment, Trouble, ac};
+use crate::client::{Action, End, Phase};
+use crate::discovery::complaint::Kind;
+use crate::discovery::host::Failure;
+use crate::discovery::message::padt;
+use crate::discovery::offer::Pin;
+use crate::framing::wrapped;
+use crate::session::{Closed, Role};
 use proptest::prelude::*;
-use rxlane_pppoe::client::{Action, End, Phase};
-use rxlane_pppoe::discovery::complaint::Kind;
-use rxlane_pppoe::discovery::host::Failure;
-use rxlane_pppoe::discovery::message::padt;
-use rxlane_pppoe::discovery::offer::Pin;
-use rxlane_pppoe::framing::wrapped;
-use rxlane_pppoe::session::{Closed, Role};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::ethernet::MacAddress;

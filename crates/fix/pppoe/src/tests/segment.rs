@@ -1,17 +1,17 @@
 //! A client and access concentrators on an Ethernet segment that loses, doubles and reorders frames, all from one seed.
 
+use crate::Random;
+use crate::client::{self, Action, Client, End, Opened, Phase, Reconnect};
+use crate::discovery::complaint::Kind;
+use crate::discovery::concentrator::{self, Answer, Arrival, Concentrator, Request};
+use crate::discovery::cookie::Cookie;
+use crate::discovery::message::padt;
+use crate::discovery::place::Place;
+use crate::discovery::{Packet, host};
+use crate::framing::{unwrapped, wrapped};
+use crate::session::{self, Grant, Method, Role, Session, Timers, Verdict};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rxlane_pppoe::Random;
-use rxlane_pppoe::client::{self, Action, Client, End, Opened, Phase, Reconnect};
-use rxlane_pppoe::discovery::complaint::Kind;
-use rxlane_pppoe::discovery::concentrator::{self, Answer, Arrival, Concentrator, Request};
-use rxlane_pppoe::discovery::cookie::Cookie;
-use rxlane_pppoe::discovery::message::padt;
-use rxlane_pppoe::discovery::place::Place;
-use rxlane_pppoe::discovery::{Packet, host};
-use rxlane_pppoe::framing::{unwrapped, wrapped};
-use rxlane_pppoe::session::{self, Grant, Method, Role, Session, Timers, Verdict};
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -209,7 +209,6 @@ pub struct Segment {
     pub trouble: Trouble,
     /// What the client did, but for what it sent.
     pub done: Vec<Action>,
-    /// What the client sent.
     pub sent: Vec<(Duration, Frame)>,
     pub own: MacAddress,
     client_random: Xoshiro256PlusPlus,
@@ -320,7 +319,6 @@ impl Segment {
         self.random.next_u32() % 100 < percent
     }
 
-    /// Puts a frame on the segment.
     pub fn put(&mut self, frame: Frame) {
         let copies = if self.chance(self.trouble.doubled) { 2 } else { 1 };
         for _ in 0..copies {

@@ -1,10 +1,10 @@
 //! A host and a concentrator on a line that loses, doubles and reorders packets, all from one seed.
 
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rxlane_pppoe::session::{
+use crate::session::{
     Action, Claim, Closed, Concentrator, Config, Grant, Host, Method, Phase, Role, Session, Timers, Verdict,
 };
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BinaryHeap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -70,10 +70,7 @@ impl End {
         End { session, random, now: Duration::ZERO, actions: Vec::new() }
     }
 
-    fn call(
-        &mut self,
-        call: impl FnOnce(&mut Session, Duration, &mut dyn rxlane_pppoe::Random, &mut Vec<Action>),
-    ) {
+    fn call(&mut self, call: impl FnOnce(&mut Session, Duration, &mut dyn crate::Random, &mut Vec<Action>)) {
         let random = &mut self.random;
         call(
             &mut self.session,
@@ -128,7 +125,6 @@ impl End {
         sent
     }
 
-    /// Takes the claims.
     pub fn claims(&mut self) -> Vec<Claim> {
         let mut claims = Vec::new();
         self.actions.retain(|action| match action {

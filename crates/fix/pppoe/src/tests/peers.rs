@@ -1,10 +1,8 @@
 //! What real peers send, and what they are told: requests and habits of pppd and of concentrators in the field.
 
-use crate::line::{End, SECRET, concentrator, grant, host, of_concentrator, of_host, packet, parts, verdict};
-use rxlane_pppoe::pap;
-use rxlane_pppoe::session::{
-    Action, Closed, Demanded, Family, Ipv4, Ipv6, Method, NetworkFailure, Phase, Verdict,
-};
+use super::line::{End, SECRET, concentrator, grant, host, of_concentrator, of_host, packet, parts, verdict};
+use crate::pap;
+use crate::session::{Action, Closed, Demanded, Family, Ipv4, Ipv6, Method, NetworkFailure, Phase, Verdict};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 

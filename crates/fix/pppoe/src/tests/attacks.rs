@@ -1,13 +1,13 @@
 //! Attacks on a PPP session, by the numbers of the project's list.
 
-use crate::line::{
+use super::line::{
     End, Line, SECRET, SUBSCRIBER, Trouble, concentrator, grant, host, of_concentrator, of_host, packet,
     parts, verdict,
 };
-use rxlane_pppoe::session::{
+use crate::session::{
     Action, Claim, Closed, Config, Demanded, Family, Method, NetworkFailure, Phase, Verdict,
 };
-use rxlane_pppoe::{chap, ms_chap, pap};
+use crate::{chap, ms_chap, pap};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! Any octets, and packets that are almost right, at any time: no panic, bounded answers, a deadline that is not past.
 
-use crate::line;
+use super::line;
 
-use crate::line::{End, Line, Trouble, concentrator, host, of_concentrator, of_host, verdict};
+use super::line::{End, Line, Trouble, concentrator, host, of_concentrator, of_host, verdict};
+use crate::session::{Action, Method};
 use proptest::prelude::*;
-use rxlane_pppoe::session::{Action, Method};
 use std::sync::OnceLock;
 use std::time::Duration;
 

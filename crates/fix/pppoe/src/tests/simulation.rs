@@ -1,9 +1,9 @@
 //! Whole sessions of host and concentrator on good and bad lines, each from a seed.
 
-use crate::line;
+use super::line;
 
-use crate::line::{End, Line, Trouble, concentrator, host, of_concentrator, of_host};
-use rxlane_pppoe::session::{Action, Closed, Ipv4, Ipv6, Method, Phase};
+use super::line::{End, Line, Trouble, concentrator, host, of_concentrator, of_host};
+use crate::session::{Action, Closed, Ipv4, Ipv6, Method, Phase};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
