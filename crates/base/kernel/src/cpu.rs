@@ -7,6 +7,7 @@ pub use set::{CpuSet, ParseError};
 use rustix::thread::{CpuSet as Affinity, sched_getaffinity, sched_setaffinity};
 use std::fs;
 use std::io;
+use std::sync::OnceLock;
 
 /// The CPUs that run.
 ///
@@ -17,20 +18,27 @@ pub fn online() -> io::Result<CpuSet> {
     listed("online")
 }
 
-/// The CPUs that can ever run: per-CPU maps have a value for each.
+/// The CPUs that can ever run, as the kernel fixed them at boot: per-CPU maps have a value for each.
 ///
 /// # Errors
 ///
 /// There is no sysfs.
-pub fn possible() -> io::Result<CpuSet> {
-    listed("possible")
+pub fn possible() -> io::Result<&'static CpuSet> {
+    static POSSIBLE: OnceLock<CpuSet> = OnceLock::new();
+    match POSSIBLE.get() {
+        Some(possible) => Ok(possible),
+        None => listed("possible").map(|possible| POSSIBLE.get_or_init(|| possible)),
+    }
 }
 
 fn listed(which: &str) -> io::Result<CpuSet> {
     let path = format!("/sys/devices/system/cpu/{which}");
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{path}: {error}"));
     let list = fs::read_to_string(&path).map_err(named)?;
-    CpuSet::parse_list(&list).map_err(|error| named(io::Error::other(error)))
+    match CpuSet::parse_list(&list) {
+        Ok(cpus) if cpus.is_empty() => Err(named(io::Error::other("it names no CPU"))),
+        cpus => cpus.map_err(|error| named(io::Error::other(error))),
+    }
 }
 
 /// The CPUs on which the calling thread may run.

@@ -85,7 +85,7 @@ impl RecvArguments {
 
     fn receiving(&self, interface: Option<&str>) -> anyhow::Result<Receiving> {
         let of_interface = |name: &str| {
-            link::rtnetlink::link_by_name(name)
+            kernel::netlink::link_by_name(name)
                 .map(|link| link.mtu)
                 .with_context(|| format!("interface {name}"))
         };

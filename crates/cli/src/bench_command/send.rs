@@ -14,7 +14,7 @@ use bench::run::Asked;
 use bench::udp::{self, Sending};
 use capture::{Capture, LinkType};
 use clap::builder::NonEmptyStringValueParser;
-use link::rtnetlink::{Link, link_by_name};
+use kernel::netlink::{Link, link_by_name};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};

@@ -86,7 +86,7 @@ const TUN_DRIVER: &str = "tun";
 
 /// What is asked about.
 struct Line {
-    parent: link::rtnetlink::Link,
+    parent: kernel::netlink::Link,
     encapsulation: Encapsulation,
     /// Longest IP packet, octets.
     mtu: u32,
@@ -111,7 +111,7 @@ impl CheckArguments {
         // Nobody but a link asks for further tags, and every link with tags is a TAP device.
         let driver = interface(&snapshot, &parent.name).and_then(driver_of);
         if driver.as_deref() == Some(TUN_DRIVER) {
-            let sockets = match self.state.links() {
+            let sockets = match self.state.sockets() {
                 Ok(sockets) => sockets,
                 Err(error) => return failed(error),
             };

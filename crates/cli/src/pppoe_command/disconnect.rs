@@ -6,9 +6,8 @@ use anyhow::anyhow;
 use client::status::SessionStatus;
 use concentrator::{ConcentratorStatus, Disconnected};
 use explain::counted;
+use link::control::{Bearer, ControlError};
 use link::error::Error;
-use service::Kind;
-use service::control::ControlError;
 use std::io::Write;
 use std::net::IpAddr;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -122,7 +121,7 @@ impl DisconnectArguments {
     }
 
     fn concentrator(&self, out: &mut Output, interface: &str) -> CommandResult {
-        let ended = self.state.sockets(Kind::Concentrator).and_then(|sockets| {
+        let ended = self.state.sockets(Bearer::Concentrator).and_then(|sockets| {
             let what = format!("the sessions of {interface} are told, and its accounts written");
             Ok(telling(&what, || sockets.end::<ConcentratorStatus>(interface))?)
         });
@@ -139,8 +138,8 @@ impl DisconnectArguments {
     fn sessions(&self, out: &mut Output, interface: &str, question: &str) -> CommandResult {
         let asked = self
             .state
-            .sockets(Kind::Concentrator)
-            .and_then(|sockets| Ok(sockets.ask::<Disconnected>(interface, question)?));
+            .sockets(Bearer::Concentrator)
+            .and_then(|sockets| Ok(sockets.answer::<Disconnected>(interface, question)?));
         let which = question.trim_start_matches("disconnect ");
         match asked {
             Ok(Disconnected { sessions: Some(0) }) => {
@@ -166,7 +165,7 @@ impl DisconnectArguments {
     }
 
     fn client(&self, out: &mut Output, name: &str) -> CommandResult {
-        let sockets = match self.state.sockets(Kind::Session) {
+        let sockets = match self.state.sockets(Bearer::Session) {
             Ok(sockets) => sockets,
             Err(error) => return failed(error),
         };

@@ -2,6 +2,7 @@
 
 mod check;
 mod down;
+pub mod interrupted;
 mod status;
 mod stay;
 mod up;

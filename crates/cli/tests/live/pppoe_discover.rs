@@ -1,8 +1,8 @@
 //! `rxlane pppoe discover` between two network namespaces, against concentrators made of the discovery machine of crate
 //! `pppoe`.
 
+use kernel::netlink::link_by_name;
 use link::pppoe::{ControlSocket, VlanPattern};
-use link::rtnetlink::link_by_name;
 use pppoe::discovery::Packet;
 use pppoe::discovery::concentrator::{Answer, Arrival, Concentrator, Config};
 use pppoe::discovery::place::Place;

@@ -35,6 +35,7 @@
 //!
 //! Reading bundles: module `text`. The collector for machines without rxlane: its script.
 
+#[cfg(test)]
 mod attributes;
 mod bundle;
 mod counters;
@@ -44,14 +45,10 @@ mod files;
 mod interrupts;
 mod links;
 mod log;
-mod netlink;
 mod processes;
 mod queues;
 mod sessions;
 mod sysctls;
-mod xdp_features;
-
-pub use xdp_features::{XdpFeatures, xdp_features};
 
 use bundle::{Bundle, Output, Unread};
 pub use counters::Counters;

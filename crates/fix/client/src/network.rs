@@ -6,9 +6,9 @@
 use super::name_servers::NameServers;
 use super::script::{Occasion, Scripts, Told};
 use super::status::DefaultRoute;
+use kernel::netlink::{self, Gateway, Route};
+use kernel::netlink::{Address, link_local};
 use link::Error;
-use link::address::{Address, link_local};
-use link::rtnetlink::{self, Other, Route};
 use link::running::{Ended, Means, Observer, Running, Wish};
 use link::status::Status;
 use pppoe::session::{Family, Ipv4, Ipv6};
@@ -24,14 +24,18 @@ use wire::emit::Encapsulation;
 
 /// What is said of one session, sentences at most.
 const REMARKS: usize = 16;
+/// Words for families of addresses.
 const IPV4: &str = "ipv4";
 const IPV6: &str = "ipv6";
 
 /// What is wanted on this machine.
 #[derive(Clone, Debug)]
 pub struct Wanted {
+    /// Name of the interface.
     pub name: String,
+    /// Name of the interface below.
     pub parent: String,
+    /// How packets are moved.
     pub means: Means,
     /// Whether to lower the maximum segment size of TCP to what fits the MTU.
     pub mss_clamp: bool,
@@ -40,7 +44,9 @@ pub struct Wanted {
     pub default_route: Option<u32>,
     /// Whether the name servers of the concentrator become the machine's.
     pub dns: bool,
+    /// Run when a session is up.
     pub up_script: Option<PathBuf>,
+    /// Run when it is over.
     pub down_script: Option<PathBuf>,
     /// Folder of what has to be remembered.
     pub state: PathBuf,
@@ -51,7 +57,9 @@ pub struct Wanted {
 pub struct Peer {
     /// Name of the concentrator, escaped.
     pub name: String,
+    /// Its MAC address.
     pub mac: String,
+    /// Name that was authenticated with.
     pub user: String,
 }
 
@@ -72,11 +80,16 @@ pub struct Network {
     told: Told,
     is_told: bool,
     since: Instant,
+    /// What was said of it.
     said: Vec<String>,
 }
 
 impl Network {
     /// Brings up the interface, without addresses yet. `after_kill`: a process that had it was killed just now.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then.
     pub fn up(
         wanted: &Wanted,
         encapsulation: Encapsulation,
@@ -219,7 +232,7 @@ impl Network {
     fn add(&mut self, family: Family, address: Address) -> Result<(), Error> {
         self.without(family);
         let interface = self.observer.interface();
-        rtnetlink::add_address(interface, &address)
+        netlink::add_address(interface, &address)
             .map_err(|refusal| Error::address(interface, &self.wanted.name, address, refusal))?;
         self.addresses.push((family, address));
         Ok(())
@@ -231,7 +244,7 @@ impl Network {
         self.addresses.retain(|(of, address)| {
             if *of == family {
                 // Whoever took it away before has done what is wanted.
-                let _ = rtnetlink::remove_address(interface, address);
+                let _ = netlink::remove_address(interface, address);
             }
             *of != family
         });
@@ -248,10 +261,10 @@ impl Network {
         };
         let name = &self.wanted.name;
         let route = Route { version, destination: None, interface: self.observer.interface(), metric };
-        let refusal = rtnetlink::add_route(&route).err();
+        let refusal = netlink::add_route(&route).err();
         let missing = refusal.map(|refusal| match refusal.error.raw_os_error() {
             Some(libc::EEXIST) => {
-                let other = rtnetlink::default_route(version, metric).ok().flatten();
+                let other = netlink::default_route(version, metric).ok().flatten();
                 in_the_way(option, name, metric, other)
             }
             _ => refusal.to_string(),
@@ -263,6 +276,7 @@ impl Network {
         said
     }
 
+    /// The default routes that were wanted.
     pub fn routes(&self) -> &[DefaultRoute] {
         &self.routes
     }
@@ -333,11 +347,11 @@ impl AsFd for Network {
 
 /// That a default route of this metric is there already, and what puts that of the interface `name` in its place; `option` is that
 /// of ip(8).
-pub(super) fn in_the_way(option: &str, name: &str, metric: u32, other: Option<Other>) -> String {
+pub(super) fn in_the_way(option: &str, name: &str, metric: u32, other: Option<Gateway>) -> String {
     let (named, delete) = match other {
-        Some(Other { gateway, interface }) => {
-            let via = gateway.map_or(String::new(), |gateway| format!(" via {gateway}"));
-            let link = rtnetlink::link_by_index(interface).map(|link| format!(" dev {}", link.name));
+        Some(Gateway { address, interface }) => {
+            let via = address.map_or(String::new(), |address| format!(" via {address}"));
+            let link = netlink::link_by_index(interface).map(|link| format!(" dev {}", link.name));
             let route = format!("default{via}{}", link.unwrap_or_default());
             (format!("`{route}`"), format!("`ip {option} route del {route} metric {metric}`"))
         }
@@ -358,7 +372,7 @@ mod tests {
 
     #[test]
     fn what_makes_room_for_a_default_route_is_said() {
-        let other = Some(Other { gateway: Some([192, 0, 2, 1].into()), interface: 1 });
+        let other = Some(Gateway { address: Some([192, 0, 2, 1].into()), interface: 1 });
         assert_eq!(
             in_the_way("-4", "ppp0", 0, other),
             "`default via 192.0.2.1 dev lo` has the metric 0 already; `ip -4 route del default via 192.0.2.1 dev lo metric 0` and \

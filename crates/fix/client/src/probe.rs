@@ -5,8 +5,8 @@
 //! timed by when the kernel received them. No session is asked for, so that no concentrator has anything to remember.
 
 use crate::error::Error;
+use kernel::netlink::Link;
 use link::pppoe::{ControlSocket, VlanPattern};
-use link::rtnetlink::Link;
 use pppoe::Random;
 use pppoe::discovery::Packet;
 use pppoe::discovery::probe::{Probe, Question};
@@ -18,6 +18,7 @@ use wire::Vlans;
 use wire::ethernet::MacAddress;
 use wire::pppoe::Stage;
 
+/// Between two PADI.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Asks for `time` on an Ethernet interface, and gives what came.

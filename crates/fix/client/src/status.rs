@@ -1,8 +1,8 @@
 //! How the session of a client stands: `rxlane.pppoe/1`.
 
 use super::network::in_the_way;
+use kernel::netlink;
 use link::Counted;
-use link::rtnetlink;
 use link::running::Observer;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 use wire::IpVersion;
 
+/// The schema of scripted output.
 pub const SCHEMA: &str = "rxlane.pppoe/1";
 
 /// A session at one moment.
@@ -19,11 +20,13 @@ pub struct SessionStatus {
     pub schema: String,
     /// Name of the interface, which is there while the session is open.
     pub interface: String,
+    /// Name of the interface below.
     pub parent: String,
     /// VLAN tags of the line, outermost first; `none`.
     pub vlans: String,
     /// `discovery`, `lcp`, `auth`, `network`, `open`, `closed`.
     pub phase: String,
+    /// Number of the session.
     pub session_id: Option<u16>,
     /// IPv4 address of this end.
     pub local: Option<IpAddr>,
@@ -42,9 +45,11 @@ pub struct SessionStatus {
     pub mtu: Option<u32>,
     /// Name of the concentrator, escaped.
     pub ac_name: Option<String>,
+    /// MAC address of the concentrator.
     pub ac_mac: Option<String>,
     /// Service, escaped.
     pub service: String,
+    /// Name that is authenticated with.
     pub user: Option<String>,
     /// Seconds since the session is open.
     pub uptime: Option<f64>,
@@ -67,6 +72,7 @@ pub struct SessionStatus {
     /// Default routes that were asked for, of each protocol that is up.
     #[serde(default)]
     pub default_routes: Vec<DefaultRoute>,
+    /// Number of the process.
     pub pid: u32,
     /// Frames of discovery and negotiation that were lost since they came faster than they were read, since the process began.
     #[serde(default)]
@@ -80,6 +86,7 @@ pub struct SessionStatus {
 pub struct DefaultRoute {
     /// `ipv4`, `ipv6`.
     pub family: String,
+    /// Its metric.
     pub metric: u32,
     /// Why it is not there, and what to do about it; `None`: it is.
     pub missing: Option<String>,
@@ -91,9 +98,9 @@ impl DefaultRoute {
     fn look(&mut self, name: &str, interface: u32) {
         let (version, option) =
             if self.family == "ipv4" { (IpVersion::V4, "-4") } else { (IpVersion::V6, "-6") };
-        let Ok(found) = rtnetlink::default_route(version, self.metric) else { return };
+        let Ok(found) = netlink::default_route(version, self.metric) else { return };
         let add = format!("`ip {option} route add default dev {name} metric {}`", self.metric);
-        let is_down = || rtnetlink::link_by_index(interface).is_ok_and(|interface| !interface.is_up());
+        let is_down = || netlink::link_by_index(interface).is_ok_and(|interface| !interface.is_up());
         self.missing = match found {
             Some(other) if other.interface == interface => None,
             Some(other) => Some(in_the_way(option, name, self.metric, Some(other))),
@@ -154,7 +161,7 @@ impl Shared {
     }
 }
 
-impl service::control::ControlHandler for Shared {
+impl link::control::Answer for Shared {
     fn answer(&self, question: &str) -> Option<String> {
         let is_known = matches!(question, "status" | "down");
         is_known.then(|| serde_json::to_string(&self.status()).unwrap_or_default())

@@ -8,9 +8,9 @@
 
 #![allow(clippy::print_stdout, reason = "it prints")]
 
+use kernel::netlink::link_by_name;
 use link::Transmit;
 use link::pppoe::VlanPattern;
-use link::rtnetlink::link_by_name;
 use offload::Prefix as Head;
 use rxlane_concentrator::subscribers::{Limits, Prefix, Registry, Session, Subscribers, Wish};
 use std::error::Error;

@@ -14,16 +14,16 @@ mod taken_back;
 use crate::error::Error;
 use crate::subscribers::Subscribers;
 use handover::Successor;
-use link::address::link_local;
+use kernel::netlink;
+use kernel::netlink::link_local;
+use link::control::Server;
 use link::pppoe::VlanPattern;
-use link::rtnetlink;
 use link::running::{Ended, Event as ParentEvent};
 use negotiator::Negotiator;
 use pppoe::concentrator::Config;
 use pppoe::concentrator::secrets::Secrets;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use service::control::Server;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -35,6 +35,7 @@ pub use prepared::Prepared;
 
 /// How often it is looked whose data came, so that who sends some is asked for no echo; half of the least interval of echoes.
 const SWEEP: Duration = Duration::from_secs(5);
+/// The number of the one port that there is.
 const PORT: u32 = 0;
 
 /// What a concentrator is started with.
@@ -44,11 +45,15 @@ pub struct Start {
     pub parent: String,
     /// Name of the interface of all subscribers.
     pub name: String,
+    /// Which lines are served.
     pub vlans: VlanPattern,
+    /// Threads that move packets.
     pub workers: usize,
     /// Whether the maximum segment size of TCP is lowered to what fits each subscriber.
     pub mss_clamp: bool,
+    /// What subscribers are offered.
     pub config: Config,
+    /// Who they are.
     pub secrets: Secrets,
     /// Whether it goes on with the sessions of the process that serves the interface now, if one does.
     pub is_takeover: bool,
@@ -57,6 +62,7 @@ pub struct Start {
 /// What is said while it runs.
 #[derive(Clone, Debug)]
 pub enum Event {
+    /// A line for the log.
     Remark(String),
     /// A record of a session, as JSON.
     Account(String),
@@ -65,6 +71,7 @@ pub enum Event {
 /// Why a concentrator ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
+    /// Somebody asked for it.
     Asked,
     /// Another process goes on with its sessions.
     HandedOver,
@@ -134,6 +141,7 @@ impl Serving {
         }
     }
 
+    /// Tells all subscribers of the end.
     fn end(mut self, tell: Tell<'_>) {
         self.negotiator.act(tell, |machine, turn, actions| machine.shut_down(turn, actions));
         let waiting = self.server.close();
@@ -310,7 +318,7 @@ impl Serving {
                     format!("the MTU of {name} is {now} now; the longest packets need {needed}")
                 }
                 ParentEvent::ParentMac => {
-                    let own = rtnetlink::link_by_index(self.parent).ok().and_then(|link| link.mac);
+                    let own = netlink::link_by_index(self.parent).ok().and_then(|link| link.mac);
                     if let Some(own) = own {
                         let heard = self.negotiator.socket.set_local(own);
                         heard.map_err(Error::kernel("receive frames of the lines"))?;

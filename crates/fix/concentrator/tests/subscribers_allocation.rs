@@ -1,8 +1,8 @@
 //! Nothing is allocated for packets of a concentrator's subscribers, in any thread, once it has seen traffic.
 
+use kernel::netlink::link_by_name;
 use link::Transmit;
 use link::pppoe::VlanPattern;
-use link::rtnetlink::link_by_name;
 use rxlane_concentrator::subscribers::{Limits, Number, Registry, Session, Subscribers, Wish};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

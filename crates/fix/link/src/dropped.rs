@@ -82,6 +82,7 @@ reasons! {
 }
 
 impl Dropped {
+    /// How many there are.
     pub const COUNT: usize = Dropped::ALL.len();
 }
 

@@ -3,28 +3,25 @@
 mod crew;
 mod watch;
 
-use crate::address::Address;
-use crate::batch;
 use crate::batch::{Batch, Below, Io};
+use crate::control::{DYING, Server, Sockets};
 use crate::counters::Counters;
 use crate::datapath::{DataPath, Line, PathError};
 use crate::error::Error;
 use crate::frame_size::{longest_mtu, needed_mtu};
 use crate::framing::{Form, Framing};
+use crate::memory;
 use crate::mss::Clamp;
 use crate::parent::Parent;
-use crate::rtnetlink::{self, Monitor};
 use crate::simple::Simple;
 use crate::status::{Identity, Shared, Status, form_word};
 use crate::tun::{Offloads, Tun};
 pub use crew::Crew;
+use kernel::netlink::Address;
+use kernel::netlink::{self, Events};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, bind};
-use service::Instances;
-use service::control::Server;
-use service::memory;
-use service::process::DYING;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -50,17 +47,21 @@ const LEAST_IPV6: u32 = 1280;
 /// A link that is wanted.
 #[derive(Clone, Debug)]
 pub struct Wish {
+    /// Name of the interface.
     pub name: String,
+    /// Name of the interface below.
     pub parent: String,
     /// What stands around packets there.
     pub encapsulation: Encapsulation,
     /// Whether this process negotiates the session, so that the data path is given IP alone: [`Framing::managed`].
     pub is_managed: bool,
+    /// Addresses of the interface.
     pub addresses: Vec<Address>,
     /// MTU, octets; `None`: 1500, 1492 with PPPoE, or less where the parent has no room for it.
     pub mtu: Option<u32>,
     /// Whether to lower the maximum segment size of TCP to what fits the MTU.
     pub mss_clamp: bool,
+    /// How packets are moved.
     pub means: Means,
 }
 
@@ -73,11 +74,13 @@ pub enum Means {
     Batch {
         /// Threads that move packets, at least one.
         workers: usize,
+        /// How frames leave the parent.
         io: Io,
     },
 }
 
 impl Means {
+    /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Means::Simple => "simple",
@@ -89,7 +92,7 @@ impl Means {
     pub const fn memory(self) -> usize {
         match self {
             Means::Simple => memory::THREAD + (1 << 20),
-            Means::Batch { workers, .. } => workers * batch::WORKER,
+            Means::Batch { workers, .. } => workers * memory::WORKER,
         }
     }
 }
@@ -119,6 +122,7 @@ impl Observer {
         self.0.status()
     }
 
+    /// Number of the interface.
     pub fn interface(&self) -> u32 {
         self.0.index
     }
@@ -142,7 +146,9 @@ pub enum Event {
     ParentDown,
     /// It is up again, and its line works.
     ParentUp,
+    /// Its MTU changed.
     ParentMtu {
+        /// What it is now.
         now: u32,
         /// The MTU that it needs for the packets of the link.
         needed: u32,
@@ -154,6 +160,7 @@ pub enum Event {
 /// Why a link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
+    /// Somebody asked for it.
     Asked,
     /// The parent was removed, or went to another network namespace.
     ParentRemoved,
@@ -164,7 +171,11 @@ pub enum Ended {
 impl Running {
     /// Brings a link up in the network namespace of the calling thread. It ends when `stop` becomes readable; `ask` is
     /// the other end of it.
-    pub fn up(wish: &Wish, sockets: &Instances, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then.
+    pub fn up(wish: &Wish, sockets: &Sockets, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
         // What a killed process had may still be on its way out, and then it is waited for.
         let until = sockets.is_killed(&wish.name).then(|| Instant::now() + DYING);
         Running::up_until(wish, until, &stop, Some((sockets, &ask)))
@@ -172,6 +183,10 @@ impl Running {
 
     /// The same without a socket for questions: who brings it up answers for it. `after_kill`: what a killed process had may
     /// still be on its way out.
+    ///
+    /// # Errors
+    ///
+    /// As [`Running::up`].
     pub fn up_unasked(wish: &Wish, after_kill: bool, stop: UnixStream) -> Result<Running, Error> {
         Running::up_until(wish, after_kill.then(|| Instant::now() + DYING), &stop, None)
     }
@@ -180,7 +195,7 @@ impl Running {
         wish: &Wish,
         until: Option<Instant>,
         stop: &UnixStream,
-        asked: Option<(&Instances, &UnixStream)>,
+        asked: Option<(&Sockets, &UnixStream)>,
     ) -> Result<Running, Error> {
         let try_up = || {
             let again = |ours: &UnixStream| ours.try_clone().map_err(Error::kernel("wait for signals"));
@@ -203,11 +218,11 @@ impl Running {
     fn try_up(
         wish: &Wish,
         stop: UnixStream,
-        asked: Option<(&Instances, UnixStream)>,
+        asked: Option<(&Sockets, UnixStream)>,
     ) -> Result<Running, Error> {
         check_name(&wish.name)?;
         // Before the parent is looked at, so that no change of it is missed.
-        let monitor = Monitor::new().map_err(Error::kernel("listen to changes of interfaces"))?;
+        let monitor = Events::of_links().map_err(Error::kernel("listen to changes of interfaces"))?;
         let parent = find_parent(&wish.parent)?;
         let framing = Framing::new(&wish.encapsulation, parent.mac.unwrap_or_default())?;
         let framing = if wish.is_managed { framing.managed() } else { framing };
@@ -323,6 +338,7 @@ impl Running {
         }
     }
 
+    /// Looks at what changed.
     fn look(&mut self, told: &mut dyn FnMut(&Event)) -> Result<Option<Ended>, Error> {
         let seen = self.watch.look().map_err(Error::kernel("read changes of interfaces"))?;
         for event in &seen.events {
@@ -375,8 +391,8 @@ pub fn check_name(name: &str) -> Result<(), Error> {
 /// # Errors
 ///
 /// There is none, or it is no Ethernet interface.
-pub fn find_parent(name: &str) -> Result<rtnetlink::Link, Error> {
-    let parent = rtnetlink::link_by_name(name).map_err(|source| match source.raw_os_error() {
+pub fn find_parent(name: &str) -> Result<netlink::Link, Error> {
+    let parent = netlink::link_by_name(name).map_err(|source| match source.raw_os_error() {
         Some(libc::ENODEV) => Error::NoParent(name.to_owned()),
         _ => Error::Kernel { what: format!("look at {name}"), source },
     })?;
@@ -392,7 +408,7 @@ pub fn usual_mtu(parent_mtu: u32, encapsulation: &Encapsulation) -> u32 {
     usual.min(longest_mtu(parent_mtu, encapsulation))
 }
 
-fn mtu_of(wish: &Wish, parent: &rtnetlink::Link) -> Result<u32, Error> {
+fn mtu_of(wish: &Wish, parent: &netlink::Link) -> Result<u32, Error> {
     let most = longest_mtu(parent.mtu, &wish.encapsulation);
     let mtu = wish.mtu.unwrap_or_else(|| usual_mtu(parent.mtu, &wish.encapsulation));
     if mtu > most {
@@ -412,7 +428,7 @@ fn mtu_of(wish: &Wish, parent: &rtnetlink::Link) -> Result<u32, Error> {
 /// Claims frames of a parent for this process, those of an encapsulation or of whatever the word says: two links with the same
 /// would each get all that comes in. The claim is a socket in the abstract name space of the network namespace (unix(7)), so it
 /// ends with the process, however that ends, and no file is left.
-pub(crate) fn claim(parent: &rtnetlink::Link, encapsulation: &str) -> Result<UnixDatagram, Error> {
+pub(crate) fn claim(parent: &netlink::Link, encapsulation: &str) -> Result<UnixDatagram, Error> {
     let claim = Claim::new(&parent.name)?;
     claim.lay(parent, encapsulation)?;
     Ok(claim.0)
@@ -429,7 +445,7 @@ impl Claim {
     }
 
     /// See [`claim`].
-    pub fn lay(&self, parent: &rtnetlink::Link, encapsulation: &str) -> Result<(), Error> {
+    pub fn lay(&self, parent: &netlink::Link, encapsulation: &str) -> Result<(), Error> {
         // A name has room for 107 octets, an encapsulation may take more.
         let mut hasher = DefaultHasher::new();
         encapsulation.hash(&mut hasher);
@@ -452,7 +468,7 @@ fn paths(
     wish: &Wish,
     mut tuns: Vec<Tun>,
     offloads: Offloads,
-    parent: &rtnetlink::Link,
+    parent: &netlink::Link,
     framing: &Framing,
 ) -> Result<Vec<Watched>, Error> {
     let io = match wish.means {
@@ -485,22 +501,22 @@ fn paths(
 
 /// Gives the interface all that it should have, and sets it up; its number.
 fn configure(name: &str, wish: &Wish, framing: &Framing, mtu: u32) -> Result<u32, Error> {
-    let index = rtnetlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
+    let index = netlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
     let refused = |what: &str| {
         let what = format!("{what} {name}");
-        move |refusal: rtnetlink::Refusal| Error::Kernel { what, source: io::Error::other(refusal) }
+        move |refusal: netlink::Refusal| Error::Kernel { what, source: io::Error::other(refusal) }
     };
     let mac = (framing.form() == Form::Frames).then(|| framing.local());
-    rtnetlink::configure(index, mtu, mac).map_err(refused("set MTU and MAC address of"))?;
+    netlink::configure(index, mtu, mac).map_err(refused("set MTU and MAC address of"))?;
     if wish.is_managed {
         // IPV6CP gives it one; a kernel without IPv6 makes none anyway.
-        let _ = rtnetlink::without_own_ipv6(index);
+        let _ = netlink::disable_own_ipv6(index);
     }
     // First, since the kernel adds the route to a peer when an address has been found to be nobody else's, and without
     // ARP that is at once: in vain, if the interface is down.
-    rtnetlink::set_up(index).map_err(refused("set up"))?;
+    netlink::set_up(index).map_err(refused("set up"))?;
     for address in &wish.addresses {
-        rtnetlink::add_address(index, address)
+        netlink::add_address(index, address)
             .map_err(|refusal| Error::address(index, name, *address, refusal))?;
     }
     Ok(index)

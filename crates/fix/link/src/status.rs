@@ -3,9 +3,9 @@
 use crate::counters::{Counted, Counters};
 use crate::dropped::Dropped;
 use crate::framing::Form;
-use crate::{parent, rtnetlink};
+use crate::parent;
+use kernel::netlink;
 use serde::{Deserialize, Serialize};
-use service::control::ControlHandler;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,6 +14,7 @@ use std::time::Instant;
 /// What does not change while a link is up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
+    /// Name of the interface.
     pub name: String,
     /// Name of the parent when the link came up.
     pub parent: String,
@@ -21,7 +22,9 @@ pub struct Identity {
     pub encapsulation: String,
     /// `tun`: IP packets; `tap`: Ethernet frames.
     pub interface: String,
+    /// The data path.
     pub datapath: String,
+    /// Threads that move packets.
     #[serde(default)]
     pub workers: usize,
     /// How frames leave the parent: `af-packet`, `af-xdp`.
@@ -35,15 +38,18 @@ pub struct Identity {
     /// The MTU that the parent needs for packets of that length, octets.
     #[serde(default)]
     pub needed_parent_mtu: u32,
+    /// Addresses that the interface was given.
     pub addresses: Vec<String>,
     /// Whether the maximum segment size of TCP is lowered.
     pub mss_clamp: bool,
+    /// Number of the process.
     pub pid: u32,
 }
 
 /// A link at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
+    /// Who it is.
     #[serde(flatten)]
     pub identity: Identity,
     /// Name that the interface has now; `None`: not known.
@@ -94,23 +100,16 @@ impl Shared {
             counters.dropped_many(Dropped::SocketFull, lost.into());
             counted.add(counters.read());
         }
-        let interface = rtnetlink::link_by_index(self.index).ok();
+        let interface = netlink::link_by_index(self.index).ok();
         Status {
             identity: self.identity.clone(),
             present_name: interface.as_ref().map(|link| link.name.clone()),
-            interface_up: interface.as_ref().map(rtnetlink::Link::is_up),
+            interface_up: interface.as_ref().map(netlink::Link::is_up),
             seconds: self.since.elapsed().as_secs_f64(),
             parent_works: self.parent_works.load(Ordering::Relaxed),
             parent_mtu: self.parent_mtu.load(Ordering::Relaxed),
             interface_full: interface.and_then(|link| link.tx_dropped),
             counted,
         }
-    }
-}
-
-impl ControlHandler for Shared {
-    fn answer(&self, question: &str) -> Option<String> {
-        let is_known = matches!(question, "status" | "down");
-        is_known.then(|| serde_json::to_string(&self.status()).unwrap_or_default())
     }
 }

@@ -17,5 +17,6 @@ pub(crate) enum Outcome {
     Going,
     /// This end was accepted, with these words.
     Accepted(Vec<u8>),
+    /// It is over.
     Over(Closed),
 }

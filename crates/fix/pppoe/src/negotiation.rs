@@ -16,7 +16,7 @@ use wire::emit::ControlPacket;
 use wire::ppp::PppProtocol;
 
 /// What is said to an option of the peer's request.
-pub enum Judgement {
+pub(crate) enum Judgement {
     Ack,
     /// It may be wanted with this data.
     Nak(Vec<u8>),
@@ -25,7 +25,7 @@ pub enum Judgement {
 
 /// Why negotiation cannot succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub(crate) enum Failure {
     NoAgreement,
     Looped,
     MethodNotAllowed(Demanded),
@@ -35,7 +35,7 @@ pub enum Failure {
 }
 
 /// The options of one protocol.
-pub trait Layer {
+pub(crate) trait Layer {
     const PROTOCOL: PppProtocol;
 
     /// Writes the options of this end's request. What it writes changes only by [`Layer::reset`], [`Layer::naked`] and
@@ -48,6 +48,7 @@ pub trait Layer {
     /// A request of the peer begins: what it will not name has its default.
     fn begin(&mut self);
 
+    /// Judges an option of it.
     fn judge(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<Judgement, Failure>;
 
     /// Appends to a Nak what the request should have named.
@@ -70,7 +71,7 @@ pub trait Layer {
 
 /// What the session hears of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
+pub(crate) enum Signal {
     /// tlu.
     Up,
     /// tld.
@@ -83,16 +84,17 @@ pub enum Signal {
 
 /// Where the negotiation of one protocol is.
 #[derive(Clone, Debug)]
-pub struct Negotiation {
+pub(crate) struct Negotiation {
     state: State,
     /// Of the last request that was sent.
     identifier: u8,
     /// Whether that request was answered: its identifier is spent, and further answers to it are duplicates.
     answered: bool,
     /// Whether any request was answered since the layer was last up.
-    pub(crate) any_answer: bool,
+    pub any_answer: bool,
     /// Requests that may still be sent: the restart counter.
     left: u32,
+    /// The restart timer.
     pub deadline: Option<Time>,
     naks_sent: u32,
     rejects_sent: u32,

@@ -99,6 +99,7 @@ impl Session {
         self.machine.reason.as_deref()
     }
 
+    /// Where it is.
     pub fn phase(&self) -> Phase {
         self.machine.phase
     }

@@ -2,8 +2,7 @@
 
 use crate::facts::Fact;
 use crate::{check, look, plan, record};
-use host::setting;
-use service::journal;
+use host::{journal, setting};
 use std::io;
 
 /// Why not.

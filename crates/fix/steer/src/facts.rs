@@ -2,8 +2,8 @@
 
 use crate::drivers::{self, Driver};
 use doctor::Case;
-use host::live::XdpFeatures;
 use host::{Interface, Kind, Observed};
+use kernel::netlink::XdpFeatures;
 use nic::schema;
 use serde::Serialize;
 use xdp::{AttachedBy, Program};

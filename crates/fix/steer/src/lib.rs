@@ -38,6 +38,7 @@ pub mod keeper;
 pub mod look;
 pub mod metrics;
 pub mod named;
+pub mod notify;
 pub mod plan;
 pub mod rebalance;
 pub mod receiving;

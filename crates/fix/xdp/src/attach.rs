@@ -14,10 +14,11 @@ use crate::kernel::kernel;
 use crate::layout::{BUCKETS, Bucket, CPUS, Class, Counts, Settings, map};
 use crate::link;
 use crate::load::{self, Maps, Programs, stride};
-use crate::netlink::Link;
 use crate::permission::{bpf_can_be_used, refused};
 use crate::pins::{self, ABOUT, ARRIVE, LINK, Locked, STEER};
-use crate::sys::{self, Map, map_type};
+use crate::sys::{Map, map_type};
+use kernel::cpu::{self, CpuSet};
+use kernel::netlink::Link;
 
 /// Largest queue that the kernel gives a CPU, frames (`__cpu_map_entry_alloc` and `cpu_map_update_elem` in
 /// `kernel/bpf/cpumap.c`).
@@ -140,30 +141,17 @@ fn consistent(plan: &Plan) -> Result<(), Error> {
 }
 
 fn cpus_are_up(plan: &Plan) -> Result<(), Error> {
-    let list = |which| {
-        sys::cpu_list(which)
-            .map_err(|source| Error::System { doing: "read which CPUs there are".to_owned(), source })
-    };
-    let (possible, online) = (list("possible")?, list("online")?);
+    let unread = |source| Error::System { doing: "read which CPUs there are".to_owned(), source };
+    let (possible, online) = (cpu::possible().map_err(unread)?, cpu::online().map_err(unread)?);
     for &(cpu, _) in &plan.cpus {
-        if !possible.contains(&cpu) {
-            return Err(Error::NoCpu { cpu, possible: ranges(&possible) });
+        if !possible.contains(cpu) {
+            return Err(Error::NoCpu { cpu, possible: possible.list() });
         }
-        if !online.contains(&cpu) {
+        if !online.contains(cpu) {
             return Err(Error::CpuOffline { cpu });
         }
     }
     Ok(())
-}
-
-/// CPUs as `0-3,8`.
-fn ranges(cpus: &[u32]) -> String {
-    let runs = cpus.chunk_by(|&before, &after| before.checked_add(1) == Some(after));
-    let texts = runs.filter_map(|run| match (run.first()?, run.last()?) {
-        (first, last) if first == last => Some(first.to_string()),
-        (first, last) => Some(format!("{first}-{last}")),
-    });
-    texts.collect::<Vec<_>>().join(",")
 }
 
 /// The error that names the program on an interface.
@@ -186,8 +174,8 @@ fn build(plan: &Plan, frags: bool, locked: &Locked) -> Result<(), Error> {
         let doing = doing.to_owned();
         |source| Error::System { doing, source }
     };
-    let possible = sys::possible_cpus().map_err(system("read which CPUs there are"))?;
-    let highest = possible.last().copied().unwrap_or_default();
+    let possible = cpu::possible().map_err(system("read which CPUs there are"))?;
+    let highest = possible.iter().last().unwrap_or_default();
     let entries = highest.saturating_add(1).min(CPUS as u32);
     let settings = Settings { cpus: entries, spare: 0, ..plan.settings };
     let (programs, maps) = load::load(load::objects(frags), &settings, entries, locked)?;
@@ -228,7 +216,7 @@ fn fill(plan: &Plan, programs: &Programs, maps: &Maps) -> Result<(), Error> {
         let entry = [queue.to_ne_bytes(), program.to_ne_bytes()].concat();
         maps.cpus.update(cpu, &entry).map_err(|source| match source.raw_os_error() {
             Some(libc::ENODEV) => {
-                Error::NoCpu { cpu, possible: sys::possible_cpus().map(ranges).unwrap_or_default() }
+                Error::NoCpu { cpu, possible: cpu::possible().map(CpuSet::list).unwrap_or_default() }
             }
             _ => refused(format!("make a queue of {queue} frames to CPU {cpu}"), source),
         })?;
@@ -247,8 +235,8 @@ fn counts_at_start(plan: &Plan, maps: &Maps) -> io::Result<Vec<u8>> {
     };
     put(&mut one, offset_of!(Counts, current), &current);
     let mut all = Vec::new();
-    for cpu in sys::possible_cpus()? {
-        put(&mut one, offset_of!(Counts, own_cpu), &cpu.to_ne_bytes());
+    for own in cpu::possible()?.iter() {
+        put(&mut one, offset_of!(Counts, own_cpu), &own.to_ne_bytes());
         all.extend_from_slice(&one);
     }
     Ok(all)
@@ -279,14 +267,14 @@ pub(crate) fn create_link(
         Some(libc::EOPNOTSUPP) if mode == Mode::Native => Err(Error::NoNative {
             interface: interface.name.clone(),
             driver: driver(&known),
-            said: refusal.said,
+            said: refusal.message,
         }),
         number => Err(Error::Refused {
             interface: interface.name.clone(),
             mode,
             driver: driver(&known),
-            advice: advice(number, &known, mode, refusal.said.is_some()),
-            said: refusal.said,
+            advice: advice(number, &known, mode, refusal.message.is_some()),
+            said: refusal.message,
             source: refusal.error,
         }),
     }
@@ -299,7 +287,7 @@ fn advice(number: Option<i32>, link: &Link, mode: Mode, has_said: bool) -> Optio
     }
     let generic = "`--mode generic` asks nothing of the driver".to_owned();
     let name = &link.name;
-    let mtu = link.mtu.map(|mtu| format!(" (it is {mtu})")).unwrap_or_default();
+    let mtu = format!(" (it is {})", link.mtu);
     let causes = match number? {
         libc::EINVAL | libc::ERANGE => format!(
             "an MTU that is too long for XDP{mtu}, LRO (`ethtool -K {name} lro off`), header split or too many queues \
@@ -382,11 +370,5 @@ mod tests {
             let error = consistent(&plan).expect_err(said).to_string();
             assert!(error.contains(said), "{error}");
         }
-    }
-
-    #[test]
-    fn cpus_are_written_as_the_kernel_writes_them() {
-        assert_eq!(ranges(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
-        assert_eq!(ranges(&[]), "");
     }
 }

@@ -15,10 +15,10 @@ use crate::foreign::since;
 use crate::interface::{Interface, Mode};
 use crate::layout::{BUCKETS, Bucket, Settings, map};
 use crate::load::{Maps, Wrong};
-use crate::netlink::Xdp;
 use crate::permission::{refused, sees_all};
 use crate::pins::{self, ABOUT, ARRIVE, Folder, LINK, STEER};
 use crate::sys::{self, Map};
+use kernel::netlink::Xdp;
 
 /// Steering programs on an interface. They stay when this is dropped and when the process ends.
 #[derive(Debug)]

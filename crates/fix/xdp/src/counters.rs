@@ -7,7 +7,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::layout::{Arrivals, BUCKETS, CPUS, Counts, HOLDING, Reason};
 use crate::load::{Maps, stride};
-use crate::sys::{Map, possible_cpus};
+use crate::sys::Map;
+use kernel::cpu;
 
 /// All counters of an attachment, read in one go.
 ///
@@ -102,14 +103,14 @@ fn frames(sent: &[u64; BUCKETS], kept: &[u64; BUCKETS], bucket: usize) -> u64 {
 pub(crate) fn read(maps: &Maps, targets: &[u32]) -> io::Result<Counters> {
     let now = clock_gettime(ClockId::Monotonic);
     let taken_ns = (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64);
-    let cpus = possible_cpus()?;
+    let cpus = cpu::possible()?;
     // In this order: see `Counters`.
     let arrivals = only_entry(&maps.arrivals)?;
     let counts = only_entry(&maps.counts)?;
     let receivers: Vec<(Receiver, Vec<u64>)> = cpus
         .iter()
         .zip(counts.chunks_exact(stride(&maps.counts)))
-        .map(|(&cpu, value)| (receiver(cpu, value), words(value, offset_of!(Counts, sent_to), CPUS)))
+        .map(|(cpu, value)| (receiver(cpu, value), words(value, offset_of!(Counts, sent_to), CPUS)))
         .collect();
     let sent_to = |cpu: u32| {
         let sent =
@@ -120,7 +121,7 @@ pub(crate) fn read(maps: &Maps, targets: &[u32]) -> io::Result<Counters> {
         .iter()
         .zip(arrivals.chunks_exact(stride(&maps.arrivals)))
         .zip(&receivers)
-        .map(|((&cpu, value), (receiver, _))| target(cpu, value, sent_to(cpu), receiver))
+        .map(|((cpu, value), (receiver, _))| target(cpu, value, sent_to(cpu), receiver))
         .filter(|found| targets.contains(&found.cpu) || found.sent != 0 || found.frames() != 0)
         .collect();
     let receivers: Vec<Receiver> = receivers.into_iter().map(|(receiver, _)| receiver).collect();

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use crate::error::Error;
 use crate::family::Family;
-use crate::netlink;
 use crate::pins::{self, Folder};
+use kernel::netlink;
 
 /// Pins of which no program is on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,15 +2,14 @@
 
 use std::fmt;
 use std::fs;
-use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
 
 use crate::attach::occupied;
 use crate::error::Error;
 use crate::family::Family;
-use crate::netlink::{self, Link};
 use crate::{foreign, pins};
+use kernel::netlink::{self, Link};
+use kernel::netns::NetNs;
 
 /// How an XDP program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -136,8 +135,8 @@ impl Interface {
         let is_ethernet = link.hardware == ARPHRD_ETHER;
         Ok(Described {
             is_ethernet,
-            mtu: link.mtu,
-            mtu_most: link.mtu_most,
+            mtu: Some(link.mtu),
+            mtu_most: link.max_mtu,
             kind: link.kind,
             has_virtio_headers: link.has_virtio_headers,
             driver,
@@ -163,10 +162,8 @@ pub(crate) fn driver(link: &Link) -> Option<String> {
 
 /// The inode of the network namespace of the calling thread.
 pub(crate) fn namespace() -> Result<u64, Error> {
-    // Threads can be in different ones.
-    const PATH: &str = "/proc/thread-self/ns/net";
-    let system = |source: io::Error| Error::System { doing: format!("look at {PATH}"), source };
-    Ok(fs::metadata(PATH).map_err(system)?.ino())
+    let unread = |source| Error::System { doing: "look up the network namespace".to_owned(), source };
+    NetNs::current().map(|namespace| namespace.0).map_err(unread)
 }
 
 /// How a program came onto an interface.

@@ -51,7 +51,6 @@ mod kernel;
 pub mod layout;
 mod link;
 mod load;
-mod netlink;
 pub mod object;
 mod permission;
 mod pins;

@@ -3,8 +3,8 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::interface::Mode;
-use crate::netlink::{self, DRV_MODE, Refusal, SKB_MODE};
 use crate::sys;
+use kernel::netlink::{Refusal, XdpMode, attach_xdp, detach_xdp};
 
 /// Makes a link. Where driver or kernel refuse, asks once more for the words of the refusal, which bpf(2) has no place
 /// for.
@@ -14,11 +14,12 @@ use crate::sys;
 /// because what stood in the way went in this moment, the program is taken off at once: held by netlink it could not be
 /// pinned.
 pub(crate) fn create(interface: u32, program: BorrowedFd<'_>, mode: Mode) -> Result<OwnedFd, Refusal> {
-    let flags = match mode {
-        Mode::Native => DRV_MODE,
-        Mode::Generic => SKB_MODE,
+    let mode = match mode {
+        Mode::Native => XdpMode::Native,
+        Mode::Generic => XdpMode::Generic,
     };
-    let error = match sys::link_create(program, interface, flags) {
+    let link = || sys::link_create(program, interface, mode as u32);
+    let error = match link() {
         Ok(link) => return Ok(link),
         Err(error) => error,
     };
@@ -37,13 +38,13 @@ pub(crate) fn create(interface: u32, program: BorrowedFd<'_>, mode: Mode) -> Res
     if !is_drivers {
         return Err(error.into());
     }
-    match netlink::attach(interface, program, flags) {
+    match attach_xdp(interface, program, mode) {
         Err(refusal) if refusal.error.raw_os_error() == error.raw_os_error() => Err(refusal),
         // Another reason than the first would mislead.
         Err(_) => Err(error.into()),
         Ok(()) => {
-            let _ = netlink::detach(interface, flags);
-            sys::link_create(program, interface, flags).map_err(Refusal::from)
+            let _ = detach_xdp(interface, mode);
+            link().map_err(Refusal::from)
         }
     }
 }

@@ -22,9 +22,9 @@ use crate::bpffs::{self, DIRECTORY, MOUNT_POINT};
 use crate::error::Error;
 use crate::family::Family;
 use crate::interface::Interface;
-use crate::netlink::Xdp;
 use crate::permission::refused;
 use crate::sys::{self, LinkInfo};
+use kernel::netlink::Xdp;
 
 /// Names of pins beside those of the maps in [`layout::map`](crate::layout::map).
 pub(crate) const LINK: &str = "link";

@@ -4,11 +4,11 @@
 //! information about objects, map elements as octets, and loading without signals.
 #![allow(unsafe_code)]
 
+use kernel::cpu;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::OnceLock;
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
@@ -184,41 +184,6 @@ fn name_field(name: &str) -> [u8; 16] {
     field
 }
 
-/// The possible CPUs of this machine in ascending order, as the kernel fixed them at boot.
-pub(crate) fn possible_cpus() -> io::Result<&'static [u32]> {
-    static CPUS: OnceLock<Vec<u32>> = OnceLock::new();
-    if let Some(cpus) = CPUS.get() {
-        return Ok(cpus);
-    }
-    let cpus = cpu_list("possible")?;
-    Ok(CPUS.get_or_init(|| cpus))
-}
-
-/// CPUs in `/sys/devices/system/cpu/WHICH` (`possible`, `online`), ascending.
-pub(crate) fn cpu_list(which: &str) -> io::Result<Vec<u32>> {
-    let path = format!("/sys/devices/system/cpu/{which}");
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
-    parse_cpu_list(&text)
-        .ok_or_else(|| io::Error::other(format!("{path} is no list of CPUs: {}", text.trim())))
-}
-
-/// A list as the kernel prints bitmaps (`%*pbl`): `0-3,8`. `None` where it is none, or empty.
-fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
-    /// Largest `CONFIG_NR_CPUS` is 8192; a list beyond this is none of a CPU mask.
-    const MOST: u32 = 1 << 16;
-    let mut cpus = Vec::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
-        if first > last || last >= MOST || cpus.last().is_some_and(|&before| before >= first) {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    Some(cpus)
-}
-
 /// A map with keys of four octets.
 #[derive(Debug)]
 pub(crate) struct Map {
@@ -266,7 +231,7 @@ impl Map {
                 | map_type::PERCPU_CGROUP_STORAGE
         );
         let octets =
-            if per_cpu { value_size.next_multiple_of(8) * possible_cpus()?.len() } else { value_size };
+            if per_cpu { value_size.next_multiple_of(8) * cpu::possible()?.len() } else { value_size };
         Ok(Map { fd, kind, value_size, entries, octets })
     }
 
@@ -498,18 +463,4 @@ pub(crate) fn without_signals<T>(load: impl FnOnce() -> T) -> T {
 /// A path for the kernel.
 pub(crate) fn c_path(path: &str) -> io::Result<CString> {
     CString::new(path).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_cpu_list;
-
-    #[test]
-    fn lists_of_cpus_are_read_as_the_kernel_prints_them() {
-        assert_eq!(parse_cpu_list("0\n"), Some(vec![0]));
-        assert_eq!(parse_cpu_list("0-3,8,10-11\n"), Some(vec![0, 1, 2, 3, 8, 10, 11]));
-        for wrong in ["", "\n", "0-", "3-1", "1,1", "a", "0-4294967295", "0,,1"] {
-            assert_eq!(parse_cpu_list(wrong), None, "{wrong}");
-        }
-    }
 }

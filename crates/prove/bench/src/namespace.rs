@@ -243,7 +243,7 @@ impl Namespace {
     ///
     /// There is no such interface.
     pub fn works(&self, interface: &str) -> Result<bool, SceneError> {
-        let link = self.inside(|| link::rtnetlink::link_by_name(interface))?;
+        let link = self.inside(|| kernel::netlink::link_by_name(interface))?;
         link.map(|link| link.works())
             .map_err(|cause| SceneError::System { what: format!("looking for {interface}"), cause })
     }

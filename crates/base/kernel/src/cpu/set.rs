@@ -47,6 +47,11 @@ impl CpuSet {
         self.0.iter().copied()
     }
 
+    /// Whether it has this one.
+    pub fn contains(&self, cpu: u32) -> bool {
+        self.0.contains(&cpu)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()

@@ -1,8 +1,8 @@
 //! What to do when nobody answered, and what to know when somebody did.
 
 use super::report::Report;
+use kernel::netlink::Link;
 use link::frame_size::needed_mtu;
-use link::rtnetlink::Link;
 use pppoe::discovery::PLAIN_PAYLOAD;
 use wire::Vlans;
 use wire::emit::{Encapsulation, PppoeSession};

@@ -4,7 +4,7 @@ use super::{DiscoverArguments, advice};
 use crate::explain_command::text::{heading, item, wrapped};
 use crate::output::Output;
 use anstyle::{AnsiColor, Style};
-use link::rtnetlink::Link;
+use kernel::netlink::Link;
 use pppoe::discovery::PLAIN_PAYLOAD;
 use pppoe::discovery::complaint::Complaint;
 use pppoe::discovery::offer::Offer;

@@ -1,6 +1,7 @@
 //! The bundle as it is written: prompts, the outputs under them, and why an output is missing.
 
 use super::Error;
+use kernel::netlink::Refusal;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -14,6 +15,16 @@ pub(super) struct Unread(pub String);
 impl From<io::Error> for Unread {
     fn from(error: io::Error) -> Unread {
         Unread(reason(&error))
+    }
+}
+
+impl From<Refusal> for Unread {
+    fn from(refusal: Refusal) -> Unread {
+        let reason = reason(&refusal.error);
+        Unread(match refusal.message.map(|message| printable(message.as_bytes())) {
+            Some(message) if message != reason => format!("{reason}: {message}"),
+            _ => reason,
+        })
     }
 }
 

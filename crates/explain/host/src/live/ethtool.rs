@@ -8,18 +8,14 @@ mod channels;
 mod coalesce;
 mod driver;
 mod features;
-mod generic;
-mod ioctl;
 mod link_modes;
 mod receive_hash;
 mod rings;
 mod settings;
 mod statistics;
-mod sys;
 
 use super::bundle::{Output, Unread, printable};
-use generic::Generic;
-use ioctl::Ioctl;
+use kernel::ethtool::{Generic, Ioctl};
 
 /// The two ways to ask.
 pub(super) struct Ethtool {

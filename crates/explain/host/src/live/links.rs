@@ -4,12 +4,10 @@ mod kinds;
 mod listing;
 mod statistics;
 
-use super::attributes::{Attributes, attribute, until_zero};
 use super::bundle::{Unread, printable};
 use super::files::{of_this_namespace, text};
-use super::netlink::Netlink;
+use kernel::netlink::{Attributes, Message, Netlink, until_zero};
 use linux_raw_sys::if_arp as nl;
-use netlink_sys::protocols::NETLINK_ROUTE;
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketType};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,8 +77,8 @@ impl Link {
 
     /// Whether an XDP program is attached.
     fn has_program(&self) -> bool {
-        let xdp = self.attributes().nest(nl::IFLA_XDP as u32);
-        let attached = xdp.and_then(|xdp| xdp.u8(nl::IFLA_XDP_ATTACHED as u32));
+        let xdp = self.attributes().nest(nl::IFLA_XDP as u16);
+        let attached = xdp.and_then(|xdp| xdp.u8(nl::IFLA_XDP_ATTACHED as u16));
         attached.is_some_and(|mode| mode != 0)
     }
 
@@ -149,9 +147,8 @@ impl Links {
     ///
     /// What the kernel says: there is none of that name any more.
     pub(super) fn refresh(&mut self, name: &[u8]) -> Result<(), Unread> {
-        let mut netlink = Netlink::open(NETLINK_ROUTE)?;
-        let named = attribute(nl::IFLA_IFNAME as u32, &[name, b"\0"].concat());
-        let read = netlink.get(GET_LINK, &[vec![0; HEADER], named].concat())?;
+        let named = Message::new(GET_LINK, &[0; HEADER]).with_text(nl::IFLA_IFNAME as u16, name);
+        let read = Netlink::route()?.get(&named)?;
         let read = link(&read).ok_or_else(|| Unread("the kernel's answer is too short".to_owned()))?;
         match self.links.iter_mut().find(|link| link.name == name) {
             Some(known) => *known = read,
@@ -195,11 +192,10 @@ impl Links {
 }
 
 fn dump() -> Result<Vec<Link>, Unread> {
-    let mut netlink = Netlink::open(NETLINK_ROUTE)?;
     // struct ifinfomsg of any family and index, then IFLA_EXT_MASK.
-    let mask = attribute(nl::IFLA_EXT_MASK as u32, &WITH_FUNCTIONS.to_ne_bytes());
-    let request = [vec![0; HEADER], mask].concat();
-    let objects = netlink.dump(GET_LINK, &request)?;
+    let request = Message::new(GET_LINK, &[0; HEADER]);
+    let request = request.with(nl::IFLA_EXT_MASK as u16, &WITH_FUNCTIONS.to_ne_bytes());
+    let objects = Netlink::route()?.dump(&request)?;
     Ok(objects.iter().filter_map(|object| link(object)).collect())
 }
 
@@ -208,15 +204,15 @@ fn link(object: &[u8]) -> Option<Link> {
     let number = |at: usize| Some(u32::from_ne_bytes(*object.get(at..)?.first_chunk()?));
     let attributes = Attributes::new(object.get(HEADER..)?);
     let kind =
-        attributes.nest(nl::IFLA_LINKINFO as u32).and_then(|info| info.string(nl::IFLA_INFO_KIND as u32));
+        attributes.nest(nl::IFLA_LINKINFO as u16).and_then(|info| info.string(nl::IFLA_INFO_KIND as u16));
     Some(Link {
         index: number(4)?,
-        name: until_zero(attributes.get(nl::IFLA_IFNAME as u32)?).to_vec(),
+        name: until_zero(attributes.get(nl::IFLA_IFNAME as u16)?).to_vec(),
         flags: number(8)?,
         hardware: u16::from_ne_bytes(*object.get(2..)?.first_chunk()?),
-        below: attributes.u32(nl::IFLA_LINK as u32),
-        elsewhere: attributes.has(nl::IFLA_LINK_NETNSID as u32),
-        master: attributes.u32(nl::IFLA_MASTER as u32),
+        below: attributes.u32(nl::IFLA_LINK as u16),
+        elsewhere: attributes.has(nl::IFLA_LINK_NETNSID as u16),
+        master: attributes.u32(nl::IFLA_MASTER as u16),
         kind: kind.unwrap_or_default().to_vec(),
         attributes: object.get(HEADER..)?.to_vec(),
     })
@@ -310,8 +306,8 @@ mod tests {
 
     #[test]
     fn no_link_message_panics() {
-        let name = attribute(nl::IFLA_IFNAME as u32, b"eth0\0");
-        let object = [vec![0xff; HEADER], name, vec![0xff; 7]].concat();
+        let name = Message::new(0, &[]).with_text(nl::IFLA_IFNAME as u16, b"eth0");
+        let object = [&[0xff; HEADER][..], name.attributes(), &[0xff; 7]].concat();
         for end in 0..=object.len() {
             let _ = link(object.get(..end).expect("within"));
         }

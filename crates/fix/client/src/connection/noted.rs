@@ -3,7 +3,7 @@
 use super::Connection;
 use crate::network::Network;
 use crate::status::{Moments, SCHEMA, SessionStatus};
-use link::address::link_local;
+use kernel::netlink::link_local;
 use pppoe::client::Phase;
 use pppoe::session::Family;
 use pppoe::text::Shown;

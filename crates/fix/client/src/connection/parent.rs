@@ -3,9 +3,9 @@
 use super::preparation::framed;
 use super::{Connection, Event, Over, Tell};
 use crate::error::Error;
+use kernel::netlink::{self, Change, Link};
 use link::frame_size::needed_mtu;
 use link::pppoe::kernel::random;
-use link::rtnetlink::{self, Change, Link};
 use wire::emit::PppoeSession;
 
 impl Connection {
@@ -14,12 +14,12 @@ impl Connection {
         let failed = |source| Error::kernel("read changes of interfaces")(source);
         for change in self.monitor.changes().map_err(failed)? {
             let now = match change {
-                Change::Now(link) if link.index == self.parent.index => link,
-                Change::Gone(index) if index == self.parent.index => {
+                Change::Link(link) if link.index == self.parent.index => link,
+                Change::LinkRemoved(index) if index == self.parent.index => {
                     self.over = Some(Over::ParentRemoved);
                     return Ok(());
                 }
-                Change::Lost => match rtnetlink::link_by_index(self.parent.index) {
+                Change::Lost => match netlink::link_by_index(self.parent.index) {
                     Ok(link) => link,
                     Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
                         self.over = Some(Over::ParentRemoved);
@@ -27,7 +27,7 @@ impl Connection {
                     }
                     Err(error) => return Err(failed(error)),
                 },
-                Change::Now(_) | Change::Gone(_) => continue,
+                Change::Link(_) | Change::LinkRemoved(_) => continue,
             };
             let before = std::mem::replace(&mut self.parent, now);
             self.compare(&before, tell)?;

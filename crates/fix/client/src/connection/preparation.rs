@@ -2,11 +2,11 @@
 
 use super::Start;
 use crate::network::Wanted;
+use kernel::netlink::{self, Link};
 use link::Error;
+use link::control::DYING;
 use link::frame_size::{longest_mtu, needed_mtu};
-use link::rtnetlink::{self, Link};
 use link::tun::TunError;
-use service::process::DYING;
 use std::thread;
 use std::time::{Duration, Instant};
 use wire::emit::{Encapsulation, PppoeSession};
@@ -46,7 +46,7 @@ pub(super) fn room(start: &mut Start, parent: &Link) -> Result<Option<String>, E
 /// process may still be on its way out.
 pub(super) fn expect_free(name: &str, after_kill: bool) -> Result<(), Error> {
     let until = Instant::now() + if after_kill { DYING } else { Duration::ZERO };
-    while rtnetlink::link_by_name(name).is_ok() {
+    while netlink::link_by_name(name).is_ok() {
         if Instant::now() >= until {
             return Err(TunError::Taken { name: name.to_owned() }.into());
         }

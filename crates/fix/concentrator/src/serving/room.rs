@@ -1,10 +1,10 @@
 //! How long packets may be: what the interface with the lines has room for, behind as many tags as there are.
 
 use super::Start;
+use kernel::netlink;
 use link::Error;
 use link::frame_size::{longest_mtu, needed_mtu};
 use link::pppoe::VlanPattern;
-use link::rtnetlink;
 use wire::Vlans;
 use wire::ethernet::EtherType;
 use wire::vlan::{Tag, Tci};
@@ -16,7 +16,7 @@ pub fn room_behind(tags: Vlans, parent_mtu: u32) -> u16 {
 }
 
 /// Where lines have any number of tags, some may have room for less than others: what to do about it, once for all of them.
-pub fn shorter_behind_tags(start: &Start, parent: &rtnetlink::Link) -> Option<String> {
+pub fn shorter_behind_tags(start: &Start, parent: &netlink::Link) -> Option<String> {
     let wanted = start.config.discovery.max_payload;
     let tag = |tpid| Tag { tpid, tci: Tci::new(0, false, 0) };
     let tags = Vlans::of([tag(EtherType::SERVICE_VLAN), tag(EtherType::VLAN)])?;
@@ -34,7 +34,7 @@ pub fn shorter_behind_tags(start: &Start, parent: &rtnetlink::Link) -> Option<St
 
 /// The MTU of the interface, if the parent has room for it inside of as many tags as are served. Where that is any number, it
 /// has to be there without tags, and each session has what its own leave.
-pub fn room(start: &Start, parent: &rtnetlink::Link) -> Result<u32, Error> {
+pub fn room(start: &Start, parent: &netlink::Link) -> Result<u32, Error> {
     let wanted = u32::from(start.config.discovery.max_payload);
     let encapsulation = start.vlans.encapsulation();
     let most = longest_mtu(parent.mtu, &encapsulation);

@@ -3,16 +3,16 @@
 use super::Limits;
 use super::registry::Registry;
 use super::view::View;
+use kernel::netlink::Address;
+use kernel::netlink::{self, Events, Link};
 use link::Dropped;
 use link::Error;
-use link::address::Address;
 use link::batch::{Batch, Below};
 use link::datapath::{DataPath, Line, PathError};
 use link::frame_size::needed_mtu;
 use link::framing::Form;
 use link::parent::{self, Admission, nothing};
 use link::pppoe::{VlanPattern, Wanted, program};
-use link::rtnetlink::{self, Link, Monitor};
 use link::running::{Claim, Crew, Event, Seen, Watch, check_name, find_parent};
 use link::tun::Tun;
 use link::{Counted, Counters};
@@ -26,9 +26,13 @@ use wire::ethernet::MacAddress;
 /// What a concentrator's data path is to be.
 #[derive(Clone, Debug)]
 pub struct Wish {
+    /// Name of the interface.
     pub name: String,
+    /// Name of the interface below.
     pub parent: String,
+    /// The VLANs there that are served.
     pub vlans: VlanPattern,
+    /// Addresses of the interface.
     pub addresses: Vec<Address>,
     /// MTU of the interface, octets: the longest that any subscriber has.
     pub mtu: u32,
@@ -63,6 +67,10 @@ impl fmt::Debug for Subscribers {
 impl Subscribers {
     /// Brings the interface up in the network namespace of the calling thread, and starts to move packets, each worker in a
     /// thread of its own. There are no sessions yet: the registry takes them.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then.
     pub fn up(wish: &Wish) -> Result<(Subscribers, Registry), Error> {
         let (up, registry) = Subscribers::beside(wish)?;
         up.claim()?;
@@ -72,9 +80,13 @@ impl Subscribers {
 
     /// The same beside a process that has the frames: none comes until [`Subscribers::set_local`], and they are not claimed
     /// until [`Subscribers::claim`]. All that either takes is there.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing is left behind then.
     pub fn beside(wish: &Wish) -> Result<(Subscribers, Registry), Error> {
         check_name(&wish.name)?;
-        let monitor = Monitor::new().map_err(Error::kernel("listen to changes of interfaces"))?;
+        let monitor = Events::of_links().map_err(Error::kernel("listen to changes of interfaces"))?;
         let parent = find_parent(&wish.parent)?;
         let local = parent.mac.unwrap_or_default();
         let (tuns, offloads) = Tun::queues(&wish.name, Form::Packets, wish.workers)?;
@@ -128,11 +140,11 @@ impl Subscribers {
     ///
     /// Another interface has the name, or the kernel refuses; the interface is up under its former name where it can be.
     pub fn rename(&mut self, name: &str) -> Result<bool, Error> {
-        let refused = |refusal: rtnetlink::Refusal| Error::Kernel {
+        let refused = |refusal: netlink::Refusal| Error::Kernel {
             what: format!("name an interface {name}"),
             source: io::Error::other(refusal),
         };
-        let has_to_be_down = match rtnetlink::rename(self.index, name) {
+        let has_to_be_down = match netlink::rename(self.index, name) {
             Ok(()) => false,
             Err(refusal) if refusal.error.raw_os_error() == Some(libc::EBUSY) => true,
             Err(refusal) => return Err(refused(refusal)),
@@ -144,12 +156,12 @@ impl Subscribers {
         Ok(has_to_be_down)
     }
 
-    fn rename_down(&self, name: &str) -> Result<(), rtnetlink::Refusal> {
-        rtnetlink::set_down(self.index)?;
-        let renamed = rtnetlink::rename(self.index, name);
-        rtnetlink::set_up(self.index)?;
+    fn rename_down(&self, name: &str) -> Result<(), netlink::Refusal> {
+        netlink::set_down(self.index)?;
+        let renamed = netlink::rename(self.index, name);
+        netlink::set_up(self.index)?;
         for address in &self.wish.addresses {
-            match rtnetlink::add_address(self.index, address) {
+            match netlink::add_address(self.index, address) {
                 // Those of IPv4 outlive it.
                 Err(refusal) if refusal.error.raw_os_error() != Some(libc::EEXIST) => return Err(refusal),
                 _ => {}
@@ -173,6 +185,7 @@ impl Subscribers {
         self.parent_mtu.load(Ordering::Relaxed)
     }
 
+    /// What all workers have counted.
     pub fn counted(&self) -> Counted {
         let mut counted = Counted::default();
         for (counters, observer) in &self.workers {
@@ -192,6 +205,10 @@ impl Subscribers {
     /// What happened to the parent and the interface since the last call. The interface has a carrier where the parent works.
     /// Where the parent has got another MAC address, frames to it come once `Registry::set_local` and
     /// [`Subscribers::set_local`] know of it.
+    ///
+    /// # Errors
+    ///
+    /// Those of rtnetlink.
     pub fn look(&mut self) -> Result<Seen, Error> {
         let seen = self.watch.look().map_err(Error::kernel("read changes of interfaces"))?;
         for event in &seen.events {
@@ -250,17 +267,17 @@ impl Subscribers {
 /// Gives the interface what it should have, and sets it up; its number.
 fn configure(wish: &Wish) -> Result<u32, Error> {
     let name = &wish.name;
-    let index = rtnetlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
+    let index = netlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
     let refused = |what: &str| {
         let what = format!("{what} {name}");
-        move |refusal: rtnetlink::Refusal| Error::Kernel { what, source: io::Error::other(refusal) }
+        move |refusal: netlink::Refusal| Error::Kernel { what, source: io::Error::other(refusal) }
     };
-    rtnetlink::configure(index, wish.mtu, None).map_err(refused("set the MTU of"))?;
+    netlink::configure(index, wish.mtu, None).map_err(refused("set the MTU of"))?;
     // Its link-local address is that which subscribers are told; a kernel without IPv6 makes none anyway.
-    let _ = rtnetlink::without_own_ipv6(index);
-    rtnetlink::set_up(index).map_err(refused("set up"))?;
+    let _ = netlink::disable_own_ipv6(index);
+    netlink::set_up(index).map_err(refused("set up"))?;
     for address in &wish.addresses {
-        rtnetlink::add_address(index, address)
+        netlink::add_address(index, address)
             .map_err(|refusal| Error::address(index, name, *address, refusal))?;
     }
     Ok(index)

@@ -43,6 +43,7 @@ struct Place<O> {
     octets: u32,
     /// The same without padding.
     unpadded: u32,
+    /// Whose it is.
     owner: O,
 }
 
@@ -87,6 +88,7 @@ impl<O: Copy> Incoming<O> {
         }
     }
 
+    /// The ring.
     pub const fn ring(&self) -> &Ring {
         &self.ring
     }
@@ -255,7 +257,9 @@ fn in_queue<'b>(ring: &Ring, buffer: &'b mut [u8]) -> io::Result<Arrival<'b>> {
 
 /// Why nothing more can be taken.
 enum Stopped {
+    /// The interface is gone.
     Gone,
+    /// The parent cannot be read.
     Parent(io::Error),
 }
 
@@ -263,7 +267,9 @@ enum Stopped {
 struct Prepared<O> {
     /// Which octets are looked at for coalescing.
     looked_at: Range<usize>,
+    /// Which are for the interface.
     inner: Range<usize>,
+    /// Whose it is.
     owner: O,
 }
 
@@ -394,8 +400,8 @@ mod tests {
     use crate::counters::Counters;
     use crate::framing::{Framing, Head};
     use crate::parent::Admission;
-    use crate::rtnetlink::link_by_name;
     use crate::transmit::Transmit;
+    use kernel::netlink::link_by_name;
     use std::sync::Arc;
     use std::sync::atomic::AtomicU32;
     use testkit::netns::{Namespace, Veth, probe};

@@ -5,8 +5,8 @@ use super::*;
 use crate::counters::{Counted, Counters};
 use crate::framing::{Form, Head};
 use crate::parent::{Arrival, Parent, sender, sys as packet_sys};
-use crate::rtnetlink::{self, link_by_name};
 use crate::simple::Simple;
+use kernel::netlink::{self, link_by_name};
 use offload::checksum::{Sum, complete};
 use offload::{NetHeader, Prefix, Segments};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
@@ -23,6 +23,7 @@ use wire::{IpProtocol, IpVersion};
 
 const LINKS: [&str; 5] = ["q:35", "ad:100,q:200", "0x9100:5,q:6", "pppoe:7@PEER", "ad:1,q:2,pppoe:7@PEER"];
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Packets of a stream.
 const PACKETS: usize = 400;
 
 /// A seeded sequence (xorshift64).
@@ -243,6 +244,7 @@ type Make = fn(&Framing, u32, u32) -> (Box<dyn DataPath>, u32);
 struct Scene {
     path: Box<dyn DataPath>,
     line: Line,
+    /// The line, from its other end.
     far: Parent,
     far_sender: OwnedFd,
     far_framing: Framing,
@@ -262,8 +264,8 @@ impl Scene {
         let (near_framing, far_framing) = (framing(near_mac, far_mac), framing(far_mac, near_mac));
         let (path, index) = make(&near_framing, near.index, near.mtu);
         let mac = (near_framing.form() == Form::Frames).then_some(near_mac);
-        rtnetlink::configure(index, 1500, mac).expect("configured");
-        rtnetlink::set_up(index).expect("up");
+        netlink::configure(index, 1500, mac).expect("configured");
+        netlink::set_up(index).expect("up");
         let line = Line {
             framing: near_framing,
             clamp: None,

@@ -1,8 +1,8 @@
 //! What becomes of the parent, and of the interface of the link.
 
 use super::{Ended, Event};
-use crate::rtnetlink::{self, Change, Link, Monitor};
 use crate::status::Shared;
+use kernel::netlink::{self, Change, Events, Link};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 /// Notifications, and what is known so far.
 #[derive(Debug)]
 pub struct Watch {
-    monitor: Monitor,
+    monitor: Events,
     parent: Link,
     interface: u32,
     needed: u32,
@@ -19,6 +19,7 @@ pub struct Watch {
 /// What was seen.
 #[derive(Debug, Default)]
 pub struct Seen {
+    /// What happened, in order.
     pub events: Vec<Event>,
     /// Why there is nothing left to move packets between.
     pub ended: Option<Ended>,
@@ -26,7 +27,7 @@ pub struct Seen {
 
 impl Watch {
     /// Of a parent that is now so, and an interface of this number, whose packets need this MTU of the parent.
-    pub fn new(monitor: Monitor, parent: Link, interface: u32, needed: u32) -> Watch {
+    pub fn new(monitor: Events, parent: Link, interface: u32, needed: u32) -> Watch {
         Watch { monitor, parent, interface, needed }
     }
 
@@ -41,15 +42,21 @@ impl Watch {
 
     fn take(&mut self, change: Change, seen: &mut Seen) -> io::Result<()> {
         match change {
-            Change::Now(link) if link.index == self.parent.index => self.compare(link, &mut seen.events),
-            Change::Gone(index) if index == self.parent.index => seen.ended = Some(Ended::ParentRemoved),
-            Change::Gone(index) if index == self.interface => seen.ended = Some(Ended::InterfaceDeleted),
-            Change::Now(_) | Change::Gone(_) => {}
+            Change::Link(link) if link.index == self.parent.index => self.compare(link, &mut seen.events),
+            Change::LinkRemoved(index) if index == self.parent.index => {
+                seen.ended = Some(Ended::ParentRemoved)
+            }
+            Change::LinkRemoved(index) if index == self.interface => {
+                seen.ended = Some(Ended::InterfaceDeleted)
+            }
+            Change::Link(_) | Change::LinkRemoved(_) => {}
             Change::Lost => {
                 for index in [self.interface, self.parent.index] {
-                    let change = match rtnetlink::link_by_index(index) {
-                        Ok(link) => Change::Now(link),
-                        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Change::Gone(index),
+                    let change = match netlink::link_by_index(index) {
+                        Ok(link) => Change::Link(link),
+                        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
+                            Change::LinkRemoved(index)
+                        }
                         Err(error) => return Err(error),
                     };
                     self.take(change, seen)?;
@@ -94,7 +101,7 @@ mod tests {
         let flags = (libc::IFF_UP | libc::IFF_LOWER_UP) as u32;
         let mac = Some(MacAddress([2, 0, 0, 0, 0, 1]));
         let parent = Link { index: 1_000_000, flags, mtu: 1508, mac, ..Link::default() };
-        Watch::new(Monitor::new().expect("a socket"), parent, 1_000_001, 1508)
+        Watch::new(Events::of_links().expect("a socket"), parent, 1_000_001, 1508)
     }
 
     fn seen(watch: &mut Watch, change: Change) -> Seen {
@@ -108,7 +115,7 @@ mod tests {
         let mut watch = watch();
         let up = watch.parent.clone();
         let down = Link { flags: libc::IFF_UP as u32, ..up.clone() };
-        let events = |watch: &mut Watch, link: &Link| seen(watch, Change::Now(link.clone())).events;
+        let events = |watch: &mut Watch, link: &Link| seen(watch, Change::Link(link.clone())).events;
         assert_eq!(events(&mut watch, &up), []);
         assert_eq!(events(&mut watch, &down), [Event::ParentDown]);
         assert_eq!(events(&mut watch, &down), []);
@@ -126,9 +133,9 @@ mod tests {
     #[test]
     fn the_end_is_seen_also_where_notifications_were_lost() {
         let mut watch = watch();
-        assert_eq!(seen(&mut watch, Change::Gone(7)).ended, None);
-        assert_eq!(seen(&mut watch, Change::Gone(1_000_000)).ended, Some(Ended::ParentRemoved));
-        assert_eq!(seen(&mut watch, Change::Gone(1_000_001)).ended, Some(Ended::InterfaceDeleted));
+        assert_eq!(seen(&mut watch, Change::LinkRemoved(7)).ended, None);
+        assert_eq!(seen(&mut watch, Change::LinkRemoved(1_000_000)).ended, Some(Ended::ParentRemoved));
+        assert_eq!(seen(&mut watch, Change::LinkRemoved(1_000_001)).ended, Some(Ended::InterfaceDeleted));
         // There are no interfaces of these numbers.
         assert_eq!(seen(&mut watch, Change::Lost).ended, Some(Ended::ParentRemoved));
     }

@@ -2,12 +2,12 @@
 //! receives what comes out, and verifies its checksums.
 
 use super::*;
-use crate::address::Address;
 use crate::counters::Counters;
 use crate::datapath::Line;
 use crate::framing::{Form, Framing};
 use crate::parent::tests::send_with_header;
-use crate::rtnetlink::{self, link_by_name};
+use kernel::netlink::Address;
+use kernel::netlink::{self, link_by_name};
 use offload::NetHeader;
 use offload::checksum::Sum;
 use std::net::UdpSocket;
@@ -58,10 +58,10 @@ fn link(encapsulation: &Encapsulation) -> (Simple, Line, UdpSocket) {
     let tun = Tun::new("sub0", framing.form()).expect("an interface");
     let index = link_by_name("sub0").expect("there").index;
     let mac = (framing.form() == Form::Frames).then_some(local);
-    rtnetlink::configure(index, 1500, mac).expect("configured");
+    netlink::configure(index, 1500, mac).expect("configured");
     let address: Address = "10.9.0.1/24".parse().expect("an address");
-    rtnetlink::add_address(index, &address).expect("an address");
-    rtnetlink::set_up(index).expect("up");
+    netlink::add_address(index, &address).expect("an address");
+    netlink::set_up(index).expect("up");
     let parent = Parent::open(near.index, &framing).expect("sockets");
     let line = Line {
         framing,

@@ -1,9 +1,9 @@
 //! Nothing is allocated once a data path has seen traffic.
 
+use kernel::netlink::{self, link_by_name};
 use rxlane_link::batch::{Batch, Below, Io};
 use rxlane_link::datapath::{DataPath, Line};
 use rxlane_link::framing::{Form, Framing, Head};
-use rxlane_link::rtnetlink::{self, link_by_name};
 use rxlane_link::tun::Tun;
 use rxlane_link::{Counters, Transmit};
 use std::net::UdpSocket;
@@ -114,9 +114,9 @@ fn the_steady_state_allocates_nothing() {
                 let (queues, offloads) = Tun::queues("sub0", near_framing.form(), 1).expect("an interface");
                 let index = link_by_name("sub0").expect("there").index;
                 let mac = (near_framing.form() == Form::Frames).then_some(near_mac);
-                rtnetlink::configure(index, 1500, mac).expect("configured");
-                rtnetlink::add_address(index, &"10.9.0.1/24".parse().expect("one")).expect("an address");
-                rtnetlink::set_up(index).expect("up");
+                netlink::configure(index, 1500, mac).expect("configured");
+                netlink::add_address(index, &"10.9.0.1/24".parse().expect("one")).expect("an address");
+                netlink::set_up(index).expect("up");
                 let below = Below { index: near.index, mtu: near.mtu };
                 let mut workers =
                     Batch::workers(queues, offloads, below, &near_framing, io).expect("a worker");

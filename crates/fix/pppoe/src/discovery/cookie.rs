@@ -23,12 +23,13 @@ pub type Cookie = [u8; HEAD + TAG];
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// How old a cookie may be, whole seconds. A host repeats its PADR for half a minute.
-    pub(crate) lifetime: Duration,
+    pub lifetime: Duration,
     /// How long a key makes cookies; never shorter than a cookie lives.
-    pub(crate) rotation: Duration,
+    pub rotation: Duration,
 }
 
 impl Config {
+    /// A minute, an hour.
     pub const DEFAULT: Config =
         Config { lifetime: Duration::from_secs(60), rotation: Duration::from_secs(3600) };
 }
@@ -38,6 +39,7 @@ impl Config {
 pub enum Refusal {
     /// It was made by nobody who has the key, for another place or host, or under a key that is forgotten.
     Forged,
+    /// It was good once.
     Expired,
 }
 
@@ -89,6 +91,10 @@ impl Cookies {
     }
 
     /// Whether a cookie was made for this host at this place, not too long ago.
+    ///
+    /// # Errors
+    ///
+    /// It was not.
     pub fn check(
         &self,
         now: Time,

@@ -6,11 +6,12 @@ use crate::session::{RoundTrip, Timers};
 use std::time::Duration;
 
 #[derive(Clone, Debug, Default)]
-pub struct Keepalive {
+pub(crate) struct Keepalive {
     heard: Time,
     /// When the last request was sent, and its identifier.
     sent: Time,
     pub identifier: u8,
+    /// Whether its reply has not come.
     awaited: bool,
     /// When a request is to be sent whatever was heard.
     measure: Option<Time>,
@@ -22,10 +23,11 @@ pub struct Keepalive {
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
+pub(crate) enum Due {
     Nothing,
     /// An Echo-Request with the identifier.
     Echo,
+    /// To give up.
     Death,
 }
 
@@ -35,7 +37,7 @@ impl Keepalive {
     }
 
     /// As if the peer was heard last at a moment in the past.
-    pub(crate) fn heard_at(&mut self, moment: Time) {
+    pub fn heard_at(&mut self, moment: Time) {
         self.heard = moment;
     }
 
@@ -97,7 +99,7 @@ impl Keepalive {
         (self.sent, self.awaited) = (now, true);
     }
 
-    pub(crate) fn replied(&mut self, now: Time, identifier: u8) {
+    pub fn replied(&mut self, now: Time, identifier: u8) {
         if self.awaited && identifier == self.identifier {
             self.awaited = false;
             self.round_trip = Some(RoundTrip { at: now, time: now.saturating_sub(self.sent) });

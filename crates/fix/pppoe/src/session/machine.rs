@@ -24,7 +24,8 @@ pub(super) enum Authentication {
 pub(super) struct Machine {
     pub phase: Phase,
     pub lcp: Lcp,
-    pub(crate) lcp_negotiation: Negotiation,
+    pub lcp_negotiation: Negotiation,
+    /// From LCP's being up on.
     pub authentication: Option<Authentication>,
     /// `None`: not wanted, or not yet.
     pub ipcp: Option<Network<Ipcp>>,
@@ -32,6 +33,7 @@ pub(super) struct Machine {
     pub keepalive: Keepalive,
     /// When the phase has lasted too long.
     pub until: Option<Time>,
+    /// Why the session is being terminated.
     pub reason: Option<Box<Closed>>,
     pub over: bool,
     /// The peer sent an LCP packet.
@@ -39,10 +41,12 @@ pub(super) struct Machine {
     /// How often the peer started LCP anew since the session was open last.
     pub restarts: u16,
     /// How often a network protocol came up since `rises_since`, seconds.
-    pub(crate) rises: u16,
-    pub(crate) rises_since: u32,
+    pub rises: u16,
+    pub rises_since: u32,
+    /// Claims made.
     pub serial: u32,
-    pub(crate) reject_identifier: u8,
+    /// Of Protocol-Rejects.
+    pub reject_identifier: u8,
 }
 
 impl Machine {

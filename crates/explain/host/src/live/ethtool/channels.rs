@@ -1,9 +1,9 @@
 //! `ethtool -l`: queues that have vectors of their own.
 
-use super::generic::Get;
-use super::sys::Command;
 use super::{Ethtool, number};
 use crate::live::bundle::Output;
+use kernel::ethtool::{Command, Get};
+use kernel::netlink::Attributes;
 
 impl Ethtool {
     pub(super) fn channels(&mut self, name: &[u8], shown: &str) -> Output {
@@ -11,7 +11,7 @@ impl Ethtool {
             |generic| {
                 let answer = generic.get(Get::Channels, name)?;
                 // ETHTOOL_A_CHANNELS_RX_MAX to _COMBINED_COUNT.
-                Ok(std::array::from_fn(|place| answer.attributes().u32(2 + as_kind(place))))
+                Ok(std::array::from_fn(|place| Attributes::new(&answer).u32(2 + as_kind(place))))
             },
             |ioctl| Ok(of_structure(&ioctl.numbers(name, Command::Channels, &[], 8)?)),
         )?;
@@ -19,8 +19,8 @@ impl Ethtool {
     }
 }
 
-fn as_kind(place: usize) -> u32 {
-    u32::try_from(place).unwrap_or(u32::MAX)
+fn as_kind(place: usize) -> u16 {
+    u16::try_from(place).unwrap_or(u16::MAX)
 }
 
 /// Largest and current numbers of receive, transmit, other and combined channels. A kind of which a driver has

@@ -1,22 +1,22 @@
 //! `ethtool -c`: interrupt coalescing, in the units of the names.
 
-use super::generic::Get;
-use super::sys::Command;
 use super::{Ethtool, number, on_off};
 use crate::live::bundle::Output;
+use kernel::ethtool::{Command, Get};
+use kernel::netlink::Attributes;
 use std::fmt::Write as _;
 
 /// Numbers in the order of `struct ethtool_coalesce`, which netlink's attributes repeat from 2 on.
-const STRUCTURE: u32 = 22;
-const FIRST_ATTRIBUTE: u32 = 2;
-const ADAPTIVE_RX: u32 = 9;
-const ADAPTIVE_TX: u32 = 10;
+const STRUCTURE: u16 = 22;
+const FIRST_ATTRIBUTE: u16 = 2;
+const ADAPTIVE_RX: u16 = 9;
+const ADAPTIVE_TX: u16 = 10;
 /// Behind the structure's, as netlink numbers them (Linux 5.15).
-const CQE_TX: u32 = 22;
-const CQE_RX: u32 = 23;
+const CQE_TX: u16 = 22;
+const CQE_RX: u16 = 23;
 
 /// The lines between the two that hold switches: paragraphs of labels, each with its place in the structure.
-const LINES: [&[(&str, u32)]; 5] = [
+const LINES: [&[(&str, u16)]; 5] = [
     &[("stats-block-usecs", 8), ("sample-interval", 21), ("pkt-rate-low", 11), ("pkt-rate-high", 16)],
     &[("rx-usecs", 0), ("rx-frames", 1), ("rx-usecs-irq", 2), ("rx-frames-irq", 3)],
     &[("tx-usecs", 4), ("tx-frames", 5), ("tx-usecs-irq", 6), ("tx-frames-irq", 7)],
@@ -29,7 +29,7 @@ impl Ethtool {
         self.either(
             |generic| {
                 let answer = generic.get(Get::Coalesce, name)?;
-                let attributes = answer.attributes();
+                let attributes = Attributes::new(&answer);
                 Ok(render(shown, |place| {
                     let kind = place + FIRST_ATTRIBUTE;
                     match place {
@@ -40,13 +40,13 @@ impl Ethtool {
             },
             |ioctl| {
                 let numbers = ioctl.numbers(name, Command::Coalesce, &[], STRUCTURE as usize)?;
-                Ok(render(shown, |place| numbers.get(usize::try_from(place).ok()?).copied()))
+                Ok(render(shown, |place| numbers.get(usize::from(place)).copied()))
             },
         )
     }
 }
 
-fn render(shown: &str, at: impl Fn(u32) -> Option<u32>) -> String {
+fn render(shown: &str, at: impl Fn(u16) -> Option<u32>) -> String {
     let switch = |place| at(place).map_or("n/a", |value| on_off(value != 0));
     let mut text = format!(
         "Coalesce parameters for {shown}:\nAdaptive RX: {}  TX: {}\n",
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn every_number_of_the_structure_is_shown_once() {
-        let text = render("eth0", |place| (place < STRUCTURE).then_some(1000 + place));
+        let text = render("eth0", |place| (place < STRUCTURE).then_some(1000 + u32::from(place)));
         for place in 0..STRUCTURE {
             let shown = text.lines().filter(|line| line.ends_with(&format!(" {}", 1000 + place))).count();
             let is_switch = place == ADAPTIVE_RX || place == ADAPTIVE_TX;

@@ -1,10 +1,9 @@
 //! `ethtool -i`: driver, firmware, bus address.
 
 use super::Ethtool;
-use super::ioctl::{short, word};
-use super::sys::Command;
-use crate::live::attributes::until_zero;
 use crate::live::bundle::{Output, printable};
+use kernel::ethtool::{Command, short, word};
+use kernel::netlink::until_zero;
 use std::fmt::Write as _;
 
 /// Octets of `struct ethtool_drvinfo`.
@@ -28,7 +27,7 @@ const FLAGS: [(&str, usize); 5] = [
 impl Ethtool {
     pub(super) fn driver(&mut self, name: &[u8]) -> Output {
         self.by_ioctl(|ioctl| {
-            let answer = ioctl.octets(name, Command::DriverInfo, &[], STRUCTURE)?;
+            let answer = ioctl.bytes(name, Command::DriverInfo, &[], STRUCTURE)?;
             render(answer).ok_or_else(|| short().into())
         })
     }

@@ -1,10 +1,9 @@
 //! `ethtool -k`: offloads and other features.
 
-use super::generic::{Bit, Generic, Get, bits};
-use super::ioctl::{Ioctl, StringSet, bounded, words};
-use super::sys::Command;
 use super::{Ethtool, on_off};
-use crate::live::bundle::{Output, Unread};
+use crate::live::bundle::{Output, Unread, printable};
+use kernel::ethtool::{Bit, Command, Generic, Get, Ioctl, StringSet, bits, bounded, words};
+use kernel::netlink::Attributes;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -43,12 +42,12 @@ impl Ethtool {
 
 fn by_netlink(generic: &mut Generic, name: &[u8]) -> Result<Vec<Feature>, Unread> {
     // ETHTOOL_A_FEATURES_*.
-    const HARDWARE: u32 = 2;
-    const WANTED: u32 = 3;
-    const ACTIVE: u32 = 4;
-    const NO_CHANGE: u32 = 5;
+    const HARDWARE: u16 = 2;
+    const WANTED: u16 = 3;
+    const ACTIVE: u16 = 4;
+    const NO_CHANGE: u16 = 5;
     let answer = generic.get(Get::Features, name)?;
-    let list = |kind| answer.attributes().nest(kind).map(bits).unwrap_or_default();
+    let list = |kind| Attributes::new(&answer).nest(kind).map(bits).unwrap_or_default();
     let set = |kind| -> BTreeSet<u32> {
         list(kind).into_iter().filter(|bit| bit.set).map(|bit: Bit| bit.index).collect()
     };
@@ -58,7 +57,7 @@ fn by_netlink(generic: &mut Generic, name: &[u8]) -> Result<Vec<Feature>, Unread
         active: active.contains(&bit.index),
         wanted: wanted.contains(&bit.index),
         fixed: !bit.set || no_change.contains(&bit.index),
-        name: bit.name,
+        name: printable(&bit.name),
     };
     let features: Vec<Feature> = list(HARDWARE).into_iter().map(feature).collect();
     if features.is_empty() { Err(Unread("the kernel names no features".to_owned())) } else { Ok(features) }
@@ -72,13 +71,13 @@ fn by_ioctl(ioctl: &mut Ioctl, name: &[u8]) -> Result<Vec<Feature>, Unread> {
     let blocks = u32::try_from(names.len().div_ceil(32)).unwrap_or(u32::MAX);
     // cmd, size, then blocks of available, requested, active, never_changed.
     let room = bounded(blocks)?.saturating_mul(16).saturating_add(8);
-    let answer = ioctl.octets(name, Command::Features, &[blocks], room)?;
+    let answer = ioctl.bytes(name, Command::Features, &[blocks], room)?;
     let blocks = words(answer.get(8..).unwrap_or_default());
     let bit = |index: usize, mask: usize| {
         blocks.get(index / 32 * 4 + mask).is_some_and(|word| word >> (index % 32) & 1 != 0)
     };
-    let feature = |(index, name)| Feature {
-        name,
+    let feature = |(index, name): (usize, Vec<u8>)| Feature {
+        name: printable(&name),
         wanted: bit(index, 1),
         active: bit(index, 2),
         fixed: !bit(index, 0) || bit(index, 3),

@@ -1,6 +1,7 @@
 //! Link modes: their names and how ethtool lists them.
 
-use super::generic::Bit;
+use crate::live::bundle::printable;
+use kernel::ethtool::Bit;
 use std::collections::BTreeSet;
 
 /// Bits that are no link mode (`ETHTOOL_LINK_MODE_*_BIT`): how a mode's bit is told apart from the rest.
@@ -119,7 +120,7 @@ pub(super) struct LinkModes(Vec<(u32, String)>);
 impl LinkModes {
     /// The bits that `keep` keeps.
     pub(super) fn of(bits: &[Bit], keep: impl Fn(&Bit) -> bool) -> LinkModes {
-        let named = |bit: &Bit| (bit.index, Some(bit.name.clone()).filter(|name| !name.is_empty()));
+        let named = |bit: &Bit| (bit.index, Some(printable(&bit.name)).filter(|name| !name.is_empty()));
         LinkModes::named(bits.iter().filter(|bit| keep(bit)).map(named))
     }
 

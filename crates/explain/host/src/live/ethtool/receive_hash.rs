@@ -1,11 +1,10 @@
 //! `ethtool -x` and `ethtool -n … rx-flow-hash`: the indirection table, the hash function, and the fields that
 //! are hashed.
 
-use super::ioctl::{Ioctl, StringSet, bounded, short, word, words};
-use super::sys::Command;
 use super::{Ethtool, on_off};
-use crate::live::bundle::{Output, Unread};
+use crate::live::bundle::{Output, Unread, printable};
 use crate::redact;
+use kernel::ethtool::{Command, Ioctl, StringSet, bounded, short, word, words};
 use std::fmt::Write as _;
 
 /// Octets of `struct ethtool_rxnfc`, and of `struct ethtool_rxfh` before the table.
@@ -73,7 +72,7 @@ impl Ethtool {
 
 /// `data` of `struct ethtool_rxnfc`.
 fn data(ioctl: &mut Ioctl, name: &[u8], command: Command, flow: u32) -> std::io::Result<u64> {
-    let answer = ioctl.octets(name, command, &[flow], CLASSIFICATION)?;
+    let answer = ioctl.bytes(name, command, &[flow], CLASSIFICATION)?;
     let data = answer.get(8..).and_then(|data| data.first_chunk()).ok_or_else(short)?;
     Ok(u64::from_ne_bytes(*data))
 }
@@ -98,11 +97,11 @@ struct Hash {
 
 fn hash(ioctl: &mut Ioctl, name: &[u8]) -> std::io::Result<Hash> {
     // cmd, rss_context, indir_size, key_size, hfunc (8 bits), then the table and the key behind it.
-    let sizes = ioctl.octets(name, Command::ReceiveHash, &[], HASH)?;
+    let sizes = ioctl.bytes(name, Command::ReceiveHash, &[], HASH)?;
     let (table_size, key_size) = (word(sizes, 8).ok_or_else(short)?, word(sizes, 12).ok_or_else(short)?);
     let (entries, key) = (bounded(table_size)?, bounded(key_size)?);
     let room = HASH.saturating_add(entries.saturating_mul(4)).saturating_add(key);
-    let answer = ioctl.octets(name, Command::ReceiveHash, &[0, table_size, key_size], room)?;
+    let answer = ioctl.bytes(name, Command::ReceiveHash, &[0, table_size, key_size], room)?;
     let configuration = answer.get(HASH..).unwrap_or_default();
     let (table, behind) = configuration.split_at_checked(entries.saturating_mul(4)).ok_or_else(short)?;
     let (table, key) = (words(table), behind.get(..key).ok_or_else(short)?.to_vec());
@@ -112,7 +111,8 @@ fn hash(ioctl: &mut Ioctl, name: &[u8]) -> std::io::Result<Hash> {
         _ => ioctl.strings(name, StringSet::HashFunctions).unwrap_or_default(),
     };
     let is_on = |bit: usize| bit < 8 && on >> bit & 1 != 0;
-    let functions = functions.into_iter().enumerate().map(|(bit, name)| (name, is_on(bit))).collect();
+    let functions =
+        functions.into_iter().enumerate().map(|(bit, name)| (printable(&name), is_on(bit))).collect();
     Ok(Hash { table, key, functions })
 }
 

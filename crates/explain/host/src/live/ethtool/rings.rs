@@ -1,10 +1,9 @@
 //! `ethtool -g`: entries of the rings.
 
-use super::generic::Get;
-use super::sys::Command;
 use super::{Ethtool, number, on_off};
-use crate::live::attributes::Attributes;
 use crate::live::bundle::Output;
+use kernel::ethtool::{Command, Get};
+use kernel::netlink::Attributes;
 use std::fmt::Write as _;
 
 impl Ethtool {
@@ -12,7 +11,7 @@ impl Ethtool {
         self.either(
             |generic| {
                 let answer = generic.get(Get::Rings, name)?;
-                Ok(of_attributes(shown, answer.attributes()))
+                Ok(of_attributes(shown, Attributes::new(&answer)))
             },
             |ioctl| Ok(of_structure(shown, &ioctl.numbers(name, Command::Rings, &[], 8)?)),
         )
@@ -37,11 +36,11 @@ fn of_attributes(shown: &str, attributes: Attributes<'_>) -> String {
 
 /// A ring that cannot have entries is left out by netlink (`net/ethtool/rings.c`), so it is here.
 fn of_structure(shown: &str, numbers: &[u32]) -> String {
-    let at = |place: u32| numbers.get(usize::try_from(place).ok()?).copied();
+    let at = |place: u16| numbers.get(usize::from(place)).copied();
     sizes(shown, |place| at(place).filter(|_| at(place % 4).is_some_and(|most| most > 0)))
 }
 
-fn sizes(shown: &str, at: impl Fn(u32) -> Option<u32>) -> String {
+fn sizes(shown: &str, at: impl Fn(u16) -> Option<u32>) -> String {
     let mut text = format!("Ring parameters for {shown}:\n");
     for (heading, first) in [("Pre-set maximums", 0), ("Current hardware settings", 4)] {
         let _ = writeln!(text, "{heading}:");
@@ -61,7 +60,7 @@ mod tests {
     fn both_ways_show_the_same_sizes() {
         let structure = of_structure("eth0", &[4096, 0, 0, 4096, 256, 0, 0, 512]);
         let sent = [(2, 4096), (5, 4096), (6, 256), (9, 512)]
-            .map(|(kind, value): (u32, u32)| attribute(kind, &value.to_ne_bytes()))
+            .map(|(kind, value): (u16, u32)| attribute(kind, &value.to_ne_bytes()))
             .concat();
         let attributes = of_attributes("eth0", Attributes::new(&sent));
         assert!(attributes.starts_with(&structure), "{attributes}");

@@ -1,12 +1,10 @@
 //! `ethtool` without an option: speed, duplex, modes, whether there is a link.
 
-use super::generic::{Answer, Generic, Get, bits};
-use super::ioctl::{Ioctl, StringSet, short, word, words};
 use super::link_modes::{Class, LinkModes};
-use super::sys::Command;
 use super::{Ethtool, on_off};
-use crate::live::attributes::Attributes;
-use crate::live::bundle::{Output, Unread};
+use crate::live::bundle::{Output, Unread, printable};
+use kernel::ethtool::{Command, Generic, Get, Ioctl, StringSet, bits, short, word, words};
+use kernel::netlink::Attributes;
 use std::fmt::Write as _;
 use std::io;
 
@@ -54,15 +52,15 @@ fn by_netlink(generic: &mut Generic, name: &[u8]) -> Result<Settings, Unread> {
         answers => answers.map(Result::ok),
     };
     let mut settings = Settings::default();
-    if let Some(modes) = modes.as_ref().map(Answer::attributes) {
+    if let Some(modes) = modes.as_ref().map(|answer| Attributes::new(answer)) {
         link_modes(modes, &mut settings);
     }
-    if let Some(info) = info.as_ref().map(Answer::attributes) {
+    if let Some(info) = info.as_ref().map(|answer| Attributes::new(answer)) {
         // ETHTOOL_A_LINKINFO_PORT, _TRANSCEIVER.
         settings.port = info.u8(2);
         settings.transceiver = info.u8(6);
     }
-    if let Some(state) = state.as_ref().map(Answer::attributes) {
+    if let Some(state) = state.as_ref().map(|answer| Attributes::new(answer)) {
         // ETHTOOL_A_LINKSTATE_LINK, _EXT_STATE, _EXT_DOWN_CNT.
         settings.link = state.u8(2).map(|link| link != 0);
         settings.reason = state.u8(5);
@@ -105,11 +103,11 @@ fn glinksettings(ioctl: &mut Ioctl, name: &[u8]) -> io::Result<Settings> {
     // negative of the right one and nothing else.
     let question = |count: u8| [0, 0, u32::from_ne_bytes([0, 0, 0, count])];
     let octet = |bytes: &[u8], at: usize| bytes.get(at).copied();
-    let handshake = ioctl.octets(name, Command::LinkSettings, &question(0), STRUCTURE)?;
+    let handshake = ioctl.bytes(name, Command::LinkSettings, &question(0), STRUCTURE)?;
     let count = octet(handshake, 15).map(|count| i8::from_ne_bytes([count])).ok_or_else(short)?;
     let count = u8::try_from(count.saturating_neg()).map_err(|_| short())?;
     let size = usize::from(count) * 4;
-    let answer = ioctl.octets(name, Command::LinkSettings, &question(count), STRUCTURE + 3 * size)?;
+    let answer = ioctl.bytes(name, Command::LinkSettings, &question(count), STRUCTURE + 3 * size)?;
     if octet(answer, 15) != Some(count) {
         return Err(short());
     }
@@ -126,6 +124,7 @@ fn glinksettings(ioctl: &mut Ioctl, name: &[u8]) -> io::Result<Settings> {
         ..Settings::default()
     };
     let names = ioctl.strings(name, StringSet::LinkModes).unwrap_or_default();
+    let names: Vec<String> = names.iter().map(|name| printable(name)).collect();
     let mode =
         |place: usize| masks.get(place).map(|mask| LinkModes::of_mask(mask, &names)).unwrap_or_default();
     settings.modes = Some(Modes { supported: mode(0), advertised: mode(1), partner: mode(2) });

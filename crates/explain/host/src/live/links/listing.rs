@@ -2,9 +2,9 @@
 
 use super::kinds::{member_words, tpid, words};
 use super::{Link, nl_flag, statistics};
-use crate::live::attributes::Attributes;
 use crate::live::bundle::printable;
 use crate::redact;
+use kernel::netlink::Attributes;
 use linux_raw_sys::if_arp as nl;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -46,38 +46,38 @@ fn first_line(link: &Link, names: &BTreeMap<u32, &Link>, name: &dyn Fn(u32) -> S
         }
     }
     let _ = write!(text, ": <{}{}> ", flags(link.flags), if lower_is_down { ",M-DOWN" } else { "" });
-    if let Some(mtu) = attributes.u32(nl::IFLA_MTU as u32) {
+    if let Some(mtu) = attributes.u32(nl::IFLA_MTU as u16) {
         let _ = write!(text, "mtu {mtu} ");
     }
     if let Some(mode) =
-        attributes.nest(nl::IFLA_XDP as u32).and_then(|xdp| xdp.u8(nl::IFLA_XDP_ATTACHED as u32))
+        attributes.nest(nl::IFLA_XDP as u16).and_then(|xdp| xdp.u8(nl::IFLA_XDP_ATTACHED as u16))
     {
         text.push_str(&xdp_mode(mode));
     }
-    if let Some(qdisc) = attributes.string(nl::IFLA_QDISC as u32) {
+    if let Some(qdisc) = attributes.string(nl::IFLA_QDISC as u16) {
         let _ = write!(text, "qdisc {} ", printable(qdisc));
     }
     if let Some(master) = link.master {
         let _ = write!(text, "master {} ", name(master));
     }
-    if let Some(state) = attributes.u8(nl::IFLA_OPERSTATE as u32) {
+    if let Some(state) = attributes.u8(nl::IFLA_OPERSTATE as u16) {
         const STATES: [&str; 7] =
             ["UNKNOWN", "NOTPRESENT", "DOWN", "LOWERLAYERDOWN", "TESTING", "DORMANT", "UP"];
         let known = STATES.get(usize::from(state)).map(|&known| known.to_owned());
         let _ = write!(text, "state {} ", known.unwrap_or_else(|| format!("{state:#x}")));
     }
-    if let Some(mode) = attributes.u8(nl::IFLA_LINKMODE as u32) {
+    if let Some(mode) = attributes.u8(nl::IFLA_LINKMODE as u16) {
         let known = ["DEFAULT", "DORMANT"].get(usize::from(mode)).map(|&known| known.to_owned());
         let _ = write!(text, "mode {} ", known.unwrap_or_else(|| mode.to_string()));
     }
-    match attributes.u32(nl::IFLA_GROUP as u32) {
+    match attributes.u32(nl::IFLA_GROUP as u16) {
         None => {}
         Some(0) => text.push_str("group default "),
         Some(group) => {
             let _ = write!(text, "group {group} ");
         }
     }
-    if let Some(length) = attributes.u32(nl::IFLA_TXQLEN as u32).filter(|&length| length > 0) {
+    if let Some(length) = attributes.u32(nl::IFLA_TXQLEN as u16).filter(|&length| length > 0) {
         let _ = write!(text, "qlen {length}");
     }
     text
@@ -130,8 +130,8 @@ fn xdp_mode(mode: u8) -> String {
 
 /// Programs by id; their names and tags are a matter of bpf(2) and its privileges.
 fn xdp_programs(text: &mut String, attributes: Attributes<'_>) {
-    let Some(xdp) = attributes.nest(nl::IFLA_XDP as u32) else { return };
-    let several = xdp.u8(nl::IFLA_XDP_ATTACHED as u32) == Some(4);
+    let Some(xdp) = attributes.nest(nl::IFLA_XDP as u16) else { return };
+    let several = xdp.u8(nl::IFLA_XDP_ATTACHED as u16) == Some(4);
     let kinds = [
         (nl::IFLA_XDP_PROG_ID, ""),
         (nl::IFLA_XDP_SKB_PROG_ID, "generic"),
@@ -139,7 +139,7 @@ fn xdp_programs(text: &mut String, attributes: Attributes<'_>) {
         (nl::IFLA_XDP_HW_PROG_ID, "offload"),
     ];
     for (kind, suffix) in kinds.into_iter().take(if several { 4 } else { 1 }) {
-        if let Some(id) = xdp.u32(kind as u32).filter(|&id| id > 0) {
+        if let Some(id) = xdp.u32(kind as u16).filter(|&id| id > 0) {
             let _ = writeln!(text, "    prog/xdp{suffix} id {id}");
         }
     }
@@ -148,10 +148,10 @@ fn xdp_programs(text: &mut String, attributes: Attributes<'_>) {
 fn details(text: &mut String, link: &Link, name: &dyn Fn(u32) -> String) {
     let attributes = link.attributes();
     let _ = write!(text, "    link/{}", hardware(link.hardware));
-    if attributes.has(nl::IFLA_ADDRESS as u32) {
+    if attributes.has(nl::IFLA_ADDRESS as u16) {
         let _ = write!(text, " {}", redact::MAC);
     }
-    if let Some(namespace) = attributes.u32(nl::IFLA_LINK_NETNSID as u32) {
+    if let Some(namespace) = attributes.u32(nl::IFLA_LINK_NETNSID as u16) {
         let id = i32::from_ne_bytes(namespace.to_ne_bytes());
         let _ = write!(text, " link-netnsid {}", if id >= 0 { id.to_string() } else { "unknown".to_owned() });
     }
@@ -163,9 +163,9 @@ fn details(text: &mut String, link: &Link, name: &dyn Fn(u32) -> String) {
     ];
     text.push(' ');
     for (kind, word) in first {
-        push_number(text, attributes, kind as u32, word);
+        push_number(text, attributes, kind as u16, word);
     }
-    if let Some(info) = attributes.nest(nl::IFLA_LINKINFO as u32) {
+    if let Some(info) = attributes.nest(nl::IFLA_LINKINFO as u16) {
         for words in [words(info, name), member_words(info)].into_iter().flatten() {
             let _ = write!(text, "\n    {words}");
         }
@@ -182,17 +182,17 @@ fn details(text: &mut String, link: &Link, name: &dyn Fn(u32) -> String) {
         (nl::IFLA_GRO_IPV4_MAX_SIZE, "gro_ipv4_max_size"),
     ];
     for (kind, word) in second {
-        push_number(text, attributes, kind as u32, word);
+        push_number(text, attributes, kind as u16, word);
     }
     let parents = [(nl::IFLA_PARENT_DEV_BUS_NAME, "parentbus"), (nl::IFLA_PARENT_DEV_NAME, "parentdev")];
     for (kind, word) in parents {
-        if let Some(parent) = attributes.string(kind as u32) {
+        if let Some(parent) = attributes.string(kind as u16) {
             let _ = write!(text, "{word} {} ", printable(parent));
         }
     }
 }
 
-fn push_number(text: &mut String, attributes: Attributes<'_>, kind: u32, word: &str) {
+fn push_number(text: &mut String, attributes: Attributes<'_>, kind: u16, word: &str) {
     if let Some(number) = attributes.u32(kind) {
         let _ = write!(text, "{word} {number} ");
     }
@@ -220,13 +220,13 @@ fn hardware(hardware: u16) -> String {
 
 /// A line for every virtual function (`struct ifla_vf_*`: its number first).
 fn functions(text: &mut String, link: &Link) {
-    let list = link.attributes().nest(nl::IFLA_VFINFO_LIST as u32);
+    let list = link.attributes().nest(nl::IFLA_VFINFO_LIST as u16);
     for (_, function) in list.into_iter().flat_map(Attributes::iter) {
         let function = Attributes::new(function);
-        let word = |kind: u32, place: usize| {
+        let word = |kind: u16, place: usize| {
             Some(u32::from_ne_bytes(*function.get(kind)?.get(place.checked_mul(4)?..)?.first_chunk()?))
         };
-        let Some(number) = word(nl::IFLA_VF_MAC as u32, 0) else { continue };
+        let Some(number) = word(nl::IFLA_VF_MAC as u16, 0) else { continue };
         let _ = write!(text, "    vf {number}     link/{} {}", hardware(link.hardware), redact::MAC);
         push_function_vlan(text, function, &word);
         let switch = |kind, on: &'static str, off: &'static str| {
@@ -235,32 +235,32 @@ fn functions(text: &mut String, link: &Link) {
                 .filter(|&setting| setting != u32::MAX)
                 .map(|setting| if setting > 0 { on } else { off })
         };
-        let state = word(nl::IFLA_VF_LINK_STATE as u32, 1).map(|state| match state {
+        let state = word(nl::IFLA_VF_LINK_STATE as u16, 1).map(|state| match state {
             0 => ", link-state auto",
             1 => ", link-state enable",
             _ => ", link-state disable",
         });
         let words = [
-            switch(nl::IFLA_VF_SPOOFCHK as u32, ", spoof checking on", ", spoof checking off"),
+            switch(nl::IFLA_VF_SPOOFCHK as u16, ", spoof checking on", ", spoof checking off"),
             state,
-            switch(nl::IFLA_VF_TRUST as u32, ", trust on", ", trust off"),
+            switch(nl::IFLA_VF_TRUST as u16, ", trust on", ", trust off"),
         ];
         words.into_iter().flatten().for_each(|word| text.push_str(word));
         text.push('\n');
     }
 }
 
-fn push_function_vlan(text: &mut String, function: Attributes<'_>, word: &dyn Fn(u32, usize) -> Option<u32>) {
+fn push_function_vlan(text: &mut String, function: Attributes<'_>, word: &dyn Fn(u16, usize) -> Option<u32>) {
     // struct ifla_vf_vlan_info: vf, vlan, qos, protocol (16 bits, network byte order). Old kernels have
     // struct ifla_vf_vlan, which ends before the protocol.
-    let listed = function.nest(nl::IFLA_VF_VLAN_LIST as u32).and_then(|list| list.iter().next());
+    let listed = function.nest(nl::IFLA_VF_VLAN_LIST as u16).and_then(|list| list.iter().next());
     let (vlan, qos, protocol) = match listed {
         Some((_, info)) => {
             let number = |at: usize| Some(u32::from_ne_bytes(*info.get(at..)?.first_chunk()?));
             let protocol = info.get(12..).and_then(|protocol| protocol.first_chunk());
             (number(4), number(8), protocol.map(|protocol| u16::from_be_bytes(*protocol)))
         }
-        None => (word(nl::IFLA_VF_VLAN as u32, 1), word(nl::IFLA_VF_VLAN as u32, 2), None),
+        None => (word(nl::IFLA_VF_VLAN as u16, 1), word(nl::IFLA_VF_VLAN as u16, 2), None),
     };
     if let Some(vlan) = vlan.filter(|&vlan| vlan > 0) {
         let _ = write!(text, ", vlan {vlan}");
@@ -283,27 +283,27 @@ mod tests {
         Link { index, name, flags: 0x1003, hardware: 1, below, attributes, ..Link::default() }
     }
 
-    fn number(kind: u32, number: u32) -> Vec<u8> {
+    fn number(kind: u16, number: u32) -> Vec<u8> {
         attribute(kind, &number.to_ne_bytes())
     }
 
     #[test]
     fn a_vlan_names_its_parent_and_leaves_its_address_out() {
         let vlan = [
-            attribute(nl::IFLA_ADDRESS as u32, &[2, 0, 0, 0, 0, 1]),
-            number(nl::IFLA_MTU as u32, 1500),
-            attribute(nl::IFLA_OPERSTATE as u32, &[6]),
+            attribute(nl::IFLA_ADDRESS as u16, &[2, 0, 0, 0, 0, 1]),
+            number(nl::IFLA_MTU as u16, 1500),
+            attribute(nl::IFLA_OPERSTATE as u16, &[6]),
             nest(
-                nl::IFLA_LINKINFO as u32,
+                nl::IFLA_LINKINFO as u16,
                 &[
-                    attribute(nl::IFLA_INFO_KIND as u32, b"vlan\0"),
+                    attribute(nl::IFLA_INFO_KIND as u16, b"vlan\0"),
                     nest(
-                        nl::IFLA_INFO_DATA as u32,
-                        &[attribute(nl::IFLA_VLAN_ID as u32, &35u16.to_ne_bytes())],
+                        nl::IFLA_INFO_DATA as u16,
+                        &[attribute(nl::IFLA_VLAN_ID as u16, &35u16.to_ne_bytes())],
                     ),
                 ],
             ),
-            number(nl::IFLA_NUM_RX_QUEUES as u32, 1),
+            number(nl::IFLA_NUM_RX_QUEUES as u16, 1),
         ];
         let text = render(&[link(2, "eth0", None, &[]), link(5, "eth0.35", Some(2), &vlan)], &|_| true);
         let expected = "5: eth0.35@eth0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 1500 state UP
@@ -316,10 +316,10 @@ mod tests {
     #[test]
     fn a_program_shows_its_mode_and_id() {
         let xdp = nest(
-            nl::IFLA_XDP as u32,
-            &[attribute(nl::IFLA_XDP_ATTACHED as u32, &[2]), number(nl::IFLA_XDP_PROG_ID as u32, 7)],
+            nl::IFLA_XDP as u16,
+            &[attribute(nl::IFLA_XDP_ATTACHED as u16, &[2]), number(nl::IFLA_XDP_PROG_ID as u16, 7)],
         );
-        let text = render(&[link(2, "eth0", None, &[number(nl::IFLA_MTU as u32, 1500), xdp])], &|_| true);
+        let text = render(&[link(2, "eth0", None, &[number(nl::IFLA_MTU as u16, 1500), xdp])], &|_| true);
         assert!(text.contains(" mtu 1500 xdpgeneric\n") && text.contains("\n    prog/xdp id 7\n"), "{text}");
     }
 
@@ -330,19 +330,19 @@ mod tests {
             let vlan_info =
                 [words(&[number, vlan, 0]), 0x88a8u16.to_be_bytes().to_vec(), vec![0, 0]].concat();
             nest(
-                nl::IFLA_VF_INFO as u32,
+                nl::IFLA_VF_INFO as u16,
                 &[
-                    attribute(nl::IFLA_VF_MAC as u32, &[words(&[number]), vec![0xaa; 32]].concat()),
+                    attribute(nl::IFLA_VF_MAC as u16, &[words(&[number]), vec![0xaa; 32]].concat()),
                     nest(
-                        nl::IFLA_VF_VLAN_LIST as u32,
-                        &[attribute(nl::IFLA_VF_VLAN_INFO as u32, &vlan_info)],
+                        nl::IFLA_VF_VLAN_LIST as u16,
+                        &[attribute(nl::IFLA_VF_VLAN_INFO as u16, &vlan_info)],
                     ),
-                    attribute(nl::IFLA_VF_SPOOFCHK as u32, &words(&[number, 1])),
-                    attribute(nl::IFLA_VF_TRUST as u32, &words(&[number, u32::MAX])),
+                    attribute(nl::IFLA_VF_SPOOFCHK as u16, &words(&[number, 1])),
+                    attribute(nl::IFLA_VF_TRUST as u16, &words(&[number, u32::MAX])),
                 ],
             )
         };
-        let list = nest(nl::IFLA_VFINFO_LIST as u32, &[function(0, 5), function(1, 0)]);
+        let list = nest(nl::IFLA_VFINFO_LIST as u16, &[function(0, 5), function(1, 0)]);
         let text = render(&[link(2, "eth0", None, &[list])], &|_| true);
         let expected = "    vf 0     link/ether (mac), vlan 5, vlan protocol 802.1ad, spoof checking on
     vf 1     link/ether (mac), vlan protocol 802.1ad, spoof checking on

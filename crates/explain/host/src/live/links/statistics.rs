@@ -1,6 +1,6 @@
 //! The `RX:` and `TX:` blocks of `ip -s link`.
 
-use crate::live::attributes::Attributes;
+use kernel::netlink::Attributes;
 use linux_raw_sys::if_arp as nl;
 use std::fmt::Write as _;
 
@@ -21,11 +21,11 @@ const WIDTHS: [usize; 7] = [10, 7, 6, 7, 7, 7, 10];
 
 impl Counters {
     fn of(attributes: Attributes<'_>) -> Option<Counters> {
-        if let Some(wide) = attributes.get(nl::IFLA_STATS64 as u32) {
+        if let Some(wide) = attributes.get(nl::IFLA_STATS64 as u16) {
             let octets = wide.chunks_exact(8).filter_map(|octets| octets.first_chunk());
             return Some(Counters(octets.map(|octets| u64::from_ne_bytes(*octets)).collect()));
         }
-        let narrow = attributes.get(nl::IFLA_STATS as u32)?;
+        let narrow = attributes.get(nl::IFLA_STATS as u16)?;
         let octets = narrow.chunks_exact(4).filter_map(|octets| octets.first_chunk());
         Some(Counters(octets.map(|octets| u64::from(u32::from_ne_bytes(*octets))).collect()))
     }
@@ -93,7 +93,7 @@ mod tests {
         counters[15] = 42;
         counters[17] = 3;
         let sent: Vec<u8> = counters.iter().flat_map(|counter| counter.to_ne_bytes()).collect();
-        let sent = attribute(nl::IFLA_STATS64 as u32, &sent);
+        let sent = attribute(nl::IFLA_STATS64 as u16, &sent);
         let expected = [
             "    RX:    bytes packets errors dropped  missed   mcast",
             "    123456789012 1000000      0       0      42       0",
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn counters_of_32_bits_and_fewer_are_shown_too() {
         let sent: Vec<u8> = [7u32, 8, 9].iter().flat_map(|counter| counter.to_ne_bytes()).collect();
-        let text = render(Attributes::new(&attribute(nl::IFLA_STATS as u32, &sent)));
+        let text = render(Attributes::new(&attribute(nl::IFLA_STATS as u16, &sent)));
         assert_eq!(
             text.lines().nth(1).map(|line| line.split_whitespace().take(2).collect::<Vec<_>>()),
             Some(vec!["9", "7"])

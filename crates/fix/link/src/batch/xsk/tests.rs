@@ -3,7 +3,7 @@
 use super::*;
 use crate::counters::Counters;
 use crate::framing::Framing;
-use crate::rtnetlink::link_by_name;
+use kernel::netlink::link_by_name;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;

@@ -125,7 +125,7 @@ impl Arrival<'_> {
     }
 
     fn receiving(&self, length: Option<Duration>) -> Result<Receiving, Error> {
-        let link = link::rtnetlink::link_by_name(self.interface);
+        let link = kernel::netlink::link_by_name(self.interface);
         let link = link.map_err(|error| Error::Failed(format!("{}: {error}", self.interface)))?;
         Ok(Receiving {
             address: SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), PORT),

@@ -86,7 +86,7 @@ impl Router {
 }
 
 fn address(router: &Namespace, interface: &str) -> Result<MacAddress, Error> {
-    let link = router.inside(|| link::rtnetlink::link_by_name(interface))?;
+    let link = router.inside(|| kernel::netlink::link_by_name(interface))?;
     let address = link.ok().and_then(|link| link.mac);
     address.ok_or_else(|| Error::Failed(format!("{interface} has no MAC address")))
 }

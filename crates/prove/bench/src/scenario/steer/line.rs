@@ -99,7 +99,7 @@ fn link(router: &Namespace, folder: &Folder, means: &Means<'_>) -> Result<Stayin
 }
 
 fn frames(router: &Namespace, flows: u16) -> Result<Frames, Error> {
-    let station = router.inside(|| link::rtnetlink::link_by_name(ROUTER))?.ok().and_then(|link| link.mac);
+    let station = router.inside(|| kernel::netlink::link_by_name(ROUTER))?.ok().and_then(|link| link.mac);
     let station = station.ok_or_else(|| Error::Failed(format!("{ROUTER} has no MAC address")))?;
     let impossible = |error: &dyn std::error::Error| Error::Failed(format!("frames: {error}"));
     let encapsulation = encapsulation().parse().map_err(|error| impossible(&error))?;

@@ -1,0 +1,179 @@
+//! The `SIOCETHTOOL` ioctl (`net/ethtool/ioctl.c`), for commands that read.
+//!
+//! The kernel writes as many octets as the driver has names, counters or table entries at that moment, which may
+//! be more than when the size was asked for. So the buffer ends at a page that nobody may write: what does not
+//! fit is an error of the call and no damage to this process.
+
+#![allow(unsafe_code)]
+
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::net::{AddressFamily, SocketType};
+use std::io;
+use std::ptr::{self, NonNull};
+
+/// Commands that only read (`include/uapi/linux/ethtool.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Command {
+    /// `ETHTOOL_GDRVINFO`, `struct ethtool_drvinfo`.
+    DriverInfo = 0x03,
+    /// `ETHTOOL_GLINK`, `struct ethtool_value`.
+    Link = 0x0a,
+    /// `ETHTOOL_GCOALESCE`, `struct ethtool_coalesce`.
+    Coalesce = 0x0e,
+    /// `ETHTOOL_GRINGPARAM`, `struct ethtool_ringparam`.
+    Rings = 0x10,
+    /// `ETHTOOL_GSTRINGS`, `struct ethtool_gstrings`.
+    Strings = 0x1b,
+    /// `ETHTOOL_GSTATS`, `struct ethtool_stats`.
+    Statistics = 0x1d,
+    /// `ETHTOOL_GRXFH`, `struct ethtool_rxnfc`.
+    HashFields = 0x29,
+    /// `ETHTOOL_GRXRINGS`, `struct ethtool_rxnfc`.
+    ReceiveRings = 0x2d,
+    /// `ETHTOOL_GSSET_INFO`, `struct ethtool_sset_info`.
+    StringCounts = 0x37,
+    /// `ETHTOOL_GRXFHINDIR`, `struct ethtool_rxfh_indir`.
+    IndirectionTable = 0x38,
+    /// `ETHTOOL_GFEATURES`, `struct ethtool_gfeatures`.
+    Features = 0x3a,
+    /// `ETHTOOL_GCHANNELS`, `struct ethtool_channels`.
+    Channels = 0x3c,
+    /// `ETHTOOL_GRSSH`, `struct ethtool_rxfh`.
+    ReceiveHash = 0x46,
+    /// `ETHTOOL_GLINKSETTINGS`, `struct ethtool_link_settings`.
+    LinkSettings = 0x4c,
+}
+
+/// A socket to ask with, and the buffer that questions and answers share.
+#[derive(Debug)]
+pub(super) struct Caller {
+    socket: OwnedFd,
+    buffer: Guarded,
+}
+
+impl Caller {
+    /// Opens a socket.
+    pub(super) fn open() -> io::Result<Caller> {
+        // Any socket will do; a container may deny one family and allow another.
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)
+            .or_else(|_| rustix::net::socket(AddressFamily::UNIX, SocketType::DGRAM, None))?;
+        Ok(Caller { socket, buffer: Guarded::new(1)? })
+    }
+
+    /// Asks `command` of the interface `name`. `question` follows the command's number in its structure; room is
+    /// made for at least `room` octets of answer, which is returned from its start, the number included.
+    pub(super) fn ask(
+        &mut self,
+        name: &[u8],
+        command: Command,
+        question: &[u8],
+        room: usize,
+    ) -> io::Result<&[u8]> {
+        let wanted = room.max(question.len().saturating_add(4));
+        if self.buffer.size < wanted {
+            self.buffer = Guarded::new(wanted)?;
+        }
+        let bytes = self.buffer.bytes();
+        bytes.fill(0);
+        let number = (command as u32).to_ne_bytes();
+        for (to, from) in bytes.iter_mut().zip(number.iter().chain(question)) {
+            *to = *from;
+        }
+        // SAFETY: all-zero octets are a valid `ifreq`, which is integers, octets and a pointer.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        // The last octet stays zero and ends the name.
+        let places = request.ifr_name.len() - 1;
+        if name.len() > places {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        for (to, from) in request.ifr_name.iter_mut().zip(name) {
+            *to = libc::c_char::from_ne_bytes([*from]);
+        }
+        request.ifr_ifru.ifru_data = self.buffer.start.as_ptr().cast();
+        // SAFETY: `request` is an `ifreq` with a name that ends in zero. Its pointer is to a mapping that this
+        // process may write and that nothing else refers to while `self` is borrowed; it is followed by pages
+        // that may not be written, so the kernel's copy stops there with EFAULT. None of the commands of
+        // `Command` follows a pointer in the structure or keeps this one.
+        let result =
+            unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(self.buffer.bytes()) }
+    }
+}
+
+/// Memory that is followed by a page without access.
+#[derive(Debug)]
+struct Guarded {
+    start: NonNull<u8>,
+    /// Octets that may be written: whole pages.
+    size: usize,
+    /// Octets mapped.
+    mapped: usize,
+}
+
+impl Guarded {
+    /// At least `room` octets.
+    fn new(room: usize) -> io::Result<Guarded> {
+        let page = rustix::param::page_size();
+        let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let size = room.max(1).checked_next_multiple_of(page).ok_or_else(too_large)?;
+        let mapped = size.checked_add(page).ok_or_else(too_large)?;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory in use.
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                mapped,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(too_large)?;
+        let guarded = Guarded { start, size, mapped };
+        // SAFETY: the range is the front of the mapping just made, whole pages, and nothing refers to it yet.
+        let result =
+            unsafe { libc::mprotect(start.as_ptr().cast(), size, libc::PROT_READ | libc::PROT_WRITE) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(guarded) }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: `size` octets from `start` are mapped readable and writable for as long as `self` lives,
+        // initialised (anonymous memory is zero), and reached through `self` alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.size) }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `new` with this length, and no reference to it outlives `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.mapped) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_cannot_write_behind_the_buffer() {
+        let mut buffer = Guarded::new(10).expect("memory");
+        assert_eq!(buffer.size, rustix::param::page_size());
+        buffer.bytes().fill(1);
+        // A read(2) of more than fits is cut at the page without access, as the ioctl's copy is.
+        let zero = std::fs::File::open("/dev/zero").expect("device");
+        // SAFETY: the kernel checks the range page by page; the second page is mapped without access.
+        let read = unsafe { libc::read(zero.as_raw_fd(), buffer.start.as_ptr().cast(), buffer.size + 16) };
+        assert_eq!(read, isize::try_from(buffer.size).expect("small"));
+    }
+
+    #[test]
+    fn a_name_too_long_for_the_kernel_is_no_device() {
+        let mut caller = Caller::open().expect("a socket");
+        let error = caller.ask(&[b'x'; 16], Command::DriverInfo, &[], 196).expect_err("too long");
+        assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
+    }
+}

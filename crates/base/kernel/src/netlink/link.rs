@@ -1,0 +1,223 @@
+//! Interfaces.
+
+use super::message::u32_at;
+use super::xdp::Xdp;
+use super::{Attributes, Message, Refusal, get, set};
+use libc::{
+    IFLA_ADDRESS, IFLA_AF_SPEC, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MAX_MTU,
+    IFLA_MTU, IFLA_PARENT_DEV_BUS_NAME, IFLA_PARENT_DEV_NAME, IFLA_STATS64, IFLA_XDP, RTM_GETLINK,
+    RTM_SETLINK,
+};
+use std::io;
+use wire::ethernet::MacAddress;
+
+/// Bytes of `struct ifinfomsg`.
+pub(super) const IFINFO: usize = 16;
+const IFLA_TUN_VNET_HDR: u16 = 5;
+/// `tx_dropped` in `struct rtnl_link_stats64`.
+const TX_DROPPED: usize = 7 * 8;
+
+/// What the kernel says of an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Its number.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// ARPHRD type: 1 is Ethernet.
+    pub hardware: u16,
+    /// `IFF_…`
+    pub flags: u32,
+    /// MTU, bytes.
+    pub mtu: u32,
+    /// The largest MTU that the driver takes; `None`: not known, or the driver itself decides.
+    pub max_mtu: Option<u32>,
+    /// MAC address; `None`: it has none of six bytes.
+    pub mac: Option<MacAddress>,
+    /// Packets that the kernel wanted to send through it and dropped.
+    pub tx_dropped: Option<u64>,
+    /// Kind of a virtual interface: `veth`, `vlan`.
+    pub kind: Option<String>,
+    /// Whether it is a TUN or TAP device whose other end writes virtio headers (Linux 4.18).
+    pub has_virtio_headers: bool,
+    /// Bus and name of the device behind it, as under `/sys/bus` (Linux 5.14).
+    pub device: Option<(String, String)>,
+    /// Its XDP program.
+    pub xdp: Option<Xdp>,
+}
+
+impl Link {
+    /// Whether it is up and has a carrier.
+    pub const fn works(&self) -> bool {
+        const WORKS: u32 = libc::IFF_UP as u32 | libc::IFF_LOWER_UP as u32;
+        self.flags & WORKS == WORKS
+    }
+
+    /// Whether it is up.
+    pub const fn is_up(&self) -> bool {
+        self.flags & libc::IFF_UP as u32 != 0
+    }
+
+    /// Of `struct ifinfomsg` and what follows it.
+    pub(super) fn read(body: &[u8]) -> Link {
+        let attributes = Attributes::behind(IFINFO, body);
+        let info = attributes.nest(IFLA_LINKINFO).unwrap_or_default();
+        let kind = info.text(IFLA_INFO_KIND);
+        let header = info.nest(IFLA_INFO_DATA).and_then(|data| data.u8(IFLA_TUN_VNET_HDR));
+        let statistics = attributes.get(IFLA_STATS64).and_then(|counters| counters.get(TX_DROPPED..));
+        Link {
+            index: u32_at(body, 4).unwrap_or_default(),
+            name: attributes.text(IFLA_IFNAME).unwrap_or_default(),
+            hardware: body
+                .get(2..)
+                .and_then(|rest| rest.first_chunk())
+                .map_or(0, |two| u16::from_ne_bytes(*two)),
+            flags: u32_at(body, 8).unwrap_or_default(),
+            mtu: attributes.u32(IFLA_MTU).unwrap_or_default(),
+            max_mtu: attributes.u32(IFLA_MAX_MTU).filter(|&most| most != 0),
+            mac: attributes.get(IFLA_ADDRESS).and_then(|mac| mac.try_into().ok()).map(MacAddress),
+            tx_dropped: statistics
+                .and_then(|rest| rest.first_chunk())
+                .map(|count| u64::from_ne_bytes(*count)),
+            has_virtio_headers: kind.as_deref() == Some("tun") && header.is_some_and(|header| header != 0),
+            kind,
+            device: attributes.text(IFLA_PARENT_DEV_BUS_NAME).zip(attributes.text(IFLA_PARENT_DEV_NAME)),
+            xdp: attributes.nest(IFLA_XDP).and_then(Xdp::read),
+        }
+    }
+}
+
+/// Asks for an interface. `ENODEV`: there is none.
+///
+/// # Errors
+///
+/// Those of rtnetlink.
+pub fn link_by_name(name: &str) -> io::Result<Link> {
+    // IFNAMSIZ, the zero included; the kernel would answer ERANGE.
+    if name.is_empty() || name.len() >= libc::IFNAMSIZ {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    ask(&ifinfo(RTM_GETLINK, 0).with_text(IFLA_IFNAME, name.as_bytes()))
+}
+
+/// Asks for an interface by its number. `ENODEV`: there is none.
+///
+/// # Errors
+///
+/// Those of rtnetlink.
+pub fn link_by_index(index: u32) -> io::Result<Link> {
+    ask(&ifinfo(RTM_GETLINK, index))
+}
+
+fn ask(message: &Message) -> io::Result<Link> {
+    get(message).map(|answer| Link::read(&answer)).map_err(|refusal| refusal.error)
+}
+
+/// Sets MTU and, where there is one, MAC address.
+///
+/// # Errors
+///
+/// What the kernel says.
+pub fn configure(index: u32, mtu: u32, mac: Option<MacAddress>) -> Result<(), Refusal> {
+    let message = ifinfo(RTM_SETLINK, index).with(IFLA_MTU, &mtu.to_ne_bytes());
+    set(&match mac {
+        Some(mac) => message.with(IFLA_ADDRESS, &mac.0),
+        None => message,
+    })
+}
+
+/// Sets an interface up.
+///
+/// # Errors
+///
+/// What the kernel says.
+pub fn set_up(index: u32) -> Result<(), Refusal> {
+    set(&with_flags(index, libc::IFF_UP, libc::IFF_UP))
+}
+
+/// Sets an interface down: it loses its routes, and its IPv6 addresses.
+///
+/// # Errors
+///
+/// What the kernel says.
+pub fn set_down(index: u32) -> Result<(), Refusal> {
+    set(&with_flags(index, 0, libc::IFF_UP))
+}
+
+/// Gives an interface another name. `EBUSY`: it is up, which kernels before 6.2 do not allow; `EEXIST`: another one has it.
+///
+/// # Errors
+///
+/// What the kernel says.
+pub fn rename(index: u32, name: &str) -> Result<(), Refusal> {
+    set(&ifinfo(RTM_SETLINK, index).with_text(IFLA_IFNAME, name.as_bytes()))
+}
+
+/// Keeps the kernel from making a link-local IPv6 address of its own for the interface when that is set up: it gets one from
+/// somebody else. `EAFNOSUPPORT`: there is no IPv6.
+///
+/// # Errors
+///
+/// What the kernel says.
+pub fn disable_own_ipv6(index: u32) -> Result<(), Refusal> {
+    /// `IFLA_INET6_ADDR_GEN_MODE`, `IN6_ADDR_GEN_MODE_NONE` of linux/if_link.h.
+    const MODE: u16 = 8;
+    const NONE: u8 = 1;
+    let family =
+        |families: Message| families.with_nest(libc::AF_INET6 as u16, |family| family.with(MODE, &[NONE]));
+    set(&ifinfo(RTM_SETLINK, index).with_nest(IFLA_AF_SPEC, family))
+}
+
+/// A request about an interface; 0: about the one that an attribute names.
+pub(super) fn ifinfo(kind: u16, index: u32) -> Message {
+    structure(kind, index, 0, 0)
+}
+
+fn with_flags(index: u32, flags: i32, change: i32) -> Message {
+    structure(RTM_SETLINK, index, flags as u32, change as u32)
+}
+
+/// `struct ifinfomsg`: family, padding, type, index, flags, and which of them change.
+fn structure(kind: u16, index: u32, flags: u32, change: u32) -> Message {
+    Message::new(kind, &[0, index, flags, change].map(u32::to_ne_bytes).concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_there_by_name_and_number() {
+        let link = link_by_name("lo").expect("every namespace has it");
+        assert_eq!((link.index, link.name.as_str(), link.hardware, link.xdp), (1, "lo", 772, None));
+        assert_eq!(link_by_index(1).expect("there").name, "lo");
+        assert!(link.mtu > 0 && link.tx_dropped.is_some());
+        for name in ["no-such-one", "", "a-name-that-is-too-long-for-any"] {
+            let error = link_by_name(name).expect_err("not there");
+            assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{name}");
+        }
+    }
+
+    #[test]
+    fn cut_short_at_any_place_nothing_panics() {
+        let message = structure(16, 3, 1, 0)
+            .with_text(IFLA_IFNAME, b"wan0")
+            .with(IFLA_ADDRESS, &[2, 0, 0, 0, 0, 1])
+            .with(IFLA_MTU, &1500_u32.to_ne_bytes())
+            .with(IFLA_STATS64, &[1; 64])
+            .with_nest(IFLA_LINKINFO, |info| {
+                info.with_text(IFLA_INFO_KIND, b"tun")
+                    .with_nest(IFLA_INFO_DATA, |data| data.with(IFLA_TUN_VNET_HDR, &[1]))
+            })
+            .with_nest(IFLA_XDP, |xdp| xdp.with(2, &[1]).with(4, &7_u32.to_ne_bytes()));
+        let body = message.bytes(0, 0).expect("short").split_off(16);
+        let whole = Link::read(&body);
+        assert_eq!((whole.index, whole.name.as_str(), whole.mtu, whole.is_up()), (3, "wan0", 1500, true));
+        assert_eq!(whole.mac, Some(MacAddress([2, 0, 0, 0, 0, 1])));
+        assert_eq!(whole.tx_dropped, Some(0x0101_0101_0101_0101));
+        assert!(whole.has_virtio_headers && whole.xdp.is_some_and(|xdp| xdp.has(7)));
+        for end in 0..body.len() {
+            Link::read(body.get(..end).expect("within"));
+        }
+    }
+}
