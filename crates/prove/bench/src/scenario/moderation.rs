@@ -47,7 +47,9 @@ impl<'n> Moderation<'n> {
         &self,
         work: impl FnOnce(&mut Journal) -> Result<T, host::journal::Error> + Send,
     ) -> Result<Result<T, host::journal::Error>, Error> {
-        let Some(folder) = &self.folder else { return Err(Error::Failed("all is restored already".to_owned())) };
+        let Some(folder) = &self.folder else {
+            return Err(Error::Failed("all is restored already".to_owned()));
+        };
         let path = folder.path().join(SETTINGS);
         Ok(self
             .namespace
