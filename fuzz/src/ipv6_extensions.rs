@@ -1,0 +1,71 @@
+//! Any octets as a chain of extension headers: each header by itself is written again octet for octet, its
+//! options and addresses are read without panic, and the whole chain behind an IPv6 header is walked to an
+//! end that lies within the packet.
+
+use rxlane_wire::emit::{Authentication, DestinationOptions, Emit, Fragment, HopByHop, Ipv6, Routing};
+use rxlane_wire::extension::{Header, Kind};
+use rxlane_wire::{IpProtocol, Link, dissect};
+
+fn written(header: &dyn Emit) -> Vec<u8> {
+    let mut buffer = vec![0; header.length()];
+    assert_eq!(header.emit(&mut buffer), Ok(buffer.len()));
+    buffer
+}
+
+fn alone(kind: Kind, octets: &[u8]) {
+    let Ok(header) = Header::parse(kind, octets, octets.len()) else { return };
+    let options: usize = header.options().map_while(Result::ok).map(|option| option.value.len() + 2).sum();
+    assert!(options + 2 <= header.octets.len());
+    let _ = (header.check_routing(), header.check_options(), header.jumbo_payload());
+    let _ = (header.home_address(), header.routing2_destination(), header.fragment());
+    let again = match kind {
+        Kind::HopByHop => HopByHop::parse(octets).map(|header| written(&header)),
+        Kind::Routing => Routing::parse(octets).map(|header| written(&header)),
+        Kind::DestinationOptions => DestinationOptions::parse(octets).map(|header| written(&header)),
+        Kind::Authentication => Authentication::parse(octets).map(|header| written(&header)),
+        // Reserved bits are not kept.
+        Kind::Fragment => {
+            let again = Fragment::parse(octets).map(|header| written(&header));
+            assert_eq!(Fragment::parse(octets), again.and_then(|octets| Fragment::parse(&octets)));
+            return;
+        }
+    };
+    if let Ok(again) = again {
+        // The reserved field of an authentication header, octets 2 and 3, is not kept.
+        let compared = if kind == Kind::Authentication { 2 } else { 4 };
+        assert_eq!(header.octets[..compared], again[..compared]);
+        assert_eq!(header.octets[4..], again[4..]);
+        assert_eq!(header.octets.len(), again.len());
+    }
+}
+
+pub fn run(octets: &[u8]) {
+    let Some((&next, chain)) = octets.split_first() else { return };
+    let kinds =
+        [Kind::HopByHop, Kind::Routing, Kind::Fragment, Kind::DestinationOptions, Kind::Authentication];
+    for kind in kinds {
+        alone(kind, chain);
+    }
+    let next_header = IpProtocol(next);
+    for payload_length in [u16::try_from(chain.len()).unwrap_or(0), 0] {
+        let header = Ipv6 {
+            traffic_class: 0,
+            flow_label: 0,
+            payload_length,
+            next_header,
+            hop_limit: 64,
+            source: 1u128.into(),
+            destination: 2u128.into(),
+        };
+        let packet = [written(&header), chain.to_vec()].concat();
+        let seen = dissect(Link::Ip, &packet, packet.len());
+        let walked: usize = seen.extension_headers(&packet).map(|header| header.octets.len()).sum();
+        assert!(40 + walked <= packet.len());
+        assert_eq!(seen.network_offset(), Some(0));
+        if seen.error().is_none()
+            && let Some(at) = seen.transport_offset()
+        {
+            assert_eq!(at, 40 + walked, "{}", seen.stack());
+        }
+    }
+}

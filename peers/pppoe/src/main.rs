@@ -1,0 +1,174 @@
+//! What a PPPoE session of `rxlane pppoe connect` with `rxlane pppoe serve` carries between two network namespaces, beside the
+//! bare veth pair below it: TCP both ways, of one and of eight flows, round trips on an idle line, CPU time and memory.
+//!
+//! `bench-pppoe RXLANE [ROUNDS [SECONDS [VLANS]]]`, as root; `iperf3`, `ping` and `ethtool` do the work. In each round every
+//! way has its turn, one after the other; ratios are taken round by round. The IP packets of all have the same MTU. VLANS is
+//! what `connect --vlan` takes. Other clients need the kernel's PPP: `lab/examples/pppoe`.
+
+#[path = "../../link/src/cpu.rs"]
+mod cpu;
+#[path = "../../link/src/load.rs"]
+mod load;
+mod scene;
+#[path = "../../link/src/spread.rs"]
+mod spread;
+
+use anyhow::Context;
+use cpu::Busy;
+use scene::{Scene, Way};
+use spread::spread;
+use std::path::Path;
+
+/// One turn of a way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turn {
+    /// Bit/s of TCP payload that arrived: from the client, to it, and both of eight flows.
+    up: f64,
+    down: f64,
+    up_eight: f64,
+    down_eight: f64,
+    /// Mean round trip on the idle line, microseconds.
+    round_trip: f64,
+    /// What one flow from the client took, and what one to it.
+    spent: [Spent; 2],
+    /// Of `connect`, then of `serve`, with all this behind it: proportional set size, KiB.
+    memory: [f64; 2],
+}
+
+/// CPU seconds for a gigabyte: all of the machine, of that in soft interrupts, of `connect`, of `serve`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    all: f64,
+    softirq: f64,
+    connect: f64,
+    serve: f64,
+}
+
+/// A column of the table.
+type Column = (&'static str, fn(&Turn) -> f64, usize);
+
+const COLUMNS: [Column; 15] = [
+    ("up, Gbit/s", |turn| turn.up / 1e9, 2),
+    ("down, Gbit/s", |turn| turn.down / 1e9, 2),
+    ("up x 8, Gbit/s", |turn| turn.up_eight / 1e9, 2),
+    ("down x 8, Gbit/s", |turn| turn.down_eight / 1e9, 2),
+    ("round trip, us", |turn| turn.round_trip, 0),
+    ("up: CPU s/GB", |turn| turn.spent[0].all, 2),
+    ("up: softirq s/GB", |turn| turn.spent[0].softirq, 2),
+    ("up: connect s/GB", |turn| turn.spent[0].connect, 2),
+    ("up: serve s/GB", |turn| turn.spent[0].serve, 2),
+    ("down: CPU s/GB", |turn| turn.spent[1].all, 2),
+    ("down: softirq s/GB", |turn| turn.spent[1].softirq, 2),
+    ("down: connect s/GB", |turn| turn.spent[1].connect, 2),
+    ("down: serve s/GB", |turn| turn.spent[1].serve, 2),
+    ("connect, Pss KiB", |turn| turn.memory[0], 0),
+    ("serve, Pss KiB", |turn| turn.memory[1], 0),
+];
+
+fn main() -> anyhow::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let usage = "usage: bench-pppoe RXLANE [ROUNDS [SECONDS [VLANS]]]";
+    let rxlane = std::fs::canonicalize(arguments.next().context(usage)?).context("the program rxlane")?;
+    let rounds: usize = arguments.next().map_or(Ok(9), |text| text.parse()).context(usage)?;
+    let seconds: u32 = arguments.next().map_or(Ok(2), |text| text.parse()).context(usage)?;
+    let vlans = arguments.next();
+    let shown = vlans.as_deref().unwrap_or("none");
+    println!("VLANs {shown}, {rounds} rounds, {seconds} s each; MTU {}", scene::MTU);
+    let mut turns: Vec<(Way, Vec<Turn>)> = Way::ALL.iter().map(|way| (*way, Vec::new())).collect();
+    for round in 0..rounds {
+        for (way, turns) in &mut turns {
+            let turn = turn(*way, &rxlane, vlans.as_deref(), seconds)
+                .with_context(|| format!("round {round}, {}", way.name()))?;
+            println!("round {round} {:<18} {}", way.name(), line(&turn));
+            turns.push(turn);
+        }
+    }
+    table(&turns);
+    beside_bare(&turns);
+    Ok(())
+}
+
+fn line(turn: &Turn) -> String {
+    let figures = COLUMNS.iter().map(|(name, figure, digits)| format!("{name} {:.digits$}", figure(turn)));
+    figures.collect::<Vec<_>>().join(", ")
+}
+
+fn turn(way: Way, rxlane: &Path, vlans: Option<&str>, seconds: u32) -> anyhow::Result<Turn> {
+    let scene = Scene::new(way, rxlane, vlans)?;
+    let mut turn = Turn { round_trip: scene.round_trip()?, ..Turn::default() };
+    (turn.up, turn.spent[0]) = one(&scene, false, seconds)?;
+    (turn.down, turn.spent[1]) = one(&scene, true, seconds)?;
+    turn.up_eight = scene.tcp(false, 8, seconds)?.0;
+    turn.down_eight = scene.tcp(true, 8, seconds)?.0;
+    if let Some(pids) = scene.pids() {
+        turn.memory = [memory(pids[0])?, memory(pids[1])?];
+    }
+    Ok(turn)
+}
+
+/// One flow: bit/s, and what it took.
+fn one(scene: &Scene, is_down: bool, seconds: u32) -> anyhow::Result<(f64, Spent)> {
+    let now = || -> anyhow::Result<[Busy; 2]> {
+        let [connect, serve] =
+            scene.pids().map_or([vec![], vec![]], |[connect, serve]| [vec![connect], vec![serve]]);
+        Ok([Busy::now(&connect)?, Busy::now(&serve)?])
+    };
+    let before = now()?;
+    let (rate, octets) = scene.tcp(is_down, 1, seconds)?;
+    let after = now()?;
+    let [connect, serve] = [0, 1].map(|end| after[end].since(&before[end]));
+    let each = |seconds: f64| seconds / (octets / 1e9);
+    let spent = Spent {
+        all: each(connect.all),
+        softirq: each(connect.softirq),
+        connect: each(connect.processes),
+        serve: each(serve.processes),
+    };
+    Ok((rate, spent))
+}
+
+/// Proportional set size of a process, KiB.
+fn memory(pid: u32) -> anyhow::Result<f64> {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).context(path)?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+/// Medians, least and greatest as a table for a document: a row for each figure.
+fn table(turns: &[(Way, Vec<Turn>)]) {
+    let names: Vec<&str> = turns.iter().map(|(way, _)| way.name()).collect();
+    println!("\n| | {} |\n|{}", names.join(" | "), " --- |".repeat(names.len() + 1));
+    for (name, figure, digits) in COLUMNS {
+        let cells = turns.iter().map(|(_, turns)| {
+            let (median, least, greatest) = spread(turns.iter().map(figure));
+            format!("{median:.digits$} [{least:.digits$}–{greatest:.digits$}]")
+        });
+        println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
+    }
+}
+
+/// Throughput as a part of that of the bare pair without offloads, and what a round trip takes more than on it.
+fn beside_bare(turns: &[(Way, Vec<Turn>)]) {
+    let Some((_, bare)) = turns.iter().find(|(way, _)| *way == Way::BareWithout) else { return };
+    println!("\nbeside the bare pair without TSO, GSO and GRO, round by round:");
+    for (way, turns) in turns {
+        let pairs = || turns.iter().zip(bare);
+        let up = spread(pairs().map(|(this, bare)| this.up / bare.up));
+        let down = spread(pairs().map(|(this, bare)| this.down / bare.down));
+        let more = spread(pairs().map(|(this, bare)| this.round_trip - bare.round_trip));
+        println!(
+            "{:<18} up {:.2} [{:.2}-{:.2}] times, down {:.2} [{:.2}-{:.2}] times, round trip {:+.0} [{:+.0} to {:+.0}] us",
+            way.name(),
+            up.0,
+            up.1,
+            up.2,
+            down.0,
+            down.1,
+            down.2,
+            more.0,
+            more.1,
+            more.2,
+        );
+    }
+}
