@@ -124,6 +124,7 @@ fn profiled(guest: &Guest, rxlane: &str, profile: &str) -> Result<Vec<u64>> {
 
 /// Every row of the page's table is measured anew, and has to come out as it is there.
 #[test]
+#[ignore = "make nightly"]
 fn frames_are_let_in_up_to_the_lengths_that_the_page_says() {
     let Some(guest) = newer() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };

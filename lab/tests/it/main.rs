@@ -9,6 +9,8 @@
 mod bench_pps;
 mod bench_scenarios;
 mod bench_work;
+mod captures;
+mod harness;
 mod links;
 mod offline;
 mod oldest;
