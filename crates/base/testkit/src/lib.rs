@@ -32,9 +32,11 @@ mod executable;
 mod feature;
 pub mod frames;
 pub mod netns;
+mod wait;
 
 pub use executable::open_copy;
 pub use feature::{Missing, program, require, require_more};
+pub use wait::{PATIENCE, wait_for, wait_until};
 
 /// A key of a flow hash that is the same each time; no two words are alike.
 pub fn key<const WORDS: usize>() -> [u32; WORDS] {

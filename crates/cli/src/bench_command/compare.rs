@@ -1,8 +1,7 @@
 //! `rxlane bench compare`.
 
-mod schema_of;
+mod glance;
 
-use super::prose;
 use super::scenario::Scale;
 use crate::explain_command::text::{heading, printable, wrapped};
 use crate::model_command::table;
@@ -14,16 +13,15 @@ use bench::scenario::compare::{self, Compared, Conclusion, FactRow, Row};
 use bench::scenario::report::{Metric, Report, SCHEMA};
 use bench::scenario::soundness;
 use bench::scenario::spread::Spread;
-use bench::scenario::verdict::{Outcome as Word, TIE};
-use explain::counted;
-use schema_of::Json;
+use bench::scenario::verdict::{Outcome as Word, TIE, times};
+use glance::Glance;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file: those of five rounds have less than a fiftieth of them.
+/// Octets of a file: those of five rounds have less than a fiftieth of them.
 const MOST: u64 = 4 << 20;
 
 /// Before what stands below something.
@@ -72,13 +70,11 @@ impl CompareArguments {
             bail!("standard input is one result; name a file for the other");
         }
         let (before, after) = (read(&self.before)?, read(&self.after)?);
-        let mut compared = compare::compare(&before, &after, self.tie)
+        let compared = compare::compare(&before, &after, self.tie)
             .map_err(|why| anyhow!("{} and {}: {why}", named(&self.before), named(&self.after)))?;
-        compared.warnings = prose::compare_warnings(&compared, &before, &after);
-        let printed =
-            if self.json { out.json(&compared) } else { self.print(out, &compared, &after, &before) };
-        // Whoever reads no further still learns it from the exit code.
-        printed.and_then(|()| out.flush()).or_else(|error| match error.kind() {
+        let told = if self.json { out.json(&compared) } else { self.print(out, &compared, &after, &before) };
+        // Whoever reads no further still asks by the exit code.
+        told.and_then(|()| out.flush()).or_else(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => Ok(()),
             _ => Err(error),
         })?;
@@ -135,7 +131,7 @@ impl CompareArguments {
     }
 }
 
-/// The ratio that is printed. Where some figures were none, the median is that of chance, and what it is divided by, too.
+/// What people are told. Where some figures were none, the median is that of chance, and what it is divided by, too.
 fn ratio(row: &Row<'_>) -> Option<f64> {
     let has_none = |side: Option<Spread>| side.is_some_and(|side| side.least <= 0.0);
     row.ratio.filter(|_| !has_none(row.before) && !has_none(row.after))
@@ -145,8 +141,8 @@ fn cells(row: &Row<'_>, scale: &Scale) -> Vec<String> {
     let ratio = ratio(row).map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
     vec![
         printable(&row.cell),
-        prose::spread(scale, row.before),
-        prose::spread(scale, row.after),
+        scale.spread(row.before),
+        scale.spread(row.after),
         ratio,
         outcome(row).to_owned(),
     ]
@@ -219,11 +215,8 @@ fn verdicts(out: &mut Output, compared: &Compared<'_>) -> io::Result<()> {
     let count = |is: &dyn Fn(&VerdictRow<'_>) -> bool| compared.verdicts.iter().filter(|row| is(row)).count();
     let alone = count(&|row| matches!(row.change, Change::OnlyBefore | Change::OnlyAfter));
     let both = compared.verdicts.len() - alone;
-    let mut text = format!(
-        "Of {} {} the same word",
-        counted(both as u64, "verdict"),
-        have(count(&|row| row.has_same_word()))
-    );
+    let mut text =
+        format!("Of {} {} the same word", counted(both, "verdict"), have(count(&|row| row.has_same_word())));
     for (change, what) in [
         (Change::WithinNoise, "another one, within the noise"),
         (Change::TooFew, "another one, for want of rounds"),
@@ -239,6 +232,10 @@ fn verdicts(out: &mut Output, compared: &Compared<'_>) -> io::Result<()> {
         text.push_str(&format!(" {} in one of the two alone.", stand(alone)));
     }
     wrapped(&text, out.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+fn counted(many: usize, what: &str) -> String {
+    if many == 1 { format!("{many} {what}") } else { format!("{many} {what}s") }
 }
 
 fn have(many: usize) -> String {
@@ -262,10 +259,10 @@ fn verdict(row: &VerdictRow<'_>) -> String {
         };
         let mut text = word.to_owned();
         if let Some(ratio) = ratio {
-            text.push_str(&format!(", {}", prose::times(&ratio)));
+            text.push_str(&format!(", {}", times(&ratio)));
         }
         if endless > 0 {
-            text.push_str(&format!(", where the other has none in {}", counted(endless as u64, "round")));
+            text.push_str(&format!(", beside none in {}", counted(endless, "round")));
         }
         text
     };
@@ -277,11 +274,7 @@ fn verdict(row: &VerdictRow<'_>) -> String {
         Change::OnlyBefore => "only before",
         Change::OnlyAfter => "only after",
     };
-    format!(
-        "{title}: {this} compared with {other} was {}, is {}: {change}",
-        judged(row.before),
-        judged(row.after)
-    )
+    format!("{title}: {this} beside {other} was {}, is {}: {change}", judged(row.before), judged(row.after))
 }
 
 fn conclusion(
@@ -317,13 +310,10 @@ fn conclusion(
     };
     let ratios = compared.verdicts.iter().filter(|row| row.change == Change::OutsideNoise).count();
     if ratios > 0 {
-        text.push_str(&format!(
-            " Ratios of {} changed outside the noise.",
-            counted(ratios as u64, "verdict")
-        ));
+        text.push_str(&format!(" Ratios of {} changed outside the noise.", counted(ratios, "verdict")));
     }
     if facts > 0 {
-        text.push_str(&format!(" So did {}.", counted(facts as u64, "answer")));
+        text.push_str(&format!(" So did {}.", counted(facts, "answer")));
     }
     if few > 0 {
         text.push_str(&format!(
@@ -366,10 +356,10 @@ fn read(path: &Path) -> anyhow::Result<Report> {
         )
     };
     let text = String::from_utf8(text).map_err(|error| none(&error))?;
-    // What is not of the schema is not read into memory.
+    // What is not of the schema is not taken into memory.
     match serde_json::from_str(&text).map_err(|error| none(&error))? {
-        Json::Map { schema: Some(schema) } if schema == SCHEMA => {}
-        Json::Map { schema: Some(other) } => {
+        Glance::Map { schema: Some(schema) } if schema == SCHEMA => {}
+        Glance::Map { schema: Some(other) } => {
             bail!("{name} is of schema {}; {SCHEMA} can be compared", printable(&other))
         }
         _ => bail!("{name} names no schema; {SCHEMA} can be compared"),

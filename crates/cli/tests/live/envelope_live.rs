@@ -9,7 +9,8 @@ use std::fs;
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use testkit::wait_until;
 
 const UP: [&str; 4] = ["up", WAN, "--header", "8"];
 
@@ -267,11 +268,7 @@ fn a_raised_mtu_without_its_program_is_no_new_beginning() {
     for pin in fs::read_dir(machine.pins().join(WAN)).expect("pins") {
         fs::remove_file(pin.expect("a pin").path()).expect("removed");
     }
-    let until = Instant::now() + Duration::from_secs(20);
-    while machine.state().contains("xdp") {
-        assert!(Instant::now() < until, "{}", machine.state());
-        thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("the program goes with its pins", || !machine.state().contains("xdp"));
     let status = machine.status();
     assert_eq!(status["state"], "damaged", "{status:#}");
     assert!(status["problems"].to_string().contains("its program is gone"), "{status:#}");

@@ -6,10 +6,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 use testkit::netns::{Namespace, Veth, probe};
-use testkit::{Missing, program, require};
+use testkit::{Missing, program, require, wait_for, wait_until};
 
 /// The end that receives.
 pub const WAN: &str = "wan0";
@@ -123,19 +121,14 @@ impl Machine {
     /// Sends frames to the receiving end, and waits until so many were counted.
     pub fn send(&self, frames: &[Vec<u8>], counted: u64) -> Value {
         self.namespace.send(FAR, frames).expect("sent");
-        let until = Instant::now() + Duration::from_secs(20);
-        loop {
+        wait_for(format!("{counted} frames are counted"), || {
             let status = self.status();
             let sum = |list: &str| -> u64 {
                 let rows = status[list].as_array().expect("rows");
                 rows.iter().map(|row| row["frames"].as_u64().expect("a number")).sum()
             };
-            if sum("passed") + sum("refused") >= counted {
-                return status;
-            }
-            assert!(Instant::now() < until, "{status:#}");
-            thread::sleep(Duration::from_millis(20));
-        }
+            (sum("passed") + sum("refused") >= counted).then_some(status)
+        })
     }
 
     /// The folder of the pins in this namespace.
@@ -201,11 +194,10 @@ impl Machine {
 
     /// Waits until the script has come to its mark, which it then has not.
     pub fn wait_for_mark(&self, child: &mut Child) {
-        let until = Instant::now() + Duration::from_secs(60);
-        while !self.mark().exists() {
-            assert!(child.try_wait().expect("a status").is_none() && Instant::now() < until, "no mark");
-            thread::sleep(Duration::from_millis(20));
-        }
+        wait_until("the script comes to its mark", || {
+            assert!(child.try_wait().expect("a status").is_none(), "it ended without a mark");
+            self.mark().exists()
+        });
         fs::remove_file(self.mark()).expect("removed");
     }
 }

@@ -13,8 +13,8 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
-use testkit::{program, require};
+use std::time::Duration;
+use testkit::{program, require, wait_for, wait_until};
 
 #[test]
 fn pppoe_of_one_queue_is_spread_and_everything_is_taken_back() {
@@ -133,11 +133,10 @@ fn a_kill_in_the_midst_of_up_leaves_what_down_takes_back() {
         .stdout(Stdio::null())
         .spawn()
         .expect("it starts");
-    let until = Instant::now() + Duration::from_secs(60);
-    while !machine.features().contains("rx-vlan-offload: off") {
-        assert!(child.try_wait().expect("a status").is_none() && Instant::now() < until, "no change");
-        thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("a change", || {
+        assert!(child.try_wait().expect("a status").is_none(), "it ended without a change");
+        machine.features().contains("rx-vlan-offload: off")
+    });
     machine.kill_group(&child);
     child.wait().expect("an end");
     assert_ne!(machine.state(), before);
@@ -281,16 +280,10 @@ fn a_keeper_serves_metrics_and_its_death_is_told() {
     assert_eq!((keeper["alive"].as_bool(), keeper["metrics"].as_str()), (Some(true), Some(port)), "{keeper}");
     let pid = keeper["pid"].as_u64().expect("a number").to_string();
     assert!(std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill").success());
-    let until = Instant::now() + Duration::from_secs(20);
-    loop {
-        let status = machine.status(&["--interval", "0"]);
-        if status["keeper"]["alive"] == false {
-            assert!(status["remarks"].to_string().contains("is dead"), "{status:#}");
-            break;
-        }
-        assert!(Instant::now() < until, "{status:#}");
-        thread::sleep(Duration::from_millis(100));
-    }
+    let status = wait_for("the keeper is dead", || {
+        Some(machine.status(&["--interval", "0"])).filter(|status| status["keeper"]["alive"] == false)
+    });
+    assert!(status["remarks"].to_string().contains("is dead"), "{status:#}");
     assert_eq!(code(&machine.run(&["down", WAN])), 0);
     machine.assert_nothing_left();
 }

@@ -8,9 +8,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use testkit::netns::{Namespace, Veth, probe};
-use testkit::{Missing, open_copy, program, require};
+use testkit::{Missing, open_copy, program, require, wait_until};
 use traffic::{Popularity, Scenario};
 
 /// The end that receives.
@@ -156,11 +156,7 @@ impl Machine {
     }
 
     pub fn wait_until_steered(&self) {
-        let until = Instant::now() + Duration::from_secs(60);
-        while self.status(&["--interval", "0"])["keeper"].is_null() {
-            assert!(Instant::now() < until, "not steered within a minute");
-            thread::sleep(Duration::from_millis(50));
-        }
+        wait_until("it is steered", || !self.status(&["--interval", "0"])["keeper"].is_null());
     }
 
     pub fn ip(&self, arguments: &[&str]) -> String {
@@ -225,11 +221,8 @@ impl Machine {
 
     /// No pins, no notes, no process; those that were told to end have a moment for it.
     pub fn assert_nothing_left(&self) {
-        let until = Instant::now() + Duration::from_secs(20);
-        while !self.left().is_empty() && Instant::now() < until {
-            thread::sleep(Duration::from_millis(50));
-        }
-        assert_eq!(self.left(), Vec::<String>::new());
+        let what = std::fmt::from_fn(|f| write!(f, "nothing is left of {:?}", self.left()));
+        wait_until(what, || self.left().is_empty());
     }
 
     /// Pins of this namespace, and files beside the locks.

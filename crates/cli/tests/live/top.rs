@@ -125,14 +125,15 @@ fn what_cannot_be_is_said() {
 #[test]
 fn an_interface_that_goes_away_ends_a_pipe_with_a_sentence() {
     let Some(namespace) = namespace() else { return };
-    let child = namespace
+    let mut child = namespace
         .command(binary())
         .args(["top", WAN, "--interval", "0.2"])
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    thread::sleep(Duration::from_millis(1500));
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a first line");
     namespace.run("ip", &["link", "del", WAN]).expect("gone");
     let output = child.wait_with_output().expect("its end");
     let text = String::from_utf8_lossy(&output.stderr);

@@ -90,7 +90,7 @@ impl Router {
     /// The next `count` IP packets between the two ends that left by `out0`.
     fn left(&mut self, count: usize) -> Vec<Vec<u8>> {
         let mut packets = Vec::new();
-        let end = Instant::now() + Duration::from_secs(5);
+        let end = Instant::now() + testkit::PATIENCE;
         let mut buffer = [0; 65600];
         while packets.len() < count && Instant::now() < end {
             if !is_readable(&[&self.frames], 100)[0] {

@@ -18,7 +18,7 @@ impl Progress {
     }
 
     /// Shows what is being measured.
-    pub fn show(&mut self, step: &Step<'_>) {
+    pub fn tell(&mut self, step: &Step<'_>) {
         let Some(bar) = &self.0 else { return };
         bar.set_length(step.all as u64);
         bar.set_position(step.done as u64);

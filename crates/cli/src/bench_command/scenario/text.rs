@@ -1,63 +1,49 @@
-//! The result of a scenario as text: what differs most, the table, every comparison, and how it was measured.
+//! The result of a scenario as text.
 
 use super::figures::Scale;
-use crate::bench_command::prose;
 use crate::explain_command::text::{heading, item as broken, printable, sentence};
 use crate::model_command::table;
 use crate::output::Output;
 use crate::steer_command::item;
-use bench::scenario::Environment;
+use bench::scenario::Surroundings;
 use bench::scenario::report::{Cell, Metric, Report};
-use explain::counted;
 use std::io::{self, Write};
 
-/// Sentences before everything else.
-const LEAD: usize = 3;
+/// Failures that are shown; the rest is counted.
+const FAILURES: usize = 10;
 
 /// All of it.
 pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
-    heading(out, &format!("{}: {}", report.scenario, report.title))?;
-    let lead = prose::clearest(report, LEAD);
-    lead.iter().try_for_each(|text| sentence(out, text))?;
-    report.warnings.iter().try_for_each(|warning| item(out, "warning", &printable(warning)))?;
-    if let Some(failures) = prose::failures(report) {
-        item(out, "failed", &printable(&failures))?;
-    }
+    let title = format!("{}: {}", report.scenario, report.title);
+    heading(out, &title)?;
+    about(out, report)?;
     tables(out, report)?;
-    let rest: Vec<&str> = prose::sentences(report).filter(|text| !lead.contains(text)).collect();
-    if !rest.is_empty() {
-        heading(out, "Cells compared, by ratios within a round; less than 1.3 times is a tie")?;
-        rest.iter().try_for_each(|text| sentence(out, text))?;
-    }
+    sentences(out, report)?;
     facts(out, report)?;
-    about(out, report)
+    missing(out, report)
 }
 
 fn about(out: &mut Output, report: &Report) -> io::Result<()> {
-    heading(out, "How")?;
     item(out, "machine", &printable(&machine(&report.machine)))?;
     item(out, "state", &state(&report.machine))?;
     let parameters: Vec<String> =
         report.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let rounds = format!(
         "{}{} from {}, each beginning with another cell; {}",
-        counted(report.rounds.into(), "round"),
+        counted(report.rounds, "round"),
         if report.complete { "" } else { ", not all whole," },
         report.began,
         parameters.join(", ")
     );
     item(out, "measured", &rounds)?;
-    match prose::left_out(report) {
-        Some(left_out) => item(out, "left out", &printable(&left_out)),
-        None => Ok(()),
-    }
+    report.warnings.iter().try_for_each(|warning| item(out, "warning", &printable(warning)))
 }
 
 /// What it is.
-pub fn machine(machine: &Environment) -> String {
+pub fn machine(machine: &Surroundings) -> String {
     let model = machine.machine.model.as_deref().unwrap_or("unknown CPU");
-    let cpus = machine.machine.cpus;
-    let cpus = cpus.map_or_else(|| "unknown number of CPUs".to_owned(), |n| counted(n.into(), "CPU"));
+    let cpus =
+        machine.machine.cpus.map_or_else(|| "unknown number of CPUs".to_owned(), |n| counted(n, "CPU"));
     let virtual_machine = match machine.virtualised {
         Some(true) => ", virtual machine",
         Some(false) => "",
@@ -68,14 +54,18 @@ pub fn machine(machine: &Environment) -> String {
 }
 
 /// How busy it was before.
-pub fn state(machine: &Environment) -> String {
+pub fn state(machine: &Surroundings) -> String {
     let unknown = || "unknown".to_owned();
     let load = machine.load_average.map_or_else(unknown, |load| format!("{load:.2}"));
     let busy = machine.busy_before.map_or_else(unknown, |busy| format!("{:.0} %", 100.0 * busy));
     format!("load average {load}, CPUs {busy} busy in the half second before")
 }
 
-/// A row for each cell, as many metrics next to each other as there is room for.
+fn counted(number: u32, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A row for each cell, as many metrics beside each other as there is room for.
 fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
     heading(out, if report.rounds == 1 { "Figures of one round" } else { "Median [least–greatest]" })?;
     let factors = varied(report);
@@ -90,8 +80,8 @@ fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
     let taken: usize = (0..factors.len())
         .map(|at| width(&mut left.iter().map(|row| row[at].chars().count()).chain([factors[at].len()])))
         .sum();
-    let metrics = report.measured();
-    let figures = metrics.iter().map(|metric| column(report, metric));
+    let told = report.told();
+    let figures = told.iter().map(|metric| column(report, metric));
     let columns: Vec<(String, Vec<String>)> = failed(report).into_iter().chain(figures).collect();
     let mut rest = columns.as_slice();
     let mut is_first = true;
@@ -107,12 +97,11 @@ fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
             room = room.saturating_sub(needed);
             count += 1;
         }
-        let (fitting, others) = rest.split_at(count);
+        let (shown, others) = rest.split_at(count);
         let heads: Vec<&str> =
-            factors.iter().copied().chain(fitting.iter().map(|(head, _)| head.as_str())).collect();
+            factors.iter().copied().chain(shown.iter().map(|(head, _)| head.as_str())).collect();
         let row = |(at, left): (usize, &Vec<String>)| {
-            let figures = fitting.iter().map(|(_, cells)| cells[at].clone());
-            left.iter().cloned().chain(figures).collect::<Vec<_>>()
+            left.iter().cloned().chain(shown.iter().map(|(_, cells)| cells[at].clone())).collect::<Vec<_>>()
         };
         let rows: Vec<Vec<String>> = left.iter().enumerate().map(row).collect();
         if !is_first {
@@ -122,8 +111,8 @@ fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
         (rest, is_first) = (others, false);
     }
     writeln!(out)?;
-    let longest = metrics.iter().map(|metric| metric.name.chars().count()).max().unwrap_or_default();
-    metrics.iter().try_for_each(|metric| broken(out, longest + 2, &metric.name, &metric.title))
+    let longest = told.iter().map(|metric| metric.name.chars().count()).max().unwrap_or_default();
+    told.iter().try_for_each(|metric| broken(out, longest + 2, &metric.name, &metric.title))
 }
 
 /// Factors in which cells differ: what is the same in all of them would take the room of figures.
@@ -139,9 +128,7 @@ fn varied(report: &Report) -> Vec<&str> {
 
 fn column(report: &Report, metric: &Metric) -> (String, Vec<String>) {
     let scale = Scale::of_metric(report, metric);
-    let cell = |cell: &Cell| {
-        prose::spread(&scale, cell.figures.get(&metric.name).and_then(|figures| figures.spread))
-    };
+    let cell = |cell: &Cell| scale.spread(cell.figures.get(&metric.name).and_then(|figures| figures.spread));
     let of = if metric.whole_machine { " (machine)" } else { "" };
     (format!("{}{of}, {}", metric.name, scale.unit), report.cells.iter().map(cell).collect())
 }
@@ -155,10 +142,48 @@ fn failed(report: &Report) -> Option<(String, Vec<String>)> {
     (report.failures() > 0).then(|| ("failed".to_owned(), report.cells.iter().map(cell).collect()))
 }
 
+fn sentences(out: &mut Output, report: &Report) -> io::Result<()> {
+    let sentences = report.verdicts.iter().map(|verdict| &verdict.text).chain(&report.remarks);
+    let sentences: Vec<&String> = sentences.collect();
+    if sentences.is_empty() {
+        return Ok(());
+    }
+    heading(out, "What follows, by ratios within a round; less than 1.3 times is a tie")?;
+    sentences.iter().try_for_each(|text| sentence(out, text))
+}
+
 fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
     if report.facts.is_empty() {
         return Ok(());
     }
-    heading(out, "The same in every round")?;
+    heading(out, "Found out once")?;
     report.facts.iter().try_for_each(|fact| sentence(out, &format!("{}: {}", fact.question, fact.answer)))
+}
+
+fn missing(out: &mut Output, report: &Report) -> io::Result<()> {
+    let failures = || {
+        let of_cell = |cell: &Cell| {
+            let words = report.words(&cell.levels);
+            let failure = move |failure: &bench::scenario::report::Failure| {
+                format!("{words}, round {}: {}", failure.round + 1, failure.why)
+            };
+            cell.failures.iter().map(failure).collect::<Vec<_>>()
+        };
+        report.cells.iter().flat_map(of_cell)
+    };
+    if report.left_out.is_empty() && failures().next().is_none() {
+        return Ok(());
+    }
+    heading(out, "Not measured")?;
+    for left in &report.left_out {
+        item(out, "left out", &printable(&format!("{}: {}", report.words(&left.levels), left.why)))?;
+    }
+    for failure in failures().take(FAILURES) {
+        item(out, "failed", &printable(&failure))?;
+    }
+    let more = failures().count().saturating_sub(FAILURES);
+    if more > 0 {
+        item(out, "failed", &format!("and {more} times more"))?;
+    }
+    Ok(())
 }

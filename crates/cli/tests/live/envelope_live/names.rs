@@ -2,7 +2,7 @@
 
 use crate::envelope_live::UP;
 use crate::envelope_machine::{Machine, WAN, code, said};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use testkit::netns::Namespace;
 
 #[test]
@@ -104,7 +104,7 @@ fn a_deleted_namespace_is_cleared_by_the_next_up() {
     let number = pins.file_name().and_then(|name| name.to_str()).expect("a number");
     // A process that another test starts may have seen the namespace's name, and keeps it until it ends; also between the look
     // into the journal and the one at the pins.
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + testkit::PATIENCE;
     loop {
         run(&UP);
         let text = std::fs::read_to_string(journal.join("journal")).expect("a journal");

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use testkit::wait_until;
 
 /// A link in the background; its process is killed when this is dropped.
 struct Daemon {
@@ -44,7 +44,7 @@ impl Daemon {
     }
 
     fn wait_until_gone(&self) {
-        wait("the process ends", || !self.is_there());
+        wait_until("the process ends", || !self.is_there());
     }
 }
 
@@ -55,14 +55,6 @@ impl Drop for Daemon {
         if String::from_utf8_lossy(&arguments).contains("--stays") {
             self.kill();
         }
-    }
-}
-
-fn wait(what: &str, is_so: impl Fn() -> bool) {
-    let until = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < until, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -155,7 +147,7 @@ fn one_that_was_killed_is_recognised() {
     let Some(ends) = Ends::new(1516) else { return };
     let daemon = Daemon::up(&ends, Side::Near, "q:35", &[]);
     daemon.kill();
-    wait("the interface goes", || !ends.has(Side::Near, LINK));
+    wait_until("the interface goes", || !ends.has(Side::Near, LINK));
     daemon.wait_until_gone();
     let status = ends.rxlane(Side::Near, &["status", LINK]);
     assert_eq!(code(&status), 1, "{}", said(&status));
@@ -179,7 +171,7 @@ fn what_happens_to_it_stands_in_its_log() {
     let logged = || fs::read_to_string(&log).expect("a log");
     assert_eq!(logged(), "before\n");
     ends.ip(Side::Near, &["link", "set", PARENT, "down"]);
-    wait("it is told", || logged().contains("wan0 is down: sub0 has no carrier"));
+    wait_until("it is told", || logged().contains("wan0 is down: sub0 has no carrier"));
     ends.ip(Side::Near, &["link", "del", PARENT]);
     daemon.wait_until_gone();
     let logged = logged();

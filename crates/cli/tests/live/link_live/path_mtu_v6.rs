@@ -2,9 +2,8 @@
 
 use super::ends::{Ends, Side, code, said};
 use super::talk;
-use std::thread;
-use std::time::{Duration, Instant};
 use testkit::netns::{Namespace, Veth};
+use testkit::wait_until;
 
 /// The network behind the near end, and the machine in it.
 const ROUTER: &str = "fd77::1";
@@ -21,15 +20,11 @@ fn set(namespace: &Namespace, values: &[(&str, &str)]) {
 
 /// The kernel looks at new addresses a moment after it was given them, and they cannot be used before.
 fn await_addresses(namespaces: &[&Namespace]) {
-    let start = Instant::now();
     let tentative = |namespace: &&&Namespace| {
         let shown = namespace.run("ip", &["-6", "-o", "addr", "show", "scope", "global", "tentative"]);
         !shown.expect("ip").is_empty()
     };
-    while let Some(namespace) = namespaces.iter().find(tentative) {
-        assert!(start.elapsed() < Duration::from_secs(10), "{}", namespace.name());
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("addresses that can be used", || !namespaces.iter().any(|namespace| tentative(&namespace)));
 }
 
 /// A machine with an MTU of 1500 behind the near end, which forwards.

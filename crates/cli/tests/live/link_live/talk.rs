@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::netns::Namespace;
+use testkit::wait_until;
 
 const PORT: u16 = 7777;
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = testkit::PATIENCE;
 /// Octets of a stream.
 const STREAM: usize = 1 << 20;
 
@@ -78,18 +79,12 @@ pub fn sent_until_the_path_is_known(from: &Namespace, address: &str, size: usize
     let asks = datagrams(from, any(address));
     asks.connect(at(address)).expect("connected");
     let sent = vec![7; size];
-    let until = Instant::now() + PATIENCE;
     // Linux sets DF by itself, and discovers the path MTU (`IP_PMTUDISC_WANT`); a datagram is then sent in fragments. The
     // first ones are too long.
-    while Instant::now() < until {
+    wait_until(format!("somebody tells the MTU of the path to {address}"), || {
         let _ = asks.send(&sent);
-        thread::sleep(Duration::from_millis(20));
-        let path = from.run("ip", &["route", "get", address]).expect("ip");
-        if path.contains("mtu ") {
-            return;
-        }
-    }
-    panic!("nobody told {address}'s path");
+        from.run("ip", &["route", "get", address]).expect("ip").contains("mtu ")
+    });
 }
 
 fn octets() -> Vec<u8> {

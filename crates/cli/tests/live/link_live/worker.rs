@@ -7,15 +7,12 @@ use super::talk;
 use std::fs;
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
-use testkit::{program, require};
+use testkit::{program, require, wait_for, wait_until};
 use wire::emit::Encapsulation;
 use wire::ethernet::MacAddress;
 use wire::{IpVersion, ipv4};
 
 const LINE: &str = "q:35,pppoe:7@PEER";
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// strace on one thread of a link, ended with this.
 struct Fault {
@@ -33,11 +30,9 @@ impl Fault {
             .spawn()
             .expect("strace");
         let status = format!("/proc/{tid}/status");
-        let start = Instant::now();
-        while fs::read_to_string(&status).is_ok_and(|status| status.contains("TracerPid:\t0\n")) {
-            assert!(start.elapsed() < PATIENCE, "strace does not take thread {tid}");
-            thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(format!("strace takes thread {tid}"), || {
+            !fs::read_to_string(&status).is_ok_and(|status| status.contains("TracerPid:\t0\n"))
+        });
         Fault { strace }
     }
 }
@@ -54,15 +49,10 @@ fn thread_of(up: &Up, name: &str) -> String {
     let is_it = |task: &fs::DirEntry| {
         fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name)
     };
-    let start = Instant::now();
-    loop {
+    wait_for(format!("thread {name}"), || {
         let tasks = fs::read_dir(format!("/proc/{}/task", up.process())).expect("its threads");
-        if let Some(task) = tasks.flatten().find(is_it) {
-            return task.file_name().into_string().expect("a number");
-        }
-        assert!(start.elapsed() < PATIENCE, "no thread {name}");
-        thread::sleep(Duration::from_millis(10));
-    }
+        tasks.flatten().find(is_it)?.file_name().into_string().ok()
+    })
 }
 
 fn is_over(up: &Up) -> bool {
@@ -87,12 +77,13 @@ fn many_flows(ends: &Ends) {
 
 /// Does something again and again until the link has ended.
 fn until_over(up: &Up, mut work: impl FnMut()) {
-    let start = Instant::now();
-    while !is_over(up) {
-        assert!(start.elapsed() < PATIENCE, "the link goes on");
-        work();
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the link ends", || {
+        let is_over = is_over(up);
+        if !is_over {
+            work();
+        }
+        is_over
+    });
 }
 
 /// Ended with the code and the sentence, and the line is free for the next.

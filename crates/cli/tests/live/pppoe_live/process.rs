@@ -1,21 +1,16 @@
-//! A program that runs, what it has said so far, and its end. Every wait is bounded.
+//! A program that runs, what it has said so far, and its end.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
-
-/// How long anything may take.
-pub const PATIENCE: Duration = Duration::from_secs(15);
+pub use testkit::PATIENCE;
+use testkit::{wait_for, wait_until};
 
 /// Waits until something is so.
+#[track_caller]
 pub fn wait(what: &str, is_so: impl Fn() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < until, "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(what, is_so);
 }
 
 /// A running program, killed when it is dropped.
@@ -54,11 +49,8 @@ impl Process {
 
     /// Waits until it has said a text so many times.
     pub fn hear(&self, text: &str, times: usize) {
-        let until = Instant::now() + PATIENCE;
-        while self.said().matches(text).count() < times {
-            assert!(Instant::now() < until, "never said `{text}` {times} times:\n{}", self.said());
-            thread::sleep(Duration::from_millis(10));
-        }
+        let what = std::fmt::from_fn(|f| write!(f, "`{text}`, {times} times, of:\n{}", self.said()));
+        wait_until(what, || self.said().matches(text).count() >= times);
     }
 
     pub fn process(&self) -> u32 {
@@ -73,14 +65,9 @@ impl Process {
 
     /// Waits for its end: exit code, or -1 for a signal, and all that it said.
     pub fn ended(mut self) -> (i32, String) {
-        let until = Instant::now() + PATIENCE;
-        let status = loop {
-            match self.child.try_wait().expect("a child") {
-                Some(status) => break status,
-                None if Instant::now() < until => thread::sleep(Duration::from_millis(10)),
-                None => panic!("it does not end:\n{}", self.said()),
-            }
-        };
+        let said = Arc::clone(&self.said);
+        let what = std::fmt::from_fn(|f| write!(f, "its end:\n{}", said.lock().expect("no panic")));
+        let status = wait_for(what, || self.child.try_wait().expect("a child"));
         for reader in std::mem::take(&mut self.readers) {
             reader.join().expect("no panic");
         }

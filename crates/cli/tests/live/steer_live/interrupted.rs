@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::{program, require};
+use testkit::{program, require, wait_for, wait_until};
 
 /// `rxlane steer …` with `--disable-rxvlan`, once it has made the first change, after which nothing may stay.
 fn begun(machine: &Machine, arguments: &[&str]) -> Child {
     let child = machine.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.expect("it starts");
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + testkit::PATIENCE;
     while !machine.features().contains("rx-vlan-offload: off") {
         assert!(child.try_wait().expect("a status").is_none() && Instant::now() < until, "no change");
     }
@@ -33,14 +33,7 @@ fn a_signal_in_the_midst_of_up_leaves_nothing() {
         let mut child = begun(&machine, &arguments);
         thread::sleep(Duration::from_millis(wait));
         machine.signal(&child, signal);
-        let until = Instant::now() + Duration::from_secs(60);
-        while child.try_wait().expect("a status").is_none() {
-            if Instant::now() > until {
-                child.kill().expect("killed");
-                panic!("{signal} after {wait} ms does not end it");
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_for(format!("{signal} after {wait} ms ends it"), || child.try_wait().expect("a status"));
         let ended = child.wait_with_output().expect("an end");
         let said = said(&ended);
         match ended.status.code() {
@@ -60,12 +53,13 @@ fn signals_that_come_again_and_again_are_one() {
     let before = machine.state();
     let arguments = ["up", WAN, "--seconds", "0", "--disable-rxvlan"];
     let mut child = begun(&machine, &arguments);
-    let until = Instant::now() + Duration::from_secs(60);
-    while child.try_wait().expect("a status").is_none() {
-        machine.signal(&child, "TERM");
-        assert!(Instant::now() < until, "it does not end");
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("its end", || {
+        let ended = child.try_wait().expect("a status");
+        if ended.is_none() {
+            machine.signal(&child, "TERM");
+        }
+        ended
+    });
     let ended = child.wait_with_output().expect("an end");
     let said = said(&ended);
     assert_eq!((code(&ended), said.contains("interrupted by SIGTERM")), (1, true), "{said}");
@@ -89,11 +83,7 @@ fn what_stays_takes_steering_away_when_whoever_started_it_has_ended() {
     assert_eq!(code(&started), 0, "{}", said(&started));
     let pid = said(&started).trim().to_owned();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
-    let until = Instant::now() + Duration::from_secs(60);
-    while Path::new("/proc").join(&pid).join("exe").exists() {
-        assert!(Instant::now() < until, "it does not end");
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("its end", || !Path::new("/proc").join(&pid).join("exe").exists());
     let told = std::fs::read_to_string(&output).expect("its output");
     assert!(told.contains("no longer steered"), "{told}");
     assert_eq!(machine.state(), before);

@@ -3,9 +3,8 @@
 use crate::steer_machine::{Machine, WAN, code, said};
 use std::net::TcpListener;
 use std::process::Command;
-use std::time::{Duration, Instant};
 use steer::record::{Place, Records};
-use testkit::{program, require};
+use testkit::{program, require, wait_until};
 use xdp::{Attachment, Interface};
 
 #[test]
@@ -62,20 +61,13 @@ fn it_does_not_keep_a_namespace_that_was_deleted() {
     };
     assert_eq!(kept(), 1);
     ip(&format!("netns del {name}"));
-    let until = Instant::now() + Duration::from_secs(20);
-    while kept() > 0 {
-        assert!(Instant::now() < until, "the process is still there");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let until = Instant::now() + Duration::from_secs(20);
+    wait_until("the process ends", || kept() == 0);
     // The next command clears what it left, as soon as nothing keeps the namespace: mount namespaces of other tests may.
-    loop {
+    wait_until("the next command clears what it left", || {
         assert_eq!(code(&machine.run(&["up", WAN, "--seconds", "0"])), 0);
         assert_eq!(code(&machine.run(&["down", WAN])), 0);
-        if machine.left().is_empty() || Instant::now() > until {
-            break;
-        }
-    }
+        machine.left().is_empty()
+    });
     machine.assert_nothing_left();
 }
 

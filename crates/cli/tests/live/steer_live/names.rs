@@ -4,9 +4,8 @@ use crate::steer_machine::{Machine, WAN, code, said};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Stdio;
-use std::thread;
-use std::time::{Duration, Instant};
 use testkit::netns::{Namespace, Veth};
+use testkit::wait_until;
 
 /// What the interface is called later.
 const LATER: &str = "wan9";
@@ -302,14 +301,12 @@ fn what_a_deleted_namespace_left_is_removed_by_the_next_command() {
     assert!(Path::new(&pins).exists() && record.exists(), "{}", said(&down));
     drop(other);
     // The kernel takes namespaces apart in its own time. Commands of other tests may be first with the pins.
-    let until = Instant::now() + Duration::from_secs(20);
-    while Path::new(&pins).exists() {
-        assert!(Instant::now() < until, "{pins} is still there");
+    wait_until(format!("{pins} goes"), || {
         let down = machine.run(&["down", WAN]);
         assert_eq!(code(&down), 0, "{}", said(&down));
         if said(&down).contains(&format!("network namespace that is no more ({inode})")) {
             assert!(!record.exists(), "{}", said(&down));
         }
-        thread::sleep(Duration::from_millis(20));
-    }
+        !Path::new(&pins).exists()
+    });
 }

@@ -11,10 +11,10 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use testkit::{wait_for, wait_until};
 
 /// Longest that anything is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What the program wrote: as a screen, and as it came.
 struct Shown {
@@ -95,11 +95,8 @@ impl Terminal {
 
     /// Waits until `text` is on the screen.
     pub fn wait_for(&self, text: &str) {
-        let begin = Instant::now();
-        while !self.screen().contains(text) {
-            assert!(begin.elapsed() < PATIENCE, "no `{text}` on\n{}", self.screen());
-            thread::sleep(Duration::from_millis(20));
-        }
+        let what = std::fmt::from_fn(|f| write!(f, "`{text}` on\n{}", self.screen()));
+        wait_until(what, || self.screen().contains(text));
     }
 
     /// Types.
@@ -125,16 +122,13 @@ impl Terminal {
 
     /// Waits for the end of the program.
     pub fn end(&mut self) -> ExitStatus {
-        let begin = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().expect("a child") {
-                // What it wrote last is on its way.
-                thread::sleep(Duration::from_millis(100));
-                return status;
-            }
-            assert!(begin.elapsed() < PATIENCE, "it goes on:\n{}", self.screen());
-            thread::sleep(Duration::from_millis(20));
-        }
+        let shown = Arc::clone(&self.shown);
+        let screen = || shown.lock().expect("no panic").screen.screen().contents();
+        let what = std::fmt::from_fn(|f| write!(f, "its end:\n{}", screen()));
+        let status = wait_for(what, || self.child.try_wait().expect("a child"));
+        // What it wrote last is on its way.
+        thread::sleep(Duration::from_millis(100));
+        status
     }
 
     fn is_line_wise(&self) -> bool {

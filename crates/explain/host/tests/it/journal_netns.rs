@@ -322,7 +322,7 @@ fn nobody_undoes_while_a_program_of_a_killed_process_is_about_to_change() {
     let open = || namespace.inside(|| journal(&folder));
     assert!(matches!(open(), Err(Error::Busy { pid: Some(pid), .. }) if pid != std::process::id()));
     assert_eq!(mtu(&namespace), "1500");
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + testkit::PATIENCE;
     let mut journal = loop {
         match open() {
             Ok(journal) => break journal,
@@ -344,7 +344,7 @@ fn killed_at_any_moment_everything_is_put_back() {
     let mut outstanding = 0;
     for round in 0..20_u64 {
         let mut victim = start_victim(&namespace, &folder, "ever", &path);
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + testkit::PATIENCE;
         while !directory.join("journal").exists() {
             assert!(Instant::now() < until && victim.try_wait().expect("its state").is_none(), "no journal");
             thread::sleep(Duration::from_millis(1));
@@ -353,7 +353,7 @@ fn killed_at_any_moment_everything_is_put_back() {
         victim.kill().expect("killed");
         victim.wait().expect("its end");
         // A program that it had just started may have the lock for a moment.
-        let until = Instant::now() + Duration::from_secs(10);
+        let until = Instant::now() + testkit::PATIENCE;
         let mut journal = loop {
             match namespace.inside(|| journal(&folder)) {
                 Ok(journal) => break journal,

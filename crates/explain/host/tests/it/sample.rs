@@ -45,7 +45,7 @@ fn sample_during(
             })
         });
         namespace.inside(|| {
-            let until = Instant::now() + Duration::from_secs(10);
+            let until = Instant::now() + testkit::PATIENCE;
             while listening().is_subset(&before) && !sampler.is_finished() {
                 assert!(Instant::now() < until, "no packet socket");
                 thread::sleep(Duration::from_millis(2));

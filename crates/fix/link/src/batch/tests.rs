@@ -22,7 +22,7 @@ use wire::ethernet::MacAddress;
 use wire::{IpProtocol, IpVersion};
 
 const LINKS: [&str; 5] = ["q:35", "ad:100,q:200", "0x9100:5,q:6", "pppoe:7@PEER", "ad:1,q:2,pppoe:7@PEER"];
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = testkit::PATIENCE;
 /// Packets of a stream.
 const PACKETS: usize = 400;
 

@@ -26,7 +26,7 @@ fn under(tags: &str, rest: &[u8]) -> Vec<u8> {
 }
 
 fn next(parent: &mut Parent) -> Option<Vec<u8>> {
-    let until = Instant::now() + Duration::from_secs(2);
+    let until = Instant::now() + testkit::PATIENCE;
     while Instant::now() < until {
         match parent.receive().expect("received") {
             Arrival::Frame(received) => return Some(received.frame.to_vec()),

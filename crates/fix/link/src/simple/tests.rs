@@ -82,7 +82,7 @@ fn datagrams(socket: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
 
 /// Lets the data path take what has arrived, until it has counted so many frames.
 fn take(path: &mut Simple, line: &Line, frames: u64) {
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + testkit::PATIENCE;
     while line.counters.read().received.frames < frames {
         path.receive_some(line).expect("received");
         assert!(Instant::now() < until, "{:?}", line.counters.read());

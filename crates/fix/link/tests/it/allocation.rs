@@ -9,7 +9,7 @@ use rxlane_link::{Counters, Transmit};
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use testkit::allocations::{self, Counting};
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::require;
@@ -71,7 +71,7 @@ fn round(
     socket: &UdpSocket,
 ) -> u64 {
     let before = line.counters.read();
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + testkit::PATIENCE;
     transmit.send(frames).expect("sent");
     for _ in 0..40 {
         // To all, whom nobody has to be asked for.

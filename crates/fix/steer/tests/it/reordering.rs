@@ -295,7 +295,7 @@ fn a_skewed_mix_becomes_even_and_no_flow_is_reordered() {
         let is_even = Arc::new(AtomicBool::new(false));
         let seen = is_even.clone();
         let ask = thread::spawn(move || {
-            let until = Instant::now() + Duration::from_secs(6);
+            let until = Instant::now() + testkit::PATIENCE;
             while Instant::now() < until && !seen.load(Ordering::Relaxed) {
                 thread::sleep(Duration::from_millis(100));
             }

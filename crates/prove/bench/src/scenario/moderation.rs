@@ -1,4 +1,4 @@
-//! Interrupt moderation of NICs in a namespace, and back.
+//! Interrupt moderation of adapters in a namespace, and back.
 
 use super::Error;
 use crate::namespace::{Folder, Namespace, SETTINGS};
@@ -8,18 +8,21 @@ use host::setting::{Setting, Tree};
 /// Which command changed a setting, for the reader of the journal.
 const BY: &str = "bench";
 
-/// Settings that were changed; restored by [`Moderation::restore`], when this is dropped, or, of a killed process, before the next one's
+/// Settings that were changed; put back by [`Moderation::restore`], when this is dropped, or, of a killed process, before the next one's
 /// first namespace.
 #[derive(Debug)]
 pub struct Moderation<'n> {
     namespace: &'n Namespace,
-    /// `None` when all is restored.
+    /// `None` when all is back.
     folder: Option<Folder>,
 }
 
 impl<'n> Moderation<'n> {
     /// Lets interfaces interrupt at most once in so many microseconds (`rx-usecs`; what 0 to 9 mean the driver says).
-    /// Where the driver refuses it, what was changed is restored.
+    ///
+    /// # Errors
+    ///
+    /// The driver refuses it, with its words; what was changed is back.
     pub fn set(
         namespace: &'n Namespace,
         interfaces: &[&str],
@@ -28,7 +31,7 @@ impl<'n> Moderation<'n> {
         let moderation = Moderation { namespace, folder: Some(Folder::new()?) };
         for interface in interfaces {
             // An interval that the driver chooses itself is none that was set.
-            if queried(namespace, interface)?.contains("Adaptive RX: on") {
+            if shown(namespace, interface)?.contains("Adaptive RX: on") {
                 moderation.apply(&format!("ethtool -C {interface} adaptive-rx off"))?;
             }
             moderation.apply(&format!("ethtool -C {interface} rx-usecs {microseconds}"))?;
@@ -47,25 +50,27 @@ impl<'n> Moderation<'n> {
         &self,
         work: impl FnOnce(&mut Journal) -> Result<T, host::journal::Error> + Send,
     ) -> Result<Result<T, host::journal::Error>, Error> {
-        let Some(folder) = &self.folder else {
-            return Err(Error::Failed("all is restored already".to_owned()));
-        };
+        let Some(folder) = &self.folder else { return Err(Error::Failed("all is back already".to_owned())) };
         let path = folder.path().join(SETTINGS);
         Ok(self
             .namespace
             .inside(|| Journal::open(&path, &Tree::live()).and_then(|mut journal| work(&mut journal)))?)
     }
 
-    /// Restores all of it; the error is what could not be restored, as the command that does.
+    /// Puts all of it back.
+    ///
+    /// # Errors
+    ///
+    /// What could not be put back, as the command that does.
     pub fn restore(mut self) -> Result<(), Error> {
         self.undo()
     }
 
     fn undo(&mut self) -> Result<(), Error> {
         let undone = self.journal(|journal| journal.undo(false))?;
-        let undone = undone.map_err(|error| Error::Failed(format!("settings are not restored: {error}")))?;
+        let undone = undone.map_err(|error| Error::Failed(format!("settings are not back: {error}")))?;
         self.folder = None;
-        Undone::kept(&undone).map_or(Ok(()), |kept| Err(Error::Failed(format!("not restored: {kept}"))))
+        Undone::kept(&undone).map_or(Ok(()), |kept| Err(Error::Failed(format!("not put back: {kept}"))))
     }
 }
 
@@ -79,8 +84,8 @@ impl Drop for Moderation<'_> {
 }
 
 /// What `ethtool -c` says.
-fn queried(namespace: &Namespace, interface: &str) -> Result<String, Error> {
+fn shown(namespace: &Namespace, interface: &str) -> Result<String, Error> {
     namespace.run("ethtool", &["-c", interface]).map_err(|error| {
-        Error::Failed(format!("{interface}: its driver says nothing of interrupt moderation ({error})"))
+        Error::Failed(format!("{interface}: its driver tells nothing of interrupt moderation ({error})"))
     })
 }

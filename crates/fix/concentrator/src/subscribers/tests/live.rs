@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::require;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = testkit::PATIENCE;
 const SERVER4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
 /// A concentrator in one namespace, with the line to another.
@@ -255,7 +255,7 @@ fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work:
             far.inside(|| {
                 // What another test forks off has all descriptors, that of the former link's interface among them, until it has
                 // become the program that it is to be.
-                let until = Instant::now() + Duration::from_secs(5);
+                let until = Instant::now() + testkit::PATIENCE;
                 while link_by_name("sub0").is_ok() && Instant::now() < until {
                     thread::sleep(Duration::from_millis(5));
                 }

@@ -33,7 +33,7 @@ type Seen = (MacAddress, Vlans, Stage, Vec<u8>);
 
 /// What a socket has received once a frame has come that ends with this octet.
 fn seen(socket: &mut ControlSocket, last: u8) -> Vec<Seen> {
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + testkit::PATIENCE;
     let mut all: Vec<Seen> = Vec::new();
     while all.last().is_none_or(|(.., payload)| payload.last() != Some(&last)) {
         assert!(Instant::now() < until, "{all:?}");
@@ -129,7 +129,7 @@ fn what_is_sent_is_padded_and_arrives_with_its_tags() {
         one.flush().expect("sent");
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
         let mut number = 0;
-        let until = Instant::now() + Duration::from_secs(5);
+        let until = Instant::now() + testkit::PATIENCE;
         while number < count {
             assert!(Instant::now() < until, "{number}");
             other

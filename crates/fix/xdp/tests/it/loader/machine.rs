@@ -16,7 +16,7 @@ pub const WAN: &str = "wan0";
 pub const PEER: &str = "peer0";
 
 /// Time for the kernel to do what it does without being asked again.
-pub const SOON: Duration = Duration::from_secs(20);
+pub const SOON: Duration = testkit::PATIENCE;
 
 fn probe() -> Result<(), Missing> {
     netns::probe()?;

@@ -25,7 +25,7 @@ pub struct VerdictRow<'r> {
     pub before: Option<Judged>,
     /// That of the second; `None` where it has none.
     pub after: Option<Judged>,
-    /// What follows.
+    /// What became of it.
     pub change: Change,
 }
 
@@ -40,7 +40,7 @@ pub struct Judged {
     pub endless: usize,
 }
 
-/// How a verdict changed.
+/// What became of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
@@ -93,7 +93,7 @@ fn key(verdict: &Verdict) -> Key<'_> {
     (&verdict.metric, &verdict.cell, &verdict.baseline)
 }
 
-/// A report, to be queried for ratios.
+/// A report, asked for ratios.
 struct Judges<'r> {
     cells: BTreeMap<&'r Levels, &'r Cell>,
     verdicts: BTreeSet<Key<'r>>,
