@@ -5,10 +5,9 @@ PREFIX = /usr/local
 DESTDIR =
 # Seconds for which `make fuzz` runs each target.
 FUZZ_SECONDS = 600
-FUZZ_TARGETS = capture_reader dissect doctor encapsulation_text explain host_text ipv6_extensions link_frames \
-	model_scenario nic_profile ppp_control ppp_session pppoe_client pppoe_concentrator pppoe_discovery pppoe_tags rss_text segment_coalesce steering
+FUZZ_TARGETS = $(shell sed -n 's/^mod \([a-z0-9_]*\);/\1/p' fuzz/src/main.rs)
 
-.PHONY: help demo test check fmt clippy doc deny docs bpf bpf-check fuzz fuzz-build fuzz-quick $(FUZZ_TARGETS:%=fuzz-%) unprivileged fresh-user bench bench-peers deps install lab lab-prepare
+.PHONY: help demo test check nightly fmt clippy doc deny docs bpf bpf-check fuzz fuzz-build $(FUZZ_TARGETS:%=fuzz-%) unprivileged fresh-user bench bench-peers peers-check deps install lab lab-prepare
 
 help:
 	@echo 'make demo         see rxlane work: a PPPoE sample, explained'
@@ -16,6 +15,7 @@ help:
 	@echo 'make install      install the program, man pages and completions into PREFIX ($(PREFIX))'
 	@echo 'make deps         root, Debian: install what the targets below need besides Rust'
 	@echo 'make check        everything that continuous integration runs'
+	@echo 'make nightly      what takes longer: fuzzing, licences, every experiment of the lab, other software, a clean clone'
 	@echo 'make bpf          compile the eBPF programs (their objects are committed beside the source)'
 	@echo 'make docs         write docs/findings from the rules of the doctor'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
@@ -27,15 +27,15 @@ demo:
 	@echo 'Building rxlane first, where that has not been done: some minutes.' >&2
 	@$(CARGO) run --release --quiet --locked -p rxlane -- demo
 
-# Experiments of the lab that wait for a guest take a thread, and nothing else (lab/tests/experiments/pool.rs). Always the whole
-# workspace: with the features of fewer packages most crates are built a second time.
-EXPERIMENTS = RUST_TEST_THREADS=$${RUST_TEST_THREADS:-32} $(CARGO) test --workspace --locked --test experiments
-# The other tests wait for peers and clocks more than they compute, too.
+# Several programs at once: they wait for peers and clocks more than they compute.
 test:
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-8} $(CARGO) test --workspace --locked
-	$(EXPERIMENTS)
+	.ci/tests
 
-check: fmt clippy test doc deny bpf-check fuzz-quick unprivileged
+check: fmt clippy test doc bpf-check peers-check unprivileged
+
+# What takes long and seldom tells anything: before a release, and where the change is in what it looks at.
+nightly:
+	.ci/nightly
 
 fmt:
 	$(CARGO) fmt --all --check
@@ -67,24 +67,31 @@ bpf-check:
 deny:
 	@.ci/have cargo-deny || exit $$(( $$? - 1 )); $(CARGO) deny check licenses bans sources
 
-# As many targets at a time as there are CPUs. The stable toolchain has no sanitizers; the targets assert what they check.
-fuzz:
-	@.ci/have cargo-fuzz || exit $$(( $$? - 1 )); $(MAKE) --no-print-directory fuzz-build && \
-	$(MAKE) --no-print-directory -O -j"$$(nproc)" $(FUZZ_TARGETS:%=fuzz-%)
+# The flags are those of `cargo fuzz` (0.13) without a sanitizer, which the stable toolchain lacks; the targets assert what they check.
+# With a target named, build scripts and macros do without.
+FUZZ_HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+FUZZ_FLAGS = -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+	-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
+	-Cllvm-args=-sanitizer-coverage-stack-depth -Cllvm-args=-simplifycfg-branch-fold-threshold=0 -Ccodegen-units=1
+FUZZ_PROGRAM = $${CARGO_TARGET_DIR:-$(CURDIR)/peers/target}/$(FUZZ_HOST)/fuzz/fuzz
+
+# As many targets at a time as there are CPUs.
+fuzz: fuzz-build
+	@$(MAKE) --no-print-directory -O -j"$$(nproc)" $(FUZZ_TARGETS:%=fuzz-%)
 
 fuzz-build:
-	$(CARGO) run --quiet --locked --example fuzz_seeds -- fuzz/corpus
-	cd fuzz && $(CARGO) fuzz build -s none
+	$(CARGO) run --quiet --locked --manifest-path fuzz/Cargo.toml --bin seeds -- fuzz/corpus
+	RUSTFLAGS='$(FUZZ_FLAGS)' $(CARGO) build --quiet --locked --manifest-path fuzz/Cargo.toml --profile fuzz --target $(FUZZ_HOST) --bin fuzz
 
 $(FUZZ_TARGETS:%=fuzz-%): fuzz-%:
-	@cd fuzz; echo '== $*, $(FUZZ_SECONDS) s'; mkdir -p corpus/$*; \
-	$(CARGO) fuzz run -s none $* corpus/$* $$(ls -d regressions/$* 2>/dev/null) -- \
-		-max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_final_stats=1
+	@cd fuzz; echo '== $*, $(FUZZ_SECONDS) s'; mkdir -p corpus/$* artifacts/$*; \
+	RXLANE_FUZZ=$* $(FUZZ_PROGRAM) corpus/$* $$(ls -d regressions/$* 2>/dev/null) \
+		-artifact_prefix=artifacts/$*/ -max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_final_stats=1
 
-# Five seconds are for the seeds and for what is near them: code that runs at a fraction of the speed does, and is built in a
-# fraction of the time.
-fuzz-quick:
-	@CARGO_PROFILE_RELEASE_OPT_LEVEL=1 $(MAKE) --no-print-directory fuzz FUZZ_SECONDS=5
+# Whether what stands beside the workspace still compiles; what needs DPDK is built by make nightly. No C++ is compiled for that.
+peers-check:
+	CUSTOM_LIBFUZZER_PATH=/nonexistent/libFuzzer.a $(CARGO) check --quiet --locked --manifest-path peers/Cargo.toml --workspace \
+		--exclude bench-checksum --exclude bench-toeplitz
 
 # Demo and tests, as built, by a user without privileges.
 unprivileged:
@@ -99,11 +106,11 @@ fresh-user:
 # would build most crates a second time.
 lab-prepare:
 	$(CARGO) test --workspace --locked --no-run
-	$(CARGO) test --workspace --locked --no-run --test experiments
 	"$${CARGO_TARGET_DIR:-target}/debug/rxlane-lab" prepare
 
+# All experiments, the long ones too.
 lab: lab-prepare
-	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) $(EXPERIMENTS)
+	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) RXLANE_TEST_ARGS=--include-ignored .ci/tests -p lab
 
 bench:
 	$(CARGO) run --release --quiet --locked -p rxlane-capture --example read_speed
@@ -111,6 +118,7 @@ bench:
 bench-peers:
 	peers/run
 
+# What make nightly needs besides: .ci/deps nightly
 deps:
 	.ci/deps
 
