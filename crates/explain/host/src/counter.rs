@@ -1,6 +1,7 @@
 //! Counters read once or twice, and what may be concluded from them.
 
 use crate::Quote;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// One past the largest value of a counter that wraps at 32 bits.
@@ -47,6 +48,25 @@ impl Counter {
             Some(counter) => counter.again(value, quote),
             None => *slot = Some(Counter::new(value, quote)),
         }
+    }
+
+    /// Puts a reading into the counter of that key; false where `most` others are known.
+    pub(crate) fn note_at<K: Ord>(
+        counters: &mut BTreeMap<K, Counter>,
+        key: K,
+        value: u64,
+        quote: Quote,
+        most: usize,
+    ) -> bool {
+        if let Some(counter) = counters.get_mut(&key) {
+            counter.again(value, quote);
+            return true;
+        }
+        let has_room = counters.len() < most;
+        if has_room {
+            counters.insert(key, Counter::new(value, quote));
+        }
+        has_room
     }
 
     /// Puts the sum of `parts` (a set of bits) into `slot`. A text may be cut, and a sum of fewer parts is no

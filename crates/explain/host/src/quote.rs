@@ -1,5 +1,6 @@
 //! Facts that remember the line they were read from.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -97,6 +98,24 @@ impl<T: PartialEq> Observed<T> {
             Some(observed) => observed.again(fact),
             None => *slot = Some(Observed::once(fact)),
         }
+    }
+
+    /// Puts `fact` into the slot of that name; false where `most` others are known.
+    pub(crate) fn note_at(
+        settings: &mut BTreeMap<String, Observed<T>>,
+        name: &str,
+        fact: Fact<T>,
+        most: usize,
+    ) -> bool {
+        if let Some(observed) = settings.get_mut(name) {
+            observed.again(fact);
+            return true;
+        }
+        let has_room = settings.len() < most;
+        if has_room {
+            settings.insert(name.to_owned(), Observed::once(fact));
+        }
+        has_room
     }
 }
 

@@ -1,9 +1,9 @@
 //! Finds a name in the tables: the digits that may be a queue's number are cut out one after the other, and
 //! what is left on both sides is looked up.
 
-use super::Meaning;
 use super::buckets::{Buckets, bucket};
-use super::drivers::{self, Device, Driver, Queue};
+use super::drivers::{self, Counts};
+use super::{Meaning, What};
 use std::sync::LazyLock;
 
 /// Octets of the longest name that is looked at; the kernel's are shorter than 32.
@@ -44,17 +44,11 @@ struct Entry {
     before: &'static str,
     after: &'static str,
     counts: Counts,
-    /// The drivers that must be known for it; empty where the name alone will do.
-    only: &'static [&'static str],
+    /// Whether the driver must be known to be one of `drivers`.
+    if_known: bool,
     /// The drivers that print it.
     drivers: &'static [&'static str],
     pattern: u16,
-}
-
-#[derive(Clone, Copy)]
-enum Counts {
-    Queue(Queue),
-    Device(Device),
 }
 
 struct Index {
@@ -71,36 +65,17 @@ struct Table {
 static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let (mut numbered, mut plain) = (Vec::new(), Vec::new());
     for driver in drivers::all() {
-        add_queues(&mut numbered, &mut plain, driver);
-        for (list, only) in [(driver.device, &[][..]), (driver.device_if_known, driver.names)] {
-            for &(name, device) in list {
-                let (pattern, drivers) = (plain.len() as u16, driver.names);
-                plain.push(Entry {
-                    before: name,
-                    after: "",
-                    counts: Counts::Device(device),
-                    only,
-                    drivers,
-                    pattern,
-                });
-            }
+        for counter in &driver.counters {
+            let (to, before, after) = match counter.pattern.split_once(PLACE) {
+                Some((before, after)) => (&mut numbered, before, after),
+                None => (&mut plain, counter.pattern, ""),
+            };
+            let (counts, if_known, drivers) = (counter.counts, counter.if_known, driver.names.as_slice());
+            to.push(Entry { before, after, counts, if_known, drivers, pattern: to.len() as u16 });
         }
     }
     Index { numbered: Table::of(numbered), plain: Table::of(plain) }
 });
-
-fn add_queues(numbered: &mut Vec<Entry>, plain: &mut Vec<Entry>, driver: &'static Driver) {
-    for (list, only) in [(driver.queues, &[][..]), (driver.queues_if_known, driver.names)] {
-        for &(pattern, queue) in list {
-            let (to, before, after) = match pattern.split_once(PLACE) {
-                Some((before, after)) => (&mut *numbered, before, after),
-                None => (&mut *plain, pattern, ""),
-            };
-            let (number, drivers) = (to.len() as u16, driver.names);
-            to.push(Entry { before, after, counts: Counts::Queue(queue), only, drivers, pattern: number });
-        }
-    }
-}
 
 impl Table {
     fn of(mut entries: Vec<Entry>) -> Table {
@@ -124,17 +99,17 @@ impl Entry {
         (self.before, self.after)
     }
 
-    fn meaning(&self, queue: u32) -> Meaning {
-        match self.counts {
-            Counts::Queue(Queue::Counts(what)) => Meaning::Queue { queue, what },
-            Counts::Queue(Queue::Heading { receive }) => Meaning::Heading { receive },
-            Counts::Queue(Queue::UnderHeading(what)) => Meaning::UnderHeading(what),
-            Counts::Queue(Queue::TooLong) | Counts::Device(Device::TooLong) => Meaning::TooLong,
-            Counts::Device(Device::Packets) => Meaning::TotalPackets,
-            Counts::Device(Device::PacketsPart) => Meaning::TotalPacketsPart,
-            Counts::Device(Device::Bytes) => Meaning::TotalBytes,
-            Counts::Device(Device::Overflow) => Meaning::Overflow,
-            Counts::Device(Device::NothingHere) => Meaning::Other,
+    fn meaning(&self, queue: Option<u32>) -> Meaning {
+        match (self.counts, queue) {
+            (Counts::Here(what), Some(queue)) => Meaning::Queue { queue, what },
+            (Counts::Here(What::Packets), None) => Meaning::TotalPackets,
+            (Counts::Here(What::PacketsPart), None) => Meaning::TotalPacketsPart,
+            (Counts::Here(What::Bytes), None) => Meaning::TotalBytes,
+            (Counts::Heading { receive }, _) => Meaning::Heading { receive },
+            (Counts::Below(what), _) => Meaning::UnderHeading(what),
+            (Counts::Overflow, _) => Meaning::Overflow,
+            (Counts::TooLong, _) => Meaning::TooLong,
+            (Counts::Nothing | Counts::Here(_), _) => Meaning::Other,
         }
     }
 }
@@ -163,20 +138,18 @@ pub(crate) fn find(name: &str, driver: Option<&str>) -> Found {
 
 /// Of entries of one name, the one that holds for `driver`.
 fn choose(entries: &[Entry], queue: Option<u32>, driver: Option<&str>) -> Found {
-    let found = |entry: &Entry| Match { meaning: entry.meaning(queue.unwrap_or(0)), pattern: entry.pattern };
+    let found = |entry: &Entry| Match { meaning: entry.meaning(queue), pattern: entry.pattern };
     let Some(any) = entries.first() else { return Found::Nothing };
     // `rx_64_bytes` is a frame size to some drivers (altera_tse) and a queue to others (mana).
     let is_size = any.before == "rx_" && queue.is_some_and(is_frame_size);
-    let by_name = entries.iter().find(|entry| entry.only.is_empty() && !is_size);
+    let by_name = entries.iter().find(|entry| !entry.if_known && !is_size);
     match driver {
         Some(driver) => entries
             .iter()
-            .find(|entry| (is_size || !entry.only.is_empty()) && entry.drivers.contains(&driver))
+            .find(|entry| (is_size || entry.if_known) && entry.drivers.contains(&driver))
             .or(by_name)
             .map_or(Found::Nothing, |entry| Found::Match(found(entry))),
-        None if is_size || entries.iter().any(|entry| !entry.only.is_empty()) => {
-            Found::AskDriver(by_name.map(found))
-        }
+        None if is_size || entries.iter().any(|entry| entry.if_known) => Found::AskDriver(by_name.map(found)),
         None => by_name.map_or(Found::Nothing, |entry| Found::Match(found(entry))),
     }
 }
@@ -238,8 +211,8 @@ mod tests {
             }
             for pair in list.windows(2) {
                 let [a, b] = pair else { unreachable!("windows of two") };
-                if a.key() == b.key() && a.only.is_empty() && b.only.is_empty() {
-                    assert_eq!(a.meaning(0), b.meaning(0), "{}{{n}}{}", a.before, a.after);
+                if a.key() == b.key() && !a.if_known && !b.if_known {
+                    assert_eq!(a.counts, b.counts, "{}{{n}}{}", a.before, a.after);
                 }
             }
         }
@@ -249,12 +222,8 @@ mod tests {
     fn a_pattern_is_a_bit_among_those_of_its_driver() {
         // Sums tell their parts apart by pattern modulo 64.
         for driver in drivers::all() {
-            let parts = driver.queues.len() + driver.queues_if_known.len();
-            assert!(
-                parts <= 64 && driver.device.len() + driver.device_if_known.len() <= 64,
-                "{:?}",
-                driver.names
-            );
+            let numbered = driver.counters.iter().filter(|counter| counter.pattern.contains(PLACE)).count();
+            assert!(numbered <= 64 && driver.counters.len() - numbered <= 64, "{:?}", driver.names);
         }
     }
 

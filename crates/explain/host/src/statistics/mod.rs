@@ -3,7 +3,7 @@
 //! Statistics names are free text of the driver, at most 31 characters long (`ETH_GSTRING_LEN` in
 //! `include/uapi/linux/ethtool.h`). The same thing has many names, and the same digits many meanings: `64` is a
 //! queue in `rx_queue_64_packets`, a frame size in `rx_64_bytes`, a priority elsewhere. So a name counts for
-//! something only where a [`Driver`] of the tables says so, each with the kernel source that it was read from;
+//! something only where a driver of `drivers.txt` says so, each with the kernel source that it was read from;
 //! every other name is [`Meaning::Other`].
 //!
 //! The device's own counters are told apart from a queue's, a queue's frames from those that XDP or large
@@ -14,7 +14,6 @@ mod drivers;
 mod index;
 mod proof;
 
-pub use drivers::{Device, Driver, Proof, Queue};
 pub(crate) use index::{Found, Match, find};
 pub use proof::drivers_with;
 pub(crate) use proof::{Clues, is_clue};
@@ -26,9 +25,9 @@ pub enum What {
     Packets,
     /// Received frames of one kind (unicast, multicast, broadcast): all kinds together are the queue's frames.
     PacketsPart,
-    /// Received octets.
+    /// Received bytes.
     Bytes,
-    /// Received octets of one kind of frames.
+    /// Received bytes of one kind of frames.
     BytesPart,
     /// Frames lost for want of a buffer or a ring entry. Counters of several causes add up.
     Drops,
@@ -73,7 +72,7 @@ pub enum Meaning {
 /// What `name` counts. `driver`, as `ethtool -i` names it, settles names that mean different things to different
 /// drivers; without it such a name means what it cannot mistake, or nothing.
 ///
-/// Allocates nothing; the time does not depend on what the name contains beyond its first 128 octets.
+/// Allocates nothing; the time does not depend on what the name contains beyond its first 128 bytes.
 pub fn meaning(name: &str, driver: Option<&str>) -> Meaning {
     match find(name, driver) {
         Found::Match(found) => found.meaning,

@@ -1,36 +1,10 @@
 //! Commands at a shell prompt: which tool's output follows, and of which interface.
 
-use super::line::trim;
+use super::line::{is_word_of, trim};
 
 /// Programs whose output is read, or which show an output that is.
-const PROGRAMS: [&str; 26] = [
-    "ethtool",
-    "ip",
-    "cat",
-    "lscpu",
-    "vmstat",
-    "netstat",
-    "sysctl",
-    "pciconf",
-    "ifconfig",
-    "top",
-    "ps",
-    "dmesg",
-    "uname",
-    "grep",
-    "nproc",
-    "head",
-    "tail",
-    "lspci",
-    "journalctl",
-    "ls",
-    "cpuset",
-    "intrctl",
-    "pppoectl",
-    "lsmod",
-    "modinfo",
-    "rxlane",
-];
+const PROGRAMS: &str = "ethtool ip cat lscpu vmstat netstat sysctl pciconf ifconfig top ps dmesg uname grep nproc \
+     head tail lspci journalctl ls cpuset intrctl pppoectl lsmod modinfo rxlane";
 
 /// Words before a program that change nothing about its output.
 const PREFIXES: [&str; 4] = ["sudo", "doas", "time", "\\"];
@@ -126,7 +100,7 @@ impl<'a> Command<'a> {
             text = rest.trim_start();
         }
         if is_loop(text) {
-            let asks = text.split(is_between_words).any(|word| PROGRAMS.contains(&word));
+            let asks = text.split(is_between_words).any(|word| is_word_of(PROGRAMS, word));
             let target = Target::Several;
             return asks.then_some(Command {
                 text,
@@ -140,7 +114,7 @@ impl<'a> Command<'a> {
         let first = text.find([';', '|', '>']).and_then(|end| text.get(..end)).unwrap_or(text);
         let words = || first.split_whitespace().take_while(|word| *word != "&&");
         let program = words().next()?;
-        let program = program.rsplit('/').next().filter(|name| PROGRAMS.contains(name))?;
+        let program = program.rsplit('/').next().filter(|name| is_word_of(PROGRAMS, name))?;
         let arguments = || words().skip(1);
         let typed = arguments().find(|word| word.starts_with('-'));
         let path = arguments().find(|word| word.starts_with('/'));
@@ -308,7 +282,7 @@ fn interface_of_path(path: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::collector::SCRIPT;
-    use crate::text::{Reader, TOOLS};
+    use crate::text::{TOOLS, read};
 
     fn at(line: &str) -> (&str, Option<&str>, Option<&str>) {
         let command = Command::at_prompt(line).expect(line);
@@ -385,9 +359,7 @@ mod tests {
         let text = format!(
             "$ ethtool -g eth9\nRing parameters for eth9:\nCurrent hardware settings:\nRX:\t\t256\n{prompt}\nRX:\t\t512\n"
         );
-        let mut reader = Reader::new();
-        reader.read("bundle", text.as_bytes()).expect("memory");
-        let snapshot = reader.finish();
+        let snapshot = read(&text);
         let rings = &snapshot.interface("eth9").expect("eth9").rings;
         assert_eq!(rings.rx.current.as_ref().map(|ring| *ring.get()), Some(256), "{prompt}");
     }

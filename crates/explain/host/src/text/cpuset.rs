@@ -31,7 +31,7 @@ fn affinity(line: &str) -> Option<(u32, Vec<u32>)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
+    use crate::text::read;
 
     #[test]
     fn affinities_join_the_vectors_before_and_after() {
@@ -41,9 +41,7 @@ mod tests {
                      irq264: igb0:rxq0              889032238        103\nirq265: igb0:rxq1          12          0\n\
                      Total                          889032250        103\n";
         for text in [format!("{masks}{table}"), format!("{table}{masks}")] {
-            let mut reader = Reader::new();
-            reader.read("paste", text.as_bytes()).expect("memory");
-            let snapshot = reader.finish();
+            let snapshot = read(&text);
             let read: Vec<_> = snapshot
                 .interrupts
                 .iter()

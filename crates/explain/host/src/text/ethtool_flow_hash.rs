@@ -4,8 +4,8 @@
 //! text ends within the list, a field may be missing from it: nothing is concluded then, unless the last field
 //! of all was read.
 
-use super::{Fate, Line, Section, Tool, note_named, unread};
-use crate::{Fact, Quote, Snapshot};
+use super::{Fate, Line, Section, Tool, unread};
+use crate::{Fact, Observed, Quote, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
     name: "ethtool -n",
@@ -104,7 +104,7 @@ impl FlowHash {
         let Some(list) = self.list.take().filter(|_| self.is_default) else { return };
         let Some(interface) = snapshot.interface_mut(&self.interface, &list.quote) else { return };
         let fact = Fact::new(list.letters, list.quote);
-        note_named(&mut interface.hash_fields, list.flow, fact, usize::MAX);
+        Observed::note_at(&mut interface.hash_fields, list.flow, fact, usize::MAX);
     }
 }
 
@@ -129,13 +129,7 @@ fn flow_type(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use crate::Snapshot;
-    use crate::text::Reader;
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::text::read;
 
     fn fields<'a>(snapshot: &'a Snapshot, interface: &str, flow: &str) -> Option<&'a str> {
         snapshot.interface(interface)?.hash_fields.get(flow).map(|observed| observed.get().as_str())

@@ -195,14 +195,8 @@ fn row(text: &str) -> Option<(usize, Vec<u32>)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Reta, Snapshot};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::Reta;
+    use crate::text::read;
 
     fn reta(text: &str) -> Option<Reta> {
         read(text).interface("eth0")?.reta.as_ref().map(|observed| observed.get().clone())

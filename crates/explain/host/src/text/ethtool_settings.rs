@@ -145,13 +145,11 @@ fn mode(word: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
+    use crate::text::read;
     use crate::{Link, Observed};
 
     fn link(text: &str, name: &str) -> Link {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish().interface(name).map(|interface| interface.link.clone()).unwrap_or_default()
+        read(text).interface(name).map(|interface| interface.link.clone()).unwrap_or_default()
     }
 
     // ethtool 6.1, ethtool.c, dump_link_caps and dump_link_usettings.

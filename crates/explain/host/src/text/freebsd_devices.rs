@@ -10,23 +10,16 @@
 //!   `mac_stats.rx_missed_packets`, `mac_stats.recv_oversized`; ixl `pf.rx_discards`, `pf.mac.rx_oversized`; bge
 //!   `stats.NoMoreRxBDs`, `stats.rx.FramesTooLong`; mlx5en `vstats.rx_out_of_buffer`
 
+use super::line::is_word_of;
 use super::{freebsd_nics, pciconf, sysctl_machine};
 use crate::{Counter, Fact, Interface, Kind, Quote, Snapshot, System};
-use std::collections::BTreeMap;
 
 /// Counters of frames lost for want of a buffer, by the last part of their names.
-const OVERFLOW: [&str; 7] = [
-    "missed_packets",
-    "recv_no_buff",
-    "rx_missed_packets",
-    "rx_overruns",
-    "rx_out_of_buffer",
-    "rx_discards",
-    "NoMoreRxBDs",
-];
+const OVERFLOW: &str = "missed_packets recv_no_buff rx_missed_packets rx_overruns rx_out_of_buffer rx_discards \
+     NoMoreRxBDs";
 
 /// Counters of frames dropped as too long.
-const TOO_LONG: [&str; 4] = ["recv_oversize", "recv_oversized", "rx_oversized", "FramesTooLong"];
+const TOO_LONG: &str = "recv_oversize recv_oversized rx_oversized FramesTooLong";
 
 /// Notes what a setting `dev.igb.0.…` tells about the interface `igb0`.
 pub(super) fn note(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapshot) {
@@ -129,36 +122,23 @@ fn at_queue(interface: &mut Interface, place: &Place<'_>, value: &str, quote: &Q
 fn total(interface: &mut Interface, rest: &str, value: &str, quote: &Quote) {
     let leaf = rest.rsplit('.').next().unwrap_or(rest);
     let Ok(value) = value.parse() else { return };
-    let names = if OVERFLOW.contains(&leaf) {
+    let names = if is_word_of(OVERFLOW, leaf) {
         &mut interface.totals.overflow
-    } else if TOO_LONG.contains(&leaf) {
+    } else if is_word_of(TOO_LONG, leaf) {
         &mut interface.totals.too_long
     } else {
         return;
     };
-    count(names, rest, value, quote);
-}
-
-fn count(names: &mut BTreeMap<String, Counter>, name: &str, value: u64, quote: &Quote) {
-    let has_room = names.len() < Snapshot::LINES;
-    match names.get_mut(name) {
-        Some(counter) => counter.again(value, quote.clone()),
-        None if has_room => {
-            names.insert(name.to_owned(), Counter::new(value, quote.clone()));
-        }
-        None => {}
-    }
+    Counter::note_at(names, rest.to_owned(), value, quote.clone(), Snapshot::LINES);
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
+    use crate::text::read;
     use crate::{Delta, Interface, System};
 
     fn interface(text: &str, name: &str) -> Interface {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        let snapshot = reader.finish();
+        let snapshot = read(text);
         assert_eq!(snapshot.system.as_ref().map(|system| system.value), Some(System::FreeBsd));
         snapshot.interface(name).cloned().expect(name)
     }
@@ -228,8 +208,6 @@ dev.igb.%parent:
         let later = IGB.replace("queue0.rx_packets: 8589934592", "queue0.rx_packets: 8589934692");
         let igb = interface(&format!("{IGB}\n{later}"), "igb0");
         assert_eq!(igb.queues[&0].packets.as_ref().map(|n| n.delta()), Some(Delta::Counted(100)));
-        let mut reader = Reader::new();
-        reader.read("paste", "dev.cpu.0.queue0.rx_packets: 1\n".as_bytes()).expect("memory");
-        assert!(reader.finish().interfaces.is_empty());
+        assert!(read("dev.cpu.0.queue0.rx_packets: 1\n").interfaces.is_empty());
     }
 }

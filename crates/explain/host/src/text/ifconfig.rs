@@ -5,6 +5,7 @@
 //! `ifmedia.c`, `ifvlan.c`, `ifbridge.c`, `iflagg.c`).
 
 use super::command::is_interface;
+use super::line::is_word_of;
 use super::{Fate, Line, Section, Tool, freebsd_nics, sysctl_machine};
 use crate::{Fact, Feature, Interface, Kind, Observed, Quote, Snapshot, System};
 
@@ -16,48 +17,10 @@ pub(super) static TOOL: Tool = Tool {
 };
 
 /// First words of the lines beneath an interface.
-const BENEATH: [&str; 40] = [
-    "options",
-    "ether",
-    "inet",
-    "inet6",
-    "media",
-    "status",
-    "nd6",
-    "groups",
-    "vlan",
-    "member",
-    "laggport",
-    "laggproto",
-    "laggoptions",
-    "hwaddr",
-    "address",
-    "capabilities",
-    "enabled",
-    "ec_capabilities",
-    "ec_enabled",
-    "linkstr",
-    "description",
-    "supported",
-    "id",
-    "maxage",
-    "root",
-    "tunnel",
-    "Opened",
-    "ifmaxaddr",
-    "carp",
-    "plugged",
-    "lladdr",
-    "priority",
-    "index",
-    "vendor",
-    "RX",
-    "TX",
-    "loop",
-    "nd",
-    "port",
-    "ppp",
-];
+const BENEATH: &str = "options ether inet inet6 media status nd6 groups vlan member laggport laggproto laggoptions \
+     hwaddr address capabilities enabled ec_capabilities ec_enabled linkstr description supported \
+     id maxage root tunnel Opened ifmaxaddr carp plugged lladdr priority index vendor RX TX loop \
+     nd port ppp";
 
 /// The line that an interface begins with.
 struct Header<'a> {
@@ -110,7 +73,7 @@ impl Section for Listing {
         let Some(name) = self.interface.clone() else { return Fate::Over };
         let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
-        if !BENEATH.contains(&word) {
+        if !is_word_of(BENEATH, word) {
             return Fate::Over;
         }
         beneath(&name, word, rest, &quote, snapshot);
@@ -263,25 +226,14 @@ fn options(interface: &mut Interface, word: &str, rest: &str, quote: &Quote) {
         }
         let on = list.split(',').any(|one| names.contains(&one));
         let fact = Fact::new(Feature { on, fixed: false }, quote.clone());
-        match interface.features.get_mut(feature) {
-            Some(observed) => observed.again(fact),
-            None => {
-                interface.features.insert(feature.to_owned(), Observed::once(fact));
-            }
-        }
+        Observed::note_at(&mut interface.features, feature, fact, usize::MAX);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Kind, Snapshot, System};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::text::read;
+    use crate::{Kind, System};
 
     // FreeBSD 13 and 14, sbin/ifconfig; written for this test.
     const FREEBSD: &str = "\

@@ -5,6 +5,7 @@
 //! (BusyBox `networking/interface.c`, `ife_print`). A PPP interface encapsulates `Point-to-Point Protocol`.
 
 use super::command::is_interface;
+use super::kept::Kept;
 use super::{Context, Fate, Line, Section, Tool, sysctl_machine};
 use crate::{Counter, Fact, Kind, Observed, Snapshot, System};
 
@@ -81,9 +82,7 @@ impl Listing {
             Counter::note(&mut totals.bytes, bytes, line.quote());
         }
         if let Some(overruns) = number(text, "overruns:") {
-            let mut counter = totals.overflow.remove("fifo");
-            Counter::note(&mut counter, overruns, line.quote());
-            totals.overflow.extend(counter.map(|counter| ("fifo".to_owned(), counter)));
+            Counter::note_at(&mut totals.overflow, "fifo".to_owned(), overruns, line.quote(), Kept::MOST);
         }
     }
 }
@@ -94,14 +93,8 @@ fn number(text: &str, label: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Kind, Snapshot, System};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::text::read;
+    use crate::{Kind, System};
 
     // eth0 as in github.com/netdata/netdata issue 988; the PPP interface in BusyBox's layout, written for this test.
     const TEXT: &str = "\

@@ -6,6 +6,7 @@
 //! answers with an `@` of its own.
 
 use super::kept::Kept;
+use super::line::is_word_of;
 use super::{Context, Fate, Line, Section, Tool};
 use crate::interface::is_plain_name;
 use crate::{Counter, Fact, Interface, Kind, Observed, Quote, Snapshot, Xdp};
@@ -33,24 +34,8 @@ const OTHERS: [&str; 10] = [
 ];
 
 /// Kinds whose word is the whole of what is told of them here, and which have a lower device where `@` names one.
-const KINDS: [&str; 16] = [
-    "bond",
-    "dummy",
-    "dsa",
-    "geneve",
-    "gre",
-    "ifb",
-    "ipvlan",
-    "macvlan",
-    "macvtap",
-    "sit",
-    "team",
-    "tun",
-    "vrf",
-    "vxlan",
-    "wireguard",
-    "l2tp",
-];
+const KINDS: &str =
+    "bond dummy dsa geneve gre ifb ipvlan macvlan macvtap sit team tun vrf vxlan wireguard l2tp";
 
 struct Links {
     context: Context,
@@ -253,7 +238,7 @@ impl Links {
             }),
             "veth" => Some(Kind::Veth),
             "ppp" => Some(Kind::Ppp),
-            word if KINDS.contains(&word) => Some(Kind::Other(word.to_owned())),
+            word if is_word_of(KINDS, word) => Some(Kind::Other(word.to_owned())),
             _ => None,
         };
         let is_indented = line.text.starts_with([' ', '\t']) || line.text.contains('\\');
@@ -302,13 +287,11 @@ impl Links {
         let Some(totals) = kept.totals_of(&self.current, TOOL.name) else { return Fate::Taken };
         for (name, number) in names.iter().zip(numbers) {
             match (name.as_str(), errors) {
-                ("packets", false) => note(&mut totals.packets, number, &quote),
-                ("bytes", false) => note(&mut totals.bytes, number, &quote),
+                ("packets", false) => Counter::note(&mut totals.packets, number, quote.clone()),
+                ("bytes", false) => Counter::note(&mut totals.bytes, number, quote.clone()),
                 // `rx_missed_errors`, `rx_fifo_errors` and `rx_over_errors` of rtnl_link_stats64.
                 ("missed" | "fifo" | "overrun", _) => {
-                    let mut counter = totals.overflow.remove(name);
-                    note(&mut counter, number, &quote);
-                    totals.overflow.extend(counter.map(|counter| (name.clone(), counter)));
+                    Counter::note_at(&mut totals.overflow, name.clone(), number, quote.clone(), Kept::MOST);
                 }
                 _ => {}
             }
@@ -377,10 +360,6 @@ fn set_kind(interface: &mut Interface, kind: Kind, quote: &Quote) {
     }
 }
 
-fn note(slot: &mut Option<Counter>, number: u64, quote: &Quote) {
-    Counter::note(slot, number, quote.clone());
-}
-
 fn tpid(word: &str) -> Option<u16> {
     match word.to_ascii_lowercase().as_str() {
         "802.1q" => Some(0x8100),
@@ -424,14 +403,8 @@ fn header(text: &str) -> Option<Header<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
+    use crate::text::read;
     use crate::{Delta, Interface, Kind, Observed, Snapshot, Xdp};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
 
     fn kind<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Kind> {
         snapshot.interface(name)?.kind.as_ref().map(|kind| &kind.value)

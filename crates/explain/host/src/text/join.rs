@@ -162,15 +162,13 @@ fn system(snapshot: &mut Snapshot) {
 #[cfg(test)]
 mod tests {
     use crate::Delta;
-    use crate::text::Reader;
+    use crate::text::read;
 
     #[test]
     fn the_drivers_counters_go_before_the_kernels_and_are_no_samples_of_them() {
         let text = "2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    RX: bytes packets errors dropped missed mcast\n    \
                     1100 11 0 0 3 0\n$ ethtool -S eth0\nNIC statistics:\n     rx_packets: 12\n     rx_missed_errors: 4\n";
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        let snapshot = reader.finish();
+        let snapshot = read(text);
         let totals = &snapshot.interface("eth0").expect("eth0").totals;
         let packets = totals.packets.as_ref().expect("packets");
         assert_eq!((packets.value(), packets.delta()), (12, Delta::OneSample));
@@ -178,12 +176,6 @@ mod tests {
         let overflow: Vec<(&str, u64)> =
             totals.overflow.iter().map(|(name, counter)| (name.as_str(), counter.value())).collect();
         assert_eq!(overflow, [("rx_missed_errors", 4)]);
-    }
-
-    fn read(text: &str) -> crate::Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
     }
 
     // MT7621, the rows as in github.com/openwrt/mt76 issue 135; `wan@eth0` and so on are written for this test.

@@ -10,6 +10,7 @@
 //! `device timeout` of wm, `failed on len %d?` of bge. syslogd: `last message repeated N times`.
 
 use super::command::is_interface;
+use super::line::is_word_of;
 use super::{Line, note_read, sysctl_machine};
 use crate::{LogLine, LogTopic, Snapshot, System};
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -184,37 +185,10 @@ fn is_bus_address(word: &str) -> bool {
 
 /// Drivers of Linux with a digit in their names, which look like interfaces.
 fn is_driver(name: &str) -> bool {
-    matches!(
-        name,
-        "e1000"
-            | "e1000e"
-            | "tg3"
-            | "bnx2"
-            | "bnx2x"
-            | "r8169"
-            | "r8168"
-            | "r8125"
-            | "8139too"
-            | "mlx4_core"
-            | "mlx4_en"
-            | "mlx5_core"
-            | "be2net"
-            | "b44"
-            | "forcedeth0"
-            | "dpaa2"
-            | "sky2"
-            | "cxgb3"
-            | "cxgb4"
-            | "i40e"
-            | "vmxnet3"
-            | "atl1"
-            | "atl1c"
-            | "atl1e"
-            | "r8152"
-            | "ax88179_178a"
-            | "mt7530"
-            | "qede2"
-    )
+    const DRIVERS: &str = "e1000 e1000e tg3 bnx2 bnx2x r8169 r8168 r8125 8139too mlx4_core mlx4_en \
+                           mlx5_core be2net b44 forcedeth0 dpaa2 sky2 cxgb3 cxgb4 i40e vmxnet3 atl1 \
+                           atl1c atl1e r8152 ax88179_178a mt7530 qede2";
+    is_word_of(DRIVERS, name)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A line as sections see it, and what the lines before it said.
 
 use super::kept::Kept;
-use crate::Quote;
+use crate::{Fact, Quote};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A line of a text.
@@ -26,6 +26,11 @@ impl Line<'_> {
     /// As evidence.
     pub fn quote(&self) -> Quote {
         Quote::new(self.source, self.number, self.command, self.text)
+    }
+
+    /// What it says, with itself as evidence.
+    pub fn fact<T>(&self, value: T) -> Fact<T> {
+        Fact::new(value, self.quote())
     }
 }
 
@@ -73,12 +78,17 @@ impl Context {
     }
 }
 
+/// Whether a word is one of a list of words with a blank between them.
+pub(super) fn is_word_of(list: &str, word: &str) -> bool {
+    list.split(' ').any(|known| known == word)
+}
+
 /// [`str::trim`], which decodes characters; nearly every line begins and ends with ASCII.
 pub(super) fn trim(text: &str) -> &str {
     let ascii = text.trim_ascii();
-    let is_end = |octet: Option<&u8>| octet.is_none_or(u8::is_ascii_graphic);
-    let octets = ascii.as_bytes();
-    if is_end(octets.first()) && is_end(octets.last()) { ascii } else { text.trim() }
+    let is_end = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_graphic);
+    let bytes = ascii.as_bytes();
+    if is_end(bytes.first()) && is_end(bytes.last()) { ascii } else { text.trim() }
 }
 
 /// [`str::trim_start`] in the same way.
@@ -90,7 +100,7 @@ pub(super) fn trim_start(text: &str) -> &str {
 /// The line without its end and without the `>` that mail programs put before what they quote.
 pub(super) fn unquoted(text: &str) -> &str {
     let mut text = text;
-    // One octet after the other: a search for two characters costs more than the rest of a line.
+    // One byte after the other: a search for two characters costs more than the rest of a line.
     while let Some(rest) = text.strip_suffix('\n').or_else(|| text.strip_suffix('\r')) {
         text = rest;
     }

@@ -130,14 +130,7 @@ fn online(snapshot: &mut Snapshot, cpus: usize, quote: Quote) {
 
 #[cfg(test)]
 mod tests {
-    use crate::Snapshot;
-    use crate::text::Reader;
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::text::read;
 
     // util-linux 2.38, with and without the indentation that it has since 2.37.
     const TEXT: &str = "Architecture:            x86_64\n  CPU op-mode(s):        32-bit, 64-bit\nCPU(s):                  8\n  \

@@ -78,14 +78,7 @@ fn is_id(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::Snapshot;
-    use crate::text::Reader;
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::text::read;
 
     #[test]
     fn the_bus_address_joins_device_and_interface() {

@@ -10,13 +10,9 @@
 mod command;
 mod cpu_list;
 mod cpuset;
-mod ethtool_channels;
-mod ethtool_coalesce;
-mod ethtool_driver;
-mod ethtool_features;
+mod ethtool;
 mod ethtool_flow_hash;
 mod ethtool_reta;
-mod ethtool_rings;
 mod ethtool_settings;
 mod freebsd_devices;
 mod freebsd_nics;
@@ -50,10 +46,9 @@ mod uname;
 mod vector_name;
 mod vmstat_i;
 
-use crate::{Fact, Observed, Quote, Snapshot, System, Unread};
+use crate::{Fact, Load, Quote, Snapshot, System, Unread};
 use command::{Command, Target};
 use line::{Context, Line};
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,11 +106,11 @@ struct Tool {
 
 /// Every tool, in the order in which headings are tried.
 static TOOLS: &[&Tool] = &[
-    &ethtool_rings::TOOL,
-    &ethtool_channels::TOOL,
-    &ethtool_coalesce::TOOL,
-    &ethtool_driver::TOOL,
-    &ethtool_features::TOOL,
+    &ethtool::RINGS,
+    &ethtool::CHANNELS,
+    &ethtool::COALESCE,
+    &ethtool::DRIVER,
+    &ethtool::FEATURES,
     &ethtool_flow_hash::TOOL,
     &ethtool_settings::TOOL,
     &ethtool_reta::TOOL,
@@ -405,22 +400,14 @@ impl Reader {
     }
 }
 
-/// Notes a setting by its name; false where there are `most` of other names.
-fn note_named<T: PartialEq>(
-    settings: &mut BTreeMap<String, Observed<T>>,
-    name: &str,
-    fact: Fact<T>,
-    most: usize,
-) -> bool {
-    if let Some(observed) = settings.get_mut(name) {
-        observed.again(fact);
-        return true;
+/// Notes the load of a CPU.
+fn note_load(cpu: u32, load: Fact<Load>, snapshot: &mut Snapshot) {
+    let known = &mut snapshot.cpus.load;
+    if known.len() < Snapshot::CPUS || known.contains_key(&cpu) {
+        known.insert(cpu, load);
+    } else {
+        snapshot.omitted += 1;
     }
-    let has_room = settings.len() < most;
-    if has_room {
-        settings.insert(name.to_owned(), Observed::once(fact));
-    }
-    has_room
 }
 
 /// Records that `what` could not be read.
@@ -456,4 +443,12 @@ fn skip_line(text: &mut impl BufRead) -> io::Result<()> {
             return Ok(());
         }
     }
+}
+
+/// What the text of one paste says.
+#[cfg(test)]
+fn read(text: &str) -> Snapshot {
+    let mut reader = Reader::new();
+    reader.read("paste", text.as_bytes()).expect("memory");
+    reader.finish()
 }

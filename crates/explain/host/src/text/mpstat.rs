@@ -5,8 +5,8 @@
 //! average last; the last one is kept. Old versions write `%user` and an `intr/s` behind `%idle`. Numbers have the
 //! locale's point.
 
-use super::{Fate, Line, Section, Tool};
-use crate::{Fact, Load, Snapshot};
+use super::{Fate, Line, Section, Tool, note_load};
+use crate::{Load, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
     name: "mpstat",
@@ -39,13 +39,7 @@ impl Section for Report {
         }
         match row(text, &self.columns) {
             Some((Some(cpu), load)) => {
-                let is_room =
-                    snapshot.cpus.load.len() < Snapshot::CPUS || snapshot.cpus.load.contains_key(&cpu);
-                if is_room {
-                    snapshot.cpus.load.insert(cpu, Fact::new(load, line.quote()));
-                } else {
-                    snapshot.omitted += 1;
-                }
+                note_load(cpu, line.fact(load), snapshot);
                 Fate::Taken
             }
             // All CPUs together say nothing about the one that is full.
@@ -109,14 +103,8 @@ fn row(line: &str, columns: &[Column]) -> Option<(Option<u32>, Load)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Load, Snapshot};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::Load;
+    use crate::text::read;
 
     // Headings and CPU 7 as in github.com/LinkedInAttic/naarad issue 188; the last report is written for this test.
     const REPORTS: &str = "\

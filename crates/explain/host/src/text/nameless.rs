@@ -128,14 +128,7 @@ fn give_entry<T>(entries: &mut BTreeMap<String, T>, name: &str) {
 
 #[cfg(test)]
 mod tests {
-    use crate::Snapshot;
-    use crate::text::Reader;
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::text::read;
 
     fn names(text: &str) -> Vec<String> {
         read(text).interfaces.into_iter().map(|interface| interface.name).collect()

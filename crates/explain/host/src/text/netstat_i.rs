@@ -90,9 +90,8 @@ impl Links {
                 "Ipkts" => Counter::note(&mut interface.totals.packets, value, quote.clone()),
                 "Ibytes" => Counter::note(&mut interface.totals.bytes, value, quote.clone()),
                 "Idrop" => {
-                    let mut counter = interface.totals.overflow.remove(title);
-                    Counter::note(&mut counter, value, quote.clone());
-                    interface.totals.overflow.extend(counter.map(|counter| (title.clone(), counter)));
+                    let overflow = &mut interface.totals.overflow;
+                    Counter::note_at(overflow, title.clone(), value, quote.clone(), Snapshot::LINES);
                 }
                 _ => {}
             }
@@ -102,14 +101,8 @@ impl Links {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Delta, Snapshot};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::Delta;
+    use crate::text::read;
 
     // FreeBSD 13, usr.bin/netstat/if.c; written for this test.
     const FREEBSD: &str = "\

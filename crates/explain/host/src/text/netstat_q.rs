@@ -165,8 +165,8 @@ fn workstream(
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Delta, Netisr, Snapshot};
+    use crate::text::read;
+    use crate::{Delta, Netisr};
 
     // FreeBSD 13, usr.bin/netstat/netisr.c; written for this test.
     const TEXT: &str = "Configuration:\n\
@@ -186,12 +186,6 @@ mod tests {
            0   0   ip         0     0     1038        0        0        0     1038\n   \
            0   0   pppoe      0     5        0    22243        7        5    22248\n   \
            3   3   ip         0     0 14931496729     0        0        0 14931496729\n";
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
 
     fn netisr(text: &str) -> Netisr {
         read(text).netisr.unwrap_or_default()

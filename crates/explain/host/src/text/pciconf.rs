@@ -99,14 +99,8 @@ fn device(name: &str, address: &str, rest: &str, quote: &Quote, snapshot: &mut S
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Interface, Snapshot};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::Interface;
+    use crate::text::read;
 
     fn known(interface: &Interface) -> [Option<&str>; 4] {
         [&interface.pci, &interface.model, &interface.driver, &interface.bus]

@@ -5,7 +5,7 @@
 //! CPU. Rows of a `grep` have no heading: their columns are taken for CPUs 0, 1, 2 and so on. Lines that a
 //! terminal broke are put together again where the heading tells how many columns there are.
 
-use super::line::trim_start;
+use super::line::{is_word_of, trim_start};
 use super::{Fate, Line, Section, Tool, vector_name};
 use crate::{Counter, Fact, Interrupt, Quote, Snapshot};
 use std::collections::{BTreeMap, HashMap};
@@ -25,19 +25,7 @@ pub(super) static SOFTIRQS: Tool = Tool {
 };
 
 /// Names of softirqs (`softirq_to_name`, kernel/softirq.c).
-const SOFTIRQ_NAMES: [&str; 11] = [
-    "HI",
-    "TIMER",
-    "NET_TX",
-    "NET_RX",
-    "BLOCK",
-    "IRQ_POLL",
-    "BLOCK_IOPOLL",
-    "TASKLET",
-    "SCHED",
-    "HRTIMER",
-    "RCU",
-];
+const SOFTIRQ_NAMES: &str = "HI TIMER NET_TX NET_RX BLOCK IRQ_POLL BLOCK_IOPOLL TASKLET SCHED HRTIMER RCU";
 
 /// Chips whose interrupts stand in front of nothing else that is printed.
 const CHIPS: [&str; 8] =
@@ -84,7 +72,7 @@ impl Section for Table {
         }
         if let Some((name, rest)) = row(text) {
             self.flush(snapshot);
-            let kind = if SOFTIRQ_NAMES.contains(&name) { Kind::Softirqs } else { Kind::Interrupts };
+            let kind = if is_word_of(SOFTIRQ_NAMES, name) { Kind::Softirqs } else { Kind::Interrupts };
             if *self.kind.get_or_insert(kind) != kind {
                 return Fate::Over;
             }
@@ -174,12 +162,7 @@ impl Table {
     fn softirq(&self, row: Row, snapshot: &mut Snapshot) {
         let counters = snapshot.softirqs.entry(row.name).or_default();
         for (column, count) in row.counts.into_iter().enumerate() {
-            match counters.get_mut(&self.cpu(column)) {
-                Some(counter) => counter.again(count, row.quote.clone()),
-                None => {
-                    counters.insert(self.cpu(column), Counter::new(count, row.quote.clone()));
-                }
-            }
+            Counter::note_at(counters, self.cpu(column), count, row.quote.clone(), Snapshot::CPUS);
         }
     }
 
@@ -198,12 +181,8 @@ impl Table {
         self.place = place + 1;
         let Some(interrupt) = snapshot.interrupts.get_mut(place) else { return };
         for (column, count) in row.counts.into_iter().enumerate() {
-            let quote = row.quote.clone();
-            interrupt
-                .counts
-                .entry(Some(self.cpu(column)))
-                .and_modify(|counter| counter.again(count, quote.clone()))
-                .or_insert_with(|| Counter::new(count, quote));
+            let cpu = Some(self.cpu(column));
+            Counter::note_at(&mut interrupt.counts, cpu, count, row.quote.clone(), Snapshot::CPUS);
         }
         interrupt.quote = row.quote;
     }
@@ -382,13 +361,7 @@ fn is_chip(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Delta, text::Reader};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::{Delta, text::read};
 
     fn row_of<'a>(snapshot: &'a Snapshot, vector: &str) -> &'a Interrupt {
         snapshot.interrupts.iter().find(|interrupt| interrupt.vector == vector).expect(vector)

@@ -1,5 +1,6 @@
 //! Tables of `/proc/net`: PPPoE sessions, VLAN devices, totals of every interface.
 
+use super::kept::Kept;
 use super::{Context, Fate, Line, Section, Tool, command};
 use crate::{Counter, Fact, Kind, Session, Snapshot};
 
@@ -131,10 +132,7 @@ impl Section for Devices {
         let Some(totals) = kept.totals_of(name, DEV.name) else { return Fate::Taken };
         Counter::note(&mut totals.bytes, *bytes, quote.clone());
         Counter::note(&mut totals.packets, *packets, quote.clone());
-        let overflow = &mut totals.overflow;
-        let mut counter = overflow.remove("fifo");
-        Counter::note(&mut counter, *fifo, quote);
-        overflow.extend(counter.map(|counter| ("fifo".to_owned(), counter)));
+        Counter::note_at(&mut totals.overflow, "fifo".to_owned(), *fifo, quote, Kept::MOST);
         Fate::Taken
     }
 }
@@ -145,14 +143,8 @@ fn is_dev_heading(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Delta, Kind, Snapshot};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::text::read;
+    use crate::{Delta, Kind};
 
     // Layouts of Linux 6.x.
     #[test]

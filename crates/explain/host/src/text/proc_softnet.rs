@@ -86,14 +86,8 @@ fn columns(line: &str) -> Option<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Delta, Snapshot};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::Delta;
+    use crate::text::read;
 
     fn row(columns: &[u32]) -> String {
         columns.iter().map(|column| format!("{column:08x}")).collect::<Vec<_>>().join(" ") + "\n"

@@ -4,8 +4,8 @@
 //! in user and nice, too. One sample is the time since boot, which is no load: only two make one.
 
 use super::kept::Ticks;
-use super::{Context, Fate, Line, Section, Tool};
-use crate::{Fact, Load, Snapshot};
+use super::{Context, Fate, Line, Section, Tool, note_load};
+use crate::{Load, Snapshot};
 use std::collections::btree_map::Entry;
 
 pub(super) static TOOL: Tool = Tool {
@@ -40,7 +40,7 @@ impl Section for Cpus {
             }
             Entry::Occupied(first) => {
                 if let Some(load) = load(first.get(), &ticks) {
-                    snapshot.cpus.load.insert(cpu, Fact::new(load, line.quote()));
+                    note_load(cpu, line.fact(load), snapshot);
                 }
             }
         }

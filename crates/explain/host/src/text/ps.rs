@@ -8,6 +8,7 @@
 //! BusyBox counts per cent of all CPUs together, everything else per cent of one.
 
 use super::kept::Kept;
+use super::line::is_word_of;
 use super::{Context, Fate, Line, Section, Tool};
 use crate::{Process, Quote, Snapshot};
 use std::borrow::Cow;
@@ -21,22 +22,8 @@ pub(super) static TOOL: Tool = Tool {
 };
 
 /// Commands that carry PPPoE in user space, or decide about its sessions.
-const PPPOE: [&str; 14] = [
-    "pppd",
-    "pppoe",
-    "ppp",
-    "mpd",
-    "mpd4",
-    "mpd5",
-    "pppoed",
-    "accel-pppd",
-    "pppoe-server",
-    "pppoe-relay",
-    "pppoe-sniff",
-    "pppoe-connect",
-    "rp-pppoe",
-    "npppd",
-];
+const PPPOE: &str = "pppd pppoe ppp mpd mpd4 mpd5 pppoed accel-pppd pppoe-server pppoe-relay pppoe-sniff \
+                     pppoe-connect rp-pppoe npppd";
 
 /// Per cent of a CPU from which any process is of interest.
 const BUSY: f64 = 50.0;
@@ -173,7 +160,7 @@ fn has_blank(text: Option<&str>) -> bool {
 
 /// Whether a process of that name matters whatever it takes.
 fn is_wanted(name: &str) -> bool {
-    PPPOE.contains(&name) || name.starts_with("ksoftirqd/")
+    is_word_of(PPPOE, name) || name.starts_with("ksoftirqd/")
 }
 
 /// Whether it is what a CPU does when it has nothing to do.
@@ -291,14 +278,7 @@ impl Section for Listing {
 
 #[cfg(test)]
 mod tests {
-    use crate::Snapshot;
-    use crate::text::Reader;
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::text::read;
 
     fn processes(text: &str) -> Vec<(u32, String, f64)> {
         let all = read(text).processes.into_iter();

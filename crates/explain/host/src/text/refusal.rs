@@ -53,7 +53,7 @@ pub(super) fn reason(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::reason;
-    use crate::text::Reader;
+    use crate::text::read;
 
     #[test]
     fn errors_are_told_from_prose() {
@@ -75,9 +75,7 @@ mod tests {
     #[test]
     fn a_command_that_failed_is_unread_with_its_reason() {
         let unread = |text: &str| -> Vec<(String, String)> {
-            let mut reader = Reader::new();
-            reader.read("paste", text.as_bytes()).expect("memory");
-            reader.finish().unread.into_iter().map(|unread| (unread.what, unread.why)).collect()
+            read(text).unread.into_iter().map(|unread| (unread.what, unread.why)).collect()
         };
         let why = "Cannot get device ring settings: Operation not supported";
         let text =

@@ -431,7 +431,9 @@ impl Sample {
         for (to, from) in
             [(&mut interface.totals.overflow, self.overflow), (&mut interface.totals.too_long, self.too_long)]
         {
-            omitted += note_named(to, from);
+            for (name, (value, quote)) in from {
+                omitted += u64::from(!Counter::note_at(to, name, value, quote, Snapshot::NAMES));
+            }
         }
         omitted
     }
@@ -455,20 +457,6 @@ fn slot(interface: &mut Interface, queue: Option<u32>, cell: Cell) -> Option<&mu
         Cell::Bytes => &mut queue.bytes,
         Cell::Drops => &mut queue.drops,
     })
-}
-
-fn note_named(to: &mut BTreeMap<String, Counter>, from: BTreeMap<String, (u64, Quote)>) -> u64 {
-    let mut omitted = 0;
-    for (name, (value, quote)) in from {
-        if let Some(counter) = to.get_mut(&name) {
-            counter.again(value, quote);
-        } else if to.len() < Snapshot::NAMES {
-            to.insert(name, Counter::new(value, quote));
-        } else {
-            omitted += 1;
-        }
-    }
-    omitted
 }
 
 #[cfg(test)]

@@ -1,22 +1,23 @@
 //! `rxlane steer status IFACE --json`: what an XDP program hands to which CPU (schema `rxlane.steer/1`).
 //!
-//! One JSON object, on one line or over many. Its fields are named in [`Steering`]; others, of a later version, are
-//! passed over, and so is an entry of a list that does not hold what it should. An object that is no JSON, has no
+//! One JSON object, on one line or over many. Fields of a later version are passed over, and so is an entry of a list
+//! that does not hold what it should. An object that is no JSON, has no
 //! mode that is known or ends with the text is not read at all.
 
-use super::{Context, Fate, Line, Section, Tool, unread};
+use super::{Fate, Line, Section, Tool, unread};
 use crate::{Counter, Fact, Observed, Quote, Snapshot, SteerTarget, Steering, Xdp};
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// What the objects say of themselves.
 const SCHEMA: &str = "rxlane.steer/1";
 
-/// Octets of an object: 4,096 CPUs, each over five lines, take less than half of it.
-const LONGEST: usize = 4 << 20;
+/// Bytes of an object: 4,096 CPUs, each over five lines, take less than half of it.
+const LONGEST: usize = 2 << 20;
 
-/// Reasons and classes that are kept of each, and the octets of such a word.
+/// Reasons and classes that are kept of each, and the bytes of such a word.
 const WORDS: usize = 64;
 const LONGEST_WORD: usize = 64;
 
@@ -24,30 +25,28 @@ pub(super) static TOOL: Tool = Tool {
     name: "rxlane steer status",
     command: |command| command.program == "rxlane",
     heading: |line| is_heading(line),
-    open: |_: &Context| Box::new(Object::default()),
+    open: |_| Box::new(Object::default()),
 };
 
 /// A whole object, or the line of one over many that names the schema.
 fn is_heading(line: &str) -> bool {
+    let after = |text: &str, what: &str| text.trim_start().strip_prefix(what).map(str::to_owned);
     line.starts_with(['{', '"'])
         && line.contains(SCHEMA)
-        && line.strip_prefix('{').unwrap_or(line).trim_start().strip_prefix("\"schema\"").is_some_and(
-            |rest| {
-                let value = rest.trim_start().strip_prefix(':').map(str::trim_start);
-                value
-                    .and_then(|value| value.strip_prefix('"')?.strip_prefix(SCHEMA))
-                    .is_some_and(|rest| rest.starts_with('"'))
-            },
-        )
+        && after(line.strip_prefix('{').unwrap_or(line), "\"schema\"")
+            .and_then(|rest| after(&rest, ":"))
+            .is_some_and(|value| value.trim_start().starts_with(&format!("\"{SCHEMA}\"")))
 }
 
 /// The object while it is being read.
 #[derive(Default)]
 struct Object {
     text: String,
+    /// Where its lines begin in the text.
+    lines: Vec<usize>,
     /// Braces and brackets that are open.
     depth: usize,
-    /// Where it began; `None` before.
+    /// Its first line.
     begin: Option<Begin>,
     is_done: bool,
 }
@@ -75,57 +74,44 @@ impl Section for Object {
                 }
                 Some(_) => return Fate::Over,
             }
-            self.begin = Some(Begin {
-                source: Arc::clone(line.source),
-                command: line.command.cloned(),
-                line: line.number,
-            });
+            let (source, command) = (Arc::clone(line.source), line.command.cloned());
+            self.begin = Some(Begin { source, command, line: line.number });
         }
-        let Some(scan) = scan(text, self.depth) else { return Fate::Over };
-        if self.text.len() + text.len() > LONGEST {
+        let Some((depth, end)) = scan(text, self.depth) else { return Fate::Over };
+        if self.text.len() + end > LONGEST {
             return Fate::Over;
         }
-        self.text.push_str(text.get(..scan.end).unwrap_or(text));
+        self.lines.push(self.text.len());
+        self.text.push_str(text.get(..end).unwrap_or(text));
         self.text.push('\n');
-        self.depth = scan.depth;
-        if self.depth == 0 {
-            self.is_done = true;
-            self.read(snapshot);
+        self.depth = depth;
+        self.is_done = depth == 0;
+        if self.is_done
+            && let Err(why) = self.read(snapshot)
+        {
+            self.refuse(snapshot, &why);
         }
         Fate::Taken
     }
 
     fn end(&mut self, snapshot: &mut Snapshot) {
-        if let Some(begin) = self.begin.as_ref().filter(|_| !self.is_done) {
-            begin.refuse(snapshot, "the object has no end");
+        if !self.is_done {
+            self.refuse(snapshot, "the object has no end");
         }
     }
 }
 
-impl Begin {
-    fn refuse(&self, snapshot: &mut Snapshot, why: &str) {
-        unread(snapshot, self.command.as_deref().unwrap_or(TOOL.name), why);
-    }
-}
-
-/// What a line did to an object.
-struct Scan {
-    /// Braces and brackets that are open behind it.
-    depth: usize,
-    /// Octets of the line that belong to it.
-    end: usize,
-}
-
-/// Reads a line of JSON; `None` where it holds what no line of JSON does.
-fn scan(text: &str, mut depth: usize) -> Option<Scan> {
-    let mut octets = text.bytes().enumerate();
-    while let Some((at, octet)) = octets.next() {
-        match octet {
+/// Braces and brackets that are open behind a line of JSON, and where the object ends in it; `None` for what is no
+/// such line.
+fn scan(text: &str, mut depth: usize) -> Option<(usize, usize)> {
+    let mut bytes = text.bytes().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
             b'"' => loop {
                 // A string ends on its line.
-                match octets.next()?.1 {
+                match bytes.next()?.1 {
                     b'"' => break,
-                    b'\\' => _ = octets.next()?,
+                    b'\\' => _ = bytes.next()?,
                     _ => {}
                 }
             },
@@ -133,40 +119,53 @@ fn scan(text: &str, mut depth: usize) -> Option<Scan> {
             b'}' | b']' => {
                 depth = depth.checked_sub(1)?;
                 if depth == 0 {
-                    return Some(Scan { depth, end: at + 1 });
+                    return Some((0, at + 1));
                 }
             }
             // Numbers, `true`, `false`, `null`.
-            b' ' | b'\t' | b',' | b':' | b'0'..=b'9' | b'+' | b'-' | b'.' | b'E' => {}
-            octet if b"truefalsn".contains(&octet) => {}
+            byte if b" \t,:0123456789+-.Etruefalsn".contains(&byte) => {}
             _ => return None,
         }
     }
-    Some(Scan { depth, end: text.len() })
+    Some((depth, text.len()))
 }
 
-/// The fields that are read. Entries of lists are read one by one, so that a bad one costs itself alone.
+/// The fields that are read.
 #[derive(Deserialize)]
 struct Status<'a> {
     schema: String,
     interface: Option<String>,
     #[serde(borrow)]
-    mode: Option<&'a RawValue>,
+    mode: Option<Part<'a, String>>,
     #[serde(borrow)]
-    cpus: Option<Vec<&'a RawValue>>,
+    cpus: Option<Vec<Part<'a, Cpu>>>,
     #[serde(borrow)]
-    reasons: Option<Vec<&'a RawValue>>,
+    reasons: Option<Vec<Part<'a, Reason>>>,
     #[serde(borrow)]
-    moves: Option<&'a RawValue>,
+    moves: Option<Part<'a, u64>>,
     #[serde(borrow)]
-    classes: Option<&'a RawValue>,
+    classes: Option<Part<'a, Vec<String>>>,
     #[serde(borrow)]
-    keeper: Option<&'a RawValue>,
+    keeper: Option<Part<'a, Keeper>>,
     /// `false` where the process was not allowed to read all; its mode is then that of which it knew.
     #[serde(borrow)]
-    complete: Option<&'a RawValue>,
+    complete: Option<Part<'a, bool>>,
     #[serde(borrow)]
-    remarks: Option<&'a RawValue>,
+    remarks: Option<Part<'a, Vec<String>>>,
+}
+
+/// A part of the object as it is written, and what it says where it holds what it should: a bad one costs itself
+/// alone.
+struct Part<'a, T> {
+    raw: &'a str,
+    value: Option<T>,
+}
+
+impl<'de: 'a, 'a, T: DeserializeOwned> Deserialize<'de> for Part<'a, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        Ok(Part { raw, value: serde_json::from_str(raw).ok() })
+    }
 }
 
 /// The process that stays with the program.
@@ -190,31 +189,40 @@ struct Reason {
 }
 
 impl Object {
-    fn read(&self, snapshot: &mut Snapshot) {
+    fn refuse(&self, snapshot: &mut Snapshot, why: &str) {
         let Some(begin) = &self.begin else { return };
-        let status: Status<'_> = match serde_json::from_str(&self.text) {
-            Ok(status) => status,
-            Err(error) => return begin.refuse(snapshot, &format!("not understood: {error}")),
-        };
+        unread(snapshot, begin.command.as_deref().unwrap_or(TOOL.name), why);
+    }
+
+    /// Part of the object as evidence: in one line, as a line of the object may hold all of it.
+    fn quote(&self, raw: &str, name: &str) -> Option<Quote> {
+        let Begin { source, command, line } = self.begin.as_ref()?;
+        let at = (raw.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
+        let before = self.lines.partition_point(|&start| start <= at).saturating_sub(1);
+        let words: Vec<&str> = raw.split_whitespace().collect();
+        let text = format!("{name}{}", words.join(" "));
+        Some(Quote::new(source, line + before as u64, command.as_ref(), &text))
+    }
+
+    /// Errors: why nothing of it can be used.
+    fn read(&self, snapshot: &mut Snapshot) -> Result<(), String> {
+        let status: Status<'_> =
+            serde_json::from_str(&self.text).map_err(|error| format!("not understood: {error}"))?;
         if status.schema != SCHEMA {
-            return begin.refuse(snapshot, &format!("not of the schema {SCHEMA}"));
+            return Err(format!("not of the schema {SCHEMA}"));
         }
-        let Some(interface) = status.interface.as_deref().filter(|name| !name.is_empty()) else {
-            return begin.refuse(snapshot, "it names no interface");
-        };
-        let mode = status.mode.and_then(|raw| Some((mode(raw.get())?, raw)));
-        let Some((mode, said)) = mode else {
-            return begin.refuse(snapshot, "its mode is none that is known");
-        };
-        let is_complete = status.complete.is_none_or(|raw| raw.get() != "false");
-        if mode == Xdp::Off && !is_complete {
-            return begin.refuse(snapshot, &remark(&status));
+        let interface = status.interface.as_deref().filter(|name| !name.is_empty());
+        let interface = interface.ok_or("it names no interface")?;
+        let mode = status.mode.as_ref().and_then(|part| {
+            let mode = mode(part.value.as_deref()?)?;
+            Some(Fact::new(mode, self.quote(part.raw, "\"mode\": ")?))
+        });
+        let mode = mode.ok_or("its mode is none that is known")?;
+        if mode.value == Xdp::Off && status.complete.as_ref().is_some_and(|part| part.value == Some(false)) {
+            let remarks = status.remarks.and_then(|part| part.value).unwrap_or_default();
+            return Err(remarks.into_iter().next().unwrap_or_else(|| "not all could be read".to_owned()));
         }
-        let mut place = Place { begin, text: &self.text, at: 0, line: begin.line };
-        let quote = place.rewound().quote(said, "\"mode\": ");
-        let mut omitted = 0;
-        let Some(known) = snapshot.interface_mut(interface, &quote) else { return };
-        let mode = Fact::new(mode, quote);
+        let Some(known) = snapshot.interface_mut(interface, &mode.quote) else { return Ok(()) };
         let steering = match &mut known.steering {
             Some(steering) => {
                 steering.mode.again(mode);
@@ -222,129 +230,77 @@ impl Object {
             }
             none => none.insert(Steering::new(Observed::once(mode))),
         };
-        for raw in status.cpus.iter().flatten() {
-            omitted += u64::from(cpu(steering, raw, &mut place).is_none());
+        let cpus = status.cpus.iter().flatten().map(|part| self.cpu(steering, part)).filter(Option::is_none);
+        let mut omitted = cpus.count();
+        let reasons = status.reasons.iter().flatten().map(|part| self.reason(steering, part));
+        omitted += reasons.filter(Option::is_none).count();
+        if let Some(Part { raw, value: Some(moves) }) = status.moves
+            && let Some(quote) = self.quote(raw, "\"moves\": ")
+        {
+            Counter::note(&mut steering.moves, moves, quote);
         }
-        place = place.rewound();
-        for raw in status.reasons.iter().flatten() {
-            omitted += u64::from(reason(steering, raw, &mut place).is_none());
-        }
-        if let Some((moves, raw)) = parsed(status.moves) {
-            Counter::note(&mut steering.moves, moves, place.rewound().quote(raw, "\"moves\": "));
-        }
-        if let Some((classes, raw)) = parsed::<Vec<String>>(status.classes)
+        if let Some(Part { raw, value: Some(classes) }) = status.classes
             && classes.len() <= WORDS
             && classes.iter().all(|class| is_word(class))
+            && let Some(quote) = self.quote(raw, "\"classes\": ")
         {
-            let quote = place.rewound().quote(raw, "\"classes\": ");
             Observed::note(&mut steering.classes, Fact::new(classes, quote));
         }
-        if let Some((Keeper { alive, rebalance }, raw)) = parsed(status.keeper) {
-            let quote = place.rewound().quote(raw, "\"keeper\": ");
+        if let Some(Part { raw, value: Some(Keeper { alive, rebalance }) }) = status.keeper
+            && let Some(quote) = self.quote(raw, "\"keeper\": ")
+        {
             let rebalances = rebalance && alive != Some(false);
             Observed::note(&mut steering.rebalances, Fact::new(rebalances, quote));
         }
-        snapshot.omitted = snapshot.omitted.saturating_add(omitted);
+        snapshot.omitted = snapshot.omitted.saturating_add(omitted as u64);
+        Ok(())
     }
-}
 
-/// A field's value, where it is one of that type, and as it was written.
-fn parsed<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Option<(T, &'a RawValue)> {
-    let raw = raw?;
-    Some((serde_json::from_str(raw.get()).ok()?, raw))
-}
+    /// `None` where the part is left out.
+    fn cpu(&self, steering: &mut Steering, part: &Part<'_, Cpu>) -> Option<()> {
+        let &Cpu { cpu, frames, drops } = part.value.as_ref()?;
+        let is_known = steering.cpus.contains_key(&cpu);
+        if cpu as usize >= Snapshot::CPUS || (!is_known && steering.cpus.len() >= Snapshot::CPUS) {
+            return None;
+        }
+        let quote = self.quote(part.raw, "")?;
+        let target = steering.cpus.entry(cpu).or_insert_with(|| SteerTarget::seen(quote.clone()));
+        if let Some(frames) = frames {
+            Counter::note(&mut target.frames, frames, quote.clone());
+        }
+        if let Some(drops) = drops {
+            Counter::note(&mut target.drops, drops, quote);
+        }
+        Some(())
+    }
 
-/// Why not all was read, in the words of the one who could not.
-fn remark(status: &Status<'_>) -> String {
-    let remarks = parsed::<Vec<String>>(status.remarks).map(|(remarks, _)| remarks).unwrap_or_default();
-    remarks.into_iter().next().unwrap_or_else(|| "not all could be read".to_owned())
+    /// `None` where the part is left out.
+    fn reason(&self, steering: &mut Steering, part: &Part<'_, Reason>) -> Option<()> {
+        let Reason { reason, frames } = part.value.as_ref()?;
+        let quote = self.quote(part.raw, "").filter(|_| is_word(reason))?;
+        Counter::note_at(&mut steering.reasons, reason.clone(), *frames, quote, WORDS).then_some(())
+    }
 }
 
 /// Whether a name can stand in a sentence.
 fn is_word(text: &str) -> bool {
     (1..=LONGEST_WORD).contains(&text.len())
-        && text.bytes().all(|octet| octet.is_ascii_alphanumeric() || b" -_./".contains(&octet))
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" -_./".contains(&byte))
 }
 
-fn mode(json: &str) -> Option<Xdp> {
-    match json {
-        r#""native""# => Some(Xdp::Native),
-        r#""generic""# => Some(Xdp::Generic),
-        r#""off""# => Some(Xdp::Off),
+fn mode(word: &str) -> Option<Xdp> {
+    match word {
+        "native" => Some(Xdp::Native),
+        "generic" => Some(Xdp::Generic),
+        "off" => Some(Xdp::Off),
         _ => None,
-    }
-}
-
-fn cpu(steering: &mut Steering, raw: &RawValue, place: &mut Place<'_>) -> Option<()> {
-    let entry: Cpu = serde_json::from_str(raw.get()).ok()?;
-    let is_known = steering.cpus.contains_key(&entry.cpu);
-    if entry.cpu as usize >= Snapshot::CPUS || (!is_known && steering.cpus.len() >= Snapshot::CPUS) {
-        return None;
-    }
-    let quote = place.quote(raw, "");
-    let target = steering.cpus.entry(entry.cpu).or_insert_with(|| SteerTarget::seen(quote.clone()));
-    if let Some(frames) = entry.frames {
-        Counter::note(&mut target.frames, frames, quote.clone());
-    }
-    if let Some(drops) = entry.drops {
-        Counter::note(&mut target.drops, drops, quote);
-    }
-    Some(())
-}
-
-fn reason(steering: &mut Steering, raw: &RawValue, place: &mut Place<'_>) -> Option<()> {
-    let Reason { reason, frames } = serde_json::from_str(raw.get()).ok()?;
-    let has_room = steering.reasons.contains_key(&reason) || steering.reasons.len() < WORDS;
-    if !is_word(&reason) || !has_room {
-        return None;
-    }
-    let quote = place.quote(raw, "");
-    match steering.reasons.get_mut(&reason) {
-        Some(counter) => counter.again(frames, quote),
-        None => _ = steering.reasons.insert(reason, Counter::new(frames, quote)),
-    }
-    Some(())
-}
-
-/// A place in the text, to know the line of what stands behind it.
-struct Place<'a> {
-    begin: &'a Begin,
-    text: &'a str,
-    /// Octets before it.
-    at: usize,
-    line: u64,
-}
-
-impl Place<'_> {
-    /// The same text, from the place where the object begins.
-    fn rewound(&self) -> Self {
-        Place { at: 0, line: self.begin.line, ..*self }
-    }
-
-    /// Part of the object as evidence: in one line, as a line of the object may hold all of it. The place moves there,
-    /// and does not move back for a part that stands before it.
-    fn quote(&mut self, raw: &RawValue, name: &str) -> Quote {
-        let at = (raw.get().as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
-        if let Some(between) = self.text.get(self.at..at) {
-            self.line += between.bytes().filter(|octet| *octet == b'\n').count() as u64;
-            self.at = at;
-        }
-        let words: Vec<&str> = raw.get().split_whitespace().collect();
-        let text = format!("{name}{}", words.join(" "));
-        Quote::new(&self.begin.source, self.line, self.begin.command.as_ref(), &text)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
+    use crate::text::read;
     use crate::{Delta, Snapshot, Steering, Xdp};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
 
     fn steering(snapshot: &Snapshot) -> &Steering {
         snapshot.interface("eth0").and_then(|eth0| eth0.steering.as_ref()).expect("steering of eth0")

@@ -125,16 +125,9 @@ impl Section for Settings {
 
 fn note(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapshot) {
     let fact = Fact::new(value.to_owned(), quote.clone());
-    let has_room = snapshot.sysctls.len() < Snapshot::NAMES;
-    match snapshot.sysctls.get_mut(name) {
-        Some(observed) => observed.again(fact),
-        None if has_room => {
-            snapshot.sysctls.insert(name.to_owned(), Observed::once(fact));
-        }
-        None => {
-            snapshot.omitted += 1;
-            return;
-        }
+    if !Observed::note_at(&mut snapshot.sysctls, name, fact, Snapshot::NAMES) {
+        snapshot.omitted += 1;
+        return;
     }
     sysctl_machine::note(name, value, quote, snapshot);
     freebsd_devices::note(name, value, quote, snapshot);
@@ -142,14 +135,7 @@ fn note(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapshot) {
 
 #[cfg(test)]
 mod tests {
-    use crate::Snapshot;
-    use crate::text::Reader;
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::text::read;
 
     fn value(text: &str, name: &str) -> Option<String> {
         read(text).sysctls.get(name).map(|value| value.get().clone())

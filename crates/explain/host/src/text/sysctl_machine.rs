@@ -77,14 +77,8 @@ fn netisr(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapshot) {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Snapshot, System};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::System;
+    use crate::text::read;
 
     #[test]
     fn system_and_cpus() {

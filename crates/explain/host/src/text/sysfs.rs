@@ -6,6 +6,7 @@
 //! Linux 4.13) goes before `smp_affinity` (the CPUs that are allowed): it says where the work is done.
 
 use super::kept::Kept;
+use super::line::is_word_of;
 use super::proc_interrupts::bare;
 use super::{Context, Fate, Line, Section, Tool, command, cpu_list};
 use crate::{Fact, Interface, Kind, Observed, Quote, Snapshot};
@@ -131,7 +132,7 @@ impl Files {
         if let Some(queue) = file.strip_prefix("queues/rx-").and_then(|rest| rest.strip_suffix("/rps_cpus")) {
             return rps(name, queue, value, quote, snapshot);
         }
-        if !FILES.contains(&file) {
+        if !is_word_of(FILES, file) {
             return Fate::Skipped;
         }
         let Some(interface) = snapshot.interface_mut(name, &quote) else { return Fate::Taken };
@@ -188,17 +189,8 @@ impl Files {
 }
 
 /// Files of an interface that are read or known to tell nothing here.
-const FILES: [&str; 9] = [
-    "mtu",
-    "speed",
-    "duplex",
-    "carrier",
-    "operstate",
-    "device/sriov_numvfs",
-    "device/vendor",
-    "device/device",
-    "device/uevent",
-];
+const FILES: &str = "mtu speed duplex carrier operstate device/sriov_numvfs device/vendor device/device \
+                     device/uevent";
 
 fn note<T: PartialEq>(slot: &mut Option<Observed<T>>, value: Option<T>, quote: Quote) {
     if let Some(value) = value {
@@ -326,14 +318,8 @@ fn file(path: &str) -> Option<File<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
+    use crate::text::read;
     use crate::{Observed, Snapshot};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
 
     fn rps(snapshot: &Snapshot, queue: u32) -> Option<Vec<u32>> {
         let queue = snapshot.interface("eth0")?.queues.get(&queue)?;

@@ -7,8 +7,8 @@
 //! locale, so that a comma may stand in them: `%Cpu0  : 19,1 us,  0,7 sy, …`.
 
 use super::ps::{Columns, Table};
-use super::{Context, Fate, Line, Section, Tool};
-use crate::{Fact, Load, Snapshot};
+use super::{Context, Fate, Line, Section, Tool, note_load};
+use crate::{Load, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
     name: "top",
@@ -32,11 +32,11 @@ impl Section for Screen {
         let text = line.trimmed();
         match load_of(text) {
             Some((Cpu::One(cpu), load)) => {
-                note(cpu, Fact::new(load, line.quote()), snapshot);
+                note_load(cpu, line.fact(load), snapshot);
                 return Fate::Taken;
             }
             Some((Cpu::All, load)) => {
-                self.context.kept().load = Some(Fact::new(load, line.quote()));
+                self.context.kept().load = Some(line.fact(load));
                 return Fate::Taken;
             }
             None => {}
@@ -57,14 +57,6 @@ impl Section for Screen {
         // Lines about memory and load averages stand between those of the CPUs and the table.
         if text.is_empty() || !self.has_titles { Fate::Skipped } else { Fate::Over }
     }
-}
-
-fn note(cpu: u32, fact: Fact<Load>, snapshot: &mut Snapshot) {
-    if snapshot.cpus.load.len() >= Snapshot::CPUS && !snapshot.cpus.load.contains_key(&cpu) {
-        snapshot.omitted += 1;
-        return;
-    }
-    snapshot.cpus.load.insert(cpu, fact);
 }
 
 /// Whom a line is about.
@@ -117,14 +109,8 @@ fn load_of(line: &str) -> Option<(Cpu, Load)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Load, Snapshot};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::Load;
+    use crate::text::read;
 
     fn load(line: &str) -> Option<(u32, Load)> {
         match super::load_of(line)? {

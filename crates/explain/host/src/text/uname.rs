@@ -119,15 +119,9 @@ impl Section for Uptime {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{Snapshot, System};
+    use crate::System;
+    use crate::text::read;
     use std::time::Duration;
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
 
     fn told(text: &str) -> (Option<System>, Option<String>) {
         let snapshot = read(text);

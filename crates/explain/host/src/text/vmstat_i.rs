@@ -5,10 +5,10 @@
 //! (iflib), `irq256: igb0:que 0` (drivers before it), `irq16: em0 uhci0+` (shared, cut at 19 characters);
 //! FreeBSD 4 `fxp0 irq11`; NetBSD `ioapic0 pin 16` or `msix1 vec 0`, which says nothing about the device.
 
-use super::proc_interrupts::is_bare;
+use super::proc_interrupts::{bare, is_bare};
 use super::{Fate, Line, Section, Tool, freebsd_nics};
 use crate::{Counter, Fact, Interrupt, Quote, Snapshot, System};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 pub(super) static TOOL: Tool = Tool {
     name: "vmstat -i",
@@ -93,9 +93,7 @@ impl Interrupts {
         if !self.seen.insert(place) {
             return;
         }
-        let mut counter = interrupt.counts.remove(&None);
-        Counter::note(&mut counter, entry.total, quote.clone());
-        interrupt.counts.extend(counter.map(|counter| (None, counter)));
+        Counter::note_at(&mut interrupt.counts, None, entry.total, quote.clone(), Snapshot::CPUS);
         interrupt.rate = Some(Fact::new(entry.rate, quote));
     }
 }
@@ -103,15 +101,11 @@ impl Interrupts {
 fn interrupt(vector: &str, action: &str, quote: Quote) -> Interrupt {
     let source = Source::of(action);
     Interrupt {
-        vector: vector.to_owned(),
         action: action.to_owned(),
         interface: source.interface.map(str::to_owned),
         queue: source.queue,
         receives: source.receives,
-        counts: BTreeMap::new(),
-        affinity: None,
-        rate: None,
-        quote,
+        ..bare(vector, quote)
     }
 }
 

@@ -30,7 +30,7 @@ const FILES: [(&str, &str); 14] = [
     ("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456"),
 ];
 
-const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/journal_machine");
+const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/journal_machine");
 
 impl Machine {
     pub fn new() -> Machine {

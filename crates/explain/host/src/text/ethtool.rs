@@ -1,0 +1,392 @@
+//! `ethtool -g`, `-l`, `-c`, `-k` and `-i`: a heading that names the interface, and lines `name: value` below it.
+//!
+//! `-g` (rings) and `-l` (channels) have two blocks, "Pre-set maximums" and "Current hardware settings"; a driver that
+//! does not tell a number prints `n/a` (`-l` before 5.x: 0). `-k` indents the features of a group; a value may be
+//! `off [fixed]` or `on [requested off]`. `-i` has no heading: it is about the interface that a command named last.
+
+use super::line::is_word_of;
+use super::{Context, Fate, Line, Section, Tool};
+use crate::{Fact, Feature, Interface, Kind, Limited, Observed, Quote, Snapshot};
+
+pub(super) static RINGS: Tool = Tool {
+    name: "ethtool -g",
+    command: |command| command.is("ethtool", "-g"),
+    heading: |line| has_heading(line, &["Ring parameters for "]),
+    open: |context| Output::open(context, &["Ring parameters for "], ring),
+};
+
+pub(super) static CHANNELS: Tool = Tool {
+    name: "ethtool -l",
+    command: |command| command.is("ethtool", "-l"),
+    heading: |line| has_heading(line, &["Channel parameters for "]),
+    open: |context| Output::open(context, &["Channel parameters for "], channel),
+};
+
+pub(super) static COALESCE: Tool = Tool {
+    name: "ethtool -c",
+    command: |command| command.is("ethtool", "-c"),
+    heading: |line| has_heading(line, &["Coalesce parameters for "]),
+    open: |context| Output::open(context, &["Coalesce parameters for "], coalesce),
+};
+
+pub(super) static FEATURES: Tool = Tool {
+    name: "ethtool -k",
+    command: |command| command.is("ethtool", "-k"),
+    heading: |line| has_heading(line, &FEATURES_FOR),
+    open: |context| Output::open(context, &FEATURES_FOR, feature),
+};
+
+pub(super) static DRIVER: Tool = Tool {
+    name: "ethtool -i",
+    command: |command| command.is("ethtool", "-i"),
+    heading: |line| line.strip_prefix("driver: ").is_some_and(is_driver),
+    open: |context| Output::open(context, &[], driver),
+};
+
+/// Since ethtool 3.x, and before.
+const FEATURES_FOR: [&str; 2] = ["Features for ", "Offload parameters for "];
+
+fn has_heading(line: &str, headings: &[&str]) -> bool {
+    headings.iter().any(|heading| line.starts_with(heading)) && line.ends_with(':')
+}
+
+/// Reads a line `name: value`.
+type Pair = fn(&Output, &str, &str, &Line<'_>, &mut Snapshot) -> Fate;
+
+/// The output of one of these commands, while it is being read.
+struct Output {
+    headings: &'static [&'static str],
+    pair: Pair,
+    interface: String,
+    block: Block,
+}
+
+#[derive(Clone, Copy)]
+enum Block {
+    /// What came before was cut off: nobody can tell which block it is.
+    Unknown,
+    Most,
+    Current,
+}
+
+impl Output {
+    fn open(context: &Context, headings: &'static [&'static str], pair: Pair) -> Box<dyn Section> {
+        Box::new(Output { headings, pair, interface: context.interface().to_owned(), block: Block::Unknown })
+    }
+
+    /// Notes a number of the block that is open, at a place of the interface.
+    fn limited(
+        &self,
+        value: &str,
+        line: &Line<'_>,
+        snapshot: &mut Snapshot,
+        place: impl FnOnce(&mut Interface) -> Option<&mut Limited>,
+    ) -> Fate {
+        let Ok(number) = value.parse::<u32>() else { return Fate::Skipped };
+        let fact = line.fact(number);
+        if let Some(kind) = snapshot.interface_mut(&self.interface, &fact.quote).and_then(place) {
+            match self.block {
+                Block::Most => kind.most = Some(fact),
+                Block::Current => Observed::note(&mut kind.current, fact),
+                Block::Unknown => {}
+            }
+        }
+        Fate::Taken
+    }
+}
+
+impl Section for Output {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+        let text = line.trimmed();
+        if let Some(interface) = self.headings.iter().find_map(|heading| text.strip_prefix(heading)) {
+            self.interface = interface.trim_end_matches(':').to_owned();
+            self.block = Block::Unknown;
+            return Fate::Taken;
+        }
+        match text {
+            "" => return Fate::Skipped,
+            "Pre-set maximums:" => self.block = Block::Most,
+            "Current hardware settings:" => self.block = Block::Current,
+            _ => {
+                let Some((name, value)) = text.split_once(':') else { return Fate::Over };
+                return (self.pair)(self, name, value.trim(), line, snapshot);
+            }
+        }
+        Fate::Taken
+    }
+}
+
+fn ring(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    if !["RX", "TX", "CQE"].iter().any(|kind| name.starts_with(kind)) {
+        return Fate::Over;
+    }
+    output.limited(value, line, snapshot, |interface| (name == "RX").then_some(&mut interface.rings.rx))
+}
+
+fn channel(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    if !matches!(name, "RX" | "TX" | "Other" | "Combined") {
+        return Fate::Over;
+    }
+    output.limited(value, line, snapshot, |interface| match name {
+        "RX" => Some(&mut interface.channels.rx),
+        "Combined" => Some(&mut interface.channels.combined),
+        _ => None,
+    })
+}
+
+/// Numbers of one interface that are kept; ethtool has some thirty.
+const MOST_NUMBERS: usize = 64;
+
+fn coalesce(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    match name {
+        // `off  TX: off`
+        "Adaptive RX" => {
+            let is_on = match value.split_whitespace().next() {
+                Some("on") => true,
+                Some("off") => false,
+                _ => return Fate::Skipped,
+            };
+            let fact = line.fact(is_on);
+            if let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) {
+                Observed::note(&mut interface.adaptive_rx, fact);
+            }
+            return Fate::Taken;
+        }
+        "CQE mode RX" => return Fate::Taken,
+        _ => {}
+    }
+    // ethtool 6.1, netlink/coalesce.c.
+    let beginnings = ["rx-", "tx-", "stats-block-usecs", "sample-interval", "pkt-rate-"];
+    if !beginnings.iter().any(|known| name.starts_with(known)) {
+        return Fate::Over;
+    }
+    let Ok(number) = value.parse::<u64>() else { return Fate::Skipped };
+    let fact = line.fact(number);
+    let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) else { return Fate::Taken };
+    let is_kept = Observed::note_at(&mut interface.coalesce, name, fact, MOST_NUMBERS);
+    snapshot.omitted += u64::from(!is_kept);
+    Fate::Taken
+}
+
+/// Features of one interface that are kept; Linux has 64.
+const MOST_FEATURES: usize = 128;
+
+fn feature(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    let Some(feature) = feature_state(value).filter(|_| is_feature(name)) else { return Fate::Over };
+    let fact = line.fact(feature);
+    let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) else { return Fate::Taken };
+    // ethtool before 2.6.38 wrote the names with blanks (`tcp segmentation offload`).
+    let is_kept = Observed::note_at(&mut interface.features, &name.replace(' ', "-"), fact, MOST_FEATURES);
+    snapshot.omitted += u64::from(!is_kept);
+    Fate::Taken
+}
+
+fn is_feature(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b' '))
+}
+
+fn feature_state(value: &str) -> Option<Feature> {
+    let (on, remark) = value.split_once(' ').unwrap_or((value, ""));
+    let on = match on {
+        "on" => true,
+        "off" => false,
+        _ => return None,
+    };
+    let fixed = match remark.trim() {
+        "[fixed]" => true,
+        "" | "[requested on]" | "[requested off]" | "[not requested]" => false,
+        _ => return None,
+    };
+    Some(Feature { on, fixed })
+}
+
+/// `ETHTOOL_GDRVINFO` as ethtool prints it.
+const DRIVER_NAMES: &str = "version firmware-version expansion-rom-version supports-statistics supports-test \
+                            supports-eeprom-access supports-register-dump supports-priv-flags bus-info driver";
+
+/// Drivers of interfaces that stand on no device, which call themselves with blanks.
+const WITH_BLANKS: [&str; 2] = ["802.1Q VLAN Support", "Ethernet Channel Bonding Driver"];
+
+fn driver(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    if !is_word_of(DRIVER_NAMES, name) {
+        return Fate::Over;
+    }
+    // "driver:" begins the next interface's output, whose name was not said where no prompt came before.
+    if value.is_empty() || value == "N/A" || !matches!(name, "driver" | "bus-info") {
+        return Fate::Taken;
+    }
+    let fact = line.fact(value.to_owned());
+    let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) else { return Fate::Taken };
+    if name == "bus-info" {
+        interface.bus = Some(fact);
+    } else {
+        kind(interface, value, &fact.quote);
+        interface.driver = Some(fact);
+    }
+    Fate::Taken
+}
+
+fn is_driver(name: &str) -> bool {
+    WITH_BLANKS.contains(&name) || (!name.is_empty() && !name.contains(char::is_whitespace))
+}
+
+/// What an interface is by its driver; `ip -d link` says more and is not overruled.
+fn kind(interface: &mut Interface, driver: &str, quote: &Quote) {
+    let kind = match driver {
+        "802.1Q VLAN Support" => {
+            parent_by_name(interface, quote);
+            Kind::Vlan { tpid: None, id: None }
+        }
+        "bridge" => Kind::Bridge { filtering: None, tpid: None },
+        "veth" => Kind::Veth,
+        "bonding" | "Ethernet Channel Bonding Driver" => Kind::Other("bond".to_owned()),
+        "tun" | "team" | "macvlan" | "ipvlan" | "dummy" | "vxlan" | "wireguard" | "openvswitch" => {
+            Kind::Other(driver.to_owned())
+        }
+        _ => Kind::Device,
+    };
+    interface.kind.get_or_insert_with(|| Fact::new(kind, quote.clone()));
+}
+
+/// `eth0.35` stands on `eth0`, as vconfig and every network manager name it. Other names tell nothing.
+fn parent_by_name(interface: &mut Interface, quote: &Quote) {
+    let Some((parent, id)) = interface.name.rsplit_once('.') else { return };
+    if !parent.is_empty() && id.parse::<u16>().is_ok_and(|id| id < 4096) {
+        let parent = parent.to_owned();
+        interface.parent.get_or_insert_with(|| Fact::new(parent, quote.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::text::read;
+    use crate::{Feature, Interface, Kind, Limited, Observed};
+
+    fn interface(text: &str) -> Interface {
+        read(text).interface("eth0").cloned().unwrap_or_else(|| panic!("no eth0 in {text}"))
+    }
+
+    fn numbers(limited: &Limited) -> (Option<u32>, Option<u32>) {
+        (limited.current.as_ref().map(|n| *n.get()), limited.most.as_ref().map(|n| n.value))
+    }
+
+    // ethtool 6.1: rings.c, netlink/channels.c (igb and ixgbe), netlink/coalesce.c, netlink/features.c.
+    const RINGS: &str = "Ring parameters for eth0:\nPre-set maximums:\nRX:\t\t4096\nRX Mini:\tn/a\nTX:\t\t4096\n\
+                         Current hardware settings:\nRX:\t\t256\nRX Mini:\tn/a\nTX:\t\t256\n";
+    const CHANNELS: &str = "Channel parameters for eth0:\nPre-set maximums:\nRX:\t\tn/a\nTX:\t\tn/a\nOther:\t\t1\n\
+                            Combined:\t8\nCurrent hardware settings:\nRX:\t\tn/a\nTX:\t\tn/a\nOther:\t\t1\n\
+                            Combined:\t2\n";
+    const COALESCE: &str = "Coalesce parameters for eth0:\nAdaptive RX: n/a  TX: n/a\nstats-block-usecs:\tn/a\n\
+                            sample-interval:\tn/a\n\nrx-usecs:\t3\nrx-frames:\tn/a\n\ntx-usecs:\t0\n\n\
+                            CQE mode RX: n/a  TX: n/a\n";
+    // ethtool 4.x has spaces and zeros.
+    const OLD_COALESCE: &str = "Coalesce parameters for eth0:\nAdaptive RX: on  TX: off\nstats-block-usecs: 0\n\n\
+                                rx-usecs: 50\nrx-frames: 64\n";
+    const FEATURES: &str = "Features for eth0:\nrx-checksumming: on\ntx-checksumming: on\n\
+                            \ttx-checksum-ipv4: off [fixed]\n\ttx-checksum-ip-generic: on\n\
+                            tcp-segmentation-offload: off\n\ttx-tcp-segmentation: off [requested on]\n\
+                            receive-hashing: off [fixed]\n";
+    // ethtool 4.x and later, ethtool.c, dump_drvinfo.
+    const IGB: &str = "driver: igb\nversion: 5.3.0-k\nfirmware-version:  0. 6-1\nbus-info: 0000:03:00.0\n\
+                       supports-statistics: yes\n";
+    const VLAN: &str = "driver: 802.1Q VLAN Support\nversion: 1.8\nfirmware-version: N/A\nbus-info: \n";
+
+    #[test]
+    fn rings_and_channels_also_of_half_a_paste() {
+        let second_half = |text: &str| text.split_once("Current").expect("two blocks").1.to_owned();
+        let prompted = format!("$ ethtool -g eth0\n{RINGS}");
+        let cut = format!("$ ethtool -g eth0\nCurrent{}", second_half(RINGS));
+        let (head, _) = RINGS.split_once("Current").expect("two blocks");
+        for (text, expected) in [
+            (RINGS, (Some(256), Some(4096))),
+            (prompted.as_str(), (Some(256), Some(4096))),
+            (head, (None, Some(4096))),
+            (cut.as_str(), (Some(256), None)),
+        ] {
+            assert_eq!(numbers(&interface(text).rings.rx), expected, "{text}");
+        }
+        assert!(read("RX:\t\t256\n").interfaces.is_empty());
+        let old = CHANNELS.replace("n/a", "0");
+        let cut = format!("$ ethtool -l eth0\nCurrent{}", second_half(CHANNELS));
+        let (head, _) = CHANNELS.split_once("Current").expect("two blocks");
+        for (text, combined, rx, count) in [
+            // What the driver does not have is unknown.
+            (CHANNELS, (Some(2), Some(8)), (None, None), Some(2)),
+            (&old, (Some(2), Some(8)), (Some(0), Some(0)), Some(2)),
+            (head, (None, Some(8)), (None, None), None),
+            (&cut, (Some(2), None), (None, None), Some(2)),
+        ] {
+            let eth0 = interface(text);
+            let read = (numbers(&eth0.channels.combined), numbers(&eth0.channels.rx), eth0.channel_count());
+            assert_eq!(read, (combined, rx, count), "{text}");
+        }
+    }
+
+    #[test]
+    fn coalescing_of_both_layouts_and_a_change_of_it() {
+        let new = interface(COALESCE);
+        assert_eq!(new.coalesce.keys().collect::<Vec<_>>(), ["rx-usecs", "tx-usecs"]);
+        assert_eq!((new.coalesce["rx-usecs"].get(), new.adaptive_rx), (&3, None));
+        let old = interface(OLD_COALESCE);
+        assert_eq!(old.coalesce["rx-frames"].get(), &64);
+        assert_eq!(old.adaptive_rx.as_ref().map(Observed::get), Some(&true));
+        let changed = OLD_COALESCE.replace(": 50", ": 0");
+        let usecs = &interface(&format!("{OLD_COALESCE}$ ethtool -C eth0 rx-usecs 0\n{changed}")).coalesce["rx-usecs"];
+        assert_eq!((usecs.get(), usecs.former().map(|fact| fact.value)), (&0, Some(50)));
+        // Prose between ends it.
+        assert!(read("rx-usecs: 3\n").interfaces.is_empty());
+        let text = format!("{OLD_COALESCE}This is the default.\nrx-usecs: 7\n");
+        assert_eq!(interface(&text).coalesce["rx-usecs"].get(), &50);
+    }
+
+    #[test]
+    fn features_with_remarks_and_old_names() {
+        let several = format!("{FEATURES}Offload parameters for eth1:\ngeneric receive offload: on\n");
+        let grepped =
+            "$ sudo ethtool -k enp4s0 | grep hashing\nreceive-hashing: on\nNow the next thing: on top.\n";
+        for (text, name, feature, expected) in [
+            (FEATURES, "eth0", "receive-hashing", Some((false, true))),
+            (FEATURES, "eth0", "tx-checksum-ip-generic", Some((true, false))),
+            (FEATURES, "eth0", "tx-tcp-segmentation", Some((false, false))),
+            (FEATURES, "eth0", "rx-gro-hw", None),
+            (&several, "eth1", "generic-receive-offload", Some((true, false))),
+            (grepped, "enp4s0", "receive-hashing", Some((true, false))),
+            ("receive-hashing: on\n", "", "receive-hashing", None),
+        ] {
+            let snapshot = read(text);
+            let state = snapshot.interface(name).and_then(|one| one.features.get(feature)).map(Observed::get);
+            assert_eq!(
+                state,
+                expected.map(|(on, fixed)| Feature { on, fixed }).as_ref(),
+                "{feature}: {text}"
+            );
+        }
+        let count = |text: &str, name: &str| read(text).interface(name).map(|one| one.features.len());
+        assert_eq!((count(&several, "eth0"), count(grepped, "enp4s0")), (Some(7), Some(1)));
+    }
+
+    #[test]
+    fn a_device_and_vlans_on_it() {
+        let text = format!(
+            "$ ethtool -i eth0\n{IGB}$ ethtool -i eth0.376\n{VLAN}$ ethtool -i wan\n{VLAN}$ ethtool -i a.b\n{VLAN}"
+        );
+        let snapshot = read(&text);
+        for (name, kind, driver, bus, parent) in [
+            ("eth0", Kind::Device, "igb", Some("0000:03:00.0"), None),
+            ("eth0.376", Kind::Vlan { tpid: None, id: None }, "802.1Q VLAN Support", None, Some("eth0")),
+            // Another name tells no parent.
+            ("wan", Kind::Vlan { tpid: None, id: None }, "802.1Q VLAN Support", None, None),
+            ("a.b", Kind::Vlan { tpid: None, id: None }, "802.1Q VLAN Support", None, None),
+        ] {
+            let one = snapshot.interface(name).expect(name);
+            let text = |fact: &Option<crate::Fact<String>>| fact.as_ref().map(|fact| fact.value.clone());
+            assert_eq!(one.kind.as_ref().map(|fact| &fact.value), Some(&kind), "{name}");
+            assert_eq!((text(&one.driver).as_deref(), text(&one.bus).as_deref()), (Some(driver), bus));
+            assert_eq!(text(&one.parent).as_deref(), parent, "{name}");
+        }
+        // Without a prompt it is the unnamed interface, and prose is none.
+        assert!(read(IGB).interface("").is_some_and(|interface| interface.driver.is_some()));
+        assert!(read("driver: I think it is igb\n").interfaces.is_empty());
+    }
+}
