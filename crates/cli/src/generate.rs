@@ -62,7 +62,7 @@ fn without_hidden(command: Command) -> Command {
 
 /// `command` with the words that a shell can offer where the parser takes more than these: names of devices
 /// besides paths, single words besides lists.
-fn with_words(command: Command) -> Result<Command, nic::ProfileError> {
+fn with_words(command: Command) -> Result<Command, nic::FileError> {
     let nics: Vec<&str> = nic::builtin()?.iter().map(nic::Profile::device).collect();
     let kinds: Vec<&str> = nic::spread::WORDS.iter().map(|(word, _)| *word).collect();
     let scenarios: Vec<&str> = traffic::NAMED.iter().map(|named| named.name).collect();

@@ -76,8 +76,14 @@ fn texts(files: &[PathBuf]) -> anyhow::Result<Snapshot> {
         bail!(
             "nothing in {} is the output of a tool that rxlane knows; it reads ethtool, ip -d -s link, /proc/interrupts, \
              vmstat -i, netstat -Q, sysctl, dmesg and others (rxlane collect --script gathers them); a capture goes to --traffic, and a text has to be \
-             UTF-8",
-            files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+             UTF-8{}",
+            files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", "),
+            snapshot
+                .unread
+                .iter()
+                .take(3)
+                .map(|one| format!("; {}: {}", one.what, one.why))
+                .collect::<String>()
         );
     }
     Ok(snapshot)

@@ -75,7 +75,7 @@ impl Iterator for Frames {
         };
         Some(Given {
             at: u64::try_from(time.saturating_sub(start)).unwrap_or(0).saturating_mul(1000),
-            octets: frame.wire_len,
+            bytes: frame.wire_len,
             flow,
             queue: queue.unwrap_or(REFUSED),
         })

@@ -99,7 +99,7 @@ fn traffic(out: &mut Output, answer: &Answer) -> io::Result<()> {
                 traffic.name.clone(),
                 figure(traffic.offered as f64 / seconds),
                 figure(traffic.delivered as f64 / seconds),
-                figure(traffic.delivered_octets as f64 * 8e-6 / seconds),
+                figure(traffic.delivered_bytes as f64 * 8e-6 / seconds),
                 percent(traffic.lost(), traffic.offered),
                 percentile(0.5),
                 percentile(0.99),
@@ -257,7 +257,7 @@ fn document(scenario: &Scenario, answer: &Answer) -> Value {
             "offered": traffic.offered,
             "delivered": traffic.delivered,
             "pps": traffic.delivered as f64 / seconds,
-            "bits_per_second": traffic.delivered_octets as f64 * 8.0 / seconds,
+            "bits_per_second": traffic.delivered_bytes as f64 * 8.0 / seconds,
             "lost": lost,
             "latency_us": {
                 "mean": traffic.latencies.mean().map(|mean| mean / 1e6),

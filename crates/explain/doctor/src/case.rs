@@ -83,7 +83,7 @@ impl<'a> Case<'a> {
         snapshot: &'a Snapshot,
         traffic: Option<&'a Traffic>,
         only: Option<&'a str>,
-    ) -> Result<Case<'a>, nic::ProfileError> {
+    ) -> Result<Case<'a>, nic::FileError> {
         Ok(Case {
             snapshot,
             traffic,

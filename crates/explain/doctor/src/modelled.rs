@@ -4,7 +4,7 @@ use crate::case::ENOUGH_BETWEEN;
 use crate::report::{Modelled, Remedy};
 use crate::{Case, steering, strain};
 use host::{Basis, Interface};
-use model::dealing::{self, Means, Measured, carried};
+use model::forecast::{self, Measured, Spreading, transferred};
 
 /// What deals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ pub(crate) fn with_a_cpu_each(mut remedy: Remedy, case: &Case<'_>, cpus: usize, 
             *cpu += *frames as f64;
         }
     }
-    let rate = |received: &[f64]| carried(measured, ANY, received, Means::Nothing);
+    let rate = |received: &[f64]| transferred(measured, ANY, received, Spreading::Nothing);
     let (Some(now), Some(then)) = (rate(&one_receives(cpus)), rate(&dealt)) else { return remedy };
     let modelled = Modelled {
         times: then / now,
@@ -108,7 +108,7 @@ pub(crate) fn simulate(case: &Case<'_>, interface: &Interface, queue: u32, by: B
     let received = one_receives(cpus);
     let (own, other) = match by {
         By::Rps => (0.0, 1.0),
-        By::Steering => dealing::shares(measured.steer, cpus),
+        By::Steering => forecast::shares(measured.steer, cpus),
     };
     let others = if own > 0.0 { cpus } else { cpus - 1 };
     let flows = by_flow(case, interface, others);
@@ -119,10 +119,10 @@ pub(crate) fn simulate(case: &Case<'_>, interface: &Interface, queue: u32, by: B
         let taking = dealt.iter_mut().filter(|share| **share > 0.0);
         taking.zip(flows).for_each(|(share, flow)| *share *= flow);
     }
-    let means = if by == By::Rps { Means::Rps(&dealt) } else { Means::Steer(&dealt) };
+    let spreading = if by == By::Rps { Spreading::Rps(&dealt) } else { Spreading::Steer(&dealt) };
     let known = seconds_a_frame(case, interface, queue);
-    let rate = |means| carried(measured, known.unwrap_or(ANY), &received, means);
-    let (now, then) = (rate(Means::Nothing)?, rate(means)?);
+    let rate = |spreading| transferred(measured, known.unwrap_or(ANY), &received, spreading);
+    let (now, then) = (rate(Spreading::Nothing)?, rate(spreading)?);
     let what = if forwards(case) { "forwarded" } else { "delivered" };
     let mut assumptions =
         vec![format!("work for a frame that is {what} divides as was counted with igb on Linux 6.12")];

@@ -106,7 +106,7 @@ pub struct Queue {
 pub struct Totals {
     /// Received frames.
     pub packets: Option<Counter>,
-    /// Received octets.
+    /// Received bytes.
     pub bytes: Option<Counter>,
     /// Lost since the ring was full or the host gave no buffer: every counter that says so, by its name
     /// (`rx_missed_errors`, `rx_no_buffer_count`, `rx_fifo_errors`, `rx_no_dma_resources`, `rx_out_of_buffer`, …).

@@ -25,7 +25,7 @@ impl Quote {
     pub fn new(source: &Arc<str>, line: u64, command: Option<&Arc<str>>, text: &str) -> Quote {
         let text = text.trim();
         // A counter is quoted for every line of a long text: the ordinary line is copied as it stands.
-        if text.len() <= LONGEST && text.bytes().all(|octet| matches!(octet, b' '..=b'~')) {
+        if text.len() <= LONGEST && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             return Quote { source: Arc::clone(source), line, command: command.cloned(), text: text.into() };
         }
         let printable = text.chars().map(|c| match c {

@@ -18,7 +18,7 @@
 //!
 //! PCI addresses (`0000:03:00.0`), PCI ids (`8086:1533`), times (`12:34:56`), tables (`0: 0 1 2`), counters, and
 //! numbers of versions: four numbers with dots are a version, not an address, where `version` or `firmware` stands
-//! in the 32 octets before, or `fw`, `ver`, `rev`, `nvm`, `pkg` or the name of a system right before.
+//! in the 32 bytes before, or `fw`, `ver`, `rev`, `nvm`, `pkg` or the name of a system right before.
 //!
 //! # Limits
 //!
@@ -56,14 +56,14 @@ fn dashed(line: &str) -> Option<String> {
     const LENGTH: usize = 17;
     let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let is_mac = |text: &str| {
-        text.bytes().enumerate().all(|(place, octet)| match place % 3 {
-            2 => octet == b'-',
-            _ => octet.is_ascii_hexdigit(),
+        text.bytes().enumerate().all(|(place, byte)| match place % 3 {
+            2 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
         })
     };
     let mut out: Option<String> = None;
     let (mut done, mut at) = (0, 0);
-    // Every character where an address could begin: octets of it are ASCII, so that slices are in bounds.
+    // Every character where an address could begin: bytes of it are ASCII, so that slices are in bounds.
     while let Some(rest) = line.get(at..) {
         let Some(first) = rest.chars().next() else { break };
         let is_free = |neighbour: Option<char>| !neighbour.is_some_and(is_inner);
@@ -87,7 +87,7 @@ fn named_by_address(line: &str) -> Option<String> {
     const LENGTH: usize = 15;
     let is_name = |text: &&str| {
         text.get(..3).is_some_and(|kind| matches!(kind, "enx" | "wlx" | "wwx"))
-            && text.bytes().skip(3).all(|octet| octet.is_ascii_hexdigit())
+            && text.bytes().skip(3).all(|byte| byte.is_ascii_hexdigit())
     };
     let mut out: Option<String> = None;
     let mut rest = line;
@@ -131,7 +131,7 @@ fn identities(line: &str) -> Option<String> {
 fn words(line: &str) -> Option<String> {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '.');
     // Less than two separators make no address.
-    line.bytes().filter(|octet| matches!(octet, b':' | b'.')).nth(1)?;
+    line.bytes().filter(|byte| matches!(byte, b':' | b'.')).nth(1)?;
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(start) = rest.find(is_inner) {
@@ -260,7 +260,7 @@ fn dotted(word: &str, left: &str) -> String {
     let is_cisco = parts.len() == 3 && parts.iter().all(|part| part.len() == 4 && is_hex(part, 4));
     let is_link = parts.len() == 6
         && parts.iter().all(|part| is_hex(part, 2))
-        && text.bytes().any(|octet| octet.is_ascii_alphabetic());
+        && text.bytes().any(|byte| byte.is_ascii_alphabetic());
     let instead = if is_quad(text) && !is_version(left) {
         "(ip4)"
     } else if is_cisco && !is_version(left) || is_link {
@@ -272,13 +272,13 @@ fn dotted(word: &str, left: &str) -> String {
 }
 
 fn is_hex(text: &str, most: usize) -> bool {
-    (1..=most).contains(&text.len()) && text.bytes().all(|octet| octet.is_ascii_hexdigit())
+    (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Four numbers to 255, and a port at most.
 fn is_quad(text: &str) -> bool {
     let is_number = |part: &str, most: usize| {
-        (1..=most).contains(&part.len()) && part.bytes().all(|octet| octet.is_ascii_digit())
+        (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
     };
     let parts: Vec<&str> = text.split('.').collect();
     matches!(parts.len(), 4 | 5)
@@ -288,18 +288,18 @@ fn is_quad(text: &str) -> bool {
 
 /// Whether the text before a number says that it is a version.
 fn is_version(left: &str) -> bool {
-    let octets = left.as_bytes();
-    let near = octets.get(octets.len().saturating_sub(ANNOUNCED)..).unwrap_or_default().to_ascii_lowercase();
+    let bytes = left.as_bytes();
+    let near = bytes.get(bytes.len().saturating_sub(ANNOUNCED)..).unwrap_or_default().to_ascii_lowercase();
     if ["version", "firmware"].iter().any(|word| near.windows(word.len()).any(|text| text == word.as_bytes()))
     {
         return true;
     }
-    let end = near.iter().rposition(|octet| !b" :=.-".contains(octet)).map_or(0, |last| last + 1);
+    let end = near.iter().rposition(|byte| !b" :=.-".contains(byte)).map_or(0, |last| last + 1);
     let before = near.get(..end).unwrap_or_default();
     ["fw", "ver", "rev", "nvm", "pkg", "linux", "freebsd", "netbsd"].iter().any(|word| {
         before
             .strip_suffix(word.as_bytes())
-            .is_some_and(|rest| rest.last().is_none_or(|octet| !octet.is_ascii_lowercase()))
+            .is_some_and(|rest| rest.last().is_none_or(|byte| !byte.is_ascii_lowercase()))
     })
 }
 
@@ -387,10 +387,10 @@ mod tests {
 
         #[test]
         fn no_address_survives_wherever_it_stands(
-            octets in any::<[u8; 16]>(), before in separators(), after in "( |/24|%eth0|,|)",
+            bytes in any::<[u8; 16]>(), before in separators(), after in "( |/24|%eth0|,|)",
         ) {
-            let six = std::net::Ipv6Addr::from(octets);
-            let [a, b, c, d, e, f, ..] = octets;
+            let six = std::net::Ipv6Addr::from(bytes);
+            let [a, b, c, d, e, f, ..] = bytes;
             let four = std::net::Ipv4Addr::new(a, b, c, d);
             let mac = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
             let short = format!("{a:x}:{b:x}:{c:x}:{d:x}:{e:x}:{f:x}");

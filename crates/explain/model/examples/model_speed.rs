@@ -5,7 +5,7 @@
 
 #![allow(clippy::print_stdout, reason = "it prints")]
 
-use rxlane_model::{Scenario, ScenarioError};
+use rxlane_model::{FileError, Scenario};
 use std::time::Duration;
 
 const SPEED: &str = include_str!("../../../../docs/model/speed.toml");
@@ -39,7 +39,7 @@ fn of_few_flows(scenario: &mut Scenario) {
 
 type Change = fn(&mut Scenario);
 
-fn main() -> Result<(), ScenarioError> {
+fn main() -> Result<(), FileError> {
     let milliseconds = std::env::args().nth(1).and_then(|word| word.parse().ok());
     let only: Option<usize> = std::env::args().nth(2).and_then(|word| word.parse().ok());
     let cases: [(&str, &[Change]); 5] = [

@@ -51,16 +51,16 @@ impl Lost {
 pub struct Traffic {
     /// The source.
     pub name: String,
-    /// Octets of payload in a frame; 0 where nobody asked.
+    /// Bytes of payload in a frame; 0 where nobody asked.
     pub payload: u32,
     /// Frames that came.
     pub offered: u64,
-    /// Their octets without FCS.
-    pub offered_octets: u64,
+    /// Their bytes without FCS.
+    pub offered_bytes: u64,
     /// Frames that reached their goal.
     pub delivered: u64,
-    /// Their octets.
-    pub delivered_octets: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
     /// Frames lost, by [`Lost`].
     pub lost: [u64; 5],
     /// From the wire to the goal.
@@ -74,9 +74,9 @@ impl Traffic {
             name,
             payload,
             offered: 0,
-            offered_octets: 0,
+            offered_bytes: 0,
             delivered: 0,
-            delivered_octets: 0,
+            delivered_bytes: 0,
             lost: [0; 5],
             latencies,
         }

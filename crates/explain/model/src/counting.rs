@@ -42,10 +42,10 @@ impl Engine {
 
     /// Which share of the time the line of an interface was busy.
     fn filled(&self, port: usize) -> Option<f64> {
-        let octet = self.plan.ports[port].octet;
-        let octets: u64 =
-            self.sources.iter().filter(|of| of.plan.port == port).map(Source::octets_on_wire).sum();
-        (octet > 0).then(|| octet as f64 * octets as f64 / self.plan.duration as f64)
+        let byte = self.plan.ports[port].byte;
+        let bytes: u64 =
+            self.sources.iter().filter(|of| of.plan.port == port).map(Source::bytes_on_wire).sum();
+        (byte > 0).then(|| byte as f64 * bytes as f64 / self.plan.duration as f64)
     }
 
     /// What has been counted.

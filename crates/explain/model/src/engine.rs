@@ -1,12 +1,12 @@
 //! The loop over events, and what a CPU turns to next.
 
-use crate::ahead;
 use crate::answer::{Answer, Lost};
 use crate::cpu::{Cpu, Level, Work};
-use crate::early;
 use crate::frame::{Fifo, Frame};
 use crate::gro::Held;
+use crate::lookahead;
 use crate::plan::{self, Driver, Goal, Plan};
+use crate::prefetch;
 use crate::schedule::{NEVER, Schedule};
 use crate::source::{REFUSED, Source};
 use crate::vector::Vector;
@@ -108,11 +108,11 @@ impl Engine {
             .enumerate()
             .map(|(number, source)| Source::new(source, number as u16, plan.inputs.len(), plan.seed))
             .collect();
-        let ahead = ahead::is_possible(&plan, &sources);
-        let early = ahead && early::is_possible(&plan);
+        let ahead = lookahead::is_possible(&plan, &sources);
+        let early = ahead && prefetch::is_possible(&plan);
         let queue = |queue: &plan::Queue| Queue {
             plan: queue.clone(),
-            ring: if early { Fifo::early(queue.ring, early::DRAWN) } else { Fifo::new(queue.ring) },
+            ring: if early { Fifo::early(queue.ring, prefetch::DRAWN) } else { Fifo::new(queue.ring) },
             vector: Vector::new(queue.moderation),
             held: Held::new(),
             listed: false,
@@ -149,7 +149,7 @@ impl Engine {
             drawn: 0,
             order: 0,
             interrupts_next: None,
-            least_input: ahead::least_input(&plan, &sources),
+            least_input: lookahead::least_input(&plan, &sources),
             events: 0,
             schedule: Schedule::new(plan.cpus + plan.queues.len() + 2),
             arrivals: Schedule::new(sources.len()),
@@ -273,7 +273,7 @@ impl Engine {
     fn arrive_from(&mut self, number: usize, now: Time) {
         let source = &mut self.sources[number];
         let port = source.plan.port;
-        let wire = self.plan.ports[port].octet * Time::from(source.wire());
+        let wire = self.plan.ports[port].byte * Time::from(source.wire());
         if let Some(end) = self.received_until[port]
             && end + wire > now
         {
@@ -282,9 +282,9 @@ impl Engine {
         }
         if let Some((frame, to)) = source.take(now) {
             source.counts.offered += 1;
-            source.counts.offered_octets += u64::from(frame.octets);
+            source.counts.offered_bytes += u64::from(frame.bytes);
             self.received_until[port] = Some(now);
-            if frame.octets > source.plan.longest || to.queue == REFUSED {
+            if frame.bytes > source.plan.longest || to.queue == REFUSED {
                 self.lose(frame, Lost::Admit);
             } else {
                 self.receive(frame, to.queue as usize);
@@ -312,7 +312,7 @@ impl Engine {
         if matches!(self.plan.driver, Driver::Polling { .. }) {
             return;
         }
-        match queue.vector.frame(frame.octets, self.now) {
+        match queue.vector.frame(frame.bytes, self.now) {
             Some(at) if at <= self.now => self.interrupt(number),
             Some(at) => self.schedule.set(self.vector_slot(number), at),
             None => {}
@@ -406,7 +406,7 @@ impl Engine {
         let number = usize::from(frame.source);
         let source = &mut self.sources[number];
         source.counts.delivered += u64::from(frame.frames);
-        source.counts.delivered_octets += u64::from(frame.octets);
+        source.counts.delivered_bytes += u64::from(frame.bytes);
         source.counts.latencies.add(at - frame.arrived, u64::from(frame.frames));
         if source.delivered(u32::from(frame.frames), self.now) {
             self.await_source(number);

@@ -7,8 +7,8 @@ use crate::Time;
 pub(crate) struct Frame {
     /// When the (first) frame was whole on the wire.
     pub(crate) arrived: Time,
-    /// Octets without FCS; of several frames their sum.
-    pub(crate) octets: u32,
+    /// Bytes without FCS; of several frames their sum.
+    pub(crate) bytes: u32,
     /// Flow within its source.
     pub(crate) flow: u32,
     /// Which source sent it.
@@ -49,7 +49,7 @@ impl Bursts {
 
 /// A queue in which frames wait, first in first out, of fixed depth.
 ///
-/// CPUs that run ahead ([`crate::ahead`]) take frames out before their time has come, and put frames in that others
+/// CPUs that run ahead ([`crate::lookahead`]) take frames out before their time has come, and put frames in that others
 /// overtake. So a place is free again from the time at which its frame left, and whether a frame had room is decided when
 /// all that came before it are there ([`Fifo::settle`]).
 pub(crate) struct Fifo {
@@ -190,13 +190,13 @@ impl Fifo {
         Some((slot.came, slot.left))
     }
 
-    /// Decides about the frames that come before `to`, until one has no room: how many had, and their octets.
+    /// Decides about the frames that come before `to`, until one has no room: how many had, and their bytes.
     #[inline]
     pub(crate) fn settle_before(&mut self, to: Time) -> (u32, u64) {
-        let (first, mut octets) = (self.settled, 0);
+        let (first, mut bytes) = (self.settled, 0);
         while self.settled != self.tail {
             let slot = self.slot(self.settled);
-            let (came, of_frame) = (slot.came, slot.frame.octets);
+            let (came, of_frame) = (slot.came, slot.frame.bytes);
             if came >= to {
                 break;
             }
@@ -206,22 +206,22 @@ impl Fifo {
             }
             self.peak = self.peak.max(len + 1);
             self.settled = self.settled.wrapping_add(1);
-            octets += u64::from(of_frame);
+            bytes += u64::from(of_frame);
         }
-        (self.settled.wrapping_sub(first), octets)
+        (self.settled.wrapping_sub(first), bytes)
     }
 
-    /// Decides about that frame: its octets where it had room, and else the frame.
+    /// Decides about that frame: its bytes where it had room, and else the frame.
     #[inline]
     pub(crate) fn settle_next(&mut self) -> Result<u32, Frame> {
-        let Slot { came, frame: Frame { octets, .. }, .. } = *self.slot(self.settled);
+        let Slot { came, frame: Frame { bytes, .. }, .. } = *self.slot(self.settled);
         let len = self.taken_before(self.settled, came, u16::MAX);
         if len >= self.depth {
             return Err(self.take_out(self.settled));
         }
         self.settled = self.settled.wrapping_add(1);
         self.peak = self.peak.max(len + 1);
-        Ok(octets)
+        Ok(bytes)
     }
 
     /// A frame comes that nothing that is here, or is yet to be put in, comes after, as far as is decided: with room that is known.

@@ -51,9 +51,9 @@ impl Held {
 
     fn join(&mut self, frame: Frame, at: usize, most: u16) {
         let packet = &mut self.packets[at];
-        packet.octets += frame.octets;
+        packet.bytes += frame.bytes;
         packet.frames += 1;
-        if packet.frames < most && packet.octets + frame.octets <= LARGEST {
+        if packet.frames < most && packet.bytes + frame.bytes <= LARGEST {
             return;
         }
         self.leaving = Some(*packet);

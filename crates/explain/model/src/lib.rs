@@ -24,18 +24,18 @@
 //! Transport protocols beyond a fixed window; caches other than as a cost; power states; DMA and bus bandwidth; locks between
 //! CPUs; transmit completions other than as a part of the cost of a frame.
 
-mod ahead;
 mod answer;
 mod counting;
 mod cpu;
-pub mod dealing;
-mod early;
 mod engine;
+pub mod forecast;
 mod frame;
 mod gro;
 mod latency;
+mod lookahead;
 pub mod measure;
 pub mod plan;
+mod prefetch;
 mod run;
 pub mod scenario;
 mod schedule;
@@ -48,8 +48,9 @@ pub use answer::{Answer, CpuAnswer, Lost, QueueAnswer, Traffic, WaitAnswer};
 pub use engine::run;
 pub use frame::Bursts;
 pub use latency::Latencies;
+pub use nic::document::FileError;
 pub use plan::Plan;
-pub use scenario::{Scenario, ScenarioError};
+pub use scenario::Scenario;
 pub use source::{Given, REFUSED};
 
 /// Picoseconds.

@@ -67,7 +67,7 @@ pub fn measure(answer: &Answer, name: &str) -> Result<f64, String> {
     let found = found.filter(|value| value.is_finite());
     found.ok_or_else(|| match name.ends_with("goodput_mbps") {
         true => {
-            format!("`{name}` takes the key `payload` of a traffic: how many octets of a frame are payload")
+            format!("`{name}` takes the key `payload` of a traffic: how many bytes of a frame are payload")
         }
         false => format!("there is no figure `{name}`, or nothing to measure for it; --figure list lists those that there are"),
     })
@@ -94,12 +94,12 @@ fn of_traffic(answer: &Answer, traffic: &[&Traffic], what: &str) -> Option<f64> 
     Some(match what {
         "offered_kpps" => sum(|traffic| traffic.offered) / seconds / 1e3,
         "received_kpps" => sum(|traffic| traffic.delivered) / seconds / 1e3,
-        "received_mbps" => sum(|traffic| traffic.delivered_octets) * 8.0 / seconds / 1e6,
+        "received_mbps" => sum(|traffic| traffic.delivered_bytes) * 8.0 / seconds / 1e6,
         // Nobody said how much of a frame that is.
         "goodput_mbps" if traffic.iter().all(|traffic| traffic.payload == 0) => return None,
         "goodput_mbps" => {
-            let octets = sum(|traffic| traffic.delivered * u64::from(traffic.payload));
-            octets * 8.0 / seconds / 1e6
+            let bytes = sum(|traffic| traffic.delivered * u64::from(traffic.payload));
+            bytes * 8.0 / seconds / 1e6
         }
         "lost_percent" => percent(sum(Traffic::lost)),
         _ => return None,

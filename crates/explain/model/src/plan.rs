@@ -4,23 +4,23 @@ use crate::Time;
 use crate::source::Given;
 use traffic::{Popularity, Sizes};
 
-/// A cost that has a part for the frame and a part for each of its octets.
+/// A cost that has a part for the frame and a part for each of its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Picoseconds a frame.
     pub frame: Time,
-    /// Picoseconds an octet.
-    pub octet: Time,
+    /// Picoseconds an byte.
+    pub byte: Time,
 }
 
 impl Cost {
     #[inline]
-    pub(crate) const fn of(self, octets: u32) -> Time {
-        self.frame + self.octet * octets as Time
+    pub(crate) const fn of(self, bytes: u32) -> Time {
+        self.frame + self.byte * bytes as Time
     }
 
     pub(crate) const fn and(self, other: Cost) -> Cost {
-        Cost { frame: self.frame + other.frame, octet: self.octet + other.octet }
+        Cost { frame: self.frame + other.frame, byte: self.byte + other.byte }
     }
 }
 
@@ -74,7 +74,7 @@ pub enum Moderation {
         frames: u32,
         /// DMA segments.
         segments: u32,
-        /// Octets that fit one segment.
+        /// Bytes that fit one segment.
         segment: u32,
     },
 }
@@ -116,8 +116,8 @@ pub struct Gro {
 pub struct Port {
     /// Its name.
     pub name: String,
-    /// Picoseconds an octet on the wire; 0 is a wire without limit.
-    pub octet: Time,
+    /// Picoseconds an byte on the wire; 0 is a wire without limit.
+    pub byte: Time,
     /// Frames that may wait to be sent.
     pub transmit_ring: u32,
 }
@@ -215,7 +215,7 @@ pub enum Arrivals {
         back: Time,
         /// After which lost frames are sent again.
         retry: Time,
-        /// Octets on the wire that acknowledgments take of a half-duplex line for each frame.
+        /// Bytes on the wire that acknowledgments take of a half-duplex line for each frame.
         acknowledgment: u32,
     },
     /// Given ones: a capture.
@@ -241,19 +241,19 @@ pub struct Source {
     pub arrivals: Arrivals,
     /// Their sizes, untagged, with FCS.
     pub sizes: Sizes,
-    /// Octets of tags, labels and PPPoE.
+    /// Bytes of tags, labels and PPPoE.
     pub overhead: u32,
     /// Which flow a frame belongs to.
     pub popularity: Popularity,
     /// The flows.
     pub flows: Box<[FlowPlan]>,
-    /// Longest frame that is let in, octets without FCS.
+    /// Longest frame that is let in, bytes without FCS.
     pub longest: u32,
     /// What the stack does with a packet, decapsulation included.
     pub stack: Cost,
     /// Whether GRO can merge its frames.
     pub coalesces: bool,
-    /// Octets of payload in a frame, for goodput; 0 where nobody asked.
+    /// Bytes of payload in a frame, for goodput; 0 where nobody asked.
     pub payload: u32,
     /// Where its packets go.
     pub goal: Goal,

@@ -1,6 +1,6 @@
 //! A soft interrupt that goes on: piece of work after piece of work of one turn, without an event for each.
 //!
-//! What may be done here and why nobody can tell is said in [`crate::ahead`].
+//! What may be done here and why nobody can tell is said in [`crate::lookahead`].
 
 use crate::Time;
 use crate::cpu::{Item, Level, Turn, Work};
@@ -124,7 +124,7 @@ impl Engine {
             } else {
                 self.stack(&frame)
             };
-            run.ends = run.began + costs.driver.of(frame.octets) + then;
+            run.ends = run.began + costs.driver.of(frame.bytes) + then;
             (run.work, run.frame) = (Work::Poll(queue), frame);
         } else if let Some(packet) = at.held.flush() {
             self.begin_flush(run, queue, packet);

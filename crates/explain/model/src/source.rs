@@ -14,8 +14,8 @@ use traffic::Sampler;
 pub struct Given {
     /// When it arrives; not before the one before it.
     pub at: Time,
-    /// Octets without FCS.
-    pub octets: u32,
+    /// Bytes without FCS.
+    pub bytes: u32,
     /// Its flow, any number.
     pub flow: u32,
     /// The receive queue that it comes to, of all interfaces together, or [`REFUSED`].
@@ -30,9 +30,9 @@ const AROUND: u32 = 20 + 4;
 /// An untagged Ethernet frame's FCS, which `Sizes` counts.
 const FCS: u32 = 4;
 
-/// Octets that a frame takes of a line.
-pub(crate) const fn on_wire(octets: u32) -> u32 {
-    octets.saturating_add(AROUND)
+/// Bytes that a frame takes of a line.
+pub(crate) const fn on_wire(bytes: u32) -> u32 {
+    bytes.saturating_add(AROUND)
 }
 
 pub(crate) struct Source {
@@ -45,7 +45,7 @@ pub(crate) struct Source {
     /// When the next frame should come, whether the line is free or not.
     wanted: Time,
     /// The next frame.
-    octets: u32,
+    bytes: u32,
     flow: u32,
     to: FlowPlan,
     /// Frames left of a burst or train.
@@ -73,7 +73,7 @@ impl Source {
             number,
             inputs: inputs.max(1) as u32,
             wanted: 0,
-            octets: 0,
+            bytes: 0,
             flow: 0,
             to: FlowPlan::default(),
             left: 0,
@@ -105,9 +105,9 @@ impl Source {
         }
     }
 
-    /// Octets that the next frame takes of the line, acknowledgments of a half-duplex one included.
+    /// Bytes that the next frame takes of the line, acknowledgments of a half-duplex one included.
     pub(crate) fn wire(&self) -> u32 {
-        on_wire(self.octets) + self.acknowledgment()
+        on_wire(self.bytes) + self.acknowledgment()
     }
 
     fn acknowledgment(&self) -> u32 {
@@ -118,14 +118,14 @@ impl Source {
     }
 
     /// The same of all frames that were counted.
-    pub(crate) fn octets_on_wire(&self) -> u64 {
-        self.counts.offered_octets + self.counts.offered * u64::from(AROUND + self.acknowledgment())
+    pub(crate) fn bytes_on_wire(&self) -> u64 {
+        self.counts.offered_bytes + self.counts.offered * u64::from(AROUND + self.acknowledgment())
     }
 
     /// The same of a source that waits for nobody.
     #[inline]
     pub(crate) fn wire_early(&self) -> Time {
-        Time::from(on_wire(self.octets))
+        Time::from(on_wire(self.bytes))
     }
 
     /// The next frame, which arrives now; the one after it is drawn. `None` where an end of waiting, and no frame, was
@@ -146,12 +146,12 @@ impl Source {
             }
             self.under_way += 1;
         }
-        let (octets, flow, to) = (self.octets, self.flow, self.to);
+        let (bytes, flow, to) = (self.bytes, self.flow, self.to);
         self.step(now);
         Some((
             Frame {
                 arrived: now,
-                octets,
+                bytes,
                 flow,
                 source: self.number,
                 frames: 1,
@@ -168,7 +168,7 @@ impl Source {
         let FlowPlan { queue, input } = self.to;
         let frame = Frame {
             arrived: now,
-            octets: self.octets,
+            bytes: self.bytes,
             flow: self.flow,
             source: self.number,
             frames: 1,
@@ -176,7 +176,7 @@ impl Source {
             input: input as u16,
         };
         self.counts.offered += 1;
-        self.counts.offered_octets += u64::from(frame.octets);
+        self.counts.offered_bytes += u64::from(frame.bytes);
         self.step(now);
         (frame, queue, self.wanted)
     }
@@ -212,7 +212,7 @@ impl Source {
         if let Arrivals::Given(frames) = &mut self.plan.arrivals {
             match frames.next() {
                 Some(given) => {
-                    (self.octets, self.flow) = (given.octets, given.flow);
+                    (self.bytes, self.flow) = (given.bytes, given.flow);
                     self.to = FlowPlan { queue: given.queue, input: given.flow % self.inputs };
                     self.wanted = given.at.max(self.wanted);
                 }
@@ -221,7 +221,7 @@ impl Source {
             return;
         }
         let size = u32::from(self.plan.sizes.draw(&mut self.random));
-        self.octets = size - FCS + self.plan.overhead;
+        self.bytes = size - FCS + self.plan.overhead;
         let train = matches!(self.plan.arrivals, Arrivals::Trains { .. }) && self.left > 0;
         if !train {
             self.flow = self.sampler.draw(&mut self.random);

@@ -19,7 +19,7 @@ impl Engine {
         if let Some(queue) = cpu.draining {
             match self.queues[queue as usize].ring.pop(self.now, self.part) {
                 Some(frame) => {
-                    let cost = self.vary(self.plan.costs.driver.of(frame.octets)) + self.plan.costs.hand_over;
+                    let cost = self.vary(self.plan.costs.driver.of(frame.bytes)) + self.plan.costs.hand_over;
                     self.cpus[number].give(Level::Hard, Work::Drain(queue), frame, cost);
                     return true;
                 }
@@ -117,7 +117,7 @@ impl Engine {
         if let Some(frame) = self.queues[at].ring.pop(self.now, self.part) {
             let cpu = &mut self.cpus[number];
             (cpu.served, cpu.round) = (cpu.served + 1, cpu.round + 1);
-            let driver = self.plan.costs.driver.of(frame.octets);
+            let driver = self.plan.costs.driver.of(frame.bytes);
             let cost = if self.coalesces(&frame) {
                 self.vary(driver) + self.plan.costs.gro
             } else if self.other_input(&frame, number).is_some() {
@@ -154,7 +154,7 @@ impl Engine {
     /// What the stack needs for a packet.
     #[inline]
     pub(crate) fn stack(&self, packet: &Frame) -> Time {
-        self.sources[usize::from(packet.source)].plan.stack.of(packet.octets)
+        self.sources[usize::from(packet.source)].plan.stack.of(packet.bytes)
     }
 
     /// Whether GRO takes a frame.
@@ -361,7 +361,7 @@ impl Engine {
 
     pub(crate) fn transmit(&mut self, port: usize, frame: Frame) {
         let plan = &self.plan.ports[port];
-        let wire = plan.octet * Time::from(on_wire(frame.octets));
+        let wire = plan.byte * Time::from(on_wire(frame.bytes));
         let from = self.sent_until[port].max(self.now);
         if from - self.now > wire * Time::from(plan.transmit_ring) {
             self.lose(frame, Lost::Transmit);

@@ -48,7 +48,7 @@ impl Engine {
         cpu.fair = application.fair;
         if application.in_user {
             let plan = &application.plan;
-            let frames = application.held.iter().map(|frame| plan.user.of(frame.octets)).sum::<u64>();
+            let frames = application.held.iter().map(|frame| plan.user.of(frame.bytes)).sum::<u64>();
             cpu.give(Level::Thread, Work::Use(chosen), Frame::default(), switch + plan.user_call + frames);
             return;
         }
@@ -57,7 +57,7 @@ impl Engine {
         while application.held.len() < application.plan.batch as usize
             && let Some(frame) = application.socket.pop(self.now, self.part)
         {
-            cost += application.plan.system.of(frame.octets);
+            cost += application.plan.system.of(frame.bytes);
             application.held.push(frame);
         }
         application.calls += 1;
@@ -67,7 +67,7 @@ impl Engine {
     /// A system call returns.
     pub(crate) fn called(&mut self, number: usize, cpu: usize) {
         let plan = &self.applications[number].plan;
-        if plan.user_call > 0 || plan.user.frame > 0 || plan.user.octet > 0 {
+        if plan.user_call > 0 || plan.user.frame > 0 || plan.user.byte > 0 {
             self.applications[number].in_user = true;
         } else {
             self.pass_frames(number, cpu);

@@ -13,7 +13,7 @@ pub(crate) struct Vector {
     /// Frames and DMA segments since it was armed.
     frames: u32,
     segments: u32,
-    /// Frames and octets since the last interrupt, for the adaptive mode; and its interval.
+    /// Frames and bytes since the last interrupt, for the adaptive mode; and its interval.
     measured: (u64, u64),
     interval: Time,
 }
@@ -36,8 +36,8 @@ impl Vector {
 
     /// A frame came into the ring: when the interrupt is due, if this frame decides that.
     #[inline]
-    pub(crate) fn frame(&mut self, octets: u32, now: Time) -> Option<Time> {
-        self.measure(1, u64::from(octets));
+    pub(crate) fn frame(&mut self, bytes: u32, now: Time) -> Option<Time> {
+        self.measure(1, u64::from(bytes));
         if !self.armed {
             return None;
         }
@@ -48,7 +48,7 @@ impl Vector {
                 (self.frames == 1).then(|| self.last.map_or(now, |last| now.max(last + self.interval)))
             }
             Moderation::Coalesce { after, frames, segments, segment } => {
-                self.segments += octets.div_ceil(segment);
+                self.segments += bytes.div_ceil(segment);
                 if self.frames >= frames || self.segments >= segments {
                     return Some(now);
                 }
@@ -59,8 +59,8 @@ impl Vector {
 
     /// The same where somebody else knows when the interrupt is due.
     #[inline]
-    pub(crate) fn measure(&mut self, frames: u64, octets: u64) {
-        self.measured = (self.measured.0 + frames, self.measured.1 + octets);
+    pub(crate) fn measure(&mut self, frames: u64, bytes: u64) {
+        self.measured = (self.measured.0 + frames, self.measured.1 + bytes);
     }
 
     /// The interrupt is raised.
@@ -68,7 +68,7 @@ impl Vector {
         self.armed = false;
         self.last = Some(now);
         if self.moderation == Moderation::Adaptive && self.measured.0 > 0 {
-            // igb_update_ring_itr: gaps, FCS and preamble are 24 octets.
+            // igb_update_ring_itr: gaps, FCS and preamble are 24 bytes.
             let mean = (self.measured.1 / self.measured.0 + 24).min(3000);
             let quarters = if mean > 300 && mean < 1200 { mean / 3 } else { mean / 2 };
             self.interval = quarters.max(IGB_20K) * QUARTER_MICROSECOND;
@@ -127,12 +127,12 @@ mod tests {
 
     #[test]
     fn igb_interrupts_20_000_times_a_second_for_small_frames_and_5_200_for_full_ones() {
-        for (octets, quarters) in [(60u32, 196u64), (1514, 769), (600, 208)] {
+        for (bytes, quarters) in [(60u32, 196u64), (1514, 769), (600, 208)] {
             let mut vector = Vector::new(Moderation::Adaptive);
-            vector.frame(octets, US);
+            vector.frame(bytes, US);
             vector.fire(US);
             vector.arm();
-            assert_eq!(vector.frame(octets, 2 * US), Some(US + quarters * QUARTER_MICROSECOND));
+            assert_eq!(vector.frame(bytes, 2 * US), Some(US + quarters * QUARTER_MICROSECOND));
         }
     }
 }

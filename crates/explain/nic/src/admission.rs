@@ -2,7 +2,7 @@
 //!
 //! The limits at the driver's defaults and MTU 1500 are claims of the profile (`frame_untagged`, `frame_one_tag`,
 //! `frame_two_tags`, the outer TPIDs for which the longer ones hold, and `outer_stag`); what a larger MTU does to them is one, too
-//! (`frame_beyond`). Lengths are octets without FCS; IEEE 802.3 counts it, and so do most reports: 4 more.
+//! (`frame_beyond`). Lengths are bytes without FCS; IEEE 802.3 counts it, and so do most reports: 4 more.
 
 use crate::Profile;
 use crate::schema::{self, Key};
@@ -13,10 +13,10 @@ const STAG: u16 = 0x88a8;
 pub const USUAL_MTU: u32 = 1500;
 /// Octets of the frame check sequence.
 pub const FCS: u32 = 4;
-/// Longest envelope frame without FCS (IEEE 802.3-2012, 1.4.184: 2000 octets at most, of which 482 are for encapsulation).
+/// Longest envelope frame without FCS (IEEE 802.3-2012, 1.4.184: 2000 bytes at most, of which 482 are for encapsulation).
 pub const ENVELOPE: u32 = 2000 - FCS;
 
-/// The longest frame with these TPIDs (outermost first) that is let in at MTU 1500, octets without FCS; 0: none is. Error:
+/// The longest frame with these TPIDs (outermost first) that is let in at MTU 1500, bytes without FCS; 0: none is. Error:
 /// the claim for want of which it is unknown.
 pub fn longest(profile: &Profile, tpids: &[u16]) -> Result<u32, Key> {
     if is_refused(profile, tpids) {

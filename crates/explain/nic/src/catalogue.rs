@@ -1,6 +1,6 @@
 //! The profiles that come with the program, and how a device is named on a command line.
 
-use crate::load::ProfileError;
+use crate::document::FileError;
 use crate::profile::{ModeError, Profile};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -23,7 +23,7 @@ pub enum LookupError {
     Mode(#[from] ModeError),
     /// The profile breaks a rule.
     #[error(transparent)]
-    Profile(#[from] ProfileError),
+    Profile(#[from] FileError),
 }
 
 fn suggest(names: &[String]) -> String {
@@ -33,8 +33,8 @@ fn suggest(names: &[String]) -> String {
 
 /// The profiles that come with the program, by name. Errors: a profile breaks a rule (the crate's tests see
 /// to it that none does).
-pub fn builtin() -> Result<&'static [Profile], ProfileError> {
-    static PROFILES: OnceLock<Result<Vec<Profile>, ProfileError>> = OnceLock::new();
+pub fn builtin() -> Result<&'static [Profile], FileError> {
+    static PROFILES: OnceLock<Result<Vec<Profile>, FileError>> = OnceLock::new();
     let load =
         || FILES.iter().map(|(stem, text)| Profile::parse(&format!("{stem}.toml"), stem, text)).collect();
     PROFILES.get_or_init(load).as_deref().map_err(Clone::clone)

@@ -2,6 +2,7 @@
 
 use crate::schema::Key;
 use crate::tags::TagPattern;
+use serde::Deserialize;
 use std::fmt;
 
 /// The value of a claim.
@@ -63,12 +64,23 @@ fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item =
 }
 
 /// Where a claim is written: a source declared in the profile, and the place in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Citation {
     /// Name of the source in the profile.
     pub source: String,
     /// Section, table, register, file and function.
     pub place: String,
+}
+
+impl TryFrom<String> for Citation {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Citation, &'static str> {
+        let (source, place) = text.split_once(':').ok_or("expected \"KEY: place\"")?;
+        let (source, place) = (source.trim().to_owned(), place.trim().to_owned());
+        if place.is_empty() { Err("expected \"KEY: place\"") } else { Ok(Citation { source, place }) }
+    }
 }
 
 /// A value with its citations.
@@ -83,7 +95,8 @@ pub struct Claim {
 }
 
 /// What kind of text a source is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SourceKind {
     /// The manufacturer's datasheet or errata.
     Datasheet,
@@ -98,22 +111,21 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    pub(crate) const WORDS: &'static [(&'static str, SourceKind)] = &[
-        ("datasheet", SourceKind::Datasheet),
-        ("driver", SourceKind::Driver),
-        ("documentation", SourceKind::Documentation),
-        ("field-report", SourceKind::FieldReport),
-        ("measurement", SourceKind::Measurement),
-    ];
-
     /// The word in the profile.
-    pub fn name(self) -> &'static str {
-        SourceKind::WORDS.iter().find(|(_, kind)| *kind == self).map_or("", |(word, _)| word)
+    pub const fn name(self) -> &'static str {
+        match self {
+            SourceKind::Datasheet => "datasheet",
+            SourceKind::Driver => "driver",
+            SourceKind::Documentation => "documentation",
+            SourceKind::FieldReport => "field-report",
+            SourceKind::Measurement => "measurement",
+        }
     }
 }
 
 /// A declared source.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Source {
     /// What kind of text it is.
     pub kind: SourceKind,

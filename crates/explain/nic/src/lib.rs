@@ -53,6 +53,7 @@
 pub mod admission;
 pub mod catalogue;
 pub mod claim;
+pub mod document;
 mod load;
 pub mod profile;
 pub mod receiver;
@@ -64,7 +65,7 @@ pub mod tags;
 
 pub use catalogue::{LookupError, builtin, lookup};
 pub use claim::{Citation, Claim, Source, SourceKind, Value};
-pub use load::ProfileError;
+pub use document::FileError;
 pub use profile::{Knob, KnobValue, Mode, ModeError, Profile};
 pub use receiver::{Fate, Landing, Receiver, Setup, SetupError};
 pub use schema::{Key, Stage};

@@ -3,6 +3,7 @@
 use crate::claim::{Citation, Claim, Source, Value};
 use crate::schema::{Key, Stage};
 use crate::tags::TagPattern;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Claims by stage and name.
@@ -40,7 +41,8 @@ pub struct Knob {
 }
 
 /// A value of a [`Knob`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct KnobValue {
     /// What to set.
     pub set: String,

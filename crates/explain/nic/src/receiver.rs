@@ -76,7 +76,7 @@ pub struct Fate {
     pub why: Why,
     /// Type of hash.
     pub hash_type: HashType,
-    /// The longest frame let in, octets without FCS; `None` where the profile does not say.
+    /// The longest frame let in, bytes without FCS; `None` where the profile does not say.
     pub longest: Option<u32>,
     /// The input of the hash, where it is a prefix of the flow key for every frame of the shape.
     prefix: Option<Prefix>,
@@ -257,13 +257,13 @@ fn hashed_prefix(unit: &HashUnit, packet: &Packet, hash_type: HashType, shape: &
 
 #[inline]
 fn hash_prefix(unit: &HashUnit, prefix: Prefix, dissection: &Dissection) -> Option<u32> {
-    let octets = dissection.flow()?.octets();
+    let bytes = dissection.flow()?.octets();
     let toeplitz = unit.toeplitz();
     match prefix {
-        Prefix::Ipv4 => octets.first_chunk().map(|input| toeplitz.hash_8(input)),
-        Prefix::Ipv4Ports => octets.first_chunk().map(|input| toeplitz.hash_12(input)),
-        Prefix::Ipv6 => octets.first_chunk().map(|input| toeplitz.hash_32(input)),
-        Prefix::Ipv6Ports => octets.first_chunk().map(|input| toeplitz.hash_36(input)),
+        Prefix::Ipv4 => bytes.first_chunk().map(|input| toeplitz.hash_8(input)),
+        Prefix::Ipv4Ports => bytes.first_chunk().map(|input| toeplitz.hash_12(input)),
+        Prefix::Ipv6 => bytes.first_chunk().map(|input| toeplitz.hash_32(input)),
+        Prefix::Ipv6Ports => bytes.first_chunk().map(|input| toeplitz.hash_36(input)),
     }
 }
 

@@ -187,7 +187,7 @@ pub struct Checked {
 pub enum Error {
     /// A profile that comes with the program does not load; a test rules that out.
     #[error(transparent)]
-    Profile(#[from] nic::ProfileError),
+    Profile(#[from] nic::FileError),
     /// The look did not show the interface.
     #[error(
         "the look did not show {0}: it was removed meanwhile, or its name has characters that rxlane does not take \

@@ -9,7 +9,7 @@ use crate::recommend::Evidence;
 use crate::weights;
 use doctor::Case;
 use host::Interface;
-use model::dealing::{Means, Measured, carried};
+use model::forecast::{Measured, Spreading, transferred};
 use serde::Serialize;
 
 /// Packets a second without loss, with nothing, RPS and steering.
@@ -25,7 +25,7 @@ pub struct Expected {
     pub assumptions: Vec<String>,
 }
 
-/// What one means brings.
+/// What one spreading brings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Gain {
     /// How many times as many packets as with nothing.
@@ -61,9 +61,9 @@ pub(crate) fn expected(
     let received: Vec<f64> = cpus.iter().map(|&cpu| weights::received(cpu, &evidence.receiving)).collect();
     let known = seconds_a_frame(case, evidence);
     let seconds = known.unwrap_or(ANY);
-    let now = carried(measured, seconds, &received, Means::Nothing)?;
-    let gain = |means: Means<'_>| {
-        let found = carried(measured, seconds, &received, means)?;
+    let now = transferred(measured, seconds, &received, Spreading::Nothing)?;
+    let gain = |spreading: Spreading<'_>| {
+        let found = transferred(measured, seconds, &received, spreading)?;
         Some(Gain { times: found / now, packets_per_second: known.map(|_| found) })
     };
     let targets: Vec<(u32, f64)> = plan.weights.iter().map(|weight| (weight.cpu, weight.share)).collect();
@@ -72,8 +72,8 @@ pub(crate) fn expected(
     let why_not = not_counted(wish, evidence);
     Some(Expected {
         packets_per_second: known.map(|_| now),
-        rps: gain(Means::Rps(&rps)),
-        steer: if why_not.is_none() { gain(Means::Steer(&steered)) } else { None },
+        rps: gain(Spreading::Rps(&rps)),
+        steer: if why_not.is_none() { gain(Spreading::Steer(&steered)) } else { None },
         assumptions: assumptions(case, interface, forwards, known, why_not),
     })
 }

@@ -6,7 +6,7 @@
 
 use crate::weights::{self, Receiving, Work};
 use host::Load;
-use model::dealing::Measured;
+use model::forecast::Measured;
 use serde::Serialize;
 
 /// What to do.

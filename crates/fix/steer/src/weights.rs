@@ -11,7 +11,7 @@
 //! With one receiving CPU among N and E = L − D, that is: none for it where `D ≥ S/(N−1)`; else
 //! `w = (S − (N−1)·D) / (S + (N−1)·E)` for it and equal shares for the others.
 
-use model::dealing;
+use model::forecast;
 
 /// Work for a frame, in any unit; only ratios matter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub struct Work {
 
 impl Work {
     /// Work as it was counted.
-    pub const fn measured(work: dealing::Work) -> Work {
+    pub const fn measured(work: forecast::Work) -> Work {
         Work { stays: work.stays, moves: work.moves, own: work.own }
     }
 
@@ -228,7 +228,7 @@ mod tests {
             let work = Work { stays, moves, own };
             assert_near(&shares(work, &[0, 1], &[(0, 1.0)]), &[0.5, 0.5]);
         }
-        let forwarded = Work::measured(dealing::Measured::FORWARDED.steer);
+        let forwarded = Work::measured(forecast::Measured::FORWARDED.steer);
         assert!(weigh(forwarded, &[], &[]).is_empty());
         assert_near(&shares(forwarded, &[4, 4], &[]), &[1.0]);
     }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use model::measure::measure;
-use model::{Answer, Scenario, ScenarioError, run};
+use model::{Answer, FileError, Scenario, run};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
@@ -104,7 +104,7 @@ pub enum Reported {
 
 /// As a file has it.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a number or a range of two")]
 enum Written {
     Number(f64),
     Range(f64, f64),
@@ -219,8 +219,8 @@ pub fn text(name: &str) -> Option<&'static str> {
 
 impl Report {
     /// Reads a report. `file` is for messages. Errors: as of scenarios.
-    pub fn parse(file: &str, text: &str) -> Result<Report, ScenarioError> {
-        toml::from_str(text).map_err(|error| ScenarioError::of_toml(file, text, &error))
+    pub fn parse(file: &str, text: &str) -> Result<Report, FileError> {
+        nic::document::read(file, text)
     }
 
     /// Simulates every run that a figure or order asks for, and compares.
@@ -228,7 +228,7 @@ impl Report {
     /// # Errors
     ///
     /// A run is no scenario, or a figure is not to be had from it.
-    pub fn reproduce(self) -> Result<Reproduced, ScenarioError> {
+    pub fn reproduce(self) -> Result<Reproduced, FileError> {
         let mut answers = Answers { report: &self, of: BTreeMap::new() };
         let mut figures = Vec::new();
         for figure in &self.figure {
@@ -249,9 +249,9 @@ impl Report {
     /// # Errors
     ///
     /// There is no such run, or a key that it sets is not there.
-    pub fn table(&self, run: &str) -> Result<Table, ScenarioError> {
+    pub fn table(&self, run: &str) -> Result<Table, FileError> {
         let key = || format!("run.{run}");
-        let fail = |problem: String| ScenarioError::of(key(), problem).in_file(&self.name);
+        let fail = |problem: String| FileError::of(key(), problem).in_file(&self.name);
         let of_run = self.run.get(run).ok_or_else(|| fail("there is no such run".to_owned()))?;
         let mut table = self.scenario.clone().ok_or_else(|| fail("the report has no scenario".to_owned()))?;
         for (path, value) in &of_run.set {
@@ -265,10 +265,9 @@ impl Report {
     /// # Errors
     ///
     /// As [`Report::table`], or it is no scenario.
-    pub fn scenario(&self, run: &str) -> Result<Scenario, ScenarioError> {
-        let fail = |error: toml::de::Error| {
-            ScenarioError::of(format!("run.{run}"), error.message()).in_file(&self.name)
-        };
+    pub fn scenario(&self, run: &str) -> Result<Scenario, FileError> {
+        let fail =
+            |error: toml::de::Error| FileError::of(format!("run.{run}"), error.message()).in_file(&self.name);
         self.table(run)?.try_into().map_err(fail)
     }
 
@@ -300,8 +299,8 @@ struct Answers<'a> {
 
 impl Answers<'_> {
     /// `RUN FIGURE`.
-    fn value(&mut self, text: &str) -> Result<f64, ScenarioError> {
-        let fail = |problem: String| ScenarioError::of(text, problem).in_file(&self.report.name);
+    fn value(&mut self, text: &str) -> Result<f64, FileError> {
+        let fail = |problem: String| FileError::of(text, problem).in_file(&self.report.name);
         let (name, figure) = text
             .split_once(' ')
             .ok_or_else(|| fail("expected the name of a run and that of a figure".to_owned()))?;
@@ -317,7 +316,7 @@ impl Answers<'_> {
 }
 
 impl Figure {
-    fn modelled(&self, answers: &mut Answers<'_>) -> Result<Option<f64>, ScenarioError> {
+    fn modelled(&self, answers: &mut Answers<'_>) -> Result<Option<f64>, FileError> {
         let Some(of) = &self.of else { return Ok(None) };
         let mut value = answers.value(of)?;
         if let Some(less) = &self.less {

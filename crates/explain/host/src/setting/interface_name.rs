@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The name of a network interface, as the kernel allows it (`dev_valid_name()` in net/core/dev.c) and a command
-/// can carry it: 1 to 15 octets (`IFNAMSIZ` less the final NUL), neither `.` nor `..`, without `/`, `:` and blanks.
+/// can carry it: 1 to 15 bytes (`IFNAMSIZ` less the final NUL), neither `.` nor `..`, without `/`, `:` and blanks.
 /// Control characters and a leading `-`, which a program would take for an option, are refused although the kernel
 /// lets them pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -14,7 +14,7 @@ use std::str::FromStr;
 pub struct InterfaceName(Box<str>);
 
 impl InterfaceName {
-    /// Most octets of a name: `IFNAMSIZ` (16, linux/if.h) less the final NUL.
+    /// Most bytes of a name: `IFNAMSIZ` (16, linux/if.h) less the final NUL.
     pub const LONGEST: usize = 15;
 
     /// The name.
@@ -31,7 +31,7 @@ impl FromStr for InterfaceName {
         let why = match name {
             "" => "it is empty",
             "." | ".." => "the kernel has no such name",
-            _ if name.len() > InterfaceName::LONGEST => "it is longer than 15 octets",
+            _ if name.len() > InterfaceName::LONGEST => "it is longer than 15 bytes",
             _ if name.starts_with('-') => "a program would take it for an option",
             _ if name.contains(forbidden) => "it has a slash, a colon, a blank or a control character",
             _ => return Ok(InterfaceName(name.into())),

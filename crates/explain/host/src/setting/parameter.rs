@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The name of a feature or of a coalescing parameter, as ethtool spells it (`rx-gro-hw`, `adaptive-rx`): letters,
-/// digits, `-` and `_`, at most 32 octets with the final NUL (`ETH_GSTRING_LEN` of linux/ethtool.h).
+/// digits, `-` and `_`, at most 32 bytes with the final NUL (`ETH_GSTRING_LEN` of linux/ethtool.h).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Parameter(Box<str>);
 
@@ -130,7 +130,7 @@ impl fmt::Display for SysctlName {
 pub struct SysctlValue(Box<str>);
 
 impl SysctlValue {
-    /// Most octets: what procfs takes in one write is a page.
+    /// Most bytes: what procfs takes in one write is a page.
     pub const LONGEST: usize = 4095;
 
     /// The value.

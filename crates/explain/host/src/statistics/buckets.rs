@@ -37,10 +37,10 @@ impl Buckets {
     }
 }
 
-/// The bucket of a name, from its lengths and a few of its octets.
+/// The bucket of a name, from its lengths and a few of its bytes.
 pub(super) fn bucket(before: &str, after: &str) -> usize {
     let (before, after) = (before.as_bytes(), after.as_bytes());
-    let octets = [
+    let bytes = [
         before.len() as u8,
         before.get(before.len() / 2).copied().unwrap_or(0),
         before.get((before.len() / 4).max(3)).copied().unwrap_or(0),
@@ -51,7 +51,7 @@ pub(super) fn bucket(before: &str, after: &str) -> usize {
         after.last().copied().unwrap_or(0),
     ];
     // The upper bits of a product depend on all lower ones of its factor (Fibonacci hashing).
-    let product = u64::from_le_bytes(octets).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let product = u64::from_le_bytes(bytes).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (product >> 52) as usize % BUCKETS
 }
 

@@ -53,8 +53,8 @@ impl<'a> Command<'a> {
     /// nobody's, and does not belong to the command before. `None` for anything else.
     pub fn at_prompt(line: &'a str) -> Option<Command<'a>> {
         let head = line.as_bytes().get(..LONGEST_PROMPT).unwrap_or(line.as_bytes());
-        // Looks at every octet, without a branch, so that the compiler does many at once.
-        if head.iter().fold(false, |found, octet| found | is_prompt(*octet)) {
+        // Looks at every byte, without a branch, so that the compiler does many at once.
+        if head.iter().fold(false, |found, byte| found | is_prompt(*byte)) {
             let candidates = head
                 .iter()
                 .enumerate()
@@ -188,9 +188,9 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Whether an octet may end a prompt.
-fn is_prompt(octet: u8) -> bool {
-    matches!(octet, b'$' | b'#' | b'>' | b'%')
+/// Whether an byte may end a prompt.
+fn is_prompt(byte: u8) -> bool {
+    matches!(byte, b'$' | b'#' | b'>' | b'%')
 }
 
 /// Whether the per cent sign at `at` ends a number, as in the table of `top`, and no prompt.

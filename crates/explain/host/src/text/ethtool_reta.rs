@@ -217,8 +217,8 @@ mod tests {
 
     const UNTOLD: &str = "RSS hash key:\nOperation not supported\nRSS hash function:\n    toeplitz: on\n    xor: off\n    crc32: off\n";
 
-    fn key(octets: usize) -> String {
-        vec!["6d:5a"; octets / 2].join(":")
+    fn key(bytes: usize) -> String {
+        vec!["6d:5a"; bytes / 2].join(":")
     }
 
     #[test]

@@ -53,7 +53,7 @@ use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Octets of a line that are looked at; `/proc/interrupts` of 4,096 CPUs fits.
+/// Bytes of a line that are looked at; `/proc/interrupts` of 4,096 CPUs fits.
 const LONGEST_LINE: u64 = 64 * 1024;
 
 /// What became of a line that was offered to a section.
@@ -189,40 +189,53 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// Bytes of one text that are read: a bundle of a large router has some megabytes.
+    pub const LONGEST: u64 = 256 << 20;
+
     /// A reader that has read nothing.
     pub fn new() -> Reader {
         Reader::default()
     }
 
-    /// Reads `text` to its end; `name` is what findings call it. What was read before stays: the same counter in
-    /// a second text is its second sample. Errors: those of `text`; what came before one is kept.
-    pub fn read(&mut self, name: &str, mut text: impl BufRead) -> io::Result<()> {
+    /// Reads `text` to its end, or the first [`Reader::LONGEST`] bytes of it, which the snapshot then says of `name`,
+    /// what findings call it. What was read before stays: the same counter in a second text is its second sample.
+    /// Errors: those of `text`; what came before one is kept.
+    pub fn read(&mut self, name: &str, text: impl BufRead) -> io::Result<()> {
+        self.read_at_most(Reader::LONGEST, name, text)
+    }
+
+    fn read_at_most(&mut self, most: u64, name: &str, text: impl BufRead) -> io::Result<()> {
         let source: Arc<str> = name.into();
         self.log.forget();
         self.printed.clear();
         let (kept, rounds) = (Arc::clone(&self.context.kept), self.context.rounds + 1);
         self.context = Context { kept, rounds, ..Context::default() };
-        let mut octets = Vec::new();
-        let mut number = 0;
-        let result = loop {
-            octets.clear();
-            match (&mut text).take(LONGEST_LINE).read_until(b'\n', &mut octets) {
-                Ok(0) => break Ok(()),
-                Ok(_) => {}
-                Err(error) => break Err(error),
-            }
-            let is_cut = octets.last() != Some(&b'\n') && octets.len() as u64 == LONGEST_LINE;
-            if is_cut && let Err(error) = skip_line(&mut text) {
-                break Err(error);
-            }
-            number += 1;
-            match std::str::from_utf8(&octets) {
-                Ok(text) => self.line(&source, number, text),
-                Err(_) => self.line(&source, number, &String::from_utf8_lossy(&octets)),
-            }
-        };
+        let mut text = text.take(most);
+        let result = self.lines(&source, &mut text);
         self.cut();
+        if text.limit() == 0 {
+            let why = format!("it is longer than {} MiB, and what follows was not read", most >> 20);
+            unread(&mut self.snapshot, name, &why);
+        }
         result
+    }
+
+    fn lines(&mut self, source: &Arc<str>, text: &mut impl BufRead) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for number in 1.. {
+            bytes.clear();
+            if text.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes)? == 0 {
+                break;
+            }
+            if bytes.last() != Some(&b'\n') && bytes.len() as u64 == LONGEST_LINE {
+                skip_line(text)?;
+            }
+            match std::str::from_utf8(&bytes) {
+                Ok(text) => self.line(source, number, text),
+                Err(_) => self.line(source, number, &String::from_utf8_lossy(&bytes)),
+            }
+        }
+        Ok(())
     }
 
     /// What all texts said together.
@@ -436,7 +449,7 @@ fn skip_line(text: &mut impl BufRead) -> io::Result<()> {
         if buffer.is_empty() {
             return Ok(());
         }
-        let end = buffer.iter().position(|&octet| octet == b'\n');
+        let end = buffer.iter().position(|&byte| byte == b'\n');
         let used = end.map_or(buffer.len(), |end| end + 1);
         text.consume(used);
         if end.is_some() {
@@ -451,4 +464,21 @@ fn read(text: &str) -> Snapshot {
     let mut reader = Reader::new();
     reader.read("paste", text.as_bytes()).expect("memory");
     reader.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_without_end_is_cut_and_says_so() {
+        let endless = "$ nproc\n4\n".as_bytes().chain(io::repeat(b'x'));
+        let mut reader = Reader::new();
+        reader.read_at_most(1 << 20, "endless", io::BufReader::new(endless)).expect("memory");
+        let snapshot = reader.finish();
+        assert_eq!(snapshot.cpu_count(), Some(4));
+        let [unread] = &snapshot.unread[..] else { panic!("{:?}", snapshot.unread) };
+        assert_eq!(unread.what, "endless");
+        assert_eq!(unread.why, "it is longer than 1 MiB, and what follows was not read");
+    }
 }

@@ -60,7 +60,7 @@ impl Section for Sessions {
 
 /// The session id. The kernel prints the number that it keeps in network byte order as it lies in memory: on a
 /// little-endian machine, for which this reads it, session 1 is `00000100`. Text of a big-endian one (some MIPS
-/// routers) has the octets of the id the other way round.
+/// routers) has the bytes of the id the other way round.
 fn session_id(word: &str) -> Option<u16> {
     if word.len() != 8 {
         return None;

@@ -30,7 +30,7 @@ fn counter(line: &str) -> Option<(&str, u64)> {
     let (name, value) = line.rsplit_once(':')?;
     let (name, value) = (trim(name), trim(value));
     // `parse` would take a sign.
-    let is_number = value.bytes().all(|octet| octet.is_ascii_digit());
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
     (!name.is_empty() && is_number).then(|| value.parse().ok())?.map(|value| (name, value))
 }
 

@@ -11,3 +11,10 @@ mod live;
 mod sample;
 mod statistics;
 mod statistics_drivers;
+
+/// What the text of one paste says.
+fn read(text: &str) -> rxlane_host::Snapshot {
+    let mut reader = rxlane_host::text::Reader::new();
+    reader.read("paste", text.as_bytes()).expect("memory");
+    reader.finish()
+}

@@ -1,16 +1,11 @@
 //! `ethtool -S`: what a counter means, and how samples of counters come together. Texts are made up; names are the
 //! drivers' own.
 
+use crate::read;
 use rxlane_host::statistics::{Meaning, What, drivers_with, meaning};
 use rxlane_host::text::Reader;
 use rxlane_host::{Counter, Delta, Interface, Snapshot};
 use std::collections::BTreeMap;
-
-fn read(text: &str) -> Snapshot {
-    let mut reader = Reader::new();
-    reader.read("paste", text.as_bytes()).expect("memory");
-    reader.finish()
-}
 
 fn unnamed(text: &str) -> Interface {
     read(text).interface("").expect("counters").clone()
@@ -177,12 +172,12 @@ fn totals_and_losses_are_told_apart() {
 
 #[test]
 fn a_name_that_drivers_use_differently_waits_for_the_driver() {
-    // Good frames over 1518 octets to amd-xgbe, errors to bnx2x.
+    // Good frames over 1518 bytes to amd-xgbe, errors to bnx2x.
     let xgbe = unnamed("rx_oversize_packets: 7\nrx_vlan_packets: 1\nrx_buffer_unavailable: 0\n");
     assert!(xgbe.totals.too_long.is_empty());
     let other = unnamed("rx_oversize_packets: 7\n");
     assert_eq!(values(&other.totals.too_long), [("rx_oversize_packets", 7)]);
-    // altera_tse counts frames of 64 octets so, mana its 65th queue.
+    // altera_tse counts frames of 64 bytes so, mana its 65th queue.
     assert_eq!(meaning("rx_64_bytes", None), Meaning::Other);
     assert_eq!(meaning("rx_64_bytes", Some("igb")), Meaning::Other);
     assert_eq!(meaning("rx_64_bytes", Some("mana")), Meaning::Queue { queue: 64, what: What::Bytes });

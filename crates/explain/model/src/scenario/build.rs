@@ -1,12 +1,13 @@
 //! From what a scenario says to what is simulated: every value checked, names resolved.
 
 use super::format::{self, Arrival, Driver, IndirectionTable, Moderation, Scenario, Size};
+use super::landing::Device;
 use super::landing::{self, Landing};
-use super::{ScenarioError, landing::Device};
 use crate::engine::LONGEST;
 use crate::plan::{self, Arrivals, Cost, Costs, Goal, Plan};
 use crate::source::Given;
 use crate::{SECOND, Time};
+use nic::document::FileError;
 use nic::{Receiver, Setup};
 use traffic::{Popularity, Sizes};
 
@@ -17,7 +18,7 @@ pub type CaptureFrames = Box<dyn Iterator<Item = Given> + Send>;
 /// and the number of the first of them. Errors: one sentence.
 pub type Capture<'a> = &'a mut dyn FnMut(&str, Option<Receiver>, u16, u32) -> Result<CaptureFrames, String>;
 
-type Checked<T> = Result<T, ScenarioError>;
+type Checked<T> = Result<T, FileError>;
 
 /// The most CPUs, queues, applications or sources.
 const PARTS: usize = 1024;
@@ -26,7 +27,7 @@ const DEEPEST: u32 = 1 << 16;
 /// The most flows of a traffic, and of all together.
 const FLOWS: u32 = 1 << 22;
 const NS: f64 = 1000.0;
-/// At which least frames, 84 octets of the wire, are 10^9 a second.
+/// At which least frames, 84 bytes of the wire, are 10^9 a second.
 const FASTEST_WINDOW_MBPS: f64 = 84.0 * 8.0 * 1e3;
 
 impl Scenario {
@@ -36,11 +37,11 @@ impl Scenario {
         self.check_size()?;
         let duration = time("duration_ms", self.duration_ms, 1e6 * NS, LONGEST)?;
         if duration == 0 {
-            return Err(ScenarioError::of("duration_ms", "expected more than 0: nothing would be counted"));
+            return Err(FileError::of("duration_ms", "expected more than 0: nothing would be counted"));
         }
         let warm_up = time("warm_up_ms", self.warm_up_ms, 1e6 * NS, LONGEST)?;
         if warm_up + duration > LONGEST {
-            return Err(ScenarioError::of("duration_ms", "expected an hour at most, with warm_up_ms"));
+            return Err(FileError::of("duration_ms", "expected an hour at most, with warm_up_ms"));
         }
         let devices = self.devices()?;
         let names: Vec<&str> = self.application.keys().map(String::as_str).collect();
@@ -73,7 +74,7 @@ impl Scenario {
             plan.sources.push(source);
         }
         if plan.queues.len() > PARTS || plan.applications.len() > PARTS || plan.sources.len() > PARTS {
-            return Err(ScenarioError::of("", format!("more than {PARTS} queues, applications or sources")));
+            return Err(FileError::of("", format!("more than {PARTS} queues, applications or sources")));
         }
         Ok(plan)
     }
@@ -102,11 +103,11 @@ impl Scenario {
             },
             Driver::Interrupt {} if self.hand_over.is_none() => {
                 let why = "the interrupt handler puts packets into an IP input queue: say its `depth` and its CPU in `cpus`";
-                return Err(ScenarioError::of("hand_over", why));
+                return Err(FileError::of("hand_over", why));
             }
             Driver::Interrupt {} if self.hand_over.as_ref().is_some_and(|hand_over| hand_over.keeps_own) => {
                 let why = "is for polls: the interrupt handler puts every packet into an IP input queue";
-                return Err(ScenarioError::of("hand_over.keeps_own", why));
+                return Err(FileError::of("hand_over.keeps_own", why));
             }
             Driver::Interrupt {} => plan::Driver::Interrupt,
             Driver::Polling { hz, burst, user_percent } => {
@@ -144,7 +145,7 @@ impl Scenario {
             switch: ns("switch", costs.switch)?,
             driver: Cost {
                 frame: ns("driver", costs.driver)?,
-                octet: ns("driver_octet", costs.driver_octet)?,
+                byte: ns("driver_octet", costs.driver_octet)?,
             },
             hand_over: ns("hand_over", costs.hand_over)?,
             take_over: ns("take_over", costs.take_over)?,
@@ -173,7 +174,7 @@ impl Scenario {
         interface: &format::Interface,
     ) -> Checked<()> {
         let key = |key: &str| format!("interface.{name}.{key}");
-        let octet = match interface.speed_mbps {
+        let byte = match interface.speed_mbps {
             Some(speed) => (8e6 / between(&key("speed_mbps"), speed, 0.001, 8e6)?) as Time,
             None => 0,
         };
@@ -181,7 +182,7 @@ impl Scenario {
         let transmit_ring = within(&key("transmit_ring"), interface.transmit_ring, 1, DEEPEST)?;
         let moderation = moderation(name, interface.moderation)?;
         let port = plan.ports.len();
-        plan.ports.push(plan::Port { name: name.to_owned(), octet, transmit_ring });
+        plan.ports.push(plan::Port { name: name.to_owned(), byte, transmit_ring });
         for queue in 0..usize::from(device.queues) {
             let cpu = match &interface.vectors {
                 None => queue % plan.cpus,
@@ -192,7 +193,7 @@ impl Scenario {
                             device.queues,
                             vectors.len()
                         );
-                        ScenarioError::of(key("vectors"), problem)
+                        FileError::of(key("vectors"), problem)
                     })?;
                     self.cpu(&key("vectors"), *cpu)?
                 }
@@ -218,12 +219,12 @@ impl Scenario {
             call: ns("call", application.call)?,
             system: Cost {
                 frame: ns("system", application.system)?,
-                octet: ns("system_octet", application.system_octet)?,
+                byte: ns("system_octet", application.system_octet)?,
             },
             user_call: ns("user_call", application.user_call)?,
             user: Cost {
                 frame: ns("user", application.user)?,
-                octet: ns("user_octet", application.user_octet)?,
+                byte: ns("user_octet", application.user_octet)?,
             },
             next: self.goal(&key("next"), application.next.as_deref(), names)?,
         })
@@ -245,21 +246,21 @@ impl Scenario {
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let problem =
                 format!("no interface is called `{}`; those that there are: {known}", traffic.interface);
-            return Err(ScenarioError::of(key("interface"), problem));
+            return Err(FileError::of(key("interface"), problem));
         };
         within(&key("flows"), traffic.flows, 1, FLOWS)?;
         let popularity: Popularity = traffic
             .popularity
             .parse()
-            .map_err(|problem: String| ScenarioError::of(key("popularity"), expected(&problem)))?;
+            .map_err(|problem: String| FileError::of(key("popularity"), expected(&problem)))?;
         let goal = self.goal(&key("to"), traffic.to.as_deref(), names)?;
         let mut stack = Cost {
             frame: time("costs.stack", self.costs.stack, NS, SECOND)?,
-            octet: time("costs.stack_octet", self.costs.stack_octet, NS, SECOND)?,
+            byte: time("costs.stack_octet", self.costs.stack_octet, NS, SECOND)?,
         };
         stack = stack.and(Cost {
             frame: time(&key("stack"), traffic.stack, NS, SECOND)?,
-            octet: time(&key("stack_octet"), traffic.stack_octet, NS, SECOND)?,
+            byte: time(&key("stack_octet"), traffic.stack_octet, NS, SECOND)?,
         });
         if let Goal::Port(_) = goal {
             stack.frame += time("costs.forward", self.costs.forward, NS, SECOND)?;
@@ -306,14 +307,14 @@ impl Scenario {
                 if per_second > 1e9 {
                     let problem =
                         format!("so many senders send {per_second:e} frames a second, and 10^9 is the most");
-                    return Err(ScenarioError::of(key, problem));
+                    return Err(FileError::of(key, problem));
                 }
                 Arrivals::Constant { gap: rate("number", per_second)? }
             }
             Arrival::Bursts { frames, per_second, .. } | Arrival::Trains { frames, per_second }
                 if f64::from(*frames) * per_second > 1e9 =>
             {
-                return Err(ScenarioError::of(of("frames"), "expected at most 10^9 frames a second in all"));
+                return Err(FileError::of(of("frames"), "expected at most 10^9 frames a second in all"));
             }
             Arrival::Bursts { frames, gap_ns, per_second } => Arrivals::Bursts {
                 frames: within(&of("frames"), *frames, 1, 1 << 24)?,
@@ -333,7 +334,7 @@ impl Scenario {
                     Some(_) => "",
                 };
                 if !why.is_empty() {
-                    return Err(ScenarioError::of(key, why));
+                    return Err(FileError::of(key, why));
                 }
                 Arrivals::Window {
                     frames: within(&of("frames"), *frames, 1, DEEPEST)?,
@@ -345,7 +346,7 @@ impl Scenario {
             Arrival::Capture { file } => {
                 let receiver = device.receiver(&traffic.interface)?;
                 let frames = capture(file, receiver, device.queues, device.first);
-                Arrivals::Given(frames.map_err(|problem| ScenarioError::of(of("file"), problem))?)
+                Arrivals::Given(frames.map_err(|problem| FileError::of(of("file"), problem))?)
             }
         })
     }
@@ -363,7 +364,7 @@ impl Scenario {
         found.ok_or_else(|| {
             let problem =
                 format!("`{to}` is neither an application of the scenario nor `out:` and an interface");
-            ScenarioError::of(key, problem)
+            FileError::of(key, problem)
         })
     }
 }
@@ -378,21 +379,20 @@ fn device(name: &str, interface: &format::Interface, first: u32) -> Checked<Devi
             ("hash_fields", !interface.hash_fields.is_empty()),
         ];
         if let Some((of, _)) = stray.iter().find(|(_, given)| *given) {
-            return Err(ScenarioError::of(key(of), "needs a `nic`, whose hash unit uses it"));
+            return Err(FileError::of(key(of), "needs a `nic`, whose hash unit uses it"));
         }
         return Ok(Device { profile: None, setup: Setup::default(), queues, first });
     };
-    let profile = nic::lookup(nic).map_err(|error| ScenarioError::of(key("nic"), error.to_string()))?;
+    let profile = nic::lookup(nic).map_err(|error| FileError::of(key("nic"), error.to_string()))?;
     let mut setup = Setup { queues: interface.queues, ..Setup::default() };
     if let Some(text) = &interface.key {
-        setup.key = Some(text.parse().map_err(|error| ScenarioError::of(key("key"), format!("{error}")))?);
+        setup.key = Some(text.parse().map_err(|error| FileError::of(key("key"), format!("{error}")))?);
     }
     for field in &interface.hash_fields {
-        let field =
-            field.parse().map_err(|error| ScenarioError::of(key("hash_fields"), format!("{error}")))?;
+        let field = field.parse().map_err(|error| FileError::of(key("hash_fields"), format!("{error}")))?;
         setup.fields.push(field);
     }
-    let refused = |error: nic::SetupError| ScenarioError::of(format!("interface.{name}"), error.to_string());
+    let refused = |error: nic::SetupError| FileError::of(format!("interface.{name}"), error.to_string());
     let plain = Receiver::new(profile.clone(), &setup).map_err(refused)?;
     setup.table = match &interface.table {
         None => None,
@@ -403,7 +403,7 @@ fn device(name: &str, interface: &format::Interface, first: u32) -> Checked<Devi
         }
         Some(IndirectionTable::Word(word)) => {
             let problem = format!("expected \"equal\" or the queue of each entry, found \"{word}\"");
-            return Err(ScenarioError::of(key("table"), problem));
+            return Err(FileError::of(key("table"), problem));
         }
     };
     Receiver::new(profile.clone(), &setup).map_err(refused)?;
@@ -433,7 +433,7 @@ fn sizes(key: &str, size: Option<&Size>) -> Checked<Sizes> {
         Some(Size::One(size)) => size.to_string(),
         Some(Size::Text(text)) => text.clone(),
     };
-    text.parse().map_err(|problem: String| ScenarioError::of(key, expected(&problem)))
+    text.parse().map_err(|problem: String| FileError::of(key, expected(&problem)))
 }
 
 /// A chain of applications that comes back to itself would never end.
@@ -448,7 +448,7 @@ fn no_circle(applications: &[plan::Application]) -> Checked<()> {
         }
         if matches!(at.next, Goal::Application(_)) {
             let key = format!("application.{}.next", application.name);
-            return Err(ScenarioError::of(key, "leads back to itself"));
+            return Err(FileError::of(key, "leads back to itself"));
         }
     }
     Ok(())
@@ -460,19 +460,19 @@ fn expected(problem: &str) -> String {
 
 fn within<T: PartialOrd + std::fmt::Display>(key: &str, value: T, least: T, most: T) -> Checked<T> {
     if value < least || value > most {
-        return Err(ScenarioError::of(key, format!("expected {least} to {most}, found {value}")));
+        return Err(FileError::of(key, format!("expected {least} to {most}, found {value}")));
     }
     Ok(value)
 }
 
 fn between(key: &str, value: f64, least: f64, most: f64) -> Checked<f64> {
     if value.is_nan() {
-        return Err(ScenarioError::of(key, "is no number"));
+        return Err(FileError::of(key, "is no number"));
     }
     if value < least || value > most {
         // Not its three hundred digits.
         let found = if value.abs() < 1e15 { value.to_string() } else { format!("{value:e}") };
-        return Err(ScenarioError::of(key, format!("expected {least} to {most}, found {found}")));
+        return Err(FileError::of(key, format!("expected {least} to {most}, found {found}")));
     }
     Ok(value)
 }

@@ -96,7 +96,7 @@ pub struct HandOver {
     pub keeps_own: bool,
 }
 
-/// Costs, nanoseconds; those with `octet` are for each octet of a frame.
+/// Costs, nanoseconds; those with `byte` are for each byte of a frame.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Costs {
@@ -114,7 +114,7 @@ pub struct Costs {
     pub switch: f64,
     /// Taking a frame out of the ring.
     pub driver: f64,
-    /// The same, an octet.
+    /// The same, an byte.
     pub driver_octet: f64,
     /// Putting a packet into a queue between driver and stack.
     pub hand_over: f64,
@@ -124,7 +124,7 @@ pub struct Costs {
     pub gro: f64,
     /// The stack, a packet.
     pub stack: f64,
-    /// The same, an octet.
+    /// The same, an byte.
     pub stack_octet: f64,
     /// Sending a packet that is forwarded, transmit completion included.
     pub forward: f64,
@@ -165,7 +165,7 @@ pub struct Interface {
     /// When vectors interrupt.
     #[serde(default)]
     pub moderation: Moderation,
-    /// Hash key, hex octets.
+    /// Hash key, hex bytes.
     #[serde(default)]
     pub key: Option<String>,
     /// Indirection table: the queue of each entry, or `"equal"` as `ethtool -X … equal` makes it.
@@ -181,7 +181,7 @@ pub struct Interface {
 
 /// An indirection table.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected \"equal\" or a list with the queue of each entry")]
 pub enum IndirectionTable {
     /// By a word.
     Word(String),
@@ -212,7 +212,7 @@ pub enum Moderation {
         /// DMA segments.
         #[serde(default = "many")]
         segments: u32,
-        /// Octets of a segment.
+        /// Bytes of a segment.
         #[serde(default = "segment")]
         segment_octets: u32,
     },
@@ -262,19 +262,19 @@ pub struct Traffic {
     /// All to this queue of the interface, whatever the device would do.
     #[serde(default)]
     pub queue: Option<u16>,
-    /// Longest frame let in, octets without FCS, whatever the device would do.
+    /// Longest frame let in, bytes without FCS, whatever the device would do.
     #[serde(default)]
     pub longest: Option<u32>,
     /// What the stack needs for its packets besides `costs.stack`, nanoseconds.
     #[serde(default)]
     pub stack: f64,
-    /// The same, an octet.
+    /// The same, an byte.
     #[serde(default)]
     pub stack_octet: f64,
     /// Whether GRO sees through its encapsulation.
     #[serde(default)]
     pub coalesces: bool,
-    /// Octets of payload in a frame, for goodput.
+    /// Bytes of payload in a frame, for goodput.
     #[serde(default)]
     pub payload: u32,
     /// Where packets go: an application's name, `out:INTERFACE`; without it the stack is the end.
@@ -303,7 +303,7 @@ pub struct Flow {
 
 /// A frame size, or a text that says several.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a frame size: 64 to 65535 bytes, \"64-1518\" or \"imix\"")]
 pub enum Size {
     /// One.
     One(u16),
@@ -363,7 +363,7 @@ pub enum Arrival {
         /// Milliseconds after which lost frames are sent again.
         #[serde(default = "retry")]
         retry_ms: f64,
-        /// Octets on the wire that acknowledgments take of a half-duplex line, for each frame.
+        /// Bytes on the wire that acknowledgments take of a half-duplex line, for each frame.
         #[serde(default)]
         acknowledgment_octets: u32,
     },
@@ -393,7 +393,7 @@ pub struct Application {
     /// A packet, in the kernel.
     #[serde(default)]
     pub system: f64,
-    /// The same, an octet.
+    /// The same, an byte.
     #[serde(default)]
     pub system_octet: f64,
     /// A call's worth of work in user space.
@@ -402,7 +402,7 @@ pub struct Application {
     /// A packet in user space.
     #[serde(default)]
     pub user: f64,
-    /// The same, an octet.
+    /// The same, an byte.
     #[serde(default)]
     pub user_octet: f64,
     /// Who gets what it writes: an application's name or `out:INTERFACE`.

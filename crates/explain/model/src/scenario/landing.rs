@@ -1,8 +1,8 @@
 //! Which receive queue each flow of a scenario comes to: asked of the device with a frame of the flow.
 
-use super::ScenarioError;
 use super::format::{self, Flow};
 use crate::plan::FlowPlan;
+use nic::document::FileError;
 use nic::{Profile, Receiver, Setup};
 use std::net::IpAddr;
 use traffic::{Class, Popularity, Scenario, Sizes};
@@ -21,18 +21,18 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn receiver(&self, name: &str) -> Result<Option<Receiver>, ScenarioError> {
+    pub(super) fn receiver(&self, name: &str) -> Result<Option<Receiver>, FileError> {
         let receiver = self.profile.clone().map(|profile| Receiver::new(profile, &self.setup)).transpose();
-        receiver.map_err(|error| ScenarioError::of(format!("interface.{name}"), error.to_string()))
+        receiver.map_err(|error| FileError::of(format!("interface.{name}"), error.to_string()))
     }
 }
 
 /// What becomes of the flows of a traffic.
 pub(super) struct Landing {
     pub(super) flows: Box<[FlowPlan]>,
-    /// Longest frame let in, octets without FCS.
+    /// Longest frame let in, bytes without FCS.
     pub(super) longest: u32,
-    /// Octets of the encapsulation.
+    /// Bytes of the encapsulation.
     pub(super) overhead: u32,
 }
 
@@ -50,25 +50,25 @@ pub(super) fn land(
     device: &Device,
     seed: u64,
     inputs: usize,
-) -> Result<Landing, ScenarioError> {
+) -> Result<Landing, FileError> {
     let key = key.trim_end_matches('.');
     let encapsulation: Encapsulation = match traffic.encap.as_deref() {
         None => Encapsulation::NONE,
         Some(text) => {
-            text.parse().map_err(|error| ScenarioError::of(format!("{key}.encap"), format!("{error}")))?
+            text.parse().map_err(|error| FileError::of(format!("{key}.encap"), format!("{error}")))?
         }
     };
     if let Some(queue) = traffic.queue
         && queue >= device.queues
     {
         let problem = format!("expected 0 to {}, found {queue}", device.queues - 1);
-        return Err(ScenarioError::of(format!("{key}.queue"), problem));
+        return Err(FileError::of(format!("{key}.queue"), problem));
     }
     let receiver = device.receiver(&traffic.interface)?;
     let mut landing = Landing { overhead: encapsulation.overhead() as u32, ..Landing::default() };
     let mut flows = Vec::new();
     let number = |flow: usize| (flow as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    let mut take = |frame: &[u8], flow: usize| -> Result<(), ScenarioError> {
+    let mut take = |frame: &[u8], flow: usize| -> Result<(), FileError> {
         let queue = match (traffic.queue, &receiver) {
             (Some(queue), _) => queue,
             (None, None) => (flow % usize::from(device.queues)) as u16,
@@ -85,14 +85,14 @@ pub(super) fn land(
     if traffic.flow.is_empty() {
         let mut generator = scenario(traffic, encapsulation)
             .generate(seed)
-            .map_err(|error| ScenarioError::of(key, error.to_string()))?;
+            .map_err(|error| FileError::of(key, error.to_string()))?;
         for flow in 0..traffic.flows as usize {
             take(generator.next_frame().octets, flow)?;
         }
     } else {
         for (at, flow) in traffic.flow.iter().enumerate() {
             let frame = frame(&encapsulation, flow).ok_or_else(|| {
-                ScenarioError::of(format!("{key}.flow"), "two addresses of one version make a flow")
+                FileError::of(format!("{key}.flow"), "two addresses of one version make a flow")
             })?;
             take(&frame, at)?;
         }
@@ -101,14 +101,14 @@ pub(super) fn land(
     Ok(landing)
 }
 
-fn queue_of(receiver: &Receiver, frame: &[u8], key: &str) -> Result<u16, ScenarioError> {
+fn queue_of(receiver: &Receiver, frame: &[u8], key: &str) -> Result<u16, FileError> {
     let seen = dissect(Link::Ethernet, frame, frame.len());
     let fate = receiver.fate(&seen);
     receiver.land(&fate, frame, &seen).queue.ok_or_else(|| {
         let (nic, why) = (receiver.profile().name(), &fate.why);
         let problem =
             format!("the profile of {nic} does not say to which queue these frames go ({why}): say it, as in queue = 0");
-        ScenarioError::of(format!("{key}.queue"), problem)
+        FileError::of(format!("{key}.queue"), problem)
     })
 }
 

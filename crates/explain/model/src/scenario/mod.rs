@@ -7,71 +7,21 @@ mod build;
 mod format;
 mod landing;
 mod path;
-mod words;
 
 pub use build::{Capture, CaptureFrames};
 pub use format::{Application, Arrival, Costs, Driver, HandOver, Interface, Moderation, Scenario, Traffic};
 pub use path::{SetError, set};
 
+use nic::document::{self, FileError};
 use toml::Table;
-
-/// Why a scenario cannot be simulated: where it is written, and what is wrong with it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{problem}", place(.file, *.line, .key))]
-pub struct ScenarioError {
-    /// The file.
-    pub file: String,
-    /// The line, where one is to blame.
-    pub line: Option<usize>,
-    /// The key, where it is known: `interface.wan.ring`.
-    pub key: String,
-    /// What was expected and what was found.
-    pub problem: String,
-}
-
-fn place(file: &str, line: Option<usize>, key: &str) -> String {
-    let mut text = format!("{file}: ");
-    if let Some(line) = line {
-        text.push_str(&format!("line {line}: "));
-    }
-    if !key.is_empty() {
-        text.push_str(&format!("{key}: "));
-    }
-    text
-}
-
-impl ScenarioError {
-    /// A problem with a key.
-    pub fn of(key: impl Into<String>, problem: impl Into<String>) -> ScenarioError {
-        ScenarioError { file: String::new(), line: None, key: key.into(), problem: problem.into() }
-    }
-
-    /// The same with the file's name.
-    #[must_use]
-    pub fn in_file(mut self, file: &str) -> ScenarioError {
-        file.clone_into(&mut self.file);
-        self
-    }
-
-    /// What the TOML library says, with the line.
-    pub fn of_toml(file: &str, text: &str, error: &toml::de::Error) -> ScenarioError {
-        let before = error.span().and_then(|span| text.get(..span.start));
-        let line = before.map(|before| before.matches('\n').count() + 1);
-        let problem = words::in_words(error.message());
-        // What is unknown or missing is a key itself.
-        let is_of_value = problem.starts_with("expected ") || problem.starts_with("unknown word ");
-        let key = before.filter(|_| is_of_value).map(words::key).unwrap_or_default();
-        ScenarioError { file: file.to_owned(), line, key, problem }
-    }
-}
 
 /// Keys that are set of which it is asked whether one is to blame: each question reads the scenario anew.
 const MOST_ASKED: usize = 32;
 
 impl Scenario {
     /// Reads a scenario. `file` is for messages. Errors: no TOML, an unknown key, a value of the wrong kind.
-    pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
-        toml::from_str(text).map_err(|error| ScenarioError::of_toml(file, text, &error))
+    pub fn parse(file: &str, text: &str) -> Result<Scenario, FileError> {
+        document::read(file, text)
     }
 
     /// The same with values of keys replaced: `("interface.wan.ring", "4096")`. Errors: as before, or a key leads nowhere.
@@ -79,10 +29,10 @@ impl Scenario {
         file: &str,
         text: &str,
         changes: &[(&str, toml::Value)],
-    ) -> Result<Scenario, ScenarioError> {
+    ) -> Result<Scenario, FileError> {
         // For its errors, which have lines.
         Scenario::parse(file, text)?;
-        let table: Table = text.parse().map_err(|error| ScenarioError::of_toml(file, text, &error))?;
+        let table: Table = document::read(file, text)?;
         let mut keys: Vec<&str> = Vec::new();
         for (key, _) in changes {
             if !keys.contains(key) {
@@ -93,17 +43,17 @@ impl Scenario {
             let mut table = table.clone();
             for (key, value) in changes.iter().filter(|(key, _)| Some(*key) != left_out) {
                 set(&mut table, key, value.clone())
-                    .map_err(|error| ScenarioError::of(*key, error.to_string()).in_file(file))?;
+                    .map_err(|error| FileError::of(*key, error.to_string()).in_file(file))?;
             }
             let read: Result<Scenario, _> = table.try_into();
             read.map_err(|error| {
-                ScenarioError::of(keys.join(", "), words::in_words(error.message())).in_file(file)
+                FileError::of(keys.join(", "), document::in_words(error.message())).in_file(file)
             })
         };
         without(None).map_err(|error| {
             let problem_without = |key: &str| without(Some(key)).err().map(|error| error.problem);
             let blamed = blamed(&keys, &error.problem, &problem_without);
-            if blamed.is_empty() { error } else { ScenarioError { key: blamed.join(", "), ..error } }
+            if blamed.is_empty() { error } else { FileError { key: blamed.join(", "), ..error } }
         })
     }
 }

@@ -1,11 +1,11 @@
 //! Scenario files: what they say is simulated, what nobody knows is refused with its place.
 
 use rxlane_model::measure::{NAMES, measure};
-use rxlane_model::{Answer, Scenario, ScenarioError, run};
+use rxlane_model::{Answer, FileError, Scenario, run};
 
 const ROUTER: &str = include_str!("../../../../../docs/model/router.toml");
 
-fn simulate(text: &str) -> Result<Answer, ScenarioError> {
+fn simulate(text: &str) -> Result<Answer, FileError> {
     let scenario = Scenario::parse("test.toml", text)?;
     Ok(run(scenario.plan(&mut |_, _, _, _| Err("no captures here".to_owned()))?))
 }
@@ -33,7 +33,10 @@ fn what_nobody_knows_is_refused_with_its_line() {
     let typo = ROUTER.replace("ring = 256", "rign = 256");
     let line = 1 + typo.lines().position(|line| line.starts_with("rign")).unwrap();
     let error = refused(&typo);
-    assert!(error.starts_with(&format!("test.toml: line {line}: unknown key `rign`")), "{error}");
+    assert!(
+        error.starts_with(&format!("test.toml: line {line}: interface.wan: unknown key `rign`")),
+        "{error}"
+    );
     for (from, to, expected) in [
         ("cpus = 4", "cpus = \"four\"", "cpus: expected a whole number from 0 to 4294967295, found \"four\""),
         (

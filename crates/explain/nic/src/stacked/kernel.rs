@@ -13,7 +13,7 @@ pub const SERVICE: u16 = 0x88a8;
 /// How far somebody walks who looks for the protocol behind the tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
-    /// Not at all: what the first two octets behind the addresses say.
+    /// Not at all: what the first two bytes behind the addresses say.
     Untagged,
     /// Behind one tag of TPID 0x8100, and behind none where a tag travels beside the bytes.
     OneCustomerTag,

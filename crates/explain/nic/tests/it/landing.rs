@@ -18,7 +18,7 @@ fn frame(tpids: &[u16], ethertype: u16, rest: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// An IPv4 packet with 20 octets behind the header; `flags` is the field of flags and fragment offset. The
+/// An IPv4 packet with 20 bytes behind the header; `flags` is the field of flags and fragment offset. The
 /// addresses and ports are those of Microsoft's "Verifying the RSS Hash Calculation", first line.
 fn ipv4(protocol: u8, flags: u16, options: &[u8]) -> Vec<u8> {
     let length = (40 + options.len()) as u16;
@@ -156,8 +156,8 @@ fn the_82599_does_not_hash_stacked_frames() {
     for table in [None, Some(vec![3; 128])] {
         let setup = Setup { queues: Some(4), table, ..Setup::default() };
         for nic in ["82599", "82599+double-vlan", "x540", "x540+double-vlan"] {
-            for octets in &stacked {
-                let (fate, landing) = land(&receiver(nic, &setup), octets);
+            for bytes in &stacked {
+                let (fate, landing) = land(&receiver(nic, &setup), bytes);
                 let expected = (Sight::Nothing, HashType::None, Some(0));
                 assert_eq!((fate.sight, landing.hash_type, landing.queue), expected, "{nic}");
             }
@@ -235,11 +235,11 @@ fn e810_with_the_comms_package_hashes_inside_pppoe() {
 #[test]
 fn landings_are_what_the_hash_unit_says() {
     let mut v6 = vec![0x60, 0, 0, 0, 0, 20, 6, 64];
-    v6.extend((0..32).map(|octet| octet * 7));
+    v6.extend((0..32).map(|byte| byte * 7));
     v6.extend([1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
     // Destination options with a home address option (RFC 6275 section 6.3): type 201, length 16.
     let mut home = vec![0x60, 0, 0, 0, 0, 44, 60, 64];
-    home.extend((0..32).map(|octet| octet * 7));
+    home.extend((0..32).map(|byte| byte * 7));
     home.extend([6, 2, 1, 2, 0, 0, 201, 16]);
     home.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
     home.extend(&v6[40..]);
@@ -254,15 +254,15 @@ fn landings_are_what_the_hash_unit_says() {
     for fields in [&[][..], &["udp4=sdfn"], &["udp4=sdfn", "udp6=sdfn"]] {
         let fields = fields.iter().map(|text| text.parse().unwrap()).collect();
         let receiver = receiver("i210", &Setup { fields, ..Setup::default() });
-        for octets in &frames {
-            let dissection = dissect(Link::Ethernet, octets, octets.len());
+        for bytes in &frames {
+            let dissection = dissect(Link::Ethernet, bytes, bytes.len());
             assert!(dissection.error().is_none(), "{:?}", dissection.error());
-            let (fate, landing) = land(&receiver, octets);
+            let (fate, landing) = land(&receiver, bytes);
             let input = Packet {
                 flow: *dissection.flow().unwrap(),
                 fragment: fate.sight == Sight::Addresses,
-                home_address: dissection.home_address(octets),
-                routing2_destination: dissection.routing2_destination(octets),
+                home_address: dissection.home_address(bytes),
+                routing2_destination: dissection.routing2_destination(bytes),
             };
             let mut unit = HashUnit::new(receiver.key(), types_of(&fate)).unwrap();
             assert_eq!((landing.hash_type, landing.hash), unit.hash(&input));
@@ -321,14 +321,14 @@ fn every_device_answers_for_every_frame() {
         }
     }
     for round in 0..400 {
-        let mut octets = samples[round % samples.len()].clone();
+        let mut bytes = samples[round % samples.len()].clone();
         for _ in 0..next() % 4 {
-            let at = next() as usize % octets.len();
-            octets[at] = next() as u8;
+            let at = next() as usize % bytes.len();
+            bytes[at] = next() as u8;
         }
-        octets.truncate(octets.len() - (next() as usize % 24).min(octets.len()));
+        bytes.truncate(bytes.len() - (next() as usize % 24).min(bytes.len()));
         for receiver in &receivers {
-            let (fate, landing) = land(receiver, &octets);
+            let (fate, landing) = land(receiver, &bytes);
             assert!(landing.queue.is_none_or(|queue| queue < receiver.queues()));
             assert!(landing.hash_type != HashType::None || landing.hash == 0);
             assert!(

@@ -24,8 +24,8 @@ pub fn single_server(gap: Time, service: Time, exponential: bool, ring: u32, mil
         inputs: Vec::new(),
         keeps_own: false,
         ahead: true,
-        costs: Costs { driver: Cost { frame: service, octet: 0 }, exponential, ..Costs::default() },
-        ports: vec![Port { name: "port".to_owned(), octet: 0, transmit_ring: 1 }],
+        costs: Costs { driver: Cost { frame: service, byte: 0 }, exponential, ..Costs::default() },
+        ports: vec![Port { name: "port".to_owned(), byte: 0, transmit_ring: 1 }],
         queues: vec![Queue { port: 0, cpu: 0, ring, moderation: Moderation::Off }],
         applications: Vec::new(),
         sources: vec![source(Arrivals::Poisson { gap }, 1, Goal::Stack)],
@@ -83,7 +83,7 @@ pub fn any_plan(random: &mut impl RngCore) -> Plan {
         },
     ];
     let ports: Vec<Port> = (0..2)
-        .map(|number| Port { name: format!("port {number}"), octet: 800 + below(8000), transmit_ring: 8 })
+        .map(|number| Port { name: format!("port {number}"), byte: 800 + below(8000), transmit_ring: 8 })
         .collect();
     let readers = below(3) as usize;
     let mut sources = Vec::new();
@@ -113,7 +113,7 @@ pub fn any_plan(random: &mut impl RngCore) -> Plan {
         source.sizes = Sizes::Imix;
         source.longest = if below(3) == 0 { 1000 } else { 1518 };
         source.coalesces = below(2) == 0;
-        source.stack = Cost { frame: below(3000) * NS, octet: below(2) * NS };
+        source.stack = Cost { frame: below(3000) * NS, byte: below(2) * NS };
         sources.push(source);
     }
     let application = |number: usize, below: &mut dyn FnMut(u64) -> u64| Application {
@@ -122,9 +122,9 @@ pub fn any_plan(random: &mut impl RngCore) -> Plan {
         socket: 1 + below(40) as u32,
         batch: 1 + below(8) as u32,
         call: below(3000) * NS,
-        system: Cost { frame: below(2000) * NS, octet: 1 },
+        system: Cost { frame: below(2000) * NS, byte: 1 },
         user_call: below(2) * 500 * NS,
-        user: Cost { frame: below(2) * 500 * NS, octet: 0 },
+        user: Cost { frame: below(2) * 500 * NS, byte: 0 },
         next: if number + 1 < readers && below(2) == 0 { Goal::Application(number + 1) } else { Goal::Stack },
     };
     Plan {
@@ -146,7 +146,7 @@ pub fn any_plan(random: &mut impl RngCore) -> Plan {
             ipi: below(2000) * NS,
             wake: below(2000) * NS,
             switch: below(2000) * NS,
-            driver: Cost { frame: below(3000) * NS, octet: below(2) * NS },
+            driver: Cost { frame: below(3000) * NS, byte: below(2) * NS },
             hand_over: below(500) * NS,
             take_over: below(2) * below(500) * NS,
             gro: below(300) * NS,
@@ -174,12 +174,12 @@ pub fn digest(answer: &Answer) -> String {
         .map(|traffic| {
             let shares = [0.1, 0.5, 0.9, 0.99].map(|share| traffic.latencies.percentile(share));
             let mean = traffic.latencies.mean();
-            let octets = (traffic.offered_octets, traffic.delivered_octets);
+            let bytes = (traffic.offered_bytes, traffic.delivered_bytes);
             (
                 traffic.offered,
                 traffic.delivered,
                 traffic.lost,
-                octets,
+                bytes,
                 mean,
                 shares,
                 traffic.latencies.longest(),

@@ -88,7 +88,7 @@ fn fast_plan(seed: u64) -> Plan {
         &mut costs.wake,
         &mut costs.switch,
         &mut costs.driver.frame,
-        &mut costs.driver.octet,
+        &mut costs.driver.byte,
         &mut costs.hand_over,
         &mut costs.take_over,
         &mut costs.gro,
@@ -96,7 +96,7 @@ fn fast_plan(seed: u64) -> Plan {
         *cost /= by;
     }
     for source in &mut plan.sources {
-        source.stack = Cost { frame: source.stack.frame / by, octet: source.stack.octet / by };
+        source.stack = Cost { frame: source.stack.frame / by, byte: source.stack.byte / by };
         if below(3) > 0 {
             source.sizes = Sizes::Fixed(64 + below(600) as u16);
         }

@@ -40,8 +40,8 @@ fn every_stage_takes_few_events_a_frame() {
 
 /// FNV-1a of everything that can be compared.
 fn fingerprint(answer: &Answer) -> u64 {
-    digest(answer).bytes().fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
-        (hash ^ u64::from(octet)).wrapping_mul(0x0000_0100_0000_01b3)
+    digest(answer).bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 

@@ -80,8 +80,8 @@ fn delivered(driver: Driver, pps: u64) -> f64 {
     let mut plan = single_server(SECOND / pps, 0, false, 256, 400);
     plan.driver = driver;
     plan.costs.interrupt = US;
-    plan.costs.driver = Cost { frame: 2 * US, octet: 0 };
-    plan.sources[0].stack = Cost { frame: 3 * US, octet: 0 };
+    plan.costs.driver = Cost { frame: 2 * US, byte: 0 };
+    plan.sources[0].stack = Cost { frame: 3 * US, byte: 0 };
     if driver == Driver::Interrupt {
         plan.inputs.push(Input { cpu: 0, depth: 50 });
     }
@@ -126,14 +126,14 @@ fn a_reader_keeps_half_of_the_cpu_where_soft_interrupts_would_take_all() {
 fn gro_makes_packets_of_trains_and_not_of_strangers() {
     let of = |arrivals, popularity| {
         let mut plan = single_server(US, 100 * NS, false, 1024, 200);
-        plan.ports[0].octet = 80;
+        plan.ports[0].byte = 80;
         plan.gro = Some(Gro { frames: 17 });
         plan.queues[0].moderation = Moderation::Throttle { interval: 50 * US };
         plan.sources[0] = Source {
             arrivals,
             popularity,
             coalesces: true,
-            stack: Cost { frame: US, octet: 0 },
+            stack: Cost { frame: US, byte: 0 },
             ..source(Arrivals::Constant { gap: US }, 1, Goal::Stack)
         };
         let answer = run(plan);
@@ -151,16 +151,16 @@ fn gro_makes_packets_of_trains_and_not_of_strangers() {
 #[test]
 fn the_line_and_the_window_are_limits() {
     let mut plan = single_server(100 * NS, 10 * NS, false, 1024, 100);
-    plan.ports[0].octet = 8000; // 1 Gbit/s
+    plan.ports[0].byte = 8000; // 1 Gbit/s
     let answer = run(plan);
     near(
         answer.traffic[0].offered as f64 / answer.seconds(),
         1_488_095.0,
         0.001,
-        "frames of 64 octets a second",
+        "frames of 64 bytes a second",
     );
     let mut plan = single_server(US, 10 * US, false, 1024, 1000);
-    plan.ports[0].octet = 8000;
+    plan.ports[0].byte = 8000;
     plan.sources[0].arrivals =
         Arrivals::Window { frames: 4, back: 90 * US, retry: SECOND, acknowledgment: 0 };
     let answer = run(plan);
@@ -179,7 +179,7 @@ fn handed_over(gap: u64, depth: u32, targets: u32) -> Answer {
     plan.inputs = (0..targets).map(|target| Input { cpu: 2 + target as usize, depth }).collect();
     let flows = plan.sources[0].flows.iter_mut().enumerate();
     flows.for_each(|(at, flow)| (flow.queue, flow.input) = (at as u32 % 2, at as u32 % targets));
-    plan.sources[0].stack = Cost { frame: 4 * US, octet: 0 };
+    plan.sources[0].stack = Cost { frame: 4 * US, byte: 0 };
     let answer = run(plan);
     assert!(answer.conserves());
     answer
@@ -222,7 +222,7 @@ fn a_deeper_socket_loses_less() {
                 socket,
                 batch: 4,
                 call: 2 * US,
-                system: Cost { frame: US, octet: 0 },
+                system: Cost { frame: US, byte: 0 },
                 user_call: 0,
                 user: Cost::default(),
                 next: Goal::Stack,

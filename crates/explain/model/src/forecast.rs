@@ -22,7 +22,7 @@ pub struct Work {
     pub stays: f64,
     /// What that other one does. S in the documentation.
     pub moves: f64,
-    /// All work for a frame that is dealt to the CPU that receives it. L in the documentation.
+    /// All work for a frame that is spread to the CPU that receives it. L in the documentation.
     pub own: f64,
 }
 
@@ -38,7 +38,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// A frame that is forwarded: instructions for one of PPPoE TCP with 1,400 octets, Linux 6.12 and `igb` on an emulated 82576
+    /// A frame that is forwarded: instructions for one of PPPoE TCP with 1,400 bytes, Linux 6.12 and `igb` on an emulated 82576
     /// (`docs/measurements/steering.md`).
     pub const FORWARDED: Measured = Measured {
         now: 5070.0,
@@ -61,16 +61,16 @@ impl Measured {
 
 /// What deals frames to CPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Means<'a> {
+pub enum Spreading<'a> {
     /// Nothing: a frame stays on the CPU that receives it.
     Nothing,
-    /// RPS, with the part of the frames that each CPU is dealt.
+    /// RPS, with the part of the frames that each CPU is spread.
     Rps(&'a [f64]),
     /// Steering in XDP, with the same.
     Steer(&'a [f64]),
 }
 
-/// The share that the one CPU that receives should be dealt among so many by steering, and that of each other one: so that all have
+/// The share that the one CPU that receives should be spread among so many by steering, and that of each other one: so that all have
 /// the same to do (`docs/measurements/steering.md`).
 pub fn shares(work: Work, cpus: usize) -> (f64, f64) {
     if cpus < 2 {
@@ -94,21 +94,26 @@ const HALVINGS: u32 = 6;
 
 /// Frames a second that CPUs carry without loss, of which each receives the part `received`. `seconds` is how long a frame takes
 /// where nothing deals it. `None` where that is no time, or nobody receives.
-pub fn carried(measured: &Measured, seconds: f64, received: &[f64], means: Means<'_>) -> Option<f64> {
+pub fn transferred(
+    measured: &Measured,
+    seconds: f64,
+    received: &[f64],
+    spreading: Spreading<'_>,
+) -> Option<f64> {
     let unit = seconds * SECOND as f64 / measured.now;
     let is_share = |share: &f64| share.is_finite() && *share >= 0.0;
-    let dealt = match means {
-        Means::Nothing => received,
-        Means::Rps(dealt) | Means::Steer(dealt) => dealt,
+    let spread = match spreading {
+        Spreading::Nothing => received,
+        Spreading::Rps(spread) | Spreading::Steer(spread) => spread,
     };
     let together = |shares: &[f64]| shares.iter().all(is_share) && shares.iter().sum::<f64>() > 0.0;
-    if !(1.0..=1e9).contains(&(unit * measured.now)) || received.len() != dealt.len() {
+    if !(1.0..=1e9).contains(&(unit * measured.now)) || received.len() != spread.len() {
         return None;
     }
-    if !together(received) || !together(dealt) {
+    if !together(received) || !together(spread) {
         return None;
     }
-    let path = Path { measured, unit, received: Shares::of(received), dealt: Shares::of(dealt), means };
+    let path = Path { measured, unit, received: Shares::of(received), spread: Shares::of(spread), spreading };
     let bound = path.bound();
     let (mut low, mut high) = (bound / 2.0, bound * 1.02);
     for _ in 0..HALVINGS {
@@ -147,31 +152,32 @@ struct Path<'a> {
     /// Picoseconds of a unit of work.
     unit: f64,
     received: Shares,
-    dealt: Shares,
-    means: Means<'a>,
+    spread: Shares,
+    spreading: Spreading<'a>,
 }
 
 impl Path<'_> {
     fn work(&self) -> Work {
-        match self.means {
-            Means::Nothing => Work { stays: 0.0, moves: 0.0, own: self.measured.now },
-            Means::Rps(_) => self.measured.rps,
-            Means::Steer(_) => self.measured.steer,
+        match self.spreading {
+            Spreading::Nothing => Work { stays: 0.0, moves: 0.0, own: self.measured.now },
+            Spreading::Rps(_) => self.measured.rps,
+            Spreading::Steer(_) => self.measured.steer,
         }
     }
 
     /// The rate at which the busiest CPU has no time left.
     fn bound(&self) -> f64 {
         let work = self.work();
-        let spent =
-            self.received.parts.iter().zip(&self.dealt.parts).map(|(received, dealt)| match self.means {
-                Means::Nothing => received * work.own,
+        let spent = self.received.parts.iter().zip(&self.spread.parts).map(|(received, spread)| {
+            match self.spreading {
+                Spreading::Nothing => received * work.own,
                 _ => {
-                    received * (1.0 - dealt) * work.stays
-                        + received * dealt * work.own
-                        + (1.0 - received) * dealt * work.moves
+                    received * (1.0 - spread) * work.stays
+                        + received * spread * work.own
+                        + (1.0 - received) * spread * work.moves
                 }
-            });
+            }
+        });
         SECOND as f64 / (spent.fold(0.0, f64::max) * self.unit)
     }
 
@@ -184,15 +190,15 @@ impl Path<'_> {
 
     fn plan(&self, rate: f64) -> Plan {
         let work = self.work();
-        let time = |units: f64| Cost { frame: (units * self.unit).round() as Time, octet: 0 };
+        let time = |units: f64| Cost { frame: (units * self.unit).round() as Time, byte: 0 };
         // What goes up the stack where it is received costs L in all, what is handed on S behind the hand-over.
-        let (driver, stack) = match self.means {
-            Means::Nothing => (0.0, work.own),
-            Means::Rps(_) => (work.stays, work.moves),
-            Means::Steer(_) => (work.stays, work.own - work.stays),
+        let (driver, stack) = match self.spreading {
+            Spreading::Nothing => (0.0, work.own),
+            Spreading::Rps(_) => (work.stays, work.moves),
+            Spreading::Steer(_) => (work.stays, work.own - work.stays),
         };
         let cpus = self.received.parts.len();
-        let inputs = if self.means == Means::Nothing { 0 } else { cpus };
+        let inputs = if self.spreading == Spreading::Nothing { 0 } else { cpus };
         let gap = SECOND as f64 / rate;
         Plan {
             seed: 1,
@@ -202,14 +208,14 @@ impl Path<'_> {
             driver: Driver::Napi { budget: 64, round: 300, limit: SECOND / 500 },
             gro: None,
             inputs: (0..inputs).map(|cpu| Input { cpu, depth: DEPTH }).collect(),
-            keeps_own: matches!(self.means, Means::Steer(_)),
+            keeps_own: matches!(self.spreading, Spreading::Steer(_)),
             ahead: true,
             costs: Costs {
                 driver: time(driver),
                 take_over: time((work.moves - stack).max(0.0)).frame,
                 ..Costs::default()
             },
-            ports: vec![Port { name: "line".to_owned(), octet: 0, transmit_ring: 1 }],
+            ports: vec![Port { name: "line".to_owned(), byte: 0, transmit_ring: 1 }],
             queues: (0..cpus)
                 .map(|cpu| Queue { port: 0, cpu, ring: DEPTH, moderation: Moderation::Off })
                 .collect(),
@@ -238,7 +244,7 @@ impl Path<'_> {
         let golden = |flow: u32| (f64::from(flow) * 0.618_033_988_749_894_9).fract();
         let flow = |flow: u32| FlowPlan {
             queue: self.received.at((f64::from(flow) + 0.5) / f64::from(FLOWS)) as u32,
-            input: self.dealt.at(golden(flow)) as u32,
+            input: self.spread.at(golden(flow)) as u32,
         };
         (0..FLOWS).map(flow).collect()
     }
@@ -251,16 +257,16 @@ mod tests {
     const FORWARDED: &Measured = &Measured::FORWARDED;
     const MICROSECOND: f64 = 1e-6;
 
-    fn times(received: &[f64], means: Means<'_>) -> f64 {
-        let now = carried(FORWARDED, MICROSECOND, received, Means::Nothing).unwrap();
-        carried(FORWARDED, MICROSECOND, received, means).unwrap() / now
+    fn times(received: &[f64], spreading: Spreading<'_>) -> f64 {
+        let now = transferred(FORWARDED, MICROSECOND, received, Spreading::Nothing).unwrap();
+        transferred(FORWARDED, MICROSECOND, received, spreading).unwrap() / now
     }
 
     #[test]
-    fn without_dealing_a_cpu_carries_what_its_time_allows() {
-        let now = carried(FORWARDED, MICROSECOND, &[1.0, 0.0], Means::Nothing).unwrap();
+    fn without_spreading_a_cpu_carries_what_its_time_allows() {
+        let now = transferred(FORWARDED, MICROSECOND, &[1.0, 0.0], Spreading::Nothing).unwrap();
         assert!((0.95e6..1.02e6).contains(&now), "{now}");
-        let even = carried(FORWARDED, MICROSECOND, &[0.5, 0.5], Means::Nothing).unwrap();
+        let even = transferred(FORWARDED, MICROSECOND, &[0.5, 0.5], Spreading::Nothing).unwrap();
         assert!((1.85e6..2.05e6).contains(&even), "{even}");
     }
 
@@ -272,33 +278,33 @@ mod tests {
             let mut received = vec![0.0; cpus];
             received[0] = 1.0;
             let (own, other) = shares(FORWARDED.steer, cpus);
-            let mut dealt = vec![other; cpus];
-            dealt[0] = own;
-            let found = times(&received, Means::Steer(&dealt));
+            let mut spread = vec![other; cpus];
+            spread[0] = own;
+            let found = times(&received, Spreading::Steer(&spread));
             assert!((found / counted - 1.0).abs() < part, "{cpus} CPUs: {found}, counted {counted}");
         }
         // RPS to the three others: 5,083 over 2,077.
         let third = 1.0 / 3.0;
-        let found = times(&[1.0, 0.0, 0.0, 0.0], Means::Rps(&[0.0, third, third, third]));
+        let found = times(&[1.0, 0.0, 0.0, 0.0], Spreading::Rps(&[0.0, third, third, third]));
         assert!((found / 2.45 - 1.0).abs() < 0.1, "{found}");
     }
 
     #[test]
     fn uneven_flows_bring_less() {
-        let even = times(&[1.0, 0.0, 0.0], Means::Rps(&[0.0, 0.5, 0.5]));
-        let uneven = times(&[1.0, 0.0, 0.0], Means::Rps(&[0.0, 0.95, 0.05]));
+        let even = times(&[1.0, 0.0, 0.0], Spreading::Rps(&[0.0, 0.5, 0.5]));
+        let uneven = times(&[1.0, 0.0, 0.0], Spreading::Rps(&[0.0, 0.95, 0.05]));
         assert!(uneven < even && uneven < 1.4, "{uneven} and {even}");
     }
 
     #[test]
     fn what_is_not_known_is_not_answered() {
         for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e3] {
-            assert_eq!(carried(FORWARDED, seconds, &[1.0], Means::Nothing), None);
+            assert_eq!(transferred(FORWARDED, seconds, &[1.0], Spreading::Nothing), None);
         }
-        assert_eq!(carried(FORWARDED, MICROSECOND, &[], Means::Nothing), None);
-        assert_eq!(carried(FORWARDED, MICROSECOND, &[0.0], Means::Nothing), None);
-        assert_eq!(carried(FORWARDED, MICROSECOND, &[1.0, f64::NAN], Means::Nothing), None);
-        assert_eq!(carried(FORWARDED, MICROSECOND, &[1.0, 0.0], Means::Rps(&[1.0])), None);
+        assert_eq!(transferred(FORWARDED, MICROSECOND, &[], Spreading::Nothing), None);
+        assert_eq!(transferred(FORWARDED, MICROSECOND, &[0.0], Spreading::Nothing), None);
+        assert_eq!(transferred(FORWARDED, MICROSECOND, &[1.0, f64::NAN], Spreading::Nothing), None);
+        assert_eq!(transferred(FORWARDED, MICROSECOND, &[1.0, 0.0], Spreading::Rps(&[1.0])), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //!   it does not poll interrupts before `quiet_until`, and others hand it packets without an interrupt only while its inputs are
 //!   being looked after.
 //! * It would have gone on. Its turn has budget, the limit of soft interrupts is not reached, so that it does not matter which
-//!   threads wait, and there is more: of a ring that is known by [`crate::early`], of an input among what is there. A piece after which
+//!   threads wait, and there is more: of a ring that is known by [`crate::prefetch`], of an input among what is there. A piece after which
 //!   there may be nothing more is an event, and until then others see a CPU at the level of soft interrupts, as it is.
 //! * What it does is seen no sooner. Whoever takes packets out of an input or socket does not find it empty before: not before its next
 //!   event, and then not before it has worked on what is there. The queue keeps packets in the order of time, whoever put them in

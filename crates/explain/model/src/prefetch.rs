@@ -2,7 +2,7 @@
 //!
 //! Where no sender waits, when frames arrive and which they are depends on nothing in the machine. So they are drawn in blocks, and
 //! wait in their ring, each with its time, until somebody looks at it: what a ring holds at a time is known before all that
-//! happens elsewhere until then has happened, which is what lets a CPU that runs ahead ([`crate::ahead`]) find out by itself whether
+//! happens elsewhere until then has happened, which is what lets a CPU that runs ahead ([`crate::lookahead`]) find out by itself whether
 //! it has emptied its ring. Whether a frame had room is decided when its ring is looked at, from the times at which others left.
 //!
 //! A frame that arrives is an event only where it interrupts: the first one that comes into a ring after its vector was armed. That
@@ -57,8 +57,8 @@ impl Engine {
     fn draw_from(&mut self, number: usize, due: Time) {
         let source = &mut self.sources[number];
         let port = source.plan.port;
-        let free = self.received_until[port]
-            .map_or(0, |end| end + self.plan.ports[port].octet * source.wire_early());
+        let free =
+            self.received_until[port].map_or(0, |end| end + self.plan.ports[port].byte * source.wire_early());
         if free > due {
             self.arrivals.set(number, free);
             return;
@@ -67,7 +67,7 @@ impl Engine {
         let longest = source.plan.longest;
         let (frame, queue, next) = source.take_early(due);
         self.arrivals.set(number, next.max(due));
-        if frame.octets > longest || queue == REFUSED {
+        if frame.bytes > longest || queue == REFUSED {
             self.lose(frame, Lost::Admit);
             return;
         }
@@ -89,8 +89,8 @@ impl Engine {
     fn settle_ring(&mut self, number: usize, to: Time) {
         loop {
             let queue = &mut self.queues[number];
-            let (frames, octets) = queue.ring.settle_before(to);
-            queue.vector.measure(u64::from(frames), octets);
+            let (frames, bytes) = queue.ring.settle_before(to);
+            queue.vector.measure(u64::from(frames), bytes);
             self.drawn -= frames;
             if queue.ring.comes().is_none_or(|(came, _)| came >= to) {
                 return;
@@ -104,8 +104,8 @@ impl Engine {
         let queue = &mut self.queues[number];
         self.drawn -= 1;
         match queue.ring.settle_next() {
-            Ok(octets) => {
-                queue.vector.measure(1, u64::from(octets));
+            Ok(bytes) => {
+                queue.vector.measure(1, u64::from(bytes));
                 true
             }
             Err(frame) => {
