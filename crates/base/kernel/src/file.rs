@@ -6,7 +6,7 @@ mod regular;
 mod replacement;
 
 pub use lock::Lock;
-pub use private::{FolderError, private_folder};
+pub use private::{FolderError, is_trusted_folder, private_folder};
 pub use regular::Regular;
 pub use replacement::{Replacement, replace};
 

@@ -6,8 +6,9 @@ use crate::output::{CommandResult, Outcome, Output};
 use anyhow::{anyhow, bail};
 use doctor::Report;
 use doctor::report::{Certainty, Finding, Remedy, Severity};
-use host::journal::{self, Applied, Error, Journal};
 use host::setting::{Setting, Tree};
+use service::StateDir;
+use service::journal::{self, Applied, Error, Journal};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ const BY: &str = "doctor --apply";
 
 /// Where the journal is, and whether to ask.
 pub struct Manner {
-    /// A folder other than [`Journal::DIRECTORY`], for tests.
+    /// A folder other than [`StateDir::DEFAULT`], for tests.
     pub journal: Option<PathBuf>,
     /// Whether to go on without asking.
     pub yes: bool,
@@ -139,7 +140,7 @@ fn confirmed(out: &mut Output, commands: usize) -> anyhow::Result<bool> {
 
 /// Restores what was changed. Exit 1 where something is not restored.
 pub fn undo(out: &mut Output, force: bool, journal: Option<&Path>) -> CommandResult {
-    if !journal.unwrap_or(Path::new(Journal::DIRECTORY)).exists() {
+    if !journal.unwrap_or(Path::new(StateDir::DEFAULT)).exists() {
         writeln!(out, "Nothing to restore.")?;
         return Ok(Outcome::Success);
     }
@@ -167,14 +168,14 @@ pub fn undo(out: &mut Output, force: bool, journal: Option<&Path>) -> CommandRes
 }
 
 fn open(directory: Option<&Path>) -> anyhow::Result<Journal> {
-    let directory = directory.unwrap_or(Path::new(Journal::DIRECTORY));
-    Journal::open(directory, &Tree::live()).map_err(failed)
+    let directory = directory.unwrap_or(Path::new(StateDir::DEFAULT));
+    Journal::open(&StateDir::at(directory), &Tree::live()).map_err(failed)
 }
 
 /// A failure for want of a privilege or a program is the environment's, exit 3.
 fn failed(error: Error) -> anyhow::Error {
     use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
-    let is_unsafe = matches!(error, Error::Unsafe { .. });
+    let is_unsafe = matches!(error, Error::State(_));
     let (is_busy, error) = (matches!(error, Error::Busy { .. }), anyhow!(error));
     let kind = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     match kind {

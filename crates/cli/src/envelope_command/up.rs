@@ -3,8 +3,8 @@
 use super::{BOLD, GOOD, StateArguments, failed, item};
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use crate::steer_command::interrupted::Interrupted;
 use explain::grouped;
+use service::signals::Interrupted;
 use std::io::{self, Write};
 use steer::envelope::{Resolved, Wish, down, resolve, up};
 use steer::record::Records;
@@ -64,7 +64,7 @@ impl UpArguments {
             return Ok(Outcome::Success);
         }
         // From here on the machine is changed, and a signal that ended this process would leave it so.
-        let (interrupted, _stop) = Interrupted::noted()
+        let (interrupted, _stop) = Interrupted::watch()
             .map_err(|error| Lacks(format!("signals cannot be waited for ({error}); nothing was changed")))?;
         let done = match up(&resolved, &records) {
             Ok(done) => done,

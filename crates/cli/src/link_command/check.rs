@@ -111,7 +111,7 @@ impl CheckArguments {
         // Nobody but a link asks for further tags, and every link with tags is a TAP device.
         let driver = interface(&snapshot, &parent.name).and_then(driver_of);
         if driver.as_deref() == Some(TUN_DRIVER) {
-            let sockets = match self.state.sockets() {
+            let sockets = match self.state.links() {
                 Ok(sockets) => sockets,
                 Err(error) => return failed(error),
             };

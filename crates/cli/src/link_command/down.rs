@@ -2,6 +2,7 @@
 
 use super::{StateArguments, failed, status};
 use crate::output::{CommandResult, Outcome, Output};
+use link::status::Status;
 use std::io::Write;
 
 /// Arguments of `rxlane link down`.
@@ -20,7 +21,7 @@ pub struct DownArguments {
 impl DownArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let down = self.state.sockets().and_then(|sockets| Ok(sockets.down(&self.name)?));
+        let down = self.state.links().and_then(|links| Ok(links.end::<Status>(&self.name)?));
         match down {
             Ok(last) => {
                 writeln!(out, "{} is gone.", last.identity.name)?;

@@ -10,8 +10,9 @@ use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anstyle::{AnsiColor, Style};
 use anyhow::anyhow;
 use link::batch::Io;
-use link::control::{Bearer, Sockets};
 use link::error::{Error, Kind};
+use service::control::ControlError;
+use service::{Instances, StateDir};
 use std::io;
 use std::path::PathBuf;
 use std::thread;
@@ -106,10 +107,10 @@ struct StateArguments {
 }
 
 impl StateArguments {
-    fn sockets(&self) -> Result<Sockets, Error> {
-        let folder = self.state.clone().unwrap_or_else(|| host::journal::Journal::DIRECTORY.into());
-        // A process that stays goes to another folder.
-        Ok(Sockets::new(Bearer::Link, std::path::absolute(&folder).unwrap_or(folder))?)
+    fn links(&self) -> Result<Instances, Error> {
+        let folder = self.state.clone().unwrap_or_else(|| StateDir::DEFAULT.into());
+        let links = Instances::new(service::Kind::Link, StateDir::at(folder));
+        Ok(links.map_err(ControlError::from)?)
     }
 }
 

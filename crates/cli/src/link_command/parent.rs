@@ -2,10 +2,11 @@
 
 use super::check::{Answer, Fact};
 use kernel::netlink::Link;
-use link::control::{ControlError, Sockets};
 use link::frame_size::needed_mtu;
 use link::running::{find_parent, usual_mtu};
 use link::status::Status;
+use service::Instances;
+use service::control::ControlError;
 use steer::envelope;
 use steer::record::Records;
 use wire::emit::Encapsulation;
@@ -65,7 +66,7 @@ impl Envelope {
 }
 
 /// What it means that the parent is a link itself, if it is one: a link takes and sends frames without further tags alone.
-pub fn nested(parent: &Link, encapsulation: &Encapsulation, sockets: &Sockets) -> Option<Fact> {
+pub fn nested(parent: &Link, encapsulation: &Encapsulation, sockets: &Instances) -> Option<Fact> {
     let name = &parent.name;
     let has_tags = !encapsulation.tags().is_empty();
     let below = match link_named(name, sockets) {
@@ -105,7 +106,7 @@ pub struct Opinion {
 
 impl Opinion {
     /// That of `parent`. Nothing where it is not there or not known.
-    pub fn of(parent: &str, mtu: Option<u32>, encapsulation: &Encapsulation, sockets: &Sockets) -> Opinion {
+    pub fn of(parent: &str, mtu: Option<u32>, encapsulation: &Encapsulation, sockets: &Instances) -> Opinion {
         let Ok(parent) = find_parent(parent) else { return Opinion::default() };
         let mut opinion = Opinion::default();
         let wanted = mtu.unwrap_or_else(|| usual_mtu(parent.mtu, encapsulation));
@@ -136,13 +137,13 @@ impl Opinion {
 }
 
 /// The link whose interface has this name now.
-fn link_named(name: &str, sockets: &Sockets) -> Result<Option<Status>, ControlError> {
+fn link_named(name: &str, sockets: &Instances) -> Result<Option<Status>, ControlError> {
     let is_it = |status: &Status| status.present_name.as_ref().unwrap_or(&status.identity.name) == name;
     let mut names = sockets.names()?;
     // Most have the name that they came up with, and then nobody else has to be asked.
     names.sort_by_key(|other| other != name);
     for other in names {
-        match sockets.status(&other) {
+        match sockets.ask::<Status>(&other, "status") {
             Ok(status) if is_it(&status) => return Ok(Some(status)),
             Ok(_)
             | Err(ControlError::None { .. } | ControlError::Killed { .. } | ControlError::Leftover { .. }) => {

@@ -5,11 +5,12 @@ use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use crate::steer_command::seconds;
 use explain::{counted as number_of, grouped};
-use link::control::{ControlError, Sockets};
 use link::error::Error;
 use link::status::{Identity, Status};
 use link::{Counted, Dropped, Traffic};
 use serde_json::{Value, json};
+use service::Instances;
+use service::control::ControlError;
 use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
@@ -49,7 +50,7 @@ pub type Rates = (Rate, Rate);
 impl StatusArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let sockets = match self.state.sockets() {
+        let sockets = match self.state.links() {
             Ok(sockets) => sockets,
             Err(error) => return failed(error),
         };
@@ -59,7 +60,7 @@ impl StatusArguments {
         }
     }
 
-    fn one(&self, out: &mut Output, sockets: &Sockets, name: &str) -> CommandResult {
+    fn one(&self, out: &mut Output, sockets: &Instances, name: &str) -> CommandResult {
         let (status, rates) = match self.look(sockets, name) {
             Ok(looked) => looked,
             Err(error) => return failed(Error::from(error)),
@@ -72,7 +73,7 @@ impl StatusArguments {
         Ok(Outcome::Success)
     }
 
-    fn all(&self, out: &mut Output, sockets: &Sockets) -> CommandResult {
+    fn all(&self, out: &mut Output, sockets: &Instances) -> CommandResult {
         let names = match sockets.names() {
             Ok(names) => names,
             Err(error) => return failed(Error::from(error)),
@@ -85,7 +86,7 @@ impl StatusArguments {
                 // It ended meanwhile.
                 Err(ControlError::None { .. }) => {}
                 // The others have an answer.
-                Err(error) if error.is_an_answer() => {
+                Err(error) if error.is_negative() => {
                     is_silent = true;
                     complain(&error.to_string());
                 }
@@ -107,13 +108,13 @@ impl StatusArguments {
     }
 
     /// Looks twice, for the rates.
-    fn look(&self, sockets: &Sockets, name: &str) -> Result<(Status, Option<Rates>), ControlError> {
-        let first = sockets.status(name)?;
+    fn look(&self, sockets: &Instances, name: &str) -> Result<(Status, Option<Rates>), ControlError> {
+        let first = sockets.ask::<Status>(name, "status")?;
         if self.interval.is_zero() {
             return Ok((first, None));
         }
         thread::sleep(self.interval);
-        let second = sockets.status(name)?;
+        let second = sockets.ask::<Status>(name, "status")?;
         let rates = rates(&first, &second);
         Ok((second, rates))
     }

@@ -2,27 +2,27 @@
 
 use super::parent::Opinion;
 use super::{BOLD, LineArguments, POOR, StateArguments, failed, item, status, workers};
-use crate::background::daemon::{self, Leaving, Stays};
-use crate::background::log::Log;
-use crate::background::stop::{by_signals, unread};
-use crate::background::teller::Teller;
+use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::explain_command::text::printable;
-use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use kernel::netlink::{Address, station};
 use link::batch::Io;
 use link::running::{Ended, Event, Means, Running, Wish};
 use link::status::Status;
+use service::daemon::Ready;
+use service::log::Log;
+use service::notify;
+use service::quoted;
+use service::signals::{HangUp, end_requests};
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::path::PathBuf;
-use steer::notify::{Told, notify};
 
 /// Arguments of `rxlane link up`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 The interface is there as long as the command runs; SIGTERM, SIGINT, SIGHUP or `rxlane link down NAME` ends it. With --daemon the \
-command returns when the interface is up, and a process stays in the background until `rxlane link down NAME`. With tags alone it is a TAP device with Ethernet frames and the parent's MAC address, with PPPoE a TUN device with IP packets. With tags \
+command returns when the interface is up, and a daemon has it in the background until `rxlane link down NAME`. With tags alone it is a TAP device with Ethernet frames and the parent's MAC address, with PPPoE a TUN device with IP packets. With tags \
 the parent is promiscuous meanwhile, since cards filter VLANs that nobody registered.\n\n\
 Exit codes: 0 ended because somebody asked for it, 1 the name is taken, packets do not fit the parent, or the parent went \
 away, or the line or its XDP queue is another link's, 2 wrong usage, 3 a privilege or the kernel's TUN driver is missing.\n\n\
@@ -54,15 +54,8 @@ pub struct UpArguments {
     /// How frames leave the parent [default: af-packet].
     #[arg(long, value_enum)]
     io: Option<WayOut>,
-    /// Return when the interface is up; a process stays in the background.
-    #[arg(long)]
-    daemon: bool,
-    /// File to which that process adds what happens to the link, each line behind the time in UTC [default: nobody is told].
-    #[arg(long, value_name = "FILE", requires = "daemon")]
-    log: Option<PathBuf>,
-    /// This is the process that stays.
-    #[arg(long = daemon::STAYS, hide = true, requires = "daemon")]
-    stays: bool,
+    #[command(flatten)]
+    daemon: DaemonArguments,
     #[command(flatten)]
     state: StateArguments,
 }
@@ -90,62 +83,50 @@ impl UpArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let wish = self.wish()?;
-        if self.daemon && !self.stays {
-            if std::env::var_os("NOTIFY_SOCKET").is_some() {
-                return Err(anyhow!(
-                    "--daemon under a service manager that waits for the process (NOTIFY_SOCKET): leave it out, the manager \
-                     keeps the link in the background itself"
-                ));
-            }
-            return daemon::start(&[]);
+        if self.daemon.is_caller() {
+            self.daemon.expect_no_manager("the link")?;
+            return background::start(&[]);
         }
         let mut log = None;
         let result = self.link(out, &wish, &mut log);
-        match log {
-            Some(log) => log.around(out, result),
-            None => result,
-        }
+        background::end(log, out, result)
     }
 
     /// Has the link up until its end. In the background `log` takes what is said from then on.
     fn link(&self, out: &mut Output, wish: &Wish, log: &mut Option<Log>) -> CommandResult {
-        let (stop, ask) =
-            by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
-        let asked = ask.try_clone()?;
-        let leaving =
-            self.stays.then(|| Leaving::prepare(self.log.as_deref(), &wish.name, ask)).transpose()?;
-        let sockets = match self.state.sockets() {
-            Ok(sockets) => sockets,
+        let (stop, ask) = end_requests(HangUp::Ends).map_err(no_signals)?;
+        let leaving = self.daemon.prepare(&wish.name, &ask)?;
+        let links = match self.state.links() {
+            Ok(links) => links,
             Err(error) => return failed(error),
         };
-        let opinion = Opinion::of(&wish.parent, self.line.mtu, &wish.encapsulation, &sockets);
+        let opinion = Opinion::of(&wish.parent, self.line.mtu, &wish.encapsulation, &links);
         if let Some(why) = &opinion.refused {
             complain(why);
             return Ok(Outcome::Negative);
         }
-        let up = Running::up(wish, &sockets, stop, asked);
+        let up = Running::up(wish, &links, stop, ask);
         let mut running = match up {
             Ok(running) => running,
             Err(error) => return failed(error),
         };
-        let said = started(out, &running.status(), self.stays);
+        let said = started(out, &running.status(), self.daemon.is_daemon());
         unread(said.and_then(|()| noted(out, &opinion.notes)).and_then(|()| out.flush()))?;
-        let mut teller =
-            Teller::new().map_err(|error| Lacks(format!("cannot tell what happens to the link: {error}")))?;
+        let mut lines = background::lines("the link")?;
         if let Some(leaving) = leaving {
-            leaving.leave(Stays::Up, &mut teller, out, log)?;
+            background::leave(leaving, Ready::Up, &mut lines, out, log)?;
         }
         // Who is not there need not be told.
-        let _ = notify(&Told::Ready(format!("{} is up", wish.name)));
+        let _ = notify::ready(&format!("{} is up", wish.name));
         let mark = out.styled(POOR, "note");
         let ended =
-            running.run(&mut |event| teller.tell(format!("{mark}: {}\n", printable(&happened(wish, event)))));
-        let _ = notify(&Told::Stopping);
+            running.run(&mut |event| lines.write(format!("{mark}: {}\n", printable(&happened(wish, event)))));
+        let _ = notify::stopping();
         let status = running.down();
-        let is_heard = teller.finish();
+        let is_heard = lines.finish();
         if is_heard {
             unread(over(out, &status, ended.as_ref().ok().copied()).and_then(|()| out.flush()))?;
-        } else if self.stays {
+        } else if self.daemon.is_daemon() {
             // The log takes nothing any more, and would hold up what is said on standard error, too.
             std::process::exit(match ended {
                 Ok(Ended::Asked) => 0,
@@ -235,11 +216,11 @@ fn started(out: &mut Output, status: &Status, in_background: bool) -> io::Result
     writeln!(out, "{title}")?;
     status::line(out, status)?;
     if in_background {
-        item(out, "process", &format!("{} stays in the background", identity.pid))?;
+        item(out, "daemon", &format!("process {}", identity.pid))?;
     }
-    item(out, "look", &format!("rxlane link status {}", identity.name))?;
+    item(out, "look", &format!("rxlane link status {}", quoted(&identity.name)))?;
     let interrupt = if in_background { "" } else { ", or SIGINT" };
-    item(out, "end", &format!("rxlane link down {}{interrupt}", identity.name))
+    item(out, "end", &format!("rxlane link down {}{interrupt}", quoted(&identity.name)))
 }
 
 fn happened(wish: &Wish, event: &Event) -> String {

@@ -7,17 +7,14 @@
 //! * At the end all that wait are written, as long as the file takes one a second; the others are in the log.
 
 use super::regular_file::append;
-use crate::background::queue::Queue;
-use crate::background::whole_lines::WholeLines;
 use crate::output::Lacks;
 use anyhow::Context;
 use explain::counted as number_of;
+use service::lines::{Queue, WholeLines};
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 /// Octets of records that may wait: two of each of 65,536 sessions.
 const WAITING: usize = 64 << 20;
@@ -46,21 +43,18 @@ impl Accounts {
     }
 
     fn on(path: &Path, file: File, waiting: usize, say: Say) -> anyhow::Result<Accounts> {
-        let (records, lost) = (Queue::new(waiting), Arc::default());
-        let accounts = Accounts { path: path.to_owned(), records: records.clone(), lost: Arc::clone(&lost) };
-        let write = move || {
-            let _writes = records.writer();
-            let mut file = WholeLines::of(file);
-            while let Some((record, _)) = records.next() {
-                if let Err(error) = file.add(&record) {
-                    lost.fetch_add(1, Ordering::Relaxed);
-                    say(not_taken(&error, &record));
-                }
+        let lost = Arc::new(AtomicU64::new(0));
+        let (refused, mut file) = (Arc::clone(&lost), WholeLines::of(file));
+        let write = move |record: Option<String>, _| {
+            let record = record.unwrap_or_default();
+            if let Err(error) = file.add(&record) {
+                refused.fetch_add(1, Ordering::Relaxed);
+                say(not_taken(&error, &record));
             }
         };
-        let started = thread::Builder::new().name("accounting".to_owned()).spawn(write);
-        started.map_err(|error: io::Error| Lacks(format!("cannot write accounts: {error}")))?;
-        Ok(accounts)
+        let records = Queue::start("accounting", waiting, write);
+        let records = records.map_err(|error| Lacks(format!("cannot write accounts: {error}")))?;
+        Ok(Accounts { path: path.to_owned(), records, lost })
     }
 
     /// Has a record written, without waiting for it; a sentence for the log, where too many wait.
@@ -101,7 +95,7 @@ fn not_taken(why: &dyn std::fmt::Display, record: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::BufRead;
+    use std::io::{self, BufRead};
     use std::os::fd::OwnedFd;
     use std::sync::mpsc::channel;
 

@@ -2,23 +2,25 @@
 
 use super::options::{self, Options};
 use super::{BOLD, GOOD, POOR, StateArguments, failed, item, status};
-use crate::background::daemon::{self, Leaving, Stays};
-use crate::background::log::Log;
-use crate::background::stop::{by_signals, note_others, unread};
-use crate::background::teller::Teller;
+use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::explain_command::text::printable;
-use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use client::connection::{Connection, Event, Over, Start};
 use client::network::Wanted;
 use client::script;
 use client::status::SessionStatus;
-use link::control::Bearer;
-use link::memory;
+use service::Kind;
+use service::daemon::{self, Leaving, Ready};
+use service::lines::LineWriter;
+use service::log::Log;
+use service::memory;
+use service::notify;
+use service::quoted;
+use service::signals::{HangUp, end_requests, report_others};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use steer::notify::{Told, notify};
 
 /// Arguments of `rxlane pppoe connect`.
 #[derive(clap::Args)]
@@ -41,15 +43,8 @@ pub struct ConnectArguments {
     /// File (TOML) with the same options, for those that are not given here.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Return when a session is open or the first try has failed; a process stays in the background.
-    #[arg(long)]
-    daemon: bool,
-    /// File to which that process adds what happens, each line behind the time in UTC [default: nobody is told].
-    #[arg(long, value_name = "FILE", requires = "daemon")]
-    log: Option<PathBuf>,
-    /// This is the process that stays.
-    #[arg(long = daemon::STAYS, hide = true, requires = "daemon")]
-    stays: bool,
+    #[command(flatten)]
+    daemon: DaemonArguments,
     #[command(flatten)]
     state: StateArguments,
 }
@@ -63,26 +58,18 @@ impl ConnectArguments {
         };
         // Before the concentrator is asked for a session, which may end another one of the same user.
         super::expect_privilege("a session")?;
-        if self.daemon && !self.stays {
-            if std::env::var_os("NOTIFY_SOCKET").is_some() {
-                return Err(anyhow!(
-                    "--daemon under a service manager that waits for the process (NOTIFY_SOCKET): leave it out, the manager \
-                     keeps the session in the background itself"
-                ));
-            }
+        if self.daemon.is_caller() {
+            self.daemon.expect_no_manager("the session")?;
             // What is wrong with the options is said before anything is started, and a terminal is asked here.
             self.start(&options, Vec::new())?;
             let password = options.password().read()?;
-            return daemon::start(&password);
+            return background::start(&password);
         }
-        let password = if self.stays { daemon::handed_over()? } else { options.password().read()? };
+        let password = if self.daemon.is_daemon() { daemon::secret()? } else { options.password().read()? };
         let start = self.start(&options, password)?;
         let mut log = None;
         let result = self.connect(out, start, &mut log);
-        match log {
-            Some(log) => log.around(out, result),
-            None => result,
-        }
+        background::end(log, out, result)
     }
 
     /// What the options come to.
@@ -113,17 +100,16 @@ impl ConnectArguments {
     fn connect(&self, out: &mut Output, start: Start, log: &mut Option<Log>) -> CommandResult {
         // Before there is any thread: one that gets no memory ends the process.
         if let Err(error) = memory::expect(memory::BEGINNING) {
-            return failed(error);
+            return failed(link::Error::from(error));
         }
-        let (stop, ask) =
-            by_signals().map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
+        let (stop, ask) = end_requests(HangUp::Ends).map_err(no_signals)?;
         let asked = ask.try_clone()?;
-        let noted = note_others();
-        noted.map_err(|error| Lacks(format!("signals cannot be waited for: {error}")))?;
+        let unheeded =
+            |name: &str| complain(&format!("{name} changes nothing here; SIGTERM ends the session"));
+        report_others(unheeded).map_err(no_signals)?;
         let name = start.wanted.name.clone();
-        let leaving = self.stays.then(|| Leaving::prepare(self.log.as_deref(), &name, ask.try_clone()?));
-        let leaving = leaving.transpose()?;
-        let sockets = match self.state.sockets(Bearer::Session) {
+        let leaving = self.daemon.prepare(&name, &ask)?;
+        let sockets = match self.state.sockets(Kind::Session) {
             Ok(sockets) => sockets,
             Err(error) => return failed(error),
         };
@@ -134,7 +120,7 @@ impl ConnectArguments {
         let mut speaker = Speaker {
             out,
             name,
-            teller: teller()?,
+            lines: background::lines("the session")?,
             leaving,
             before: Vec::new(),
             log,
@@ -143,7 +129,7 @@ impl ConnectArguments {
             failure: None,
         };
         let ended = connection.run(&mut |event| speaker.hear(event));
-        let _ = notify(&Told::Stopping);
+        let _ = notify::stopping();
         speaker.end(ended)
     }
 }
@@ -153,16 +139,11 @@ fn absolute(file: PathBuf) -> PathBuf {
     std::path::absolute(&file).unwrap_or(file)
 }
 
-fn teller() -> anyhow::Result<Teller> {
-    let failed = |error| Lacks(format!("cannot tell what happens to the session: {error}"));
-    Ok(Teller::new().map_err(failed)?)
-}
-
 /// Says what happens. A terminal that is held up must not hold up the session, whose other end wants answers.
 struct Speaker<'a> {
     out: &'a mut Output,
     name: String,
-    teller: Teller,
+    lines: LineWriter,
     /// Until the session is open for the first time.
     leaving: Option<Leaving>,
     /// What was said until then, with which the log begins.
@@ -181,16 +162,16 @@ impl Speaker<'_> {
         if self.leaving.is_some() && !matches!(event, Event::Open(_)) {
             self.before.push(said.clone());
         }
-        self.teller.tell(said);
+        self.lines.write(said);
         let left = match event {
             Event::Open(_) if !std::mem::replace(&mut self.is_ready, true) => {
                 // Who is not there need not be told.
-                let _ = notify(&Told::Ready(format!("{} is open", self.name)));
-                self.leave(Stays::Up, Some(event))
+                let _ = notify::ready(&format!("{} is open", self.name));
+                self.leave(Ready::Up, Some(event))
             }
             Event::Closed(_) if self.leaving.is_some() => {
-                self.teller.tell(trying(&self.name));
-                self.leave(Stays::Trying, None)
+                self.lines.write(trying(&self.name));
+                self.leave(Ready::Trying, None)
             }
             _ => return,
         };
@@ -202,13 +183,13 @@ impl Speaker<'_> {
     }
 
     /// Goes to the background, if that was wanted; with this for the log.
-    fn leave(&mut self, stays: Stays, opened: Option<&Event>) -> anyhow::Result<()> {
+    fn leave(&mut self, ready: Ready, opened: Option<&Event>) -> anyhow::Result<()> {
         let Some(leaving) = self.leaving.take() else { return Ok(()) };
-        leaving.leave(stays, &mut self.teller, self.out, self.log)?;
-        std::mem::take(&mut self.before).into_iter().for_each(|said| self.teller.tell(said));
+        background::leave(leaving, ready, &mut self.lines, self.out, self.log)?;
+        std::mem::take(&mut self.before).into_iter().for_each(|said| self.lines.write(said));
         if let Some(event) = opened {
             let said = self.text(event);
-            self.teller.tell(said);
+            self.lines.write(said);
         }
         Ok(())
     }
@@ -242,7 +223,7 @@ impl Speaker<'_> {
     /// The last words, and the exit code.
     fn end(self, ended: Result<Over, client::Error>) -> CommandResult {
         let stays = self.log.is_some();
-        let is_heard = self.teller.finish();
+        let is_heard = self.lines.finish();
         if let Some(failure) = self.failure {
             return Err(failure);
         }
@@ -281,8 +262,9 @@ impl Speaker<'_> {
 /// The first try has failed, and the caller goes without a session.
 fn trying(name: &str) -> String {
     format!(
-        "{name} is tried again in the background: `rxlane pppoe status {name}` shows how it stands, `rxlane pppoe disconnect {name}` \
-         ends it\n"
+        "{name} is tried again in the background: `rxlane pppoe status {0}` shows how it stands, `rxlane pppoe disconnect {0}` \
+         ends it\n",
+        quoted(name)
     )
 }
 
@@ -319,7 +301,7 @@ fn opened(out: &mut Output, status: &SessionStatus, known: Known) -> io::Result<
     if known == Known::Before {
         return Ok(());
     }
-    item(out, "look", &format!("rxlane pppoe status {}", status.interface))?;
+    item(out, "look", &format!("rxlane pppoe status {}", quoted(&status.interface)))?;
     let interrupt = if known == Known::Here { ", or SIGINT" } else { "" };
-    item(out, "end", &format!("rxlane pppoe disconnect {}{interrupt}", status.interface))
+    item(out, "end", &format!("rxlane pppoe disconnect {}{interrupt}", quoted(&status.interface)))
 }

@@ -6,8 +6,9 @@ use anyhow::anyhow;
 use client::status::SessionStatus;
 use concentrator::{ConcentratorStatus, Disconnected};
 use explain::counted;
-use link::control::{Bearer, ControlError};
 use link::error::Error;
+use service::Kind;
+use service::control::ControlError;
 use std::io::Write;
 use std::net::IpAddr;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -121,7 +122,7 @@ impl DisconnectArguments {
     }
 
     fn concentrator(&self, out: &mut Output, interface: &str) -> CommandResult {
-        let ended = self.state.sockets(Bearer::Concentrator).and_then(|sockets| {
+        let ended = self.state.sockets(Kind::Concentrator).and_then(|sockets| {
             let what = format!("the sessions of {interface} are told, and its accounts written");
             Ok(telling(&what, || sockets.end::<ConcentratorStatus>(interface))?)
         });
@@ -138,8 +139,8 @@ impl DisconnectArguments {
     fn sessions(&self, out: &mut Output, interface: &str, question: &str) -> CommandResult {
         let asked = self
             .state
-            .sockets(Bearer::Concentrator)
-            .and_then(|sockets| Ok(sockets.answer::<Disconnected>(interface, question)?));
+            .sockets(Kind::Concentrator)
+            .and_then(|sockets| Ok(sockets.ask::<Disconnected>(interface, question)?));
         let which = question.trim_start_matches("disconnect ");
         match asked {
             Ok(Disconnected { sessions: Some(0) }) => {
@@ -165,7 +166,7 @@ impl DisconnectArguments {
     }
 
     fn client(&self, out: &mut Output, name: &str) -> CommandResult {
-        let sockets = match self.state.sockets(Bearer::Session) {
+        let sockets = match self.state.sockets(Kind::Session) {
             Ok(sockets) => sockets,
             Err(error) => return failed(error),
         };

@@ -5,7 +5,7 @@ use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
 use concentrator::ConcentratorStatus;
 use explain::counted;
-use link::control::Bearer;
+use service::Kind;
 use std::io::Write;
 
 /// Arguments of `rxlane pppoe drain`.
@@ -35,8 +35,8 @@ impl DrainArguments {
         let question = if self.undo { "fill" } else { "drain" };
         let asked = self
             .state
-            .sockets(Bearer::Concentrator)
-            .and_then(|sockets| Ok(sockets.answer::<ConcentratorStatus>(&self.interface, question)?));
+            .sockets(Kind::Concentrator)
+            .and_then(|sockets| Ok(sockets.ask::<ConcentratorStatus>(&self.interface, question)?));
         let status = match asked {
             Ok(status) => status,
             Err(error) => return failed(error),

@@ -19,10 +19,11 @@ use anstyle::{AnsiColor, Style};
 use anyhow::anyhow;
 use client::resolver::{Back, Place};
 use concentrator::ConcentratorStatus;
-use link::control::{Bearer, ControlError, Sockets};
 use link::error::Error;
 use link::privilege;
 use serde::de::DeserializeOwned;
+use service::control::ControlError;
+use service::{Instances, Kind, StateDir};
 use std::path::PathBuf;
 
 const BOLD: Style = Style::new().bold();
@@ -110,22 +111,20 @@ struct StateArguments {
 
 impl StateArguments {
     fn folder(&self) -> PathBuf {
-        let folder = self.state.clone().unwrap_or_else(|| host::journal::Journal::DIRECTORY.into());
-        // A process that stays goes to another folder.
-        std::path::absolute(&folder).unwrap_or(folder)
+        StateDir::at(self.state.clone().unwrap_or_else(|| StateDir::DEFAULT.into())).path().to_owned()
     }
 
     /// What all of a kind in this network namespace say of themselves, and whether one that lives says nothing, which is told.
-    fn all<T: DeserializeOwned>(&self, bearer: Bearer) -> Result<(Vec<T>, bool), Error> {
-        let sockets = self.sockets(bearer)?;
+    fn all<T: DeserializeOwned>(&self, kind: Kind) -> Result<(Vec<T>, bool), Error> {
+        let sockets = self.sockets(kind)?;
         let (mut all, mut is_silent) = (Vec::new(), false);
         for name in sockets.names()? {
-            match sockets.answer(&name, "status") {
+            match sockets.ask(&name, "status") {
                 Ok(status) => all.push(status),
                 // It ended meanwhile.
                 Err(ControlError::None { .. }) => {}
                 // The others have an answer.
-                Err(error) if error.is_an_answer() => {
+                Err(error) if error.is_negative() => {
                     is_silent = true;
                     if matches!(error, ControlError::Killed { .. }) {
                         self.put_back();
@@ -141,7 +140,7 @@ impl StateArguments {
     /// The interface that is served, where it is one; `None`: none is, or nobody answers, which was told. Behind `naming` stands
     /// the name of one.
     fn only_served(&self, naming: &str) -> anyhow::Result<Option<String>> {
-        let (mut served, is_silent) = match self.all::<ConcentratorStatus>(Bearer::Concentrator) {
+        let (mut served, is_silent) = match self.all::<ConcentratorStatus>(Kind::Concentrator) {
             Ok(all) => all,
             Err(error) => return failed(error).map(|_| None),
         };
@@ -160,15 +159,15 @@ impl StateArguments {
         if !matches!(error, Error::Control(ControlError::None { .. })) {
             return None;
         }
-        let sockets = self.sockets(Bearer::Concentrator).ok()?;
+        let sockets = self.sockets(Kind::Concentrator).ok()?;
         let answers = sockets.names().ok()?.into_iter();
-        let mut answers =
-            answers.filter_map(|name| sockets.answer::<ConcentratorStatus>(&name, "status").ok());
+        let mut answers = answers.filter_map(|name| sockets.ask::<ConcentratorStatus>(&name, "status").ok());
         answers.find(|status| status.parent == name || status.interface == name).map(|status| status.parent)
     }
 
-    fn sockets(&self, bearer: Bearer) -> Result<Sockets, Error> {
-        Ok(Sockets::new(bearer, self.folder())?)
+    fn sockets(&self, kind: Kind) -> Result<Instances, Error> {
+        let instances = Instances::new(kind, StateDir::at(self.folder()));
+        Ok(instances.map_err(ControlError::from)?)
     }
 
     /// Puts back the name servers that a killed process could not, and tells it.

@@ -329,10 +329,6 @@ impl Options {
     }
 
     /// The tags of the line.
-    ///
-    /// # Errors
-    ///
-    /// They are none.
     pub fn tags(&self) -> anyhow::Result<Encapsulation> {
         let Some(vlans) = &self.vlan else {
             return match self.tpid {

@@ -4,10 +4,7 @@ use super::accounting::Accounts;
 use super::options::Auth;
 use super::subscribers_file::{Means, SubscribersFile};
 use super::{BOLD, POOR, StateArguments, failed, item, workers};
-use crate::background::daemon::{self, Leaving, Stays};
-use crate::background::log::Log;
-use crate::background::stop::{by_signals, by_signals_but_hang_up, unread};
-use crate::background::teller::Teller;
+use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{anyhow, bail};
@@ -15,9 +12,7 @@ use concentrator::Error;
 use concentrator::{ConcentratorStatus, Event, Over, Prepared, Start};
 use explain::counted as number_of;
 use link::batch::Io;
-use link::control::{Bearer, Sockets};
 use link::error::Kind;
-use link::memory;
 use link::pppoe::VlanPattern;
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::pool::Range;
@@ -25,6 +20,14 @@ use pppoe::concentrator::secrets::Secrets;
 use pppoe::concentrator::{Config, Restored, SameUser};
 use pppoe::discovery::limits::{Rate, Rates};
 use pppoe::text::Shown;
+use service::daemon::{Leaving, Ready};
+use service::lines::LineWriter;
+use service::log::Log;
+use service::memory;
+use service::notify;
+use service::quoted;
+use service::signals::{HangUp, end_requests};
+use service::{Instances, Kind as ServiceKind};
 use signal_hook::consts::{SIGHUP, SIGUSR1};
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -32,7 +35,6 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use steer::notify::{Told, notify};
 
 /// Arguments of `rxlane pppoe serve`.
 #[derive(clap::Args)]
@@ -131,15 +133,8 @@ pub struct ServeArguments {
     /// Go on with the sessions of the process that serves the interface now, which ends.
     #[arg(long)]
     takeover: bool,
-    /// Return when it serves; a process stays in the background.
-    #[arg(long)]
-    daemon: bool,
-    /// File to which that process adds what happens, each line behind the time in UTC [default: nobody is told].
-    #[arg(long, value_name = "FILE", requires = "daemon")]
-    log: Option<PathBuf>,
-    /// This is the process that stays.
-    #[arg(long = daemon::STAYS, hide = true, requires = "daemon")]
-    stays: bool,
+    #[command(flatten)]
+    daemon: DaemonArguments,
     #[command(flatten)]
     state: StateArguments,
 }
@@ -162,21 +157,13 @@ impl ServeArguments {
         // Where nobody may serve, it matters neither who does nor whether the secrets can be read.
         super::expect_privilege("serving")?;
         let secrets = self.subscribers().read()?;
-        if self.daemon && !self.stays {
-            if std::env::var_os("NOTIFY_SOCKET").is_some() {
-                return Err(anyhow!(
-                    "--daemon under a service manager that waits for the process (NOTIFY_SOCKET): leave it out, the manager \
-                     keeps the concentrator in the background itself"
-                ));
-            }
-            return daemon::start(&[]);
+        if self.daemon.is_caller() {
+            self.daemon.expect_no_manager("the concentrator")?;
+            return background::start(&[]);
         }
         let mut log = None;
         let result = self.serve(out, config, secrets, &mut log);
-        match log {
-            Some(log) => log.around(out, result),
-            None => result,
-        }
+        background::end(log, out, result)
     }
 
     /// What says who may connect.
@@ -187,7 +174,7 @@ impl ServeArguments {
             server: self.name.clone(),
             own: self.local,
             // Of two processes the one that stays.
-            warns: self.daemon == self.stays,
+            warns: !self.daemon.is_caller(),
         }
     }
 
@@ -243,24 +230,23 @@ impl ServeArguments {
     ) -> CommandResult {
         // Before there is any thread: one that gets no memory ends the process.
         if let Err(error) = memory::expect(memory::BEGINNING) {
-            return failed(error);
+            return failed(link::Error::from(error));
         }
-        let signals = if self.stays { by_signals_but_hang_up() } else { by_signals() };
-        let (stop, ask) = signals.map_err(unheard)?;
-        let asked = ask.try_clone()?;
-        let leaving =
-            self.stays.then(|| Leaving::prepare(self.log.as_deref(), &self.ifname, ask)).transpose()?;
-        let sockets = match self.state.sockets(Bearer::Concentrator) {
+        let hang_up = if self.daemon.is_daemon() { HangUp::Other } else { HangUp::Ends };
+        let (stop, ask) = end_requests(hang_up).map_err(no_signals)?;
+        let leaving = self.daemon.prepare(&self.ifname, &ask)?;
+        let sockets = match self.state.sockets(ServiceKind::Concentrator) {
             Ok(sockets) => sockets,
             Err(error) => return failed(error),
         };
         if !self.takeover
-            && let Ok(other) = sockets.answer::<ConcentratorStatus>(&self.interface, "status")
+            && let Ok(other) = sockets.ask::<ConcentratorStatus>(&self.interface, "status")
         {
             complain(&format!(
                 "the process {} serves {1} already: `--takeover` goes on with its sessions, `rxlane pppoe disconnect --concentrator \
                  {1}` ends it",
-                other.pid, self.interface
+                other.pid,
+                quoted(&self.interface)
             ));
             return Ok(Outcome::Negative);
         }
@@ -277,16 +263,16 @@ impl ServeArguments {
             secrets,
             is_takeover: self.takeover,
         };
-        let early = self.stays.then(Vec::new);
+        let early = self.daemon.is_daemon().then(Vec::new);
         let mut speaker = Speaker::new(out.styled(POOR, "note"), self.accounting.as_deref(), early)?;
-        let prepared = match Prepared::new(start, &sockets, stop, asked, &mut |event| speaker.hear(event)) {
+        let prepared = match Prepared::new(start, &sockets, stop, ask, &mut |event| speaker.hear(event)) {
             Ok(prepared) => prepared,
             Err(error) => return self.not_begun(error, &sockets),
         };
         // As long as another process has the sessions nothing is lost: whatever can fail is done before.
-        let signals: &[i32] = if self.stays { &[SIGUSR1, SIGHUP] } else { &[SIGUSR1] };
+        let signals: &[i32] = if self.daemon.is_daemon() { &[SIGUSR1, SIGHUP] } else { &[SIGUSR1] };
         let reread = prepared.waker().and_then(|bell| self.subscribers().read_again(signals, bell));
-        let reread = reread.map_err(unheard)?;
+        let reread = reread.map_err(no_signals)?;
         let has_former = prepared.has_former();
         let (serving, restored) = match prepared.begin(&mut |event| speaker.hear(event)) {
             Ok(begun) => begun,
@@ -303,9 +289,9 @@ impl ServeArguments {
             speaker.hear(&Event::Remark(format!("{error:#}; this process serves all the same")));
         }
         // Who is not there need not be told.
-        let _ = notify(&Told::Ready(format!("serves {}", self.interface)));
+        let _ = notify::ready(&format!("serves {}", self.interface));
         let ended = serving.run(&mut |event| speaker.hear(event), &mut || reread.try_recv().ok());
-        let _ = notify(&Told::Stopping);
+        let _ = notify::stopping();
         speaker.finish();
         match ended {
             Err(error) => failed(error),
@@ -321,11 +307,11 @@ impl ServeArguments {
     }
 
     /// Why it does not serve, and that another process still does.
-    fn not_begun(&self, error: Error, sockets: &Sockets) -> CommandResult {
+    fn not_begun(&self, error: Error, sockets: &Instances) -> CommandResult {
         let off =
             matches!(&error, Error::Link(link::Error::Address { address, .. }) if address.local.is_ipv6());
         let advice = if off { "; or `--ipv6 false` serves IPv4 alone" } else { "" };
-        let other = || sockets.answer::<ConcentratorStatus>(&self.interface, "status").ok();
+        let other = || sockets.ask::<ConcentratorStatus>(&self.interface, "status").ok();
         let kept = match self.takeover.then(other).flatten() {
             Some(other) => format!("; the process {} goes on with the sessions", other.pid),
             None => String::new(),
@@ -368,8 +354,8 @@ impl ServeArguments {
         if self.takeover {
             item(out, "sessions", &taken_over(restored))?;
         }
-        item(out, "look", &format!("rxlane pppoe sessions {}", self.interface))?;
-        item(out, "end", &format!("rxlane pppoe disconnect --concentrator {}", self.interface))
+        item(out, "look", &format!("rxlane pppoe sessions {}", quoted(&self.interface)))?;
+        item(out, "end", &format!("rxlane pppoe disconnect --concentrator {}", quoted(&self.interface)))
     }
 
     fn ended(&self, out: &mut Output, over: Over) -> CommandResult {
@@ -410,18 +396,9 @@ fn expect_name(option: &str, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn unheard(error: io::Error) -> Lacks {
-    Lacks(format!("signals cannot be waited for: {error}"))
-}
-
 fn taken_over(restored: &Restored) -> String {
     let sessions = number_of(restored.sessions as u64, "session");
     format!("{sessions} taken over, {} told to connect again", restored.ended)
-}
-
-fn teller() -> anyhow::Result<Teller> {
-    let failed = |error| Lacks(format!("cannot tell what happens to the sessions: {error}"));
-    Ok(Teller::new().map_err(failed)?)
 }
 
 /// Says what happens, and has accounts written. A terminal that is held up must not hold up thousands of sessions.
@@ -437,7 +414,7 @@ const EARLY: usize = 50;
 
 impl Speaker {
     fn new(mark: String, accounts: Option<&Path>, early: Option<Vec<String>>) -> anyhow::Result<Speaker> {
-        let voice = Voice(Arc::new(Mutex::new((Some(teller()?), mark))));
+        let voice = Voice(Arc::new(Mutex::new((Some(background::lines("the sessions")?), mark))));
         let says = |path| {
             let voice = voice.clone();
             Accounts::open(path, Box::new(move |text| voice.note(&text)))
@@ -463,9 +440,9 @@ impl Speaker {
 
     /// From now on it speaks where the process that stays does.
     fn leave(&self, leaving: Leaving, out: &mut Output, log: &mut Option<Log>) -> anyhow::Result<()> {
-        self.voice.with(|teller, mark| {
-            let Some(teller) = teller else { return Ok(()) };
-            leaving.leave(Stays::Up, teller, out, log)?;
+        self.voice.with(|lines, mark| {
+            let Some(lines) = lines else { return Ok(()) };
+            background::leave(leaving, Ready::Up, lines, out, log)?;
             *mark = out.styled(POOR, "note");
             Ok(())
         })
@@ -475,27 +452,27 @@ impl Speaker {
     fn finish(&mut self) {
         let said = self.accounts.take().map(Accounts::finish).unwrap_or_default();
         said.iter().for_each(|text| self.voice.note(text));
-        self.voice.with(|teller, _| teller.take().map(Teller::finish));
+        self.voice.with(|lines, _| lines.take().map(LineWriter::finish));
     }
 }
 
 /// What sentences are said with, of several threads: until its end, and what stands before them.
 #[derive(Clone)]
-struct Voice(Arc<Mutex<(Option<Teller>, String)>>);
+struct Voice(Arc<Mutex<(Option<LineWriter>, String)>>);
 
 impl Voice {
-    fn with<R>(&self, with: impl FnOnce(&mut Option<Teller>, &mut String) -> R) -> R {
+    fn with<R>(&self, with: impl FnOnce(&mut Option<LineWriter>, &mut String) -> R) -> R {
         let mut voice = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (teller, mark) = &mut *voice;
-        with(teller, mark)
+        let (lines, mark) = &mut *voice;
+        with(lines, mark)
     }
 
     fn tell(&self, line: String) {
-        self.with(|teller, _| teller.iter().for_each(|teller| teller.tell(line.clone())));
+        self.with(|lines, _| lines.iter().for_each(|lines| lines.write(line.clone())));
     }
 
     fn note(&self, text: &str) {
         let text = printable(text);
-        self.with(|teller, mark| teller.iter().for_each(|teller| teller.tell(format!("{mark}: {text}\n"))));
+        self.with(|lines, mark| lines.iter().for_each(|lines| lines.write(format!("{mark}: {text}\n"))));
     }
 }

@@ -5,8 +5,8 @@ use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
 use concentrator::{ConcentratorStatus, SubscriberStatus};
 use explain::{counted as number_of, grouped};
-use link::control::Bearer;
 use link::pppoe::VlanPattern;
+use service::Kind;
 use std::io::{self, Write};
 use wire::Vlans;
 use wire::emit::Encapsulation;
@@ -42,8 +42,8 @@ impl SessionsArguments {
         };
         let asked = self
             .state
-            .sockets(Bearer::Concentrator)
-            .and_then(|sockets| Ok(sockets.answer::<ConcentratorStatus>(&interface, "sessions")?));
+            .sockets(Kind::Concentrator)
+            .and_then(|sockets| Ok(sockets.ask::<ConcentratorStatus>(&interface, "sessions")?));
         let mut status = match asked {
             Ok(status) => status,
             Err(error) => return failed(error),

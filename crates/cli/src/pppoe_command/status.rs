@@ -6,9 +6,10 @@ use crate::output::{CommandResult, Outcome, Output, complain};
 use client::status::{SCHEMA, SessionStatus};
 use concentrator::ConcentratorStatus;
 use explain::{counted as number_of, grouped};
-use link::control::{Bearer, ControlError};
 use link::error::Error;
 use serde_json::{Value, json};
+use service::Kind;
+use service::control::ControlError;
 use std::io::{self, Write};
 
 /// Arguments of `rxlane pppoe status`.
@@ -39,8 +40,8 @@ impl StatusArguments {
     fn one(&self, out: &mut Output, name: &str) -> CommandResult {
         let asked = self
             .state
-            .sockets(Bearer::Session)
-            .and_then(|sockets| Ok(sockets.answer::<SessionStatus>(name, "status")?));
+            .sockets(Kind::Session)
+            .and_then(|sockets| Ok(sockets.ask::<SessionStatus>(name, "status")?));
         let status = match asked {
             Ok(status) => status,
             Err(error) => {
@@ -66,8 +67,8 @@ impl StatusArguments {
     }
 
     fn all(&self, out: &mut Output) -> CommandResult {
-        let clients = self.state.all::<SessionStatus>(Bearer::Session);
-        let concentrators = self.state.all::<ConcentratorStatus>(Bearer::Concentrator);
+        let clients = self.state.all::<SessionStatus>(Kind::Session);
+        let concentrators = self.state.all::<ConcentratorStatus>(Kind::Concentrator);
         let ((clients, silent_client), (concentrators, silent_concentrator)) = match (clients, concentrators)
         {
             (Ok(clients), Ok(concentrators)) => (clients, concentrators),

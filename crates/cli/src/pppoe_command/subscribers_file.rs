@@ -107,10 +107,6 @@ impl SubscribersFile {
 
     /// Reads it again whenever one of the signals comes, in a thread of its own, since a file of tens of MiB takes seconds, in which
     /// subscribers want answers. `bell` is written to when there is something to be received.
-    ///
-    /// # Errors
-    ///
-    /// There are no more descriptors or threads.
     pub fn read_again(self, signals: &[i32], mut bell: UnixStream) -> io::Result<Receiver<Reread>> {
         let (mut asked, signal) = UnixStream::pair()?;
         let (read, received) = sync_channel(1);

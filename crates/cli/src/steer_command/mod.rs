@@ -2,7 +2,6 @@
 
 mod check;
 mod down;
-pub mod interrupted;
 mod status;
 mod stay;
 mod up;

@@ -1,19 +1,22 @@
 //! The process that stays: `up --foreground`, and the one that `up --rebalance` and `up --metrics` start.
 
 use super::{StateArguments, down, failed};
-use crate::background::stop::unread;
+use crate::background::{no_signals, unread};
 use crate::output::{CommandResult, Lacks, Outcome, Output};
+use service::namespace::Names;
+use service::notify;
+use service::signals::{HangUp, end_requests};
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::process::{self, Command};
 use std::time::Duration;
 use steer::background;
 use steer::error::Error;
-use steer::gone::Names;
-use steer::keeper::{self, Cpus, Keeping, Stop};
+use steer::keeper::{self, Cpus, Keeping};
 use steer::metrics::{Server, unservable};
-use steer::notify::{Told, notify};
 use steer::plan::QUEUE_SIZE;
 use steer::rebalance::{Limits, Move, Setup};
 use steer::record::{Keeper, Place, Planned, Records};
@@ -82,10 +85,7 @@ impl KeepArguments {
             Err(error) => return failed(error),
         };
         let task = Task { rebalance: self.rebalance, metrics: self.metrics };
-        let stop = match Stop::by_signals() {
-            Ok(stop) => stop,
-            Err(error) => return Err(Lacks(error.to_string()).into()),
-        };
+        let (stop, _ask) = end_requests(HangUp::Other).map_err(no_signals)?;
         let manner = Manner { foreground: false, stop };
         let ready = |_: &Attachment| background::ready();
         let (_, stayed) = stay(attachment, &task, &self.state.records(), manner, ready, &mut |_| ());
@@ -104,14 +104,14 @@ pub fn in_foreground(
     attachment: Attachment,
     task: &Task,
     records: &Records,
-    stop: Stop,
+    stop: UnixStream,
     ready: impl FnOnce(&mut Output) -> io::Result<()>,
 ) -> CommandResult {
     let out = RefCell::new(out);
     let ready = |attachment: &Attachment| {
         let mut out = out.borrow_mut();
         unread(ready(&mut out).and_then(|()| out.flush()))?;
-        notify(&Told::Ready(format!("{} is steered", attachment.interface().name)))
+        notify::ready(&format!("{} is steered", attachment.interface().name))
     };
     let mut moved = |moved: &Move| {
         let mut out = out.borrow_mut();
@@ -122,7 +122,7 @@ pub fn in_foreground(
     let (attachment, stayed) = stay(attachment, task, records, manner, ready, &mut moved);
     let out = out.into_inner();
     // The service manager may be gone.
-    let _ = notify(&Told::Stopping);
+    let _ = notify::stopping();
     let taken = steer::down::down_own(attachment, records);
     match (stayed, taken) {
         (Err(error), _) | (Ok(()), Err(error)) => failed(error),
@@ -136,7 +136,7 @@ pub fn in_foreground(
 /// How it stays.
 struct Manner {
     foreground: bool,
-    stop: Stop,
+    stop: UnixStream,
 }
 
 /// Stays until a signal ends it, the interface is gone, or somebody takes steering away. Gives the attachment back.
@@ -183,7 +183,7 @@ fn stay_with(
     ready(attachment).map_err(|error| failed(error.to_string()))?;
     let cpus = Cpus::of_this_machine();
     let keep = Keeping { interface: attachment.attached_as().to_owned(), setup, metrics, cpus, names };
-    let ended = keeper::keep(attachment, keep, &stop, &mut |progress| {
+    let ended = keeper::keep(attachment, keep, stop.as_fd(), &mut |progress| {
         progress.moved.iter().for_each(&mut *moved);
         note.moves = progress.moves;
         note.state = Some(progress.state.clone());

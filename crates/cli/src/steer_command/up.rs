@@ -1,6 +1,5 @@
 //! `rxlane steer up`.
 
-use super::interrupted::Interrupted;
 use super::{
     BOLD, GOOD, POOR, StateArguments, WishArguments, check, cpus, failed, item, paragraph, percent, seconds,
     stay, with_progress,
@@ -8,6 +7,7 @@ use super::{
 use crate::explain_command::text::{heading, printable};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use explain::grouped;
+use service::signals::Interrupted;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -100,7 +100,7 @@ impl UpArguments {
         }
         let records = self.state.records();
         // From here on the machine is changed, and a signal that ended this process would leave it so.
-        let (interrupted, stop) = Interrupted::noted()
+        let (interrupted, stop) = Interrupted::watch()
             .map_err(|error| Lacks(format!("signals cannot be waited for ({error}); nothing was changed")))?;
         let (done, working) = match up(&resolved, &records) {
             Ok(done) => done,

@@ -1,5 +1,5 @@
-//! A snapshot of a machine's receive path: live Linux, or whatever text was pasted, in one data model; and the
-//! journal of what rxlane changed on a machine.
+//! A snapshot of a machine's receive path: live Linux, or whatever text was pasted, in one data model; and settings
+//! that are read, changed and restored.
 //!
 //! # Contract
 //!
@@ -19,7 +19,6 @@
 pub mod collector;
 mod counter;
 mod interface;
-pub mod journal;
 #[cfg(target_os = "linux")]
 pub mod live;
 mod machine;

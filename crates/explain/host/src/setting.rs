@@ -323,7 +323,11 @@ impl Setting {
     }
 
     /// Changes the setting whose present value is `before`, and reads it back.
-    pub(crate) fn change(&self, tree: &Tree, before: &Present) -> Result<Present, Error> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Setting::apply`].
+    pub fn change(&self, tree: &Tree, before: &Present) -> Result<Present, Error> {
         self.perform(tree)?;
         let after = self.read(tree)?;
         let rounded = self.is_rounded_by_drivers() && after.former != before.former;
@@ -343,7 +347,8 @@ impl Setting {
         }
     }
 
-    pub(crate) fn unrestorable(&self) -> Error {
+    /// That its present value cannot be restored.
+    pub fn unrestorable(&self) -> Error {
         let why =
             "no ethtool command makes the present RETA, whose queues stand neither in turn nor in blocks";
         Error::Unrestorable { command: self.command(), why }
@@ -371,7 +376,7 @@ impl Setting {
 
     /// Whether drivers take the value only as a wish: ring sizes go to a multiple or a power of two, coalescing
     /// times to the device's clock.
-    pub(crate) fn is_rounded_by_drivers(&self) -> bool {
+    pub fn is_rounded_by_drivers(&self) -> bool {
         matches!(self, Setting::Ring { .. } | Setting::Coalesce { .. })
     }
 }

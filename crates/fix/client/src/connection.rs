@@ -15,8 +15,6 @@ use super::script::Scripts;
 use super::status::{SessionStatus, Shared};
 use crate::error::Error;
 use kernel::netlink::{Events, Link};
-use link::control::{Server, Sockets};
-use link::memory;
 use link::pppoe::VlanPattern;
 use link::pppoe::kernel::{Clock, random};
 use link::pppoe::{ControlSocket, Losses};
@@ -29,6 +27,9 @@ use pppoe::text::Shown;
 use preparation::{expect_free, framed, refused, room};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use service::Instances;
+use service::control::Server;
+use service::memory;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -50,15 +51,11 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// What a client is started with.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// What is wanted on this machine.
     pub wanted: Wanted,
-    /// VLAN tags of the line.
     pub tags: Encapsulation,
     /// Whether the largest payload in `config` was asked for; if not, it is lowered to what has room.
     pub has_mtu: bool,
-    /// Name to authenticate with.
     pub user: Option<String>,
-    /// What is wanted of the concentrator.
     pub config: Config,
 }
 
@@ -75,21 +72,18 @@ pub enum Event {
     Open(Box<SessionStatus>),
     /// A concentrator is looked for, for the first time.
     Looking {
-        /// The interface with the line.
         parent: String,
         /// How long at most.
         most: Duration,
     },
     /// A session, or a try, is over, and another try follows: why, and what to do about it.
     Closed(String),
-    /// Something worth knowing.
     Remark(String),
 }
 
 /// Why a client ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// Somebody asked for it.
     Asked,
     /// It was not to try again: why the session or the try ended.
     Closed(String),
@@ -128,7 +122,6 @@ pub struct Connection {
     narrow: Option<String>,
     /// When an open session is told at the latest.
     tell_at: Option<Instant>,
-    /// Until when the goodbye may take.
     closing: Option<Instant>,
 }
 
@@ -138,13 +131,9 @@ type Tell<'a> = &'a mut dyn FnMut(&Event);
 impl Connection {
     /// Begins in the network namespace of the calling thread. It ends when `stop` becomes readable; `ask` is the other end
     /// of it.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]; nothing is left behind then.
     pub fn begin(
         start: Start,
-        sockets: &Sockets,
+        sockets: &Instances,
         stop: UnixStream,
         ask: UnixStream,
     ) -> Result<Connection, Error> {
@@ -154,7 +143,7 @@ impl Connection {
 
     fn begin_with(
         mut start: Start,
-        sockets: &Sockets,
+        sockets: &Instances,
         stop: UnixStream,
         ask: UnixStream,
     ) -> Result<Connection, Error> {

@@ -2,16 +2,16 @@
 
 use crate::resolver::ResolverError;
 use link::Dropped;
-use link::control::ControlError;
 use link::error::Kind;
 use pppoe::discovery::message::TooLong;
+use service::control::ControlError;
+use service::memory::MemoryError;
 use std::io;
 
 /// Why not.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The machine refuses it.
     #[error(transparent)]
     Link(#[from] link::Error),
     /// More tags than a PPPoE line is looked for in.
@@ -22,12 +22,7 @@ pub enum Error {
     Discovery(#[from] TooLong),
     /// The interface did not take a packet.
     #[error("{parent} sent nothing ({why}){}", not_sent(*why, parent))]
-    NotSent {
-        /// The interface.
-        parent: String,
-        /// Why.
-        why: Dropped,
-    },
+    NotSent { parent: String, why: Dropped },
     /// The name servers of before cannot be put back.
     #[error(transparent)]
     Resolver(#[from] ResolverError),
@@ -56,6 +51,12 @@ impl Error {
     pub(crate) fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let failed = link::Error::kernel(what);
         move |source| failed(source).into()
+    }
+}
+
+impl From<MemoryError> for Error {
+    fn from(error: MemoryError) -> Error {
+        Error::Link(error.into())
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`Connection`](connection::Connection) is a client from its start to its end. [`probe`] asks a line for concentrators without a
 //! session.
 
+#![allow(missing_docs, reason = "a name and its type say most; comments say the rest")]
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 

@@ -37,9 +37,7 @@ pub struct NameServers {
     next: Arc<Mutex<Option<(u64, Order)>>>,
     /// How many orders are done with one, and what went wrong.
     results: Receiver<(u64, Option<String>)>,
-    /// Readable when an order is done.
     bell: UnixStream,
-    /// The last order.
     last: Option<Order>,
     /// Orders that have come, and how many of them are done.
     ordered: u64,

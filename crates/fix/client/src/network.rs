@@ -24,18 +24,14 @@ use wire::emit::Encapsulation;
 
 /// What is said of one session, sentences at most.
 const REMARKS: usize = 16;
-/// Words for families of addresses.
 const IPV4: &str = "ipv4";
 const IPV6: &str = "ipv6";
 
 /// What is wanted on this machine.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Name of the interface.
     pub name: String,
-    /// Name of the interface below.
     pub parent: String,
-    /// How packets are moved.
     pub means: Means,
     /// Whether to lower the maximum segment size of TCP to what fits the MTU.
     pub mss_clamp: bool,
@@ -44,9 +40,7 @@ pub struct Wanted {
     pub default_route: Option<u32>,
     /// Whether the name servers of the concentrator become the machine's.
     pub dns: bool,
-    /// Run when a session is up.
     pub up_script: Option<PathBuf>,
-    /// Run when it is over.
     pub down_script: Option<PathBuf>,
     /// Folder of what has to be remembered.
     pub state: PathBuf,
@@ -57,9 +51,7 @@ pub struct Wanted {
 pub struct Peer {
     /// Name of the concentrator, escaped.
     pub name: String,
-    /// Its MAC address.
     pub mac: String,
-    /// Name that was authenticated with.
     pub user: String,
 }
 
@@ -80,16 +72,11 @@ pub struct Network {
     told: Told,
     is_told: bool,
     since: Instant,
-    /// What was said of it.
     said: Vec<String>,
 }
 
 impl Network {
     /// Brings up the interface, without addresses yet. `after_kill`: a process that had it was killed just now.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]; nothing is left behind then.
     pub fn up(
         wanted: &Wanted,
         encapsulation: Encapsulation,
@@ -276,7 +263,6 @@ impl Network {
         said
     }
 
-    /// The default routes that were wanted.
     pub fn routes(&self) -> &[DefaultRoute] {
         &self.routes
     }

@@ -18,7 +18,6 @@ use wire::Vlans;
 use wire::ethernet::MacAddress;
 use wire::pppoe::Stage;
 
-/// Between two PADI.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Asks for `time` on an Ethernet interface, and gives what came.

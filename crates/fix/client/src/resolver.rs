@@ -35,23 +35,10 @@ pub enum ResolverError {
     #[error(
         "the process {pid} (the PPPoE session of {interface}) has written {PATH}, and only one can: leave --dns out of one of them"
     )]
-    Held {
-        /// Its number.
-        pid: u32,
-        /// Its interface.
-        interface: String,
-    },
+    Held { pid: u32, interface: String },
     /// A file cannot be read or written.
     #[error("cannot {what} {}: {source}", path.display())]
-    File {
-        /// What was tried.
-        what: &'static str,
-        /// On which.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A program did not do it.
+    File { what: &'static str, path: PathBuf, source: io::Error },
     #[error(transparent)]
     Program(#[from] ProgramError),
 }
@@ -91,14 +78,12 @@ struct Note {
     started: u64,
     /// The octets of the file, of whatever encoding; `None`: there was none.
     former: Option<Vec<u8>>,
-    /// What was written.
     written: String,
 }
 
 /// What became of the file at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Back {
-    /// It is as before.
     Done,
     /// Somebody else had written it since, and it was left alone.
     Changed,

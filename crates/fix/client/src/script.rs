@@ -115,9 +115,7 @@ pub struct Scripts {
 /// When a script runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
-    /// A session is up.
     Up,
-    /// It is over.
     Down,
 }
 
@@ -131,34 +129,15 @@ struct Script {
 /// What came of a script.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// It cannot be run.
     #[error("{} cannot be run: {source}; it has to be a program, or a script that names its interpreter (`#!/bin/sh`), and executable", path.display())]
-    Start {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It said that it failed.
+    Start { path: PathBuf, source: io::Error },
     #[error("{} ended with {status}", path.display())]
-    Failed {
-        /// Which.
-        path: PathBuf,
-        /// How.
-        status: std::process::ExitStatus,
-    },
+    Failed { path: PathBuf, status: std::process::ExitStatus },
     /// The session for which it was to run had ended before its turn, or too many wait.
     #[error("{} was not run: the script before it was still running when the session ended", path.display())]
-    Late {
-        /// Which.
-        path: PathBuf,
-    },
-    /// It goes on for too long.
+    Late { path: PathBuf },
     #[error("{} was still running after {} s and was killed, with what it had started", path.display(), PATIENCE.as_secs())]
-    Endless {
-        /// Which.
-        path: PathBuf,
-    },
+    Endless { path: PathBuf },
 }
 
 /// Sees, long before it is run, that there is a script and that it is executable.

@@ -10,7 +10,6 @@ use std::sync::Mutex;
 use std::time::Instant;
 use wire::IpVersion;
 
-/// The schema of scripted output.
 pub const SCHEMA: &str = "rxlane.pppoe/1";
 
 /// A session at one moment.
@@ -20,13 +19,11 @@ pub struct SessionStatus {
     pub schema: String,
     /// Name of the interface, which is there while the session is open.
     pub interface: String,
-    /// Name of the interface below.
     pub parent: String,
     /// VLAN tags of the line, outermost first; `none`.
     pub vlans: String,
     /// `discovery`, `lcp`, `auth`, `network`, `open`, `closed`.
     pub phase: String,
-    /// Number of the session.
     pub session_id: Option<u16>,
     /// IPv4 address of this end.
     pub local: Option<IpAddr>,
@@ -45,11 +42,9 @@ pub struct SessionStatus {
     pub mtu: Option<u32>,
     /// Name of the concentrator, escaped.
     pub ac_name: Option<String>,
-    /// MAC address of the concentrator.
     pub ac_mac: Option<String>,
     /// Service, escaped.
     pub service: String,
-    /// Name that is authenticated with.
     pub user: Option<String>,
     /// Seconds since the session is open.
     pub uptime: Option<f64>,
@@ -72,7 +67,6 @@ pub struct SessionStatus {
     /// Default routes that were asked for, of each protocol that is up.
     #[serde(default)]
     pub default_routes: Vec<DefaultRoute>,
-    /// Number of the process.
     pub pid: u32,
     /// Frames of discovery and negotiation that were lost since they came faster than they were read, since the process began.
     #[serde(default)]
@@ -86,7 +80,6 @@ pub struct SessionStatus {
 pub struct DefaultRoute {
     /// `ipv4`, `ipv6`.
     pub family: String,
-    /// Its metric.
     pub metric: u32,
     /// Why it is not there, and what to do about it; `None`: it is.
     pub missing: Option<String>,
@@ -161,7 +154,7 @@ impl Shared {
     }
 }
 
-impl link::control::Answer for Shared {
+impl service::control::ControlHandler for Shared {
     fn answer(&self, question: &str) -> Option<String> {
         let is_known = matches!(question, "status" | "down");
         is_known.then(|| serde_json::to_string(&self.status()).unwrap_or_default())

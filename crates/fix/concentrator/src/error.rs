@@ -1,14 +1,14 @@
 //! Why a concentrator cannot begin, or cannot go on.
 
-use link::control::ControlError;
 use link::error::Kind;
+use service::control::ControlError;
+use service::memory::MemoryError;
 use std::io;
 
 /// Why not.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The machine refuses it.
     #[error(transparent)]
     Link(#[from] link::Error),
     /// What it is told to do makes no sense.
@@ -19,10 +19,7 @@ pub enum Error {
         "another `rxlane pppoe serve` of {parent} is just beginning: wait until it serves, or has failed (`rxlane pppoe status` \
          shows it), and try again"
     )]
-    Begun {
-        /// The interface with the lines.
-        parent: String,
-    },
+    Begun { parent: String },
 }
 
 impl Error {
@@ -47,6 +44,12 @@ impl Error {
     pub(crate) fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let failed = link::Error::kernel(what);
         move |source| failed(source).into()
+    }
+}
+
+impl From<MemoryError> for Error {
+    fn from(error: MemoryError) -> Error {
+        Error::Link(error.into())
     }
 }
 

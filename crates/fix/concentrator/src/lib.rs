@@ -4,6 +4,7 @@
 //! What is said to subscribers is decided by crate `pppoe`; packets move as in crate `link`. [`Prepared`] is a concentrator before
 //! it serves, [`Serving`] one that does; [`subscribers`] is its data path.
 
+#![allow(missing_docs, reason = "a name and its type say most; comments say the rest")]
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 

@@ -16,7 +16,6 @@ use crate::subscribers::Subscribers;
 use handover::Successor;
 use kernel::netlink;
 use kernel::netlink::link_local;
-use link::control::Server;
 use link::pppoe::VlanPattern;
 use link::running::{Ended, Event as ParentEvent};
 use negotiator::Negotiator;
@@ -24,6 +23,7 @@ use pppoe::concentrator::Config;
 use pppoe::concentrator::secrets::Secrets;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use service::control::Server;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -35,7 +35,6 @@ pub use prepared::Prepared;
 
 /// How often it is looked whose data came, so that who sends some is asked for no echo; half of the least interval of echoes.
 const SWEEP: Duration = Duration::from_secs(5);
-/// The number of the one port that there is.
 const PORT: u32 = 0;
 
 /// What a concentrator is started with.
@@ -45,15 +44,11 @@ pub struct Start {
     pub parent: String,
     /// Name of the interface of all subscribers.
     pub name: String,
-    /// Which lines are served.
     pub vlans: VlanPattern,
-    /// Threads that move packets.
     pub workers: usize,
     /// Whether the maximum segment size of TCP is lowered to what fits each subscriber.
     pub mss_clamp: bool,
-    /// What subscribers are offered.
     pub config: Config,
-    /// Who they are.
     pub secrets: Secrets,
     /// Whether it goes on with the sessions of the process that serves the interface now, if one does.
     pub is_takeover: bool,
@@ -62,7 +57,6 @@ pub struct Start {
 /// What is said while it runs.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A line for the log.
     Remark(String),
     /// A record of a session, as JSON.
     Account(String),
@@ -71,7 +65,6 @@ pub enum Event {
 /// Why a concentrator ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// Somebody asked for it.
     Asked,
     /// Another process goes on with its sessions.
     HandedOver,
@@ -141,7 +134,6 @@ impl Serving {
         }
     }
 
-    /// Tells all subscribers of the end.
     fn end(mut self, tell: Tell<'_>) {
         self.negotiator.act(tell, |machine, turn, actions| machine.shut_down(turn, actions));
         let waiting = self.server.close();

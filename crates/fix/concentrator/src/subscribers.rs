@@ -50,9 +50,7 @@ use wire::ethernet::MacAddress;
 /// A session of a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// The VLANs that it is in.
     pub vlans: Vlans,
-    /// MAC address of the subscriber.
     pub peer: MacAddress,
     /// Session id, 1 to 65534.
     pub id: u16,
@@ -67,7 +65,6 @@ pub struct Session {
 /// How many of everything there may be. Their tables have room for so many from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Sessions.
     pub sessions: usize,
     /// Addresses and prefixes, of each IP version.
     pub prefixes: usize,

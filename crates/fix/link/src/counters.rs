@@ -29,7 +29,6 @@ struct Way {
 /// Frames and octets one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// Frames on the parent.
     pub frames: u64,
     /// Their octets there, MAC addresses and encapsulation included, FCS not.
     pub octets: u64,
@@ -38,9 +37,7 @@ pub struct Traffic {
 /// All counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
-    /// From the parent to the interface.
     pub received: Traffic,
-    /// From the interface to the parent.
     pub sent: Traffic,
     /// Frames and packets that went no further, by the word of the reason; those without any are left out.
     pub drops: BTreeMap<String, u64>,
@@ -54,7 +51,6 @@ pub struct Counted {
     /// Packets given to the kernel after received frames had been put together.
     #[serde(default)]
     pub deliveries: u64,
-    /// Frames that are in them.
     #[serde(default)]
     pub delivered: u64,
     /// Senders that were told by ICMP that a packet is too long for a subscriber.
@@ -161,7 +157,6 @@ impl Counters {
         self.received.frames.load(Ordering::Relaxed)
     }
 
-    /// All of them now.
     pub fn read(&self) -> Counted {
         let drops = Dropped::ALL.iter().zip(&self.drops).filter_map(|(reason, counter)| {
             let count = counter.load(Ordering::Relaxed);

@@ -14,11 +14,9 @@ use std::time::Duration;
 /// What packets go through, whatever the data path: of a link, or with another `F` of many lines.
 #[derive(Clone, Debug)]
 pub struct Line<F = Framing> {
-    /// The framing.
     pub framing: F,
     /// How far TCP segments are lowered; `None`: not at all.
     pub clamp: Option<Clamp>,
-    /// What is counted, by this thread.
     pub counters: Arc<Counters>,
     /// The parent's MTU now, octets.
     pub parent_mtu: Arc<AtomicU32>,
@@ -43,9 +41,7 @@ impl<F: Lines> Line<F> {
 pub enum PathError {
     /// Somebody deleted the interface of the link.
     InterfaceGone,
-    /// The interface cannot be read.
     Interface(io::Error),
-    /// The parent cannot be read.
     Parent(io::Error),
     /// One of several workers ended unasked.
     Worker,
@@ -61,10 +57,6 @@ pub trait DataPath<L = Line>: Send {
     fn parent(&self) -> BorrowedFd<'_>;
 
     /// Lets the kernel see whether the line works.
-    ///
-    /// # Errors
-    ///
-    /// A kernel before 5.0.
     fn set_carrier(&self, works: bool) -> io::Result<()>;
 
     /// Called once by the thread that moves the packets.
@@ -76,16 +68,8 @@ pub trait DataPath<L = Line>: Send {
     }
 
     /// Sends some of what the kernel handed to the interface. What cannot be sent is counted.
-    ///
-    /// # Errors
-    ///
-    /// It cannot go on.
     fn send_some(&mut self, line: &L) -> Result<(), PathError>;
 
     /// Takes some of what the parent received. What cannot be taken is counted.
-    ///
-    /// # Errors
-    ///
-    /// It cannot go on.
     fn receive_some(&mut self, line: &L) -> Result<(), PathError>;
 }

@@ -82,7 +82,6 @@ reasons! {
 }
 
 impl Dropped {
-    /// How many there are.
     pub const COUNT: usize = Dropped::ALL.len();
 }
 

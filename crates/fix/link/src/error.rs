@@ -1,11 +1,12 @@
 //! Why a link cannot be had, or cannot go on.
 
-use crate::control::ControlError;
 use crate::framing::FramingError;
 use crate::tun::TunError;
 use kernel::netlink::Address;
 use kernel::netlink::{self, Refusal};
 use rustix::process::{Resource, getrlimit};
+use service::control::ControlError;
+use service::memory::MemoryError;
 use std::io;
 
 /// The least MTU of IPv6 (RFC 8200 section 5).
@@ -15,38 +16,28 @@ const LEAST_IPV6: u32 = 1280;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A name that no interface can have.
     #[error(
         "`{0}` is no name of an interface: 1 to 15 printable characters without `/`, `:` and spaces, and neither `all` nor `default`"
     )]
     Name(String),
-    /// There is no such parent.
     #[error("there is no interface {0} in this network namespace (`ip -br link` lists those that there are)")]
     NoParent(String),
-    /// The parent has no Ethernet frames.
     #[error("{name} has no Ethernet frames (ARPHRD type {hardware}): expected an Ethernet interface")]
     NotEthernet {
-        /// The parent.
         name: String,
         /// Its type (linux/if_arp.h).
         hardware: u16,
     },
-    /// The encapsulation makes no link.
     #[error(transparent)]
     Framing(#[from] FramingError),
-    /// Frames of this MTU do not fit the parent.
     #[error(
         "packets of {mtu} octets do not fit {parent}, whose MTU is {parent_mtu}: with this encapsulation {most} is the \
          most; `ip link set {parent} mtu {needed}` makes room where the device allows it"
     )]
     MtuTooLarge {
-        /// What was asked for.
         mtu: u32,
-        /// The parent.
         parent: String,
-        /// Its MTU.
         parent_mtu: u32,
-        /// What would fit.
         most: u32,
         /// The MTU that the parent would need.
         needed: u32,
@@ -61,81 +52,45 @@ pub enum Error {
         /// `IPv4`, `IPv6`.
         version: &'static str,
     },
-    /// The interface cannot be made.
     #[error(transparent)]
     Tun(#[from] TunError),
     /// The process may not open packet sockets.
     #[error("frames of {parent} take CAP_NET_RAW: run rxlane as root")]
-    Privilege {
-        /// The parent.
-        parent: String,
-    },
+    Privilege { parent: String },
     /// The interface does not take an address.
     #[error("{name} does not take the address {address}: {refusal}{}", no_ipv6(address, *mtu, refusal))]
     Address {
-        /// The interface.
         name: String,
-        /// The address.
         address: Address,
         /// MTU of the interface then, octets; `None`: nobody knows.
         mtu: Option<u32>,
-        /// What the kernel said.
         refusal: Refusal,
     },
-    /// Another link has the same frames.
     #[error(
         "another process has the frames of {parent} with the encapsulation {encapsulation} already, perhaps by a former name of the \
          interface, and each would get all of them (`rxlane link status` lists links, `rxlane pppoe status` concentrators)"
     )]
-    LineTaken {
-        /// The parent.
-        parent: String,
-        /// The encapsulation.
-        encapsulation: String,
-    },
-    /// An XDP socket cannot be had.
+    LineTaken { parent: String, encapsulation: String },
     #[error(
         "{parent} gives no XDP socket ({source}){}; `--io af-packet` takes packet sockets",
         no_xdp(source)
     )]
-    Xdp {
-        /// The parent.
-        parent: String,
-        /// Why.
-        source: io::Error,
-    },
+    Xdp { parent: String, source: io::Error },
     /// A thread that moves packets ended unasked.
     #[error(
         "a worker of {name} ended unexpectedly: this is a defect of rxlane, please report what stands above"
     )]
-    Worker {
-        /// The link.
-        name: String,
-    },
-    /// No more files may be opened.
+    Worker { name: String },
     #[error("{}", no_descriptors(*limit, *needed))]
     Descriptors {
         /// How many the process may have open (RLIMIT_NOFILE); `None`: the machine has as many open as it may.
         limit: Option<u64>,
-        /// What is enough for the link.
         needed: u64,
     },
-    /// There is too little memory.
-    #[error("{}", no_memory(*needed, *limit))]
-    Memory {
-        /// Octets that are needed beside what the process has.
-        needed: u64,
-        /// How many it may have in all (RLIMIT_AS); `None`: the machine has no more.
-        limit: Option<u64>,
-    },
-    /// The kernel refused something else.
+    #[error("{0}, fewer `--workers`, and where subscribers are served fewer `--max-sessions`, take less")]
+    Memory(#[from] MemoryError),
     #[error("cannot {what}: {source}")]
-    Kernel {
-        /// What was tried, on what.
-        what: String,
-        /// Why.
-        source: io::Error,
-    },
+    Kernel { what: String, source: io::Error },
     /// The socket for `status` and `down` cannot be had.
     #[error(transparent)]
     Control(#[from] ControlError),
@@ -169,13 +124,13 @@ impl Error {
                 Some(libc::EINVAL | libc::EMSGSIZE) => Kind::Usage,
                 _ => Kind::Lacks,
             },
-            Error::Control(error) if error.is_an_answer() => Kind::No,
+            Error::Control(error) if error.is_negative() => Kind::No,
             Error::Address { address, mtu, .. } if too_short(address, *mtu).is_some() => Kind::Usage,
             Error::Tun(_)
             | Error::Privilege { .. }
             | Error::Address { .. }
             | Error::Descriptors { .. }
-            | Error::Memory { .. }
+            | Error::Memory(_)
             | Error::Kernel { .. }
             | Error::Worker { .. }
             | Error::Control(_) => Kind::Lacks,
@@ -237,25 +192,6 @@ fn no_descriptors(limit: Option<u64>, needed: u64) -> String {
         None => {
             "the machine has as many files open as it may: `sysctl fs.file-max` shows and raises the limit"
                 .to_owned()
-        }
-    }
-}
-
-fn no_memory(needed: u64, limit: Option<u64>) -> String {
-    let mb = |octets: u64| octets as f64 / 1e6;
-    let fewer = "fewer `--workers`, and where subscribers are served fewer `--max-sessions`, take less";
-    match limit {
-        Some(limit) => format!(
-            "there is too little memory: {:.1} MB more are needed, of {:.1} MB in all that the process may have (RLIMIT_AS); `ulimit \
-             -v unlimited` before it is started lifts the limit, {fewer}",
-            mb(needed),
-            mb(limit)
-        ),
-        None => {
-            format!(
-                "there is too little memory: the machine has no {:.1} MB for this process; {fewer}",
-                mb(needed)
-            )
         }
     }
 }

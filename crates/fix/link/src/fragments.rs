@@ -32,7 +32,6 @@ pub struct Fragments {
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Its header.
     pub header: [u8; HEADER],
     /// Octets of that.
     pub length: usize,

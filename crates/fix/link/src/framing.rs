@@ -44,9 +44,7 @@ pub(crate) const LONGEST_HEAD: usize =
 /// What the interface of a link carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// IP packets (TUN).
     Packets,
-    /// Ethernet frames (TAP).
     Frames,
 }
 
@@ -56,7 +54,6 @@ pub enum FramingError {
     /// Neither tag nor PPPoE.
     #[error("`none` is no encapsulation: packets without tags and PPPoE are the parent's own")]
     Nothing,
-    /// MPLS labels.
     #[error(
         "a link has VLAN tags and PPPoE; MPLS labels are swapped by routers along a path and make no interface"
     )]
@@ -72,7 +69,6 @@ pub enum FramingError {
     /// A peer to which frames cannot be sent.
     #[error("{0} is no address of a single station, which a PPPoE peer is")]
     GroupPeer(MacAddress),
-    /// The parent's own address.
     #[error("{0} is the parent's own address, and `pppoe:SESSION@MAC` has that of the other end")]
     OwnPeer(MacAddress),
 }
@@ -90,7 +86,6 @@ pub struct Framing {
     encapsulation: Encapsulation,
     local: MacAddress,
     session: Option<Session>,
-    /// Of a session, always the same.
     prefix: Option<Box<Prefix>>,
     is_managed: bool,
 }
@@ -174,7 +169,6 @@ impl Framing {
         if self.session.is_some() { Form::Packets } else { Form::Frames }
     }
 
-    /// The encapsulation.
     pub const fn encapsulation(&self) -> &Encapsulation {
         &self.encapsulation
     }
@@ -250,7 +244,6 @@ impl Framing {
         }
     }
 
-    /// Where the EtherType under the tags is.
     fn under_tags(&self, frame: &[u8]) -> Result<usize, Dropped> {
         let mut at = ADDRESSES;
         for tag in self.encapsulation.tags() {

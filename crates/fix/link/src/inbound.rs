@@ -24,9 +24,7 @@ const MOST_SEGMENTS: usize = 65_536 / 8;
 
 /// Why a received frame did not get to the interface.
 pub enum Untaken {
-    /// It is counted by this reason.
     Dropped(Dropped),
-    /// There is no interface any more.
     Gone,
 }
 

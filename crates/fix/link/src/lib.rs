@@ -10,7 +10,7 @@
 //! * A data path ([`datapath`]) moves the packets: [`batch`] many at once, [`simple`] one a system call.
 //! * [`Counters`] count what went either way, and what did not, by its reason ([`Dropped`]). Nothing is dropped in silence.
 //! * [`pppoe`] has the socket of a PPPoE line for what is no data of a session.
-//! * What is asked of a running link goes through [`control`].
+//! * What is asked of a running link goes through [`service::control`].
 //!
 //! In the steady state nothing is allocated. By `simple` a link has 130 KiB of buffers, and at most 8 MiB in the kernel for
 //! received frames that wait; by `batch` [`batch::Batch::MEMORY`] a worker.
@@ -22,12 +22,12 @@
 //!
 //! `unsafe` lives in modules named `sys` alone.
 
+#![allow(missing_docs, reason = "a name and its type say most; comments say the rest")]
 #![deny(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
 pub mod batch;
-pub mod control;
 mod counters;
 pub mod datapath;
 mod dropped;
@@ -37,7 +37,6 @@ pub mod frame_size;
 pub mod framing;
 mod inbound;
 pub mod lines;
-pub mod memory;
 pub mod mss;
 pub mod parent;
 mod path_mtu;
@@ -49,7 +48,6 @@ pub mod status;
 mod sys;
 mod transmit;
 pub mod tun;
-pub mod utc;
 
 pub use counters::{Counted, Counters, Traffic};
 pub use dropped::Dropped;

@@ -14,7 +14,6 @@ pub trait Lines: fmt::Debug + Send + Sized + 'static {
     /// Whose a frame or packet is.
     type Owner: Copy + Default + fmt::Debug + Send;
 
-    /// The framing of all, if there is one.
     fn single(&self) -> Option<&Framing>;
 
     /// What the interface carries.
@@ -24,17 +23,9 @@ pub trait Lines: fmt::Debug + Send + Sized + 'static {
     fn network_offset(&self) -> usize;
 
     /// Where in a received frame, with every tag in its place, the packet or frame for the interface is, and whose it is.
-    ///
-    /// # Errors
-    ///
-    /// Why it goes no further; the frame is then as it was.
     fn decapsulate(&self, frame: &mut [u8]) -> Result<(Range<usize>, Self::Owner), Dropped>;
 
     /// What goes in front of a packet of the interface, and whose it is. `space` is for what is not kept.
-    ///
-    /// # Errors
-    ///
-    /// Nobody has it.
     fn outward<'p>(
         &'p self,
         packet: &[u8],

@@ -44,7 +44,6 @@ const NO_OPERATION: u8 = 1;
 const MAXIMUM_SEGMENT_SIZE: u8 = 2;
 /// Octets of the maximum segment size option.
 const OPTION_LENGTH: usize = 4;
-/// Where the checksum of TCP is.
 const CHECKSUM: usize = 16;
 
 impl Clamp {

@@ -57,11 +57,8 @@ pub struct Received<'b> {
 /// What came of looking for a frame.
 #[derive(Debug)]
 pub enum Arrival<'b> {
-    /// A frame.
     Frame(Received<'b>),
-    /// A frame that cannot be had.
     Lost(Dropped),
-    /// None is there.
     Nothing,
     /// The interface went down or away; the next call finds out what else there is.
     Down,
@@ -69,10 +66,6 @@ pub enum Arrival<'b> {
 
 impl Parent {
     /// Opens both sockets on the interface of this number, in the network namespace of the calling thread.
-    ///
-    /// # Errors
-    ///
-    /// `EPERM` without CAP_NET_RAW; what else a packet socket says.
     pub fn open(interface: u32, framing: &Framing) -> io::Result<Parent> {
         let receive = receiver(interface, &Admission::of(framing), |_| Ok(()), |_| Ok(()))?;
         let send = sender(interface)?;
@@ -80,10 +73,6 @@ impl Parent {
     }
 
     /// Another descriptor of the socket that receives, from which [`drops`] can be read.
-    ///
-    /// # Errors
-    ///
-    /// There are no more descriptors.
     pub fn observer(&self) -> io::Result<OwnedFd> {
         self.receive.try_clone()
     }
@@ -136,16 +125,13 @@ fn open() -> io::Result<OwnedFd> {
 /// Which frames of an interface a socket receives.
 #[derive(Debug)]
 pub struct Admission {
-    /// Accepts them.
     pub program: Vec<sys::Instruction>,
-    /// Whether any of them have tags.
     pub has_tags: bool,
     /// Whether a virtio header stands in front of each.
     pub has_header: bool,
 }
 
 impl Admission {
-    /// Those of a link.
     pub fn of(framing: &Framing) -> Admission {
         let has_tags = !framing.encapsulation().tags().is_empty();
         Admission { program: filter::program(framing), has_tags, has_header: true }
@@ -154,10 +140,6 @@ impl Admission {
 
 /// A socket that receives frames of an interface, each with its tag. `prepare` is called before it is bound, `join` when it
 /// is bound and receives nothing yet.
-///
-/// # Errors
-///
-/// `EPERM` without CAP_NET_RAW; what else a packet socket says.
 pub fn receiver(
     interface: u32,
     admission: &Admission,
@@ -187,10 +169,6 @@ pub fn receiver(
 }
 
 /// A socket that sends out of an interface, and receives nothing.
-///
-/// # Errors
-///
-/// `EPERM` without CAP_NET_RAW; what else a packet socket says.
 pub(crate) fn sender(interface: u32) -> io::Result<OwnedFd> {
     let socket = open()?;
     bind(&socket, &PacketAddress { interface, protocol: 0 })?;
@@ -198,10 +176,6 @@ pub(crate) fn sender(interface: u32) -> io::Result<OwnedFd> {
 }
 
 /// Frames that were dropped for want of room since the socket was opened, or since this was called last.
-///
-/// # Errors
-///
-/// Those of getsockopt(2).
 pub fn drops(observer: &OwnedFd) -> io::Result<u32> {
     sys::drops(observer)
 }

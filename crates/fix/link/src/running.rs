@@ -3,14 +3,13 @@
 mod crew;
 mod watch;
 
+use crate::batch;
 use crate::batch::{Batch, Below, Io};
-use crate::control::{DYING, Server, Sockets};
 use crate::counters::Counters;
 use crate::datapath::{DataPath, Line, PathError};
 use crate::error::Error;
 use crate::frame_size::{longest_mtu, needed_mtu};
 use crate::framing::{Form, Framing};
-use crate::memory;
 use crate::mss::Clamp;
 use crate::parent::Parent;
 use crate::simple::Simple;
@@ -22,6 +21,10 @@ use kernel::netlink::{self, Events};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, bind};
+use service::Instances;
+use service::control::Server;
+use service::memory;
+use service::process::DYING;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -47,21 +50,17 @@ const LEAST_IPV6: u32 = 1280;
 /// A link that is wanted.
 #[derive(Clone, Debug)]
 pub struct Wish {
-    /// Name of the interface.
     pub name: String,
-    /// Name of the interface below.
     pub parent: String,
     /// What stands around packets there.
     pub encapsulation: Encapsulation,
     /// Whether this process negotiates the session, so that the data path is given IP alone: [`Framing::managed`].
     pub is_managed: bool,
-    /// Addresses of the interface.
     pub addresses: Vec<Address>,
     /// MTU, octets; `None`: 1500, 1492 with PPPoE, or less where the parent has no room for it.
     pub mtu: Option<u32>,
     /// Whether to lower the maximum segment size of TCP to what fits the MTU.
     pub mss_clamp: bool,
-    /// How packets are moved.
     pub means: Means,
 }
 
@@ -74,13 +73,11 @@ pub enum Means {
     Batch {
         /// Threads that move packets, at least one.
         workers: usize,
-        /// How frames leave the parent.
         io: Io,
     },
 }
 
 impl Means {
-    /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Means::Simple => "simple",
@@ -92,7 +89,7 @@ impl Means {
     pub const fn memory(self) -> usize {
         match self {
             Means::Simple => memory::THREAD + (1 << 20),
-            Means::Batch { workers, .. } => workers * memory::WORKER,
+            Means::Batch { workers, .. } => workers * batch::WORKER,
         }
     }
 }
@@ -122,7 +119,6 @@ impl Observer {
         self.0.status()
     }
 
-    /// Number of the interface.
     pub fn interface(&self) -> u32 {
         self.0.index
     }
@@ -146,9 +142,7 @@ pub enum Event {
     ParentDown,
     /// It is up again, and its line works.
     ParentUp,
-    /// Its MTU changed.
     ParentMtu {
-        /// What it is now.
         now: u32,
         /// The MTU that it needs for the packets of the link.
         needed: u32,
@@ -160,7 +154,6 @@ pub enum Event {
 /// Why a link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Somebody asked for it.
     Asked,
     /// The parent was removed, or went to another network namespace.
     ParentRemoved,
@@ -171,11 +164,7 @@ pub enum Ended {
 impl Running {
     /// Brings a link up in the network namespace of the calling thread. It ends when `stop` becomes readable; `ask` is
     /// the other end of it.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]; nothing is left behind then.
-    pub fn up(wish: &Wish, sockets: &Sockets, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
+    pub fn up(wish: &Wish, sockets: &Instances, stop: UnixStream, ask: UnixStream) -> Result<Running, Error> {
         // What a killed process had may still be on its way out, and then it is waited for.
         let until = sockets.is_killed(&wish.name).then(|| Instant::now() + DYING);
         Running::up_until(wish, until, &stop, Some((sockets, &ask)))
@@ -183,10 +172,6 @@ impl Running {
 
     /// The same without a socket for questions: who brings it up answers for it. `after_kill`: what a killed process had may
     /// still be on its way out.
-    ///
-    /// # Errors
-    ///
-    /// As [`Running::up`].
     pub fn up_unasked(wish: &Wish, after_kill: bool, stop: UnixStream) -> Result<Running, Error> {
         Running::up_until(wish, after_kill.then(|| Instant::now() + DYING), &stop, None)
     }
@@ -195,7 +180,7 @@ impl Running {
         wish: &Wish,
         until: Option<Instant>,
         stop: &UnixStream,
-        asked: Option<(&Sockets, &UnixStream)>,
+        asked: Option<(&Instances, &UnixStream)>,
     ) -> Result<Running, Error> {
         let try_up = || {
             let again = |ours: &UnixStream| ours.try_clone().map_err(Error::kernel("wait for signals"));
@@ -218,7 +203,7 @@ impl Running {
     fn try_up(
         wish: &Wish,
         stop: UnixStream,
-        asked: Option<(&Sockets, UnixStream)>,
+        asked: Option<(&Instances, UnixStream)>,
     ) -> Result<Running, Error> {
         check_name(&wish.name)?;
         // Before the parent is looked at, so that no change of it is missed.
@@ -338,7 +323,6 @@ impl Running {
         }
     }
 
-    /// Looks at what changed.
     fn look(&mut self, told: &mut dyn FnMut(&Event)) -> Result<Option<Ended>, Error> {
         let seen = self.watch.look().map_err(Error::kernel("read changes of interfaces"))?;
         for event in &seen.events {

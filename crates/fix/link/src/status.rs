@@ -6,6 +6,7 @@ use crate::framing::Form;
 use crate::parent;
 use kernel::netlink;
 use serde::{Deserialize, Serialize};
+use service::control::ControlHandler;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,7 +15,6 @@ use std::time::Instant;
 /// What does not change while a link is up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Name of the interface.
     pub name: String,
     /// Name of the parent when the link came up.
     pub parent: String,
@@ -22,9 +22,7 @@ pub struct Identity {
     pub encapsulation: String,
     /// `tun`: IP packets; `tap`: Ethernet frames.
     pub interface: String,
-    /// The data path.
     pub datapath: String,
-    /// Threads that move packets.
     #[serde(default)]
     pub workers: usize,
     /// How frames leave the parent: `af-packet`, `af-xdp`.
@@ -38,18 +36,15 @@ pub struct Identity {
     /// The MTU that the parent needs for packets of that length, octets.
     #[serde(default)]
     pub needed_parent_mtu: u32,
-    /// Addresses that the interface was given.
     pub addresses: Vec<String>,
     /// Whether the maximum segment size of TCP is lowered.
     pub mss_clamp: bool,
-    /// Number of the process.
     pub pid: u32,
 }
 
 /// A link at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Who it is.
     #[serde(flatten)]
     pub identity: Identity,
     /// Name that the interface has now; `None`: not known.
@@ -111,5 +106,12 @@ impl Shared {
             interface_full: interface.and_then(|link| link.tx_dropped),
             counted,
         }
+    }
+}
+
+impl ControlHandler for Shared {
+    fn answer(&self, question: &str) -> Option<String> {
+        let is_known = matches!(question, "status" | "down");
+        is_known.then(|| serde_json::to_string(&self.status()).unwrap_or_default())
     }
 }

@@ -6,7 +6,6 @@ use rustix::net::addr::{SocketAddrArg, SocketAddrLen, SocketAddrOpaque};
 /// The interface that a packet socket sends from and receives from, by its number, and what it receives.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketAddress {
-    /// Number of the interface.
     pub interface: u32,
     /// EtherType, host order; 0: frames are only sent, not received.
     pub protocol: u16,

@@ -28,7 +28,6 @@ pub struct Transmit {
 /// Sending failed.
 #[derive(Debug)]
 pub struct TransmitError {
-    /// The interface.
     pub interface: String,
     /// Frames of the call that were sent before the one that failed.
     pub sent: usize,

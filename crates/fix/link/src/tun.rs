@@ -13,7 +13,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use sys::Kind;
 
-/// Where such devices are made.
 pub const PATH: &str = "/dev/net/tun";
 
 /// A TUN or TAP device.
@@ -33,25 +32,14 @@ pub enum TunError {
          given it (`--device {PATH}`)"
     )]
     NoDriver(io::Error),
-    /// The process may not make interfaces.
     #[error("making an interface takes CAP_NET_ADMIN: run rxlane as root")]
     Privilege,
-    /// There is an interface of this name.
     #[error(
         "there is an interface {name} already; `--ifname` of `rxlane pppoe`, `--name` of `rxlane link` takes a name that is free"
     )]
-    Taken {
-        /// The name.
-        name: String,
-    },
-    /// The kernel refused for another reason.
+    Taken { name: String },
     #[error("the interface {name} cannot be made: {source}")]
-    Refused {
-        /// The name.
-        name: String,
-        /// Why.
-        source: io::Error,
-    },
+    Refused { name: String, source: io::Error },
 }
 
 /// What a kernel hands over unfinished, and takes put together.
@@ -131,12 +119,10 @@ impl Tun {
         Ok(Tun { device, name: name.to_owned(), form })
     }
 
-    /// The name that it was made with.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it carries.
     pub const fn form(&self) -> Form {
         self.form
     }

@@ -17,6 +17,5 @@ pub(crate) enum Outcome {
     Going,
     /// This end was accepted, with these words.
     Accepted(Vec<u8>),
-    /// It is over.
     Over(Closed),
 }

@@ -24,15 +24,11 @@ pub enum State {
     Stopped,
     /// This end sent a Terminate-Request; it will be Closed.
     Closing,
-    /// The same, and it will be Stopped.
     Stopping,
     /// A Configure-Request was sent; neither end has agreed yet.
     RequestSent,
-    /// The peer has agreed.
     AckReceived,
-    /// This end has agreed.
     AckSent,
-    /// Both have.
     Opened,
 }
 
@@ -52,7 +48,7 @@ impl State {
     ];
 
     /// Whether the restart timer runs in it: "Restart timer is running in Closing, Stopping, Req-Sent, Ack-Rcvd and Ack-Sent".
-    pub const fn has_timer(self) -> bool {
+    pub(crate) const fn has_timer(self) -> bool {
         matches!(
             self,
             State::Closing | State::Stopping | State::RequestSent | State::AckReceived | State::AckSent
@@ -67,7 +63,6 @@ pub enum Event {
     Up,
     /// The lower layer is down.
     Down,
-    /// This layer is wanted.
     Open,
     /// This layer is not wanted any more.
     Close,

@@ -3,14 +3,10 @@
 use crate::control::ControlError;
 use md5::{Digest, Md5};
 
-/// Challenge.
 pub const CHALLENGE: u8 = 1;
-/// Response.
-pub const RESPONSE: u8 = 2;
-/// Success.
+pub(crate) const RESPONSE: u8 = 2;
 pub const SUCCESS: u8 = 3;
-/// Failure.
-pub const FAILURE: u8 = 4;
+pub(crate) const FAILURE: u8 = 4;
 
 /// Data of a Challenge or Response: the value behind its length, then the sender's name.
 pub fn value(value: &[u8], name: &[u8]) -> Vec<u8> {
@@ -28,7 +24,7 @@ pub fn parse_value(code: u8, data: &[u8]) -> Result<(&[u8], &[u8]), ControlError
 }
 
 /// MD5 of identifier, secret and challenge (RFC 1994 section 4.1).
-pub fn md5_response(identifier: u8, secret: &[u8], challenge: &[u8]) -> [u8; 16] {
+pub(crate) fn md5_response(identifier: u8, secret: &[u8], challenge: &[u8]) -> [u8; 16] {
     Md5::new().chain_update([identifier]).chain_update(secret).chain_update(challenge).finalize().into()
 }
 

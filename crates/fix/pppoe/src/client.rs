@@ -36,16 +36,12 @@ use wire::pppoe::Stage;
 /// What is to be done, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send a packet.
     Send {
         /// Its EtherType: 0x8863 or 0x8864.
         stage: Stage,
-        /// Whom to.
         destination: MacAddress,
-        /// From the PPPoE header on.
         payload: Vec<u8>,
     },
-    /// The phase changed to this one.
     Phase(Phase),
     /// A first network protocol is up: packets may flow.
     Opened(Opened),
@@ -53,14 +49,12 @@ pub enum Action {
     Changed(Opened),
     /// An attempt, or a session, is over. Packets may not flow any more.
     Closed {
-        /// Why.
         end: End,
         /// Whether [`Action::Opened`] had come.
         was_open: bool,
     },
     /// The next attempt is made after this time.
     Waits(Duration),
-    /// Worth telling a person.
     Remark(Remark),
     /// It was closed as asked, or given up; nothing follows until it is started again.
     Ended,
@@ -69,11 +63,8 @@ pub enum Action {
 /// A session that carries packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// Its number.
     pub session: u16,
-    /// MAC address of the concentrator.
     pub concentrator: MacAddress,
-    /// Its AC-Name.
     pub ac_name: Vec<u8>,
     /// What came of IPCP; `None`: it is not up.
     pub ipv4: Option<Ipv4>,
@@ -113,13 +104,8 @@ pub struct Client {
 
 #[derive(Debug)]
 enum State {
-    /// Not started, or ended.
     Idle,
-    /// Until the next attempt.
-    Waiting {
-        until: Time,
-    },
-    /// Until the line is there.
+    Waiting { until: Time },
     NoLine,
     Discovery,
     Session(Box<Running>),

@@ -65,9 +65,7 @@ use wire::pppoe::Stage;
 
 /// What the machine needs of the world for each of its turns.
 pub struct Turn<'a> {
-    /// The time.
     pub now: Time,
-    /// Randomness.
     pub random: &'a mut dyn Random,
     /// What the data path has counted of a session since it took it in: since the last [`Action::Installed`] of a session that
     /// it did not have.
@@ -77,11 +75,9 @@ pub struct Turn<'a> {
 /// What is to be done, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send a frame.
     Send {
         /// Out of which port, with which tags.
         place: Place,
-        /// To whom.
         destination: MacAddress,
         /// EtherType 0x8863 or 0x8864.
         stage: Stage,
@@ -92,26 +88,20 @@ pub enum Action {
     Installed(Box<Installed>),
     /// The data path drops this session.
     Removed(Id),
-    /// Write this down.
     Account(Box<Record>),
     /// A session is over, whether it ever was open or not. Its number and addresses are free again.
     Ended(Box<End>),
-    /// Worth telling the operator.
     Remark(Box<Remark>),
 }
 
 /// A session as a data path needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// Its name here.
     pub id: Id,
-    /// Port and tags.
     pub place: Place,
     /// MAC address of the host; frames from any other are not the session's.
     pub station: MacAddress,
-    /// Number of the PPPoE session.
     pub number: u16,
-    /// Who it is.
     pub user: Arc<[u8]>,
     /// Longest IP packet that may be sent to the host, octets.
     pub mtu: u16,
@@ -131,15 +121,11 @@ pub struct Installed {
 pub struct End {
     /// Its name here; of one that was not restored, a name that no other has.
     pub id: Id,
-    /// Port and tags.
     pub place: Place,
-    /// MAC address of the host.
     pub station: MacAddress,
-    /// Number of the PPPoE session.
     pub number: u16,
     /// Who it was; empty where nobody said.
     pub user: Vec<u8>,
-    /// Why.
     pub cause: Ended,
 }
 
@@ -159,17 +145,12 @@ pub struct Counters {
     pub padr_used_up: u64,
     /// PADR sent again, which got the same PADS.
     pub padr_repeated: u64,
-    /// PADR that were refused.
     pub padr_refused: u64,
-    /// Sessions that were confirmed.
     pub confirmed: u64,
-    /// Claims that were refused.
     pub refused: u64,
     /// PADR and claims that were refused unseen, because of wrong passwords before.
     pub held_off: u64,
-    /// Sessions that came up.
     pub opened: u64,
-    /// Sessions that ended.
     pub ended: u64,
 }
 

@@ -4,40 +4,25 @@ use thiserror::Error;
 use wire::emit::{ControlPacket, Emit, Ppp, headers};
 use wire::ppp::PppProtocol;
 
-/// Codes of control packets (RFC 1661 section 5, RFC 1570 section 2).
-pub mod code {
-    /// Configure-Request.
-    pub const CONFIGURE_REQUEST: u8 = 1;
-    /// Configure-Ack.
-    pub const CONFIGURE_ACK: u8 = 2;
-    /// Configure-Nak.
-    pub const CONFIGURE_NAK: u8 = 3;
-    /// Configure-Reject.
-    pub const CONFIGURE_REJECT: u8 = 4;
-    /// Terminate-Request.
-    pub const TERMINATE_REQUEST: u8 = 5;
-    /// Terminate-Ack.
-    pub const TERMINATE_ACK: u8 = 6;
-    /// Code-Reject.
-    pub const CODE_REJECT: u8 = 7;
-    /// Protocol-Reject, LCP only.
-    pub const PROTOCOL_REJECT: u8 = 8;
-    /// Echo-Request, LCP only.
-    pub const ECHO_REQUEST: u8 = 9;
-    /// Echo-Reply, LCP only.
-    pub const ECHO_REPLY: u8 = 10;
-    /// Discard-Request, LCP only.
-    pub const DISCARD_REQUEST: u8 = 11;
-    /// Identification, LCP only (RFC 1570).
-    pub const IDENTIFICATION: u8 = 12;
-    /// Time-Remaining, LCP only (RFC 1570).
-    pub const TIME_REMAINING: u8 = 13;
+/// Codes of control packets (RFC 1661 section 5, RFC 1570 section 2); from 8 on those of LCP alone.
+pub(crate) mod code {
+    pub(crate) const CONFIGURE_REQUEST: u8 = 1;
+    pub(crate) const CONFIGURE_ACK: u8 = 2;
+    pub(crate) const CONFIGURE_NAK: u8 = 3;
+    pub(crate) const CONFIGURE_REJECT: u8 = 4;
+    pub(crate) const TERMINATE_REQUEST: u8 = 5;
+    pub(crate) const TERMINATE_ACK: u8 = 6;
+    pub(crate) const CODE_REJECT: u8 = 7;
+    pub(crate) const PROTOCOL_REJECT: u8 = 8;
+    pub(crate) const ECHO_REQUEST: u8 = 9;
+    pub(crate) const ECHO_REPLY: u8 = 10;
+    pub(crate) const IDENTIFICATION: u8 = 12;
+    pub(crate) const TIME_REMAINING: u8 = 13;
 }
 
 /// What is wrong with a control packet or one of its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ControlError {
-    /// Its header.
     #[error("{0}")]
     Header(#[from] wire::error::Error),
     /// An option of which only the type is there.
@@ -51,7 +36,6 @@ pub enum ControlError {
     Short {
         /// Octets of the options before it.
         at: usize,
-        /// Its type.
         kind: u8,
         /// Its length: 0 or 1.
         length: u8,
@@ -61,9 +45,7 @@ pub enum ControlError {
     Exceeds {
         /// Octets of the options before it.
         at: usize,
-        /// Its type.
         kind: u8,
-        /// Its length.
         length: u8,
         /// Octets from its type to the end of the packet.
         left: usize,
@@ -71,7 +53,6 @@ pub enum ControlError {
     /// A packet that is too short for what its code says is in it.
     #[error("code {code} has {found} octets of data, the least is {least}")]
     Data {
-        /// The code.
         code: u8,
         /// Octets behind the header.
         found: usize,
@@ -83,9 +64,7 @@ pub enum ControlError {
 /// One configuration option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigurationOption<'a> {
-    /// Type.
     pub kind: u8,
-    /// What follows type and length.
     pub data: &'a [u8],
 }
 
@@ -123,7 +102,7 @@ impl<'a> Iterator for Options<'a> {
 }
 
 /// Whether an option of this type stands in `data`.
-pub fn has_option(kind: u8, data: &[u8]) -> bool {
+pub(crate) fn has_option(kind: u8, data: &[u8]) -> bool {
     options(data).map_while(Result::ok).any(|option| option.kind == kind)
 }
 

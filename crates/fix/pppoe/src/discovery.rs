@@ -29,11 +29,9 @@ use wire::ethernet::MacAddress;
 /// A received packet of either stage: addresses of its frame, and what stands behind the EtherType, padding included.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// Who sent it.
     pub source: MacAddress,
     /// Whom it is for: an interface in promiscuous mode gets those of others.
     pub destination: MacAddress,
-    /// From the PPPoE header on.
     pub payload: &'a [u8],
 }
 

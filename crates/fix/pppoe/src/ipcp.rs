@@ -21,9 +21,7 @@ pub(crate) fn is_usable(address: Ipv4Addr) -> bool {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ipcp {
-    /// What this end asks for first.
     first: Wishes,
-    /// What it asks for now.
     asked: Wishes,
     address_naks: u8,
     dns_naks: [u8; 2],

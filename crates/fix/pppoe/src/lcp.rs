@@ -25,10 +25,10 @@ const LOOPS: u8 = 4;
 
 /// What the peer's request says.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer {
+pub struct Peer {
     pub mru: u16,
     /// Zero: none.
-    pub magic: u32,
+    pub(crate) magic: u32,
     /// How this end is to authenticate itself.
     pub method: Option<Method>,
 }
@@ -38,14 +38,14 @@ impl Peer {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Lcp {
+pub struct Lcp {
     /// Most octets that this end receives.
     mru: u16,
     /// MRU that is asked for; `None`: the peer does not want to hear of it.
     asked_mru: Option<u16>,
     mru_naks: u8,
     /// This end's magic number; zero: the peer wants none.
-    pub magic: u32,
+    pub(crate) magic: u32,
     /// Method that this end demands, and which of its methods the peer did not want.
     pub demand: Option<Method>,
     refused: [bool; 3],
@@ -54,7 +54,7 @@ pub(crate) struct Lcp {
     candidate: Peer,
     loops: u8,
     /// Method that the peer demanded last and that is not allowed, until one is.
-    pub not_allowed: Option<Demanded>,
+    pub(crate) not_allowed: Option<Demanded>,
     method_naks: u8,
 }
 
@@ -87,7 +87,7 @@ impl Lcp {
     }
 
     /// The most octets that this end receives.
-    pub fn own_mru(&self) -> u16 {
+    pub(crate) fn own_mru(&self) -> u16 {
         self.mru
     }
 

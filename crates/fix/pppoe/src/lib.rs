@@ -22,6 +22,7 @@
 //! Compression of protocol and address fields and character maps (RFC 2516 section 7 wants none), multilink, CCP and ECP (any
 //! such protocol is rejected), MPPE keys, EAP. Sockets, interfaces and files are those of crate `link`.
 
+#![allow(missing_docs, reason = "a name and its type say most; comments say the rest")]
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
@@ -61,9 +62,11 @@ impl<F: FnMut(&mut [u8])> Random for F {
     }
 }
 
-/// Draws a number.
 pub fn draw<const N: usize>(random: &mut dyn Random) -> [u8; N] {
     let mut octets = [0; N];
     random.fill(&mut octets);
     octets
 }
+
+#[cfg(test)]
+mod tests;

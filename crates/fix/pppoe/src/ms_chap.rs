@@ -10,9 +10,8 @@ use sha1::{Digest, Sha1};
 use std::fmt;
 
 /// Octets of the value of a Response: peer challenge (16), reserved (8), NT response (24), flags (1).
-pub const RESPONSE_LENGTH: usize = 49;
+pub(crate) const RESPONSE_LENGTH: usize = 49;
 
-/// The value of a Response packet.
 pub fn response_value(peer_challenge: &[u8; 16], nt_response: &[u8; 24]) -> [u8; RESPONSE_LENGTH] {
     let mut value = [0; RESPONSE_LENGTH];
     for (place, octet) in value.iter_mut().zip(peer_challenge.iter().chain(&[0; 8]).chain(nt_response)) {
@@ -31,7 +30,7 @@ pub fn parse_response_value(value: &[u8]) -> Option<([u8; 16], [u8; 24])> {
 
 /// NT response (RFC 2759 section 8.1). `user`: as it stands in the packet; what stands before a backslash is a domain, which
 /// does not count.
-pub fn nt_response(
+pub(crate) fn nt_response(
     authenticator_challenge: &[u8; 16],
     peer_challenge: &[u8; 16],
     user: &[u8],
@@ -42,7 +41,7 @@ pub fn nt_response(
 }
 
 /// What the authenticator shows in return: the 20 octets behind `S=` (section 8.7).
-pub fn authenticator_response(
+pub(crate) fn authenticator_response(
     authenticator_challenge: &[u8; 16],
     peer_challenge: &[u8; 16],
     user: &[u8],

@@ -16,7 +16,7 @@ use wire::emit::ControlPacket;
 use wire::ppp::PppProtocol;
 
 /// What is said to an option of the peer's request.
-pub(crate) enum Judgement {
+pub enum Judgement {
     Ack,
     /// It may be wanted with this data.
     Nak(Vec<u8>),
@@ -25,7 +25,7 @@ pub(crate) enum Judgement {
 
 /// Why negotiation cannot succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub enum Failure {
     NoAgreement,
     Looped,
     MethodNotAllowed(Demanded),
@@ -35,7 +35,7 @@ pub(crate) enum Failure {
 }
 
 /// The options of one protocol.
-pub(crate) trait Layer {
+pub trait Layer {
     const PROTOCOL: PppProtocol;
 
     /// Writes the options of this end's request. What it writes changes only by [`Layer::reset`], [`Layer::naked`] and
@@ -48,7 +48,6 @@ pub(crate) trait Layer {
     /// A request of the peer begins: what it will not name has its default.
     fn begin(&mut self);
 
-    /// Judges an option of it.
     fn judge(&mut self, option: ConfigurationOption<'_>, turn: &mut Turn<'_>) -> Result<Judgement, Failure>;
 
     /// Appends to a Nak what the request should have named.
@@ -71,7 +70,7 @@ pub(crate) trait Layer {
 
 /// What the session hears of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub enum Signal {
     /// tlu.
     Up,
     /// tld.
@@ -84,17 +83,16 @@ pub(crate) enum Signal {
 
 /// Where the negotiation of one protocol is.
 #[derive(Clone, Debug)]
-pub(crate) struct Negotiation {
+pub struct Negotiation {
     state: State,
     /// Of the last request that was sent.
     identifier: u8,
     /// Whether that request was answered: its identifier is spent, and further answers to it are duplicates.
     answered: bool,
     /// Whether any request was answered since the layer was last up.
-    pub any_answer: bool,
+    pub(crate) any_answer: bool,
     /// Requests that may still be sent: the restart counter.
     left: u32,
-    /// The restart timer.
     pub deadline: Option<Time>,
     naks_sent: u32,
     rejects_sent: u32,

@@ -1,6 +1,5 @@
 //! Tables of a fixed size, of which only what somebody touched takes memory.
 
-/// Entries that are made at once.
 const PAGE: usize = 1 << 8;
 
 /// A table of entries that are all the same at first; pages that nobody has touched are not there.

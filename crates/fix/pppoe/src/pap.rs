@@ -2,12 +2,9 @@
 
 use crate::control::ControlError;
 
-/// Authenticate-Request.
-pub const REQUEST: u8 = 1;
-/// Authenticate-Ack.
+pub(crate) const REQUEST: u8 = 1;
 pub const ACK: u8 = 2;
-/// Authenticate-Nak.
-pub const NAK: u8 = 3;
+pub(crate) const NAK: u8 = 3;
 
 /// Data of an Authenticate-Request. Names and passwords beyond 255 octets, which the packet cannot tell, are cut.
 pub fn request(user: &[u8], password: &[u8]) -> Vec<u8> {

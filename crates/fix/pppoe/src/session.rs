@@ -99,7 +99,6 @@ impl Session {
         self.machine.reason.as_deref()
     }
 
-    /// Where it is.
     pub fn phase(&self) -> Phase {
         self.machine.phase
     }

@@ -12,7 +12,7 @@ const COURTESIES: u8 = 16;
 
 /// What a session remembers in order not to say or send too much.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Manners {
+pub struct Manners {
     /// Kinds of remarks made, by [`Remark::number`].
     told: u32,
     /// Courtesies of the second that began at `since`.
@@ -21,12 +21,12 @@ pub(crate) struct Manners {
 }
 
 /// One call.
-pub(crate) struct Turn<'a> {
+pub struct Turn<'a> {
     pub now: Time,
     pub random: &'a mut dyn Random,
     pub actions: &'a mut Vec<Action>,
     pub config: &'a Config,
-    pub manners: &'a mut Manners,
+    pub(crate) manners: &'a mut Manners,
     /// Octets behind the protocol field that the peer receives.
     pub limit: u16,
 }
@@ -37,7 +37,7 @@ impl Turn<'_> {
     }
 
     /// When the restart timer that begins now runs out. One of zero would never let a session rest.
-    pub fn restart_at(&self) -> Time {
+    pub(crate) fn restart_at(&self) -> Time {
         self.now.saturating_add(self.timers().restart.max(Time::from_millis(10)))
     }
 
@@ -50,7 +50,7 @@ impl Turn<'_> {
     }
 
     /// Sends one whose data may be cut to what the peer receives: rejects and echoes.
-    pub fn send_cut(&mut self, protocol: PppProtocol, code: u8, identifier: u8, data: &[u8]) {
+    pub(crate) fn send_cut(&mut self, protocol: PppProtocol, code: u8, identifier: u8, data: &[u8]) {
         let most = usize::from(self.limit).saturating_sub(wire::ppp::ControlHeader::LENGTH);
         self.send(protocol, code, identifier, data.get(..most).unwrap_or(data));
     }
@@ -65,7 +65,7 @@ impl Turn<'_> {
     }
 
     /// Whether one more courtesy is due in this second.
-    pub fn courtesy(&mut self) -> bool {
+    pub(crate) fn courtesy(&mut self) -> bool {
         let manners = &mut *self.manners;
         if self.now.saturating_sub(manners.since).as_secs() >= 1 {
             (manners.since, manners.courtesies) = (self.now, 0);

@@ -2,7 +2,8 @@
 
 use crate::facts::Fact;
 use crate::{check, look, plan, record};
-use host::{journal, setting};
+use host::setting;
+use service::journal;
 use std::io;
 
 /// Why not.

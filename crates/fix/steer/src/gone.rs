@@ -10,12 +10,10 @@ use crate::envelope;
 use crate::named;
 use crate::record::{Place, Records};
 use crate::up;
-use host::journal::Journal;
 use host::setting::Tree;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use service::journal::Journal;
+use service::namespace::{exists, sees_all_processes};
+use std::collections::BTreeMap;
 use xdp::Family;
 
 /// Removes what is left of deleted network namespaces, and says what that was, a sentence each. What cannot be looked at or
@@ -86,7 +84,7 @@ fn forget_plans(records: &Records, gone: &mut Gone) {
 
 /// Strikes what the journal holds of steering and of envelopes.
 fn strike(records: &Records, gone: &mut Gone) {
-    let Ok(mut journal) = Journal::open(records.folder(), &Tree::live()) else { return };
+    let Ok(mut journal) = Journal::open(records.state(), &Tree::live()) else { return };
     let is_ours = |by: &str| up::is_by(by) || envelope::is_by(by);
     let entries = journal.entries().iter().filter(|entry| entry.moved.is_none() && is_ours(&entry.by));
     let of_gone = entries.filter(|entry| gone.has_all_of(entry.namespace));
@@ -118,71 +116,4 @@ impl Gone {
         let is_attached = |family| xdp::is_attached_from(family, namespace);
         self.has(namespace) && !is_attached(Family::Steer) && !is_attached(Family::Envelope)
     }
-}
-
-/// The names of a network namespace (ip-netns(8)).
-#[derive(Clone, Debug, Default)]
-pub struct Names {
-    namespace: u64,
-    paths: Vec<PathBuf>,
-}
-
-impl Names {
-    /// Those of the namespace of the calling thread.
-    pub fn here() -> Names {
-        let namespace = named::here().unwrap_or_default();
-        let names = fs::read_dir("/run/netns").into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut names = Names { namespace, paths: names.collect() };
-        names.paths = names.paths.iter().filter(|path| names.has(path)).cloned().collect();
-        names
-    }
-
-    fn has(&self, path: &Path) -> bool {
-        fs::metadata(path).is_ok_and(|found| found.ino() == self.namespace)
-    }
-
-    /// Whether it had names and has lost them all: somebody deleted it, and it lives on only by who is in it.
-    pub fn are_gone(&self) -> bool {
-        !self.paths.is_empty() && !self.paths.iter().any(|path| self.has(path))
-    }
-}
-
-/// Whether `/proc` has the processes of the whole machine: this one is in the first PID namespace, which has a number of its
-/// own (`PROC_PID_INIT_INO` in include/linux/proc_ns.h).
-fn sees_all_processes() -> bool {
-    const FIRST: u64 = 0xEFFF_FFFC;
-    fs::metadata("/proc/self/ns/pid").is_ok_and(|found| found.ino() == FIRST)
-}
-
-/// Whether a network namespace has a name, or a thread, an open file or a mount that keeps it; true where that cannot be
-/// seen.
-pub(crate) fn exists(namespace: u64) -> bool {
-    let named = fs::read_dir("/run/netns").into_iter().flatten().flatten();
-    let mut names = named.map(|entry| entry.path());
-    if names.any(|path| fs::metadata(path).is_ok_and(|found| found.ino() == namespace)) {
-        return true;
-    }
-    let Ok(processes) = fs::read_dir("/proc") else { return true };
-    let link = format!("net:[{namespace}]");
-    let mut mounts = BTreeSet::new();
-    processes.flatten().map(|entry| entry.path()).filter(|path| is_number(path)).any(|process| {
-        let mounts_here = fs::metadata(process.join("ns/mnt")).map_or(0, |found| found.ino());
-        let keeps_mount = || {
-            let table = fs::read_to_string(process.join("mountinfo")).unwrap_or_default();
-            table.lines().any(|line| line.split(' ').nth(3) == Some(&link))
-        };
-        let leads_there = |path: PathBuf| fs::read_link(path).is_ok_and(|to| to.as_os_str() == link.as_str());
-        mounts.insert(mounts_here) && keeps_mount()
-            || within(&process.join("task")).any(|thread| leads_there(thread.join("ns/net")))
-            || within(&process.join("fd")).any(leads_there)
-    })
-}
-
-fn is_number(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
-}
-
-/// What is in a folder; nothing of one that has gone meanwhile.
-fn within(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }

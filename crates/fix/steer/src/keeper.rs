@@ -12,14 +12,12 @@ mod cpus;
 
 pub use cpus::Cpus;
 
-use crate::gone::Names;
 use crate::metrics::{self, Page};
 use crate::rebalance::{Balancer, Move, Orders, Reading, Setup};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::{Handle, Signals};
+use service::event_loop::ready;
+use service::namespace::Names;
 use std::io;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 use xdp::layout::{BUCKETS, Bucket};
 use xdp::{Attachment, Counters, Mode};
@@ -129,55 +127,9 @@ pub enum Error {
     /// Counters or buckets cannot be read or written, several times in a row.
     #[error("steering goes on, but its counters cannot be used: {0}")]
     Counters(#[from] xdp::Error),
-    /// Signals cannot be waited for.
+    /// Nothing can be waited for.
     #[error("cannot wait for signals: {0}")]
-    Signals(io::Error),
-}
-
-/// How somebody asks the keeper to end.
-#[derive(Debug)]
-pub struct Stop {
-    asked: mpsc::Receiver<()>,
-    /// Ends the thread that waits for signals.
-    signals: Option<Handle>,
-}
-
-impl Stop {
-    /// By SIGTERM or SIGINT to this process, or through what is returned.
-    ///
-    /// # Errors
-    ///
-    /// The handlers cannot be installed.
-    pub fn by_signals() -> Result<Stop, Error> {
-        let (ask, asked) = mpsc::channel();
-        let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(Error::Signals)?;
-        let handle = signals.handle();
-        let wait = move || {
-            // Who is no longer there need not be asked.
-            let _ = signals.forever().next().map(|_| ask.send(()));
-        };
-        thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(Error::Signals)?;
-        Ok(Stop { asked, signals: Some(handle) })
-    }
-
-    /// By sending to, or dropping, what is returned with it.
-    pub fn by_sender() -> (mpsc::Sender<()>, Stop) {
-        let (ask, asked) = mpsc::channel();
-        (ask, Stop { asked, signals: None })
-    }
-
-    /// Waits; whether somebody asked.
-    fn wait(&self, time: Duration) -> bool {
-        !matches!(self.asked.recv_timeout(time), Err(RecvTimeoutError::Timeout))
-    }
-}
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        if let Some(handle) = &self.signals {
-            handle.close();
-        }
-    }
+    Wait(io::Error),
 }
 
 /// Readings may take this part of the time at most.
@@ -189,7 +141,7 @@ const FAILURES: u32 = 3;
 /// Between a failure and the next try.
 const AGAIN: Duration = Duration::from_millis(300);
 
-/// Keeps it until somebody asks to end, or the programs are taken away.
+/// Keeps it until `stop` becomes readable, or the programs are taken away.
 ///
 /// # Errors
 ///
@@ -197,7 +149,7 @@ const AGAIN: Duration = Duration::from_millis(300);
 pub fn keep(
     steered: &mut impl Steered,
     keeping: Keeping,
-    stop: &Stop,
+    stop: BorrowedFd<'_>,
     told: &mut dyn FnMut(&Progress),
 ) -> Result<Ended, Error> {
     let Keeping { interface, mut setup, metrics, cpus, names } = keeping;
@@ -207,7 +159,7 @@ pub fn keep(
         Keeper { interface, balancer: Balancer::new(setup), is_stuck, cpus, moves: 0, last: None };
     let mut failures = 0;
     loop {
-        if names.are_gone() {
+        if names.are_removed() {
             return Ok(Ended::TakenAway("its network namespace was deleted".to_owned()));
         }
         let began = Instant::now();
@@ -227,8 +179,16 @@ pub fn keep(
         };
         let spent = began.elapsed();
         let pause = pause.saturating_sub(spent).max(spent * (READING_SHARE - 1));
-        if stop.wait(pause) {
-            return Ok(Ended::Asked);
+        let until = Instant::now() + pause;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let [is_asked] = ready([Some(stop)], Some(left)).map_err(Error::Wait)?;
+            if is_asked {
+                return Ok(Ended::Asked);
+            }
+            if left.is_zero() {
+                break;
+            }
         }
     }
 }
@@ -324,8 +284,13 @@ mod tests {
     use super::*;
     use crate::rebalance::Limits;
     use crate::weights;
+    use rustix::process::{Signal, getpid, kill_process};
+    use service::signals::{HangUp, end_requests};
     use std::io::{Read as _, Write as _};
     use std::net::TcpStream;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+    use std::thread;
     use xdp::{Receiver, Target};
 
     /// Two CPUs of which the first gets everything, at 100,000 frames a second, until `ends` readings were taken.
@@ -405,9 +370,10 @@ mod tests {
     fn buckets_are_moved_until_the_load_is_even_and_the_end_is_noticed() {
         let folder = tempfile::tempdir().expect("a folder");
         let (mut stand, mut told) = (stand(60), Vec::new());
-        let (_sender, stop) = Stop::by_sender();
-        let ended =
-            keep(&mut stand, keeping(&folder, true), &stop, &mut |progress| told.push(progress.clone()));
+        let (stop, _ask) = UnixStream::pair().expect("a pair");
+        let ended = keep(&mut stand, keeping(&folder, true), stop.as_fd(), &mut |progress| {
+            told.push(progress.clone())
+        });
         let Ok(Ended::TakenAway(what)) = ended else { panic!("{ended:?}") };
         assert!(what.contains("wan0"), "{what}");
         let moved = stand.buckets.iter().filter(|bucket| bucket.cpu == 1).count();
@@ -422,9 +388,9 @@ mod tests {
     fn nothing_moves_where_nothing_may() {
         let folder = tempfile::tempdir().expect("a folder");
         let (mut stand, mut states) = (stand(20), Vec::new());
-        let (_sender, stop) = Stop::by_sender();
+        let (stop, _ask) = UnixStream::pair().expect("a pair");
         let told = &mut |progress: &Progress| states.push((progress.moves, progress.state.clone()));
-        keep(&mut stand, keeping(&folder, false), &stop, told).expect("kept");
+        keep(&mut stand, keeping(&folder, false), stop.as_fd(), told).expect("kept");
         assert_eq!(states.last(), Some(&(0, "the load is uneven".to_owned())));
     }
 
@@ -432,9 +398,9 @@ mod tests {
     fn programs_that_cannot_move_buckets_are_said_to_be_so() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut old = Stand { is_old: true, ..stand(20) };
-        let (_sender, stop) = Stop::by_sender();
+        let (stop, _ask) = UnixStream::pair().expect("a pair");
         let mut last = None;
-        keep(&mut old, keeping(&folder, true), &stop, &mut |progress| last = Some(progress.clone()))
+        keep(&mut old, keeping(&folder, true), stop.as_fd(), &mut |progress| last = Some(progress.clone()))
             .expect("kept");
         let last = last.expect("told");
         assert!(last.moves == 0 && last.state.ends_with("takes Linux 5.19"), "{last:?}");
@@ -446,7 +412,7 @@ mod tests {
         let server = metrics::Server::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
         let address = server.address();
         let keeping = Keeping { metrics: Some(server), ..keeping(&folder, true) };
-        let (sender, stop) = Stop::by_sender();
+        let (stop, mut asker) = UnixStream::pair().expect("a pair");
         let ask = thread::spawn(move || {
             let until = Instant::now() + Duration::from_secs(10);
             loop {
@@ -455,13 +421,13 @@ mod tests {
                 client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("asked");
                 client.read_to_string(&mut page).expect("answered");
                 if page.contains("imbalance_ratio") || Instant::now() > until {
-                    sender.send(()).expect("asked");
+                    asker.write_all(&[0]).expect("asked");
                     return page;
                 }
                 thread::sleep(Duration::from_millis(20));
             }
         });
-        let ended = keep(&mut stand(u32::MAX), keeping, &stop, &mut |_| ());
+        let ended = keep(&mut stand(u32::MAX), keeping, stop.as_fd(), &mut |_| ());
         let page = ask.join().expect("a page");
         assert!(matches!(ended, Ok(Ended::Asked)), "{ended:?}");
         assert!(page.contains("rxlane_steer_info{interface=\"wan0\",mode=\"native\"} 1"), "{page}");
@@ -470,25 +436,21 @@ mod tests {
     #[test]
     fn counters_that_fail_for_a_while_are_read_again_and_for_longer_end_it() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (_sender, stop) = Stop::by_sender();
+        let (stop, _ask) = UnixStream::pair().expect("a pair");
         let mut shortly = Stand { failures: 2..4, ..stand(10) };
-        let ended = keep(&mut shortly, keeping(&folder, true), &stop, &mut |_| ());
+        let ended = keep(&mut shortly, keeping(&folder, true), stop.as_fd(), &mut |_| ());
         assert!(matches!(ended, Ok(Ended::TakenAway(_))), "{ended:?}");
         let mut longer = Stand { failures: 2..5, ..stand(10) };
-        let ended = keep(&mut longer, keeping(&folder, true), &stop, &mut |_| ());
+        let ended = keep(&mut longer, keeping(&folder, true), stop.as_fd(), &mut |_| ());
         assert!(matches!(ended, Err(Error::Counters(_))), "{ended:?}");
     }
 
     #[test]
     fn a_signal_ends_it() {
         let folder = tempfile::tempdir().expect("a folder");
-        let stop = Stop::by_signals().expect("handlers");
-        let raise = thread::spawn(|| {
-            thread::sleep(Duration::from_millis(100));
-            signal_hook::low_level::raise(SIGTERM).expect("raised");
-        });
-        let ended = keep(&mut stand(u32::MAX), keeping(&folder, true), &stop, &mut |_| ());
-        raise.join().expect("raised");
+        let (stop, _ask) = end_requests(HangUp::Other).expect("handlers");
+        kill_process(getpid(), Signal::TERM).expect("raised");
+        let ended = keep(&mut stand(u32::MAX), keeping(&folder, true), stop.as_fd(), &mut |_| ());
         assert!(matches!(ended, Ok(Ended::Asked)), "{ended:?}");
     }
 }

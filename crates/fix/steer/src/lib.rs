@@ -38,7 +38,6 @@ pub mod keeper;
 pub mod look;
 pub mod metrics;
 pub mod named;
-pub mod notify;
 pub mod plan;
 pub mod rebalance;
 pub mod receiving;

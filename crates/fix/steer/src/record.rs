@@ -20,9 +20,10 @@ pub use place::Place;
 
 use file::{existing, octets, regular, remove};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use service::{StateDir, StateError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ use std::time::{Duration, Instant};
 /// The folder of the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records {
-    folder: PathBuf,
+    state: StateDir,
 }
 
 /// What `up` planned and the pins do not say.
@@ -84,6 +85,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// The state folder cannot be used.
+    #[error(transparent)]
+    State(StateError),
     /// Somebody else works at this moment.
     #[error("another rxlane is attaching or taking back steering at this moment ({} is locked): try again", path.display())]
     Busy {
@@ -108,6 +112,15 @@ pub enum Error {
     },
 }
 
+impl From<StateError> for Error {
+    fn from(error: StateError) -> Error {
+        match error {
+            StateError::File { what, path, source } => Error::File { what, path, source },
+            other => Error::State(other),
+        }
+    }
+}
+
 /// The lock on `steer.lock`, until dropped.
 #[derive(Debug)]
 pub struct Working {
@@ -130,16 +143,21 @@ const ATTEMPTS: u32 = 5;
 
 impl Records {
     /// The folder of a machine; that of the journal.
-    pub const DIRECTORY: &str = host::journal::Journal::DIRECTORY;
+    pub const DIRECTORY: &str = StateDir::DEFAULT;
 
     /// Records in `folder`, which is made when something is written.
     pub fn new(folder: impl Into<PathBuf>) -> Records {
-        Records { folder: folder.into() }
+        Records { state: StateDir::at(folder) }
     }
 
     /// The folder.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.state.path()
+    }
+
+    /// The folder, as the life cycle of all kinds has it.
+    pub fn state(&self) -> &StateDir {
+        &self.state
     }
 
     /// Waits for its turn to attach or take back.
@@ -148,7 +166,7 @@ impl Records {
     ///
     /// [`Error::Busy`] after a minute; [`Error::File`].
     pub fn work(&self) -> Result<Working, Error> {
-        let path = self.folder.join("steer.lock");
+        let path = self.folder().join("steer.lock");
         let file = self.open(&path)?;
         let begin = Instant::now();
         loop {
@@ -267,20 +285,15 @@ impl Records {
             let (namespace, name) = name.strip_prefix("plan-")?.split_once('-')?;
             Some(Place::new(namespace.parse().ok()?, name))
         };
-        fs::read_dir(&self.folder).into_iter().flatten().flatten().filter_map(place).collect()
+        fs::read_dir(self.folder()).into_iter().flatten().flatten().filter_map(place).collect()
     }
 
     fn path(&self, what: &str, Place { namespace, name }: &Place) -> PathBuf {
-        self.folder.join(format!("{what}-{namespace}-{name}"))
+        self.folder().join(format!("{what}-{namespace}-{name}"))
     }
 
     fn open(&self, path: &Path) -> Result<File, Error> {
-        match DirBuilder::new().mode(0o700).create(&self.folder) {
-            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(Error::File { what: "make", path: self.folder.clone(), source });
-            }
-            _ => {}
-        }
+        self.state.make()?;
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
         regular(options, path).map_err(|source| Error::File { what: "open", path: path.to_owned(), source })

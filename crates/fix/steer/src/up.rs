@@ -8,11 +8,11 @@ use crate::look::{self, Look};
 use crate::named;
 use crate::plan;
 use crate::record::{self, Place, Planned, Records, Working};
-use host::journal::{Applied, Journal};
 use host::live::Progress;
 use host::setting::{InterfaceName, Setting, Tree};
 use kernel::cpu::CpuSet;
 use rand_core::{OsRng, TryRngCore};
+use service::journal::{Applied, Journal};
 use std::fs;
 use std::io;
 use std::thread;
@@ -306,8 +306,8 @@ pub(crate) fn journal(records: &Records) -> Result<Journal, Error> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let begin = Instant::now();
     loop {
-        match Journal::open(records.folder(), &Tree::live()) {
-            Err(host::journal::Error::Busy { .. }) if begin.elapsed() < PATIENCE => {
+        match Journal::open(records.state(), &Tree::live()) {
+            Err(service::journal::Error::Busy { .. }) if begin.elapsed() < PATIENCE => {
                 thread::sleep(Duration::from_millis(50));
             }
             opened => return Ok(opened?),

@@ -54,22 +54,44 @@ pub fn private_folder(path: &Path) -> Result<(), FolderError> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed("make")(error)),
         _ => {}
     }
-    let folder = fs::symlink_metadata(path).map_err(failed("read"))?;
+    let own = rustix::process::geteuid().as_raw();
+    let mode = expect_private(path, &[own])?;
+    if mode & 0o077 != 0 {
+        fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(failed("change the mode of"))?;
+    }
+    Ok(())
+}
+
+/// Makes sure that nobody but the effective user and root can write to a folder; `false`: there is none.
+///
+/// # Errors
+///
+/// [`FolderError`], which names the folder.
+pub fn is_trusted_folder(path: &Path) -> Result<bool, FolderError> {
+    let own = rustix::process::geteuid().as_raw();
+    match expect_private(path, &[own, 0]) {
+        Ok(_) => Ok(true),
+        Err(FolderError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes sure that one of these users owns a folder and nobody else can write to it; its mode.
+fn expect_private(path: &Path, owners: &[u32]) -> Result<u32, FolderError> {
+    let failed = |source| FolderError::Io { doing: "read", path: path.to_owned(), source };
+    let folder = fs::symlink_metadata(path).map_err(failed)?;
     if !folder.is_dir() {
         return Err(FolderError::NotAFolder(path.to_owned()));
     }
-    let own = rustix::process::geteuid().as_raw();
-    if folder.uid() != own {
+    if !owners.contains(&folder.uid()) {
+        let own = rustix::process::geteuid().as_raw();
         return Err(FolderError::Owner { path: path.to_owned(), owner: folder.uid(), own });
     }
     let mode = folder.mode() & 0o7777;
     if mode & 0o022 != 0 {
         return Err(FolderError::Writable { path: path.to_owned(), mode });
     }
-    if mode & 0o077 != 0 {
-        fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(failed("change the mode of"))?;
-    }
-    Ok(())
+    Ok(mode)
 }
 
 #[cfg(test)]
@@ -82,13 +104,16 @@ mod tests {
         let above = tempfile::tempdir().expect("a folder");
         let path = above.path().join("state");
         let mode = || fs::metadata(&path).expect("a folder").mode() & 0o7777;
+        assert!(!is_trusted_folder(&path).expect("no folder yet"));
         private_folder(&path).expect("made");
+        assert!(is_trusted_folder(&path).expect("a folder"));
         private_folder(&path).expect("there");
         assert_eq!(mode(), 0o700);
         fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("a mode");
         private_folder(&path).expect("made private");
         assert_eq!(mode(), 0o700);
         fs::set_permissions(&path, Permissions::from_mode(0o770)).expect("a mode");
+        assert!(matches!(is_trusted_folder(&path), Err(FolderError::Writable { .. })));
         let error = private_folder(&path).expect_err("others can write").to_string();
         assert!(error.contains(&format!("{} (mode 0770)", path.display())), "{error}");
     }
@@ -106,6 +131,7 @@ mod tests {
         if rustix::process::geteuid().is_root() {
             fs::create_dir(path("theirs")).expect("a folder");
             std::os::unix::fs::chown(path("theirs"), Some(1), None).expect("an owner");
+            assert!(matches!(is_trusted_folder(&path("theirs")), Err(FolderError::Owner { owner: 1, .. })));
             let error = private_folder(&path("theirs")).expect_err("somebody else's").to_string();
             assert!(error.starts_with("user 1 owns ") && error.contains("not user 0"), "{error}");
         }

@@ -45,10 +45,6 @@ impl Events {
     }
 
     /// What changed since the last call; nothing, if nothing did.
-    ///
-    /// # Errors
-    ///
-    /// Those of a netlink socket.
     pub fn changes(&self) -> io::Result<Vec<Change>> {
         match uninterrupted(|| self.0.recv_from_full()) {
             // Only the kernel has port 0.

@@ -7,7 +7,7 @@ use crate::output::{CommandResult, Outcome, Output};
 use bench::scenario::pps::interface::PpsInterface;
 use bench::scenario::pps::{Pps, undo};
 use clap::builder::NonEmptyStringValueParser;
-use host::journal::Journal;
+use service::StateDir;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -88,7 +88,7 @@ fn group(text: &str) -> Result<Group, String> {
 impl PpsArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let journal = self.journal.unwrap_or_else(|| PathBuf::from(Journal::DIRECTORY));
+        let journal = self.journal.unwrap_or_else(|| PathBuf::from(StateDir::DEFAULT));
         if self.undo {
             return restore(out, &journal, self.force);
         }

@@ -26,7 +26,7 @@ impl Daemon {
         assert_eq!(code(&output), 0, "{}", said(&output));
         assert!(output.stderr.is_empty(), "{}", said(&output));
         let said = said(&output);
-        let pid = said.split_once("process").and_then(|(_, rest)| rest.split_whitespace().next());
+        let pid = said.split_once("daemon").and_then(|(_, rest)| rest.split_whitespace().nth(1));
         Daemon { pid: pid.and_then(|pid| pid.parse().ok()).expect("its number"), said }
     }
 
@@ -52,7 +52,7 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         let arguments = fs::read(self.proc("cmdline")).unwrap_or_default();
         // The number could be another's by now.
-        if String::from_utf8_lossy(&arguments).contains("--stays") {
+        if String::from_utf8_lossy(&arguments).contains("--daemon-process") {
             self.kill();
         }
     }
@@ -136,7 +136,7 @@ fn one_whose_caller_is_gone_does_not_stay() {
     let Some(ends) = Ends::new(1516) else { return };
     let (caller, own) = UnixStream::pair().expect("a pair");
     drop(caller);
-    let mut command = ends.up_command(Side::Near, "q:35", &["--daemon", "--stays"]);
+    let mut command = ends.up_command(Side::Near, "q:35", &["--daemon", "--daemon-process"]);
     let output = command.stdin(OwnedFd::from(own)).output().expect("it runs");
     assert_eq!(code(&output), 3, "{}", said(&output));
     ends.assert_nothing_left();
@@ -195,6 +195,6 @@ fn it_ends_with_its_network_namespace() {
     assert!(deleted.status.success(), "{}", said(&deleted));
     daemon.wait_until_gone();
     let logged = fs::read_to_string(&log).expect("a log");
-    assert!(logged.contains("the network namespace was deleted: sub0 is over"), "{logged}");
+    assert!(logged.contains("the network namespace was deleted: sub0 ends"), "{logged}");
     ends.assert_nothing_left();
 }

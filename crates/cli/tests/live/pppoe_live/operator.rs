@@ -51,6 +51,21 @@ fn sessions_are_disconnected_one_by_one_and_all() {
 }
 
 #[test]
+fn a_pool_is_one_route_unless_an_address_beside_it_leads_elsewhere() {
+    let Some(line) = Line::new() else { return };
+    let pool = ["--pool", "10.64.0.2-10.64.255.254"];
+    let routes = || line.far.run("ip", &["-4", "route", "show", "dev", "pppoe0"]).expect("routes");
+    let serving = line.serve(&pool);
+    assert_eq!(routes().trim(), "10.64.0.0/16 proto static scope link");
+    assert_eq!(serving.interrupted().0, 0);
+    line.far.run("ip", &["route", "add", "10.64.255.0/24", "dev", "lo"]).expect("a route");
+    let serving = line.serve(&pool);
+    let pieces = routes();
+    assert!(pieces.lines().count() == 29 && !pieces.contains("10.64.0.0/16"), "{pieces}");
+    assert_eq!(serving.interrupted().0, 0);
+}
+
+#[test]
 fn a_drained_concentrator_keeps_what_it_has() {
     let Some(line) = Line::new() else { return };
     let _serving = line.serve(&[]);

@@ -63,12 +63,12 @@ impl Tree {
 
     /// The same, with `lock` open as standard input of every program that is run. A lock by flock(2) belongs to the
     /// open file, so it lasts until the program has ended, also where this process was killed before.
-    pub(crate) fn holding(&self, lock: Arc<File>) -> Tree {
+    pub fn holding(&self, lock: Arc<File>) -> Tree {
         Tree { root: self.root.clone(), held: Some(lock) }
     }
 
     /// The number of an interface; `None` where there is none of that name.
-    pub(crate) fn interface_index(&self, name: &InterfaceName) -> Option<u32> {
+    pub fn interface_index(&self, name: &InterfaceName) -> Option<u32> {
         if self.is_live() {
             return name_to_index(any_socket()?, name.as_str()).ok();
         }
@@ -76,7 +76,7 @@ impl Tree {
     }
 
     /// The interface that has the number.
-    pub(crate) fn interface_with(&self, index: u32) -> Option<InterfaceName> {
+    pub fn interface_with(&self, index: u32) -> Option<InterfaceName> {
         if self.is_live() {
             return index_to_name(any_socket()?, index).ok()?.parse().ok();
         }
@@ -105,12 +105,16 @@ impl Tree {
     }
 
     /// Where the file is.
-    pub(crate) fn path(&self, absolute: &str) -> PathBuf {
+    pub fn path(&self, absolute: &str) -> PathBuf {
         self.root.join(absolute.trim_start_matches('/'))
     }
 
     /// The text of a file, without the last line's end.
-    pub(crate) fn read(&self, absolute: &str) -> Result<String, Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Read`].
+    pub fn read(&self, absolute: &str) -> Result<String, Error> {
         let path = self.path(absolute);
         let mut text = String::new();
         match File::open(&path).and_then(|file| file.take(LONGEST).read_to_string(&mut text)) {

@@ -3,9 +3,6 @@
 mod bsd_text;
 mod collector;
 mod collector_redaction;
-mod journal;
-mod journal_machine;
-mod journal_netns;
 mod linux_text;
 mod live;
 mod sample;

@@ -10,7 +10,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a program may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Octets of what it says that are kept.
 const SAID: usize = 4096;
@@ -20,26 +19,13 @@ const SAID: usize = 4096;
 pub enum ProgramError {
     /// It says so, or cannot be run.
     #[error("`{command}` failed: {said}")]
-    Failed {
-        /// What was run.
-        command: String,
-        /// What it said.
-        said: String,
-    },
-    /// It goes on for too long.
+    Failed { command: String, said: String },
     #[error(
         "`{command}` was still running after {} s and was ended{}; run it by hand to see what it waits for",
         .patience.as_secs(),
         if .said.is_empty() { String::new() } else { format!(" (it said: {})", .said) }
     )]
-    Endless {
-        /// What was run.
-        command: String,
-        /// How long it had.
-        patience: Duration,
-        /// What it said.
-        said: String,
-    },
+    Endless { command: String, patience: Duration, said: String },
 }
 
 /// Runs a program with this on its standard input.

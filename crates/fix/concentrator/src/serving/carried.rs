@@ -16,7 +16,6 @@ const TAG: u64 = 4;
 #[derive(Debug)]
 struct One {
     number: Number,
-    /// What it has, in the registry.
     prefixes: Vec<Prefix>,
     /// What the kernel has a route to the interface for, which no pool covers.
     routes: Vec<Network>,

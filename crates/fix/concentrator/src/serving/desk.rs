@@ -4,7 +4,6 @@ use super::carried::Carried;
 use super::handover;
 use super::record::shown;
 use kernel::netlink;
-use link::control::{Answer, Refused};
 use link::pppoe::Losses;
 use link::pppoe::kernel::{Clock, random};
 use pppoe::Time;
@@ -14,12 +13,12 @@ use pppoe::discovery::offer::Pin;
 use pppoe::session::Phase;
 use pppoe::text::Shown;
 use serde::{Deserialize, Serialize};
+use service::control::{ControlHandler, Refused};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 
-/// The schema of scripted output.
 pub const SCHEMA: &str = "rxlane.pppoe/1";
 
 /// A concentrator and what its data path carries.
@@ -49,7 +48,6 @@ impl Inner {
 pub struct Desk {
     pub inner: Mutex<Inner>,
     clock: Clock,
-    /// Wakes the thread that serves.
     ring: UnixStream,
     losses: Losses,
     parent: String,
@@ -72,9 +70,7 @@ pub struct ConcentratorStatus {
     pub uptime: f64,
     /// Whether it takes no more sessions.
     pub draining: bool,
-    /// Sessions that are not open yet.
     pub half_open: u32,
-    /// How many sessions there are.
     pub count: usize,
     /// Frames of discovery and negotiation that were lost since they came faster than they were read.
     #[serde(default)]
@@ -84,24 +80,19 @@ pub struct ConcentratorStatus {
     pub parent_works: Option<bool>,
     /// What was counted: discovery, sessions, refusals, by name.
     pub counters: std::collections::BTreeMap<String, u64>,
-    /// The sessions, where they were asked for.
     pub sessions: Vec<SubscriberStatus>,
-    /// Number of the process.
     pub pid: u32,
 }
 
 /// A session of a subscriber at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SubscriberStatus {
-    /// Its name here.
     pub id: String,
     /// `lcp`, `auth`, `network`, `open`, `closed`.
     pub phase: String,
-    /// Number of the PPPoE session.
     pub session_id: u16,
     /// Who, escaped; empty: nobody has said so yet.
     pub user: String,
-    /// MAC address of the host.
     pub mac: String,
     /// VLAN tags, outermost first; `none`.
     pub tags: String,
@@ -115,7 +106,6 @@ pub struct SubscriberStatus {
     pub peer: Option<IpAddr>,
     /// IPv6 prefix of the link.
     pub prefix: Option<String>,
-    /// Networks behind the host.
     pub routes: Vec<String>,
     /// Longest IP packet to the host, octets.
     pub mtu: u16,
@@ -263,7 +253,7 @@ impl Desk {
     }
 }
 
-impl Answer for Desk {
+impl ControlHandler for Desk {
     fn answer(&self, question: &str) -> Option<String> {
         match question {
             "status" | "down" => serde_json::to_string(&self.status(false)).ok(),

@@ -19,18 +19,20 @@
 //!   nothing, unless its predecessor is gone.
 //! * Instead of either answer the predecessor may refuse: it goes on itself, or tells subscribers itself.
 
-use link::control::{ControlError, Refused, Sockets, has_ended, peer};
+use kernel::process::wait_for_end;
 use pppoe::concentrator::Snapshot;
 use pppoe::concentrator::accounting::Traffic;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
+use service::Instances;
+use service::control::{ControlError, Refused, peer};
+use service::process::DYING;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// The word that begins it.
 pub const BEGINS: &str = "takeover";
 const BUSY: &str = "busy";
 const SERVES: &str = "serves";
@@ -59,7 +61,6 @@ enum Heard {
     /// The other end has closed it, or is gone.
     Ended,
     Late,
-    /// Something else has to be done.
     Stopped,
 }
 
@@ -70,10 +71,6 @@ impl Talk {
     }
 
     /// Says a line.
-    ///
-    /// # Errors
-    ///
-    /// `TimedOut` where the other end takes nothing for [`SILENCE`], `Interrupted` where `stop` is readable.
     fn say(&self, text: &str, stop: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let line = format!("{text}\n");
         let (mut rest, mut until) = (line.as_bytes(), Instant::now() + SILENCE);
@@ -155,19 +152,15 @@ impl Talk {
 /// Why a successor does not get the sessions, for who began it and for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum Withheld {
-    /// It is gone.
     #[error("it ended before it served")]
     Ended,
-    /// It says nothing.
     #[error("it said nothing for {} s", SILENCE.as_secs())]
     Silent,
     /// Somebody asked for the end of this process.
     #[error("this process was asked to end")]
     Asked,
-    /// It says something else.
     #[error("it speaks another version of the takeover")]
     Word,
-    /// The connection failed.
     #[error("{0}")]
     Failed(#[from] io::Error),
 }
@@ -209,12 +202,8 @@ pub struct Successor {
 
 impl Successor {
     /// At the other end of a connection.
-    ///
-    /// # Errors
-    ///
-    /// Those of fcntl(2).
     pub fn new(stream: UnixStream) -> io::Result<Successor> {
-        let pid = peer(&stream);
+        let pid = peer(&stream).and_then(|peer| peer.pid);
         Ok(Successor { talk: Talk::new(stream)?, pid })
     }
 
@@ -287,7 +276,7 @@ pub fn refuse(mut stream: &UnixStream, why: &str) {
 /// Whose sessions this process goes on with.
 #[derive(Debug)]
 pub struct Predecessor<'s> {
-    sockets: &'s Sockets,
+    sockets: &'s Instances,
     name: &'s str,
     pid: Option<u32>,
     talk: Talk,
@@ -299,17 +288,17 @@ impl<'s> Predecessor<'s> {
     /// # Errors
     ///
     /// Nobody does, or it refuses, or does not answer.
-    pub fn ask(sockets: &'s Sockets, name: &'s str) -> Result<(Predecessor<'s>, Snapshot), ControlError> {
-        let (stream, pid) = sockets.reach(name)?;
-        let talk = Talk::new(stream).map_err(|error| sockets.unanswered(name, error))?;
+    pub fn ask(sockets: &'s Instances, name: &'s str) -> Result<(Predecessor<'s>, Snapshot), ControlError> {
+        let (stream, pid) = sockets.connect(name)?;
+        let talk = Talk::new(stream).map_err(|error| sockets.no_answer(name, error))?;
         let mut predecessor = Predecessor { sockets, name, pid, talk };
         let told = predecessor.talk.say(BEGINS, None);
-        told.map_err(|error| sockets.unanswered(name, error))?;
+        told.map_err(|error| sockets.no_answer(name, error))?;
         match predecessor.answer()? {
             Some(snapshot) => Ok((predecessor, snapshot)),
             None => {
                 let ended = "it ended just now, or is another version of rxlane";
-                Err(sockets.unanswered(name, io::Error::new(ErrorKind::UnexpectedEof, ended)))
+                Err(sockets.no_answer(name, io::Error::new(ErrorKind::UnexpectedEof, ended)))
             }
         }
     }
@@ -331,12 +320,12 @@ impl<'s> Predecessor<'s> {
             Ok(()) => {}
             // What it said before it closed the connection can still be read.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
-            Err(error) => return Err(self.sockets.unanswered(self.name, error)),
+            Err(error) => return Err(self.sockets.no_answer(self.name, error)),
         }
         let answer = self.answer()?;
-        if answer.is_none() && !self.pid.is_some_and(has_ended) {
+        if answer.is_none() && !self.pid.is_some_and(|pid| wait_for_end(pid, DYING)) {
             let closed = "it closed the connection, and may go on with the sessions";
-            return Err(self.sockets.unanswered(self.name, io::Error::new(ErrorKind::UnexpectedEof, closed)));
+            return Err(self.sockets.no_answer(self.name, io::Error::new(ErrorKind::UnexpectedEof, closed)));
         }
         Ok(answer)
     }
@@ -349,16 +338,16 @@ impl<'s> Predecessor<'s> {
 
     /// An answer; `None`: there is nobody any more.
     fn answer<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ControlError> {
-        let (bearer, name) = (self.sockets.bearer(), self.name.to_owned());
-        let failed = |error| self.sockets.unanswered(self.name, error);
+        let (kind, name) = (self.sockets.kind(), self.name.to_owned());
+        let failed = |error| self.sockets.no_answer(self.name, error);
         match self.talk.hear(Instant::now() + SILENCE, None).map_err(failed)? {
             Heard::Line(line) => match Refused::read(&line) {
-                Some(why) => Err(ControlError::Refused { bearer, name, why }),
+                Some(why) => Err(ControlError::Refused { kind, name, why }),
                 None => serde_json::from_str(&line).map(Some).map_err(|error| failed(error.into())),
             },
             Heard::Ended => Ok(None),
             Heard::Late | Heard::Stopped => Err(match self.pid {
-                Some(pid) => ControlError::Silent { bearer, name, pid },
+                Some(pid) => ControlError::Silent { kind, name, pid },
                 None => failed(ErrorKind::TimedOut.into()),
             }),
         }

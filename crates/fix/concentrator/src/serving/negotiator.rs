@@ -77,10 +77,6 @@ impl Negotiator {
 
     /// Takes the frames that are there, of lines over a parent of this MTU.
     ///
-    /// # Errors
-    ///
-    /// Those of recvmmsg(2).
-    ///
     /// What is left behind is taken in the next turn: whoever sends as fast as frames are read must not keep timers, signals and
     /// questions waiting.
     pub fn receive(&mut self, parent_mtu: u32, tell: Tell<'_>) -> Result<(), Error> {

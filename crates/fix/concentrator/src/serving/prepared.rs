@@ -22,13 +22,16 @@ use crate::error::Error;
 use crate::subscribers::{self, Limits, Registry, Subscribers};
 use kernel::netlink::Address;
 use kernel::netlink::{self, Link};
-use link::control::{ControlError, Lock, Server, Sockets, wait_until_gone};
-use link::memory;
+use link::batch;
 use link::pppoe::ControlSocket;
 use link::pppoe::kernel::{Clock, random};
 use link::running::{check_name, find_parent};
 use pppoe::concentrator::network::Network;
 use pppoe::concentrator::{Action, Concentrator, Config, Restored, Snapshot};
+use service::Instances;
+use service::control::{ControlError, Lock, Server};
+use service::memory;
+use service::process::wait_until_gone;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,7 +40,6 @@ use std::time::Instant;
 const BUSY: usize = 1024;
 /// Files that a concentrator has open, at most: those of each worker, and others.
 const DESCRIPTORS: [u64; 2] = [6, 48];
-/// Threads beside those that move packets.
 const THREADS: usize = 4;
 
 /// A concentrator that has everything, and serves nobody yet.
@@ -56,13 +58,9 @@ pub struct Prepared {
 impl Prepared {
     /// Makes everything in the network namespace of the calling thread. It ends when `stop` becomes readable; `ask` is the
     /// other end of it.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]; nothing is left behind then, and nothing was changed.
     pub fn new(
         start: Start,
-        sockets: &Sockets,
+        sockets: &Instances,
         stop: UnixStream,
         ask: UnixStream,
         tell: Tell<'_>,
@@ -74,7 +72,7 @@ impl Prepared {
 
     fn try_new(
         start: Start,
-        sockets: &Sockets,
+        sockets: &Instances,
         stop: UnixStream,
         ask: UnixStream,
         tell: Tell<'_>,
@@ -88,16 +86,22 @@ impl Prepared {
         let has_name = former.as_ref().is_some_and(|former| former.interface == start.name);
         let wish = wish(&start, mtu, has_name);
         memory::expect(
-            Registry::least(wish.limits) + start.workers * memory::WORKER + THREADS * memory::THREAD,
+            Registry::least(wish.limits) + start.workers * batch::WORKER + THREADS * memory::THREAD,
         )?;
         let (path, registry) =
             if former.is_some() { Subscribers::beside(&wish)? } else { Subscribers::up(&wish)? };
         let former_link = former.as_ref().and_then(|former| netlink::link_by_name(&former.interface).ok());
         let routes = Routes { interface: path.index(), former: former_link.map(|link| link.index) };
-        let covered = pools(&start.config);
-        for network in &covered {
+        let refused = |(network, refusal)| {
             let failed = Error::kernel(format!("route {network} to {}", start.name));
-            routes.add(network).map_err(|refusal| failed(std::io::Error::other(refusal)))?;
+            failed(std::io::Error::other::<netlink::Refusal>(refusal))
+        };
+        let mut covered: Vec<Network> = start.config.prefixes.into_iter().collect();
+        covered
+            .iter()
+            .try_for_each(|network| routes.add(network).map_err(|refusal| refused((*network, refusal))))?;
+        for range in &start.config.pool {
+            covered.extend(routes.add_range(range, start.config.local).map_err(refused)?);
         }
         let own = parent.mac.unwrap_or_default();
         let open = if former.is_some() { ControlSocket::deaf } else { ControlSocket::open };
@@ -114,7 +118,7 @@ impl Prepared {
         let asked = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
         let asked = Asked { sockets: sockets.clone(), ask: asked };
         let server = match &former {
-            Some(_) => Server::beside(sockets, &start.parent, Arc::clone(&desk), ask)?,
+            Some(_) => Server::standby(sockets, &start.parent, Arc::clone(&desk), ask)?,
             None => Server::new(sockets, &start.parent, Arc::clone(&desk), ask)?,
         };
         let serving = Serving {
@@ -138,10 +142,6 @@ impl Prepared {
     }
 
     /// What is written here makes [`Serving::run`] ask for other secrets.
-    ///
-    /// # Errors
-    ///
-    /// There are no more descriptors.
     pub fn waker(&self) -> std::io::Result<UnixStream> {
         self.serving.negotiator.desk.waker()
     }
@@ -271,14 +271,14 @@ const fn descriptors(workers: usize) -> u64 {
 }
 
 /// Keeps others from beginning to serve the same interface, whatever it is called.
-fn lock(sockets: &Sockets, parent: &Link) -> Result<Lock, Error> {
+fn lock(sockets: &Instances, parent: &Link) -> Result<Lock, Error> {
     let lock = Lock::take(sockets, &parent.index.to_string())?;
     lock.ok_or_else(|| Error::Begun { parent: parent.name.clone() })
 }
 
 /// Whoever serves the interface now.
-fn former(sockets: &Sockets, start: &Start) -> Result<Option<ConcentratorStatus>, Error> {
-    match sockets.answer(&start.parent, "status") {
+fn former(sockets: &Instances, start: &Start) -> Result<Option<ConcentratorStatus>, Error> {
+    match sockets.ask(&start.parent, "status") {
         Ok(former) => Ok(Some(former)),
         Err(ControlError::None { .. }) => Ok(None),
         Err(ControlError::Killed { .. }) => {
@@ -313,9 +313,4 @@ fn addresses(config: &Config) -> Vec<Address> {
     let four = config.local.map(|local| Address { local: local.into(), prefix: 32, peer: None });
     let six = config.identifier.map(|id| Address { local: link_local(id).into(), prefix: 64, peer: None });
     four.into_iter().chain(six).collect()
-}
-
-/// All addresses that subscribers may get by chance.
-fn pools(config: &Config) -> Vec<Network> {
-    config.pool.iter().flat_map(|range| range.networks()).chain(config.prefixes).collect()
 }

@@ -1,9 +1,9 @@
 //! A record of accounting as a line of JSON.
 
-use link::utc::utc;
 use pppoe::concentrator::accounting::{Event, Record};
 use pppoe::text::Shown;
 use serde_json::json;
+use service::log::utc;
 use std::net::Ipv4Addr;
 use std::time::SystemTime;
 

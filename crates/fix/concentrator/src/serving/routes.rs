@@ -2,18 +2,56 @@
 
 use kernel::netlink::{self, Refusal, Route};
 use pppoe::concentrator::network::Network;
+use pppoe::concentrator::pool::Range;
+use std::net::Ipv4Addr;
 use wire::IpVersion;
 
 /// Routes to an interface, which go with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Routes {
-    /// Its number.
     pub interface: u32,
     /// That of the process whose place this one takes: it has the same routes for as long as it is there.
     pub former: Option<u32>,
 }
 
+/// The most addresses beside a range that are looked at.
+const BESIDE: usize = 256;
+
 impl Routes {
+    /// Routes the addresses of a range to it, and returns what was routed: the network around them where all that it has beside
+    /// them leads nowhere else, as the own address and a few at its edges; otherwise the fewest networks without others.
+    ///
+    /// # Errors
+    ///
+    /// The network that was refused, and as [`Routes::add`].
+    pub fn add_range(
+        &self,
+        range: &Range,
+        own: Option<Ipv4Addr>,
+    ) -> Result<Vec<Network>, (Network, Refusal)> {
+        let all: Vec<Ipv4Addr> = range.beside().take(BESIDE + 1).collect();
+        let is_free = |address: &Ipv4Addr| Some(*address) == own || self.is_nobodys(*address);
+        let is_free = all.len() <= BESIDE && all.iter().all(is_free);
+        if let Some(network) = range.enclosing().filter(|_| is_free)
+            && self.add(&network).is_ok()
+        {
+            return Ok(vec![network]);
+        }
+        let networks = range.networks();
+        networks.iter().try_for_each(|network| self.add(network).map_err(|refusal| (*network, refusal)))?;
+        Ok(networks)
+    }
+
+    /// Whether nothing but a default route leads to an address, or a route to this interface or its predecessor.
+    fn is_nobodys(&self, address: Ipv4Addr) -> bool {
+        match netlink::route_of(address.into()) {
+            Ok((bits, interface)) => {
+                bits == 0 || interface == self.interface || Some(interface) == self.former
+            }
+            Err(refusal) => refusal.error.raw_os_error() == Some(libc::ENETUNREACH),
+        }
+    }
+
     /// Routes a network to it, where it is not yet; beside the former interface, which keeps what it has.
     ///
     /// # Errors

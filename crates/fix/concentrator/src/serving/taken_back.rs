@@ -6,14 +6,16 @@ use super::{Event, Tell};
 use crate::error::Error;
 use crate::subscribers::{Subscribers, Wish};
 use kernel::netlink::link_by_name;
-use link::control::{Server, Sockets, wait_until_gone};
+use service::Instances;
+use service::control::Server;
+use service::process::wait_until_gone;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 /// What answering anew takes.
 #[derive(Debug)]
 pub struct Asked {
-    pub sockets: Sockets,
+    pub sockets: Instances,
     /// Written to when somebody asks for the end.
     pub ask: UnixStream,
 }
@@ -34,7 +36,7 @@ pub fn take_back(
 ) -> Result<Subscribers, Error> {
     let ask = asked.ask.try_clone().map_err(Error::kernel("listen to questions"))?;
     // First, since who answers there serves.
-    server.take_back(&asked.sockets, negotiator.desk.parent(), Arc::clone(&negotiator.desk), ask)?;
+    server.retake_place(&asked.sockets, negotiator.desk.parent(), Arc::clone(&negotiator.desk), ask)?;
     // That of the other process may still be on its way out, under either name, and has the same routes until then.
     for name in successor.map(beside).iter().chain([&wish.name]) {
         // A busy machine takes its time, and it is worth to be waited for: subscribers know of nothing yet.

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// How often a look-up that found nothing begins anew while entries move. Whoever moves them takes less than that, but when the
 /// scheduler stops it on its way; then nothing is found, and a packet is lost.
 const AGAIN: usize = 1000;
-/// No entry.
 const EMPTY: u64 = 0;
 
 /// The table. Entries are words other than 0, whose hash their owner knows.

@@ -28,22 +28,18 @@ pub enum Refusal {
     /// There is a session of this id from this station in these VLANs.
     #[error("session {0} of {1} is there already")]
     Session(u16, MacAddress),
-    /// All places are taken.
     #[error("all {0} sessions are there")]
     Sessions(usize),
     /// There is no such session any more.
     #[error("the session has ended")]
     Gone,
-    /// An MTU that nothing fits in.
     #[error("an MTU of {0} octets: IPv4 has 68 at least")]
     Mtu(u16),
     /// Another session has it, or this one has it already.
     #[error("{0} is another session's")]
     Taken(Prefix),
-    /// The session does not have it.
     #[error("{0} is not the session's")]
     NotHeld(Prefix),
-    /// All places of prefixes are taken.
     #[error("all {0} addresses and prefixes are in use")]
     Prefixes(usize),
 }
@@ -57,7 +53,6 @@ pub struct Registry {
     /// Numbers that were used and are free, and the first that was not.
     free: VecDeque<u32>,
     next: u32,
-    /// By number.
     held: Vec<Held>,
     count: usize,
 }
@@ -181,10 +176,6 @@ impl Registry {
     }
 
     /// Gives a session an address.
-    ///
-    /// # Errors
-    ///
-    /// As [`Registry::add_prefix`].
     pub fn add_address(&mut self, number: Number, address: IpAddr) -> Result<(), Refusal> {
         self.add_prefix(number, Prefix::host(address))
     }

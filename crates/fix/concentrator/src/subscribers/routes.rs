@@ -27,12 +27,10 @@ const PIECE: usize = 1024;
 pub struct Prefix {
     /// The address; bits behind the prefix are zero.
     address: IpAddr,
-    /// Bits.
     length: u8,
 }
 
 impl Prefix {
-    /// One address.
     pub const fn host(address: IpAddr) -> Prefix {
         let length = if address.is_ipv4() { 32 } else { 128 };
         Prefix { address, length }
@@ -48,12 +46,10 @@ impl Prefix {
         Some(Prefix { address, length })
     }
 
-    /// The first address.
     pub const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Bits.
     pub const fn length(&self) -> u8 {
         self.length
     }

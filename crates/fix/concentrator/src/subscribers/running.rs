@@ -26,13 +26,9 @@ use wire::ethernet::MacAddress;
 /// What a concentrator's data path is to be.
 #[derive(Clone, Debug)]
 pub struct Wish {
-    /// Name of the interface.
     pub name: String,
-    /// Name of the interface below.
     pub parent: String,
-    /// The VLANs there that are served.
     pub vlans: VlanPattern,
-    /// Addresses of the interface.
     pub addresses: Vec<Address>,
     /// MTU of the interface, octets: the longest that any subscriber has.
     pub mtu: u32,
@@ -67,10 +63,6 @@ impl fmt::Debug for Subscribers {
 impl Subscribers {
     /// Brings the interface up in the network namespace of the calling thread, and starts to move packets, each worker in a
     /// thread of its own. There are no sessions yet: the registry takes them.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]; nothing is left behind then.
     pub fn up(wish: &Wish) -> Result<(Subscribers, Registry), Error> {
         let (up, registry) = Subscribers::beside(wish)?;
         up.claim()?;
@@ -80,10 +72,6 @@ impl Subscribers {
 
     /// The same beside a process that has the frames: none comes until [`Subscribers::set_local`], and they are not claimed
     /// until [`Subscribers::claim`]. All that either takes is there.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]; nothing is left behind then.
     pub fn beside(wish: &Wish) -> Result<(Subscribers, Registry), Error> {
         check_name(&wish.name)?;
         let monitor = Events::of_links().map_err(Error::kernel("listen to changes of interfaces"))?;
@@ -185,7 +173,6 @@ impl Subscribers {
         self.parent_mtu.load(Ordering::Relaxed)
     }
 
-    /// What all workers have counted.
     pub fn counted(&self) -> Counted {
         let mut counted = Counted::default();
         for (counters, observer) in &self.workers {
@@ -205,10 +192,6 @@ impl Subscribers {
     /// What happened to the parent and the interface since the last call. The interface has a carrier where the parent works.
     /// Where the parent has got another MAC address, frames to it come once `Registry::set_local` and
     /// [`Subscribers::set_local`] know of it.
-    ///
-    /// # Errors
-    ///
-    /// Those of rtnetlink.
     pub fn look(&mut self) -> Result<Seen, Error> {
         let seen = self.watch.look().map_err(Error::kernel("read changes of interfaces"))?;
         for event in &seen.events {

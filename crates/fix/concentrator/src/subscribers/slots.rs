@@ -22,7 +22,6 @@ const AGAIN: usize = 1000;
 /// A session's number at one time; with what its packets need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// Its place.
     pub slot: u32,
     /// Which of those that had this place.
     pub generation: u16,
@@ -74,7 +73,6 @@ impl Key {
 pub struct Usage {
     /// Frames from the subscriber whose packets were taken.
     pub received: link::Traffic,
-    /// Frames to the subscriber.
     pub sent: link::Traffic,
     /// Frames from the subscriber that were refused, and packets that were.
     pub received_dropped: u32,
@@ -185,7 +183,6 @@ impl Slots {
         Some(Owner { slot: number, generation, mtu, has_clamp: session.mss_clamp })
     }
 
-    /// Changes what may change of a session.
     pub fn change(&self, number: u32, session: &Session) {
         let Some(slot) = self.slot(number) else { return };
         let generation = (slot.state.load(Ordering::Relaxed) >> 48) as u16;
@@ -195,7 +192,6 @@ impl Slots {
         });
     }
 
-    /// Empties a place.
     pub fn empty(&self, number: u32) {
         let Some(slot) = self.slot(number) else { return };
         let generation = slot.state.load(Ordering::Relaxed) >> 48;

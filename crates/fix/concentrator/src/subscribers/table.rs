@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use wire::Vlans;
 use wire::ethernet::MacAddress;
 
-/// Strays that wait to be told.
 pub const MOST_STRAYS: usize = 64;
 
 /// Sessions, by their key and by their addresses.
@@ -21,7 +20,6 @@ pub struct Table {
     sessions: Index,
     pub slots: Slots,
     pub routes: Routes,
-    /// How many sessions have each id.
     ids: Box<[AtomicU16]>,
     /// MAC address of this station, in the lower 48 bits.
     local: AtomicU64,
@@ -31,11 +29,8 @@ pub struct Table {
 /// Who sends data of a session that there is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stray {
-    /// Its MAC address, or whose it says that it has.
     pub source: MacAddress,
-    /// The VLANs that it is in.
     pub vlans: Vlans,
-    /// The session id.
     pub session: u16,
 }
 
@@ -78,7 +73,6 @@ impl Table {
         self.seed.hash(key.vlans.number(), key.station)
     }
 
-    /// The session of a key.
     #[inline]
     pub fn session(&self, key: Key) -> Option<Seen> {
         let hash = self.hash(key);
@@ -104,7 +98,6 @@ impl Table {
         self.sessions.insert(hash, u64::from(hash) << 32 | u64::from(owner.slot + 1));
     }
 
-    /// The opposite.
     pub fn withdraw(&self, key: Key, number: u32) {
         self.count_id(key, u16::MAX);
         let hash = self.hash(key);

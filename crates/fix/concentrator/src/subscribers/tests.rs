@@ -80,12 +80,10 @@ fn head(session: &Session, to: MacAddress, from: MacAddress, packet: &[u8]) -> V
     octets[..length].to_vec()
 }
 
-/// A frame from a subscriber.
 pub(super) fn frame(session: &Session, local: MacAddress, packet: &[u8]) -> Vec<u8> {
     [&head(session, local, session.peer, packet), packet].concat()
 }
 
-/// A frame to it.
 pub(super) fn frame_to(session: &Session, local: MacAddress, packet: &[u8]) -> Vec<u8> {
     [&head(session, session.peer, local, packet), packet].concat()
 }

@@ -14,7 +14,6 @@ const LONGEST_HEAD: usize = HEADERS + NetHeader::LENGTH;
 /// A frame in two pieces.
 #[derive(Clone, Debug)]
 pub struct Frame<O = ()> {
-    /// Among the heads.
     pub head: Range<usize>,
     /// In what was read from the interface: it is not copied.
     pub rest: Range<usize>,
@@ -22,7 +21,6 @@ pub struct Frame<O = ()> {
     pub count: u32,
     /// Octets on the line of all of them, without FCS.
     pub octets: u32,
-    /// Whose it is.
     pub owner: O,
 }
 
@@ -40,7 +38,6 @@ impl<O: Copy> Frames<O> {
         Frames { heads: vec![0; HEADS].into_boxed_slice(), used: 0, list: Vec::with_capacity(BATCH) }
     }
 
-    /// Those that are ready.
     pub fn list(&self) -> &[Frame<O>] {
         &self.list
     }
@@ -74,7 +71,6 @@ impl<O: Copy> Frames<O> {
         self.list.push(Frame { head: start..self.used, rest, count, octets, owner });
     }
 
-    /// Forgets all of them.
     pub fn clear(&mut self) {
         self.list.clear();
         self.used = 0;

@@ -43,7 +43,6 @@ struct Place<O> {
     octets: u32,
     /// The same without padding.
     unpadded: u32,
-    /// Whose it is.
     owner: O,
 }
 
@@ -88,7 +87,6 @@ impl<O: Copy> Incoming<O> {
         }
     }
 
-    /// The ring.
     pub const fn ring(&self) -> &Ring {
         &self.ring
     }
@@ -257,9 +255,7 @@ fn in_queue<'b>(ring: &Ring, buffer: &'b mut [u8]) -> io::Result<Arrival<'b>> {
 
 /// Why nothing more can be taken.
 enum Stopped {
-    /// The interface is gone.
     Gone,
-    /// The parent cannot be read.
     Parent(io::Error),
 }
 
@@ -267,9 +263,7 @@ enum Stopped {
 struct Prepared<O> {
     /// Which octets are looked at for coalescing.
     looked_at: Range<usize>,
-    /// Which are for the interface.
     inner: Range<usize>,
-    /// Whose it is.
     owner: O,
 }
 

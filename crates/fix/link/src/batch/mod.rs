@@ -44,10 +44,12 @@ use xsk::Xsk;
 /// How long a worker pauses where frames come densely.
 const PAUSE: Duration = Duration::from_micros(100);
 
+/// Bytes of a worker: its thread, its ring, and its buffers.
+pub const WORKER: usize = service::memory::THREAD + (4 << 20) + (1 << 20);
+
 /// How frames leave the parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
-    /// By packet sockets.
     #[default]
     AfPacket,
     /// By the transmit rings of XDP sockets, in copy mode.
@@ -55,7 +57,6 @@ pub enum Io {
 }
 
 impl Io {
-    /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Io::AfPacket => "af-packet",
@@ -81,7 +82,6 @@ pub struct Batch<F: Lines = Framing> {
 /// Workers need one parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Below {
-    /// Number of the parent.
     pub index: u32,
     /// Its MTU, octets.
     pub mtu: u32,
@@ -130,10 +130,6 @@ impl Batch {
 
 impl<F: Lines> Batch<F> {
     /// A worker for each queue of the interface, for sessions of PPPoE whose frames are those of `admission`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Batch::workers`].
     pub fn of_sessions(
         queues: Vec<Tun>,
         offloads: Offloads,
@@ -151,10 +147,6 @@ impl<F: Lines> Batch<F> {
     }
 
     /// Another descriptor of the socket that receives, from which `parent::drops` can be read.
-    ///
-    /// # Errors
-    ///
-    /// There are no more descriptors.
     pub fn observer(&self) -> io::Result<OwnedFd> {
         self.incoming.ring().socket().try_clone()
     }

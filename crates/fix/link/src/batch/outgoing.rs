@@ -50,7 +50,6 @@ pub struct Outgoing<O = ()> {
 }
 
 impl<O: Copy + Default> Outgoing<O> {
-    /// By this way.
     pub fn new(way: WayOut) -> Outgoing<O> {
         Outgoing {
             read: vec![0; ROOM].into_boxed_slice(),
@@ -223,7 +222,6 @@ impl<O: Copy + Default> Outgoing<O> {
         self.segment(line, &prefix, O::default(), &header, range.start + ethernet::Header::LENGTH..range.end)
     }
 
-    /// One frame of one frame of the interface.
     fn frame<F: Lines<Owner = O>>(
         &mut self,
         line: &Line<F>,

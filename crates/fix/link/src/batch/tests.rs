@@ -23,7 +23,6 @@ use wire::{IpProtocol, IpVersion};
 
 const LINKS: [&str; 5] = ["q:35", "ad:100,q:200", "0x9100:5,q:6", "pppoe:7@PEER", "ad:1,q:2,pppoe:7@PEER"];
 const PATIENCE: Duration = testkit::PATIENCE;
-/// Packets of a stream.
 const PACKETS: usize = 400;
 
 /// A seeded sequence (xorshift64).
@@ -244,7 +243,6 @@ type Make = fn(&Framing, u32, u32) -> (Box<dyn DataPath>, u32);
 struct Scene {
     path: Box<dyn DataPath>,
     line: Line,
-    /// The line, from its other end.
     far: Parent,
     far_sender: OwnedFd,
     far_framing: Framing,

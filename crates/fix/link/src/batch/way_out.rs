@@ -26,26 +26,19 @@ const PAUSE: Duration = Duration::from_micros(200);
 pub enum WayOut {
     /// sendmmsg(2).
     Packet {
-        /// The socket.
         socket: OwnedFd,
-        /// Its arguments.
         messages: Box<Messages<2>>,
         /// Whether a virtio header stands in front of every frame.
         has_header: bool,
         /// Whether the kernel or the card takes super-packets apart.
         takes_super_packets: bool,
     },
-    /// AF_XDP.
     Xdp(Box<Xsk>),
 }
 
 impl WayOut {
     /// By a packet socket. With tags alone the kernel segments, if it knows their TPIDs (`eth_type_vlan()`); behind PPPoE
     /// it cannot (`skb_mac_gso_segment()` has no handler for EtherType 0x8864, and sendmsg(2) fails with `ENOMEM`).
-    ///
-    /// # Errors
-    ///
-    /// `EPERM` without CAP_NET_RAW; what else a packet socket says.
     pub fn packet(interface: u32, framing: &Framing) -> io::Result<WayOut> {
         let is_known = |tag: &Tag| matches!(tag.tpid, EtherType::VLAN | EtherType::SERVICE_VLAN);
         let has_header =
@@ -54,10 +47,6 @@ impl WayOut {
     }
 
     /// The same of frames behind PPPoE, whatever their tags.
-    ///
-    /// # Errors
-    ///
-    /// As [`WayOut::packet`].
     pub fn pppoe(interface: u32) -> io::Result<WayOut> {
         WayOut::by_packet(interface, false)
     }

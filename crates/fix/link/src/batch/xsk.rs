@@ -151,10 +151,6 @@ impl Open {
     }
 
     /// Sends a burst, and counts it.
-    ///
-    /// # Errors
-    ///
-    /// How many of its frames are not sent, which are not counted, and why; the socket is of no use any more.
     fn send<F: Lines>(
         &mut self,
         line: &Line<F>,
@@ -222,10 +218,6 @@ impl Open {
 
     /// A place that holds no frame on its way. Where there is none it waits for one, 20 ms at most, and asks the kernel for
     /// those that are in the ring still, which nobody else does.
-    ///
-    /// # Errors
-    ///
-    /// [`Dropped::ParentFull`] in the end; what the kernel answers.
     fn place(&mut self) -> Result<u32, Dropped> {
         if self.free.is_empty() {
             self.reap();

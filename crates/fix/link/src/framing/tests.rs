@@ -75,7 +75,6 @@ fn on_the_wire(framing: &Framing, handed_over: &[u8]) -> Vec<u8> {
     [head.octets(), rest].concat()
 }
 
-/// A frame of the link as it comes in.
 fn frame(link: &str, version: IpVersion, payload: &[u8]) -> Vec<u8> {
     let far = far(link);
     on_the_wire(&far, &handed_over(&far, version, payload))

@@ -32,7 +32,6 @@ pub const ALL: u32 = u32::MAX;
 pub const VID: u32 = 0x0fff;
 /// Set in the first octet of a compressed PPP protocol field (RFC 1661 section 6.5).
 pub const COMPRESSED: u32 = 0x0100;
-/// The five TPIDs.
 pub const TPIDS: std::ops::RangeInclusive<u32> = 1..=5;
 
 /// A step of the program.
@@ -55,7 +54,6 @@ pub fn nothing() -> Vec<Instruction> {
     vec![instruction(RETURN, 0)]
 }
 
-/// The program for a link.
 pub fn program(framing: &Framing) -> Vec<Instruction> {
     let tags = framing.encapsulation().tags();
     let outgoing = [Step::Do(LOAD_WORD, PACKET_TYPE), Step::Refuse(libc::PACKET_OUTGOING.into())];

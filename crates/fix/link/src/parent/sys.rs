@@ -28,7 +28,6 @@ pub enum Flag {
 const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
-/// Turns an option on.
 pub fn turn_on(socket: &OwnedFd, flag: Flag) -> io::Result<()> {
     let (level, name) = match flag {
         Flag::Auxdata => (libc::SOL_PACKET, libc::PACKET_AUXDATA),
@@ -93,9 +92,7 @@ pub fn drops(socket: &OwnedFd) -> io::Result<u32> {
 pub struct Taken {
     /// Octets of virtio header and frame, also those for which there was no room.
     pub length: usize,
-    /// The virtio header.
     pub header: [u8; NetHeader::LENGTH],
-    /// The tag that was taken off.
     pub tag: Option<Tag>,
 }
 

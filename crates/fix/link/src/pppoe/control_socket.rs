@@ -61,13 +61,9 @@ pub struct ControlSocket {
 /// A received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlFrame<'b> {
-    /// This station or, of discovery, all.
     pub destination: MacAddress,
-    /// Who sent it, or says so.
     pub source: MacAddress,
-    /// Its tags.
     pub vlans: Vlans,
-    /// The stage that its EtherType announces.
     pub stage: Stage,
     /// From the PPPoE header to the end of the frame, padding included.
     pub payload: &'b [u8],
@@ -95,9 +91,7 @@ impl Losses {
 /// Frames that could not be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsent {
-    /// How many.
     pub count: usize,
-    /// Why, the last of them.
     pub why: Dropped,
 }
 
@@ -119,20 +113,12 @@ impl ControlSocket {
 
     /// Opens it on the interface of this number and MAC address, in the network namespace of the calling thread, for the lines
     /// of `vlans`.
-    ///
-    /// # Errors
-    ///
-    /// `EPERM` without CAP_NET_RAW; what else a packet socket says.
     pub fn open(interface: u32, local: MacAddress, vlans: VlanPattern) -> io::Result<ControlSocket> {
         let program = program(Wanted::Control, local, &vlans);
         ControlSocket::with(program, interface, local, vlans)
     }
 
     /// The same, and it receives nothing until [`ControlSocket::set_local`].
-    ///
-    /// # Errors
-    ///
-    /// As [`ControlSocket::open`].
     pub fn deaf(interface: u32, local: MacAddress, vlans: VlanPattern) -> io::Result<ControlSocket> {
         ControlSocket::with(nothing(), interface, local, vlans)
     }
@@ -163,10 +149,6 @@ impl ControlSocket {
     }
 
     /// Receives what is for this MAC address from now on: another one, since the interface has got it, or the first.
-    ///
-    /// # Errors
-    ///
-    /// Those of setsockopt(2).
     pub fn set_local(&mut self, local: MacAddress) -> io::Result<()> {
         parent::sys::filter(&self.socket, &program(Wanted::Control, local, &self.vlans))?;
         self.local = local;
@@ -175,10 +157,6 @@ impl ControlSocket {
 
     /// From now on frames have the time at which the kernel received them. It costs every frame that the machine receives a
     /// look at the clock.
-    ///
-    /// # Errors
-    ///
-    /// Those of setsockopt(2).
     pub fn tell_times(&self) -> io::Result<()> {
         parent::sys::turn_on(&self.socket, parent::sys::Flag::Times)
     }
@@ -216,10 +194,6 @@ impl ControlSocket {
     }
 
     /// What counts frames that were dropped for want of room in the queue of the socket, from any thread.
-    ///
-    /// # Errors
-    ///
-    /// There are no more descriptors.
     pub fn losses(&self) -> io::Result<Losses> {
         Ok(Losses { socket: self.socket.try_clone()?, before: AtomicU64::new(0) })
     }
@@ -283,10 +257,6 @@ impl ControlSocket {
     }
 
     /// Sends a frame at once.
-    ///
-    /// # Errors
-    ///
-    /// As [`ControlSocket::put`].
     pub fn send(
         &mut self,
         destination: MacAddress,

@@ -9,12 +9,10 @@ use std::time::{Duration, Instant};
 pub struct Clock(Instant);
 
 impl Clock {
-    /// Begins.
     pub fn new() -> Clock {
         Clock(Instant::now())
     }
 
-    /// Now.
     pub fn now(self) -> Duration {
         self.0.elapsed()
     }

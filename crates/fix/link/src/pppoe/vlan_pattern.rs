@@ -15,7 +15,6 @@ use wire::vlan::{Tag, Tci};
 /// [`Vlans`], each is the one that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VlanPattern {
-    /// Whatever tags there are.
     Any,
     /// Exactly so many tags, outermost first.
     Stack(Vec<Level>),
@@ -39,7 +38,6 @@ pub enum VlanPatternError {
          (`100.*`); `none` and `any` stand alone"
     )]
     Vid(String),
-    /// Too many parts.
     #[error("more than {} VLAN tags are served nowhere", Vlans::MOST)]
     TooMany,
 }

@@ -19,7 +19,6 @@ pub struct Watch {
 /// What was seen.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// What happened, in order.
     pub events: Vec<Event>,
     /// Why there is nothing left to move packets between.
     pub ended: Option<Ended>,

@@ -12,9 +12,7 @@ pub struct Kind {
     pub form: Form,
     /// A virtio header stands in front of every packet.
     pub has_header: bool,
-    /// The device may have several queues.
     pub has_queues: bool,
-    /// It must not be there yet.
     pub is_first: bool,
 }
 

@@ -16,15 +16,17 @@ pub(crate) struct Authenticator {
     identifier: u8,
     challenge: [u8; 16],
     stage: Stage,
-    /// When the next challenge is due.
     pub deadline: Option<Time>,
 }
 
 enum Stage {
-    /// No claim yet.
     Waiting,
     /// Its verdict is awaited. PAP: the data of the request, whose repetitions change no more than the identifier.
-    Claimed { serial: u32, user: Box<[u8]>, request: Box<[u8]> },
+    Claimed {
+        serial: u32,
+        user: Box<[u8]>,
+        request: Box<[u8]>,
+    },
     /// The subscriber was accepted, with this answer.
     Accepted(Box<[u8]>),
 }

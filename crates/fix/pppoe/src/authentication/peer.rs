@@ -14,7 +14,6 @@ use wire::ppp::PppProtocol;
 pub(crate) struct Peer {
     method: Method,
     accepted: bool,
-    /// Of the last packet sent.
     identifier: u8,
     /// PAP: requests sent, whose identifiers end with `identifier`.
     requests: u8,
@@ -26,9 +25,7 @@ pub(crate) struct Peer {
 }
 
 struct Response {
-    /// The challenge that it answers.
     challenge: Vec<u8>,
-    /// Data of the packet.
     data: Vec<u8>,
     /// MS-CHAPv2: what the concentrator has to show.
     expected: Option<[u8; 20]>,

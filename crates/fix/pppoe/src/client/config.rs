@@ -10,9 +10,7 @@ use std::time::Duration;
 pub struct Config {
     /// Concentrator, service, and most octets of PPP payload.
     pub discovery: host::Config,
-    /// User, password, addresses.
     pub session: Arc<session::Config>,
-    /// When it is tried again.
     pub reconnect: Reconnect,
 }
 

@@ -7,13 +7,10 @@ use std::fmt;
 /// Why. `Display` says what happened and, behind it, what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// No session was found.
     NotFound(Failure),
-    /// The session ended by itself.
     Session(Closed),
     /// The concentrator ended it by a PADT, and nobody had said why before.
     Terminated(Terminated),
-    /// The interface has another MAC address.
     AddressChanged,
     /// It was closed before there was a session, or for the second time.
     Asked,
@@ -32,7 +29,7 @@ impl End {
     }
 
     /// Whether trying again soon can hardly bring another result.
-    pub fn is_lasting(&self) -> bool {
+    pub(crate) fn is_lasting(&self) -> bool {
         match self {
             End::NotFound(failure) => failure.is_lasting(),
             End::Session(closed) => matches!(

@@ -7,31 +7,23 @@ use std::fmt;
 /// Something worth telling. `Display` is a whole sentence, with what peers said escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
-    /// Several concentrators fit.
     Chosen {
-        /// The one taken.
         offer: Offer,
-        /// The others.
         others: Vec<Offer>,
     },
     /// The concentrator does not agree to the payload wanted (RFC 4638).
     Payload {
-        /// Which.
         offer: Offer,
         /// What was asked for, octets.
         asked: u16,
         /// What holds instead, octets.
         agreed: u16,
     },
-    /// What the session has to say.
     Session(session::Remark),
-    /// The line below went.
     LineDown,
-    /// The line below came.
     LineUp,
 }
 
-/// So many of the others are named.
 const NAMED: usize = 4;
 
 impl fmt::Display for Remark {

@@ -8,13 +8,9 @@ use std::time::Duration;
 /// Where a client is. The words are those of `rxlane.pppoe/1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// A concentrator is looked for.
     Discovery,
-    /// LCP is being negotiated.
     Lcp,
-    /// This end shows who it is.
     Auth,
-    /// Network protocols are being negotiated.
     Network,
     /// At least one is up.
     Open,
@@ -49,10 +45,8 @@ impl Phase {
 /// How it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Where it is.
     pub phase: Phase,
-    /// Whether the line below is there.
-    pub has_line: bool,
+    pub(crate) has_line: bool,
     /// Service-Name that is asked for; empty for any.
     pub service: Vec<u8>,
     /// The session, also before packets may flow.
@@ -61,11 +55,9 @@ pub struct Status {
     pub uptime: Option<Duration>,
     /// Attempts since it was made, this one among them.
     pub attempts: u32,
-    /// Failures in a row.
     pub failures: u32,
     /// Sessions that discovery found since it was made.
     pub sessions: u32,
-    /// Until the next attempt.
     pub waits: Option<Duration>,
     /// How the last attempt or session ended that was not ended by this end, and how long ago.
     pub last_error: Option<(Duration, End)>,
@@ -82,7 +74,6 @@ impl Client {
         matches!(&self.state, State::Session(running) if running.session.awaits(family))
     }
 
-    /// How it stands.
     pub fn status(&self, now: Time) -> Status {
         let running = match &self.state {
             State::Session(running) => Some(running),

@@ -19,11 +19,9 @@ use wire::ethernet::MacAddress;
 pub struct Traffic {
     /// Octets from the subscriber.
     pub received_octets: u64,
-    /// Packets from the subscriber.
     pub received_packets: u64,
     /// Octets to the subscriber.
     pub sent_octets: u64,
-    /// Packets to the subscriber.
     pub sent_packets: u64,
 }
 
@@ -44,7 +42,6 @@ impl Add for Traffic {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// PPP came to its end.
     Ppp(Closed),
     /// Who the subscriber is, or what they may have, was not enough.
     Refused(Refusal),
@@ -52,19 +49,14 @@ pub enum Ended {
     Host,
     /// The same user set up another session, and may not have more.
     TakenOver {
-        /// From where.
         by: MacAddress,
-        /// And where that is.
         at: Place,
     },
-    /// It was disconnected by the operator.
     Operator,
     /// Nothing came up in time.
     Unfinished {
-        /// In how much.
         after: Duration,
     },
-    /// The concentrator is being shut down.
     ShutDown,
     /// The process that had it has ended, and this one cannot go on with it.
     NotRestored(NotRestored),
@@ -112,7 +104,6 @@ impl fmt::Display for Ended {
 /// Why a session was not taken over from an earlier process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRestored {
-    /// It was not open.
     #[error("the session was still being set up")]
     Unfinished,
     /// The user is gone from the secrets.
@@ -123,47 +114,30 @@ pub enum NotRestored {
     Local {
         /// What subscribers know as their gateway.
         was: Ipv4Addr,
-        /// What it is now.
         is: Option<Ipv4Addr>,
     },
     /// This end speaks IPv6 and did not before, or the other way round.
     #[error("IPv6 was turned {}", if *is { "on" } else { "off" })]
-    Ipv6 {
-        /// Whether it does now.
-        is: bool,
-    },
+    Ipv6 { is: bool },
     /// This end has another interface identifier.
     #[error("the link-local address of the concentrator changed")]
     Identifier,
     /// The user has another IPv4 address by the secrets.
     #[error("the address of the user changed from {} to {}", or_none(*was), or_none(*is))]
-    UserAddress {
-        /// The session's.
-        was: Option<Ipv4Addr>,
-        /// What the secrets say.
-        is: Option<Ipv4Addr>,
-    },
-    /// Its address belongs to somebody else.
+    UserAddress { was: Option<Ipv4Addr>, is: Option<Ipv4Addr> },
     #[error("the address {0} is not free any more")]
     Address(Ipv4Addr),
     /// The user has another IPv6 prefix, or there are none any more.
     #[error("the IPv6 prefix of the user changed from {} to {}", or_none(*was), or_none(*is))]
-    UserPrefix {
-        /// The session's.
-        was: Option<Network>,
-        /// What secrets and pool say.
-        is: Option<Network>,
-    },
+    UserPrefix { was: Option<Network>, is: Option<Network> },
     /// Its IPv6 prefix belongs to somebody else.
     #[error("the IPv6 prefix {0} is not free any more")]
     Prefix(Network),
     /// Two sessions of one number, or a number that is none.
     #[error("the session number is not free")]
     Number,
-    /// No room.
     #[error("there is no room for as many sessions as there were")]
     Full,
-    /// What PPP needs is not there.
     #[error("the PPP state that was handed over makes no sense")]
     State,
 }
@@ -177,30 +151,22 @@ fn or_none(what: Option<impl fmt::Display>) -> String {
 pub enum Event {
     /// The first network protocol is up.
     Start,
-    /// Every so often in between.
     Interim,
-    /// It is over.
     Stop(Ended),
 }
 
 /// A record: one at the start of a session, one at its end, and perhaps some in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Which of them.
     pub event: Event,
-    /// The session in this process.
     pub id: Id,
     /// The session, over restarts, too: drawn at random.
     pub accounting: u64,
-    /// Who.
     pub user: Arc<[u8]>,
-    /// Where.
     pub place: Place,
-    /// MAC address of the host.
     pub station: MacAddress,
     /// What an access node says of the line (TR-101 section 3.9).
     pub line: Option<Arc<Line>>,
-    /// Number of the PPPoE session.
     pub number: u16,
     /// IPv4 address of the host.
     pub address: Option<Ipv4Addr>,

@@ -20,13 +20,8 @@ pub enum Refusal {
     /// Nobody of this name.
     #[error("the secrets have no such user")]
     Unknown,
-    /// The password is another one.
     #[error("the password is wrong (line {line} of the secrets has the right one)")]
-    Password {
-        /// Line of the secrets.
-        line: usize,
-    },
-    /// There were too many wrong passwords before.
+    Password { line: usize },
     #[error(
         "too many wrong passwords came from this host, or for this user on this line, so that none is looked at for {} s more",
         wait.as_secs() + 1
@@ -35,13 +30,10 @@ pub enum Refusal {
         /// For how long none is looked at.
         wait: Duration,
     },
-    /// The session was another user's.
     #[error("the session is another user's already")]
     OtherUser,
-    /// As many sessions as there may be.
     #[error("the user has {0} session{s} already, and may not have more", s = plural(*.0))]
     Sessions(u32),
-    /// The fixed address is another session's.
     #[error("the address {0} of this user is in use by another session")]
     AddressInUse(Ipv4Addr),
     /// The pool is empty.

@@ -15,7 +15,6 @@ use std::time::Duration;
 pub enum SameUser {
     /// The oldest one ends: the host has lost it, and this end has not noticed yet.
     Replace,
-    /// The new one is refused.
     Refuse,
 }
 
@@ -26,23 +25,19 @@ pub struct Config {
     pub discovery: Discovery,
     /// What subscribers have to authenticate by, the most wanted first. Empty: nobody has to.
     pub methods: Vec<Method>,
-    /// Of PPP.
     pub timers: Timers,
     /// The own IPv4 address, on the link to every subscriber. `None`: no IPv4.
     pub local: Option<Ipv4Addr>,
     /// Addresses for subscribers without a fixed one.
     pub pool: Vec<Range>,
-    /// Name servers to tell of.
     pub dns: [Option<Ipv4Addr>; 2],
     /// The own interface identifier, on the link to every subscriber. `None`: no IPv6.
     pub identifier: Option<u64>,
     /// Where the prefixes for links come from. `None`: only from the secrets.
     pub prefixes: Option<Network>,
-    /// How many sessions there may be.
     pub caps: Caps,
     /// Sessions of a user for whom the secrets say nothing else.
     pub sessions_per_user: u32,
-    /// What becomes of one more.
     pub same_user: SameUser,
     /// How long a session may be half-open.
     pub setup: Duration,
@@ -55,7 +50,6 @@ pub struct Config {
 /// The configuration contradicts itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A pool that is none.
     #[error(transparent)]
     Pool(#[from] PoolError),
     /// Names that do not fit an offer.
@@ -68,21 +62,10 @@ pub enum ConfigError {
     NoLocal,
     /// An own address that no host can have.
     #[error("{address} cannot be the own address (--local): it is one of {reserved}")]
-    Local {
-        /// The address.
-        address: Ipv4Addr,
-        /// What it is for.
-        reserved: Reserved,
-    },
+    Local { address: Ipv4Addr, reserved: Reserved },
     /// A name server's address that no host can have.
     #[error("{address} cannot be a name server of subscribers (--dns): it is one of {reserved}")]
-    NameServer {
-        /// The address.
-        address: Ipv4Addr,
-        /// What it is for.
-        reserved: Reserved,
-    },
-    /// Neither protocol.
+    NameServer { address: Ipv4Addr, reserved: Reserved },
     #[error("neither IPv4 (--local and --pool) nor IPv6 is configured: no session could come up")]
     Nothing,
 }

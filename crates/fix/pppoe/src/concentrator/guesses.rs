@@ -18,7 +18,6 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 use wire::ethernet::MacAddress;
 
-/// Wrong ones that cost nothing.
 const FREE: u32 = 5;
 /// How long one waits after the first that does.
 const FIRST: Duration = Duration::from_secs(2);

@@ -14,10 +14,8 @@ pub struct Network {
 /// A text is no network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    /// It is none at all.
     #[error("expected a network such as 192.0.2.0/28 or 2001:db8:1::/48")]
     Unreadable,
-    /// Bits behind the prefix are set.
     #[error("bits behind the prefix are set: expected {0}")]
     HostBits(Network),
 }
@@ -25,9 +23,7 @@ pub enum NetworkError {
 /// Addresses that no host of a subscriber can have, and what they are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserved {
-    /// The addresses.
     pub network: Network,
-    /// What they are for.
     pub purpose: &'static str,
 }
 
@@ -75,7 +71,6 @@ impl Network {
         Some(Network { address, length })
     }
 
-    /// Its lowest address.
     pub const fn address(&self) -> IpAddr {
         self.address
     }

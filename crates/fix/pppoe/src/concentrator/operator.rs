@@ -18,19 +18,14 @@ use wire::ethernet::MacAddress;
 /// A session in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed<'a> {
-    /// Its name here.
     pub id: Id,
-    /// Number of the PPPoE session.
     pub number: u16,
-    /// Port and tags.
     pub place: Place,
-    /// MAC address of the host.
     pub station: MacAddress,
     /// What an access node says of the line (TR-101 section 3.9).
     pub line: Option<&'a Line>,
     /// Who; empty where nobody has said so yet.
     pub user: &'a [u8],
-    /// Where it is.
     pub phase: Phase,
     /// IPv4 address of the host, from when it is given.
     pub address: Option<Ipv4Addr>,
@@ -38,7 +33,6 @@ pub struct Listed<'a> {
     pub prefix: Option<Network>,
     /// Interface identifier of the host, while IPv6 is up.
     pub identifier: Option<u64>,
-    /// Networks behind the host.
     pub routes: &'a [Network],
     /// Longest IP packet to the host, octets.
     pub mtu: u16,
@@ -78,25 +72,19 @@ impl<'a> Listed<'a> {
 /// Which sessions to disconnect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target<'a> {
-    /// This one.
     Id(Id),
-    /// All of a user.
     User(&'a [u8]),
     /// The one that has this address, or to which it is routed.
     Address(IpAddr),
-    /// All of a MAC address.
     Station(MacAddress),
-    /// All there are.
     All,
 }
 
 /// Why a session does not agree with new secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Why {
-    /// Its user is gone.
     #[error("its user is no subscriber any more")]
     Removed,
-    /// The password is another one.
     #[error("its user has another password")]
     Password,
     /// It has an address or a prefix that is another subscriber's now, or its user another one.
@@ -107,7 +95,6 @@ pub enum Why {
 /// What came of new secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// What differs from the former ones.
     pub difference: Difference,
     /// Sessions that do not agree with them, in the order of [`Id::slot`]. They go on until the caller disconnects them.
     pub disagreeing: Vec<(Id, Why)>,
@@ -119,7 +106,6 @@ impl Concentrator {
         self.table.slots().filter_map(move |slot| Some(Listed::of(self.table.get(slot)?, now)))
     }
 
-    /// One session.
     pub fn session(&self, now: Time, id: Id) -> Option<Listed<'_>> {
         Some(Listed::of(self.table.get(self.table.of_id(id)?)?, now))
     }

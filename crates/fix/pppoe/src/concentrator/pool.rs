@@ -23,9 +23,22 @@ impl Range {
         self.last.to_bits() as u64 - self.first.to_bits() as u64 + 1
     }
 
-    /// Whether an address is in it.
     pub fn contains(&self, address: Ipv4Addr) -> bool {
         (self.first..=self.last).contains(&address)
+    }
+
+    /// The smallest network that has all of these addresses.
+    pub fn enclosing(&self) -> Option<Network> {
+        let (first, last) = (self.first.to_bits(), self.last.to_bits());
+        Network::of(self.first.into(), (first ^ last).leading_zeros() as u8)
+    }
+
+    /// What [`Range::enclosing`] has beside these addresses, lowest first.
+    pub fn beside(&self) -> impl Iterator<Item = Ipv4Addr> {
+        let (first, last) = (self.first.to_bits(), self.last.to_bits());
+        let host_bits = u32::MAX.checked_shr((first ^ last).leading_zeros()).unwrap_or(0);
+        let behind = (last..last | host_bits).map(|bits| bits + 1);
+        (first & !host_bits..first).chain(behind).map(Ipv4Addr::from_bits)
     }
 
     /// The fewest networks that have all of these addresses and no others, lowest first.
@@ -73,47 +86,27 @@ impl fmt::Display for Range {
 /// What was given is no pool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
-    /// No range.
     #[error("`{0}` is no range of IPv4 addresses such as 10.0.0.2-10.0.0.254")]
     Unreadable(String),
-    /// The last before the first.
     #[error("the range {first}-{last} ends before it begins: write {last}-{first}")]
-    Backwards {
-        /// What stands first.
-        first: Ipv4Addr,
-        /// What stands last.
-        last: Ipv4Addr,
-    },
+    Backwards { first: Ipv4Addr, last: Ipv4Addr },
     /// Addresses of no host among those of a range.
     #[error("the range {range} has addresses of {reserved}, which no host can have: leave these out")]
-    Reserved {
-        /// The range.
-        range: Range,
-        /// What they are for.
-        reserved: Reserved,
-    },
+    Reserved { range: Range, reserved: Reserved },
     /// Two ranges with an address in common.
     #[error("the ranges {0} and {1} overlap: each address may stand in one of them")]
     Overlap(Range, Range),
     /// More than a table can hold.
     #[error("the pool has {0} addresses, and may have {most}: make its ranges smaller", most = places::MOST)]
     TooMany(u64),
-    /// No prefix for links.
     #[error(
         "{0} cannot be parted into links: expected an IPv6 network of at most 64 bits such as 2001:db8::/48"
     )]
     NoPrefix(Network),
-    /// Prefixes that no link can have.
     #[error("the network {network} has addresses of {reserved}, which no link of a subscriber can have")]
-    ReservedPrefix {
-        /// The network.
-        network: Network,
-        /// What they are for.
-        reserved: Reserved,
-    },
+    ReservedPrefix { network: Network, reserved: Reserved },
 }
 
-/// All of a pool is in use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "all {given} {what} of the pool {pool} are in use{kept}; a larger pool takes more subscribers",
@@ -174,7 +167,7 @@ impl AddressPool {
     }
 
     /// Takes the address that a user has already. Whether it was free; what is outside the pool always is.
-    pub fn take_again(&mut self, user: &[u8], address: Ipv4Addr) -> bool {
+    pub(crate) fn take_again(&mut self, user: &[u8], address: Ipv4Addr) -> bool {
         self.place(address).is_none_or(|place| self.places.take_again(user, place))
     }
 
@@ -193,7 +186,7 @@ impl AddressPool {
     }
 
     /// Says whether an address belongs to one subscriber or to the concentrator, so that nobody gets it by chance.
-    pub fn keep_back(&mut self, address: Ipv4Addr, is_kept: bool) {
+    pub(crate) fn keep_back(&mut self, address: Ipv4Addr, is_kept: bool) {
         if let Some(place) = self.place(address)
             && self.places.keep_back(place, is_kept)
         {
@@ -271,7 +264,7 @@ impl PrefixPool {
     }
 
     /// Takes the prefix that a user has already. Whether it was free; what is outside the pool always is.
-    pub fn take_again(&mut self, user: &[u8], prefix: Network) -> bool {
+    pub(crate) fn take_again(&mut self, user: &[u8], prefix: Network) -> bool {
         self.place(prefix).is_none_or(|place| self.places.take_again(user, place))
     }
 
@@ -290,12 +283,12 @@ impl PrefixPool {
     }
 
     /// Whether somebody has a prefix out of this pool.
-    pub fn is_lent(&self, prefix: Network) -> bool {
+    pub(crate) fn is_lent(&self, prefix: Network) -> bool {
         self.place(prefix).is_some_and(|place| self.places.is_taken(place))
     }
 
     /// Says whether a prefix belongs to one subscriber, so that nobody else gets it.
-    pub fn keep_back(&mut self, prefix: Network, is_kept: bool) {
+    pub(crate) fn keep_back(&mut self, prefix: Network, is_kept: bool) {
         if let Some(place) = self.place(prefix)
             && self.places.keep_back(place, is_kept)
         {
@@ -341,6 +334,21 @@ mod tests {
         assert_eq!(networks("192.0.2.7"), "192.0.2.7/32");
         assert_eq!(networks("10.0.0.10-10.0.0.21"), "10.0.0.10/31 10.0.0.12/30 10.0.0.16/30 10.0.0.20/31");
         assert_eq!(networks("1.0.0.0-1.255.255.255"), "1.0.0.0/8");
+    }
+
+    #[test]
+    fn a_network_around_a_range_has_a_few_more() {
+        for (range, network, beside) in [
+            ("10.0.0.2-10.0.0.254", "10.0.0.0/24", "10.0.0.0 10.0.0.1 10.0.0.255"),
+            ("10.0.0.0-10.0.0.255", "10.0.0.0/24", ""),
+            ("192.0.2.7", "192.0.2.7/32", ""),
+            ("10.0.0.127-10.0.0.128", "10.0.0.0/24", ""),
+        ] {
+            let range: Range = range.parse().unwrap();
+            assert_eq!(range.enclosing().unwrap().to_string(), network);
+            let all: Vec<_> = range.beside().map(|address| address.to_string()).collect();
+            assert!(all.len() == 254 || all.join(" ") == beside, "{all:?}");
+        }
     }
 
     #[test]

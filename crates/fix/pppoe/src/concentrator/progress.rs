@@ -219,7 +219,6 @@ impl Concentrator {
 }
 
 impl Entry {
-    /// What it transferred in all.
     pub(super) fn traffic(&self, turn: &mut Turn<'_>) -> super::Traffic {
         if self.is_installed { self.before + (turn.traffic)(self.id) } else { self.before }
     }
@@ -244,7 +243,6 @@ pub(super) fn installed(entry: &Entry) -> Installed {
 }
 
 impl Ended {
-    /// What the host is told of it.
     pub(super) fn for_host(&self) -> Option<Cow<'static, str>> {
         Some(Cow::Borrowed(match self {
             Ended::Ppp(_) | Ended::Host => return None,

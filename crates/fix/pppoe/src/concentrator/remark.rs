@@ -15,60 +15,41 @@ use wire::ethernet::MacAddress;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remark {
-    /// Of a session.
     Session {
-        /// Which.
         id: Id,
-        /// Where.
         place: Place,
-        /// Whose.
         station: MacAddress,
         /// Who; empty where nobody has said so yet.
         user: Vec<u8>,
-        /// What.
         remark: session::Remark,
     },
     /// There is no room for a session.
     Full {
-        /// Where it was asked for.
         place: Place,
-        /// By whom.
         station: MacAddress,
-        /// Why not.
         full: Full,
     },
-    /// A subscriber was refused.
     Refused {
-        /// Where.
         place: Place,
-        /// Whose host.
         station: MacAddress,
-        /// Who it said it is.
         user: Vec<u8>,
-        /// Why.
         refusal: Refusal,
     },
     /// After too many wrong passwords nothing is looked at for some time.
     HeldOff {
-        /// Where they came from.
         place: Place,
-        /// From whom.
         station: MacAddress,
         /// Of which user they were; `None`: nothing of this host is looked at, whoever it says it is.
         user: Option<Vec<u8>>,
-        /// For how long.
         wait: Duration,
     },
     /// A subscriber got no IPv6 prefix.
     NoPrefix {
-        /// Who.
         user: Vec<u8>,
-        /// Why.
         why: Refusal,
     },
     /// More was remarked than anybody reads.
     Suppressed {
-        /// Remarks that were left out.
         count: u64,
     },
 }

@@ -71,7 +71,6 @@ impl fmt::Debug for Password {
 /// Which IPv4 address a subscriber gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Address {
-    /// One of the pool.
     #[default]
     Pool,
     /// Always this one, for one session at a time.
@@ -83,11 +82,9 @@ pub enum Address {
 /// One subscriber.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
-    /// The password.
     pub password: Password,
     /// The IPv4 address.
     pub address: Address,
-    /// Networks that are routed to this subscriber.
     pub routes: Box<[Network]>,
     /// The IPv6 prefix of the link, 64 bits long; `None`: one of the pool, where there is one.
     pub prefix: Option<Network>,
@@ -99,7 +96,7 @@ pub struct Subscriber {
 
 impl Subscriber {
     /// Whether something of it can serve one session at a time alone: a fixed address, a prefix, networks behind the host.
-    pub fn serves_one(&self) -> bool {
+    pub(crate) fn serves_one(&self) -> bool {
         matches!(self.address, Address::Fixed(_)) || self.prefix.is_some() || !self.routes.is_empty()
     }
 
@@ -114,27 +111,21 @@ impl Subscriber {
 /// What became of the line of pppd's form for everybody else (`*`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Everybody {
-    /// It is as it was, or there is none, as before.
     #[default]
     Same,
-    /// There was none.
     New,
     /// It has another password, address or anything else.
     Changed,
-    /// There is none any more.
     Gone,
 }
 
 /// How secrets differ from those before. `Display` is a part of a sentence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Named subscribers that there are now.
     pub subscribers: usize,
-    /// Those of them that there were not.
     pub added: usize,
     /// Those of them with another password, address or anything else.
     pub changed: usize,
-    /// Those that there were, and are no more.
     pub removed: usize,
     /// What became of the line of pppd's form for everybody else.
     pub everybody: Everybody,
@@ -239,7 +230,7 @@ impl Secrets {
     }
 
     /// IPv6 prefixes that belong to one subscriber each, in no order.
-    pub fn fixed_prefixes(&self) -> impl Iterator<Item = Network> {
+    pub(crate) fn fixed_prefixes(&self) -> impl Iterator<Item = Network> {
         self.named.values().chain(self.anybody.as_deref()).filter_map(|subscriber| subscriber.prefix)
     }
 }
@@ -250,7 +241,6 @@ impl Secrets {
 pub struct Error {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
     pub mistake: Mistake,
     /// TOML: the table that it is in.
     pub subscriber: Option<Table>,
@@ -292,13 +282,11 @@ pub enum Mistake {
     /// A quotation that does not end on its line.
     #[error("the quotation that begins with {0} has no end on this line")]
     OpenQuotation(char),
-    /// Too few words.
     #[error(
         "expected client, server and password, found {0} word{s}; passwords with white space or # stand in quotes",
         s = if *.0 == 1 { "" } else { "s" }
     )]
     Words(usize),
-    /// A password that pppd would read from a file.
     #[error(
         "the password is to be read from a file (@/…), which is not done here: expected the password itself"
     )]
@@ -309,69 +297,37 @@ pub enum Mistake {
     /// An empty name.
     #[error("the user is empty: expected a name, or in the form of pppd * for everybody")]
     NoUser,
-    /// No address.
     #[error("\"{0}\" is no address: expected one IPv4 address, * for one of the pool, or - for none")]
     Address(String),
-    /// No station's address.
     #[error("{0} cannot be the address of a host")]
     NoStation(Ipv4Addr),
-    /// The concentrator's address.
     #[error("{0} is the concentrator's own address (--local): expected another one")]
     Own(Ipv4Addr),
-    /// All addresses as those behind one subscriber.
     #[error(
         "{0} is a default route, by which all that leaves this machine would go to one subscriber: expected the networks behind it"
     )]
     DefaultRoute(Network),
     /// Addresses that no host has, as those behind a subscriber.
     #[error("{network} cannot be a subscriber's: it has addresses of {reserved}")]
-    Reserved {
-        /// What was to be the subscriber's.
-        network: Network,
-        /// What they are for.
-        reserved: Reserved,
-    },
+    Reserved { network: Network, reserved: Reserved },
     /// It is neither UTF-8 nor, so, TOML.
     #[error("this is no UTF-8, which TOML has to be")]
     Utf8,
-    /// It is no TOML.
     #[error("this is no TOML: {0}")]
     Toml(String),
     /// A table or key that means nothing here.
     #[error("unknown key \"{found}\": expected {expected}")]
-    UnknownKey {
-        /// The key.
-        found: String,
-        /// What can stand there.
-        expected: &'static str,
-    },
-    /// A key that has to be there.
+    UnknownKey { found: String, expected: &'static str },
     #[error("this subscriber has no {0}")]
     Missing(&'static str),
     /// A value of the wrong kind, or out of range.
     #[error("{key}: expected {expected}")]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// What was expected.
-        expected: String,
-    },
-    /// The same user twice.
+    Value { key: &'static str, expected: String },
     #[error("the user \"{user}\" has an entry in line {first} already")]
-    Twice {
-        /// The user.
-        user: String,
-        /// Where the first entry is.
-        first: usize,
-    },
+    Twice { user: String, first: usize },
     /// One address, route or prefix of two subscribers.
     #[error("{network} belongs to the subscriber of line {first} already")]
-    Taken {
-        /// What both have.
-        network: String,
-        /// Where the first has it.
-        first: usize,
-    },
+    Taken { network: String, first: usize },
 }
 
 /// Whether the first line that says anything is one of TOML: a table's head, or a key with `=`.

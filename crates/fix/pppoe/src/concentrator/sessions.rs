@@ -55,9 +55,7 @@ impl std::str::FromStr for Id {
 /// answer to an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// In all.
     pub sessions: u32,
-    /// Half-open, in all.
     pub half_open: u32,
     /// Of one port and stack of VLAN tags, at most the numbers there are.
     pub place: u32,
@@ -76,19 +74,14 @@ impl Caps {
 /// Why there is no room for another session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    /// All in all.
     #[error("the concentrator is full: it has {0} session{s}", s = plural(*.0))]
     Sessions(u32),
-    /// Half-open ones.
     #[error("the concentrator is busy: {0} sessions are being set up; try again in a minute")]
     HalfOpen(u32),
-    /// Those of a VLAN.
     #[error("this VLAN is full: it has {0} session{s}", s = plural(*.0))]
     Place(u32),
-    /// Half-open ones of a VLAN.
     #[error("this VLAN is busy: {0} sessions are being set up in it; try again in a minute")]
     PlaceHalfOpen(u32),
-    /// Those of a MAC address.
     #[error("this station has {0} session{s} already; end one, or wait until a dead one is noticed", s = plural(*.0))]
     Station(u32),
 }
@@ -267,7 +260,6 @@ impl Table {
         self.get(id.slot()).filter(|entry| entry.id == id).map(|_| id.slot())
     }
 
-    /// The slot of a number at a place.
     pub(super) fn of_number(&self, place: &Place, number: u16) -> Option<u32> {
         self.by_number.get(&(*place, number)).copied()
     }

@@ -45,7 +45,6 @@ impl Snapshot {
         self.sessions.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
@@ -54,7 +53,6 @@ impl Snapshot {
 /// A snapshot that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// Of another version.
     #[error(
         "the sessions were written by another version of the program (form {0}, expected {VERSION}): their hosts connect again"
     )]
@@ -64,9 +62,7 @@ pub enum SnapshotError {
 /// What came of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// Sessions that go on.
     pub sessions: usize,
-    /// Sessions that were ended.
     pub ended: usize,
 }
 
@@ -83,7 +79,6 @@ struct Whose {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Saved {
     whose: Whose,
-    /// Circuit and remote id.
     line: Option<(Vec<u8>, Vec<u8>)>,
     user: Option<Vec<u8>>,
     max_payload: u16,

@@ -20,7 +20,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The tag's type.
     pub const fn tag(self) -> TagType {
         match self {
             Kind::ServiceName => TagType::SERVICE_NAME_ERROR,
@@ -42,7 +41,6 @@ impl Kind {
 /// An error tag of a received packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// Which.
     pub kind: Kind,
     /// What it says, which a peer chose: at most 800 octets, to be shown through [`Shown`].
     pub text: Vec<u8>,

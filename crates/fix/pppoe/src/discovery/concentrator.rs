@@ -25,7 +25,6 @@ use wire::pppoe::{Code, TagType};
 /// What is offered to whom.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// AC-Name.
     pub name: Vec<u8>,
     /// Services with a name. A host that asks for none in particular is always served.
     pub services: Vec<Vec<u8>>,
@@ -33,11 +32,8 @@ pub struct Config {
     pub any_service: bool,
     /// Most octets of PPP payload that can be received and sent; above 1492 they are agreed to where a host asks (RFC 4638).
     pub max_payload: u16,
-    /// Cookies.
     pub cookies: cookie::Config,
-    /// Rates of PADI.
     pub offers: Rates,
-    /// Rates of PADR.
     pub requests: Rates,
 }
 
@@ -90,7 +86,6 @@ impl Config {
 /// Why a packet was not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// It contradicts itself.
     Malformed,
     /// It comes from a group's address, or from the own.
     Source,
@@ -102,15 +97,11 @@ pub enum Reason {
     Service,
     /// It looks for a concentrator while this one takes no more sessions.
     Draining,
-    /// Its host sends too many.
     HostRate,
-    /// Its VLAN has too many.
     VlanRate,
-    /// Its port has too many.
     PortRate,
     /// It has no cookie, or one that was not made for it.
     Forged,
-    /// Its cookie is too old.
     Expired,
     /// The tags that belong into the answer do not fit a frame.
     TooLong,
@@ -119,7 +110,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
     pub const ALL: [Reason; 13] = [
         Reason::Malformed,
         Reason::Source,
@@ -169,11 +159,8 @@ impl From<Exceeded> for Reason {
 /// What was received and became of it, packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// PADI that were answered.
     pub offers: u64,
-    /// PADR that were handed on.
     pub requests: u64,
-    /// PADT that were handed on.
     pub terminations: u64,
     ignored: [u64; Reason::ALL.len()],
 }
@@ -188,7 +175,6 @@ impl Counters {
 /// What is to be done with a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing.
     Ignored(Reason),
     /// This goes back to its sender: payload of a frame of EtherType 0x8863.
     Offer(Vec<u8>),
@@ -196,7 +182,6 @@ pub enum Answer {
     Request(Box<Request>),
     /// The session of this number is over, if it is that of the sender, at that place.
     Terminate {
-        /// Its number.
         session: u16,
     },
 }
@@ -204,16 +189,14 @@ pub enum Answer {
 /// A PADR that may be believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Who asks.
     pub host: MacAddress,
-    /// Where.
     pub place: Place,
     /// Its cookie: the same one again is the same request again.
     pub cookie: Cookie,
     /// Service-Name; empty for any.
     pub service: Vec<u8>,
     /// Whether that service is served; a request for another one can only be refused.
-    pub is_served: bool,
+    pub(crate) is_served: bool,
     /// Most octets of PPP payload either way: 1492, or what both ends named, and no more than there is room for.
     pub max_payload: u16,
     /// What an access node says of the line.
@@ -242,10 +225,6 @@ impl Request {
     }
 
     /// The PADS that refuses it: session 0, the error and a text for people, which must not be long.
-    ///
-    /// # Errors
-    ///
-    /// As [`Request::confirm`].
     pub fn refuse(&self, why: Kind, text: &str) -> Result<Vec<u8>, TooLong> {
         let packet = Builder::new(Code::PADS, 0).tag(TagType::SERVICE_NAME, &self.service);
         self.echoing(packet).tag(why.tag(), text.as_bytes()).finish()
@@ -261,13 +240,10 @@ impl Request {
 /// A received packet, and where.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// Port and VLAN tags.
     pub place: Place,
-    /// MAC address of the port.
     pub own: MacAddress,
     /// Octets of PPP payload for which frames with these tags have room on the port.
     pub room: u16,
-    /// The packet.
     pub packet: Packet<'a>,
 }
 

@@ -23,13 +23,12 @@ pub type Cookie = [u8; HEAD + TAG];
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// How old a cookie may be, whole seconds. A host repeats its PADR for half a minute.
-    pub lifetime: Duration,
+    pub(crate) lifetime: Duration,
     /// How long a key makes cookies; never shorter than a cookie lives.
-    pub rotation: Duration,
+    pub(crate) rotation: Duration,
 }
 
 impl Config {
-    /// A minute, an hour.
     pub const DEFAULT: Config =
         Config { lifetime: Duration::from_secs(60), rotation: Duration::from_secs(3600) };
 }
@@ -39,7 +38,6 @@ impl Config {
 pub enum Refusal {
     /// It was made by nobody who has the key, for another place or host, or under a key that is forgotten.
     Forged,
-    /// It was good once.
     Expired,
 }
 
@@ -91,10 +89,6 @@ impl Cookies {
     }
 
     /// Whether a cookie was made for this host at this place, not too long ago.
-    ///
-    /// # Errors
-    ///
-    /// It was not.
     pub fn check(
         &self,
         now: Time,

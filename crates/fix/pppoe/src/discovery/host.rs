@@ -43,11 +43,9 @@ pub struct Config {
     pub pin: Option<Pin>,
     /// PPP payload wanted, octets; above 1492 it is asked for by PPP-Max-Payload.
     pub max_payload: u16,
-    /// Times and counts.
     pub timers: Timers,
     /// Name of the interface, for advice; empty: nobody has said it.
     pub interface: String,
-    /// Tags of the line, for advice.
     pub vlans: Vlans,
 }
 
@@ -66,7 +64,7 @@ impl Default for Config {
 
 impl Config {
     /// What PPP-Max-Payload says (RFC 4638 section 5: only where more than 1492 octets are wanted).
-    pub fn asked_payload(&self) -> Option<u16> {
+    pub(crate) fn asked_payload(&self) -> Option<u16> {
         Some(self.max_payload).filter(|octets| *octets > PLAIN_PAYLOAD)
     }
 
@@ -108,10 +106,9 @@ pub struct Timers {
     /// The longest such wait.
     pub longest: Duration,
     /// PADI in an attempt that nobody answers.
-    pub initiations: u32,
+    pub(crate) initiations: u32,
     /// PADI in an attempt that only concentrators answer which do not fit. The one that is wanted has heard them, too.
     pub unfit: u32,
-    /// PADR in an attempt.
     pub requests: u32,
     /// How long other offers are waited for when the first has come.
     pub collect: Duration,
@@ -143,19 +140,16 @@ impl Timers {
 /// A session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its number.
     pub session: u16,
-    /// The concentrator that has it.
     pub offer: Offer,
     /// Most octets of PPP payload either way, by which the MRU is negotiated: 1492, or what both ends named.
     pub max_payload: u16,
-    /// What was asked for by PPP-Max-Payload.
-    pub asked_payload: Option<u16>,
+    pub(crate) asked_payload: Option<u16>,
 }
 
 impl Found {
     /// Whether more than 1492 octets were asked for, and less came of it.
-    pub fn fell_back(&self) -> bool {
+    pub(crate) fn fell_back(&self) -> bool {
         self.asked_payload.is_some_and(|asked| self.max_payload < asked)
     }
 }
@@ -163,21 +157,16 @@ impl Found {
 /// What is to be done, or was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A packet to be sent.
     Send {
-        /// Whom to.
         destination: MacAddress,
         /// Payload of a frame of EtherType 0x8863.
         payload: Vec<u8>,
     },
     /// Several concentrators fit, and this one was chosen.
     Chosen {
-        /// The one taken.
         offer: Offer,
-        /// Those that fitted as well.
         others: Vec<Offer>,
     },
-    /// The attempt succeeded.
     Found(Box<Found>),
     /// The attempt failed, and the machine is idle.
     Failed(Failure),
@@ -198,7 +187,6 @@ const UNIQ: usize = 16;
 #[derive(Debug)]
 enum State {
     Idle,
-    /// A PADI is out.
     Initiating {
         uniq: [u8; UNIQ],
         sent: u32,
@@ -209,7 +197,6 @@ enum State {
         /// Those that do not fit, to say so.
         others: Vec<Offer>,
     },
-    /// A PADR is out.
     Requesting {
         uniq: [u8; UNIQ],
         sent: u32,
@@ -217,7 +204,6 @@ enum State {
         next: Time,
         offer: Box<Offer>,
     },
-    /// There is a session.
     Found {
         uniq: [u8; UNIQ],
         session: u16,
@@ -422,6 +408,5 @@ impl Host {
 /// The concentrator ended the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terminated {
-    /// What it says about it.
     pub complaint: Option<Complaint>,
 }

@@ -37,7 +37,6 @@ impl Rate {
     }
 }
 
-/// A text that is no rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no rate: packets a second, from 1 to {most}, and with a colon how many may come at once: 2:10",
@@ -78,7 +77,6 @@ pub struct Rates {
     pub host: Rate,
     /// Of one stack of VLAN tags of a port. Untagged frames have the port's alone.
     pub vlan: Rate,
-    /// Of one port.
     pub port: Rate,
 }
 
@@ -91,11 +89,8 @@ impl Rates {
 /// Whose rate is exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exceeded {
-    /// The host's.
     Host,
-    /// The VLAN's.
     Vlan,
-    /// The port's.
     Port,
 }
 

@@ -7,7 +7,7 @@ use wire::error::{Error, Field, Layer, Rule};
 use wire::pppoe::{Code, Header, Stage, Tag, TagType, tags};
 
 /// Most octets of a PADI, PPPoE header included: a relay must be able to add a tag of 12 octets (RFC 2516 section 5.1).
-pub const LONGEST_PADI: usize = 1484;
+pub(crate) const LONGEST_PADI: usize = 1484;
 /// Most octets of any other packet: what an Ethernet frame carries.
 pub const LONGEST: usize = 1500;
 
@@ -64,16 +64,15 @@ impl<'a> Message<'a> {
     }
 
     /// Service-Name. PADI, PADR and PADS have one, an empty one meaning any service; where there is none, none was asked for.
-    pub fn service_name(&self) -> &'a [u8] {
+    pub(crate) fn service_name(&self) -> &'a [u8] {
         self.first(TagType::SERVICE_NAME).unwrap_or_default()
     }
 
     /// All Service-Names: a PADO has one for each service.
-    pub fn service_names(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    pub(crate) fn service_names(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.tags().filter(|tag| tag.kind == TagType::SERVICE_NAME).map(|tag| tag.value)
     }
 
-    /// AC-Name.
     pub fn ac_name(&self) -> Option<&'a [u8]> {
         self.first(TagType::AC_NAME)
     }
@@ -130,7 +129,6 @@ impl fmt::Display for Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a {code} of {needed} octets is longer than the {most} that one may have (RFC 2516 section 5)")]
 pub struct TooLong {
-    /// Which packet.
     pub code: Code,
     /// Octets with its header.
     pub needed: usize,
@@ -155,7 +153,6 @@ impl Builder {
         Builder { code, session, tags: Vec::new(), length: 0 }
     }
 
-    /// One more tag.
     pub fn tag(mut self, kind: TagType, value: &[u8]) -> Builder {
         let tag = Tag { kind, value };
         self.length = self.length.saturating_add(tag.length());

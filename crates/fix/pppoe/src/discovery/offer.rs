@@ -8,12 +8,11 @@ use std::str::FromStr;
 use wire::ethernet::MacAddress;
 
 /// Most services that are kept of one offer.
-pub const MOST_SERVICES: usize = 32;
+pub(crate) const MOST_SERVICES: usize = 32;
 
 /// A PADO that answers a PADI of this host, as much as is kept of it: at most what one frame holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Whose it is.
     pub concentrator: MacAddress,
     /// AC-Name; empty where there is none.
     pub ac_name: Vec<u8>,
@@ -25,7 +24,6 @@ pub struct Offer {
     pub relay: Option<Vec<u8>>,
     /// PPP-Max-Payload, octets.
     pub max_payload: Option<u16>,
-    /// Why it is none.
     pub complaint: Option<Complaint>,
 }
 
@@ -55,7 +53,7 @@ impl Offer {
     }
 
     /// Its services in words. One without a name answers who asked for none, and is not told beside named ones.
-    pub fn services_in_words(&self) -> String {
+    pub(crate) fn services_in_words(&self) -> String {
         let named = self.services.iter().filter(|name| !name.is_empty());
         let words: Vec<String> = named.map(|name| format!("\"{}\"", Shown(name))).collect();
         match (words.is_empty(), self.services.is_empty()) {
@@ -75,9 +73,7 @@ impl fmt::Display for Offer {
 /// The one concentrator that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pin {
-    /// By its AC-Name.
     Name(Vec<u8>),
-    /// By its MAC address.
     Mac(MacAddress),
 }
 

@@ -16,7 +16,7 @@ use wire::ethernet::MacAddress;
 use wire::pppoe::{Code, TagType};
 
 /// Most concentrators that are kept.
-pub const MOST_ANSWERS: usize = 64;
+pub(crate) const MOST_ANSWERS: usize = 64;
 /// Most stacks of tags that are kept of frames elsewhere.
 const MOST_PLACES: usize = 16;
 /// Most types of tags that are kept of an answer.

@@ -16,9 +16,7 @@ pub enum Action {
     Up6(Ipv6),
     /// Packets of this protocol may not flow any more.
     Down(Family),
-    /// The phase changed to this one.
     Phase(Phase),
-    /// Worth telling a person.
     Remark(Remark),
     /// The session is over; nothing follows. The caller sends a PADT.
     Closed(Closed),

@@ -15,22 +15,11 @@ pub struct Claim {
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Evidence {
-    /// Nothing was demanded.
+pub enum Evidence {
     None,
-    Pap {
-        password: Vec<u8>,
-    },
-    ChapMd5 {
-        identifier: u8,
-        challenge: [u8; 16],
-        response: [u8; 16],
-    },
-    MsChapV2 {
-        challenge: [u8; 16],
-        peer_challenge: [u8; 16],
-        response: [u8; 24],
-    },
+    Pap { password: Vec<u8> },
+    ChapMd5 { identifier: u8, challenge: [u8; 16], response: [u8; 16] },
+    MsChapV2 { challenge: [u8; 16], peer_challenge: [u8; 16], response: [u8; 24] },
 }
 
 impl Claim {
@@ -96,18 +85,12 @@ impl fmt::Debug for Proof {
 /// The answer to a claim.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// The subscriber may have a session.
     Accepted {
-        /// With these addresses.
         grant: Grant,
-        /// Of the claim that is answered.
         proof: Proof,
         /// Words for the subscriber; mostly empty.
         message: Vec<u8>,
     },
     /// It may not, whichever claim it made. The session then ends.
-    Refused {
-        /// Words for the subscriber.
-        message: Vec<u8>,
-    },
+    Refused { message: Vec<u8> },
 }

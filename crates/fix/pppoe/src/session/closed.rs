@@ -10,11 +10,9 @@ use wire::ppp::PppProtocol;
 /// Why a session ended. `Display` says what happened and, behind it, what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// This end closed it.
     Asked,
     /// The peer answered none of this end's LCP Configure-Requests.
     NoAnswer {
-        /// Requests sent.
         requests: u32,
         /// It sent LCP packets, which were no answers.
         heard: bool,
@@ -25,7 +23,6 @@ pub enum Closed {
     Looped,
     /// LCP was started anew again and again, and nothing came of it.
     Restarts {
-        /// How often.
         times: u32,
     },
     /// Network protocols were ended and begun anew again and again.
@@ -35,7 +32,6 @@ pub enum Closed {
     },
     /// Host: the concentrator demands a method of authentication that the configuration does not allow.
     MethodNotAllowed {
-        /// What it demanded.
         demanded: Demanded,
         /// What is allowed; empty: there is no name to give.
         allowed: Vec<Method>,
@@ -44,43 +40,33 @@ pub enum Closed {
     MethodRefused,
     /// Host: the concentrator said no where name and password are asked for, which need not be why.
     AuthenticationFailed {
-        /// Its words.
         message: Vec<u8>,
         /// MS-CHAPv2: what the code in them means.
         failure: Option<Failure>,
     },
     /// Concentrator: the verdict on the subscriber's claim was no.
     SubscriberRefused {
-        /// The name it gave.
         user: Vec<u8>,
     },
     /// Host: the concentrator said yes by MS-CHAPv2, but could not show that it knows the password.
     Impostor,
-    /// Authentication was not over in time.
     AuthenticationTimeout {
-        /// What was being waited for.
         waiting: Waiting,
     },
-    /// The peer ended the session.
     PeerEnded {
-        /// Its words.
         message: Vec<u8>,
-        /// Where the session was.
         phase: Phase,
     },
-    /// The peer stopped answering.
     PeerSilent {
         /// Echo-Requests in a row that it did not answer.
         echoes: u32,
     },
     /// The peer does not understand what no session can be without.
     PeerRejected {
-        /// The protocol.
         protocol: PppProtocol,
         /// The code of the packet that it rejected; `None`: the protocol itself.
         code: Option<u8>,
     },
-    /// No network protocol came up.
     NoNetwork {
         /// What became of IPv4; `None`: this end did not want it.
         ipv4: Option<NetworkFailure>,
@@ -105,7 +91,6 @@ pub enum Waiting {
 /// A method of authentication as a peer demands it: the data of LCP's Authentication-Protocol option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demanded {
-    /// The protocol.
     pub protocol: u16,
     /// CHAP: the algorithm.
     pub algorithm: Option<u8>,
@@ -136,11 +121,8 @@ pub enum NetworkFailure {
     NoAgreement,
     /// The peer gave no address, or one that no host can have.
     NoAddress,
-    /// The peer gave its own address.
     PeersAddress,
-    /// The peer ended it.
     PeerEnded,
-    /// It was not granted.
     NotGranted,
 }
 

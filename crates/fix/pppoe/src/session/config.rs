@@ -31,7 +31,6 @@ pub enum Method {
 pub struct Host {
     /// Name to authenticate with; no authentication is agreed to where there is none.
     pub user: Vec<u8>,
-    /// Password.
     pub secret: Vec<u8>,
     /// What may be agreed to, the most wanted first. A concentrator that demands another one is told so by a Nak, and what
     /// is not in here is never used: no silent downgrade to PAP.
@@ -59,7 +58,6 @@ impl fmt::Debug for Host {
 /// The concentrator's end.
 #[derive(Clone, Debug)]
 pub struct Concentrator {
-    /// Name that goes with CHAP challenges.
     pub name: Vec<u8>,
     /// What is demanded, the most wanted first; a subscriber may choose another one of them by a Nak. Empty: nobody has to
     /// say who they are.
@@ -69,9 +67,7 @@ pub struct Concentrator {
 /// What this end wants of every session; shared by all of them.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Which end.
     pub role: Role,
-    /// How long and how often.
     pub timers: Timers,
 }
 
@@ -81,13 +77,12 @@ pub struct Timers {
     /// Between two Configure-Requests or Terminate-Requests.
     pub restart: Duration,
     /// Configure-Requests without an answer after which it is given up.
-    pub max_configure: u32,
+    pub(crate) max_configure: u32,
     /// Terminate-Requests without an answer.
-    pub max_terminate: u32,
+    pub(crate) max_terminate: u32,
     /// Naks sent without an agreement after which options are rejected, and rejections after which that protocol's
     /// negotiation has failed; Naks and Rejects received, twice as many.
-    pub max_failure: u32,
-    /// How long authentication may take.
+    pub(crate) max_failure: u32,
     pub authentication: Duration,
     /// How long the network protocols may take until at least one is up.
     pub network: Duration,
@@ -114,15 +109,11 @@ impl Timers {
 /// Where a session is. The words are those of `rxlane.pppoe/1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// LCP is being negotiated.
     Lcp,
-    /// One end shows who it is.
     Auth,
-    /// Network protocols are being negotiated.
     Network,
     /// At least one is up.
     Open,
-    /// Over, or being terminated.
     Closed,
 }
 
@@ -131,7 +122,6 @@ pub enum Phase {
 pub struct Grant {
     /// Own and the subscriber's IPv4 address; `None`: IPv4 is rejected.
     pub ipv4: Option<(Ipv4Addr, Ipv4Addr)>,
-    /// Name servers.
     pub dns: [Option<Ipv4Addr>; 2],
     /// Own and the subscriber's interface identifier; `None`: IPv6 is rejected.
     pub ipv6: Option<(u64, u64)>,
@@ -140,7 +130,6 @@ pub struct Grant {
 /// What came of IPCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4 {
-    /// Address of this end.
     pub local: Ipv4Addr,
     /// Address of the other end; `None`: it has told none.
     pub peer: Option<Ipv4Addr>,
@@ -151,9 +140,7 @@ pub struct Ipv4 {
 /// What came of IPV6CP: interface identifiers, of which both ends make link-local addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6 {
-    /// Of this end.
     pub local: u64,
-    /// Of the other end.
     pub peer: u64,
 }
 
@@ -169,7 +156,6 @@ pub enum Family {
 /// When a measured round trip ended, and how long it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// When the answer came.
     pub at: Time,
     /// Time between an Echo-Request and its answer.
     pub time: Duration,
@@ -186,7 +172,7 @@ impl Method {
     }
 
     /// The method of such data; `None`: one that is not spoken here.
-    pub fn of_option(data: &[u8]) -> Option<Method> {
+    pub(crate) fn of_option(data: &[u8]) -> Option<Method> {
         [Method::Pap, Method::ChapMd5, Method::MsChapV2].into_iter().find(|method| method.option() == data)
     }
 }

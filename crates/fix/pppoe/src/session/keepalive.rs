@@ -6,12 +6,11 @@ use crate::session::{RoundTrip, Timers};
 use std::time::Duration;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Keepalive {
+pub struct Keepalive {
     heard: Time,
     /// When the last request was sent, and its identifier.
     sent: Time,
     pub identifier: u8,
-    /// Whether its reply has not come.
     awaited: bool,
     /// When a request is to be sent whatever was heard.
     measure: Option<Time>,
@@ -23,11 +22,10 @@ pub(crate) struct Keepalive {
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Due {
+pub enum Due {
     Nothing,
     /// An Echo-Request with the identifier.
     Echo,
-    /// To give up.
     Death,
 }
 
@@ -37,7 +35,7 @@ impl Keepalive {
     }
 
     /// As if the peer was heard last at a moment in the past.
-    pub fn heard_at(&mut self, moment: Time) {
+    pub(crate) fn heard_at(&mut self, moment: Time) {
         self.heard = moment;
     }
 
@@ -99,7 +97,7 @@ impl Keepalive {
         (self.sent, self.awaited) = (now, true);
     }
 
-    pub fn replied(&mut self, now: Time, identifier: u8) {
+    pub(crate) fn replied(&mut self, now: Time, identifier: u8) {
         if self.awaited && identifier == self.identifier {
             self.awaited = false;
             self.round_trip = Some(RoundTrip { at: now, time: now.saturating_sub(self.sent) });

@@ -24,8 +24,7 @@ pub(super) enum Authentication {
 pub(super) struct Machine {
     pub phase: Phase,
     pub lcp: Lcp,
-    pub lcp_negotiation: Negotiation,
-    /// From LCP's being up on.
+    pub(crate) lcp_negotiation: Negotiation,
     pub authentication: Option<Authentication>,
     /// `None`: not wanted, or not yet.
     pub ipcp: Option<Network<Ipcp>>,
@@ -33,7 +32,6 @@ pub(super) struct Machine {
     pub keepalive: Keepalive,
     /// When the phase has lasted too long.
     pub until: Option<Time>,
-    /// Why the session is being terminated.
     pub reason: Option<Box<Closed>>,
     pub over: bool,
     /// The peer sent an LCP packet.
@@ -41,12 +39,10 @@ pub(super) struct Machine {
     /// How often the peer started LCP anew since the session was open last.
     pub restarts: u16,
     /// How often a network protocol came up since `rises_since`, seconds.
-    pub rises: u16,
-    pub rises_since: u32,
-    /// Claims made.
+    pub(crate) rises: u16,
+    pub(crate) rises_since: u32,
     pub serial: u32,
-    /// Of Protocol-Rejects.
-    pub reject_identifier: u8,
+    pub(crate) reject_identifier: u8,
 }
 
 impl Machine {

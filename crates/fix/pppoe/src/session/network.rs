@@ -14,10 +14,9 @@ use wire::ppp::PppProtocol;
 /// How long the network protocols' coming up is counted, seconds.
 const RISES_WITHIN: u32 = 60;
 
-pub(crate) struct Network<L> {
+pub struct Network<L> {
     pub negotiation: Negotiation,
     pub layer: L,
-    /// Why it is not up.
     pub failure: NetworkFailure,
     /// Whether it was said to be up.
     pub up: bool,
@@ -46,7 +45,7 @@ impl<L: Layer> Network<L> {
     }
 
     /// Whether it may still come up without the peer beginning it anew.
-    pub fn is_awaited(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         !self.up && !self.is_finished()
     }
 

@@ -13,9 +13,7 @@ pub(super) enum Subject {
     Credentials,
     /// The account, whose password may be right.
     Account,
-    /// Another session of the user.
     Sessions,
-    /// What the concentrator has or has not.
     Concentrator,
     /// Words that nobody here knows.
     Unknown,

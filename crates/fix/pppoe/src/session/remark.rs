@@ -12,53 +12,32 @@ use wire::ppp::PppProtocol;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
     /// LCP Identification (RFC 1570 section 2.1).
-    Identification {
-        /// The peer's words.
-        message: Vec<u8>,
-    },
+    Identification { message: Vec<u8> },
     /// LCP Time-Remaining (RFC 1570 section 2.2).
     TimeRemaining {
         /// Until the peer will end the session.
         seconds: u32,
-        /// The peer's words.
         message: Vec<u8>,
     },
     /// The other end's words with a successful authentication.
-    Welcome {
-        /// Its words.
-        message: Vec<u8>,
-    },
+    Welcome { message: Vec<u8> },
     /// Host: a method of authentication was demanded that the configuration does not allow; others were proposed.
-    MethodNotAllowed {
-        /// What was demanded.
-        demanded: Demanded,
-    },
+    MethodNotAllowed { demanded: Demanded },
     /// Host: a challenge that this end itself issued was not answered.
     OwnChallenge,
     /// The peer started LCP anew in mid-session.
     LcpRestarted,
     /// A packet that breaks the rules was dropped.
-    Malformed {
-        /// Of which protocol.
-        protocol: PppProtocol,
-        /// Which rule.
-        error: ControlError,
-    },
+    Malformed { protocol: PppProtocol, error: ControlError },
     /// A packet with a compressed or otherwise bad protocol field was dropped (RFC 2516 section 7).
     BadProtocolField {
         /// Its first octet.
         first: u8,
     },
     /// A packet of a protocol that this end does not speak was rejected.
-    UnknownProtocol {
-        /// The protocol.
-        protocol: PppProtocol,
-    },
+    UnknownProtocol { protocol: PppProtocol },
     /// An answer was not sent, since the peer could not receive it whole.
-    TooLong {
-        /// Of which protocol.
-        protocol: PppProtocol,
-    },
+    TooLong { protocol: PppProtocol },
     /// This end's own echo came back.
     OwnEcho,
     /// An Echo-Request stayed without an answer.
@@ -69,17 +48,9 @@ pub enum Remark {
         mru: u16,
     },
     /// The peer named an address that no host can have.
-    BadAddress {
-        /// The address.
-        address: Ipv4Addr,
-    },
+    BadAddress { address: Ipv4Addr },
     /// A network protocol ended or did not come up; the session goes on.
-    NetworkFailed {
-        /// Which.
-        family: Family,
-        /// Why.
-        failure: NetworkFailure,
-    },
+    NetworkFailed { family: Family, failure: NetworkFailure },
 }
 
 impl Remark {

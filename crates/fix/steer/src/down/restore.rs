@@ -2,11 +2,11 @@
 
 use super::Down;
 use crate::error::Error;
-use crate::gone;
 use crate::named;
 use crate::record::{Place, Records};
 use crate::up;
-use host::journal::{Entry, Journal, Moved, Outcome};
+use service::journal::{Entry, Journal, Moved, Outcome};
+use service::namespace::exists;
 use std::fs;
 use xdp::{Family, Interface};
 
@@ -139,7 +139,7 @@ fn forget_gone(journal: &mut Journal) -> Result<(), Error> {
         let namespace = entry.moved.as_ref().and_then(|moved| moved.namespace);
         let is_ours = here.is_none_or(|here| entry.namespace == here);
         let is_back = entry.index.and_then(named::name_of).is_some();
-        is_ours && !is_back && namespace.is_some_and(|namespace| !gone::exists(namespace))
+        is_ours && !is_back && namespace.is_some_and(|namespace| !exists(namespace))
     };
     let numbers: Vec<u64> = journal.entries().iter().filter(gone).map(|entry| entry.number).collect();
     for number in numbers {

@@ -9,9 +9,9 @@ use crate::error::{Error, with_causes};
 use crate::gone;
 use crate::named;
 use crate::record::Records;
-use host::journal::Entry;
 use host::setting::{InterfaceName, Setting, Tree};
 use serde::Serialize;
+use service::journal::Entry;
 use xdp::Interface;
 use xdp::envelope::Envelope;
 

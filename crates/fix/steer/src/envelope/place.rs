@@ -5,7 +5,7 @@ use crate::error::{self, Error as Failure};
 use crate::named;
 use crate::record::Records;
 use crate::up;
-use host::journal::{Entry, Journal};
+use service::journal::{Entry, Journal};
 use std::fs;
 use xdp::envelope::Envelope;
 use xdp::{Dead, Family, Interface};

@@ -8,8 +8,8 @@ use crate::gone;
 use crate::named;
 use crate::record::Records;
 use crate::up;
-use host::journal::Applied;
 use host::setting::{InterfaceName, Setting};
+use service::journal::Applied;
 use xdp::envelope::{self, Envelope, Plan};
 use xdp::{Described, Interface, Mode};
 
@@ -199,7 +199,7 @@ fn raise(plan: &Plan, setting: &Setting, driver: Option<&String>, records: &Reco
     match applied {
         Ok(Applied::Changed { former: was, .. }) if was.settings() == [former(plan.payload)] => Ok(()),
         Ok(_) => Err(Answer::Raced { interface }.into()),
-        Err(error @ host::journal::Error::Setting(_)) => Err(Error::Mtu {
+        Err(error @ service::journal::Error::Setting(_)) => Err(Error::Mtu {
             interface,
             driver: driver.cloned(),
             wanted: plan.payload.saturating_add(plan.header),

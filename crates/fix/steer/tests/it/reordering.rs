@@ -9,13 +9,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketFlags, SocketType, recv, socket_with};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use rxlane_steer::keeper::{Cpus, Keeping, Progress, Stop, keep};
+use rxlane_steer::keeper::{Cpus, Keeping, Progress, keep};
 use rxlane_steer::plan;
 use rxlane_steer::rebalance::{Balancer, Limits, Reading, Setup, State};
 use rxlane_steer::weights;
 use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
 use std::num::NonZeroU32;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -284,7 +286,7 @@ fn a_skewed_mix_becomes_even_and_no_flow_is_reordered() {
         ..Limits::DEFAULT
     };
     let work = || {
-        let (sender, stop) = Stop::by_sender();
+        let (stop, mut asker) = UnixStream::pair().expect("a pair");
         let keeping = Keeping {
             interface: WAN.to_owned(),
             setup: setup(true, limits, QUEUE),
@@ -299,14 +301,14 @@ fn a_skewed_mix_becomes_even_and_no_flow_is_reordered() {
             while Instant::now() < until && !seen.load(Ordering::Relaxed) {
                 thread::sleep(Duration::from_millis(100));
             }
-            sender.send(()).expect("kept until now");
+            asker.write_all(&[0]).expect("kept until now");
         });
         let mut last = None;
         let told = &mut |progress: &Progress| {
             is_even.store(progress.moves > 0 && progress.state == State::Even.to_string(), Ordering::Relaxed);
             last = Some(progress.clone());
         };
-        keep(&mut attachment, keeping, &stop, told).expect("kept");
+        keep(&mut attachment, keeping, stop.as_fd(), told).expect("kept");
         ask.join().expect("asked");
         let before = attachment.counts().expect("read");
         thread::sleep(Duration::from_secs(1));

@@ -2,9 +2,10 @@
 
 use super::held::{self, Held, Taken};
 use super::{FOLDERS, NAMES, PREFIX, inside, ip, lent};
-use host::journal::Journal;
 use host::setting::Tree;
 use rustix::process::{Pid, Signal, kill_process};
+use service::StateDir;
+use service::journal::Journal;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -170,7 +171,8 @@ fn restore_settings(namespace: &str, folder: &Path) {
     let folder = folder.join(SETTINGS);
     if folder.exists() {
         let _ = inside(namespace, || {
-            let _ = Journal::open(&folder, &Tree::live()).and_then(|mut journal| journal.undo(false));
+            let _ = Journal::open(&StateDir::at(folder), &Tree::live())
+                .and_then(|mut journal| journal.undo(false));
         });
     }
 }

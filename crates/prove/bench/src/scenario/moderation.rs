@@ -2,8 +2,9 @@
 
 use super::Error;
 use crate::namespace::{Folder, Namespace, SETTINGS};
-use host::journal::{Journal, Undone};
 use host::setting::{Setting, Tree};
+use service::StateDir;
+use service::journal::{self, Journal, Undone};
 
 /// Which command changed a setting, for the reader of the journal.
 const BY: &str = "bench";
@@ -48,13 +49,13 @@ impl<'n> Moderation<'n> {
 
     fn journal<T: Send>(
         &self,
-        work: impl FnOnce(&mut Journal) -> Result<T, host::journal::Error> + Send,
-    ) -> Result<Result<T, host::journal::Error>, Error> {
+        work: impl FnOnce(&mut Journal) -> Result<T, journal::Error> + Send,
+    ) -> Result<Result<T, journal::Error>, Error> {
         let Some(folder) = &self.folder else { return Err(Error::Failed("all is back already".to_owned())) };
         let path = folder.path().join(SETTINGS);
-        Ok(self
-            .namespace
-            .inside(|| Journal::open(&path, &Tree::live()).and_then(|mut journal| work(&mut journal)))?)
+        Ok(self.namespace.inside(|| {
+            Journal::open(&StateDir::at(path), &Tree::live()).and_then(|mut journal| work(&mut journal))
+        })?)
     }
 
     /// Puts all of it back.

@@ -1,5 +1,6 @@
 use super::*;
-use link::control::{Answer, Bearer, Server};
+use service::control::{ControlHandler, Server};
+use service::{Kind, StateDir};
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -112,7 +113,7 @@ fn lines_are_heard_whole_or_not_at_all() {
 
 struct Gives(Mutex<Sender<UnixStream>>);
 
-impl Answer for Gives {
+impl ControlHandler for Gives {
     fn answer(&self, _: &str) -> Option<String> {
         None
     }
@@ -127,7 +128,7 @@ impl Answer for Gives {
 #[test]
 fn both_ends_understand_each_other() {
     let folder = tempfile::tempdir().expect("a folder");
-    let sockets = Sockets::new(Bearer::Concentrator, folder.path()).expect("a namespace");
+    let sockets = Instances::new(Kind::Concentrator, StateDir::at(folder.path())).expect("a namespace");
     assert!(matches!(Predecessor::ask(&sockets, "wan0"), Err(ControlError::None { .. })));
     let (stop, ask) = UnixStream::pair().expect("a pair");
     let (sender, streams) = channel();

@@ -3,10 +3,10 @@
 use super::*;
 use kernel::netlink::link_by_name;
 use link::Transmit;
-use link::control::{Bearer, Sockets};
 use link::parent::{Admission, Arrival, Instruction, buffer, receive, receiver};
 use link::pppoe::VlanPattern;
 use link::running::{Event, Means, Running, Wish as LinkWish};
+use service::{Instances, Kind, StateDir};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -259,7 +259,7 @@ fn with_link<T>(scene: &Scene, session: &Session, own: Ipv4Addr, mtu: u32, work:
                 while link_by_name("sub0").is_ok() && Instant::now() < until {
                     thread::sleep(Duration::from_millis(5));
                 }
-                let sockets = Sockets::new(Bearer::Link, folder).expect("a namespace");
+                let sockets = Instances::new(Kind::Link, StateDir::at(folder)).expect("a namespace");
                 let mut link = Running::up(&wish, &sockets, stop, ask).expect("up");
                 ready.send(()).expect("somebody waits");
                 link.run(&mut |_| {}).expect("ran");

@@ -19,7 +19,6 @@ const TRANSPORT: usize = 60;
 
 /// A packet whose headers are here and whose payload is in what was read.
 struct Apart<'h> {
-    /// Of IP.
     network: &'h [u8],
     /// What of the headers behind it is not in front of the payload.
     transport: &'h [u8],

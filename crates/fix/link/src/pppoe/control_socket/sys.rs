@@ -29,7 +29,6 @@ pub struct Inbox {
 pub struct Message<'b> {
     /// From the destination address on, without the tag beside it.
     pub octets: &'b [u8],
-    /// The tag that was taken off.
     pub tag: Option<Tag>,
     /// When it was received, where that was asked for.
     pub time: Option<Duration>,

@@ -21,7 +21,6 @@ pub(super) struct Places {
     /// Per word of the two, whether all of it is taken or kept back; then per word of that, and so on up to one word.
     full: Vec<Box<[u64]>>,
     free: u32,
-    /// Where the next search begins.
     turn: u32,
     hasher: RandomState,
     /// Last places, by the hash of the user: the newer half, and the one before it.
@@ -76,12 +75,10 @@ impl Places {
         }
     }
 
-    /// Free places.
     pub(super) const fn free(&self) -> u32 {
         self.free
     }
 
-    /// All places.
     pub(super) const fn len(&self) -> u32 {
         self.len
     }

@@ -30,13 +30,11 @@ pub(in crate::concentrator) struct Entry {
     pub(in crate::concentrator) place: Place,
     pub(in crate::concentrator) station: MacAddress,
     pub(in crate::concentrator) number: u16,
-    /// Of the cookie that opened it.
     pub(in crate::concentrator) cookie: u64,
     /// What an access node says of the line.
     pub(in crate::concentrator) line: Option<Arc<Line>>,
     /// Most octets of PPP payload that discovery agreed to.
     pub(in crate::concentrator) max_payload: u16,
-    /// When it was confirmed.
     pub(in crate::concentrator) since: Time,
     /// Nothing came up yet, or all of it is being negotiated again since the time that follows.
     pub(in crate::concentrator) is_half_open: bool,
@@ -54,7 +52,6 @@ pub(in crate::concentrator) struct Entry {
     pub(in crate::concentrator) earlier: Duration,
     /// What it transferred before it was last installed.
     pub(in crate::concentrator) before: Traffic,
-    /// Why this end is closing it.
     pub(in crate::concentrator) closing: Option<Ended>,
 }
 

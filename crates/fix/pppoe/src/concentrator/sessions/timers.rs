@@ -14,7 +14,6 @@ pub(in crate::concentrator) struct Timers {
 }
 
 impl Timers {
-    /// The earliest time.
     pub(in crate::concentrator) fn next(&self) -> Option<Time> {
         self.heap.first().map(|(time, _)| *time)
     }
@@ -28,7 +27,6 @@ impl Timers {
         })
     }
 
-    /// The time of a slot.
     pub(in crate::concentrator) fn of(&self, slot: u32) -> Option<Time> {
         let place = self.places.get(slot as usize)?;
         self.heap.get(*place as usize).map(|(time, _)| *time)

@@ -30,15 +30,12 @@ pub struct Host {
     config: Arc<SessionConfig>,
     discovery: Discovery,
     session: Option<(u16, MacAddress, Session)>,
-    /// When it tries again.
     again: Option<Time>,
-    /// It does not react to anything.
     pub is_dead: bool,
     /// Whether it tries again after a failure.
     pub persists: bool,
     pub ipv4: Option<Ipv4>,
     pub ipv6: Option<Ipv6>,
-    /// Why its sessions and tries ended.
     pub ends: Vec<String>,
     random: Xoshiro256PlusPlus,
 }
@@ -109,7 +106,6 @@ impl Host {
         self.drive(now, sent, |session, now, random, actions| session.close(now, random, actions));
     }
 
-    /// Sends a packet of its session as it is.
     pub fn send_raw(&self, packet: &[u8]) -> Sent {
         let (number, concentrator) = self.session.as_ref().map(|(number, mac, _)| (*number, *mac)).unwrap();
         Sent { destination: concentrator, stage: Stage::Session, payload: session_payload(number, packet) }

@@ -69,13 +69,11 @@ pub struct World {
     count: u64,
     chance: Xoshiro256PlusPlus,
     pub random: Xoshiro256PlusPlus,
-    /// The data path.
     pub installed: BTreeMap<Id, Installed>,
     pub traffic: BTreeMap<Id, Traffic>,
     pub ends: Vec<End>,
     pub records: Vec<Record>,
     pub remarks: Vec<String>,
-    /// What the concentrator sent.
     pub sent: Vec<(Place, MacAddress, Stage, Vec<u8>)>,
 }
 
@@ -181,7 +179,6 @@ impl World {
         self.put(Frame { host: None, place, source, destination, stage, payload });
     }
 
-    /// Lets a host act.
     pub fn of<R>(&mut self, host: usize, act: impl FnOnce(&mut Host, Time, &mut Vec<Sent>) -> R) -> R {
         let mut sent = Vec::new();
         let result = act(&mut self.hosts[host], self.now, &mut sent);
@@ -208,7 +205,6 @@ impl World {
         }
     }
 
-    /// Runs for a while.
     pub fn run(&mut self, time: Duration) {
         let end = self.now + time;
         loop {

@@ -63,52 +63,35 @@ impl fmt::Display for Ignored {
 pub enum Failure {
     /// Nobody answered.
     NoOffer {
-        /// What is wanted.
         config: Arc<Config>,
-        /// PADI sent.
         sent: u32,
-        /// In this time.
         waited: Duration,
-        /// What came all the same.
         ignored: Ignored,
     },
     /// Some answered, and none is what is wanted.
     NoneFits {
-        /// What is wanted.
         config: Arc<Config>,
-        /// PADI sent.
         sent: u32,
-        /// In this time.
         waited: Duration,
-        /// Who answered.
         offers: Vec<Offer>,
     },
     /// A concentrator offered and then kept silent.
     NoConfirmation {
-        /// Which.
         offer: Box<Offer>,
-        /// PADR sent.
         sent: u32,
-        /// In this time.
         waited: Duration,
-        /// What came all the same.
         ignored: Ignored,
     },
-    /// The concentrator said no.
     Refused {
-        /// Which.
         offer: Box<Offer>,
-        /// What it said.
         complaint: Complaint,
     },
     /// The concentrator gave a number that no session has.
     NoSession {
-        /// Which.
         offer: Box<Offer>,
         /// The number, 0 or 0xffff.
         session: u16,
     },
-    /// A packet would be too long.
     TooLong(TooLong),
 }
 
@@ -218,7 +201,6 @@ fn is_other(config: &Config, offers: &[Offer]) -> bool {
     config.pin.as_ref().is_some_and(|pin| offers.iter().any(|offer| !pin.is(offer)))
 }
 
-/// Why an offer is not what is wanted.
 fn unfit(f: &mut fmt::Formatter<'_>, config: &Config, offer: &Offer) -> fmt::Result {
     let mut lead = "";
     if let Some(complaint) = &offer.complaint {

@@ -75,7 +75,7 @@ fn keep(offers: &mut Vec<Offer>, offer: Offer) -> bool {
 
 impl Failure {
     /// Whether another attempt of the same kind can do no better, so that there is no hurry with it.
-    pub fn is_lasting(&self) -> bool {
+    pub(crate) fn is_lasting(&self) -> bool {
         matches!(self, Failure::TooLong(_) | Failure::NoneFits { .. })
     }
 }

@@ -54,7 +54,7 @@ struct Ready {
 impl PpsInterface {
     /// Of an interface.
     pub fn new(interface: String, from: Option<SocketAddr>, payload: u16, flows: u16) -> PpsInterface {
-        let (vary, journal) = (Vec::new(), PathBuf::from(host::journal::Journal::DIRECTORY));
+        let (vary, journal) = (Vec::new(), PathBuf::from(service::StateDir::DEFAULT));
         PpsInterface { interface, from, payload, flows, vary, journal, ready: None }
     }
 

@@ -1,13 +1,14 @@
 //! Settings of a network card that a cell asks for: made before it is measured, put back behind it.
 //!
-//! They are changed through the journal of crate `host`, which is held for the whole run, so that nobody changes them meanwhile
+//! They are changed through the journal of crate `service`, which is held for the whole run, so that nobody changes them meanwhile
 //! and a killed run leaves what it takes to put them back ([`Settings::open`] of the next, [`undo`]).
 
 use super::super::report::Levels;
 use super::super::{Error, level, levels};
 use super::placement::{self, Placement};
-use host::journal::{self, Applied, Journal, Undone};
 use host::setting::{self, ChannelKind, InterfaceName, Setting, Tree};
+use service::StateDir;
+use service::journal::{self, Applied, Journal, Undone};
 use std::cell::RefCell;
 use std::io;
 use std::path::Path;
@@ -38,7 +39,7 @@ impl Settings {
     pub fn open(interface: &str, directory: &Path) -> Result<Settings, Error> {
         let interface: InterfaceName =
             interface.parse().map_err(|error: setting::ParseError| Error::Wrong(error.to_string()))?;
-        let mut journal = Journal::open(directory, &Tree::live()).map_err(unusable)?;
+        let mut journal = Journal::open(&StateDir::at(directory), &Tree::live()).map_err(unusable)?;
         put_back(&mut journal).map_err(|error| Error::Lacks(error.to_string()))?;
         let placement = Placement::of(interface.as_str());
         let journal = RefCell::new(journal);
@@ -151,7 +152,7 @@ impl Drop for Settings {
 ///
 /// No privilege, or the journal cannot be read or written.
 pub fn undo(directory: &Path, force: bool) -> Result<Vec<Undone>, Error> {
-    let mut journal = Journal::open(directory, &Tree::live()).map_err(unusable)?;
+    let mut journal = Journal::open(&StateDir::at(directory), &Tree::live()).map_err(unusable)?;
     journal.undo_by(BY, force).map_err(unusable)
 }
 

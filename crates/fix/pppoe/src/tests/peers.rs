@@ -1,0 +1,418 @@
+//! What real peers send, and what they are told: requests and habits of pppd and of concentrators in the field.
+
+use super::line::{End, SECRET, concentrator, grant, host, of_concentrator, of_host, packet, parts, verdict};
+use crate::pap;
+use crate::session::{Action, Closed, Demanded, Family, Ipv4, Ipv6, Method, NetworkFailure, Phase, Verdict};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+const LCP: u16 = 0xc021;
+const PAP: u16 = 0xc023;
+const CHAP: u16 = 0xc223;
+const IPCP: u16 = 0x8021;
+const IPV6CP: u16 = 0x8057;
+
+type Said = (u16, u8, u8, Vec<u8>);
+
+fn said(end: &mut End) -> Vec<Said> {
+    let sent = end.sent();
+    sent.iter()
+        .map(|sent| parts(sent))
+        .map(|(p, code, identifier, data)| (p, code, identifier, data.to_vec()))
+        .collect()
+}
+
+/// The last Configure-Request of a protocol.
+fn request(said: &[Said], protocol: u16) -> (u8, Vec<u8>) {
+    let found = said.iter().rfind(|said| (said.0, said.1) == (protocol, 1));
+    found.map(|said| (said.2, said.3.clone())).expect("a request")
+}
+
+/// Exchange: the packet, and all that it was answered by.
+fn tell(end: &mut End, protocol: u16, code: u8, identifier: u8, data: &[u8]) -> Vec<Said> {
+    end.receive(&packet(protocol, code, identifier, data));
+    said(end)
+}
+
+fn started(end: &mut End) -> (u8, Vec<u8>) {
+    end.start();
+    request(&said(end), LCP)
+}
+
+/// A host without authentication whose LCP is open, and its requests.
+fn open_host(methods: &[Method]) -> (End, Vec<Said>) {
+    let mut end = End::new(of_host(host(methods)), 1);
+    let (identifier, options) = started(&mut end);
+    tell(&mut end, LCP, 2, identifier, &options);
+    let said = tell(&mut end, LCP, 1, 1, b"\x01\x04\x05\xd4\x05\x06\x11\x22\x33\x44");
+    (end, said)
+}
+
+#[test]
+fn a_pppd_server_with_pap() {
+    let mut end = End::new(of_host(host(&[Method::ChapMd5, Method::Pap])), 1);
+    let (identifier, options) = started(&mut end);
+    assert_eq!(options[..6], *b"\x01\x04\x05\xd4\x05\x06", "MRU 1492 and a magic number");
+    // pppd on PPPoE: MRU, authentication, magic number.
+    let answer = tell(&mut end, LCP, 1, 1, b"\x01\x04\x05\xd4\x03\x04\xc0\x23\x05\x06\x5a\xd4\x11\x0b");
+    assert_eq!(answer, [(LCP, 2, 1, b"\x01\x04\x05\xd4\x03\x04\xc0\x23\x05\x06\x5a\xd4\x11\x0b".to_vec())]);
+    let answer = tell(&mut end, LCP, 2, identifier, &options);
+    assert_eq!(answer, [(PAP, 1, 1, pap::request(b"user@isp", SECRET))]);
+    // pppd echoes at once after LCP.
+    let echo = tell(&mut end, LCP, 9, 0, b"\x5a\xd4\x11\x0b");
+    assert_eq!(echo, [(LCP, 10, 0, options[6..].to_vec())]);
+    let requests = tell(&mut end, PAP, 2, 1, b"\x08Login ok");
+    assert!(end.remarks().contains(&"The concentrator says \"Login ok\".".to_owned()));
+    let (ipcp, asked) = request(&requests, IPCP);
+    assert_eq!(asked, b"\x03\x06\0\0\0\0\x81\x06\0\0\0\0\x83\x06\0\0\0\0");
+    // CCP and VJ compression come along.
+    let said = tell(&mut end, 0x80fd, 1, 1, b"\x1a\x04\x78\x00\x18\x04\x78\x00\x15\x03\x2f");
+    assert_eq!((said[0].0, said[0].1), (LCP, 8));
+    let said = tell(&mut end, IPCP, 1, 1, b"\x02\x06\x00\x2d\x0f\x01\x03\x06\x0a\x43\x0f\x01");
+    assert_eq!(said, [(IPCP, 4, 1, b"\x02\x06\x00\x2d\x0f\x01".to_vec())]);
+    let said = tell(&mut end, IPCP, 1, 2, b"\x03\x06\x0a\x43\x0f\x01");
+    assert_eq!(said, [(IPCP, 2, 2, b"\x03\x06\x0a\x43\x0f\x01".to_vec())]);
+    // No name servers; then the address.
+    let said = tell(&mut end, IPCP, 4, ipcp, b"\x81\x06\0\0\0\0\x83\x06\0\0\0\0");
+    let (ipcp, asked) = request(&said, IPCP);
+    assert_eq!(asked, b"\x03\x06\0\0\0\0");
+    let said = tell(&mut end, IPCP, 3, ipcp, b"\x03\x06\x0a\x43\x0f\x0a");
+    let (ipcp, asked) = request(&said, IPCP);
+    assert_eq!(asked, b"\x03\x06\x0a\x43\x0f\x0a");
+    tell(&mut end, IPCP, 2, ipcp, &asked);
+    let ipv4 = Ipv4 {
+        local: Ipv4Addr::new(10, 67, 15, 10),
+        peer: Some(Ipv4Addr::new(10, 67, 15, 1)),
+        dns: [None; 2],
+    };
+    assert_eq!((end.phase(), end.session.ipv4()), (Phase::Open, Some(ipv4)));
+    // It has no IPv6, and says goodbye in its own words.
+    tell(&mut end, LCP, 8, 3, b"\x80\x57\x01\x01\x00\x0e");
+    assert_eq!(end.phase(), Phase::Open);
+    tell(&mut end, LCP, 5, 4, b"User request");
+    end.pass(end.now + Duration::from_secs(4));
+    let closed = end.closed().expect("over").to_string();
+    assert_eq!(closed, "the peer ended the session (it says \"User request\")");
+}
+
+#[test]
+fn a_pppd_client_that_wants_another_method_and_its_own_options() {
+    let mut end =
+        End::new(of_concentrator(concentrator(&[Method::MsChapV2, Method::ChapMd5, Method::Pap])), 1);
+    let (identifier, options) = started(&mut end);
+    assert_eq!(options[4..9], *b"\x03\x05\xc2\x23\x81");
+    // ACCM, PFC and ACFC, as on a serial line.
+    let serial = b"\x01\x04\x05\xd4\x02\x06\0\0\0\0\x05\x06\x01\x02\x03\x04\x07\x02\x08\x02";
+    let said = tell(&mut end, LCP, 1, 1, serial);
+    assert_eq!(said, [(LCP, 4, 1, b"\x02\x06\0\0\0\0\x07\x02\x08\x02".to_vec())]);
+    tell(&mut end, LCP, 1, 2, b"\x01\x04\x05\xd4\x05\x06\x01\x02\x03\x04");
+    // EAP is wanted, which nobody speaks here: the next method is tried; then one that both speak.
+    let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x03\x04\xc2\x27"), LCP);
+    assert_eq!(options[4..9], *b"\x03\x05\xc2\x23\x05");
+    let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x03\x04\xc0\x23"), LCP);
+    assert_eq!(options[4..8], *b"\x03\x04\xc0\x23");
+    tell(&mut end, LCP, 2, identifier, &options);
+    tell(&mut end, PAP, 1, 7, &pap::request(b"user@isp", SECRET));
+    let claim = end.claims().pop().expect("a claim");
+    assert_eq!((claim.user(), claim.method()), (&b"user@isp"[..], Some(Method::Pap)));
+    assert!(claim.proof(b"other").is_none());
+    assert!(!format!("{claim:?}").contains("horse"));
+    end.authenticated(verdict(&claim));
+    let requests = said_requests(&mut end);
+    assert_eq!(requests, [(PAP, 2), (IPCP, 1), (IPV6CP, 1)]);
+    // pppd asks for its own address, Microsoft's name servers too, and no address at all.
+    let nak = |said: Vec<Said>| said.into_iter().map(|said| (said.1, said.3)).collect::<Vec<_>>();
+    let said = tell(&mut end, IPCP, 1, 1, b"\x03\x06\xc0\xa8\x00\x02\x82\x06\0\0\0\0");
+    assert_eq!(nak(said), [(4, b"\x82\x06\0\0\0\0".to_vec())]);
+    let said = tell(&mut end, IPCP, 1, 2, b"\x03\x06\xc0\xa8\x00\x02\x81\x06\0\0\0\0");
+    assert_eq!(nak(said), [(3, b"\x03\x06\xc6\x33\x64\x07\x81\x06\xc0\x00\x02\x35".to_vec())]);
+    let said = tell(&mut end, IPCP, 1, 3, b"\x83\x06\0\0\0\0");
+    assert_eq!(nak(said), [(4, b"\x83\x06\0\0\0\0".to_vec())], "only one name server was granted");
+    let said = tell(&mut end, IPCP, 1, 4, b"");
+    assert_eq!(nak(said), [(3, b"\x03\x06\xc6\x33\x64\x07".to_vec())]);
+    // The old IP-Addresses option.
+    let said = tell(&mut end, IPCP, 1, 5, b"\x01\x0a\x0a\0\0\x01\x0a\0\0\x02");
+    assert_eq!(nak(said)[0].0, 4);
+    // An interface identifier of its own choice, but not zero, not this end's, and not none.
+    for bad in [&b"\x01\x0a\0\0\0\0\0\0\0\0"[..], b"\x01\x0a\0\0\0\0\0\0\0\x01", b"", b"\x01\x04\0\0"] {
+        let said = tell(&mut end, IPV6CP, 1, 1, bad);
+        assert_eq!(nak(said), [(3, b"\x01\x0a\0\0\0\0\0\0\0\x02".to_vec())]);
+    }
+    let said = tell(&mut end, IPV6CP, 1, 1, b"\x01\x0a\x02\x11\x22\x33\x44\x55\x66\x77\x02\x04\x00\x4f");
+    assert_eq!(nak(said)[0].0, 4, "compression of IPv6 headers");
+}
+
+fn said_requests(end: &mut End) -> Vec<(u16, u8)> {
+    said(end).into_iter().map(|said| (said.0, said.1)).collect()
+}
+
+/// Concentrators that name no magic number, name zero first, or reject the host's, and that demand what has no use on PPPoE.
+#[test]
+fn magic_numbers_that_are_missing_and_options_without_use() {
+    const USELESS: &[u8] = b"\x02\x06\0\x0a\0\0\x07\x02\x08\x02\x0d\x03\x06\x11\x04\x05\xdc\x12\x02\x13\x09\x03\x02\xac\0\0\0\x01";
+    let cases: [(&[u8], [u8; 4], bool); 3] = [
+        (b"\x01\x04\x05\xdc\x05\x06\x01\x02\x03\x04", [1, 2, 3, 4], false),
+        (b"", [0; 4], false),
+        (b"", [0; 4], true),
+    ];
+    for (demanded, magic, is_rejected) in cases {
+        let mut end = End::new(of_host(host(&[])), 1);
+        let (mut identifier, mut options) = started(&mut end);
+        let mut own = options[6..].to_vec();
+        let said = tell(&mut end, LCP, 1, 1, &[USELESS, demanded].concat());
+        assert_eq!(said, [(LCP, 4, 1, USELESS.to_vec())], "these and nothing else");
+        if is_rejected {
+            (identifier, options) = request(&tell(&mut end, LCP, 4, identifier, &options[4..]), LCP);
+            own = vec![0; 4];
+        }
+        // Zero is none (RFC 1661 section 6.4), and another is proposed.
+        let said = tell(&mut end, LCP, 1, 2, b"\x05\x06\0\0\0\0");
+        assert!(said[0].1 == 3 && said[0].3[2..] != [0; 4], "{said:?}");
+        tell(&mut end, LCP, 2, identifier, &options);
+        let said = tell(&mut end, LCP, 1, 3, demanded);
+        assert_eq!((said[0].1, &said[0].3[..]), (2, demanded));
+        for data in [&b"data behind the magic number"[..], &[0x5a; 1000]] {
+            let echo = tell(&mut end, LCP, 9, 7, &[&magic[..], data].concat());
+            assert_eq!(echo, [(LCP, 10, 7, [&own[..], data].concat())]);
+        }
+    }
+}
+
+#[test]
+fn name_servers_that_are_nakked_instead_of_rejected() {
+    for zero in [true, false] {
+        let (mut end, mut requests) = open_host(&[]);
+        for round in 1..6_u8 {
+            let (identifier, asked) = request(&requests, IPCP);
+            if !asked.windows(2).any(|pair| pair == [0x81, 6]) {
+                break;
+            }
+            assert!(round < 5, "asked again and again");
+            let server = if zero { [0; 4] } else { [192, 0, 2, round] };
+            requests = tell(&mut end, IPCP, 3, identifier, &[b"\x81\x06", &server[..]].concat());
+        }
+    }
+}
+
+#[test]
+fn an_mru_that_is_nakked() {
+    let mut end = End::new(of_host(host(&[])), 1);
+    let (identifier, _) = started(&mut end);
+    let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x01\x04\x05\xdc"), LCP);
+    assert_eq!(options[..4], *b"\x01\x04\x05\xd4", "1500 cannot be received");
+    let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x01\x04\x05\xdc"), LCP);
+    assert_eq!(options[..2], *b"\x05\x06", "and is not argued about");
+    tell(&mut end, LCP, 2, identifier, &options);
+    // A peer without MRU and magic number; it can be sent 1492.
+    tell(&mut end, LCP, 1, 1, b"");
+    assert_eq!((end.phase(), end.session.peer_mru()), (Phase::Network, 1492));
+
+    let mut end = End::new(of_host(host(&[])), 1);
+    let (identifier, _) = started(&mut end);
+    let (identifier, options) = request(&tell(&mut end, LCP, 3, identifier, b"\x01\x04\x05\xae"), LCP);
+    assert_eq!(options[..4], *b"\x01\x04\x05\xae", "1454 is as good");
+    let (_, options) = request(&tell(&mut end, LCP, 4, identifier, b"\x01\x04\x05\xae"), LCP);
+    assert_eq!(options[..2], *b"\x05\x06");
+}
+
+#[test]
+fn baby_jumbo_frames_by_discovery() {
+    let mut end = End::with_mru(of_host(host(&[])), 1500, 1);
+    let (_, options) = started(&mut end);
+    assert_eq!(options[..4], *b"\x01\x04\x05\xdc");
+}
+
+#[test]
+fn answers_that_are_not_to_the_last_request_are_dropped() {
+    let mut end = End::new(of_host(host(&[])), 1);
+    let (identifier, options) = started(&mut end);
+    let mut other = options.clone();
+    other[9] ^= 1;
+    for (code, identifier, data) in [
+        (2, identifier.wrapping_add(1), &options[..]),
+        (2, identifier, &other),
+        (2, identifier, &options[..4]),
+        (2, identifier, b""),
+        (3, identifier.wrapping_sub(1), b"\x01\x04\x05\xae"),
+        (4, identifier, &other),
+        (4, identifier, b"\x07\x02"),
+        (4, identifier, b""),
+        // Out of order.
+        (4, identifier, &[&options[4..], &options[..4]].concat()),
+    ] {
+        assert_eq!(tell(&mut end, LCP, code, identifier, data), [], "{code} {data:?}");
+    }
+    tell(&mut end, LCP, 1, 1, b"");
+    assert_eq!(end.phase(), Phase::Lcp);
+    tell(&mut end, LCP, 2, identifier, &options);
+    assert_eq!(end.phase(), Phase::Network);
+    // A doubled Ack.
+    tell(&mut end, LCP, 2, identifier, &options);
+    assert_eq!(end.phase(), Phase::Network);
+}
+
+#[test]
+fn a_request_is_repeated_under_its_identifier_and_changed_under_a_new_one() {
+    let mut end = End::new(of_host(host(&[])), 1);
+    let first = started(&mut end);
+    end.pass(Duration::from_secs(3));
+    assert_eq!(request(&said(&mut end), LCP), first);
+    let changed = request(&tell(&mut end, LCP, 3, first.0, b"\x05\x06\x01\x02\x03\x04"), LCP);
+    assert!(changed.0 != first.0 && changed.1 != first.1);
+    tell(&mut end, LCP, 2, changed.0, &changed.1);
+    end.pass(end.now + Duration::from_secs(3));
+    assert_ne!(request(&said(&mut end), LCP).0, changed.0, "a request that was answered is spent");
+}
+
+#[test]
+fn addresses_that_no_host_has_are_refused() {
+    for bad in [[127, 0, 0, 1], [224, 0, 0, 5], [255, 255, 255, 255], [0, 0, 0, 9]] {
+        let (mut end, requests) = open_host(&[]);
+        let option = [b"\x03\x06", &bad[..]].concat();
+        assert_eq!(tell(&mut end, IPCP, 1, 1, &option), [(IPCP, 4, 1, option.clone())]);
+        assert!(end.remarks()[0].contains(&Ipv4Addr::from(bad).to_string()), "{:?}", end.remarks());
+        let (identifier, _) = request(&requests, IPCP);
+        tell(&mut end, IPCP, 3, identifier, &option);
+        assert!(end.session.ipv4().is_none());
+        assert!(end.session.awaits(Family::Ipv6));
+        tell(&mut end, LCP, 8, 1, b"\x80\x57");
+        assert!(!end.session.awaits(Family::Ipv6), "nobody waits for what the peer does not speak");
+        end.pass(Duration::from_secs(60));
+        let failures = (Some(NetworkFailure::NoAddress), Some(NetworkFailure::Rejected));
+        assert_eq!(end.closed(), Some(&Closed::NoNetwork { ipv4: failures.0, ipv6: failures.1 }));
+    }
+    // An Ack of "whatever is given" gives nothing.
+    let (mut end, requests) = open_host(&[]);
+    let (identifier, asked) = request(&requests, IPCP);
+    tell(&mut end, IPCP, 1, 1, b"");
+    tell(&mut end, IPCP, 2, identifier, &asked);
+    assert!(end.session.ipv4().is_none());
+}
+
+/// What is for the one end would stay at the other.
+#[test]
+fn the_peers_own_address_is_refused() {
+    let own = b"\x03\x06\x0a\x00\x00\x01";
+    for names_itself_first in [true, false] {
+        let (mut end, requests) = open_host(&[]);
+        let (identifier, _) = request(&requests, IPCP);
+        if names_itself_first {
+            tell(&mut end, IPCP, 1, 1, own);
+        }
+        let (identifier, asked) = request(&tell(&mut end, IPCP, 3, identifier, own), IPCP);
+        tell(&mut end, IPCP, 2, identifier, &asked);
+        if !names_itself_first {
+            tell(&mut end, IPCP, 1, 1, own);
+        }
+        assert!(end.session.ipv4().is_none());
+        assert!(end.session.awaits(Family::Ipv6));
+        let remarks = end.remarks();
+        assert!(remarks.iter().any(|remark| remark.contains("the address that is its own")), "{remarks:?}");
+    }
+}
+
+#[test]
+fn what_a_link_says_about_itself() {
+    let (mut end, _) = open_host(&[]);
+    tell(&mut end, LCP, 12, 1, b"\x11\x22\x33\x44BRAS \x1b[1m7");
+    tell(&mut end, LCP, 13, 1, b"\x11\x22\x33\x44\x00\x00\x0e\x10maintenance");
+    tell(&mut end, LCP, 11, 1, b"\x11\x22\x33\x44nothing");
+    assert_eq!(
+        end.remarks(),
+        [
+            "The peer calls itself \"BRAS \\u{1b}[1m7\".",
+            "The peer will end the session in 3600 s (it says \"maintenance\")."
+        ]
+    );
+    tell(&mut end, LCP, 12, 2, b"\x11\x22\x33\x44again");
+    assert_eq!(end.remarks().len(), 2);
+    assert_eq!(end.phase(), Phase::Network);
+}
+
+#[test]
+fn who_refuses_to_say_who_it_is_gets_no_session() {
+    let mut end = End::new(of_concentrator(concentrator(&[Method::ChapMd5])), 1);
+    let (identifier, _) = started(&mut end);
+    tell(&mut end, LCP, 1, 1, b"");
+    tell(&mut end, LCP, 4, identifier, b"\x03\x05\xc2\x23\x05");
+    end.pass(Duration::from_secs(10));
+    assert_eq!(end.closed(), Some(&Closed::MethodRefused));
+    // Nor does a concentrator say who it is.
+    let mut end = End::new(of_concentrator(concentrator(&[Method::ChapMd5])), 1);
+    started(&mut end);
+    assert_eq!(tell(&mut end, LCP, 1, 1, b"\x03\x04\xc0\x23"), [(LCP, 4, 1, b"\x03\x04\xc0\x23".to_vec())]);
+}
+
+#[test]
+fn a_host_without_a_name_does_not_authenticate() {
+    let mut config = host(&[Method::Pap]);
+    config.user.clear();
+    let mut end = End::new(of_host(config), 1);
+    started(&mut end);
+    assert_eq!(tell(&mut end, LCP, 1, 1, b"\x03\x04\xc0\x23")[0].1, 4);
+    tell(&mut end, LCP, 5, 2, b"peer refused to authenticate");
+    let demanded = Demanded { protocol: PAP, algorithm: None };
+    assert_eq!(end.closed(), Some(&Closed::MethodNotAllowed { demanded, allowed: Vec::new() }));
+}
+
+#[test]
+fn silence_of_either_end_in_authentication_is_told() {
+    let cases = [(Method::Pap, "did not answer name and password"), (Method::ChapMd5, "sent no challenge")];
+    for (method, words) in cases {
+        let mut end = End::new(of_host(host(&[method])), 1);
+        let (identifier, options) = started(&mut end);
+        tell(&mut end, LCP, 2, identifier, &options);
+        let demand = [&[3, method.option().len() as u8 + 2], method.option()].concat();
+        tell(&mut end, LCP, 1, 1, &demand);
+        end.pass(Duration::from_secs(40));
+        let closed = end.closed().expect("over").to_string();
+        assert!(closed.contains(words), "{closed}");
+    }
+    let mut end = End::new(of_concentrator(concentrator(&[Method::ChapMd5])), 1);
+    let (identifier, options) = started(&mut end);
+    tell(&mut end, LCP, 2, identifier, &options);
+    let challenge = tell(&mut end, LCP, 1, 1, b"").pop().unwrap();
+    assert_eq!((challenge.0, challenge.1), (CHAP, 1));
+    end.receive(&packet(CHAP, 2, challenge.2, b"\x10................user"));
+    assert_eq!(end.claims().len(), 1);
+    end.pass(Duration::from_secs(40));
+    assert!(end.closed().expect("over").to_string().contains("no verdict"));
+}
+
+#[test]
+fn nothing_granted_is_said() {
+    let mut end = End::new(of_concentrator(concentrator(&[])), 1);
+    let (identifier, options) = started(&mut end);
+    tell(&mut end, LCP, 2, identifier, &options);
+    tell(&mut end, LCP, 1, 1, b"");
+    let claim = end.claims().pop().expect("an empty claim");
+    assert_eq!((claim.user(), claim.method()), (&b""[..], None));
+    let proof = claim.proof(b"").expect("nothing to prove");
+    let mut grant = grant();
+    (grant.ipv4, grant.ipv6) = (None, None);
+    end.authenticated(Verdict::Accepted { grant, proof, message: Vec::new() });
+    end.pass(Duration::from_secs(10));
+    assert_eq!(end.closed(), Some(&Closed::NoNetwork { ipv4: None, ipv6: None }));
+    assert!(matches!(end.actions.last(), Some(Action::Closed(_))));
+}
+
+#[test]
+fn interface_identifiers_that_meet_are_told_apart() {
+    let mut config = host(&[]);
+    config.ipv6 = Some(7);
+    let mut end = End::new(of_host(config), 1);
+    let (identifier, options) = started(&mut end);
+    tell(&mut end, LCP, 2, identifier, &options);
+    let requests = tell(&mut end, LCP, 1, 1, b"");
+    let (identifier, asked) = request(&requests, IPV6CP);
+    assert_eq!(asked, b"\x01\x0a\0\0\0\0\0\0\0\x07");
+    let said = tell(&mut end, IPV6CP, 1, 1, &asked);
+    assert_eq!(said[0].1, 3);
+    assert_ne!(said[0].3, asked);
+    let (identifier, asked) =
+        request(&tell(&mut end, IPV6CP, 3, identifier, b"\x01\x0a\0\0\0\0\0\0\0\x08"), IPV6CP);
+    assert_eq!(asked, b"\x01\x0a\0\0\0\0\0\0\0\x08");
+    tell(&mut end, IPV6CP, 1, 2, b"\x01\x0a\0\0\0\0\0\0\0\x07");
+    tell(&mut end, IPV6CP, 2, identifier, &asked);
+    assert_eq!(end.session.ipv6(), Some(Ipv6 { local: 8, peer: 7 }));
+}

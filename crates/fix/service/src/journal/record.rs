@@ -1,0 +1,107 @@
+//! The lines of the journal.
+
+use host::setting::{Former, Setting};
+use serde::{Deserialize, Serialize};
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "lowercase")]
+pub(super) enum Record {
+    /// The first line.
+    Journal {
+        /// [`Record::VERSION`].
+        version: u32,
+    },
+    /// A setting is about to be changed.
+    Intent(Entry),
+    /// It was changed.
+    Done {
+        /// Number of the intent.
+        number: u64,
+        /// What puts the new value back.
+        after: Option<Former>,
+    },
+    /// Its interface is in another network namespace.
+    Moved {
+        /// Number of the intent.
+        number: u64,
+        /// Where.
+        to: Moved,
+    },
+    /// Nothing was changed in the end, or what was is gone by itself.
+    Dropped {
+        /// Number of the intent.
+        number: u64,
+    },
+    /// It was put back.
+    Undone {
+        /// Number of the intent.
+        number: u64,
+    },
+}
+
+impl Record {
+    /// The version of the form.
+    pub(super) const VERSION: u32 = 1;
+}
+
+/// How far a change came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum State {
+    /// It was about to be made.
+    #[default]
+    Intended,
+    /// It was made, and this was there afterwards.
+    Done(Option<Former>),
+}
+
+/// Where an interface went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// The inode of its network namespace; `None`: not known.
+    pub namespace: Option<u64>,
+    /// The interface's number there.
+    pub index: u32,
+    /// Its name there; `None`: not known.
+    pub name: Option<String>,
+}
+
+/// A setting that was changed, or was about to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number, ascending.
+    pub number: u64,
+    /// When, seconds since 1970-01-01 UTC.
+    pub at: u64,
+    /// The command of rxlane (`doctor --apply`).
+    pub by: String,
+    /// Its process.
+    pub pid: u32,
+    /// `/proc/sys/kernel/random/boot_id` of then.
+    pub boot: String,
+    /// The network namespace: inode of `/proc/thread-self/ns/net`.
+    pub namespace: u64,
+    /// The number of the setting's interface; a new one of the same name has another.
+    pub index: Option<u32>,
+    /// The setting as it was asked for.
+    pub setting: Setting,
+    /// What puts the value back that was there before.
+    pub former: Former,
+    /// Where the interface went, if somebody noted it ([`Journal::note_moved`](super::Journal::note_moved)).
+    #[serde(skip)]
+    pub moved: Option<Moved>,
+    /// How far it came.
+    #[serde(skip)]
+    pub(super) state: State,
+}
+
+impl Entry {
+    /// Whether the process ended between noting the change and noting that it was made.
+    pub fn is_interrupted(&self) -> bool {
+        self.state == State::Intended
+    }
+
+    pub(super) fn done(&mut self, after: Option<Former>) {
+        self.state = State::Done(after);
+    }
+}

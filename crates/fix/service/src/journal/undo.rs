@@ -1,0 +1,215 @@
+//! Putting back.
+
+use super::record::{Entry, Record, State};
+use super::{Error, Journal};
+use host::setting::{self, InterfaceName, Present, Tree};
+use std::fmt;
+use std::io;
+
+/// What became of an entry.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The former value is back.
+    Restored,
+    /// It was back already.
+    AlreadyBack,
+    /// The interface, interrupt or sysctl is gone, and the setting with it. Nothing to put back.
+    Gone,
+    /// Somebody changed the value since: it was left alone, and the entry stays.
+    Foreign {
+        /// The value that is there now.
+        present: Present,
+    },
+    /// The interface has another name now: it was left alone, and the entry stays.
+    Renamed {
+        /// The name.
+        to: InterfaceName,
+    },
+    /// The interface went to another network namespace: the entry stays.
+    Moved,
+    /// The change was made in another network namespace: the entry stays.
+    OtherNamespace,
+    /// It could not be read or put back: the entry stays.
+    Failed(setting::Error),
+}
+
+impl Outcome {
+    /// Whether the entry is still to be put back.
+    pub fn is_kept(&self) -> bool {
+        match self {
+            Outcome::Restored | Outcome::AlreadyBack | Outcome::Gone => false,
+            Outcome::Foreign { .. }
+            | Outcome::Renamed { .. }
+            | Outcome::Moved
+            | Outcome::OtherNamespace
+            | Outcome::Failed(_) => true,
+        }
+    }
+}
+
+/// An entry and what became of it.
+#[derive(Debug)]
+pub struct Undone {
+    /// The entry.
+    pub entry: Entry,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+impl Undone {
+    /// Those that are still to be put back, as one line; `None`: all are back.
+    pub fn kept(all: &[Undone]) -> Option<String> {
+        let kept: Vec<String> =
+            all.iter().filter(|one| one.outcome.is_kept()).map(ToString::to_string).collect();
+        (!kept.is_empty()).then(|| kept.join("; "))
+    }
+}
+
+impl fmt::Display for Undone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Undone { entry: Entry { setting, former, .. }, outcome } = self;
+        match outcome {
+            Outcome::Restored => write!(f, "{former}"),
+            Outcome::AlreadyBack => write!(f, "already back: {former}"),
+            Outcome::Gone => write!(f, "gone, with the interface or device: {setting}"),
+            Outcome::Foreign { present } => write!(
+                f,
+                "left alone, since somebody changed it after rxlane ({setting}): it is now {}; forced, it \
+                 becomes {former}",
+                present.shown()
+            ),
+            Outcome::Renamed { to } => {
+                write!(f, "left alone, since the interface is now called {to}: {former}")
+            }
+            Outcome::Moved => {
+                write!(f, "left alone, since the interface went to another network namespace: {former}")
+            }
+            Outcome::OtherNamespace => write!(f, "left alone, in another network namespace: {former}"),
+            Outcome::Failed(error) => {
+                write!(f, "not put back: {former}: {error}")?;
+                error.io().map_or(Ok(()), |cause| write!(f, ": {cause}"))
+            }
+        }
+    }
+}
+
+impl Journal {
+    /// Puts back what the journal holds, newest first, and removes the journal when nothing is left. With `force`
+    /// also what somebody else changed since.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Namespace`]: everything in it was changed in other network namespaces. [`Error::File`]: the journal
+    /// cannot be written; what was put back before is back. A setting that cannot be put back is no error but an
+    /// [`Outcome`], and the others are put back all the same.
+    pub fn undo(&mut self, force: bool) -> Result<Vec<Undone>, Error> {
+        self.undo_where(force, |_| true)
+    }
+
+    /// As [`Journal::undo`], of those entries alone that were made by the command `by`, as [`Journal::apply`] was told.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::undo`].
+    pub fn undo_by(&mut self, by: &str, force: bool) -> Result<Vec<Undone>, Error> {
+        self.undo_where(force, |entry| entry.by == by)
+    }
+
+    /// As [`Journal::undo`], of the entries with these numbers alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::undo`].
+    pub fn undo_these(&mut self, numbers: &[u64], force: bool) -> Result<Vec<Undone>, Error> {
+        self.undo_where(force, |entry| numbers.contains(&entry.number))
+    }
+
+    fn undo_where(&mut self, force: bool, wanted: impl Fn(&Entry) -> bool) -> Result<Vec<Undone>, Error> {
+        let entries: Vec<Entry> = self.entries.iter().rev().filter(|entry| wanted(entry)).cloned().collect();
+        let is_ours = |entry: &Entry| entry.namespace == self.namespace;
+        if let Some(newest) = entries.first().filter(|_| !entries.iter().any(is_ours)) {
+            return Err(Error::Namespace { theirs: newest.namespace, ours: self.namespace });
+        }
+        let mut all = Vec::new();
+        for entry in entries {
+            let outcome = self.put_back(&entry, force);
+            let number = entry.number;
+            match outcome {
+                Outcome::Restored | Outcome::AlreadyBack => {
+                    self.strike(&Record::Undone { number }, number)?
+                }
+                Outcome::Gone => self.strike(&Record::Dropped { number }, number)?,
+                _ => {}
+            }
+            all.push(Undone { entry, outcome });
+        }
+        self.remove_when_empty()?;
+        Ok(all)
+    }
+
+    fn put_back(&self, entry: &Entry, force: bool) -> Outcome {
+        if entry.namespace != self.namespace {
+            return Outcome::OtherNamespace;
+        }
+        if let Some(outcome) = self.missing(entry) {
+            return outcome;
+        }
+        let present = match entry.setting.read(&self.tree) {
+            Ok(present) => present,
+            Err(error) if is_gone(entry, &error) => return Outcome::Gone,
+            Err(error) => return Outcome::Failed(error),
+        };
+        if present.former.as_ref() == Some(&entry.former) {
+            return Outcome::AlreadyBack;
+        }
+        if !force && !is_ours(entry, &present) {
+            return Outcome::Foreign { present };
+        }
+        match entry.former.restore(&self.tree) {
+            Ok(()) => Outcome::Restored,
+            Err(error) => Outcome::Failed(error),
+        }
+    }
+
+    /// What to do where the interface is not there any more under its name.
+    fn missing(&self, entry: &Entry) -> Option<Outcome> {
+        let (interface, index) = (entry.setting.interface()?, entry.index?);
+        match self.tree.interface_index(interface) {
+            Some(present) if present == index => None,
+            // Another interface has the name, or none.
+            _ => Some(match self.tree.interface_with(index) {
+                Some(to) if entry.is_back_on(&to, &self.tree).is_ok_and(|is_back| is_back) => {
+                    Outcome::AlreadyBack
+                }
+                Some(to) => Outcome::Renamed { to },
+                None if entry.moved.is_some() => Outcome::Moved,
+                None => Outcome::Gone,
+            }),
+        }
+    }
+}
+
+impl Entry {
+    /// Whether the value of its interface, which is called `name` now, is what it was.
+    pub(super) fn is_back_on(&self, name: &InterfaceName, tree: &Tree) -> Result<bool, setting::Error> {
+        let present = self.setting.of(name).read(tree)?;
+        Ok(present.former == Some(self.former.of(name)))
+    }
+}
+
+/// Whether the present value is what the entry's change left.
+fn is_ours(entry: &Entry, present: &Present) -> bool {
+    match &entry.state {
+        State::Done(after) => present.former == *after,
+        // The process was killed before it noted what the change left. The value asked for is its work; so is, most
+        // likely, another one of a setting that drivers round.
+        State::Intended => present.in_effect || entry.setting.is_rounded_by_drivers(),
+    }
+}
+
+/// Whether an interrupt or a sysctl is not there any more.
+fn is_gone(entry: &Entry, error: &setting::Error) -> bool {
+    let no_file =
+        matches!(error, setting::Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound);
+    no_file && entry.setting.interface().is_none()
+}

@@ -1,0 +1,61 @@
+//! The one life cycle of everything that is brought up and taken down: links, PPPoE sessions, access concentrators, steering,
+//! envelopes.
+//!
+//! What comes up has a [`Kind`] and a name, and its files are in the [`StateDir`]. Settings that it changes go through the
+//! [`journal`], so that a process that is killed at any moment leaves what undoes them. A [`daemon`] answers at its
+//! [`control`] socket, writes a [`log`], ends by [`signals`] or with its network [`namespace`], and waits for whatever comes
+//! first in one [`event_loop`].
+//!
+//! ```
+//! use rxlane_service::control::{ControlHandler, Server};
+//! use rxlane_service::{Instances, Kind, StateDir};
+//! use std::os::unix::net::UnixStream;
+//! use std::sync::Arc;
+//!
+//! struct Status;
+//!
+//! impl ControlHandler for Status {
+//!     fn answer(&self, question: &str) -> Option<String> {
+//!         matches!(question, "status" | "down").then(|| "{\"seconds\":1}".to_owned())
+//!     }
+//! }
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! let links = Instances::new(Kind::Link, StateDir::at(folder))?;
+//! let (_stop, ask) = UnixStream::pair()?;
+//! let _server = Server::new(&links, "sub0", Arc::new(Status), ask)?;
+//! let answer: serde_json::Value = links.ask("sub0", "status")?;
+//! assert_eq!(answer["seconds"], 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Deliberately not here
+//!
+//! What comes up (crates `link`, `steer`, `envelope` and others), and what a command prints (crate `cli`).
+
+pub mod control;
+pub mod daemon;
+pub mod event_loop;
+mod instance;
+pub mod journal;
+pub mod lines;
+pub mod log;
+pub mod memory;
+pub mod namespace;
+pub mod notify;
+pub mod process;
+pub mod signals;
+mod state;
+
+pub use instance::{Instance, Instances, Kind};
+pub use state::{StateDir, StateError};
+
+/// A name as a shell takes it, for commands that are printed to be pasted.
+pub fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-+,/@%=:".contains(c);
+    match !name.is_empty() && name.chars().all(is_plain) && !name.starts_with('-') {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', "'\\''")),
+    }
+}

@@ -1,0 +1,36 @@
+//! What the service manager hears (sd_notify(3)), where `NOTIFY_SOCKET` names one. One that is gone need not be told, so
+//! nobody has to look at the results.
+
+use sd_notify::{NotifyState, notify};
+use std::io;
+
+/// What was to come up is up, with a sentence for `systemctl status`.
+///
+/// # Errors
+///
+/// The socket cannot be reached.
+pub fn ready(text: &str) -> io::Result<()> {
+    notify(&[NotifyState::Ready, NotifyState::Status(&one_line(text))])
+}
+
+/// A sentence for `systemctl status`.
+///
+/// # Errors
+///
+/// As [`ready`].
+pub fn status(text: &str) -> io::Result<()> {
+    notify(&[NotifyState::Status(&one_line(text))])
+}
+
+/// It is about to end.
+///
+/// # Errors
+///
+/// As [`ready`].
+pub fn stopping() -> io::Result<()> {
+    notify(&[NotifyState::Stopping])
+}
+
+fn one_line(text: &str) -> String {
+    text.replace('\n', " ")
+}

@@ -1,0 +1,90 @@
+//! The state folder: records, journal, control sockets and locks of everything that is up.
+//!
+//! # Contract
+//!
+//! * Who can write there decides what commands run as root and whom a question reaches. So a folder that belongs to somebody
+//!   else, or that others can write to, is refused, to those who read as to those who write.
+//! * It is made with mode 0700, and one that others can read is closed to them when something is written.
+//! * It lasts as long as what it describes: `/run` is emptied by the next boot.
+
+use kernel::file::{FolderError, is_trusted_folder, private_folder};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// The folder, by its absolute path. Nothing is made or checked before it is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateDir(PathBuf);
+
+/// Why the state folder, or a file in it, cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Somebody else can write there, or it is no folder.
+    #[error("rxlane keeps no state where others could write it: {0}")]
+    Unsafe(FolderError),
+    /// Something cannot be made, read or written.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// The folder, or a file in it.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl From<FolderError> for StateError {
+    fn from(error: FolderError) -> StateError {
+        match error {
+            FolderError::Io { doing, path, source } => StateError::File { what: doing, path, source },
+            other => StateError::Unsafe(other),
+        }
+    }
+}
+
+impl StateError {
+    /// For `map_err`: what was tried, and on which file.
+    pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError + use<> {
+        let path = path.to_owned();
+        move |source| StateError::File { what, path, source }
+    }
+
+    /// Whether it requires root.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, StateError::File { source, .. } if source.kind() == ErrorKind::PermissionDenied)
+    }
+}
+
+impl StateDir {
+    /// Where the state of a machine is.
+    pub const DEFAULT: &str = "/run/rxlane";
+
+    /// That folder; a relative path is taken from the present folder, which a daemon leaves.
+    pub fn at(path: impl Into<PathBuf>) -> StateDir {
+        let path = path.into();
+        StateDir(std::path::absolute(&path).unwrap_or(path))
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes the folder where it is not there, and sees that nobody else can write to it.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError`].
+    pub fn make(&self) -> Result<(), StateError> {
+        Ok(private_folder(&self.0)?)
+    }
+
+    /// Sees that nobody but this user and root can write to the folder, before something is read there.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError`]; none where there is no folder.
+    pub fn check(&self) -> Result<(), StateError> {
+        Ok(is_trusted_folder(&self.0).map(drop)?)
+    }
+}
