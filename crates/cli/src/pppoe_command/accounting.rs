@@ -37,13 +37,17 @@ impl Accounts {
     /// # Errors
     ///
     /// It is something else, or cannot be written; there are no more threads.
-    pub fn open(path: &Path, say: Say) -> anyhow::Result<Accounts> {
+    pub fn open(path: &Path, lost: Arc<AtomicU64>, say: Say) -> anyhow::Result<Accounts> {
         let file = append(path).with_context(|| format!("cannot write accounts to {}", path.display()))?;
-        Accounts::on(path, file, WAITING, say)
+        Accounts::on(path, file, (WAITING, lost), say)
     }
 
-    fn on(path: &Path, file: File, waiting: usize, say: Say) -> anyhow::Result<Accounts> {
-        let lost = Arc::new(AtomicU64::new(0));
+    fn on(
+        path: &Path,
+        file: File,
+        (waiting, lost): (usize, Arc<AtomicU64>),
+        say: Say,
+    ) -> anyhow::Result<Accounts> {
         let (refused, mut file) = (Arc::clone(&lost), WholeLines::of(file));
         let write = move |record: Option<String>, _| {
             let record = record.unwrap_or_default();
@@ -64,8 +68,9 @@ impl Accounts {
         Some(not_taken(&"the file is too slow", &record))
     }
 
-    /// Waits until all are written, or the file takes none any more; what is to be said of those that are not in it.
-    pub fn finish(self) -> Vec<String> {
+    /// Waits until all are written, or the file takes none any more; what is to be said of those that are not in it, and how many
+    /// these are.
+    pub fn finish(self) -> (Vec<String>, u64) {
         let left = self.records.finish();
         let is_held_up = left.is_some();
         let left = left.unwrap_or_default();
@@ -84,7 +89,7 @@ impl Accounts {
                 "{path} has not taken the last record that it was given; perhaps it still does"
             ));
         }
-        said
+        (said, lost)
     }
 }
 
@@ -103,7 +108,7 @@ mod tests {
     fn held_up() -> (io::PipeReader, Accounts) {
         let (reader, writer) = io::pipe().expect("a pipe");
         let file = File::from(OwnedFd::from(writer));
-        let accounts = Accounts::on(Path::new("accounts"), file, 1 << 20, Box::new(|_| ()));
+        let accounts = Accounts::on(Path::new("accounts"), file, (1 << 20, Arc::default()), Box::new(|_| ()));
         (reader, accounts.expect("a thread"))
     }
 
@@ -114,7 +119,7 @@ mod tests {
             (0..5000).map(|number| format!("{number:05} {}", "x".repeat(500))).collect();
         let mut said: Vec<String> = records.iter().filter_map(|record| accounts.add(record)).collect();
         assert!(said.len() > 2000 && said[0].contains("the file is too slow: 0"), "{}", said.len());
-        said.extend(accounts.finish());
+        said.extend(accounts.finish().0);
         assert!(said.iter().any(|text| text.contains("accounts has not taken the last record")));
         let in_log = said.iter().filter(|text| text.contains("a record of accounting is lost")).count();
         let sum = format!("{in_log} records of accounting are not in accounts");
@@ -135,11 +140,16 @@ mod tests {
     fn a_record_that_the_file_refuses_is_told() {
         let (say, told) = channel();
         let file = File::options().read(true).append(true).open("/dev/full").expect("/dev/full");
-        let accounts =
-            Accounts::on(Path::new("accounts"), file, WAITING, Box::new(move |text| drop(say.send(text))));
+        let accounts = Accounts::on(
+            Path::new("accounts"),
+            file,
+            (WAITING, Arc::default()),
+            Box::new(move |text| drop(say.send(text))),
+        );
         let accounts = accounts.expect("a thread");
         assert_eq!(accounts.add("{}"), None);
-        let said = accounts.finish();
+        let (said, lost) = accounts.finish();
+        assert_eq!(lost, 1);
         assert_eq!(
             said,
             ["1 record of accounting is not in accounts, but here, as far as they were taken here"]
@@ -155,9 +165,9 @@ mod tests {
     fn all_records_are_written_at_the_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("accounts");
-        let accounts = Accounts::open(&path, Box::new(|_| ())).expect("a file");
+        let accounts = Accounts::open(&path, Arc::default(), Box::new(|_| ())).expect("a file");
         (0..20_000).for_each(|number| assert_eq!(accounts.add(&number.to_string()), None));
-        assert_eq!(accounts.finish(), [""; 0]);
+        assert_eq!(accounts.finish(), (Vec::new(), 0));
         assert_eq!(std::fs::read_to_string(&path).expect("text").lines().count(), 20_000);
     }
 }

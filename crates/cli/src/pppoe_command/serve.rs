@@ -33,6 +33,7 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -253,6 +254,7 @@ impl ServeArguments {
         let means =
             Means { name: &self.name, has_local: self.local.is_some(), has_pool: !self.pool.is_empty() };
         let unserved = means.unserved(&secrets, self.anybody);
+        let records_lost = Arc::new(AtomicU64::new(0));
         let start = Start {
             parent: self.interface.clone(),
             name: self.ifname.clone(),
@@ -262,9 +264,14 @@ impl ServeArguments {
             config,
             secrets,
             is_takeover: self.takeover,
+            records_lost: Arc::clone(&records_lost),
         };
         let early = self.daemon.is_daemon().then(Vec::new);
-        let mut speaker = Speaker::new(out.styled(POOR, "note"), self.accounting.as_deref(), early)?;
+        let mut speaker = Speaker::new(
+            out.styled(POOR, "note"),
+            self.accounting.as_deref().map(|path| (path, records_lost)),
+            early,
+        )?;
         let prepared = match Prepared::new(start, &sockets, stop, ask, &mut |event| speaker.hear(event)) {
             Ok(prepared) => prepared,
             Err(error) => return self.not_begun(error, &sockets),
@@ -292,11 +299,22 @@ impl ServeArguments {
         let _ = notify::ready(&format!("serves {}", self.interface));
         let ended = serving.run(&mut |event| speaker.hear(event), &mut || reread.try_recv().ok());
         let _ = notify::stopping();
-        speaker.finish();
-        match ended {
-            Err(error) => failed(error),
-            Ok(over) => self.ended(out, over),
-        }
+        let lost = speaker.finish();
+        let outcome = match ended {
+            Err(error) => return failed(error),
+            Ok(over) => self.ended(out, over)?,
+        };
+        self.all_written(lost)?;
+        Ok(outcome)
+    }
+
+    /// Sees that accounts and log have everything: who ends a concentrator must not think so where a disk was full.
+    fn all_written(&self, lost: u64) -> Result<(), Lacks> {
+        let (file, log) = (self.accounting.as_deref().map(Path::display), service::log::failure());
+        let accounts = file.filter(|_| lost > 0);
+        let accounts = accounts.map(|file| format!("{file} lacks {}", number_of(lost, "accounting record")));
+        let all: Vec<String> = accounts.into_iter().chain(log).collect();
+        if all.is_empty() { Ok(()) } else { Err(Lacks(format!("{}; `df` shows full disks", all.join("; ")))) }
     }
 
     /// That the own address is in a pool, which is no mistake.
@@ -413,11 +431,15 @@ struct Speaker {
 const EARLY: usize = 50;
 
 impl Speaker {
-    fn new(mark: String, accounts: Option<&Path>, early: Option<Vec<String>>) -> anyhow::Result<Speaker> {
+    fn new(
+        mark: String,
+        accounts: Option<(&Path, Arc<AtomicU64>)>,
+        early: Option<Vec<String>>,
+    ) -> anyhow::Result<Speaker> {
         let voice = Voice(Arc::new(Mutex::new((Some(background::lines("the sessions")?), mark))));
-        let says = |path| {
+        let says = |(path, lost)| {
             let voice = voice.clone();
-            Accounts::open(path, Box::new(move |text| voice.note(&text)))
+            Accounts::open(path, lost, Box::new(move |text| voice.note(&text)))
         };
         let accounts = accounts.map(says).transpose()?;
         Ok(Speaker { voice, accounts, early: RefCell::new(early) })
@@ -448,11 +470,12 @@ impl Speaker {
         })
     }
 
-    /// Waits until all is written, in bounded time.
-    fn finish(&mut self) {
-        let said = self.accounts.take().map(Accounts::finish).unwrap_or_default();
+    /// Waits until all is written, in bounded time; records of accounting that nobody has.
+    fn finish(&mut self) -> u64 {
+        let (said, lost) = self.accounts.take().map(Accounts::finish).unwrap_or_default();
         said.iter().for_each(|text| self.voice.note(text));
         self.voice.with(|lines, _| lines.take().map(LineWriter::finish));
+        lost
     }
 }
 

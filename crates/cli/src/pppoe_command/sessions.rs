@@ -88,6 +88,9 @@ fn print(out: &mut Output, status: &ConcentratorStatus, is_filtered: bool) -> io
         let note = out.styled(POOR, "note");
         writeln!(out, "{note}: {} is down, or its cable has no carrier", printable(&status.parent))?;
     }
+    for text in super::status::unwritten(status) {
+        writeln!(out, "{}: {}", out.styled(POOR, "note"), printable(&text))?;
+    }
     if status.draining {
         let note = out.styled(POOR, "note");
         writeln!(

@@ -101,6 +101,8 @@ fn brief(status: &ConcentratorStatus) -> Value {
         "count": status.count,
         "half_open": status.half_open,
         "frames_lost": status.frames_lost,
+        "records_lost": status.records_lost,
+        "log_failure": status.log_failure,
         "parent_works": status.parent_works,
         "pid": status.pid,
     })
@@ -122,6 +124,7 @@ fn print_concentrator(out: &mut Output, status: &ConcentratorStatus) -> io::Resu
     item(out, "interface", &status.interface)?;
     item(out, "served for", &duration(status.uptime))?;
     lost(out, status.frames_lost)?;
+    unwritten(status).try_for_each(|text| item(out, "full disk", &text))?;
     item(out, "process", &status.pid.to_string())
 }
 
@@ -225,6 +228,14 @@ fn lost(out: &mut Output, count: u64) -> io::Result<()> {
         number_of(count, "frame")
     );
     item(out, "lost", &text)
+}
+
+/// What no file took.
+pub fn unwritten(status: &ConcentratorStatus) -> impl Iterator<Item = String> {
+    let records = (status.records_lost > 0).then(|| {
+        format!("{} in no file (`df` shows full disks)", number_of(status.records_lost, "accounting record"))
+    });
+    records.into_iter().chain(status.log_failure.clone())
 }
 
 /// What the data path counted.

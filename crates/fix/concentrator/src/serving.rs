@@ -27,6 +27,8 @@ use service::control::Server;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 use taken_back::{Asked, take_back};
 
@@ -52,6 +54,8 @@ pub struct Start {
     pub secrets: Secrets,
     /// Whether it goes on with the sessions of the process that serves the interface now, if one does.
     pub is_takeover: bool,
+    /// Records of accounting that no file took, which are counted by whoever writes them.
+    pub records_lost: Arc<AtomicU64>,
 }
 
 /// What is said while it runs.

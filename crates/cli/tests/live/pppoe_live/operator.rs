@@ -4,6 +4,7 @@ use super::line::{GATEWAY, Line, WAN, code, said, speak_ipv6};
 use super::process::{Process, wait};
 use serde_json::Value;
 use std::fs;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 use testkit::netns::{Namespace, Veth};
@@ -182,6 +183,39 @@ fn accounts_begin_and_end_with_the_session() {
     assert!(last["received_octets"].as_u64() >= Some(3000), "{last:#}");
     assert!(last["uptime"].as_f64() >= Some(1.0), "{last:#}");
     assert!(!last["cause"].is_null() && !last["reason"].is_null(), "{last:#}");
+}
+
+/// `serve` where `full`, a folder, has no room for anything.
+fn on_a_full_disk(line: &Line, more: &[&str]) -> Command {
+    fs::create_dir_all(line.path("full")).expect("a folder");
+    let serve = line.serve_command(more);
+    let script = "mount -t tmpfs -o size=4k none $0 && touch $0/log $0/accounts && \
+                  dd if=/dev/zero of=$0/filler bs=4k count=1 status=none && exec \"$@\"";
+    let mut command = line.far.command("unshare");
+    command.args(["--mount", "sh", "-c", script, &line.text("full")]);
+    command.arg(serve.get_program()).args(serve.get_args()).env("COLUMNS", "80");
+    command
+}
+
+#[test]
+fn a_full_disk_is_reported_while_it_serves_and_by_the_exit_code() {
+    let Some(line) = Line::new() else { return };
+    let (accounts, log) = (line.text("full/accounts"), line.text("full/log"));
+    let serving = Process::start(&mut on_a_full_disk(&line, &["--accounting", &accounts]));
+    serving.hear("disconnect --concentrator", 1);
+    let client = line.connect("alice", &[]);
+    wait("a record is lost", || line.concentrator()["records_lost"] == 1);
+    serving.hear("a record of accounting is lost: No space left", 1);
+    let (code_, said_) = serving.interrupted();
+    assert!(code_ == 3 && said_.contains(&format!("{accounts} lacks 2 accounting records")), "{said_}");
+    let (code_, said_) = Process::start(&mut on_a_full_disk(&line, &["--daemon", "--log", &log])).ended();
+    assert_eq!(code_, 0, "{said_}");
+    client.hear(": open", 2);
+    let failure = || line.concentrator()["log_failure"].as_str().unwrap_or_default().to_owned();
+    wait("the log fails", || failure().contains("the log takes nothing (No space left"));
+    assert!(said(&line.far(&["status"])).contains("the log takes nothing"));
+    assert_eq!(code(&line.far(&["disconnect", "--concentrator", WAN])), 0);
+    assert_eq!(client.interrupted().0, 0);
 }
 
 #[test]

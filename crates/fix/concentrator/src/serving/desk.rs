@@ -17,7 +17,8 @@ use service::control::{ControlHandler, Refused};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub const SCHEMA: &str = "rxlane.pppoe/1";
 
@@ -50,6 +51,7 @@ pub struct Desk {
     clock: Clock,
     ring: UnixStream,
     losses: Losses,
+    records_lost: Arc<AtomicU64>,
     parent: String,
     name: Mutex<String>,
     local: Option<Ipv4Addr>,
@@ -75,6 +77,12 @@ pub struct ConcentratorStatus {
     /// Frames of discovery and negotiation that were lost since they came faster than they were read.
     #[serde(default)]
     pub frames_lost: u64,
+    /// Records of accounting that no file took, on a full disk for example.
+    #[serde(default)]
+    pub records_lost: u64,
+    /// Why the log takes nothing now.
+    #[serde(default)]
+    pub log_failure: Option<String>,
     /// Whether the interface with the lines is up and has a carrier; `None`: nobody knows.
     #[serde(default)]
     pub parent_works: Option<bool>,
@@ -137,7 +145,7 @@ impl Desk {
         machine: Concentrator,
         carried: Carried,
         clock: Clock,
-        (ring, losses): (UnixStream, Losses),
+        (ring, losses, records_lost): (UnixStream, Losses, Arc<AtomicU64>),
         (parent, name): (&str, &str),
         local: Option<Ipv4Addr>,
     ) -> Desk {
@@ -148,6 +156,7 @@ impl Desk {
             clock,
             ring,
             losses,
+            records_lost,
             parent: parent.to_owned(),
             name: Mutex::new(name.to_owned()),
             local,
@@ -199,6 +208,8 @@ impl Desk {
                 half_open: machine.half_open(),
                 count: machine.len(),
                 frames_lost: self.losses.count(),
+                records_lost: self.records_lost.load(Ordering::Relaxed),
+                log_failure: service::log::failure(),
                 parent_works: netlink::link_by_name(&self.parent).ok().map(|parent| parent.works()),
                 counters: counters(machine),
                 sessions: if has_sessions {

@@ -114,7 +114,8 @@ impl Prepared {
         let carried = Carried::new(registry, routes, start.mss_clamp, covered);
         let (bell, ring) = UnixStream::pair().map_err(Error::kernel("listen to questions"))?;
         let names = (&*start.parent, &*start.name);
-        let desk = Arc::new(Desk::new(machine, carried, clock, (ring, losses), names, local));
+        let desk =
+            Arc::new(Desk::new(machine, carried, clock, (ring, losses, start.records_lost), names, local));
         let asked = ask.try_clone().map_err(Error::kernel("listen to questions"))?;
         let asked = Asked { sockets: sockets.clone(), ask: asked };
         let server = match &former {
