@@ -89,12 +89,12 @@ impl CollectArguments {
     /// What is in the file now, and what it is for.
     fn written(&self, path: &Path, text: &str) -> String {
         let name = path.display();
-        let size = crate::explain_command::text::size(text.len() as u64);
+        let size = format::size(text.len() as u64);
         if self.script {
             return format!("wrote {name}, the collector ({size}): `sh {name} >bundle.txt` on the machine");
         }
         let outputs = text.lines().filter(|line| line.starts_with("$ ")).count() as u64;
-        let outputs = explain::counted(outputs, "output");
+        let outputs = format::plural(outputs, "output");
         format!(
             "wrote {name}, {outputs} ({size}): read it before you post it; `rxlane doctor --from {name}` judges it"
         )

@@ -47,33 +47,30 @@ impl DemoArguments {
             Scenario::named("pppoe")?.with_encapsulation(Encapsulation::NONE),
         )?;
 
-        text::heading(out, "1. A PPPoE line as a router receives it")?;
+        out.heading("1. A PPPoE line as a router receives it")?;
         writeln!(
             out,
             "  {} frames of {FLOWS} flows, made by rxlane gen: {}",
-            explain::grouped(FRAMES),
+            format::thousands(FRAMES),
             pppoe.display()
         )?;
         let report = read(&pppoe, &receiver)?;
-        text::heading(out, &format!("2. Where an {title} with four queues puts them"))?;
+        out.heading(&format!("2. Where an {title} with four queues puts them"))?;
         text::queue_bars(out, &report, FRAMES)?;
         if let Some(row) = report.stacks.first() {
             writeln!(out, "  {}: {}.", row.stack, row.why)?;
             let source = row.sources.first().map(|source| format!("Source: {source}"));
-            for line in text::wrapped(&source.unwrap_or_default(), out.width().saturating_sub(2)) {
+            for line in format::wrapped(&source.unwrap_or_default(), out.width().saturating_sub(2)) {
                 writeln!(out, "  {line}")?;
             }
         }
-        text::heading(out, "3. The same flows without PPPoE")?;
+        out.heading("3. The same flows without PPPoE")?;
         text::queue_bars(out, &read(&untagged, &receiver)?, FRAMES)?;
-        text::heading(
-            out,
-            &format!("4. The PPPoE frames again, spread over {CPUS} CPUs by their inner header"),
-        )?;
+        out.heading(&format!("4. The PPPoE frames again, spread over {CPUS} CPUs by their inner header"))?;
         text::cpu_bars(out, &report, FRAMES)?;
         writeln!(out, "  One flow stays on one CPU: no software divides it.")?;
 
-        text::heading(out, "5. What the doctor says of a router that receives them")?;
+        out.heading("5. What the doctor says of a router that receives them")?;
         let router = written(directory, "router.txt", ROUTER)?;
         writeln!(
             out,
@@ -85,7 +82,7 @@ impl DemoArguments {
 
         steering::show(out, 6)?;
 
-        text::heading(out, "7. All of it but the steering as pages")?;
+        out.heading("7. All of it but the steering as pages")?;
         for (name, page) in [
             ("pppoe.html", explain_command::page(&report)),
             ("doctor.html", doctor_command::page::render(&diagnosis)),

@@ -4,6 +4,7 @@ use crate::output::{CommandResult, Outcome, Output};
 use anyhow::{Context, bail};
 use capture::{LinkType, Resolution, Writer};
 use clap::ValueEnum;
+use format::{Table, plural};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -242,10 +243,10 @@ impl GenArguments {
         writeln!(
             out,
             "{name}: {}, {}, {:.3} s, {} in {}",
-            counted(self.frames, "frame"),
-            counted(written.octets, "octet"),
+            plural(self.frames, "frame"),
+            plural(written.octets, "octet"),
             written.nanoseconds as f64 / 1e9,
-            counted(u64::from(self.traffic.flows), "flow"),
+            plural(u64::from(self.traffic.flows), "flow"),
             stacks.join(" + "),
         )?;
         Ok(Outcome::Success)
@@ -312,25 +313,13 @@ fn progress(frames: u64) -> ProgressBar {
     }
 }
 
-/// `1 flow`, `2,000 flows`.
-fn counted(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", explain::grouped(number))
-}
-
 fn list(out: &mut Output) -> io::Result<()> {
     let stack = |named: &traffic::Named| match named.encapsulations {
         [(_, stack)] => (*stack).to_owned(),
         several => format!("{} encapsulations", several.len()),
     };
-    let mut rows = vec![["scenario", "encapsulation", "what it stands for"].map(str::to_owned)];
-    rows.extend(NAMED.iter().map(|named| [named.name.to_owned(), stack(named), named.summary.to_owned()]));
-    let width = |column: fn(&[String; 3]) -> &String| {
-        rows.iter().map(|row| column(row).chars().count()).max().unwrap_or_default() + 2
-    };
-    let (first, second) = (width(|[name, _, _]| name), width(|[_, stack, _]| stack));
-    rows.iter()
-        .try_for_each(|[name, stack, summary]| writeln!(out, "{name:<first$}{stack:<second$}{summary}"))
+    let row = |named: &traffic::Named| [named.name.to_owned(), stack(named), named.summary.to_owned()];
+    out.table(&Table::new(3, ["scenario", "encapsulation", "what it stands for"]).rows(NAMED.iter().map(row)))
 }
 
 fn list_json(out: &mut Output) -> io::Result<()> {

@@ -4,12 +4,16 @@
 //! A reader that closes the pipe early (`rxlane … | head`) has what it wanted: a command that has not come to its end by then exits 0.
 
 use anstyle::Style;
+use format::{Table, one_line, wrapped};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use std::rc::Rc;
+
+/// Of headings and heads of tables.
+pub const HEADING: Style = Style::new().bold();
 
 /// What a command that ran to its end has to say in its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,27 +74,6 @@ fn lacks_something(error: &io::Error) -> bool {
         || matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
-/// A message as it may stand on a terminal, whatever name or text it quotes: one line, no control
-/// characters, of bounded length.
-pub fn one_line(message: &str) -> String {
-    const LONGEST: usize = 2000;
-    let printable = message.trim().chars().map(|c| match c {
-        '\n' | '\t' => ' ',
-        c if c.is_control() || turns_a_line(c) => '\u{fffd}',
-        c => c,
-    });
-    let mut line: String = printable.clone().take(LONGEST).collect();
-    if printable.count() > LONGEST {
-        line.push('…');
-    }
-    line
-}
-
-/// Controls of Unicode's bidirectional algorithm (UAX #9), by which a text shows as another one.
-pub fn turns_a_line(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// Standard output of a command.
 pub struct Output {
     writer: Box<dyn Write>,
@@ -118,6 +101,37 @@ impl Output {
     /// `text` in `style` where colour is wanted, plain elsewhere.
     pub fn styled(&self, style: Style, text: impl fmt::Display) -> String {
         if self.colour { format!("{style}{text}{style:#}") } else { text.to_string() }
+    }
+
+    /// A heading with an empty line before it.
+    pub fn heading(&mut self, text: &str) -> io::Result<()> {
+        let text = self.styled(HEADING, text);
+        writeln!(self, "\n{text}")
+    }
+
+    /// A name in a column of so many characters, and a text that is broken behind it.
+    pub fn item(&mut self, column: usize, name: &str, text: &str) -> io::Result<()> {
+        for (place, line) in wrapped(text, self.width.saturating_sub(column + 2)).into_iter().enumerate() {
+            let name = if place == 0 { name } else { "" };
+            writeln!(self, "  {name:column$}{line}")?;
+        }
+        Ok(())
+    }
+
+    /// As wide as the terminal, its later lines farther to the right.
+    pub fn sentence(&mut self, text: &str) -> io::Result<()> {
+        let lines = wrapped(text, self.width.saturating_sub(4));
+        let indent = |at: usize| if at == 0 { "  " } else { "    " };
+        lines.iter().enumerate().try_for_each(|(at, line)| writeln!(self, "{}{line}", indent(at)))
+    }
+
+    /// A table below a bold head.
+    pub fn table(&mut self, table: &Table) -> io::Result<()> {
+        for (at, line) in table.lines(self.width.saturating_sub(2)).iter().enumerate() {
+            let line = if at == 0 { self.styled(HEADING, line) } else { line.clone() };
+            writeln!(self, "  {line}")?;
+        }
+        Ok(())
     }
 
     /// What `write` prints, as text, in the colour and width of this output.
@@ -191,17 +205,5 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.writer.flush().map_err(named)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_are_one_line_without_control_characters() {
-        assert_eq!(one_line("a\x1b[31m\nb\tc\n"), "a\u{fffd}[31m b c");
-        assert_eq!(one_line("a\u{202e}b\u{2066}"), "a\u{fffd}b\u{fffd}");
-        assert_eq!(one_line(&"x".repeat(5000)).chars().count(), 2001);
     }
 }

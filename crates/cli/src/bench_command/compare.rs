@@ -3,9 +3,7 @@
 mod glance;
 
 use super::scenario::Scale;
-use crate::explain_command::text::{heading, printable, wrapped};
-use crate::model_command::table;
-use crate::output::{CommandResult, Outcome, Output};
+use crate::output::{CommandResult, HEADING, Outcome, Output};
 use crate::steer_command::item;
 use anyhow::{Context, anyhow, bail};
 use bench::scenario::compare::verdicts::{Change, Judged, VerdictRow};
@@ -14,6 +12,7 @@ use bench::scenario::report::{Metric, Report, SCHEMA};
 use bench::scenario::soundness;
 use bench::scenario::spread::Spread;
 use bench::scenario::verdict::{Outcome as Word, TIE, times};
+use format::{Table, plural, printable, wrapped};
 use glance::Glance;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -98,7 +97,7 @@ impl CompareArguments {
         after: &Report,
         before: &Report,
     ) -> io::Result<()> {
-        heading(out, &format!("{}: what changed", printable(&compared.scenario)))?;
+        out.heading(&format!("{}: what changed", printable(&compared.scenario)))?;
         item(out, "before", &printable(&format!("{}, {}", named(&self.before), before.began)))?;
         item(out, "after", &printable(&format!("{}, {}", named(&self.after), after.began)))?;
         compared.warnings.iter().try_for_each(|warning| item(out, "warning", &printable(warning)))?;
@@ -108,12 +107,12 @@ impl CompareArguments {
             let Some(metric) = rows.first().and_then(|row| known.get(row.metric)) else { continue };
             let medians = rows.iter().flat_map(|row| [row.before, row.after]).flatten();
             let scale = Scale::of(&metric.unit, medians.map(|spread| spread.median));
-            heading(out, &printable(&format!("{}, {}", metric.title, scale.unit)))?;
+            out.heading(&printable(&format!("{}, {}", metric.title, scale.unit)))?;
             let cells: Vec<Vec<String>> = rows.iter().map(|row| cells(row, &scale)).collect();
             table(out, &cells)?;
         }
         if compared.facts.iter().any(|fact| fact.before != fact.after) {
-            heading(out, "Answers")?;
+            out.heading("Answers")?;
         }
         for FactRow { question, before, after } in &compared.facts {
             match (before, after) {
@@ -156,16 +155,16 @@ fn table(out: &mut Output, rows: &[Vec<String>]) -> io::Result<()> {
     let room = out.width();
     let fits =
         |lines: &[String], indent: usize| lines.iter().all(|line| line.chars().count() + indent <= room);
-    let whole = table::lines(1, &HEADS, rows);
-    if fits(&whole, 0) {
-        return table::print(out, 1, &HEADS, rows);
+    let whole = Table::new(1, HEADS).rows(rows.iter().cloned());
+    if fits(&whole.lines(usize::MAX), INDENT.len()) {
+        return out.table(&whole);
     }
     let [_, heads @ ..] = HEADS;
-    let figures: Vec<Vec<String>> = rows.iter().map(|row| row.iter().skip(1).cloned().collect()).collect();
-    let figures = table::lines(0, &heads, &figures);
+    let figures = Table::new(0, heads).rows(rows.iter().map(|row| row.iter().skip(1).cloned()));
+    let figures = figures.lines(usize::MAX);
     let is_table = fits(&figures, INDENT.len());
     if let Some(head) = figures.first().filter(|_| is_table) {
-        let head = table::head_line(out, &format!("{INDENT}{head}"));
+        let head = out.styled(HEADING, format!("{INDENT}{head}"));
         writeln!(out, "{head}")?;
     }
     for (row, figures) in rows.iter().zip(figures.iter().skip(1)) {
@@ -206,7 +205,7 @@ fn verdicts(out: &mut Output, compared: &Compared<'_>) -> io::Result<()> {
     if compared.verdicts.is_empty() {
         return Ok(());
     }
-    heading(out, "Verdicts")?;
+    out.heading("Verdicts")?;
     for row in compared.verdicts.iter().filter(|row| row.change != Change::None) {
         wrapped(&printable(&verdict(row)), out.width().saturating_sub(INDENT.len()))
             .iter()
@@ -215,8 +214,11 @@ fn verdicts(out: &mut Output, compared: &Compared<'_>) -> io::Result<()> {
     let count = |is: &dyn Fn(&VerdictRow<'_>) -> bool| compared.verdicts.iter().filter(|row| is(row)).count();
     let alone = count(&|row| matches!(row.change, Change::OnlyBefore | Change::OnlyAfter));
     let both = compared.verdicts.len() - alone;
-    let mut text =
-        format!("Of {} {} the same word", counted(both, "verdict"), have(count(&|row| row.has_same_word())));
+    let mut text = format!(
+        "Of {} {} the same word",
+        plural(both as u64, "verdict"),
+        have(count(&|row| row.has_same_word()))
+    );
     for (change, what) in [
         (Change::WithinNoise, "another one, within the noise"),
         (Change::TooFew, "another one, for want of rounds"),
@@ -232,10 +234,6 @@ fn verdicts(out: &mut Output, compared: &Compared<'_>) -> io::Result<()> {
         text.push_str(&format!(" {} in one of the two alone.", stand(alone)));
     }
     wrapped(&text, out.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
-}
-
-fn counted(many: usize, what: &str) -> String {
-    if many == 1 { format!("{many} {what}") } else { format!("{many} {what}s") }
 }
 
 fn have(many: usize) -> String {
@@ -262,7 +260,7 @@ fn verdict(row: &VerdictRow<'_>) -> String {
             text.push_str(&format!(", {}", times(&ratio)));
         }
         if endless > 0 {
-            text.push_str(&format!(", beside none in {}", counted(endless, "round")));
+            text.push_str(&format!(", beside none in {}", plural(endless as u64, "round")));
         }
         text
     };
@@ -290,7 +288,7 @@ fn conclusion(
     let (within, few) = (count(&|row| row.outcome == WithinNoise), count(&|row| row.outcome == TooFew));
     let alone = count(&|row| matches!(row.outcome, OnlyBefore | OnlyAfter));
     if !changed.is_empty() {
-        heading(out, "Changed outside the noise")?;
+        out.heading("Changed outside the noise")?;
         for row in &changed {
             let title = titles.get(row.metric).map_or(row.metric, |metric| &metric.title);
             let ratio = ratio(row).map(|ratio| format!(" ({ratio:.2} times)")).unwrap_or_default();
@@ -310,10 +308,10 @@ fn conclusion(
     };
     let ratios = compared.verdicts.iter().filter(|row| row.change == Change::OutsideNoise).count();
     if ratios > 0 {
-        text.push_str(&format!(" Ratios of {} changed outside the noise.", counted(ratios, "verdict")));
+        text.push_str(&format!(" Ratios of {} changed outside the noise.", plural(ratios as u64, "verdict")));
     }
     if facts > 0 {
-        text.push_str(&format!(" So did {}.", counted(facts, "answer")));
+        text.push_str(&format!(" So did {}.", plural(facts as u64, "answer")));
     }
     if few > 0 {
         text.push_str(&format!(

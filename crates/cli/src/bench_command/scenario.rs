@@ -9,7 +9,6 @@ mod sweeper;
 mod text;
 
 use super::numbers;
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::page_file::PageFile;
 use anyhow::{Context, anyhow, bail};
@@ -19,7 +18,7 @@ use bench::scenario::rounds::{self, Asked};
 use bench::scenario::steer::Steer;
 use bench::scenario::vlan::Vlan;
 use bench::scenario::{Error, Means, Scenario};
-use host::setting::quoted;
+use format::{printable, quoted};
 use progress::Progress;
 use service::memory;
 use service::signals::is_ignored;

@@ -1,11 +1,10 @@
 //! Results as text.
-
-use crate::explain_command::text::{heading, wrapped};
 use crate::output::Output;
 use crate::steer_command::item;
-use crate::top_command::figures::{UNKNOWN, rate, share};
+use crate::top_command::figures::share;
 use bench::report::{Interval, Run};
-use explain::grouped;
+use format::{UNKNOWN, compact};
+use format::{thousands, wrapped};
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -31,10 +30,10 @@ pub fn second(out: &mut Output, interval: &Interval, of: Of, is_first: bool) -> 
     let of_sink = if of_sink {
         let signed = |count: i64| {
             let sign = if count < 0 { "-" } else { "" };
-            format!("{sign}{}", grouped(count.unsigned_abs()))
+            format!("{sign}{}", thousands(count.unsigned_abs()))
         };
         let lost = interval.lost.map_or_else(|| "unknown".to_owned(), signed);
-        let reordered = interval.reordered.map_or_else(|| "unknown".to_owned(), grouped);
+        let reordered = interval.reordered.map_or_else(|| "unknown".to_owned(), thousands);
         format!(" {lost:>11} {reordered:>11}")
     } else {
         String::new()
@@ -43,19 +42,19 @@ pub fn second(out: &mut Output, interval: &Interval, of: Of, is_first: bool) -> 
         out,
         "{:>8.1} {:>13} {:>15} {:>15}{of_sink}",
         interval.at.as_secs_f64(),
-        grouped(interval.pps.round() as u64),
-        rate(Some(interval.bits_per_second)),
-        rate(Some(interval.payload_bits_per_second)),
+        thousands(interval.pps.round() as u64),
+        compact(Some(interval.bits_per_second)),
+        compact(Some(interval.payload_bits_per_second)),
     )?;
     out.flush()
 }
 
 /// All of it.
 pub fn summary(out: &mut Output, run: &Run<Value>, noun: &str) -> io::Result<()> {
-    heading(out, "Summary")?;
+    out.heading("Summary")?;
     let in_flows = match run.flows {
         Some(1) => " in 1 flow".to_owned(),
-        Some(flows) if flows > 0 => format!(" in {} flows", grouped(flows)),
+        Some(flows) if flows > 0 => format!(" in {} flows", thousands(flows)),
         _ => String::new(),
     };
     // A sink waits before the first and behind the last, which is no part of its rates.
@@ -63,13 +62,13 @@ pub fn summary(out: &mut Output, run: &Run<Value>, noun: &str) -> io::Result<()>
     let listening = if is_sink { " of listening" } else { "" };
     let between = if is_sink && run.pps.is_some() { ", from the first that came to the last" } else { "" };
     let seconds = run.seconds.as_secs_f64();
-    item(out, "packets", &format!("{} {noun}{in_flows}, {seconds:.1} s{listening}", grouped(run.packets)))?;
+    item(out, "packets", &format!("{} {noun}{in_flows}, {seconds:.1} s{listening}", thousands(run.packets)))?;
     let held = match run.rate_held {
         Some(true) => ", the rate was held",
         Some(false) => ", the rate was not held",
         None => "",
     };
-    let pps = run.pps.map_or_else(|| UNKNOWN.to_owned(), |pps| grouped(pps.round() as u64));
+    let pps = run.pps.map_or_else(|| UNKNOWN.to_owned(), |pps| thousands(pps.round() as u64));
     item(out, "rate", &format!("{pps} packets/s{held}{between}"))?;
     let of_line = match (run.line_rate, run.line_share) {
         (Some(line), Some(part)) => format!(", {} of {}bit/s", share(Some(part)), spaced(line as f64)),
@@ -92,14 +91,14 @@ pub fn summary(out: &mut Output, run: &Run<Value>, noun: &str) -> io::Result<()>
             "no-room" => "times that a queue had no room",
             _ => "due and not sent, this machine being too slow for the rate",
         };
-        item(out, reason, &format!("{} {meaning}", grouped(*count)))?;
+        item(out, reason, &format!("{} {meaning}", thousands(*count)))?;
     }
     machine(out, run)
 }
 
 /// `1.20 G`, so that a unit can follow.
 fn spaced(value: f64) -> String {
-    let text = rate(Some(value));
+    let text = compact(Some(value));
     match text.strip_suffix(['k', 'M', 'G', 'T']) {
         Some(digits) => format!("{digits} {}", text.get(digits.len()..).unwrap_or_default()),
         None => format!("{text} "),
@@ -115,13 +114,13 @@ fn of_sink(out: &mut Output, run: &Run<Value>) -> io::Result<()> {
             item(
                 out,
                 "lost",
-                &format!("{at_least}{} of what was sent, {}", grouped(lost), share(Some(loss))),
+                &format!("{at_least}{} of what was sent, {}", thousands(lost), share(Some(loss))),
             )?;
         }
         _ => item(out, "lost", "unknown: no datagram had a number")?,
     }
     let mut told = |label: &str, count: Option<u64>, meaning: &str| match count {
-        Some(count) if count > 0 => item(out, label, &format!("{} {meaning}", grouped(count))),
+        Some(count) if count > 0 => item(out, label, &format!("{} {meaning}", thousands(count))),
         _ => Ok(()),
     };
     told(
@@ -139,29 +138,26 @@ fn of_sink(out: &mut Output, run: &Run<Value>) -> io::Result<()> {
     told("foreign", Some(foreign), "of nobody's test")?;
     told("dropped", run.socket_drops, "for which the sockets had no room")?;
     if run.by_thread.len() > 1 {
-        let each: Vec<String> = run.by_thread.iter().map(|packets| grouped(*packets)).collect();
+        let each: Vec<String> = run.by_thread.iter().map(|packets| thousands(*packets)).collect();
         item(out, "threads", &each.join("; "))?;
     }
     if let Some(reordered) = run.reordered {
-        item(out, "reordered", &grouped(reordered))?;
+        item(out, "reordered", &thousands(reordered))?;
     }
     Ok(())
 }
 
 fn machine(out: &mut Output, run: &Run<Value>) -> io::Result<()> {
     if let Some(interrupts) = run.interrupts_per_second {
-        item(out, "interrupts", &format!("{}/s of the interface", grouped(interrupts.round() as u64)))?;
+        item(out, "interrupts", &format!("{}/s of the interface", thousands(interrupts.round() as u64)))?;
     }
     if !run.cpu.is_empty() {
         let of_sink = run.foreign.is_some();
-        heading(
-            out,
-            if of_sink {
-                "CPUs in the seconds in which packets came, per cent"
-            } else {
-                "CPUs while packets went, per cent"
-            },
-        )?;
+        out.heading(if of_sink {
+            "CPUs in the seconds in which packets came, per cent"
+        } else {
+            "CPUs while packets went, per cent"
+        })?;
         writeln!(
             out,
             "  {:>4} {:>8} {:>8} {:>8} {:>8} {:>8}",
@@ -177,11 +173,11 @@ fn machine(out: &mut Output, run: &Run<Value>) -> io::Result<()> {
         )?;
     }
     if !run.queues.is_empty() {
-        heading(out, "Receive queues of the interface")?;
+        out.heading("Receive queues of the interface")?;
         writeln!(out, "  {:>5} {:>15} {:>7}", "queue", "frames", "share")?;
     }
     for queue in &run.queues {
-        writeln!(out, "  {:>5} {:>15} {:>7}", queue.queue, grouped(queue.frames), share(queue.share))?;
+        writeln!(out, "  {:>5} {:>15} {:>7}", queue.queue, thousands(queue.frames), share(queue.share))?;
     }
     Ok(())
 }

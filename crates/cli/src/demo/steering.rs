@@ -22,9 +22,9 @@ const RATE: u64 = 60_000;
 
 /// Shows it, and says which part was left out and why.
 pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
-    text::heading(out, &format!("{number}. Steering, on two namespaces of this machine"))?;
+    out.heading(&format!("{number}. Steering, on two namespaces of this machine"))?;
     let left_out = |out: &mut Output, why: &str| -> anyhow::Result<()> {
-        for line in text::wrapped(&format!("Left out: {why}."), out.width().saturating_sub(2)) {
+        for line in format::wrapped(&format!("Left out: {why}."), out.width().saturating_sub(2)) {
             writeln!(out, "  {line}")?;
         }
         Ok(())
@@ -47,7 +47,7 @@ pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
     match steered(out, &scene) {
         // What this kernel or machine lacks is told, and the rest of the demo goes on.
         Err(error) if !error.is::<std::io::Error>() => {
-            left_out(out, &crate::output::one_line(&format!("{error:#}")))
+            left_out(out, &format::one_line(&format!("{error:#}")))
         }
         result => result,
     }?;
@@ -66,8 +66,8 @@ fn steered(out: &mut Output, scene: &Scene) -> anyhow::Result<()> {
         out,
         "\n  {} PPPoE frames of {} flows in {:.1} s, without steering, beside whatever else this machine receives\n  \
          (/proc/net/softnet_stat):",
-        explain::grouped(sent.frames),
-        explain::grouped(FLOWS.into()),
+        format::thousands(sent.frames),
+        format::thousands(FLOWS.into()),
         sent.time.as_secs_f64()
     )?;
     bars(out, &taken)?;
@@ -82,7 +82,7 @@ fn steered(out: &mut Output, scene: &Scene) -> anyhow::Result<()> {
     writeln!(
         out,
         "  {} control frames stayed with the CPU on which they arrived.",
-        explain::grouped(stayed)
+        format::thousands(stayed)
     )?;
     command(out, scene, "down")
 }

@@ -1,11 +1,11 @@
 //! `--apply` and `--undo`: runs remedies, with the former values in the journal, and puts them back.
 
 use super::lacks;
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::{anyhow, bail};
 use doctor::Report;
 use doctor::report::{Certainty, Finding, Remedy, Severity};
+use format::printable;
 use host::setting::{Setting, Tree};
 use service::StateDir;
 use service::journal::{self, Applied, Error, Journal};
@@ -128,10 +128,10 @@ fn plan(out: &mut Output, findings: &[&Finding]) -> anyhow::Result<Plan> {
 
 fn confirmed(out: &mut Output, commands: usize) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
-        let commands = explain::counted(commands as u64, "command");
+        let commands = format::plural(commands as u64, "command");
         bail!("there is no terminal to ask on; --yes applies {commands} without asking");
     }
-    write!(out, "Run {}? [y/N] ", explain::counted(commands as u64, "command"))?;
+    write!(out, "Run {}? [y/N] ", format::plural(commands as u64, "command"))?;
     out.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;

@@ -1,8 +1,9 @@
 //! This machine as the doctor's material.
 
 use super::{DoctorArguments, lacks};
-use crate::output::{complain, one_line};
+use crate::output::complain;
 use anyhow::Context;
+use format::one_line;
 use host::Snapshot;
 use host::live::{self, Options, Progress};
 use host::sample::{self, Limits};

@@ -6,13 +6,12 @@ pub mod page;
 mod remedies;
 mod source;
 pub mod text;
-
-use crate::explain_command::text::{printable, wrapped};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::page_file::PageFile;
 use anyhow::bail;
 use doctor::report::Verdict;
 use doctor::{Case, RULES, Report};
+use format::{printable, wrapped};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -172,7 +171,7 @@ fn why(out: &mut Output, id: &str) -> CommandResult {
     };
     for line in doctor::page::markdown(rule).lines() {
         if line.starts_with('#') {
-            crate::explain_command::text::heading(out, line.trim_start_matches(['#', ' ']))?;
+            out.heading(line.trim_start_matches(['#', ' ']))?;
         } else {
             for line in wrapped(line, out.width()) {
                 writeln!(out, "{line}")?;

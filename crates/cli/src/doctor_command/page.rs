@@ -2,11 +2,12 @@
 
 use super::remedies::{self, Shown};
 use super::text::{steering, system, way_down, yes_or_no};
-use crate::page::format::{count, duration, foreign};
+use crate::page::figures::duration;
 use crate::page::table::{figures, first, inline_bar, table, words};
 use crate::page::{self, prose};
 use doctor::Report;
 use doctor::report::{Certainty, Finding, InterfaceRow, Outcome, Remedy, Severity, VectorRow, Verdict};
+use format::{printable_up_to, thousands};
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 
@@ -48,13 +49,13 @@ fn header(report: &Report) -> Markup {
             h1 { (word) }
             dl.facts {
                 @if let Some(system) = report.system { div { dt { "system" } dd { (system) } } }
-                @if let Some(cpus) = report.cpus { div { dt { "CPUs" } dd { (count(cpus.into())) } } }
+                @if let Some(cpus) = report.cpus { div { dt { "CPUs" } dd { (thousands(cpus.into())) } } }
                 @if let Some(seconds) = report.seconds {
                     div { dt { "between the samples" } dd { (duration(seconds)) } }
                 }
-                div { dt { "critical" } dd { (count(counted(Severity::Critical))) } }
-                div { dt { "warnings" } dd { (count(counted(Severity::Warning))) } }
-                div { dt { "remarks" } dd { (count(counted(Severity::Info))) } }
+                div { dt { "critical" } dd { (thousands(counted(Severity::Critical))) } }
+                div { dt { "warnings" } dd { (thousands(counted(Severity::Warning))) } }
+                div { dt { "remarks" } dd { (thousands(counted(Severity::Info))) } }
             }
         }
     }
@@ -67,7 +68,7 @@ fn findings(report: &Report, remarks: bool) -> Markup {
     let (shown, rest) = first(&findings, FINDINGS);
     html! {
         @for (finding, remedies) in shown { (finding_section(finding, remedies)) }
-        @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " findings more" } }
+        @if !rest.is_empty() { p.more { "and " (thousands(rest.len() as u64)) " findings more" } }
     }
 }
 
@@ -87,16 +88,16 @@ fn finding_section(finding: &Finding, remedies: &[Shown<'_>]) -> Markup {
                 "stage " (finding.stage)
                 @if let Some(name) = &finding.interface {
                     " · "
-                    @if name.is_empty() { "unnamed interface" } @else { bdi.name { (foreign(name, 80)) } }
+                    @if name.is_empty() { "unnamed interface" } @else { bdi.name { (printable_up_to(name, 80)) } }
                 }
             }
-            p { bdi { (prose(&foreign(&finding.explanation, 3000))) } }
+            p { bdi { (prose(&printable_up_to(&finding.explanation, 3000))) } }
             h3 { "Evidence" }
             ul.sources {
                 @for line in evidence {
-                    li { bdi { (foreign(&line.from, 200)) } ": " bdi { code { (foreign(&line.text, 400)) } } }
+                    li { bdi { (printable_up_to(&line.from, 200)) } ": " bdi { code { (printable_up_to(&line.text, 400)) } } }
                 }
-                @if !rest.is_empty() { li { "and " (count(rest.len() as u64)) " lines more" } }
+                @if !rest.is_empty() { li { "and " (thousands(rest.len() as u64)) " lines more" } }
             }
             @for remedy in remedies {
                 @match remedy {
@@ -111,11 +112,11 @@ fn finding_section(finding: &Finding, remedies: &[Shown<'_>]) -> Markup {
 fn remedy_block(remedy: &Remedy) -> Markup {
     html! {
         div.remedy {
-            h3 { (system(remedy.os)) ": " (foreign(&remedy.what, 300)) }
+            h3 { (system(remedy.os)) ": " (printable_up_to(&remedy.what, 300)) }
             @if !remedy.commands.is_empty() {
-                pre { @for command in &remedy.commands { (foreign(command, 1000)) "\n" } }
+                pre { @for command in &remedy.commands { (printable_up_to(command, 1000)) "\n" } }
             }
-            p.why { (prose(&foreign(&remedy.expected, 1000))) }
+            p.why { (prose(&printable_up_to(&remedy.expected, 1000))) }
         }
     }
 }
@@ -126,12 +127,12 @@ fn interface_section(report: &Report, interface: &InterfaceRow) -> Markup {
     html! {
         @if !interface.queues.is_empty() || !vectors.is_empty() || interface.steering.is_some() {
             section {
-                h2 { bdi { @if interface.name.is_empty() { "Unnamed interface" } @else { (foreign(&interface.name, 80)) } } }
+                h2 { bdi { @if interface.name.is_empty() { "Unnamed interface" } @else { (printable_up_to(&interface.name, 80)) } } }
                 p.intro {
-                    @if let Some(driver) = &interface.driver { "driver " (foreign(driver, 80)) ". " }
-                    @if let Some(profile) = &interface.profile { "Profile " (foreign(profile, 80)) ". " }
+                    @if let Some(driver) = &interface.driver { "driver " (printable_up_to(driver, 80)) ". " }
+                    @if let Some(profile) = &interface.profile { "Profile " (printable_up_to(profile, 80)) ". " }
                     @if !interface.candidates.is_empty() {
-                        "The driver serves several devices (" (foreign(&interface.candidates.join(", "), 300))
+                        "The driver serves several devices (" (printable_up_to(&interface.candidates.join(", "), 300))
                         "), and the text does not say which this is. "
                     }
                     @if !interface.queues.is_empty() {
@@ -155,15 +156,15 @@ fn queues(interface: &InterfaceRow) -> Markup {
         let share = row.share.map(|share| 100.0 * share);
         vec![
             html! { (row.queue) @if let Some(share) = share { (inline_bar(&[("even", share)])) } },
-            known(row.packets.map(count)),
+            known(row.packets.map(thousands)),
             known(share.map(|share| format!("{share:.1}\u{a0}%"))),
-            known(row.per_second.map(|rate| format!("{}\u{a0}/s", count(rate.round() as u64)))),
-            known(row.drops.map(count)),
+            known(row.per_second.map(|rate| format!("{}\u{a0}/s", thousands(rate.round() as u64)))),
+            known(row.drops.map(thousands)),
         ]
     });
     html! {
         @if !interface.queues.is_empty() { (table(&columns, rows)) }
-        @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " queues more" } }
+        @if !rest.is_empty() { p.more { "and " (thousands(rest.len() as u64)) " queues more" } }
     }
 }
 
@@ -193,18 +194,18 @@ fn matrix(vectors: &[&VectorRow]) -> Markup {
                 tbody {
                     @for vector in shown {
                         tr {
-                            th scope="row" { bdi.name { (foreign(&vector.action, 60)) } }
+                            th scope="row" { bdi.name { (printable_up_to(&vector.action, 60)) } }
                             @for cpu in &cpus {
-                                td.figure { (vector.per_cpu.get(cpu).filter(|n| **n > 0).map_or("·".to_owned(), |n| count(*n))) }
+                                td.figure { (vector.per_cpu.get(cpu).filter(|n| **n > 0).map_or("·".to_owned(), |n| thousands(*n))) }
                             }
-                            @if cpus.is_empty() { td.figure { (count(vector.total)) } }
-                            td.figure { @if let Some(rate) = vector.per_second { (count(rate.round() as u64)) "\u{a0}/s" } }
+                            @if cpus.is_empty() { td.figure { (thousands(vector.total)) } }
+                            td.figure { @if let Some(rate) = vector.per_second { (thousands(rate.round() as u64)) "\u{a0}/s" } }
                         }
                     }
                 }
             }
-            @if busy.len() > cpus.len() { p.more { "and " (count((busy.len() - cpus.len()) as u64)) " CPUs more" } }
-            @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " vectors more" } }
+            @if busy.len() > cpus.len() { p.more { "and " (thousands((busy.len() - cpus.len()) as u64)) " CPUs more" } }
+            @if !rest.is_empty() { p.more { "and " (thousands(rest.len() as u64)) " vectors more" } }
         }
     }
 }
@@ -219,16 +220,16 @@ fn stacked(report: &Report) -> Markup {
         words("1500-byte PPPoE"),
         words("offloads lost"),
     ];
-    let bytes = |value: Option<u32>| known(value.map(|value| format!("{}\u{a0}B", count(value.into()))));
+    let bytes = |value: Option<u32>| known(value.map(|value| format!("{}\u{a0}B", thousands(value.into()))));
     let rows = shown.iter().map(|row| {
         let lost: Vec<&str> = row.offloads.iter().filter(|o| o.lost).map(|o| o.feature).collect();
         let lost = match (row.offloads.is_empty(), lost.is_empty()) {
             (true, _) => known(None),
             (_, true) => html! { "none" },
-            _ => html! { (foreign(&lost.join(", "), 300)) },
+            _ => html! { (printable_up_to(&lost.join(", "), 300)) },
         };
         vec![
-            html! { bdi.name { (foreign(&way_down(row), 300)) } },
+            html! { bdi.name { (printable_up_to(&way_down(row), 300)) } },
             bytes(row.mtu),
             bytes(row.frame_with_fcs),
             html! { (yes_or_no(row.fits())) },
@@ -243,7 +244,7 @@ fn stacked(report: &Report) -> Markup {
                 p.intro { "What their full frames measure on the wire, and whether the interfaces and the device below let \
                            them in; a question mark is unknown." }
                 (table(&columns, rows))
-                @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " interfaces more" } }
+                @if !rest.is_empty() { p.more { "and " (thousands(rest.len() as u64)) " interfaces more" } }
             }
         }
     }
@@ -264,10 +265,10 @@ fn cpus(report: &Report) -> Markup {
     let rows = shown.iter().map(|row| {
         vec![
             html! { (row.cpu) },
-            known(row.net_rx.map(count)),
-            known(row.processed.map(count)),
-            known(row.dropped.map(count)),
-            known(row.time_squeeze.map(count)),
+            known(row.net_rx.map(thousands)),
+            known(row.processed.map(thousands)),
+            known(row.dropped.map(thousands)),
+            known(row.time_squeeze.map(thousands)),
             percent(row.busy),
             percent(row.softirq),
         ]
@@ -277,7 +278,7 @@ fn cpus(report: &Report) -> Markup {
             section {
                 h2 { "CPUs" }
                 (table(&columns, rows))
-                @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " CPUs more" } }
+                @if !rest.is_empty() { p.more { "and " (thousands(rest.len() as u64)) " CPUs more" } }
             }
         }
     }
@@ -311,8 +312,8 @@ fn unread(report: &Report) -> Markup {
             section {
                 h2 { "Not read" }
                 ul.problems {
-                    @for row in shown { li { bdi { code { (foreign(&row.what, 200)) } } ": " (foreign(&row.why, 300)) } }
-                    @if !rest.is_empty() { li { "and " (count(rest.len() as u64)) " more" } }
+                    @for row in shown { li { bdi { code { (printable_up_to(&row.what, 200)) } } ": " (printable_up_to(&row.why, 300)) } }
+                    @if !rest.is_empty() { li { "and " (thousands(rest.len() as u64)) " more" } }
                 }
             }
         }

@@ -1,7 +1,6 @@
 //! A diagnosis as text: the verdict, findings by severity, queues × CPUs, what could not be read.
 
 use super::remedies::{self, Shown};
-use crate::explain_command::text::{heading, printable, wrapped};
 use crate::output::Output;
 use anstyle::{AnsiColor, Style};
 use doctor::Report;
@@ -10,7 +9,7 @@ use doctor::report::{
     VectorRow, Verdict,
 };
 use doctor::stacked::StackedRow;
-use explain::grouped;
+use format::{printable, thousands, wrapped};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -82,8 +81,8 @@ fn traffic(out: &mut Output, report: &Report) -> io::Result<()> {
         let text = format!(
             "Traffic sample for {}: {} frames, {} flows; {}",
             row.interface,
-            grouped(row.frames),
-            grouped(row.flows),
+            thousands(row.frames),
+            thousands(row.flows),
             stacks.join(", ")
         );
         paragraph(out, "", &text)?;
@@ -191,7 +190,7 @@ fn print_interface(out: &mut Output, report: &Report, interface: &InterfaceRow) 
     }
     let two_samples = interface.queues.iter().any(|queue| queue.packets.is_some()) && !interface.since_start;
     let when = if two_samples { "between the samples" } else { "since start" };
-    heading(out, &printable(&format!("{name}{}", brackets(&what))))?;
+    out.heading(&printable(&format!("{name}{}", brackets(&what))))?;
     if let Some(row) = &interface.steering {
         paragraph(out, "  ", &steering(row))?;
     }
@@ -223,7 +222,7 @@ pub fn steering(row: &SteeringRow) -> String {
     }
     if row.cpus.iter().any(|cpu| cpu.drops.is_some()) {
         let drops = row.cpus.iter().filter_map(|cpu| cpu.drops).fold(0, u64::saturating_add);
-        let drops = if drops == 0 { "none".to_owned() } else { grouped(drops) };
+        let drops = if drops == 0 { "none".to_owned() } else { thousands(drops) };
         let when = if row.since_start { "since it was attached" } else { "between the samples" };
         text += &format!("; {drops} dropped {when}");
     }
@@ -235,11 +234,11 @@ fn brackets(words: &[String]) -> String {
 }
 
 fn number(value: Option<u64>) -> String {
-    value.map_or("?".to_owned(), grouped)
+    value.map_or("?".to_owned(), thousands)
 }
 
 fn rate(value: Option<f64>) -> String {
-    value.map_or_else(String::new, |value| format!("{}/s", grouped(value.round() as u64)))
+    value.map_or_else(String::new, |value| format!("{}/s", thousands(value.round() as u64)))
 }
 
 fn queues(out: &mut Output, rows: &[QueueRow], when: &str) -> io::Result<()> {
@@ -293,10 +292,10 @@ fn matrix(out: &mut Output, vectors: &[&VectorRow]) -> io::Result<()> {
         let mut line = format!("  {:name$}", cut(&printable(&vector.action), name));
         for cpu in &shown {
             let count = vector.per_cpu.get(cpu).copied().unwrap_or(0);
-            line += &format!("{:>14}", if count == 0 { "·".to_owned() } else { grouped(count) });
+            line += &format!("{:>14}", if count == 0 { "·".to_owned() } else { thousands(count) });
         }
         if busy.is_empty() {
-            line += &format!("{:>16}", grouped(vector.total));
+            line += &format!("{:>16}", thousands(vector.total));
         }
         line += &format!("{:>13}", rate(vector.per_second));
         writeln!(out, "{}", line.trim_end())?;
@@ -312,7 +311,7 @@ fn stacked(out: &mut Output, report: &Report) -> io::Result<()> {
     if report.stacked.is_empty() {
         return Ok(());
     }
-    heading(out, "Stacked interfaces (bytes; frames with FCS)")?;
+    out.heading("Stacked interfaces (bytes; frames with FCS)")?;
     let line = "  interface         MTU   frame  fits  1500-byte PPPoE  offloads lost      over";
     let line = out.styled(QUIET, line);
     writeln!(out, "{line}")?;
@@ -366,7 +365,7 @@ fn cpus(out: &mut Output, report: &Report) -> io::Result<()> {
     if report.per_cpu.is_empty() {
         return Ok(());
     }
-    heading(out, "CPUs")?;
+    out.heading("CPUs")?;
     let line = "  CPU      NET_RX softirqs        frames     dropped   squeezed     busy  softirq";
     let line = out.styled(QUIET, line);
     writeln!(out, "{line}")?;
@@ -399,7 +398,7 @@ fn unread(out: &mut Output, report: &Report) -> io::Result<()> {
     if unread.is_empty() {
         return Ok(());
     }
-    heading(out, "Not read")?;
+    out.heading("Not read")?;
     for row in unread.iter().take(UNREAD) {
         let line = cut(&printable(&format!("{}: {}", row.what, row.why)), out.width().saturating_sub(2));
         writeln!(out, "  {line}")?;

@@ -1,8 +1,8 @@
 //! `rxlane envelope down`.
 
 use super::{StateArguments, failed, item};
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
+use format::printable;
 use std::io::{self, Write};
 use steer::envelope::{Down, down};
 
@@ -54,7 +54,7 @@ pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
         item(out, "restored", &printable(restored))?;
     }
     if let Some(refused) = down.refused {
-        item(out, "refused", &explain::counted(refused, "frame"))?;
+        item(out, "refused", &format::plural(refused, "frame"))?;
     }
     for why in &down.leftovers {
         item(out, "leftovers", &format!("removed: {why}"))?;

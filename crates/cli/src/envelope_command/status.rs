@@ -1,9 +1,8 @@
 //! `rxlane envelope status`.
 
 use super::{BAD, BOLD, GOOD, StateArguments, failed, item};
-use crate::explain_command::text::{heading, printable};
 use crate::output::{CommandResult, Outcome, Output};
-use explain::grouped;
+use format::{printable, thousands};
 use std::io::{self, Write};
 use steer::envelope::{Row, State, Status, status};
 
@@ -49,7 +48,7 @@ fn print(out: &mut Output, status: &Status) -> io::Result<()> {
     };
     writeln!(out, "{name}: {}", out.styled(style, state))?;
     if let (Some(payload), Some(header)) = (status.payload, status.header) {
-        item(out, "payload", &format!("{} octets at most", grouped(payload.into())))?;
+        item(out, "payload", &format!("{} octets at most", thousands(payload.into())))?;
         item(out, "header", &format!("{header} octets"))?;
     }
     if let Some(mtu) = status.mtu.filter(|_| status.state != State::Off) {
@@ -66,6 +65,6 @@ fn table(out: &mut Output, title: &str, rows: &[Row]) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    heading(out, title)?;
-    rows.iter().try_for_each(|row| writeln!(out, "  {:<15}{:>15}", row.word, grouped(row.frames)))
+    out.heading(title)?;
+    rows.iter().try_for_each(|row| writeln!(out, "  {:<15}{:>15}", row.word, thousands(row.frames)))
 }

@@ -1,9 +1,8 @@
 //! `rxlane envelope up`.
 
 use super::{BOLD, GOOD, StateArguments, failed, item};
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use explain::grouped;
+use format::{printable, thousands};
 use service::signals::Interrupted;
 use std::io::{self, Write};
 use steer::envelope::{Resolved, Wish, down, resolve, up};
@@ -123,7 +122,7 @@ fn print(out: &mut Output, resolved: &Resolved, mode: Mode) -> io::Result<()> {
     item(out, "mtu", &format!("{raised}, was {}; raised after the program is attached", plan.payload))?;
     let refused = format!(
         "frames with more than {} octets behind the MAC header, tags and PPPoE",
-        grouped(plan.payload.into())
+        thousands(plan.payload.into())
     );
     item(out, "refused", &refused)?;
     let driver = resolved.driver.as_deref().unwrap_or("this driver");

@@ -96,7 +96,7 @@ impl ExplainArguments {
         } else {
             text::print(out, &report)?;
             if let Some(path) = &self.html {
-                writeln!(out, "\nThe page is in {}.", text::printable(&path.display().to_string()))?;
+                writeln!(out, "\nThe page is in {}.", format::printable(&path.display().to_string()))?;
             }
         }
         out.flush()?;

@@ -1,8 +1,9 @@
 //! A report as text: tables no wider than the terminal, the conclusion last, next to the prompt.
 
-use crate::output::{Output, turns_a_line};
+use crate::output::Output;
 use anstyle::{AnsiColor, Style};
-use explain::{Report, counted, grouped};
+use explain::Report;
+use format::{Share, plural, printable, shortened, size, thousands, wrapped};
 use std::io::{self, Write};
 
 const HEADING: Style = Style::new().bold();
@@ -27,43 +28,8 @@ pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
     conclusion(out, report)
 }
 
-/// A heading with an empty line before it.
-pub fn heading(out: &mut Output, text: &str) -> io::Result<()> {
-    let text = out.styled(HEADING, text);
-    writeln!(out, "\n{text}")
-}
-
-/// `1.2 MB`, powers of ten.
-pub fn size(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    for unit in ["B", "kB", "MB", "GB"] {
-        if value < 1000.0 {
-            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
-        }
-        value /= 1000.0;
-    }
-    format!("{value:.1} TB")
-}
-
-/// A name no longer than [`LONGEST`]: a frame can hold thousands of tags.
-fn shortened(name: &str) -> String {
-    shortened_to(name, LONGEST)
-}
-
-fn shortened_to(name: &str, longest: usize) -> String {
-    if name.chars().count() <= longest {
-        return name.to_owned();
-    }
-    name.chars().take(longest.saturating_sub(2)).chain(" …".chars()).collect()
-}
-
 fn share(part: u64, whole: u64) -> String {
-    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
-}
-
-/// A name as it may stand on a terminal: no control characters, whatever the file is called.
-pub fn printable(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() || turns_a_line(c) { '\u{fffd}' } else { c }).collect()
+    Share::of(part, whole).to_string()
 }
 
 fn source(out: &mut Output, report: &Report) -> io::Result<()> {
@@ -73,18 +39,18 @@ fn source(out: &mut Output, report: &Report) -> io::Result<()> {
         [one] => printable(one),
         [first, rest @ ..] => format!("{} and {} more", printable(first), rest.len()),
     };
-    let mut line = format!("{files}: {} frames, {}", grouped(source.frames), size(source.wire_bytes));
+    let mut line = format!("{files}: {} frames, {}", thousands(source.frames), size(source.wire_bytes));
     if let Some(seconds) = source.seconds.filter(|seconds| *seconds > 0.0) {
         line += &format!(", {seconds:.3} s");
     }
     let line = out.styled(HEADING, line);
     writeln!(out, "{line}")?;
     let links: Vec<String> =
-        source.link_types.iter().map(|(link, frames)| format!("{link} ({})", grouped(*frames))).collect();
+        source.link_types.iter().map(|(link, frames)| format!("{link} ({})", thousands(*frames))).collect();
     if !matches!(source.link_types.keys().next().map(String::as_str), Some("Ethernet") | None)
         || links.len() > 1
     {
-        writeln!(out, "link types: {}", shortened_to(&links.join(", "), out.width().saturating_sub(12)))?;
+        writeln!(out, "link types: {}", shortened(&links.join(", "), out.width().saturating_sub(12)))?;
     }
     for problem in &source.problems {
         let problem = out.styled(POOR, printable(problem));
@@ -98,7 +64,7 @@ fn stacks(out: &mut Output, report: &Report) -> io::Result<()> {
     if report.stacks.is_empty() {
         return Ok(());
     }
-    heading(out, "Traffic, by what the network card makes of it")?;
+    out.heading("Traffic, by what the network card makes of it")?;
     let shown = || report.stacks.iter().take(ROWS);
     let width = shown().map(|row| row.stack.chars().count()).max().unwrap_or(0).min(LONGEST);
     let mut fates: Vec<(&str, &str)> = Vec::new();
@@ -114,14 +80,14 @@ fn stacks(out: &mut Output, report: &Report) -> io::Result<()> {
             "unknown" => format!("unknown: {}", fate.1),
             hash_type => format!("{hash_type}: {}", fate.1),
         };
-        let title = out.styled(style, shortened_to(&title, out.width().saturating_sub(2)));
+        let title = out.styled(style, shortened(&title, out.width().saturating_sub(2)));
         writeln!(out, "  {title}")?;
         for row in shown().filter(|row| (row.hash_type.as_str(), row.why.as_str()) == fate) {
             writeln!(
                 out,
                 "    {:width$}  {:>11} {:>8}  {:>9}",
-                shortened(&row.stack),
-                grouped(row.frames),
+                shortened(&row.stack, LONGEST),
+                thousands(row.frames),
                 share(row.frames, report.source.frames),
                 size(row.bytes),
             )?;
@@ -136,31 +102,31 @@ fn more(out: &mut Output, rows: usize) -> io::Result<()> {
 
 fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
     if report.tags.iter().any(|row| row.tags != "untagged") {
-        heading(out, "VLAN tags (TPID/VID, outermost first)")?;
+        out.heading("VLAN tags (TPID/VID, outermost first)")?;
         for row in report.tags.iter().take(ROWS) {
             writeln!(
                 out,
                 "  {:>11} {:>8}  {}",
-                grouped(row.frames),
+                thousands(row.frames),
                 share(row.frames, report.source.frames),
-                shortened(&row.tags)
+                shortened(&row.tags, LONGEST)
             )?;
         }
         more(out, report.tags.len())?;
     }
-    heading(out, "Counts")?;
+    out.heading("Counts")?;
     let mut line = |name: &str, text: String| writeln!(out, "  {name:<18} {text}");
     let flows = report.flows;
     line(
         "flows",
         format!(
             "{} one-way, {} with both directions as one",
-            grouped(flows.unidirectional),
-            grouped(flows.bidirectional)
+            thousands(flows.unidirectional),
+            thousands(flows.bidirectional)
         ),
     )?;
     if !report.pppoe.codes.is_empty() {
-        line("PPPoE sessions", grouped(report.pppoe.sessions as u64))?;
+        line("PPPoE sessions", thousands(report.pppoe.sessions as u64))?;
         line("PPPoE codes", counts(report.pppoe.codes.iter()))?;
         line("PPP protocols", counts(report.pppoe.ppp.iter()))?;
     }
@@ -169,7 +135,7 @@ fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
         [("IPv4 fragments", f.ipv4_first, f.ipv4_later), ("IPv6 fragments", f.ipv6_first, f.ipv6_later)]
     {
         if first + later > 0 {
-            line(name, format!("{} first, {} later", grouped(first), grouped(later)))?;
+            line(name, format!("{} first, {} later", thousands(first), thousands(later)))?;
         }
     }
     if !report.extension_headers.is_empty() {
@@ -180,7 +146,7 @@ fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
 
 /// Counts by name, as many as fit on a few lines.
 fn counts<'a, K: std::fmt::Display + 'a>(items: impl Iterator<Item = (&'a K, &'a u64)>) -> String {
-    let mut items = items.map(|(name, frames)| format!("{name} {}", grouped(*frames)));
+    let mut items = items.map(|(name, frames)| format!("{name} {}", thousands(*frames)));
     let mut text = items.by_ref().take(ROWS).collect::<Vec<_>>().join(", ");
     let more = items.count();
     if more > 0 {
@@ -193,10 +159,10 @@ fn bad(out: &mut Output, report: &Report) -> io::Result<()> {
     if report.bad.reasons.is_empty() {
         return Ok(());
     }
-    heading(
-        out,
-        &format!("Bad frames: {} truncated, {} malformed", report.bad.truncated, report.bad.malformed),
-    )?;
+    out.heading(&format!(
+        "Bad frames: {} truncated, {} malformed",
+        report.bad.truncated, report.bad.malformed
+    ))?;
     let mut reasons: Vec<_> = report.bad.reasons.iter().collect();
     reasons.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
     for (reason, frames) in reasons.iter().take(ROWS) {
@@ -208,12 +174,12 @@ fn bad(out: &mut Output, report: &Report) -> io::Result<()> {
         writeln!(
             out,
             "  {:>11} {:>8}  {reason} (first: frame {first}{file})",
-            grouped(**frames),
+            thousands(**frames),
             share(**frames, report.source.frames)
         )?;
     }
     if report.bad.cut_by_capture > 0 {
-        let frames = grouped(report.bad.cut_by_capture);
+        let frames = thousands(report.bad.cut_by_capture);
         writeln!(out, "  The capture kept too little of {frames} frames; `tcpdump -s 256` keeps enough.")?;
     }
     more(out, reasons.len())
@@ -248,7 +214,7 @@ pub fn bars(
             out,
             "  {name:<5} {number:<3} {bar} {:>8} {:>12}{note}",
             share(*frames, whole),
-            grouped(*frames)
+            thousands(*frames)
         )?;
     }
     Ok(())
@@ -257,13 +223,13 @@ pub fn bars(
 fn queues(out: &mut Output, report: &Report) -> io::Result<()> {
     let nic = &report.nic;
     let assumed = if nic.assumed { ", assumed: --nic names yours" } else { "" };
-    heading(out, &format!("Receive queues: {} ({}{assumed})", nic.title, nic.name))?;
+    out.heading(&format!("Receive queues: {} ({}{assumed})", nic.title, nic.name))?;
     queue_bars(out, report, busiest(report))?;
     for dropped in report.admission.dropped.iter().take(REFUSED_ROWS) {
         let text = format!(
             "{} of {}, longer than {} bytes: would be dropped",
-            counted(dropped.frames, "frame"),
-            shortened(&dropped.stack),
+            plural(dropped.frames, "frame"),
+            shortened(&dropped.stack, LONGEST),
             dropped.limit
         );
         let text = out.styled(POOR, text);
@@ -277,14 +243,14 @@ pub fn queue_bars(out: &mut Output, report: &Report, full: u64) -> io::Result<()
     let rows: Vec<_> = report
         .queues
         .iter()
-        .map(|queue| (queue.queue, queue.frames, format!("  {}", counted(queue.flows, "flow"))))
+        .map(|queue| (queue.queue, queue.frames, format!("  {}", plural(queue.flows, "flow"))))
         .collect();
     bars(out, "queue", &rows, full, report.source.frames)?;
     let unknown = report.nic.unplaced;
     if unknown > 0 {
         let width = bar_width(out);
         let bar = bar(unknown, full, width);
-        let (share, frames) = (share(unknown, report.source.frames), grouped(unknown));
+        let (share, frames) = (share(unknown, report.source.frames), thousands(unknown));
         let text = format!("queue ?   {bar} {share:>8} {frames:>12}  unknown");
         let text = out.styled(POOR, text);
         writeln!(out, "  {text}")?;
@@ -315,7 +281,7 @@ fn judged(out: &mut Output, max_over_mean: f64, effective: f64, parts: usize, no
 }
 
 fn steered(out: &mut Output, report: &Report) -> io::Result<()> {
-    heading(out, &format!("With steering by the inner header over {} CPUs", report.steered.cpus))?;
+    out.heading(&format!("With steering by the inner header over {} CPUs", report.steered.cpus))?;
     cpu_bars(out, report, busiest(report))
 }
 
@@ -331,7 +297,7 @@ fn top_flows(out: &mut Output, report: &Report) -> io::Result<()> {
     if report.top_flows.is_empty() {
         return Ok(());
     }
-    heading(out, "Largest flows")?;
+    out.heading("Largest flows")?;
     for row in report.top_flows.iter().take(5) {
         let queue = row.queue.map_or("?".to_owned(), |queue| queue.to_string());
         let figures = format!(
@@ -349,7 +315,7 @@ fn top_flows(out: &mut Output, report: &Report) -> io::Result<()> {
 }
 
 fn conclusion(out: &mut Output, report: &Report) -> io::Result<()> {
-    heading(out, "Conclusion")?;
+    out.heading("Conclusion")?;
     for sentence in &report.conclusion {
         for line in wrapped(sentence, out.width().saturating_sub(2)) {
             writeln!(out, "  {line}")?;
@@ -358,50 +324,9 @@ fn conclusion(out: &mut Output, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// A line of a name, in a column of so many characters, and a text that is broken behind it.
-pub fn item(out: &mut Output, column: usize, name: &str, text: &str) -> io::Result<()> {
-    let room = out.width().saturating_sub(column + 2);
-    for (place, line) in wrapped(text, room).into_iter().enumerate() {
-        let name = if place == 0 { name } else { "" };
-        writeln!(out, "  {name:column$}{line}")?;
-    }
-    Ok(())
-}
-
-/// As wide as the terminal, its later lines farther to the right.
-pub fn sentence(out: &mut Output, text: &str) -> io::Result<()> {
-    let lines = wrapped(text, out.width().saturating_sub(4));
-    let indent = |at: usize| if at == 0 { "  " } else { "    " };
-    lines.iter().enumerate().try_for_each(|(at, line)| writeln!(out, "{}{line}", indent(at)))
-}
-
-/// Breaks at spaces.
-pub fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() || line.chars().count() + 1 + word.chars().count() <= width => {
-                if !line.is_empty() {
-                    line.push(' ');
-                }
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_steers_a_terminal_is_replaced() {
-        assert_eq!(printable("wan\u{1b}[2J\u{7}0"), "wan\u{fffd}[2J\u{fffd}0");
-        assert_eq!(printable("a\u{202e}b\u{200e}\u{2066}"), "a\u{fffd}b\u{fffd}\u{fffd}");
-        assert_eq!(printable("größe"), "größe");
-    }
 
     #[test]
     fn bars_fit_and_never_vanish() {
@@ -411,10 +336,5 @@ mod tests {
         assert!(bar(1, 1_000_000, 20).starts_with('▏'));
         assert_eq!(bar(0, 1000, 20).trim(), "");
         assert_eq!(bar(0, 0, 20).trim(), "");
-    }
-
-    #[test]
-    fn hostile_names_lose_their_control_characters() {
-        assert_eq!(printable("a\x1b[31mb\n"), "a\u{fffd}[31mb\u{fffd}");
     }
 }

@@ -2,10 +2,10 @@
 
 use super::parent::{Envelope, nested};
 use super::{BAD, BOLD, GOOD, LineArguments, POOR, StateArguments, failed, item};
-use crate::explain_command::text::{printable, wrapped};
 use crate::output::{CommandResult, Lacks, Outcome, Output};
 use anyhow::anyhow;
 use doctor::Case;
+use format::{printable, wrapped};
 use host::{Interface, Snapshot};
 use link::frame_size::{longest_mtu, needed_mtu, on_the_line};
 use link::framing::Framing;

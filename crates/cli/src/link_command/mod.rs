@@ -152,7 +152,7 @@ pub fn failed(error: impl Failure) -> CommandResult {
 
 /// A line of a name and a text that is broken behind it.
 pub fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
-    crate::explain_command::text::item(out, 14, name, text)
+    out.item(14, name, text)
 }
 
 /// Threads that move packets if nobody says how many: one a CPU, at most 8. One XDP socket can have a queue, and many

@@ -1,10 +1,9 @@
 //! `rxlane link status`.
 
 use super::{BAD, BOLD, GOOD, POOR, StateArguments, failed, item};
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use crate::steer_command::seconds;
-use explain::{counted as number_of, grouped};
+use format::{bit_rate, plural, printable, thousands};
 use link::error::Error;
 use link::status::{Identity, Status};
 use link::{Counted, Dropped, Traffic};
@@ -270,34 +269,34 @@ fn path_of(identity: &Identity) -> String {
     if identity.datapath == "simple" {
         return path;
     }
-    format!("{path}, {}, {}", printable(&identity.io), number_of(identity.workers as u64, "worker"))
+    format!("{path}, {}, {}", printable(&identity.io), plural(identity.workers as u64, "worker"))
 }
 
 /// What was counted.
 pub fn counted(out: &mut Output, status: &Status, rates: Option<Rates>) -> io::Result<()> {
     let way = |traffic: Traffic, rate: Option<Rate>| {
         let rate = rate.map_or(String::new(), |rate| {
-            format!("; {}/s, {}", grouped(rate.frames.round() as u64), bits(rate.bits))
+            format!("; {}/s, {}", thousands(rate.frames.round() as u64), bit_rate(rate.bits))
         });
-        let frames = number_of(traffic.frames, "frame");
-        format!("{frames}, {}{rate}", number_of(traffic.octets, "octet"))
+        let frames = plural(traffic.frames, "frame");
+        format!("{frames}, {}{rate}", plural(traffic.octets, "octet"))
     };
     let counted = &status.counted;
     item(out, "received", &way(counted.received, rates.map(|rates| rates.0)))?;
     item(out, "sent", &way(counted.sent, rates.map(|rates| rates.1)))?;
     if counted.super_packets > 0 {
-        let number = number_of(counted.super_packets, "super-packet");
+        let number = plural(counted.super_packets, "super-packet");
         item(out, "segmented", &format!("{number} to send"))?;
     }
     if let Some(factor) = per(counted.delivered, counted.deliveries).filter(|factor| *factor > 1.0) {
-        let number = number_of(counted.deliveries, "packet");
+        let number = plural(counted.deliveries, "packet");
         item(out, "coalesced", &format!("{number} received, of {factor:.1} frames each"))?;
     }
     if counted.segments > 0 {
-        item(out, "super-packets", &format!("taken apart into {}", number_of(counted.segments, "segment")))?;
+        item(out, "super-packets", &format!("taken apart into {}", plural(counted.segments, "segment")))?;
     }
     if status.identity.mss_clamp {
-        item(out, "mss", &format!("lowered in {}", number_of(counted.mss_clamped, "segment")))?;
+        item(out, "mss", &format!("lowered in {}", plural(counted.mss_clamped, "segment")))?;
     }
     let mut drops: Vec<(&str, u64)> =
         counted.drops.iter().map(|(reason, frames)| (reason.as_str(), *frames)).collect();
@@ -308,7 +307,7 @@ pub fn counted(out: &mut Output, status: &Status, rates: Option<Rates>) -> io::R
     }
     for (place, (reason, frames)) in drops.into_iter().enumerate() {
         let name = if place == 0 { "dropped" } else { "" };
-        item(out, name, &format!("{:>12}  {}", grouped(frames), printable(reason)))?;
+        item(out, name, &format!("{:>12}  {}", thousands(frames), printable(reason)))?;
     }
     Ok(())
 }
@@ -316,12 +315,4 @@ pub fn counted(out: &mut Output, status: &Status, rates: Option<Rates>) -> io::R
 /// How many of these come to one of those; `None`: there are none.
 fn per(these: u64, those: u64) -> Option<f64> {
     (those > 0).then(|| these as f64 / those as f64)
-}
-
-fn bits(bits: f64) -> String {
-    match bits {
-        1e9.. => format!("{:.2} Gbit/s", bits / 1e9),
-        1e6.. => format!("{:.1} Mbit/s", bits / 1e6),
-        _ => format!("{:.0} kbit/s", bits / 1e3),
-    }
 }

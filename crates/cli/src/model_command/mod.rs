@@ -5,7 +5,6 @@ mod input;
 mod reproduce;
 mod run;
 mod sweep;
-pub mod table;
 
 use crate::output::{CommandResult, Output};
 

@@ -1,10 +1,9 @@
 //! `rxlane model reproduce`.
 
 use super::input::read;
-use super::table::{self, figure};
-use crate::explain_command::text::sentence;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::bail;
+use format::{Table, UNKNOWN, figure};
 use reports::{Compared, Parameter, Report, Reported, Reproduced, Role};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -74,19 +73,19 @@ fn text(name: &str) -> anyhow::Result<String> {
 
 fn print(out: &mut Output, result: &Reproduced) -> io::Result<()> {
     let report = &result.report;
-    table::heading(out, &format!("{}: {}", report.name, report.title))?;
+    out.heading(&format!("{}: {}", report.name, report.title))?;
     let rows: Vec<Vec<String>> = result.figures.iter().map(row).collect();
-    table::print(out, 1, &["quantity", "unit", "reported", "modelled", "error", "role"], &rows)?;
+    out.table(&Table::new(1, ["quantity", "unit", "reported", "modelled", "error", "role"]).rows(rows))?;
     for (statement, holds) in &result.orders {
-        sentence(out, &format!("{} {statement}", if *holds { "agrees:   " } else { "disagrees:" }))?;
+        out.sentence(&format!("{} {statement}", if *holds { "agrees:   " } else { "disagrees:" }))?;
     }
     let free: Vec<String> = report.parameter.iter().map(|parameter| named(report, parameter)).collect();
     if !free.is_empty() {
-        sentence(out, &format!("fitted: {}", free.join("; ")))?;
+        out.sentence(&format!("fitted: {}", free.join("; ")))?;
     }
     for compared in &result.figures {
         if compared.figure.role == Role::Underivable {
-            sentence(out, &format!("not derived: {}: {}", compared.figure.quantity, compared.figure.note))?;
+            out.sentence(&format!("not derived: {}: {}", compared.figure.quantity, compared.figure.note))?;
         }
     }
     Ok(())
@@ -106,7 +105,6 @@ fn named(report: &Report, parameter: &Parameter) -> String {
 }
 
 fn row(compared: &Compared) -> Vec<String> {
-    let none = || "–".to_owned();
     vec![
         compared.figure.quantity.clone(),
         compared.figure.unit.clone(),
@@ -114,8 +112,8 @@ fn row(compared: &Compared) -> Vec<String> {
             Reported::Number(number) => figure(number),
             Reported::Range(low, high) => format!("{}–{}", figure(low), figure(high)),
         },
-        compared.modelled.map_or_else(none, figure),
-        compared.error.map_or_else(none, percent),
+        figure(compared.modelled),
+        compared.error.map_or(UNKNOWN.to_owned(), percent),
         compared.figure.role.name().to_owned(),
     ]
 }
@@ -135,7 +133,7 @@ fn summary(out: &mut Output, results: &[Reproduced]) -> io::Result<()> {
     let free: usize = results.iter().map(|result| result.report.parameter.len()).sum();
     let orders: Vec<bool> =
         results.iter().flat_map(|result| &result.orders).map(|(_, holds)| *holds).collect();
-    table::heading(out, "In all")?;
+    out.heading("In all")?;
     writeln!(out, "  {met} of {predicted} predicted figures are within 15 %.")?;
     writeln!(out, "  {free} free parameters were fitted to {calibrated} calibrated figures.")?;
     writeln!(out, "  {underivable} figures are not derived, for the reasons given.")?;

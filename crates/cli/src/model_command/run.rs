@@ -1,9 +1,8 @@
 //! `rxlane model run`.
 
 use super::input::ScenarioArguments;
-use super::table::{self, duration, figure};
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output, complain};
+use format::{Share, Table, UNKNOWN, duration, figure, printable, thousands};
 use model::measure::{NAMES, measure};
 use model::{Answer, Bursts, CpuAnswer, Lost, Scenario, WaitAnswer};
 use serde_json::{Value, json};
@@ -88,19 +87,24 @@ fn print(out: &mut Output, scenario: &Scenario, answer: &Answer) -> io::Result<(
 }
 
 fn traffic(out: &mut Output, answer: &Answer) -> io::Result<()> {
-    table::heading(out, "Traffic")?;
+    out.heading("Traffic")?;
     let seconds = answer.seconds();
     let rows: Vec<Vec<String>> = answer
         .traffic
         .iter()
         .map(|traffic| {
-            let percentile = |share| duration(traffic.latencies.percentile(share));
+            let percentile = |share| {
+                traffic
+                    .latencies
+                    .percentile(share)
+                    .map_or(UNKNOWN.to_owned(), |time| duration(time as f64 / 1e12))
+            };
             vec![
                 traffic.name.clone(),
                 figure(traffic.offered as f64 / seconds),
                 figure(traffic.delivered as f64 / seconds),
                 figure(traffic.delivered_bytes as f64 * 8e-6 / seconds),
-                percent(traffic.lost(), traffic.offered),
+                lost_share(traffic.lost(), traffic.offered),
                 percentile(0.5),
                 percentile(0.99),
                 percentile(0.999),
@@ -108,7 +112,7 @@ fn traffic(out: &mut Output, answer: &Answer) -> io::Result<()> {
         })
         .collect();
     let head = ["", "offered/s", "received/s", "Mbit/s", "lost", "median", "99 %", "99.9 %"];
-    table::print(out, 1, &head, &rows)?;
+    out.table(&Table::new(1, head).rows(rows))?;
     let full: Vec<&str> = answer.full_lines().collect();
     if !full.is_empty() {
         writeln!(out, "  The line of {} is full: no more can come.", printable(&full.join(", ")))?;
@@ -130,19 +134,19 @@ fn losses(out: &mut Output, answer: &Answer) -> io::Result<()> {
                 Lost::Socket => "no room in the socket",
                 Lost::Transmit => "no room in the transmit ring",
             };
-            let frames = explain::grouped(lost(place));
-            vec![place.stage().to_owned(), what.to_owned(), frames, percent(lost(place), offered)]
+            let frames = thousands(lost(place));
+            vec![place.stage().to_owned(), what.to_owned(), frames, lost_share(lost(place), offered)]
         })
         .collect();
     if rows.is_empty() {
         return Ok(());
     }
-    table::heading(out, "Losses by stage")?;
-    table::print(out, 2, &["stage", "", "frames", "of all"], &rows)
+    out.heading("Losses by stage")?;
+    out.table(&Table::new(2, ["stage", "", "frames", "of all"]).rows(rows))
 }
 
 fn queues(out: &mut Output, answer: &Answer) -> io::Result<()> {
-    table::heading(out, "Receive queues")?;
+    out.heading("Receive queues")?;
     let seconds = answer.seconds();
     let rows: Vec<Vec<String>> = answer
         .queues
@@ -152,7 +156,7 @@ fn queues(out: &mut Output, answer: &Answer) -> io::Result<()> {
                 format!("{} {}", answer.ports[queue.port], queue.number),
                 queue.cpu.to_string(),
                 figure(queue.frames as f64 / seconds),
-                percent(queue.lost, queue.frames),
+                lost_share(queue.lost, queue.frames),
                 figure(queue.interrupts as f64 / seconds),
             ];
             row.extend(bursts(&queue.bursts, queue.peak));
@@ -160,12 +164,12 @@ fn queues(out: &mut Output, answer: &Answer) -> io::Result<()> {
         })
         .collect();
     let head = ["", "CPU", "frames/s", "lost", "interrupts/s", "burst", "longest", "most"];
-    table::print(out, 1, &head, &rows)
+    out.table(&Table::new(1, head).rows(rows))
 }
 
 /// Mean and longest burst, and the most that ever waited.
 fn bursts(bursts: &Bursts, peak: u32) -> [String; 3] {
-    let mean = bursts.mean().map_or("–".to_owned(), figure);
+    let mean = figure(bursts.mean());
     [mean, bursts.longest.to_string(), peak.to_string()]
 }
 
@@ -174,37 +178,39 @@ fn inputs(out: &mut Output, answer: &Answer) -> io::Result<()> {
     if answer.inputs.is_empty() {
         return Ok(());
     }
-    table::heading(out, "Queues between driver and stack")?;
+    out.heading("Queues between driver and stack")?;
     let row = |wait: &WaitAnswer| {
-        let mut row = vec![wait.name.clone(), explain::grouped(wait.lost)];
+        let mut row = vec![wait.name.clone(), thousands(wait.lost)];
         row.extend(bursts(&wait.bursts, wait.peak));
         row
     };
     let rows: Vec<Vec<String>> = answer.inputs.iter().map(row).collect();
-    table::print(out, 1, &["of", "lost", "burst", "longest", "most"], &rows)
+    out.table(&Table::new(1, ["of", "lost", "burst", "longest", "most"]).rows(rows))
 }
 
 fn sockets(out: &mut Output, answer: &Answer) -> io::Result<()> {
     if answer.applications.is_empty() {
         return Ok(());
     }
-    table::heading(out, "Sockets")?;
+    out.heading("Sockets")?;
     let row = |wait: &WaitAnswer| {
         let mut row = vec![
             wait.name.clone(),
             wait.cpu.map_or("any".to_owned(), |cpu| cpu.to_string()),
-            explain::grouped(wait.lost),
-            share(wait.spent, answer.duration),
+            thousands(wait.lost),
+            Share::of(wait.spent, answer.duration).to_string(),
         ];
         row.extend(bursts(&wait.bursts, wait.peak));
         row
     };
     let rows: Vec<Vec<String>> = answer.applications.iter().map(row).collect();
-    table::print(out, 1, &["application", "CPU", "lost", "CPU time", "burst", "longest", "most"], &rows)
+    out.table(
+        &Table::new(1, ["application", "CPU", "lost", "CPU time", "burst", "longest", "most"]).rows(rows),
+    )
 }
 
 fn cpus(out: &mut Output, answer: &Answer) -> io::Result<()> {
-    table::heading(out, "CPUs")?;
+    out.heading("CPUs")?;
     let of = |cpu: &CpuAnswer| [cpu.interrupt, cpu.softirq, cpu.system, cpu.user, cpu.idle];
     let rows: Vec<Vec<String>> = answer
         .cpus
@@ -212,23 +218,18 @@ fn cpus(out: &mut Output, answer: &Answer) -> io::Result<()> {
         .enumerate()
         .map(|(number, cpu)| {
             let mut row = vec![number.to_string()];
-            row.extend(of(cpu).map(|time| share(time, answer.duration)));
-            row.push(explain::grouped(cpu.squeezes));
+            row.extend(of(cpu).map(|time| Share::of(time, answer.duration).to_string()));
+            row.push(thousands(cpu.squeezes));
             row
         })
         .collect();
-    table::print(out, 1, &["CPU", "interrupt", "softirq", "system", "user", "idle", "squeezes"], &rows)
+    out.table(
+        &Table::new(1, ["CPU", "interrupt", "softirq", "system", "user", "idle", "squeezes"]).rows(rows),
+    )
 }
 
-fn percent(part: u64, whole: u64) -> String {
-    if part == 0 {
-        return "–".to_owned();
-    }
-    format!("{:.2} %", 100.0 * part as f64 / whole as f64)
-}
-
-fn share(part: u64, whole: u64) -> String {
-    format!("{:.1} %", 100.0 * part as f64 / whole as f64)
+fn lost_share(lost: u64, of: u64) -> String {
+    if lost == 0 { UNKNOWN.to_owned() } else { Share::of(lost, of).small() }
 }
 
 /// The figures that were asked for.

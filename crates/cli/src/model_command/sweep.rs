@@ -1,10 +1,9 @@
 //! `rxlane model sweep`.
 
 use super::input::{ScenarioArguments, value_of};
-use super::table::{self, figure};
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::{anyhow, bail};
+use format::{figure, printable};
 use model::measure::measure;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -140,7 +139,7 @@ impl SweepArguments {
     /// A chart for each figure: one bar a value.
     fn draw(&self, out: &mut Output, points: &[(Value, Vec<f64>)]) -> io::Result<()> {
         for (at, name) in self.figure.iter().enumerate() {
-            table::heading(out, &format!("{name} by {}", self.key))?;
+            out.heading(&format!("{name} by {}", self.key))?;
             let labels: Vec<String> = points.iter().map(|(value, _)| label(value)).collect();
             let numbers: Vec<String> = points.iter().map(|(_, figures)| figure(figures[at])).collect();
             let wide =

@@ -2,10 +2,10 @@
 //! A page reads on a phone, on a desk, in the dark and on paper (`page.css`). Everything that was read from a file or
 //! a machine passes through the template's escaping.
 
-pub mod format;
+pub mod figures;
 pub mod table;
 
-use format::foreign;
+use format::printable_up_to;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// What a browser may load for this page: nothing. Its style is inline.
@@ -37,7 +37,7 @@ pub fn document(title: &str, schema: &str, body: Markup) -> String {
 /// The sentences that lead a page.
 pub fn lead(sentences: &[String]) -> Markup {
     // A percent sign alone on a line would look lost.
-    let sentences = sentences.iter().map(|sentence| foreign(sentence, 1000).replace(" %", "\u{a0}%"));
+    let sentences = sentences.iter().map(|sentence| printable_up_to(sentence, 1000).replace(" %", "\u{a0}%"));
     html! {
         @if sentences.len() > 0 {
             section.lead aria-label="Conclusion" { @for sentence in sentences { p { bdi { (prose(&sentence)) } } } }

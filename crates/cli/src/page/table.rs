@@ -1,6 +1,7 @@
 //! Tables that stay bounded whatever was read: the first rows, and how much was left out.
 
-use super::format::{count, counted, percent, share};
+use super::figures::{counted, share};
+use format::{Share, thousands};
 use maud::{Markup, html};
 
 /// The shortest bar, in percent: shorter ones vanish on a phone.
@@ -15,7 +16,7 @@ pub fn first<T>(rows: &[T], most: usize) -> (&[T], &[T]) {
 pub fn left_out(rows: usize, frames: u64, total: u64) -> Markup {
     html! {
         @if rows > 0 {
-            p.more { "and " (count(rows as u64)) " more with " (counted(frames, "frame"))
+            p.more { "and " (thousands(rows as u64)) " more with " (counted(frames, "frame"))
                 " (" (share(frames, total)) ")" }
         }
     }
@@ -76,8 +77,8 @@ pub fn frames_by(name: &'static str, rows: &[(Markup, u64)], total: u64, most: u
             tbody {
                 @for (label, frames) in shown {
                     tr {
-                        th scope="row" { (label) (inline_bar(&[("plain", percent(*frames, total))])) }
-                        td.figure { (count(*frames)) }
+                        th scope="row" { (label) (inline_bar(&[("plain", Share::of(*frames, total).percent())])) }
+                        td.figure { (thousands(*frames)) }
                         td.figure { (share(*frames, total)) }
                     }
                 }

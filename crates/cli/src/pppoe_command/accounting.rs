@@ -9,7 +9,7 @@
 use super::regular_file::append;
 use crate::output::Lacks;
 use anyhow::Context;
-use explain::counted as number_of;
+use format::plural;
 use service::lines::{Queue, WholeLines};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ impl Accounts {
             left.iter().map(|record| not_taken(&"the file takes nothing", record)).collect();
         let path = self.path.display();
         if lost > 0 {
-            let (records, are) = (number_of(lost, "record"), if lost == 1 { "is" } else { "are" });
+            let (records, are) = (plural(lost, "record"), if lost == 1 { "is" } else { "are" });
             said.push(format!(
                 "{records} of accounting {are} not in {path}, but here, as far as they were taken here"
             ));
@@ -123,7 +123,7 @@ mod tests {
         assert!(said.iter().any(|text| text.contains("accounts has not taken the last record")));
         let in_log = said.iter().filter(|text| text.contains("a record of accounting is lost")).count();
         let sum = format!("{in_log} records of accounting are not in accounts");
-        let sum = sum.replace(&in_log.to_string(), &explain::grouped(in_log as u64));
+        let sum = sum.replace(&in_log.to_string(), &format::thousands(in_log as u64));
         assert!(
             said.iter().any(|text| text.starts_with(&sum)),
             "{sum}: {:?}",

@@ -5,7 +5,7 @@ use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use client::status::SessionStatus;
 use concentrator::{ConcentratorStatus, Disconnected};
-use explain::counted;
+use format::plural;
 use link::error::Error;
 use service::Kind;
 use service::control::ControlError;
@@ -128,7 +128,7 @@ impl DisconnectArguments {
         });
         match ended {
             Ok(last) => {
-                let sessions = counted(last.count as u64, "session");
+                let sessions = plural(last.count as u64, "session");
                 writeln!(out, "{} is served no more; {sessions} ended.", last.parent)?;
                 Ok(Outcome::Success)
             }
@@ -153,7 +153,7 @@ impl DisconnectArguments {
                 Ok(Outcome::Negative)
             }
             Ok(Disconnected { sessions: Some(sessions) }) => {
-                writeln!(out, "{} told to end.", counted(sessions as u64, "session"))?;
+                writeln!(out, "{} told to end.", plural(sessions as u64, "session"))?;
                 Ok(Outcome::Success)
             }
             Ok(Disconnected { sessions: None }) => {

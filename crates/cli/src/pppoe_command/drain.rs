@@ -1,10 +1,9 @@
 //! `rxlane pppoe drain`.
 
 use super::{StateArguments, failed};
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
 use concentrator::ConcentratorStatus;
-use explain::counted;
+use format::{plural, printable};
 use service::Kind;
 use std::io::Write;
 
@@ -41,7 +40,7 @@ impl DrainArguments {
             Ok(status) => status,
             Err(error) => return failed(error),
         };
-        let (name, sessions) = (printable(&status.parent), counted(status.count as u64, "session"));
+        let (name, sessions) = (printable(&status.parent), plural(status.count as u64, "session"));
         if status.draining {
             let verb = if status.count == 1 { "goes" } else { "go" };
             writeln!(out, "{name} takes no more sessions; {sessions} {verb} on.")?;

@@ -45,7 +45,7 @@ impl<'a> PasswordSource<'a> {
         if password.is_empty() {
             bail!(
                 "the password of {} is empty: --password-file FILE, {VARIABLE} in the environment, or the terminal has to give one",
-                crate::explain_command::text::printable(user)
+                format::printable(user)
             );
         }
         if password.len() > LONGEST {
@@ -80,7 +80,7 @@ fn from_terminal(user: &str) -> anyhow::Result<Vec<u8>> {
         ));
     }
     let mut screen = io::stderr();
-    write!(screen, "Password of {}: ", crate::explain_command::text::printable(user))?;
+    write!(screen, "Password of {}: ", format::printable(user))?;
     screen.flush()?;
     let hidden = Hidden::new()?;
     let mut line = Vec::new();

@@ -5,12 +5,12 @@ use super::options::Auth;
 use super::subscribers_file::{Means, SubscribersFile};
 use super::{BOLD, POOR, StateArguments, failed, item, workers};
 use crate::background::{self, DaemonArguments, no_signals, unread};
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{anyhow, bail};
 use concentrator::Error;
 use concentrator::{ConcentratorStatus, Event, Over, Prepared, Start};
-use explain::counted as number_of;
+use format::quoted;
+use format::{Quotable, plural, printable};
 use link::batch::Io;
 use link::error::Kind;
 use link::pppoe::VlanPattern;
@@ -19,13 +19,11 @@ use pppoe::concentrator::pool::Range;
 use pppoe::concentrator::secrets::Secrets;
 use pppoe::concentrator::{Config, Restored, SameUser};
 use pppoe::discovery::limits::{Rate, Rates};
-use pppoe::text::Shown;
 use service::daemon::{Leaving, Ready};
 use service::lines::LineWriter;
 use service::log::Log;
 use service::memory;
 use service::notify;
-use service::quoted;
 use service::signals::{HangUp, end_requests};
 use service::{Instances, Kind as ServiceKind};
 use signal_hook::consts::{SIGHUP, SIGUSR1};
@@ -408,14 +406,14 @@ fn expect_name(option: &str, name: &str) -> anyhow::Result<()> {
     if name.chars().any(char::is_control) {
         bail!(
             "{option}: \"{}\" has control characters, which a name is shown without",
-            Shown(name.as_bytes())
+            Quotable(name.as_bytes())
         );
     }
     Ok(())
 }
 
 fn taken_over(restored: &Restored) -> String {
-    let sessions = number_of(restored.sessions as u64, "session");
+    let sessions = plural(restored.sessions as u64, "session");
     format!("{sessions} taken over, {} told to connect again", restored.ended)
 }
 

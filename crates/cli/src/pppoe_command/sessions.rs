@@ -1,10 +1,9 @@
 //! `rxlane pppoe sessions`.
 
 use super::{BOLD, POOR, StateArguments, failed};
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
 use concentrator::{ConcentratorStatus, SubscriberStatus};
-use explain::{counted as number_of, grouped};
+use format::{plural, printable, thousands};
 use link::pppoe::VlanPattern;
 use service::Kind;
 use std::io::{self, Write};
@@ -75,7 +74,7 @@ fn is_meant(session: &SubscriberStatus, text: &str) -> bool {
 
 /// All of them, or those that a filter left.
 fn print(out: &mut Output, status: &ConcentratorStatus, is_filtered: bool) -> io::Result<()> {
-    let all = number_of(status.count as u64, "session");
+    let all = plural(status.count as u64, "session");
     let not_open = status.sessions.iter().filter(|session| session.phase != "open").count();
     let (shown, half_open) = match is_filtered {
         true => (format!("{} of {all}", status.sessions.len()), not_open as u32),
@@ -125,9 +124,9 @@ fn row(session: &SubscriberStatus) -> [String; 9] {
         session.tags.clone(),
         session.phase.clone(),
         session.peer.map_or(String::new(), |peer| peer.to_string()),
-        session.uptime.map_or(String::new(), super::status::duration),
-        grouped(session.received_octets),
-        grouped(session.sent_octets),
+        session.uptime.map_or(String::new(), format::duration),
+        thousands(session.received_octets),
+        thousands(session.sent_octets),
     ]
 }
 

@@ -1,11 +1,10 @@
 //! `rxlane pppoe status`.
 
 use super::{BOLD, GOOD, POOR, StateArguments, failed, item};
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use client::status::{SCHEMA, SessionStatus};
 use concentrator::ConcentratorStatus;
-use explain::{counted as number_of, grouped};
+use format::{duration, plural, printable, thousands};
 use link::error::Error;
 use serde_json::{Value, json};
 use service::Kind;
@@ -120,7 +119,7 @@ fn print_concentrator(out: &mut Output, status: &ConcentratorStatus) -> io::Resu
     if status.parent_works == Some(false) {
         item(out, "carrier", &format!("{} is down, or its cable has no carrier", printable(&status.parent)))?;
     }
-    item(out, "sessions", &grouped(status.count as u64))?;
+    item(out, "sessions", &thousands(status.count as u64))?;
     item(out, "interface", &status.interface)?;
     item(out, "served for", &duration(status.uptime))?;
     lost(out, status.frames_lost)?;
@@ -225,7 +224,7 @@ fn lost(out: &mut Output, count: u64) -> io::Result<()> {
     }
     let text = format!(
         "{} of discovery and negotiation, which came faster than they are read",
-        number_of(count, "frame")
+        plural(count, "frame")
     );
     item(out, "lost", &text)
 }
@@ -242,40 +241,11 @@ pub fn unwritten(status: &ConcentratorStatus) -> impl Iterator<Item = String> {
 pub fn traffic(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
     let Some(counted) = &status.counted else { return Ok(()) };
     for (name, way) in [("received", counted.received), ("sent", counted.sent)] {
-        let text = format!("{}, {} octets", number_of(way.frames, "frame"), grouped(way.octets));
+        let text = format!("{}, {} octets", plural(way.frames, "frame"), thousands(way.octets));
         item(out, name, &text)?;
     }
     for (reason, count) in &counted.drops {
-        item(out, "dropped", &format!("{reason} {}", grouped(*count)))?;
+        item(out, "dropped", &format!("{reason} {}", thousands(*count)))?;
     }
     Ok(())
-}
-
-/// `3 d 4 h`, `5 min 6 s`, `7 s`: the two largest units.
-pub fn duration(seconds: f64) -> String {
-    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
-    let mut left = seconds.max(0.0).round() as u64;
-    let mut parts = Vec::new();
-    for (size, unit) in UNITS {
-        if left >= size || !parts.is_empty() || unit == "s" {
-            parts.push(format!("{} {unit}", left / size));
-            left %= size;
-        }
-    }
-    parts.truncate(2);
-    parts.join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::duration;
-
-    #[test]
-    fn times_have_their_two_largest_units() {
-        for (seconds, text) in
-            [(0.0, "0 s"), (59.4, "59 s"), (60.0, "1 min 0 s"), (3725.0, "1 h 2 min"), (200_000.0, "2 d 7 h")]
-        {
-            assert_eq!(duration(seconds), text);
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use super::regular_file::RegularFile;
 use crate::output::complain;
 use anyhow::{Context, anyhow, bail};
-use explain::counted;
+use format::plural;
 use pppoe::concentrator::secrets::{Address, Secrets, Subscriber};
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
@@ -55,7 +55,7 @@ impl Means<'_> {
             1 => said.push(format!("1 line is for another server than {} (--name)", self.name)),
             others => said.push(format!("{others} lines are for other servers than {} (--name)", self.name)),
         }
-        let subscribers = counted(secrets.len() as u64, "subscriber");
+        let subscribers = plural(secrets.len() as u64, "subscriber");
         (!said.is_empty()).then(|| format!("{subscribers}; {}", said.join("; ")))
     }
 }

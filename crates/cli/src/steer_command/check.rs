@@ -4,9 +4,8 @@ use super::{
     BAD, BOLD, GOOD, POOR, QUIET, StateArguments, WishArguments, failed, item, paragraph, percent, rate,
     seconds, with_progress,
 };
-use crate::explain_command::text::{heading, printable};
 use crate::output::{CommandResult, Lacks, Outcome, Output};
-use explain::grouped;
+use format::{printable, thousands};
 use std::io::{self, Write};
 use std::time::Duration;
 use steer::check::{Check, Known, Wish};
@@ -145,7 +144,7 @@ fn verdict(out: &mut Output, check: &Check) -> io::Result<()> {
 }
 
 fn facts(out: &mut Output, check: &Check) -> io::Result<()> {
-    heading(out, "What there is")?;
+    out.heading("What there is")?;
     for fact in &check.facts {
         let word = match fact.level {
             Level::Good => out.styled(GOOD, "ok"),
@@ -160,9 +159,7 @@ fn facts(out: &mut Output, check: &Check) -> io::Result<()> {
             Level::Unknown => 1,
         };
         let room = out.width().saturating_sub(2 + 12 + 6);
-        for (place, line) in
-            crate::explain_command::text::wrapped(&printable(&fact.text), room).iter().enumerate()
-        {
+        for (place, line) in format::wrapped(&printable(&fact.text), room).iter().enumerate() {
             if place == 0 {
                 writeln!(out, "  {:12}{word}{:pad$}{line}", fact.about, "", pad = 6 - plain)?;
             } else {
@@ -181,7 +178,7 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
     if check.queues.is_empty() {
         return Ok(());
     }
-    heading(out, "Receive queues")?;
+    out.heading("Receive queues")?;
     let since = check.queues.iter().any(|row| row.frames.is_some() && row.per_second.is_none());
     let when = if since { "since start" } else { "" };
     let line = out.styled(QUIET, format!("  queue          frames          rate  vector  CPU   {when}"));
@@ -190,7 +187,7 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
         let line = format!(
             "  {:<5} {:>15} {:>13}  {:<6}  {}",
             row.queue,
-            row.frames.map_or("?".to_owned(), grouped),
+            row.frames.map_or("?".to_owned(), thousands),
             row.per_second.map_or("?".to_owned(), |per_second| rate(Some(per_second))),
             row.vector.as_deref().unwrap_or("-"),
             if row.cpus.is_empty() { "-".to_owned() } else { steer::facts::list(&row.cpus) }
@@ -226,8 +223,8 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
         let text = format!(
             "sample of {:.1} s: {}, {}; dealt by inner flow worth {:.1} evenly used CPUs",
             sample.seconds,
-            explain::counted(sample.frames, "frame"),
-            explain::counted(sample.flows, "flow"),
+            format::plural(sample.frames, "frame"),
+            format::plural(sample.flows, "flow"),
             sample.worth
         );
         paragraph(out, "  ", &text)?;
@@ -237,7 +234,7 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
 
 /// The classes, and what becomes of them.
 pub fn classes(out: &mut Output, rows: &[ClassRow]) -> io::Result<()> {
-    heading(out, "Classes of frames")?;
+    out.heading("Classes of frames")?;
     let line = out.styled(QUIET, "  class   steered   traffic   spread by the device");
     writeln!(out, "{line}")?;
     for row in rows {
@@ -250,7 +247,7 @@ pub fn classes(out: &mut Output, rows: &[ClassRow]) -> io::Result<()> {
         let steered = if row.selected { out.styled(GOOD, steered) } else { steered };
         let text = printable(&format!("{spread:<4}{}", row.why));
         let room = out.width().saturating_sub(30);
-        for (place, line) in crate::explain_command::text::wrapped(&text, room).iter().enumerate() {
+        for (place, line) in format::wrapped(&text, room).iter().enumerate() {
             if place == 0 {
                 writeln!(out, "  {:6}  {steered}   {:>7}   {line}", row.class, percent(row.share))?;
             } else {
@@ -265,7 +262,7 @@ pub fn classes(out: &mut Output, rows: &[ClassRow]) -> io::Result<()> {
 fn expected(out: &mut Output, check: &Check) -> io::Result<()> {
     let is_asked = matches!(check.recommendation.answer, Answer::Steer | Answer::Rps);
     let Some(expected) = check.expected.as_ref().filter(|_| is_asked) else { return Ok(()) };
-    heading(out, "Packets a second without loss, as the model expects")?;
+    out.heading("Packets a second without loss, as the model expects")?;
     let row = |name: &str, times: Option<f64>, per_second: Option<f64>| {
         let times = times.map_or("unknown".to_owned(), |times| format!("{times:.1} times"));
         let line = format!(
@@ -286,7 +283,7 @@ fn targets(out: &mut Output, check: &Check) -> io::Result<()> {
     if check.targets.is_empty() {
         return Ok(());
     }
-    heading(out, "CPUs to steer to")?;
+    out.heading("CPUs to steer to")?;
     let one = |row: &steer::check::TargetRow| {
         format!("CPU {} {} ({} buckets)", row.cpu, percent(Some(row.share)), row.buckets)
     };

@@ -1,8 +1,8 @@
 //! `rxlane steer down`.
 
 use super::{StateArguments, failed, item};
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
+use format::printable;
 use std::io::{self, Write};
 use steer::down::Down;
 
@@ -57,10 +57,10 @@ pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
         let unseen = match down.unseen {
             Some(0) | None => String::new(),
             Some(unseen) => {
-                format!(", {} of them dropped where a CPU's queue was full", explain::grouped(unseen))
+                format!(", {} of them dropped where a CPU's queue was full", format::thousands(unseen))
             }
         };
-        item(out, "steered", &format!("{}{unseen}", explain::counted(frames, "frame")))?;
+        item(out, "steered", &format!("{}{unseen}", format::plural(frames, "frame")))?;
     }
     for why in &down.leftovers {
         item(out, "leftovers", &format!("removed: {why}"))?;
@@ -82,7 +82,7 @@ pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
         writeln!(
             out,
             "{} not restored, for the reasons above.",
-            explain::counted(down.kept as u64, "setting")
+            format::plural(down.kept as u64, "setting")
         )?;
     }
     Ok(())

@@ -173,7 +173,7 @@ fn with_progress<T>(work: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
 
 /// `1,234/s`.
 fn rate(value: Option<f64>) -> String {
-    value.map_or_else(String::new, |value| format!("{}/s", explain::grouped(value.round() as u64)))
+    value.map_or_else(String::new, |value| format!("{}/s", format::thousands(value.round() as u64)))
 }
 
 /// `37 %`; a question mark is unknown.
@@ -183,12 +183,12 @@ fn percent(share: Option<f64>) -> String {
 
 /// A line of a name and a text that is broken behind it.
 pub fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
-    crate::explain_command::text::item(out, 12, name, text)
+    out.item(12, name, text)
 }
 
 /// A paragraph as wide as there is room.
 fn paragraph(out: &mut Output, indent: &str, text: &str) -> io::Result<()> {
-    for line in crate::explain_command::text::wrapped(text, out.width().saturating_sub(indent.len())) {
+    for line in format::wrapped(text, out.width().saturating_sub(indent.len())) {
         writeln!(out, "{indent}{line}")?;
     }
     Ok(())

@@ -1,9 +1,8 @@
 //! `rxlane steer status`.
 
 use super::{BAD, BOLD, GOOD, POOR, QUIET, StateArguments, failed, item, paragraph, percent, rate, seconds};
-use crate::explain_command::text::{heading, printable};
 use crate::output::{CommandResult, Outcome, Output};
-use explain::{counted, grouped};
+use format::{plural, printable, thousands};
 use std::io::{self, Write};
 use std::time::Duration;
 use steer::status::{self, Status};
@@ -94,7 +93,7 @@ pub fn print(out: &mut Output, status: &Status) -> io::Result<()> {
         return remarks(out, status);
     }
     item(out, "classes", &status.classes.join(", "))?;
-    let queue = status.queue_size.map_or("?".to_owned(), |size| grouped(size.into()));
+    let queue = status.queue_size.map_or("?".to_owned(), |size| thousands(size.into()));
     let symmetric = if status.symmetric { "; both directions of a flow to one CPU" } else { "" };
     item(out, "queue", &format!("{queue} frames in front of each CPU{symmetric}"))?;
     process(out, status)?;
@@ -114,7 +113,7 @@ fn process(out: &mut Output, status: &Status) -> io::Result<()> {
         tasks.push("takes steering away when it ends".to_owned());
     }
     if keeper.rebalance {
-        tasks.push(format!("rebalances ({} so far)", counted(status.moves, "move")));
+        tasks.push(format!("rebalances ({} so far)", plural(status.moves, "move")));
     }
     if let Some(address) = &keeper.metrics {
         tasks.push(format!("serves metrics at http://{address}/metrics"));
@@ -137,7 +136,7 @@ fn remarks(out: &mut Output, status: &Status) -> io::Result<()> {
 }
 
 fn cpus(out: &mut Output, status: &Status) -> io::Result<()> {
-    heading(out, "CPUs")?;
+    out.heading("CPUs")?;
     let line = out.styled(QUIET, "  CPU   buckets          frames           rate   share       drops");
     writeln!(out, "{line}")?;
     let by_rate = status.cpus.iter().any(|row| row.per_second.is_some_and(|rate| rate > 0.0));
@@ -146,7 +145,7 @@ fn cpus(out: &mut Output, status: &Status) -> io::Result<()> {
     let all: f64 = status.cpus.iter().map(weight).sum();
     for row in status.cpus.iter().take(ROWS) {
         let share = percent((all > 0.0).then(|| weight(row) / all));
-        let mut drops = grouped(row.drops);
+        let mut drops = thousands(row.drops);
         if row.drops_per_second.is_some_and(|rate| rate >= 0.5) {
             drops += &format!(" ({})", rate(row.drops_per_second));
         }
@@ -157,7 +156,7 @@ fn cpus(out: &mut Output, status: &Status) -> io::Result<()> {
             "  {:<5} {:>7} {:>15} {:>14} {share:>7}  {drops}",
             row.cpu,
             row.buckets,
-            grouped(row.frames),
+            thousands(row.frames),
             rate(row.per_second)
         )?;
     }
@@ -165,16 +164,13 @@ fn cpus(out: &mut Output, status: &Status) -> io::Result<()> {
 }
 
 fn reasons(out: &mut Output, status: &Status) -> io::Result<()> {
-    heading(out, "What became of frames")?;
+    out.heading("What became of frames")?;
     let none: Vec<&str> = status.reasons.iter().filter(|row| row.frames == 0).map(|row| row.reason).collect();
     for row in status.reasons.iter().filter(|row| row.frames > 0) {
-        writeln!(out, "  {:<16} {:>13} {:>14}", row.reason, grouped(row.frames), rate(row.per_second))?;
+        writeln!(out, "  {:<16} {:>13} {:>14}", row.reason, thousands(row.frames), rate(row.per_second))?;
     }
     if !none.is_empty() {
-        for line in crate::explain_command::text::wrapped(
-            &format!("none: {}", none.join(", ")),
-            out.width().saturating_sub(2),
-        ) {
+        for line in format::wrapped(&format!("none: {}", none.join(", ")), out.width().saturating_sub(2)) {
             let line = out.styled(QUIET, line);
             writeln!(out, "  {line}")?;
         }
@@ -186,14 +182,14 @@ fn receiving(out: &mut Output, status: &Status) -> io::Result<()> {
     if status.receiving.is_empty() {
         return Ok(());
     }
-    heading(out, "CPUs that receive")?;
+    out.heading("CPUs that receive")?;
     for row in status.receiving.iter().take(ROWS) {
         let part = percent((row.frames > 0).then(|| row.steered as f64 / row.frames as f64));
         writeln!(
             out,
             "  {:<5} {:>23} {:>14}   {part} by flow",
             row.cpu,
-            grouped(row.frames),
+            thousands(row.frames),
             rate(row.per_second)
         )?;
     }
@@ -215,7 +211,7 @@ fn buckets(out: &mut Output, status: &Status) -> io::Result<()> {
     };
     let waiting = status.buckets.iter().filter(|bucket| bucket.waiting).count();
     let on_the_way = if waiting > 0 { format!(", {waiting} on their way to another") } else { String::new() };
-    heading(out, &format!("Buckets by CPU ({} moved{on_the_way})", grouped(status.moves)))?;
+    out.heading(&format!("Buckets by CPU ({} moved{on_the_way})", thousands(status.moves)))?;
     for line in status.buckets.chunks(LINE) {
         let line: String = line.iter().map(|bucket| sign(bucket.cpu)).collect();
         writeln!(out, "  {line}")?;

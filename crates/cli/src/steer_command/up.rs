@@ -4,9 +4,8 @@ use super::{
     BOLD, GOOD, POOR, StateArguments, WishArguments, check, cpus, failed, item, paragraph, percent, seconds,
     stay, with_progress,
 };
-use crate::explain_command::text::{heading, printable};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use explain::grouped;
+use format::{printable, thousands};
 use service::signals::Interrupted;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -167,7 +166,7 @@ impl UpArguments {
             fact_line(out, fact)?;
         }
         item(out, "classes", &classes::of_bits(plan.settings.classes).join(", "))?;
-        let queue = format!("{} frames in front of each CPU", grouped(self.queue_size.into()));
+        let queue = format!("{} frames in front of each CPU", thousands(self.queue_size.into()));
         item(out, "queue", &queue)?;
         let flows = match self.symmetric {
             true => "both directions of a flow to one CPU",
@@ -188,7 +187,7 @@ impl UpArguments {
         }
         item(out, "process", &self.process())?;
         check::classes(out, &check.classes)?;
-        heading(out, "CPUs")?;
+        out.heading("CPUs")?;
         for row in &check.targets {
             writeln!(
                 out,

@@ -1,8 +1,9 @@
 //! The tables: their columns, the most important first, since a narrow screen shows as many as fit.
 
-use super::figures::{UNKNOWN, count, cpu_list, percent, rate, share};
+use super::figures::{count, cpu_list, percent, share};
 use super::model::{ClassRow, CpuRow, Heat, QueueRow, ReasonRow, StackRow, StageRow, SteeredCpu, VectorRow};
 use super::table::{Column, Key};
+use format::{UNKNOWN, compact};
 
 const LOST: fn(Option<f64>) -> Heat =
     |drops| if drops.is_some_and(|drops| drops > 0.0) { Heat::Hot } else { Heat::Calm };
@@ -27,23 +28,23 @@ pub const QUEUES: &[Column<QueueRow>] = &[
     Column::<QueueRow>::new(
         "frames/s",
         8,
-        |row| rate(row.frames_per_second),
+        |row| compact(row.frames_per_second),
         |row| row.frames_per_second.into(),
     )
     .heat(|row| row.heat),
-    Column::<QueueRow>::new("share", 6, |row| share(row.share), |row| row.share.into()).heat(|row| row.heat),
+    Column::<QueueRow>::new("share", 7, |row| share(row.share), |row| row.share.into()).heat(|row| row.heat),
     Column::<QueueRow>::bar(9, |row| row.share).heat(|row| row.heat),
     Column::<QueueRow>::new(
         "drops/s",
         7,
-        |row| rate(row.drops_per_second),
+        |row| compact(row.drops_per_second),
         |row| row.drops_per_second.into(),
     )
     .heat(|row| LOST(row.drops_per_second)),
     Column::<QueueRow>::new(
         "bytes/s",
         7,
-        |row| rate(row.bytes_per_second),
+        |row| compact(row.bytes_per_second),
         |row| row.bytes_per_second.into(),
     ),
     Column::<QueueRow>::new("drops", 7, |row| count(row.drops), |row| row.drops.into()),
@@ -75,11 +76,11 @@ pub const VECTORS: &[Column<VectorRow>] = &[
     Column::<VectorRow>::new(
         "interrupts/s",
         12,
-        |row| rate(row.interrupts_per_second),
+        |row| compact(row.interrupts_per_second),
         |row| row.interrupts_per_second.into(),
     ),
     Column::<VectorRow>::new("CPU", 4, |row| number(row.cpu), |row| row.cpu.into()).heat(|row| row.heat),
-    Column::<VectorRow>::new("there", 6, |row| share(row.cpu_share), |row| row.cpu_share.into()),
+    Column::<VectorRow>::new("there", 7, |row| share(row.cpu_share), |row| row.cpu_share.into()),
     Column::<VectorRow>::new(
         "affinity",
         9,
@@ -89,7 +90,7 @@ pub const VECTORS: &[Column<VectorRow>] = &[
     Column::<VectorRow>::new(
         "frames each",
         11,
-        |row| rate(row.frames_per_interrupt),
+        |row| compact(row.frames_per_interrupt),
         |row| row.frames_per_interrupt.into(),
     ),
 ];
@@ -97,52 +98,52 @@ pub const VECTORS: &[Column<VectorRow>] = &[
 /// CPUs.
 pub const CPUS: &[Column<CpuRow>] = &[
     Column::<CpuRow>::new("CPU", 4, |row| row.cpu.to_string(), |row| row.cpu.into()),
-    Column::<CpuRow>::new("busy", 6, |row| percent(row.busy), |row| row.busy.into()),
+    Column::<CpuRow>::new("busy", 7, |row| percent(row.busy), |row| row.busy.into()),
     Column::<CpuRow>::new("softirq", 7, |row| percent(row.softirq), |row| row.softirq.into())
         .heat(|row| row.heat),
     Column::<CpuRow>::bar(9, |row| row.softirq.map(|share| share / 100.0)).heat(|row| row.heat),
     Column::<CpuRow>::new(
         "frames/s",
         8,
-        |row| rate(row.processed_per_second),
+        |row| compact(row.processed_per_second),
         |row| row.processed_per_second.into(),
     ),
     Column::<CpuRow>::new(
         "dropped/s",
         9,
-        |row| rate(row.dropped_per_second),
+        |row| compact(row.dropped_per_second),
         |row| row.dropped_per_second.into(),
     )
     .heat(|row| LOST(row.dropped_per_second)),
     Column::<CpuRow>::new(
         "squeezed/s",
         10,
-        |row| rate(row.time_squeeze_per_second),
+        |row| compact(row.time_squeeze_per_second),
         |row| row.time_squeeze_per_second.into(),
     )
     .heat(|row| WARM(row.time_squeeze_per_second)),
     Column::<CpuRow>::new(
         "irqs/s",
         6,
-        |row| rate(row.interrupts_per_second),
+        |row| compact(row.interrupts_per_second),
         |row| row.interrupts_per_second.into(),
     ),
     Column::<CpuRow>::new(
         "NET_RX/s",
         8,
-        |row| rate(row.net_rx_per_second),
+        |row| compact(row.net_rx_per_second),
         |row| row.net_rx_per_second.into(),
     ),
     Column::<CpuRow>::new(
         "RPS/s",
         6,
-        |row| rate(row.received_rps_per_second),
+        |row| compact(row.received_rps_per_second),
         |row| row.received_rps_per_second.into(),
     ),
     Column::<CpuRow>::new(
         "steered/s",
         9,
-        |row| rate(row.steered_per_second),
+        |row| compact(row.steered_per_second),
         |row| row.steered_per_second.into(),
     ),
     Column::<CpuRow>::new("user", 6, |row| percent(row.user), |row| row.user.into()),
@@ -156,13 +157,13 @@ pub const STAGES: &[Column<StageRow>] = &[
     Column::<StageRow>::new(
         "frames/s",
         8,
-        |row| rate(row.frames_per_second),
+        |row| compact(row.frames_per_second),
         |row| row.frames_per_second.into(),
     ),
     Column::<StageRow>::new(
         "drops/s",
         7,
-        |row| rate(row.drops_per_second),
+        |row| compact(row.drops_per_second),
         |row| row.drops_per_second.into(),
     )
     .heat(|row| row.heat),
@@ -174,12 +175,12 @@ pub const STAGES: &[Column<StageRow>] = &[
 /// Traffic classes.
 pub const CLASSES: &[Column<ClassRow>] = &[
     Column::<ClassRow>::new("class", 6, |row| row.class.name().to_owned(), |_| Key::Number(None)).left(),
-    Column::<ClassRow>::new("share", 6, |row| share(row.share), |row| row.share.into()),
+    Column::<ClassRow>::new("share", 7, |row| share(row.share), |row| row.share.into()),
     Column::<ClassRow>::bar(12, |row| row.share),
     Column::<ClassRow>::new(
         "~frames/s",
         9,
-        |row| rate(row.estimated_frames_per_second),
+        |row| compact(row.estimated_frames_per_second),
         |row| row.estimated_frames_per_second.into(),
     ),
     Column::<ClassRow>::new("sampled", 7, |row| count(Some(row.frames)), |row| Some(row.frames).into()),
@@ -189,7 +190,7 @@ pub const CLASSES: &[Column<ClassRow>] = &[
 
 /// Stacks of headers.
 pub const STACKS: &[Column<StackRow>] = &[
-    Column::<StackRow>::new("share", 6, |row| share(row.share), |row| row.share.into()),
+    Column::<StackRow>::new("share", 7, |row| share(row.share), |row| row.share.into()),
     Column::<StackRow>::new("sampled", 7, |row| count(Some(row.frames)), |row| Some(row.frames).into()),
     Column::<StackRow>::new("stack", 10, |row| row.stack.clone(), |row| Key::Text(row.stack.clone()))
         .flexible(),
@@ -201,15 +202,15 @@ pub const STEERED: &[Column<SteeredCpu>] = &[
     Column::<SteeredCpu>::new(
         "frames/s",
         8,
-        |row| rate(row.frames_per_second),
+        |row| compact(row.frames_per_second),
         |row| row.frames_per_second.into(),
     ),
-    Column::<SteeredCpu>::new("share", 6, |row| share(row.share), |row| row.share.into()),
+    Column::<SteeredCpu>::new("share", 7, |row| share(row.share), |row| row.share.into()),
     Column::<SteeredCpu>::bar(12, |row| row.share),
     Column::<SteeredCpu>::new(
         "drops/s",
         7,
-        |row| rate(row.drops_per_second),
+        |row| compact(row.drops_per_second),
         |row| row.drops_per_second.into(),
     )
     .heat(|row| LOST(row.drops_per_second)),
@@ -228,7 +229,7 @@ pub const REASONS: &[Column<ReasonRow>] = &[
     Column::<ReasonRow>::new(
         "frames/s",
         8,
-        |row| rate(row.frames_per_second),
+        |row| compact(row.frames_per_second),
         |row| row.frames_per_second.into(),
     ),
     Column::<ReasonRow>::new("frames", 7, |row| count(Some(row.frames)), |row| Some(row.frames).into()),

@@ -1,13 +1,13 @@
 //! The same rows as text, for a pipe or a file.
 
 use super::columns::{CLASSES, CPUS, QUEUES, REASONS, STACKS, STAGES, STEERED, VECTORS};
-use super::figures::{rate, share};
+use super::figures::share;
 use super::model::Model;
 use super::steering::Mode;
 use super::table::{self, Cell, Column};
-use crate::explain_command::text::heading;
 use crate::output::Output;
 use anstyle::{AnsiColor, Style};
+use format::compact;
 use std::io::{self, Write};
 
 const HOT: Style = AnsiColor::Red.on_default().bold();
@@ -23,10 +23,10 @@ pub fn print(out: &mut Output, model: &Model) -> io::Result<()> {
         out,
         "{}{on}{driver}: {} frames/s, {} bytes/s, {} drops/s, {} interrupts/s",
         model.interface,
-        rate(totals.frames_per_second),
-        rate(totals.bytes_per_second),
-        rate(totals.drops_per_second),
-        rate(totals.interrupts_per_second),
+        compact(totals.frames_per_second),
+        compact(totals.bytes_per_second),
+        compact(totals.drops_per_second),
+        compact(totals.interrupts_per_second),
     )?;
     for remark in &model.remarks {
         let text = out.styled(HOT, format!("! {}", remark.text));
@@ -39,7 +39,7 @@ pub fn print(out: &mut Output, model: &Model) -> io::Result<()> {
     traffic(out, model)?;
     steering(out, model)?;
     if !model.notes.is_empty() {
-        heading(out, "Notes")?;
+        out.heading("Notes")?;
         for note in &model.notes {
             writeln!(out, "  {}", table::fitted(note, note.chars().count(), true))?;
         }
@@ -58,7 +58,7 @@ fn traffic(out: &mut Output, model: &Model) -> io::Result<()> {
 
 fn steering(out: &mut Output, model: &Model) -> io::Result<()> {
     let Some(mode) = model.steering.mode else { return Ok(()) };
-    heading(out, &format!("Steering: {}", mode.name()))?;
+    out.heading(&format!("Steering: {}", mode.name()))?;
     if mode == Mode::Off {
         return Ok(());
     }
@@ -70,7 +70,7 @@ fn part<R>(out: &mut Output, title: &str, of: &[R], columns: &[Column<R>]) -> io
     if of.is_empty() {
         return Ok(());
     }
-    heading(out, title)?;
+    out.heading(title)?;
     rows(out, of, columns)
 }
 

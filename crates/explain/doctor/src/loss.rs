@@ -2,6 +2,7 @@
 
 use crate::Case;
 use crate::report::Severity;
+use format::Share;
 use host::{Basis, Counter, Delta, Interface, Quote, Shares};
 
 /// Part of the received frames whose loss between two samples costs throughput: TCP halves its window for each
@@ -103,7 +104,7 @@ impl Loss {
             text.push_str(&format!(", {rate:.0} a second"));
         }
         if let Some(share) = self.share {
-            text.push_str(&format!(", {} of the frames", percent(share)));
+            text.push_str(&format!(", {} of the frames", Share::fraction(share).small()));
         }
         text
     }
@@ -120,16 +121,6 @@ pub(crate) fn received(interface: &Interface) -> Option<&Counter> {
         let mut counted = interface.queues.values().filter_map(|queue| queue.packets.as_ref());
         counted.next().filter(|_| counted.next().is_none())
     })
-}
-
-/// A share as a person reads it, small ones with their first digit.
-pub(crate) fn percent(share: f64) -> String {
-    match share * 100.0 {
-        all if all >= 10.0 => format!("{all:.0} %"),
-        some if some >= 0.1 => format!("{some:.1} %"),
-        few if few >= 0.001 => format!("{few:.3} %"),
-        _ => "less than 0.001 %".to_owned(),
-    }
 }
 
 /// The sysctls under which FreeBSD's drivers count what they lost: `dev.igb.0` of `igb0`.

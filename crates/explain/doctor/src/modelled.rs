@@ -71,8 +71,8 @@ fn sentence(modelled: &Modelled) -> String {
     let rates = match (packets_per_second_now, packets_per_second) {
         (Some(now), Some(then)) => format!(
             " (some {} now, {} then)",
-            explain::grouped(rounded(*now)),
-            explain::grouped(rounded(*then))
+            format::thousands(rounded(*now)),
+            format::thousands(rounded(*then))
         ),
         _ => String::new(),
     };

@@ -3,6 +3,7 @@
 use crate::case::enough;
 use crate::heat::HOT;
 use crate::{Case, loss};
+use format::Share;
 use host::{Basis, Counter, Delta, Interface, Load, Quote, Shares, Steering, Xdp};
 
 /// What the program counts as handed on (`Reason::Steered` of crate `xdp`).
@@ -152,7 +153,7 @@ impl Steered<'_> {
                 };
                 format!(
                     "rxlane steers {} of the frames to {to}{generic} (counted {basis})",
-                    loss::percent(share)
+                    Share::fraction(share).small()
                 )
             }
             _ => format!("rxlane steers frames to {to}{generic}; too few were counted to say how many"),
@@ -164,7 +165,7 @@ impl Steered<'_> {
         let counted = self.counted.as_ref()?;
         let (reason, frames) = counted.left.as_ref()?;
         let share = *frames as f64 / counted.total.max(1) as f64;
-        Some(format!("{} are counted as {reason}", loss::percent(share)))
+        Some(format!("{} are counted as {reason}", Share::fraction(share).small()))
     }
 
     /// The target that has nearly all of the frames although there are others, with its share.

@@ -1,6 +1,7 @@
 //! Two or three sentences that say what the figures mean.
 
 use crate::report::{FlowRow, Report};
+use format::{Share, plural, thousands};
 use std::collections::BTreeMap;
 
 /// Parts that carry less than this share of even work count as uneven.
@@ -44,7 +45,7 @@ pub(crate) fn conclude(report: &Report) -> Vec<String> {
     sentences.extend(refused(report));
     sentences.extend(direction(report));
     if received < FEW {
-        sentences.push(format!("With {} this says little about a line.", counted(received, "frame")));
+        sentences.push(format!("With {} this says little about a line.", plural(received, "frame")));
     }
     sentences
 }
@@ -67,15 +68,16 @@ fn unhashed(report: &Report, received: u64) -> Option<String> {
     let how_many = if total * 1000 >= received * 999 {
         format!("The {name} hashes none of these frames")
     } else {
-        format!("The {name} does not hash {} of the frames", percent(total, received))
+        format!("The {name} does not hash {} of the frames", Share::of(total, received).rounded())
     };
     Some(match reasons.as_slice() {
         [] => format!("{how_many}."),
         [(why, _)] => format!("{how_many}, because {why}."),
         several => {
             let named = several.iter().take(REASONS);
-            let named: Vec<String> =
-                named.map(|(why, frames)| format!("{} because {why}", percent(*frames, received))).collect();
+            let named: Vec<String> = named
+                .map(|(why, frames)| format!("{} because {why}", Share::of(*frames, received).rounded()))
+                .collect();
             format!("{how_many}: {}.", named.join(", "))
         }
     })
@@ -92,7 +94,7 @@ fn queues(report: &Report, received: u64, placed: u64, even: bool) -> Option<Str
     }
     let known = if placed < received { " of those whose queue is known" } else { "" };
     let busiest = report.queues.iter().max_by_key(|queue| queue.frames)?;
-    let share = percent(busiest.frames, placed);
+    let share = Share::of(busiest.frames, placed).rounded();
     let number = busiest.queue;
     let few = (1..=4 * u64::from(nic.queues)).contains(&report.flows.unidirectional);
     Some(if even {
@@ -110,7 +112,7 @@ fn queues(report: &Report, received: u64, placed: u64, even: bool) -> Option<Str
             "Queue {number} of {} takes {share} of the frames{known}; the capture holds only {}, and a \
              flow stays on one queue.",
             nic.queues,
-            counted(report.flows.unidirectional, "flow")
+            plural(report.flows.unidirectional, "flow")
         )
     } else {
         format!("Queue {number} of {} takes {share} of the frames{known}.", nic.queues)
@@ -121,7 +123,7 @@ fn queues(report: &Report, received: u64, placed: u64, even: bool) -> Option<Str
 fn unknown(report: &Report, received: u64) -> String {
     let nic = &report.nic;
     let unplaced = nic.unplaced.saturating_sub(report.source.outgoing + report.source.above_link);
-    let share = percent(unplaced, received);
+    let share = Share::of(unplaced, received).rounded();
     let row = report.stacks.iter().filter(|row| row.hash_type == "unknown").max_by_key(|row| row.frames);
     match row {
         Some(row) if row.frames * 2 >= unplaced => {
@@ -163,7 +165,7 @@ fn direction(report: &Report) -> Option<String> {
     if source.outgoing > 0 {
         return Some(format!(
             "{} were sent by the capturing machine and are left out of the queues.",
-            counted(source.outgoing, "frame")
+            plural(source.outgoing, "frame")
         ));
     }
     let mostly = report.flows.two_way * 2 > report.flows.bidirectional;
@@ -178,35 +180,6 @@ fn direction(report: &Report) -> Option<String> {
 fn short(stack: &str) -> String {
     const LONGEST: usize = 60;
     if stack.len() <= LONGEST { stack.to_owned() } else { format!("{} …", &stack[..LONGEST]) }
-}
-
-/// `1 frame`, `1,234 frames`.
-pub fn counted(number: u64, singular: &str) -> String {
-    format!("{} {singular}{}", grouped(number), if number == 1 { "" } else { "s" })
-}
-
-/// `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `12 %`, but never 0 % of something and never 100 % of less than all.
-pub(crate) fn percent(part: u64, whole: u64) -> String {
-    let share = 100.0 * part as f64 / whole.max(1) as f64;
-    match (part, share) {
-        (0, _) => "0 %".to_owned(),
-        (_, share) if share < 1.0 => "under 1 %".to_owned(),
-        (part, share) if part < whole && share > 99.0 => "over 99 %".to_owned(),
-        (_, share) => format!("{share:.0} %"),
-    }
 }
 
 /// A flow that alone keeps the CPUs from being evenly used.
@@ -232,7 +205,7 @@ fn steering(report: &Report, even: bool) -> String {
             "Steering by the inner header: {result}; one flow ({}) carries {} of the bytes, and no software \
              splits a flow over CPUs.",
             flow.flow,
-            percent(flow.bytes, report.source.wire_bytes)
+            Share::of(flow.bytes, report.source.wire_bytes).rounded()
         );
     }
     if steered.effective_queues > WORTH * report.imbalance.effective_queues.max(1.0) {
@@ -253,29 +226,10 @@ fn refused(report: &Report) -> Option<String> {
     };
     Some(format!(
         "{} longer than the {} accepts at its usual settings ({}: up to {} bytes, largest seen {}){hint}.",
-        if dropped == 1 { "1 frame is".to_owned() } else { format!("{} frames are", grouped(dropped)) },
+        if dropped == 1 { "1 frame is".to_owned() } else { format!("{} frames are", thousands(dropped)) },
         report.nic.name,
         short(&worst.stack),
         worst.limit,
         worst.largest
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        let shown: Vec<_> = [0, 12, 123, 1234, 123_456, 1_234_567].map(grouped).to_vec();
-        assert_eq!(shown, ["0", "12", "123", "1,234", "123,456", "1,234,567"]);
-    }
-
-    #[test]
-    fn shares_are_not_rounded_to_none_or_all() {
-        let shown: Vec<_> =
-            [(0, 10), (1, 1000), (5, 10), (9999, 10_000), (10, 10)].map(|(a, b)| percent(a, b)).into();
-        assert_eq!(shown, ["0 %", "under 1 %", "50 %", "over 99 %", "100 %"]);
-        assert_eq!(percent(0, 0), "0 %");
-    }
 }

@@ -22,7 +22,6 @@ pub mod report;
 mod steering;
 mod tally;
 
-pub use conclusion::{counted, grouped};
 pub use report::Report;
 
 use capture::{Capture, Problem};

@@ -14,6 +14,7 @@ use super::resolver::Place;
 use super::script::Scripts;
 use super::status::{SessionStatus, Shared};
 use crate::error::Error;
+use format::Quotable;
 use kernel::netlink::{Events, Link};
 use link::pppoe::VlanPattern;
 use link::pppoe::kernel::{Clock, random};
@@ -23,7 +24,6 @@ use pppoe::Time;
 use pppoe::client::{Action, Client, Config, Opened, Phase};
 use pppoe::discovery::Packet;
 use pppoe::session::{Family, Role};
-use pppoe::text::Shown;
 use preparation::{expect_free, framed, refused, room};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -363,7 +363,7 @@ impl Connection {
         let session = PppoeSession { session: Some(opened.session), peer: Some(opened.concentrator) };
         let encapsulation = framed(&self.start.tags, session);
         let peer = Peer {
-            name: Shown(&opened.ac_name).to_string(),
+            name: Quotable(&opened.ac_name).to_string(),
             mac: opened.concentrator.to_string(),
             user: self.start.user.clone().unwrap_or_default(),
         };

@@ -1,7 +1,7 @@
 //! Programs that are run when a session comes up and when it ends, with the arguments and variables that scripts for pppd(8)
 //! expect (its section SCRIPTS).
 //!
-//! What a peer said reaches a script only as an address or through `pppoe::text`: one line without control characters, whose
+//! What a peer said reaches a script only as an address or through `format::Quotable`: one line without control characters, whose
 //! quotes, backslashes, `$` and backquotes stand behind a backslash.
 
 use super::process_group;
@@ -270,7 +270,7 @@ mod tests {
             remote: "192.0.2.1".parse().ok(),
             link_local: Some(("fe80::2".parse().expect("one"), "fe80::1".parse().expect("one"))),
             dns: vec!["192.0.2.53".parse().expect("one")],
-            peer: pppoe::text::Shown(b"$(reboot)\n").to_string(),
+            peer: format::Quotable(b"$(reboot)\n").to_string(),
             ..Told::default()
         };
         let mut scripts = Scripts::default();

@@ -191,7 +191,7 @@ impl Serving {
         let reloaded = inner.machine.reload(secrets);
         let told = |(id, why)| {
             let session = inner.machine.session(now, id)?;
-            let user = pppoe::text::Shown(session.user).to_string();
+            let user = format::Quotable(session.user).to_string();
             let parent = self.negotiator.desk.parent();
             Some(format!(
                 "the session {id} of {user} goes on, but {why}: `rxlane pppoe disconnect --concentrator {parent} --id {id}` ends it"

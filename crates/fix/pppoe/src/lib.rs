@@ -7,7 +7,7 @@
 //!   so that every run can be replayed from a seed.
 //! * A machine says when it wants to be called next (`deadline`), and may be called at any time before and after.
 //! * No input panics, loops without end, or makes a machine keep more than the bound that its documentation states.
-//! * What a peer said and people or scripts will see goes through [`text`] first.
+//! * What a peer said and people or scripts will see goes through [`format::Quotable`] first.
 //!
 //! Nothing of it is a hot path: octets are allocated where that is simplest. IP packets of a session never come here; who has
 //! the sockets leaves them to the data path of the link.
@@ -43,7 +43,6 @@ mod negotiation;
 mod pages;
 pub mod pap;
 pub mod session;
-pub mod text;
 mod turn;
 
 /// Time since a moment that the caller chooses once for all machines, and which never goes back: a monotonic clock.

@@ -50,12 +50,3 @@ mod state;
 
 pub use instance::{Instance, Instances, Kind};
 pub use state::{StateDir, StateError};
-
-/// A name as a shell takes it, for commands that are printed to be pasted.
-pub fn quoted(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-+,/@%=:".contains(c);
-    match !name.is_empty() && name.chars().all(is_plain) && !name.starts_with('-') {
-        true => name.to_owned(),
-        false => format!("'{}'", name.replace('\'', "'\\''")),
-    }
-}

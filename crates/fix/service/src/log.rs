@@ -7,6 +7,7 @@
 //!   service manager; when there is room again, the number of missing lines is written where they would stand.
 
 use crate::lines::WholeLines;
+use format::utc;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
@@ -117,11 +118,6 @@ fn copy(reader: PipeReader, file: impl Write, report: impl Fn(Option<String>)) {
             }
         }
     }
-}
-
-/// `2026-01-31T23:59:59Z` (RFC 3339 section 5.6); what lies before 1970 is its first second.
-pub fn utc(time: SystemTime) -> String {
-    humantime::format_rfc3339_seconds(time.max(SystemTime::UNIX_EPOCH)).to_string()
 }
 
 #[cfg(test)]

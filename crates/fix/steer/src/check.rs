@@ -420,7 +420,7 @@ fn remarks(look: &Look, plan: Option<&PlanError>) -> Vec<String> {
         Sampled::Failed(why) => remarks.push(format!("the traffic was not sampled: {why}")),
         Sampled::Taken(sample) => {
             if sample.dropped > 0 {
-                let dropped = explain::grouped(sample.dropped);
+                let dropped = format::thousands(sample.dropped);
                 remarks.push(format!("the sample lacks {dropped} frames that came too fast for it"));
             }
         }

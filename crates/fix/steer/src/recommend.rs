@@ -209,7 +209,7 @@ fn unknown(evidence: &Evidence) -> Option<String> {
     match evidence.frames {
         Some(frames) if frames < ENOUGH => Some(format!(
             "{} came in during the look: look again under load",
-            explain::counted(frames, "frame")
+            format::plural(frames, "frame")
         )),
         None => Some(
             "frames were not counted twice: look for a second or more (`--seconds 3`), under load".to_owned(),
@@ -254,7 +254,7 @@ fn worth(evidence: &Evidence, predicted: Option<Prediction>) -> (Answer, Vec<Str
                 0,
                 format!(
                     "with {} RPS leaves the busiest CPU {} of the work of now, steering {}: too little to choose between",
-                    explain::counted(evidence.online.len() as u64, "CPU"),
+                    format::plural(evidence.online.len() as u64, "CPU"),
                     part(rps),
                     part(steer)
                 ),

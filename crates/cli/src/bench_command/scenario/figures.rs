@@ -1,8 +1,8 @@
 //! Figures of a metric in a unit that suits them.
 
-use crate::model_command::table::figure;
 use bench::scenario::report::{Metric, Report};
 use bench::scenario::spread::Spread;
+use format::figure;
 
 /// The greatest figure of a metric that is shown in the unit of the least.
 const MOST: f64 = 10_000.0;

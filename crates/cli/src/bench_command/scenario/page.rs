@@ -3,12 +3,12 @@
 use super::figures::Scale;
 use super::text::{machine, state};
 use crate::page;
-use crate::page::format::foreign;
 use crate::page::table::{rounded, table, words};
 use bench::scenario::pps::interface::ANYBODY;
 use bench::scenario::report::{Cell, Metric, Report};
 use bench::scenario::spread::Spread;
 use bench::scenario::verdict::{Outcome, Verdict};
+use format::printable_up_to;
 use maud::{Markup, html};
 
 /// Longest text of a machine or an error that is shown.
@@ -60,7 +60,7 @@ fn sentences(report: &Report) -> Markup {
             section {
                 h2 { "What follows" }
                 p.intro { "By ratios within a round: median, least and greatest. Less than 1.3 times is a tie." }
-                ul.sentences { @for sentence in sentences() { li { (foreign(sentence, SENTENCE)) } } }
+                ul.sentences { @for sentence in sentences() { li { (printable_up_to(sentence, SENTENCE)) } } }
             }
         }
     }
@@ -71,17 +71,17 @@ fn header(report: &Report) -> Markup {
         header {
             p.overline { "rxlane bench " (report.scenario) }
             h1 { (report.title) }
-            p.device { (foreign(&machine(&report.machine), MOST)) }
+            p.device { (printable_up_to(&machine(&report.machine), MOST)) }
             p.device { (state(&report.machine)) }
             dl.facts {
                 div { dt { "begun" } dd { (report.began) } }
                 div { dt { "rounds" } dd { (report.rounds) @if !report.complete { ", not all whole" } } }
                 @for (name, value) in &report.parameters {
-                    div { dt { (foreign(name, MOST)) } dd { (foreign(value, MOST)) } }
+                    div { dt { (printable_up_to(name, MOST)) } dd { (printable_up_to(value, MOST)) } }
                 }
             }
             @if !report.warnings.is_empty() {
-                ul.files { @for warning in &report.warnings { li { "Warning: " (foreign(warning, MOST)) } } }
+                ul.files { @for warning in &report.warnings { li { "Warning: " (printable_up_to(warning, MOST)) } } }
             }
         }
     }
@@ -149,7 +149,10 @@ fn bar(spread: Option<Spread>, greatest: f64) -> Markup {
 
 fn facts(report: &Report) -> Markup {
     let row = |fact: &bench::scenario::report::Fact| {
-        vec![html! { (foreign(&fact.question, MOST)) }, html! { (foreign(&fact.answer, MOST)) }]
+        vec![
+            html! { (printable_up_to(&fact.question, MOST)) },
+            html! { (printable_up_to(&fact.answer, MOST)) },
+        ]
     };
     html! {
         @if !report.facts.is_empty() {
@@ -192,10 +195,10 @@ fn missing(report: &Report) -> Markup {
                 h2 { "Not measured" }
                 ul.problems {
                     @for left in &report.left_out {
-                        li { (report.words(&left.levels)) ": " (foreign(&left.why, MOST)) }
+                        li { (report.words(&left.levels)) ": " (printable_up_to(&left.why, MOST)) }
                     }
                     @for (cell, failure) in &failures {
-                        li { (report.words(&cell.levels)) ", round " (failure.round + 1) ": " (foreign(&failure.why, MOST)) }
+                        li { (report.words(&cell.levels)) ", round " (failure.round + 1) ": " (printable_up_to(&failure.why, MOST)) }
                     }
                 }
             }
@@ -245,7 +248,7 @@ fn method(report: &Report) -> Markup {
                 }
                 "Every cell was measured once a \
                  round, each round beginning with another cell. Ratios are taken within a round; a median less than 1.3 times away \
-                 is a tie. The same again: " code { "sudo rxlane bench " (report.scenario) (foreign(&again, MOST)) } "."
+                 is a tie. The same again: " code { "sudo rxlane bench " (report.scenario) (printable_up_to(&again, MOST)) } "."
             }
         }
     }

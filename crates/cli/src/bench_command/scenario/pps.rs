@@ -2,11 +2,11 @@
 
 use super::{Common, failed};
 use crate::bench_command::send::address;
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Outcome, Output};
 use bench::scenario::pps::interface::PpsInterface;
 use bench::scenario::pps::{Pps, undo};
 use clap::builder::NonEmptyStringValueParser;
+use format::printable;
 use service::StateDir;
 use std::io::Write;
 use std::path::{Path, PathBuf};

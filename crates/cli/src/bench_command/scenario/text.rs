@@ -1,12 +1,11 @@
 //! The result of a scenario as text.
 
 use super::figures::Scale;
-use crate::explain_command::text::{heading, item as broken, printable, sentence};
-use crate::model_command::table;
 use crate::output::Output;
 use crate::steer_command::item;
 use bench::scenario::Surroundings;
 use bench::scenario::report::{Cell, Metric, Report};
+use format::{Table, plural, printable};
 use std::io::{self, Write};
 
 /// Failures that are shown; the rest is counted.
@@ -15,7 +14,7 @@ const FAILURES: usize = 10;
 /// All of it.
 pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
     let title = format!("{}: {}", report.scenario, report.title);
-    heading(out, &title)?;
+    out.heading(&title)?;
     about(out, report)?;
     tables(out, report)?;
     sentences(out, report)?;
@@ -30,7 +29,7 @@ fn about(out: &mut Output, report: &Report) -> io::Result<()> {
         report.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let rounds = format!(
         "{}{} from {}, each beginning with another cell; {}",
-        counted(report.rounds, "round"),
+        plural(u64::from(report.rounds), "round"),
         if report.complete { "" } else { ", not all whole," },
         report.began,
         parameters.join(", ")
@@ -42,8 +41,10 @@ fn about(out: &mut Output, report: &Report) -> io::Result<()> {
 /// What it is.
 pub fn machine(machine: &Surroundings) -> String {
     let model = machine.machine.model.as_deref().unwrap_or("unknown CPU");
-    let cpus =
-        machine.machine.cpus.map_or_else(|| "unknown number of CPUs".to_owned(), |n| counted(n, "CPU"));
+    let cpus = machine
+        .machine
+        .cpus
+        .map_or_else(|| "unknown number of CPUs".to_owned(), |n| plural(u64::from(n), "CPU"));
     let virtual_machine = match machine.virtualised {
         Some(true) => ", virtual machine",
         Some(false) => "",
@@ -61,13 +62,9 @@ pub fn state(machine: &Surroundings) -> String {
     format!("load average {load}, CPUs {busy} busy in the half second before")
 }
 
-fn counted(number: u32, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
 /// A row for each cell, as many metrics beside each other as there is room for.
 fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
-    heading(out, if report.rounds == 1 { "Figures of one round" } else { "Median [least–greatest]" })?;
+    out.heading(if report.rounds == 1 { "Figures of one round" } else { "Median [least–greatest]" })?;
     let factors = varied(report);
     let of_cell = |cell: &Cell| -> Vec<String> {
         let level =
@@ -107,12 +104,12 @@ fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
         if !is_first {
             writeln!(out)?;
         }
-        table::print(out, factors.len(), &heads, &rows)?;
+        out.table(&Table::new(factors.len(), heads).rows(rows))?;
         (rest, is_first) = (others, false);
     }
     writeln!(out)?;
     let longest = told.iter().map(|metric| metric.name.chars().count()).max().unwrap_or_default();
-    told.iter().try_for_each(|metric| broken(out, longest + 2, &metric.name, &metric.title))
+    told.iter().try_for_each(|metric| out.item(longest + 2, &metric.name, &metric.title))
 }
 
 /// Factors in which cells differ: what is the same in all of them would take the room of figures.
@@ -148,16 +145,16 @@ fn sentences(out: &mut Output, report: &Report) -> io::Result<()> {
     if sentences.is_empty() {
         return Ok(());
     }
-    heading(out, "What follows, by ratios within a round; less than 1.3 times is a tie")?;
-    sentences.iter().try_for_each(|text| sentence(out, text))
+    out.heading("What follows, by ratios within a round; less than 1.3 times is a tie")?;
+    sentences.iter().try_for_each(|text| out.sentence(text))
 }
 
 fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
     if report.facts.is_empty() {
         return Ok(());
     }
-    heading(out, "Found out once")?;
-    report.facts.iter().try_for_each(|fact| sentence(out, &format!("{}: {}", fact.question, fact.answer)))
+    out.heading("Found out once")?;
+    report.facts.iter().try_for_each(|fact| out.sentence(&format!("{}: {}", fact.question, fact.answer)))
 }
 
 fn missing(out: &mut Output, report: &Report) -> io::Result<()> {
@@ -174,7 +171,7 @@ fn missing(out: &mut Output, report: &Report) -> io::Result<()> {
     if report.left_out.is_empty() && failures().next().is_none() {
         return Ok(());
     }
-    heading(out, "Not measured")?;
+    out.heading("Not measured")?;
     for left in &report.left_out {
         item(out, "left out", &printable(&format!("{}: {}", report.words(&left.levels), left.why)))?;
     }

@@ -2,12 +2,11 @@
 
 use super::super::stop_by_signals;
 use super::address;
-use crate::explain_command::text::printable;
 use crate::output::{CommandResult, Lacks, Outcome, Output};
 use anyhow::anyhow;
 use bench::request::{self, Served};
 use bench::udp::PORT;
-use explain::{counted, grouped};
+use format::{plural, printable, thousands};
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
@@ -47,13 +46,14 @@ pub fn serve(out: &mut Output, targets: &[String], own: Option<IpAddr>) -> Comma
 fn print(out: &mut Output, Served { from, request, result }: &Served) -> io::Result<()> {
     let asked = request.as_ref().map_or_else(String::new, |request| {
         let (threads, flows) =
-            (counted(request.threads.into(), "thread"), counted(request.flows.into(), "flow"));
+            (plural(request.threads.into(), "thread"), plural(request.flows.into(), "flow"));
         format!(" for {threads}, {flows}, {} octets", request.payload)
     });
     let from = from.ip().to_canonical();
     match result {
         Ok(answer) => {
-            let (sent, rate) = (grouped(answer.sent), grouped((answer.sent as f64 / answer.seconds) as u64));
+            let (sent, rate) =
+                (thousands(answer.sent), thousands((answer.sent as f64 / answer.seconds) as u64));
             writeln!(out, "{from} asked{asked}: {sent} sent in {:.1} s, {rate} packets/s", answer.seconds)?;
         }
         Err(why) => writeln!(out, "{from} asked{asked}: {}", printable(why))?,

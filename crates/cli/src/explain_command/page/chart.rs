@@ -1,9 +1,10 @@
 //! Bars drawn as inline SVG. Horizontal lengths are percentages, so that a drawing fits any width while its
 //! text keeps the size of the page's.
 
-use crate::page::format::{count, mean, percent, share};
+use crate::page::figures::share;
 use crate::page::table::{LEAST, rounded as round};
 use explain::report::Imbalance;
+use format::{Share, figure, thousands};
 use maud::{Markup, html};
 
 /// Above this many parts a part is a column without a label of its own.
@@ -72,7 +73,7 @@ impl Distribution<'_> {
     fn description(&self) -> String {
         let total = self.total();
         let told = |(part, frames): &(u16, u64)| {
-            format!("{}: {} frames, {}", self.name(*part), count(*frames), share(*frames, total))
+            format!("{}: {} frames, {}", self.name(*part), thousands(*frames), share(*frames, total))
         };
         let mut lines: Vec<String> = if self.parts.len() <= LABELLED {
             self.parts.iter().map(told).collect()
@@ -82,10 +83,14 @@ impl Distribution<'_> {
             std::iter::once(first).chain(self.busiest(5).iter().map(told)).collect()
         };
         if self.unknown > 0 {
-            lines.push(format!("unknown: {} frames, {}", count(self.unknown), share(self.unknown, total)));
+            lines.push(format!(
+                "unknown: {} frames, {}",
+                thousands(self.unknown),
+                share(self.unknown, total)
+            ));
         }
         if self.mean().is_some() {
-            lines.push(format!("mean: {}", mean(self.placed(), self.parts.len())));
+            lines.push(format!("mean: {}", figure(self.mean())));
         }
         lines.join("; ")
     }
@@ -108,7 +113,7 @@ pub fn gutters(distributions: &[&Distribution<'_>]) -> (usize, usize) {
         let unknown = (one.unknown > 0).then_some("unknown".len());
         one.parts.iter().map(|(part, _)| one.name(*part).len()).chain(unknown)
     });
-    let counts = distributions.iter().map(|one| count(one.largest()).len());
+    let counts = distributions.iter().map(|one| thousands(one.largest()).len());
     let name = names.max().unwrap_or(0);
     (name * CHARACTER + 12, counts.max().unwrap_or(0) * CHARACTER + SHARE + 12)
 }
@@ -126,7 +131,7 @@ pub fn bars(distribution: &Distribution<'_>, scale: u64, (left, right): (usize, 
         html! {
             text x="0" dx="-10" y=(baseline) text-anchor="end" { (name) }
             (bar)
-            text.figure x="100%" dx=(right - SHARE) y=(baseline) text-anchor="end" { (count(frames)) }
+            text.figure x="100%" dx=(right - SHARE) y=(baseline) text-anchor="end" { (thousands(frames)) }
             text.figure.quiet x="100%" dx=(right) y=(baseline) text-anchor="end" { (share(frames, total)) }
         }
     };
@@ -145,7 +150,7 @@ pub fn bars(distribution: &Distribution<'_>, scale: u64, (left, right): (usize, 
             @let (x, lower) = (format!("{at:.3}%"), TOP + distribution.parts.len() * ROW);
             line.mean x1=(x) x2=(x) y1=(TOP - 4) y2=(lower) {}
             text.note x=(x) y=(TOP - 10) text-anchor=(anchor(at)) {
-                "mean " (mean(distribution.placed(), distribution.parts.len()))
+                "mean " (figure(distribution.mean()))
             }
         }
     };
@@ -202,7 +207,7 @@ pub fn columns(distribution: &Distribution<'_>, scale: u64) -> Markup {
             @let y = round(ground - height);
             line.mean x1="0" x2={ (plot) "%" } y1=(y) y2=(y) {}
             text.note x="100%" y="12" text-anchor="end" {
-                "dotted: mean " (mean(distribution.placed(), distribution.parts.len()))
+                "dotted: mean " (figure(distribution.mean()))
             }
         }
         @if let (Some((first, _)), Some((last, _))) = (drawn.first(), drawn.last()) {
@@ -211,14 +216,14 @@ pub fn columns(distribution: &Distribution<'_>, scale: u64) -> Markup {
             text.note x={ (plot - if distribution.unknown > 0 { 4.0 } else { 0.0 }) "%" } y=(TOP + PLOT + 16)
                 text-anchor="end" { (last) }
         }
-        text.note x="0" y="12" { "scale to " (count(scale)) " frames" }
+        text.note x="0" y="12" { "scale to " (thousands(scale)) " frames" }
     };
     distribution.labelled(TOP + PLOT + 22, "width:100%", drawing)
 }
 
 /// Percent of the scale, never so little that nothing shows.
 fn length(frames: u64, scale: u64) -> f64 {
-    if frames == 0 { 0.0 } else { percent(frames, scale).max(LEAST) }
+    if frames == 0 { 0.0 } else { Share::of(frames, scale).percent().max(LEAST) }
 }
 
 fn anchor(at: f64) -> &'static str {

@@ -1,8 +1,9 @@
 //! What does not arrive or does not parse: frames that are too long, bad frames, problems of the files.
 
-use crate::page::format::{count, counted, foreign, share};
+use crate::page::figures::{counted, share};
 use crate::page::table::{by_frames, figures, first, left_out, table, words};
 use explain::Report;
+use format::{printable_up_to, thousands};
 use maud::{Markup, html};
 
 /// Rows of stacks with frames that are too long.
@@ -29,11 +30,11 @@ pub fn refused(report: &Report) -> Markup {
     ];
     let rows = shown.iter().map(|row| {
         vec![
-            html! { span.stack { (foreign(&row.stack, 300)) } },
-            html! { (count(row.frames)) },
+            html! { span.stack { (printable_up_to(&row.stack, 300)) } },
+            html! { (thousands(row.frames)) },
             html! { (share(row.frames, total)) },
-            html! { (count(row.limit.into())) " B" },
-            html! { (count(row.largest.into())) " B" },
+            html! { (thousands(row.limit.into())) " B" },
+            html! { (thousands(row.largest.into())) " B" },
         ]
     });
     html! {
@@ -41,7 +42,7 @@ pub fn refused(report: &Report) -> Markup {
             section {
                 h2 { (if dropped > 0 { "Frames too long for the device" } else { "Frame lengths" }) }
                 @if dropped > 0 {
-                    p.intro { "The " (foreign(&report.nic.name, 80)) " refuses " (counted(dropped, "frame"))
+                    p.intro { "The " (printable_up_to(&report.nic.name, 80)) " refuses " (counted(dropped, "frame"))
                         " (" (share(dropped, total)) ") at its usual settings. Lengths are without FCS." }
                     (table(&columns, rows))
                     (left_out(rest.len(), rest.iter().map(|row| row.frames).sum(), total))
@@ -64,10 +65,10 @@ pub fn bad(report: &Report) -> Markup {
     let rows = shown.iter().map(|(reason, frames)| {
         let first = bad.first.get(reason.as_str());
         vec![
-            html! { (foreign(reason, 300)) },
-            html! { (count(*frames)) },
+            html! { (printable_up_to(reason, 300)) },
+            html! { (thousands(*frames)) },
             html! { @if let Some(first) = first {
-                bdi.name { (foreign(&first.file, 120)) } ", frame " (count(first.frame))
+                bdi.name { (printable_up_to(&first.file, 120)) } ", frame " (thousands(first.frame))
             } },
         ]
     });
@@ -98,8 +99,8 @@ pub fn problems(report: &Report) -> Markup {
             section {
                 h2 { "Problems of the files" }
                 p.intro { "Every whole record before these is counted." }
-                ul.problems { @for problem in shown { li { bdi { (foreign(problem, 600)) } } } }
-                @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " more" } }
+                ul.problems { @for problem in shown { li { bdi { (printable_up_to(problem, 600)) } } } }
+                @if !rest.is_empty() { p.more { "and " (thousands(rest.len() as u64)) " more" } }
             }
         }
     }

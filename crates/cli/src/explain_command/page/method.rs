@@ -1,9 +1,9 @@
 //! How the figures came about, and how to get them again.
 
 use super::STANDARD_INPUT;
-use crate::page::format::{count, foreign, turns_or_hides};
 use crate::page::unbroken;
 use explain::Report;
+use format::{printable_up_to, quoted, thousands};
 use maud::{Markup, html};
 
 /// More files than these are not named in the command.
@@ -11,15 +11,15 @@ const FILES: usize = 4;
 
 /// The section on assumptions and rules.
 pub fn method(report: &Report) -> Markup {
-    let (nic, queues) = (&report.nic, count(report.nic.queues.into()));
-    let cpus = count(report.steered.cpus.into());
+    let (nic, queues) = (&report.nic, thousands(report.nic.queues.into()));
+    let cpus = thousands(report.steered.cpus.into());
     html! {
         section.method {
             h2 { "How this was computed" }
             dl.rules {
                 dt { "The device" }
                 dd {
-                    (foreign(&nic.title, 160)) " (" code { (foreign(&nic.name, 80)) } ") with " (queues)
+                    (printable_up_to(&nic.title, 160)) " (" code { (printable_up_to(&nic.name, 80)) } ") with " (queues)
                     " receive " (if nic.queues == 1 { "queue" } else { "queues" }) ". "
                     @if nic.assumed {
                         strong { "It was assumed, because none was named: " }
@@ -69,49 +69,34 @@ pub fn method(report: &Report) -> Markup {
     }
 }
 
-/// The command that prints this report as JSON. It is meant to be copied, so that a name which a shell or a
-/// terminal could take for something else is not in it.
+/// The command that prints this report as JSON, to be copied.
 fn command(report: &Report) -> String {
-    let files: Option<Vec<String>> = report.source.files.iter().map(|file| argument(file)).collect();
-    let files = match files {
-        Some(files) if (1..=FILES).contains(&files.len()) => files.join(" "),
-        _ => "FILE…".to_owned(),
-    };
-    let nic = quoted(&report.nic.name).unwrap_or_else(|| "NIC".to_owned());
+    let files: Vec<String> = report.source.files.iter().map(|file| argument(file)).collect();
+    let files = if (1..=FILES).contains(&files.len()) { files.join(" ") } else { "FILE…".to_owned() };
+    let nic = quoted(&report.nic.name);
     let (queues, cpus) = (report.nic.queues, report.steered.cpus);
     let key = if report.nic.key_given { format!(" --key {}", report.nic.key) } else { String::new() };
     format!("rxlane explain {files} --nic {nic} --queues {queues} --cpus {cpus}{key} --json")
 }
 
 /// The argument that stands for a capture.
-fn argument(name: &str) -> Option<String> {
-    if name == STANDARD_INPUT { Some("-".to_owned()) } else { quoted(name) }
-}
-
-/// A word of a POSIX shell command; `None` where quoting does not make it safe to look at or to run.
-fn quoted(word: &str) -> Option<String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_./+-:@%=,".contains(c);
-    if word.is_empty() || word.starts_with('-') || word.len() > 200 || word.chars().any(turns_or_hides) {
-        return None;
+fn argument(name: &str) -> String {
+    match name {
+        STANDARD_INPUT => "-".to_owned(),
+        dash if dash.starts_with('-') => quoted(&format!("./{dash}")),
+        name => quoted(name),
     }
-    if word.chars().all(plain) {
-        return Some(word.to_owned());
-    }
-    Some(format!("'{}'", word.replace('\'', r"'\''")))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{argument, quoted};
+    use super::argument;
 
     #[test]
-    fn a_name_in_the_command_is_one_word_of_a_shell_or_left_out() {
-        assert_eq!(quoted("dump/a-1.pcap.gz").as_deref(), Some("dump/a-1.pcap.gz"));
-        assert_eq!(argument("standard input").as_deref(), Some("-"));
-        assert_eq!(quoted("it's; rm -rf ~").as_deref(), Some(r"'it'\''s; rm -rf ~'"));
-        assert_eq!(quoted("$(reboot)").as_deref(), Some("'$(reboot)'"));
-        for unsafe_to_show in ["", "-", "--json", "a\u{202e}gpj.pcap", "a\nb", "a\u{1b}[2J"] {
-            assert_eq!(quoted(unsafe_to_show), None, "{unsafe_to_show:?}");
-        }
+    fn a_file_in_the_command_is_one_word_that_is_no_option() {
+        assert_eq!(argument("standard input"), "-");
+        assert_eq!(argument("dump/a-1.pcap.gz"), "dump/a-1.pcap.gz");
+        assert_eq!((argument("-"), argument("--json")), ("./-".to_owned(), "./--json".to_owned()));
+        assert_eq!(argument("a\u{1b}[2J"), r"$'a\033[2J'");
     }
 }

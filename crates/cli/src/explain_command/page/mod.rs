@@ -10,9 +10,10 @@ mod method;
 mod spread;
 mod traffic;
 
-use crate::page::format::{bit_rate, bytes, count, counted, duration, foreign, frame_rate};
+use crate::page::figures::{bit_rate, bytes, counted, duration, frame_rate};
 use crate::page::table::{self, first};
 use explain::Report;
+use format::{printable_up_to, thousands};
 use maud::{Markup, html};
 
 /// Files that the title names, and link types that the facts name.
@@ -52,10 +53,14 @@ fn title(report: &Report) -> String {
     match report.source.files.as_slice() {
         [] => "No capture".to_owned(),
         [file] if file == STANDARD_INPUT => "Standard input".to_owned(),
-        [file] => foreign(base_name(file), 120),
+        [file] => printable_up_to(base_name(file), 120),
         [file, rest @ ..] => {
             let noun = if rest.len() == 1 { "capture" } else { "captures" };
-            format!("{} and {} more {noun}", foreign(base_name(file), 120), count(rest.len() as u64))
+            format!(
+                "{} and {} more {noun}",
+                printable_up_to(base_name(file), 120),
+                thousands(rest.len() as u64)
+            )
         }
     }
 }
@@ -75,12 +80,12 @@ fn header(report: &Report, title: &str) -> Markup {
             p.overline { "rxlane explain" }
             h1 { bdi { (title) } }
             p.device {
-                "Answered for the " (foreign(&report.nic.name, 80)) " (" (foreign(&report.nic.title, 160)) ") with "
+                "Answered for the " (printable_up_to(&report.nic.name, 80)) " (" (printable_up_to(&report.nic.title, 160)) ") with "
                 (counted(report.nic.queues.into(), "receive queue"))
                 @if report.nic.assumed { "; the device was assumed, none was named" }
             }
             dl.facts {
-                div { dt { "frames" } dd { (count(source.frames)) } }
+                div { dt { "frames" } dd { (thousands(source.frames)) } }
                 div { dt { "on the wire" } dd { (bytes(source.wire_bytes)) } }
                 @if let Some(seconds) = source.seconds { div { dt { "duration" } dd { (duration(seconds)) } } }
                 @if let Some(rate) = bit_rate(source.wire_bytes, seconds) {
@@ -92,15 +97,15 @@ fn header(report: &Report, title: &str) -> Markup {
                 div { dt { "read" } dd { (bytes(source.bytes)) } }
                 @if !links.is_empty() {
                     div { dt { (if links.len() == 1 { "link type" } else { "link types" }) } dd {
-                        @for (at, (link, _)) in links.iter().enumerate() { @if at > 0 { ", " } (foreign(link, 60)) }
-                        @if !more_links.is_empty() { " and " (count(more_links.len() as u64)) " more" }
+                        @for (at, (link, _)) in links.iter().enumerate() { @if at > 0 { ", " } (printable_up_to(link, 60)) }
+                        @if !more_links.is_empty() { " and " (thousands(more_links.len() as u64)) " more" }
                     } }
                 }
             }
             @if source.files.len() > 1 || files.iter().any(|file| base_name(file) != file.as_str()) {
                 ul.files {
-                    @for file in files { li { bdi { (foreign(file, 300)) } } }
-                    @if !more.is_empty() { li { "and " (count(more.len() as u64)) " more" } }
+                    @for file in files { li { bdi { (printable_up_to(file, 300)) } } }
+                    @if !more.is_empty() { li { "and " (thousands(more.len() as u64)) " more" } }
                 }
             }
         }

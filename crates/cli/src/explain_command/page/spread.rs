@@ -2,10 +2,11 @@
 //! weigh most.
 
 use super::chart::{COLUMNS, Distribution, LABELLED, bars, columns, gutters};
-use crate::page::format::{bytes, count, counted, foreign, ratio, share};
+use crate::page::figures::{bytes, counted, share};
 use crate::page::table::{figures, first, table, words};
 use explain::Report;
 use explain::report::Imbalance;
+use format::{printable_up_to, thousands};
 use maud::{Markup, html};
 
 /// Rows of flows.
@@ -13,7 +14,7 @@ pub const FLOWS: usize = 50;
 
 /// Both distributions on one scale, side by side.
 pub fn charts(report: &Report) -> Markup {
-    let nic = foreign(&report.nic.name, 80);
+    let nic = printable_up_to(&report.nic.name, 80);
     let queues = Distribution {
         id: "queues",
         noun: "queue",
@@ -60,7 +61,7 @@ pub fn charts(report: &Report) -> Markup {
                     (counted(queues.placed(), "frame")) " whose queue is known." }
             }
             @if report.steered.left_alone > 0 {
-                p.aside { (count(report.steered.left_alone)) " of the frames ("
+                p.aside { (thousands(report.steered.left_alone)) " of the frames ("
                     (share(report.steered.left_alone, cpus.total())) ") have no IP header and stay on the CPU of "
                     "their queue." }
             }
@@ -75,14 +76,14 @@ fn figure(caption: Markup, distribution: &Distribution<'_>, many: bool, drawing:
             figcaption { h3 { (caption) } }
             dl.stats {
                 @if distribution.placed() > 0 {
-                    div { dt { "busiest over mean" } dd { (ratio(imbalance.max_over_mean)) } }
+                    div { dt { "busiest over mean" } dd { (format::figure((imbalance.max_over_mean > 0.0).then_some(imbalance.max_over_mean))) } }
                     div { dt { "effective " (distribution.noun) "s" } dd {
-                        (ratio(imbalance.effective_queues)) " "
-                        span.quiet { "of " (count(distribution.count.into())) }
+                        (format::figure((imbalance.effective_queues > 0.0).then_some(imbalance.effective_queues))) " "
+                        span.quiet { "of " (thousands(distribution.count.into())) }
                     } }
                 } @else {
                     div { dt { "effective " (distribution.noun) "s" } dd {
-                        "unknown " span.quiet { "of " (count(distribution.count.into())) }
+                        "unknown " span.quiet { "of " (thousands(distribution.count.into())) }
                     } }
                 }
             }
@@ -98,7 +99,7 @@ fn busiest(distribution: &Distribution<'_>) -> Markup {
     let row = |name: &str, frames: u64| {
         html! { tr {
             th scope="row" { (name) }
-            td.figure { (count(frames)) }
+            td.figure { (thousands(frames)) }
             td.figure { (share(frames, total)) }
         } }
     };
@@ -117,10 +118,10 @@ fn busiest(distribution: &Distribution<'_>) -> Markup {
             }
         }
         @if idle > 0 {
-            p.more { (count(idle as u64)) " of " (count(parts as u64)) " " (noun) "s get no frame" }
+            p.more { (thousands(idle as u64)) " of " (thousands(parts as u64)) " " (noun) "s get no frame" }
         }
         @if parts > COLUMNS {
-            p.more { "drawn: the " (COLUMNS) " busiest of " (count(parts as u64)) " " (noun) "s" }
+            p.more { "drawn: the " (COLUMNS) " busiest of " (thousands(parts as u64)) " " (noun) "s" }
         }
     }
 }
@@ -139,9 +140,9 @@ pub fn top_flows(report: &Report) -> Markup {
     ];
     let rows = shown.iter().map(|row| {
         vec![
-            html! { span.stack { (foreign(&row.flow, 160)) } },
+            html! { span.stack { (printable_up_to(&row.flow, 160)) } },
             html! { (row.protocol) },
-            html! { (count(row.frames)) },
+            html! { (thousands(row.frames)) },
             html! { (bytes(row.bytes)) },
             html! { (share(row.bytes, report.source.wire_bytes)) },
             html! { @match row.queue { Some(queue) => (queue), None => "unknown" } },
@@ -155,7 +156,7 @@ pub fn top_flows(report: &Report) -> Markup {
                 p.intro { "A flow stays whole: no setting and no software splits one over queues or CPUs "
                     "without reordering it." }
                 (table(&columns, rows))
-                @if !rest.is_empty() { p.more { "and " (count(rest.len() as u64)) " more" } }
+                @if !rest.is_empty() { p.more { "and " (thousands(rest.len() as u64)) " more" } }
             }
         }
     }

@@ -1,10 +1,11 @@
 //! What the traffic is: encapsulation stacks and how they are hashed, tags, PPPoE, fragments.
 
-use crate::page::format::{bytes, count, foreign, percent, share};
+use crate::page::figures::{bytes, share};
 use crate::page::table::inline_bar;
 use crate::page::table::{by_frames, first, frames_by, left_out};
 use explain::Report;
 use explain::report::StackRow;
+use format::{Share, printable_up_to, thousands};
 use maud::{Markup, html};
 use rss::HashType;
 
@@ -74,7 +75,7 @@ pub fn stacks(report: &Report) -> Markup {
             section {
                 h2 { "What the traffic is" }
                 p.intro { "Frames by encapsulation, outermost header first, and what the "
-                    (foreign(&report.nic.name, 80)) " hashes of them." }
+                    (printable_up_to(&report.nic.name, 80)) " hashes of them." }
                 ul.legend {
                     @for reach in Reach::ALL {
                         @let frames: u64 = report.stacks.iter().map(|row| reach.frames(row)).sum();
@@ -98,7 +99,7 @@ pub fn stacks(report: &Report) -> Markup {
                     h3 { "Sources" }
                     ol.sources {
                         @for (at, source) in sources.iter().enumerate() {
-                            li id={ "source-" (at + 1) } { (foreign(source, 600)) }
+                            li id={ "source-" (at + 1) } { (printable_up_to(source, 600)) }
                         }
                     }
                 }
@@ -108,7 +109,7 @@ pub fn stacks(report: &Report) -> Markup {
 }
 
 fn stack(row: &StackRow, total: u64, sources: &[&str]) -> Markup {
-    let segments = Reach::ALL.map(|reach| (reach.colour(), percent(reach.frames(row), total)));
+    let segments = Reach::ALL.map(|reach| (reach.colour(), Share::of(reach.frames(row), total).percent()));
     let numbers: Vec<usize> = row
         .sources
         .iter()
@@ -118,11 +119,11 @@ fn stack(row: &StackRow, total: u64, sources: &[&str]) -> Markup {
     html! {
         tr {
             th scope="row" {
-                span.stack { (words(&foreign(&row.stack, 300))) }
+                span.stack { (words(&printable_up_to(&row.stack, 300))) }
                 (inline_bar(&segments))
                 p.why {
-                    span class={ "type " (Reach::of(&row.hash_type).colour()) } { (foreign(&row.hash_type, 40)) }
-                    " " (foreign(&row.why, 400))
+                    span class={ "type " (Reach::of(&row.hash_type).colour()) } { (printable_up_to(&row.hash_type, 40)) }
+                    " " (printable_up_to(&row.why, 400))
                     @for number in numbers {
                         " " a.ref href={ "#source-" (number) } aria-label={ "source " (number) } {
                             "[" (number) "]"
@@ -133,13 +134,13 @@ fn stack(row: &StackRow, total: u64, sources: &[&str]) -> Markup {
                             "by type: "
                             @for (at, (name, frames)) in by_frames(&row.hash_types).into_iter().enumerate() {
                                 @if at > 0 { ", " }
-                                (foreign(name, 40)) " " (count(frames))
+                                (printable_up_to(name, 40)) " " (thousands(frames))
                             }
                         }
                     }
                 }
             }
-            td.figure data-label="frames" { span { (count(row.frames)) } }
+            td.figure data-label="frames" { span { (thousands(row.frames)) } }
             td.figure data-label="share" { span { (share(row.frames, total)) } }
             td.figure data-label="bytes" { span { (bytes(row.bytes)) } }
         }
@@ -172,7 +173,7 @@ pub fn tags(report: &Report) -> Markup {
     let rows: Vec<(Markup, u64)> = report
         .tags
         .iter()
-        .map(|row| (html! { span.stack { (foreign(&row.tags, 90)) } }, row.frames))
+        .map(|row| (html! { span.stack { (printable_up_to(&row.tags, 90)) } }, row.frames))
         .collect();
     let tagged = report.tags.iter().any(|row| row.tags != "untagged");
     let stacks = report.tags.iter().filter(|row| row.tags != "untagged").count();
@@ -180,7 +181,7 @@ pub fn tags(report: &Report) -> Markup {
         @if tagged {
             section {
                 h2 { "VLAN tags" }
-                p.intro { (count(stacks as u64)) " distinct tag " (if stacks == 1 { "stack" } else { "stacks" })
+                p.intro { (thousands(stacks as u64)) " distinct tag " (if stacks == 1 { "stack" } else { "stacks" })
                     ", TPID/VID, outermost first." }
                 (frames_by("tags", &rows, report.source.frames, TAGS))
             }
@@ -193,14 +194,14 @@ pub fn pppoe(report: &Report) -> Markup {
     let pppoe = &report.pppoe;
     let codes: Vec<(Markup, u64)> = by_frames(&pppoe.codes)
         .into_iter()
-        .map(|(code, frames)| (html! { (foreign(code, 40)) }, frames))
+        .map(|(code, frames)| (html! { (printable_up_to(code, 40)) }, frames))
         .collect();
     let protocols: Vec<(Markup, u64)> = by_frames(&pppoe.ppp)
         .into_iter()
         .map(|(protocol, frames)| {
             let name = ppp_name(protocol);
             let label = html! {
-                span.stack { (foreign(protocol, 40)) }
+                span.stack { (printable_up_to(protocol, 40)) }
                 @if let Some(name) = name { " " (name) }
             };
             (label, frames)
@@ -215,7 +216,7 @@ pub fn pppoe(report: &Report) -> Markup {
                     @if pppoe.sessions == 0 {
                         "No session, discovery only."
                     } @else {
-                        (count(pppoe.sessions as u64)) " distinct "
+                        (thousands(pppoe.sessions as u64)) " distinct "
                         (if pppoe.sessions == 1 { "session" } else { "sessions" })
                         ", told apart by session id, stations and tags."
                     }
@@ -252,8 +253,8 @@ pub fn flows(report: &Report) -> Markup {
             section {
                 h2 { "Flows and fragments" }
                 dl.numbers {
-                    div { dt { "flows, each direction" } dd { (count(flows.unidirectional)) } }
-                    div { dt { "flows, both as one" } dd { (count(flows.bidirectional)) } }
+                    div { dt { "flows, each direction" } dd { (thousands(flows.unidirectional)) } }
+                    div { dt { "flows, both as one" } dd { (thousands(flows.bidirectional)) } }
                 }
                 @if !fragments.is_empty() {
                     (frames_by("IP fragments", &fragments, total, fragments.len()))
@@ -265,7 +266,7 @@ pub fn flows(report: &Report) -> Markup {
                             th.figure scope="col" { "occurrences" }
                         } }
                         tbody { @for (name, headers) in &extensions {
-                            tr { th scope="row" { (name) } td.figure { (count(*headers)) } }
+                            tr { th scope="row" { (name) } td.figure { (thousands(*headers)) } }
                         } }
                     }
                 }

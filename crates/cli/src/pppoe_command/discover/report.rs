@@ -1,15 +1,14 @@
 //! What was found, as JSON and as text.
 
 use super::{DiscoverArguments, advice};
-use crate::explain_command::text::{heading, item, wrapped};
 use crate::output::Output;
 use anstyle::{AnsiColor, Style};
+use format::{Quotable, wrapped};
 use kernel::netlink::Link;
 use pppoe::discovery::PLAIN_PAYLOAD;
 use pppoe::discovery::complaint::Complaint;
 use pppoe::discovery::offer::Offer;
 use pppoe::discovery::probe::{Answer, Probe};
-use pppoe::text::Shown;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -183,14 +182,14 @@ impl Report {
         }
         if self.has_answers() {
             self.table(out)?;
-            heading(out, "Tags of their offers, octets")?;
+            out.heading("Tags of their offers, octets")?;
             for concentrator in &self.concentrators {
                 let tags: Vec<String> = concentrator.tags.iter().map(Tag::in_words).collect();
-                item(out, 19, &concentrator.mac, &tags.join(", "))?;
+                out.item(19, &concentrator.mac, &tags.join(", "))?;
             }
         }
         if !self.advice.is_empty() {
-            heading(out, if self.is_answered() { "Note" } else { "What to do" })?;
+            out.heading(if self.is_answered() { "Note" } else { "What to do" })?;
         }
         for sentence in &self.advice {
             for (number, line) in wrapped(sentence, out.width().saturating_sub(4)).into_iter().enumerate() {
@@ -223,7 +222,7 @@ impl Report {
 impl Concentrator {
     fn new(answer: &Answer, fits: bool) -> Concentrator {
         let offer = &answer.offer;
-        let shown = |octets: &Vec<u8>| Shown(octets).to_string();
+        let shown = |octets: &Vec<u8>| Quotable(octets).to_string();
         Concentrator {
             ac_name: shown(&offer.ac_name),
             mac: offer.concentrator.to_string(),

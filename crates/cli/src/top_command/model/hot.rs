@@ -50,7 +50,7 @@ fn lost(model: &Model) -> Vec<Remark> {
             "deliver" => "discarded by IP (deliver)",
             stage => return Remark { heat: Heat::Hot, text: format!("frames are lost at {stage}") },
         };
-        let rate = figures::rate(row.drops_per_second);
+        let rate = format::compact(row.drops_per_second);
         Remark { heat: Heat::Hot, text: format!("{rate} frames/s are {place}") }
     };
     lossy.map(remark).collect()
@@ -117,7 +117,7 @@ fn squeezed(model: &Model) -> Vec<Remark> {
     let word = if cpus.len() == 1 { "CPU" } else { "CPUs" };
     let text = format!(
         "polling ran out of budget {} times/s on {word} {} (time_squeeze)",
-        figures::rate(Some(rate)),
+        format::compact(rate),
         figures::cpu_list(&cpus),
     );
     vec![Remark { heat: Heat::Warm, text }]

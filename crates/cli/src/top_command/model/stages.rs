@@ -163,9 +163,9 @@ fn moderate(own: &Interface, totals: &Totals) -> Told {
     match totals.interrupts_per_second {
         None => told.say("no interrupts known"),
         Some(interrupts) => {
-            told.say(format!("{} interrupts/s", figures::rate(Some(interrupts))));
+            told.say(format!("{} interrupts/s", format::compact(interrupts)));
             if let Some(frames) = totals.frames_per_second.filter(|_| interrupts > 0.0) {
-                told.say(format!("{} frames each", figures::rate(Some(frames / interrupts))));
+                told.say(format!("{} frames each", format::compact(frames / interrupts)));
             }
         }
     }
@@ -186,7 +186,7 @@ fn poll(snapshot: &Snapshot) -> Told {
     let mut told = Told { frames: each(|row| &row.processed), ..Told::default() };
     told.say("all interfaces");
     if let Some(squeezes) = each(|row| &row.time_squeeze) {
-        told.say(format!("{} time_squeeze/s", figures::rate(Some(squeezes))));
+        told.say(format!("{} time_squeeze/s", format::compact(squeezes)));
     }
     told
 }
@@ -256,7 +256,7 @@ fn decap(snapshot: &Snapshot, device: &str) -> Told {
     told.frames = sum(above.iter().map(|(rate, _)| *rate));
     above.sort_by(|(one, _), (other, _)| other.unwrap_or(0.0).total_cmp(&one.unwrap_or(0.0)));
     let words: Vec<String> =
-        above.iter().take(4).map(|(rate, name)| format!("{name} {}", figures::rate(*rate))).collect();
+        above.iter().take(4).map(|(rate, name)| format!("{name} {}", format::compact(*rate))).collect();
     match words.is_empty() {
         true => told.say("no VLAN or PPP interface stands on it"),
         false => told.say(words.join(", ")),

@@ -5,11 +5,11 @@ mod pages;
 mod theme;
 
 use super::app::{App, View};
-use super::figures::{UNKNOWN, rate, speed};
 use super::model::{Heat, Model, is_known};
 use super::table::{self, Cell, Column, Order};
 use super::traffic::Sampling;
-use crate::explain_command::text::wrapped;
+use format::wrapped;
+use format::{UNKNOWN, compact, speed};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -207,11 +207,11 @@ fn totals(model: &Model) -> String {
     let bits = totals.bytes_per_second.map(|bytes| 8.0 * bytes);
     format!(
         " {} frames/s   {} bytes/s ({} bit/s)   {} drops/s   {} interrupts/s",
-        rate(totals.frames_per_second),
-        rate(totals.bytes_per_second),
-        rate(bits),
-        rate(totals.drops_per_second),
-        rate(totals.interrupts_per_second),
+        compact(totals.frames_per_second),
+        compact(totals.bytes_per_second),
+        compact(bits),
+        compact(totals.drops_per_second),
+        compact(totals.interrupts_per_second),
     )
 }
 

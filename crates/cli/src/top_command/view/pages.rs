@@ -129,7 +129,7 @@ pub fn steering(screen: &Screen<'_>, model: &Model, width: usize, height: usize)
         mode.name(),
         count(steering.buckets),
         figures::count(steering.moves),
-        figures::rate(steering.moves_per_second),
+        format::compact(steering.moves_per_second),
         range(from, most, steering.cpus.len()),
     ));
     page.table(&steering.cpus, STEERED, Some(screen.app.order()), from, most);

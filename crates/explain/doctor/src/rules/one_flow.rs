@@ -5,8 +5,8 @@ use crate::report::{Evidence, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain::{self, Strain};
 use crate::{Case, steering};
-use explain::grouped;
 use explain::report::FlowRow;
+use format::thousands;
 use host::Interface;
 
 /// The rule.
@@ -90,7 +90,7 @@ fn judge(case: &Case<'_>, interface: &Interface) -> Judgement {
         0,
         Evidence {
             from: format!("traffic sample ({})", mix.source.files.join(", ")),
-            text: format!("{} {}: {} frames", flow.flow, flow.protocol, grouped(flow.frames)),
+            text: format!("{} {}: {} frames", flow.flow, flow.protocol, thousands(flow.frames)),
         },
     );
     finding.into()

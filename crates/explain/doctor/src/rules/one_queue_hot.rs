@@ -6,7 +6,7 @@ use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
 use crate::strain;
 use crate::{Case, dealt, loss, steering};
-use explain::grouped;
+use format::thousands;
 use host::{Basis, Interface, System};
 use nic::schema;
 
@@ -92,7 +92,7 @@ fn symptom(hot: &Hot) -> String {
         hot.queue,
         hot.queues,
         hot.share * 100.0,
-        grouped(hot.total)
+        thousands(hot.total)
     )
 }
 

@@ -1,9 +1,9 @@
 //! `time-squeeze`: receive softirqs end with work left.
 
 use crate::Case;
-use crate::loss::percent;
 use crate::report::{Remedy, Severity};
 use crate::rule::{Judge, Judgement, Page, Rule};
+use format::Share;
 use host::{Delta, Observed, Quote, Softnet, System};
 
 /// The rule.
@@ -109,7 +109,7 @@ fn many(worst: &Squeezed<'_>) -> String {
         worst.times,
         worst.frames,
         worst.per_second.map_or(String::new(), |rate| format!(", {rate:.0} times a second")),
-        percent((worst.ratio() * 300.0).min(1.0)),
+        Share::fraction((worst.ratio() * 300.0).min(1.0)).small(),
     )
 }
 

@@ -3,7 +3,7 @@
 use super::one_flow;
 use crate::report::{Evidence, Remedy};
 use crate::{Carries, Case, steering};
-use explain::grouped;
+use format::thousands;
 use host::Interface;
 use nic::spread::{self, Traffic, Verdict};
 
@@ -114,7 +114,7 @@ pub(super) fn sampled(
 ) -> Option<Evidence> {
     let share = share.filter(|share| *share > 0.0)?;
     let mix = case.mix(interface)?;
-    let frames = grouped(mix.stacks.iter().map(|row| row.frames).sum());
+    let frames = thousands(mix.stacks.iter().map(|row| row.frames).sum());
     Some(Evidence {
         from: format!("traffic sample ({})", mix.source.files.join(", ")),
         text: format!("{what}: {:.0} % of {frames} frames", share * 100.0),

@@ -3,10 +3,10 @@
 use super::Connection;
 use crate::network::Network;
 use crate::status::{Moments, SCHEMA, SessionStatus};
+use format::Quotable;
 use kernel::netlink::link_local;
 use pppoe::client::Phase;
 use pppoe::session::Family;
-use pppoe::text::Shown;
 use std::net::IpAddr;
 use std::time::Instant;
 
@@ -39,9 +39,9 @@ impl Connection {
                 .and(self.name_servers.as_ref())
                 .and_then(|name_servers| name_servers.trouble().map(str::to_owned)),
             mtu: open.map(|session| session.mtu.into()),
-            ac_name: session.map(|session| Shown(&session.ac_name).to_string()),
+            ac_name: session.map(|session| Quotable(&session.ac_name).to_string()),
             ac_mac: session.map(|session| session.concentrator.to_string()),
-            service: Shown(&status.service).to_string(),
+            service: Quotable(&status.service).to_string(),
             user: self.start.user.clone(),
             sessions: self.opened,
             attempts: status.attempts.into(),

@@ -3,6 +3,7 @@
 use super::carried::Carried;
 use super::handover;
 use super::record::shown;
+use format::Quotable;
 use kernel::netlink;
 use link::pppoe::Losses;
 use link::pppoe::kernel::{Clock, random};
@@ -11,7 +12,6 @@ use pppoe::concentrator::accounting::Traffic;
 use pppoe::concentrator::{Action, Concentrator, Id, Listed, Target, Turn};
 use pppoe::discovery::offer::Pin;
 use pppoe::session::Phase;
-use pppoe::text::Shown;
 use serde::{Deserialize, Serialize};
 use service::control::{ControlHandler, Refused};
 use std::io::Write;
@@ -306,7 +306,7 @@ fn subscriber(listed: &Listed<'_>, traffic: Traffic, local: Option<Ipv4Addr>) ->
         }
         .to_owned(),
         session_id: listed.number,
-        user: Shown(listed.user).to_string(),
+        user: Quotable(listed.user).to_string(),
         mac: listed.station.to_string(),
         tags: listed.place.vlans.to_string(),
         circuit: listed.line.and_then(|line| shown(&line.circuit)),

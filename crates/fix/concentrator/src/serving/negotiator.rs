@@ -3,6 +3,7 @@
 use super::desk::{Desk, Inner};
 use super::{Event, PORT, Tell, record, room::room_behind};
 use crate::error::Error;
+use format::Quotable;
 use link::pppoe::ControlSocket;
 use link::pppoe::kernel::Clock;
 use pppoe::concentrator::accounting::{Ended, Event as Recorded};
@@ -10,7 +11,6 @@ use pppoe::concentrator::{Action, Concentrator, Turn};
 use pppoe::discovery::Packet;
 use pppoe::discovery::concentrator::Arrival;
 use pppoe::discovery::place::Place;
-use pppoe::text::Shown;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -58,7 +58,7 @@ impl Negotiator {
                 // Why a subscriber was refused was told with the refusal; that a session began is told with its end.
                 Action::Ended(end) if matches!(end.cause, Ended::Refused(_)) && stopped != Some(end.id) => {}
                 Action::Ended(end) => {
-                    let user = match Shown(&end.user).to_string() {
+                    let user = match Quotable(&end.user).to_string() {
                         user if user.is_empty() => user,
                         user => format!(" {user}"),
                     };

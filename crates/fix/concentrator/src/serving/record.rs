@@ -1,15 +1,14 @@
 //! A record of accounting as a line of JSON.
 
+use format::{Quotable, utc};
 use pppoe::concentrator::accounting::{Event, Record};
-use pppoe::text::Shown;
 use serde_json::json;
-use service::log::utc;
 use std::net::Ipv4Addr;
 use std::time::SystemTime;
 
 /// A part of the line identification (TR-101), escaped; `None`: the access node does not say it.
 pub fn shown(part: &[u8]) -> Option<String> {
-    (!part.is_empty()).then(|| Shown(part).to_string())
+    (!part.is_empty()).then(|| Quotable(part).to_string())
 }
 
 /// The line, without its end. Fields are only ever added.
@@ -28,7 +27,7 @@ pub fn record(record: &Record, now: SystemTime) -> String {
         "accounting": format!("{:016x}", record.accounting),
         "id": record.id.to_string(),
         "session_id": record.number,
-        "user": Shown(&record.user).to_string(),
+        "user": Quotable(&record.user).to_string(),
         "mac": record.station.to_string(),
         "tags": record.place.vlans.to_string(),
         "circuit": line.and_then(|line| shown(&line.circuit)),
@@ -49,7 +48,7 @@ pub fn opened(record: &Record) -> Option<String> {
     if record.event != Event::Start {
         return None;
     }
-    let user = Shown(&record.user).to_string();
+    let user = Quotable(&record.user).to_string();
     let user = if user.is_empty() { user } else { format!(" {user}") };
     let address = record.address.map(|address| address.to_string());
     let has: Vec<String> =

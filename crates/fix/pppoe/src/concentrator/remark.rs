@@ -6,12 +6,12 @@ use super::{Action, Concentrator};
 use crate::Time;
 use crate::discovery::place::Place;
 use crate::session;
-use crate::text::Shown;
+use format::Quotable;
 use std::fmt;
 use std::time::Duration;
 use wire::ethernet::MacAddress;
 
-/// Something worth telling. `Display` is a whole sentence, in which what strangers said went through [`Shown`].
+/// Something worth telling. `Display` is a whole sentence, in which what strangers said went through [`Quotable`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remark {
@@ -62,22 +62,22 @@ impl fmt::Display for Remark {
                 write!(f, "{}: {remark}", at(place, station))
             }
             Remark::Session { place, station, user, remark, .. } => {
-                write!(f, "{} (\"{}\"): {remark}", at(place, station), Shown(user))
+                write!(f, "{} (\"{}\"): {remark}", at(place, station), Quotable(user))
             }
             Remark::Full { place, station, full } => {
                 write!(f, "{} got no session: {full}.", at(place, station))
             }
             Remark::Refused { place, station, user, refusal } => {
-                write!(f, "\"{}\" was refused, {}: {refusal}.", Shown(user), at(place, station))
+                write!(f, "\"{}\" was refused, {}: {refusal}.", Quotable(user), at(place, station))
             }
             Remark::HeldOff { place, station, user, wait } => {
                 write!(f, "Too many wrong passwords: for {} s nothing ", wait.as_millis().div_ceil(1000))?;
                 match user {
-                    Some(user) => write!(f, "for \"{}\" is looked at on the line {place}.", Shown(user)),
+                    Some(user) => write!(f, "for \"{}\" is looked at on the line {place}.", Quotable(user)),
                     None => write!(f, "of {} is looked at.", at(place, station)),
                 }
             }
-            Remark::NoPrefix { user, why } => write!(f, "\"{}\" got no IPv6 prefix: {why}.", Shown(user)),
+            Remark::NoPrefix { user, why } => write!(f, "\"{}\" got no IPv6 prefix: {why}.", Quotable(user)),
             Remark::Suppressed { count: 1 } => f.write_str("One more remark was left out."),
             Remark::Suppressed { count } => write!(f, "{count} more remarks were left out."),
         }

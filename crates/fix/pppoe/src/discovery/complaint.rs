@@ -1,12 +1,12 @@
 //! What a peer says went wrong: the three error tags of RFC 2516 appendix A.
 
 use super::message::Message;
-use crate::text::{MOST, Shown};
+use format::Quotable;
 use std::fmt;
 use wire::pppoe::TagType;
 
 /// Octets kept of a text: as many as are ever shown.
-const LONGEST: usize = 4 * MOST;
+const LONGEST: usize = 4 * Quotable::MOST;
 
 /// Which tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     pub kind: Kind,
-    /// What it says, which a peer chose: at most 800 octets, to be shown through [`Shown`].
+    /// What it says, which a peer chose: at most 800 octets, to be shown through [`Quotable`].
     pub text: Vec<u8>,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for Complaint {
         let name = self.kind.name();
         match self.text.as_slice() {
             [] => write!(f, "{name} without a text"),
-            text => write!(f, "{name} \"{}\"", Shown(text)),
+            text => write!(f, "{name} \"{}\"", Quotable(text)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A packet of the discovery stage: checked once, then asked; and written so that it fits.
 
-use crate::text::Shown;
+use format::Quotable;
 use std::fmt;
 use wire::emit::{Emit, LineIdentification, Pppoe};
 use wire::error::{Error, Field, Layer, Rule};
@@ -121,7 +121,7 @@ pub struct Line {
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "circuit \"{}\", remote \"{}\"", Shown(&self.circuit), Shown(&self.remote))
+        write!(f, "circuit \"{}\", remote \"{}\"", Quotable(&self.circuit), Quotable(&self.remote))
     }
 }
 

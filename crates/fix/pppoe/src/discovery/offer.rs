@@ -2,7 +2,7 @@
 
 use super::complaint::Complaint;
 use super::message::Message;
-use crate::text::Shown;
+use format::Quotable;
 use std::fmt;
 use std::str::FromStr;
 use wire::ethernet::MacAddress;
@@ -55,7 +55,7 @@ impl Offer {
     /// Its services in words. One without a name answers who asked for none, and is not told beside named ones.
     pub(crate) fn services_in_words(&self) -> String {
         let named = self.services.iter().filter(|name| !name.is_empty());
-        let words: Vec<String> = named.map(|name| format!("\"{}\"", Shown(name))).collect();
+        let words: Vec<String> = named.map(|name| format!("\"{}\"", Quotable(name))).collect();
         match (words.is_empty(), self.services.is_empty()) {
             (false, _) => words.join(", "),
             (true, false) => "one without a name".to_owned(),
@@ -66,7 +66,7 @@ impl Offer {
 
 impl fmt::Display for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\" ({})", Shown(&self.ac_name), self.concentrator)
+        write!(f, "\"{}\" ({})", Quotable(&self.ac_name), self.concentrator)
     }
 }
 
@@ -111,7 +111,7 @@ fn mac(text: &str) -> Option<MacAddress> {
 impl fmt::Display for Pin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Pin::Name(name) => write!(f, "\"{}\"", Shown(name)),
+            Pin::Name(name) => write!(f, "\"{}\"", Quotable(name)),
             Pin::Mac(address) => address.fmt(f),
         }
     }

@@ -62,7 +62,7 @@ impl Claim {
 impl fmt::Debug for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim")
-            .field("user", &crate::text::Shown(&self.user).to_string())
+            .field("user", &format::Quotable(&self.user).to_string())
             .field("method", &self.method())
             .finish_non_exhaustive()
     }

@@ -3,7 +3,7 @@
 use super::refusal::Subject;
 use crate::ms_chap::Failure;
 use crate::session::{Family, Method, Phase};
-use crate::text::Shown;
+use format::Quotable;
 use std::fmt;
 use wire::ppp::PppProtocol;
 
@@ -197,7 +197,7 @@ impl fmt::Display for Closed {
                 write!(f, "; {}", subject.advice())
             }
             Closed::SubscriberRefused { user } => {
-                write!(f, "\"{}\" was refused: unknown name or wrong password", Shown(user))
+                write!(f, "\"{}\" was refused: unknown name or wrong password", Quotable(user))
             }
             Closed::Impostor => f.write_str(
                 "the concentrator does not know the password (its MS-CHAPv2 answer is wrong): it may not be your provider's; \
@@ -253,7 +253,7 @@ impl std::error::Error for Closed {}
 
 /// What the peer said, if anything.
 fn said(message: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    if message.is_empty() { Ok(()) } else { write!(f, " (it says \"{}\")", Shown(message)) }
+    if message.is_empty() { Ok(()) } else { write!(f, " (it says \"{}\")", Quotable(message)) }
 }
 
 fn methods(methods: &[Method], f: &mut fmt::Formatter<'_>) -> fmt::Result {

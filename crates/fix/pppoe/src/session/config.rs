@@ -46,7 +46,7 @@ pub struct Host {
 impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host")
-            .field("user", &crate::text::Shown(&self.user).to_string())
+            .field("user", &format::Quotable(&self.user).to_string())
             .field("methods", &self.methods)
             .field("ipv4", &self.ipv4)
             .field("dns", &self.dns)

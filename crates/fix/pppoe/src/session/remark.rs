@@ -2,12 +2,12 @@
 
 use crate::control::ControlError;
 use crate::session::{Demanded, Family, NetworkFailure};
-use crate::text::Shown;
+use format::Quotable;
 use std::fmt;
 use std::net::Ipv4Addr;
 use wire::ppp::PppProtocol;
 
-/// Something worth telling. `Display` is a whole sentence; what the peer said goes through [`Shown`]. A session makes each
+/// Something worth telling. `Display` is a whole sentence; what the peer said goes through [`Quotable`]. A session makes each
 /// kind of remark once, so that no peer fills a log with them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
@@ -80,14 +80,16 @@ impl Remark {
 impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Remark::Identification { message } => write!(f, "The peer calls itself \"{}\".", Shown(message)),
+            Remark::Identification { message } => {
+                write!(f, "The peer calls itself \"{}\".", Quotable(message))
+            }
             Remark::TimeRemaining { seconds: u32::MAX, message } => {
-                write!(f, "The peer sets no limit to the session's time (it says \"{}\").", Shown(message))
+                write!(f, "The peer sets no limit to the session's time (it says \"{}\").", Quotable(message))
             }
             Remark::TimeRemaining { seconds, message } => {
-                write!(f, "The peer will end the session in {seconds} s (it says \"{}\").", Shown(message))
+                write!(f, "The peer will end the session in {seconds} s (it says \"{}\").", Quotable(message))
             }
-            Remark::Welcome { message } => write!(f, "The concentrator says \"{}\".", Shown(message)),
+            Remark::Welcome { message } => write!(f, "The concentrator says \"{}\".", Quotable(message)),
             Remark::MethodNotAllowed { demanded } => {
                 write!(f, "The concentrator demands {demanded}, which the configuration does not allow.")
             }

@@ -1,8 +1,8 @@
 //! Why nobody answers.
 
 use crate::instance::{Kind, PATIENCE};
-use crate::quoted;
 use crate::state::StateError;
+use format::quoted;
 use std::io;
 use std::path::PathBuf;
 

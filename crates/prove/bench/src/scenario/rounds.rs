@@ -3,7 +3,7 @@
 use super::report::{Cell, Factor, Failure, Figures, LeftOut, Levels, Report, SCHEMA};
 use super::surroundings::{Rests, Surroundings};
 use super::{Error, Means, Measured, Scenario, verdict};
-use service::log::utc;
+use format::utc;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};

@@ -1,7 +1,7 @@
 //! Lines of client, server, password and addresses, as pppd reads them (`pap-secrets`, `chap-secrets`).
 
 use super::{Address, Error, Mistake, Password, Secrets, Subscriber, station};
-use crate::text::Shown;
+use format::Quotable;
 use std::net::Ipv4Addr;
 
 /// Reads the lines that are for `server`, whose address is `own`.
@@ -29,7 +29,7 @@ fn subscriber(client: &[u8], password: &[u8], address: Address, line: usize) -> 
         return Err(Mistake::NoUser);
     }
     if password.is_empty() {
-        return Err(Mistake::NoPassword(Shown(client).to_string()));
+        return Err(Mistake::NoPassword(Quotable(client).to_string()));
     }
     if password.starts_with(b"@/") {
         return Err(Mistake::PasswordFile);
@@ -53,7 +53,7 @@ fn address(words: &[Vec<u8>], own: Option<Ipv4Addr>) -> Result<Address, Mistake>
             b"-" => Address::None,
             text => {
                 let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<Ipv4Addr>().ok());
-                let parsed = parsed.ok_or_else(|| Mistake::Address(Shown(text).to_string()))?;
+                let parsed = parsed.ok_or_else(|| Mistake::Address(Quotable(text).to_string()))?;
                 Address::Fixed(station(parsed, own)?)
             }
         };

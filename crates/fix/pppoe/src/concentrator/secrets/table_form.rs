@@ -4,7 +4,7 @@
 
 use super::{Address, Error, Mistake, Password, Secrets, Subscriber, Table, station};
 use crate::concentrator::network::Network;
-use crate::text::Shown;
+use format::Quotable;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use toml::Spanned;
@@ -122,7 +122,7 @@ impl Reader<'_> {
 }
 
 fn shown(text: &str) -> String {
-    Shown(text.as_bytes()).to_string()
+    Quotable(text.as_bytes()).to_string()
 }
 
 fn wrong(key: &'static str, expected: impl Into<String>) -> Mistake {

@@ -4,7 +4,7 @@ use super::Config;
 use crate::discovery::complaint::Complaint;
 use crate::discovery::message::TooLong;
 use crate::discovery::offer::Offer;
-use crate::text::Shown;
+use format::{Quotable, plural};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,7 +103,7 @@ impl fmt::Display for Failure {
                 write!(f, "nobody answered {sent} PADI in {} s{ignored}: ", waited.as_secs())?;
                 // RFC 2516 section 5.2: it must not answer then.
                 if !config.service.is_empty() {
-                    let service = Shown(&config.service);
+                    let service = Quotable(&config.service);
                     let interface = interface(config);
                     write!(
                         f,
@@ -120,10 +120,10 @@ impl fmt::Display for Failure {
             }
             Failure::NoneFits { config, sent, waited, offers } => {
                 let (count, seconds) = (offers.len(), waited.as_secs());
-                let noun = if count == 1 { "concentrator" } else { "concentrators" };
                 write!(
                     f,
-                    "{count} {noun} answered {sent} PADI in {seconds} s, and none is what is wanted: "
+                    "{} answered {sent} PADI in {seconds} s, and none is what is wanted: ",
+                    plural(count as u64, "concentrator")
                 )?;
                 none_fits(f, config, offers)
             }
@@ -181,7 +181,7 @@ fn none_fits(f: &mut fmt::Formatter<'_>, config: &Config, offers: &[Offer]) -> f
     let lacks_service = offers.iter().any(|offer| !offer.serves(&config.service));
     let is_other = is_other(config, offers);
     if is_other && !lacks_service && !config.service.is_empty() {
-        let service = Shown(&config.service);
+        let service = Quotable(&config.service);
         return write!(
             f,
             ". Name one that is there by `--ac`, or leave it out; or the one that is wanted is there and silent, since it does \
@@ -212,7 +212,7 @@ fn unfit(f: &mut fmt::Formatter<'_>, config: &Config, offer: &Offer) -> fmt::Res
         lead = " and ";
     }
     if !offer.serves(&config.service) {
-        let service = Shown(&config.service);
+        let service = Quotable(&config.service);
         write!(f, "{lead}does not serve \"{service}\" (its services: {})", offer.services_in_words())?;
     }
     Ok(())
