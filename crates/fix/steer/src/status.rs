@@ -254,7 +254,7 @@ fn attached(attachment: &Attachment, interval: Duration, records: &Records) -> R
         buckets: between.buckets(&buckets[..]),
         moves: keeper.as_ref().map_or(0, |kept| kept.keeper.moves),
         keeper: keeper.map(row),
-        programs: attachment.programs().iter().map(program).collect(),
+        programs: attachment.programs().into_iter().map(program).collect(),
         ..Status::off(&interface.name)
     };
     status.remarks.extend(unreadable);

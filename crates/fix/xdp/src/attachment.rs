@@ -1,35 +1,31 @@
-//! Programs on an interface, as any process sees them through their pins.
+//! Programs on an interface, of either family: put on it, found by any process through their pins, and taken off.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
-use crate::about::{About, SIZE, VERSION};
-use crate::attach::bucket_to_octets;
-use crate::counters::{self, Counters};
+use crate::bpffs;
 use crate::error::Error;
 use crate::family::Family;
 use crate::foreign::since;
-use crate::interface::{Interface, Mode};
-use crate::layout::{BUCKETS, Bucket, Settings, map};
-use crate::load::{Maps, Wrong};
-use crate::permission::{refused, sees_all};
-use crate::pins::{self, ABOUT, ARRIVE, Folder, LINK, STEER};
-use crate::sys::{self, Map};
+use crate::interface::{Interface, Mode, namespace};
+use crate::link::create_link;
+use crate::permission::{bpf_can_be_used, refused, sees_all};
+use crate::pins::{self, Folder, LINK, Locked, RECORD};
+use crate::sys::{self, Map, map_type};
 use kernel::netlink::Xdp;
 
-/// Steering programs on an interface. They stay when this is dropped and when the process ends.
+/// Programs of a family on an interface. They stay when this is dropped and when the process ends.
 #[derive(Debug)]
-pub struct Attachment {
-    interface: Interface,
-    folder: Folder,
-    link: OwnedFd,
-    maps: Maps,
-    about: About,
-    programs: [Loaded; 2],
+pub struct Attachment<P> {
+    pub(crate) interface: Interface,
+    pub(crate) folder: Folder,
+    pub(crate) link: OwnedFd,
+    program: Loaded,
     since: SystemTime,
+    frags: bool,
+    pub(crate) parts: P,
 }
 
 /// A loaded program.
@@ -43,88 +39,191 @@ pub struct Loaded {
     pub tag: [u8; 8],
 }
 
-/// What [`Attachment::detach`] saw.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Detached {
-    /// The last counters, taken when the program was off the interface and the queues were empty or the wait for that
-    /// was over.
-    pub counters: Counters,
-    /// Frames that were sent and not seen to arrive: they were dropped where a queue was full. (Queues are emptied to
-    /// the stack by the kernel when their map goes, so none is lost by detaching.)
-    pub unseen: u64,
-    /// How long the queues took to fall silent.
-    pub waited: Duration,
+/// What a family has pinned: its maps, and what it recorded of itself.
+pub trait Parts: Sized {
+    /// The family.
+    const FAMILY: Family;
+    /// The program on the interface: its name, and that of its pin.
+    const PROGRAM: &'static str;
+    /// Version of everything that is pinned: names and layouts of maps, the record. Goes up with any change of them.
+    const VERSION: u32 = 1;
+
+    /// Opens the maps of a folder. `record`: what [`Plan::load`] recorded. `None`: it is none of this version.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`], or the kernel's refusal.
+    fn open(folder: &Folder, record: &[u8]) -> Result<Option<Self>, Error>;
 }
 
-/// Pause between two looks at the counters of an interface that is being detached.
-const LOOK: Duration = Duration::from_millis(2);
-/// Without an arrival for this long, what is missing will not come: the kernel's threads that empty the queues run
-/// whenever there is something in them.
-const SILENCE: Duration = Duration::from_millis(100);
+/// What is to be put on an interface.
+pub trait Plan {
+    /// What it becomes.
+    type Parts: Parts;
 
-impl Attachment {
-    /// The attachment on an interface; `None`: it is not steered.
+    /// Where.
+    fn interface(&self) -> &Interface;
+
+    /// Run by whom. Never changed silently: what does not work in this mode is an error.
+    fn mode(&self) -> Mode;
+
+    /// Whether it can be carried out on this machine, as far as that can be known without the kernel's bpf(2).
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot.
+    fn check(&self) -> Result<(), Error>;
+
+    /// Whether the kernel takes the programs for frames of several buffers.
+    ///
+    /// # Errors
+    ///
+    /// It takes none of the programs.
+    fn frags(&self) -> Result<bool, Error>;
+
+    /// Loads the programs, fills the maps, and pins all of them. Gives the program for the interface, and what to record.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel refused.
+    fn load(&self, frags: bool, folder: &Folder) -> Result<(OwnedFd, Vec<u8>), Error>;
+}
+
+/// Attaches programs.
+///
+/// Order: checks; lock; leftovers of a killed process cleared; programs loaded; maps filled; maps and programs pinned;
+/// link made and pinned, which is the last step. So no frame meets a half-filled map, and a process that is killed at
+/// any moment leaves a complete attachment or an interface without a program (and pins that the next `attach`,
+/// [`Attachment::remove`] or [`clear_dead`](crate::clear_dead) clears).
+///
+/// Frames lost: none by this crate; a driver that resets its rings for XDP loses what they hold.
+///
+/// The kernel's own preconditions are met where that changes nothing that lasts: the limit of locked memory is raised
+/// for this process (only where the kernel wants it, before 5.11), and a BPF file system is mounted on `/sys/fs/bpf`
+/// where there is none, in the mount namespace that outlives this process.
+///
+/// # Errors
+///
+/// Any of [`Error`]; nothing is left behind.
+pub fn attach<T: Plan>(plan: &T) -> Result<Attachment<T::Parts>, Error> {
+    let frags = possible(plan)?;
+    let interface = plan.interface();
+    let locked = pins::create(T::Parts::FAMILY, interface)?;
+    // Under the lock and before anything of ours is in it: what is there, a killed process left.
+    locked.empty()?;
+    // Of two errors the first says more than that of cleaning up behind it.
+    if let Err(error) = build(plan, frags, &locked) {
+        let _ = locked.remove();
+        return Err(error);
+    }
+    let attachment = locked.unlock().and_then(|folder| Attachment::of(interface.clone(), folder));
+    attachment.inspect_err(|_| drop(Attachment::<T::Parts>::remove(interface)))
+}
+
+/// What [`attach`] would find in its way, without changing anything: the driver's own refusal shows only when it is
+/// asked to attach, the verifier's only when programs are loaded.
+///
+/// # Errors
+///
+/// As [`attach`].
+pub fn check<T: Plan>(plan: &T) -> Result<(), Error> {
+    possible(plan).map(drop)
+}
+
+fn possible<T: Plan>(plan: &T) -> Result<bool, Error> {
+    plan.check()?;
+    let interface = plan.interface();
+    if interface.namespace != namespace()? {
+        let problem = format!("{} is in another network namespace than this thread", interface.name);
+        return Err(Error::Plan(problem));
+    }
+    // Removed, it says so.
+    interface.link()?;
+    bpf_can_be_used()?;
+    bpffs::can_be_used()?;
+    interface.is_free()?;
+    plan.frags()
+}
+
+/// Loads, fills, pins, and attaches last.
+pub(crate) fn build<T: Plan>(plan: &T, frags: bool, locked: &Locked) -> Result<(), Error> {
+    let folder = &locked.0;
+    let (program, record) = plan.load(frags, folder)?;
+    let words = [T::Parts::VERSION.to_ne_bytes(), u32::from(frags).to_ne_bytes()].concat();
+    let record = make_record(&[words, record].concat())
+        .map_err(|source| refused(format!("make the map {RECORD}"), source))?;
+    folder.pin(record.fd(), RECORD)?;
+    folder.pin(program.as_fd(), T::Parts::PROGRAM)?;
+    // From here to the pin, the program is on the interface only as long as this process lives.
+    let link = create_link(plan.interface(), plan.mode(), program.as_fd())?;
+    folder.pin(link.as_fd(), LINK)
+}
+
+/// What an attachment says of itself, pinned next to its maps: version, frags, what its family adds. The programs have their
+/// settings in read-only data, which bpffs cannot keep under a name that libraries know; and a later process, perhaps of
+/// another version, has to know whether it understands the maps before it reads them.
+fn make_record(bytes: &[u8]) -> io::Result<Map> {
+    let map = Map::create(map_type::ARRAY, bytes.len() as u32, 1, RECORD)?;
+    map.update(0, bytes)?;
+    Ok(map)
+}
+
+impl<P: Parts> Attachment<P> {
+    /// The attachment on an interface; `None`: it has none of this family.
     ///
     /// Found by its program and therefore also after it was renamed.
     ///
     /// # Errors
     ///
-    /// [`Error::NoInterface`] where it is gone, [`Error::NotPermitted`], [`Error::OtherVersion`], [`Error::Damaged`],
+    /// [`Error::NoInterface`] where it was removed, [`Error::NotPermitted`], [`Error::OtherVersion`], [`Error::Damaged`],
     /// [`Error::Bpffs`], [`Error::System`].
-    pub fn open(interface: &Interface) -> Result<Option<Attachment>, Error> {
+    pub fn open(interface: &Interface) -> Result<Option<Attachment<P>>, Error> {
         let link = interface.link()?;
         let Some(xdp) = link.xdp else { return Ok(None) };
-        let Some(folder) = folder_of(Family::Steer, &xdp, &link.name)? else { return Ok(None) };
+        let Some(folder) = folder_of(P::FAMILY, &xdp, &link.name)? else { return Ok(None) };
         let interface = Interface { name: link.name, ..interface.clone() };
         Attachment::of(interface, folder).map(Some)
     }
 
     /// Opens everything that is pinned in a folder.
-    pub(crate) fn of(interface: Interface, folder: Folder) -> Result<Attachment, Error> {
-        let damaged = |problem: String| damaged(&folder, problem);
-        let unreadable =
-            |source: io::Error| refused(format!("open the pins of {}", folder.interface), source);
-        let take = |name: &str| {
-            folder.get(name).map_err(unreadable)?.ok_or_else(|| damaged(format!("there is no {name}")))
-        };
-        let about =
-            Map::of(take(ABOUT)?).and_then(|map| map.lookup(0)).map_err(unreadable)?.unwrap_or_default();
-        let about = match About::from_octets(&about) {
-            Ok(about) => about,
-            Err(VERSION) => return Err(damaged(format!("{ABOUT} is not {SIZE} octets long"))),
-            Err(found) => {
-                let interface = folder.interface.clone();
-                return Err(Error::OtherVersion { interface, found, known: VERSION, folder: folder.path() });
-            }
-        };
-        let maps = Maps::from(|name| folder.get(name)).map_err(|wrong| match wrong {
-            Wrong::Refused(source) => unreadable(source),
-            _ => damaged(wrong.to_string()),
-        })?;
-        let steer = take(STEER)?;
-        let steer = sys::program_info(steer.as_fd()).map_err(unreadable)?;
-        let arrive = take(ARRIVE)?;
-        let arrive = sys::program_info(arrive.as_fd()).map_err(unreadable)?;
-        let since = since(steer.loaded_ns);
-        let programs = [steer, arrive].map(|info| Loaded { name: info.name, id: info.id, tag: info.tag });
-        let link = take(LINK)?;
-        Ok(Attachment { interface, link, maps, about, programs, since, folder })
+    pub(crate) fn of(interface: Interface, folder: Folder) -> Result<Attachment<P>, Error> {
+        let record = Map::of(folder.take(RECORD)?).and_then(|map| map.lookup(0));
+        let record = record.map_err(|source| folder.unreadable(source))?.unwrap_or_default();
+        let mut words = record.chunks_exact(4).map(|word| word.try_into().map_or(0, u32::from_ne_bytes));
+        let (version, frags) = (words.next().unwrap_or_default(), words.next().unwrap_or_default() != 0);
+        if version != P::VERSION {
+            let (interface, path) = (folder.interface.clone(), folder.path());
+            return Err(Error::OtherVersion { interface, found: version, known: P::VERSION, folder: path });
+        }
+        let parts = P::open(&folder, record.get(8..).unwrap_or_default())?
+            .ok_or_else(|| folder.damaged(format!("{RECORD} has {} bytes", record.len())))?;
+        let (program, loaded_ns) = folder.program(P::PROGRAM)?;
+        let link = folder.take(LINK)?;
+        Ok(Attachment { interface, link, program, since: since(loaded_ns), frags, parts, folder })
     }
 
-    /// Takes off whatever of ours is on or remains of the interface: a complete attachment, one of another version, a
+    /// Takes off whatever of the family is on or remains of the interface: a complete attachment, one of another version, a
     /// damaged one, or what a killed process left. `false`: there was nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::NoInterface`] where it is gone (then [`clear_dead`](crate::clear_dead) removes its pins),
+    /// [`Error::NoInterface`] where it was removed (then [`clear_dead`](crate::clear_dead) removes its pins),
     /// [`Error::Locked`], [`Error::NotPermitted`], [`Error::Remains`], [`Error::System`].
     pub fn remove(interface: &Interface) -> Result<bool, Error> {
         let mut folders = Vec::new();
         if let Some(xdp) = interface.link()?.xdp {
-            folders.extend(folder_of(Family::Steer, &xdp, &interface.name)?);
+            folders.extend(folder_of(P::FAMILY, &xdp, &interface.name)?);
         }
-        folders.extend(pins::leftovers(Family::Steer, interface)?);
-        remove_all(folders)
+        folders.extend(pins::leftovers(P::FAMILY, interface)?);
+        let mut removed = false;
+        for folder in folders {
+            // Removed since, somebody else has done it.
+            if let Some(locked) = folder.lock()? {
+                locked.remove()?;
+                removed = true;
+            }
+        }
+        Ok(removed)
     }
 
     /// The interface, by the name that it had when this was opened.
@@ -137,116 +236,37 @@ impl Attachment {
         &self.folder.interface
     }
 
+    /// The inode of the network namespace in which it was attached.
+    pub fn attached_in(&self) -> u64 {
+        self.folder.namespace
+    }
+
     /// How the program is run, from what the kernel says of the interface.
     ///
     /// # Errors
     ///
-    /// [`Error::NoInterface`] where it is gone; [`Error::Damaged`] where the program is no longer on it.
+    /// [`Error::NoInterface`] where it was removed; [`Error::Damaged`] where the program is no longer on it.
     pub fn mode(&self) -> Result<Mode, Error> {
-        let [steer, _] = &self.programs;
-        let xdp = self.interface.link()?.xdp.filter(|xdp| xdp.has(steer.id));
-        match xdp {
-            Some(xdp) if xdp.native == Some(steer.id) => Ok(Mode::Native),
-            Some(xdp) if xdp.generic == Some(steer.id) => Ok(Mode::Generic),
-            _ => Err(Error::Damaged {
-                family: Family::Steer,
-                interface: self.interface.name.clone(),
-                problem: "the program is no longer on the interface".to_owned(),
-            }),
+        let id = self.program.id;
+        match self.interface.link()?.xdp {
+            Some(xdp) if xdp.native == Some(id) => Ok(Mode::Native),
+            Some(xdp) if xdp.generic == Some(id) => Ok(Mode::Generic),
+            _ => Err(self.folder.damaged("the program is no longer on the interface".to_owned())),
         }
     }
 
-    /// Whether the programs are those for frames of several buffers (native mode with MTUs above about one page) and
-    /// for buckets that move. `false` only where the kernel is older than 5.19.
+    /// Whether the programs are those for frames of several buffers (native mode with MTUs above about one page) and, of
+    /// steering, for buckets that move. `false` only where the kernel is older than 5.19.
     pub fn frags(&self) -> bool {
-        self.about.frags
+        self.frags
     }
 
-    /// The settings of the programs.
-    pub fn settings(&self) -> &Settings {
-        &self.about.settings
+    /// The program on the interface.
+    pub fn program(&self) -> &Loaded {
+        &self.program
     }
 
-    /// The CPU that each bucket should have, and what is known to be lost of it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`].
-    pub fn buckets(&self) -> Result<Box<[Bucket; BUCKETS]>, Error> {
-        let mut buckets = Box::new([Bucket::default(); BUCKETS]);
-        for (number, bucket) in (0..).zip(buckets.iter_mut()) {
-            let value =
-                self.maps.buckets.lookup(number).map_err(|source| self.unread(map::BUCKETS, source))?;
-            *bucket = bucket_from_octets(&value.unwrap_or_default());
-        }
-        Ok(buckets)
-    }
-
-    /// Writes the CPU that a bucket should have, and what is known to be lost of it; the receiving CPUs follow as the
-    /// crate's documentation says. The kernel copies the entry in words of 64 bits: CPU and losses are each whole, not
-    /// both at once.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Plan`]: there is no such bucket, or the CPU is no target of this attachment; [`Error::System`].
-    pub fn set_bucket(&self, bucket: usize, value: Bucket) -> Result<(), Error> {
-        let number = u32::try_from(bucket).ok().filter(|&number| (number as usize) < BUCKETS);
-        let Some(number) = number else {
-            return Err(Error::Plan(format!("there is no bucket {bucket}")));
-        };
-        if self.queue(value.cpu)?.is_none() {
-            return Err(Error::Plan(format!("CPU {} is no target of {}", value.cpu, self.interface.name)));
-        }
-        let written = self.maps.buckets.update(number, &bucket_to_octets(&value));
-        written.map_err(|source| refused(format!("write to the map {}", map::BUCKETS), source))
-    }
-
-    /// Frames that the queue to a CPU holds; `None`: it is no target.
-    fn queue(&self, cpu: u32) -> Result<Option<u32>, Error> {
-        if cpu >= self.maps.cpus.entries {
-            return Ok(None);
-        }
-        let entry = self.maps.cpus.lookup(cpu).map_err(|source| self.unread(map::CPUS, source))?;
-        Ok(entry.and_then(|entry| entry.first_chunk().copied()).map(u32::from_ne_bytes))
-    }
-
-    /// The target CPUs, and how many frames the queue to each holds.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`].
-    pub fn cpus(&self) -> Result<Vec<(u32, u32)>, Error> {
-        let mut found = Vec::new();
-        for cpu in 0..self.maps.cpus.entries {
-            found.extend(self.queue(cpu)?.map(|queue| (cpu, queue)));
-        }
-        Ok(found)
-    }
-
-    /// All counters, in two system calls and one for each possible CPU.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`].
-    pub fn counts(&self) -> Result<Counters, Error> {
-        let targets: Vec<u32> = self.cpus()?.into_iter().map(|(cpu, _)| cpu).collect();
-        self.counts_of(&targets)
-    }
-
-    fn counts_of(&self, targets: &[u32]) -> Result<Counters, Error> {
-        counters::read(&self.maps, targets).map_err(|source| self.unread(map::COUNTS, source))
-    }
-
-    fn unread(&self, map: &str, source: io::Error) -> Error {
-        refused(format!("read the map {map} of {}", self.interface.name), source)
-    }
-
-    /// The programs: `steer`, then `arrive`.
-    pub fn programs(&self) -> &[Loaded; 2] {
-        &self.programs
-    }
-
-    /// When the programs were loaded, which is when the interface was attached.
+    /// When it was loaded, which is when it was attached.
     pub fn since(&self) -> SystemTime {
         self.since
     }
@@ -256,59 +276,54 @@ impl Attachment {
         self.folder.path()
     }
 
-    /// Takes the program off the interface, waits at most `wait` until the queues have fallen silent, and removes the
-    /// pins. The queues empty by themselves in microseconds; the wait is for the counters.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Locked`]: nothing was changed. [`Error::Remains`]: the program is off, but a pin could not be removed.
-    pub fn detach(self, wait: Duration) -> Result<Detached, Error> {
-        let targets: Vec<u32> = self.cpus()?.into_iter().map(|(cpu, _)| cpu).collect();
-        let Attachment { interface, folder, link, maps, .. } = self;
-        // `None`: another process has removed it before; then this finds the program off and the queues empty.
-        let locked = folder.lock()?;
-        let detaching = |source| refused(format!("detach from {}", interface.name), source);
-        sys::link_detach(link.as_fd()).map_err(detaching)?;
-        let started = Instant::now();
-        let reading = |source| refused(format!("read the counters of {}", interface.name), source);
-        let mut counters = counters::read(&maps, &targets).map_err(reading)?;
-        let mut changed = started;
-        while unseen(&counters) > 0 && started.elapsed() < wait && changed.elapsed() < SILENCE {
-            thread::sleep(LOOK);
-            let later = counters::read(&maps, &targets).map_err(reading)?;
-            if later.arrived != counters.arrived || later.sent != counters.sent {
-                changed = Instant::now();
-            }
-            counters = later;
-        }
-        let waited = started.elapsed();
-        if let Some(locked) = locked {
-            locked.remove()?;
-        }
-        Ok(Detached { unseen: unseen(&counters), counters, waited })
+    /// The kernel refused to read a map.
+    pub(crate) fn unread(&self, map: &str, source: io::Error) -> Error {
+        refused(format!("read the map {map} of {}", self.interface.name), source)
     }
 }
 
-/// What is pinned in a folder is not what it should be.
-pub(crate) fn damaged(folder: &Folder, problem: String) -> Error {
-    Error::Damaged { family: folder.family, interface: folder.interface.clone(), problem }
-}
-
-/// Takes programs off and removes their pins. `false`: there was nothing.
-pub(crate) fn remove_all(folders: Vec<Folder>) -> Result<bool, Error> {
-    let mut removed = false;
-    for folder in folders {
-        // Gone since, somebody else has removed it.
-        if let Some(locked) = folder.lock()? {
-            locked.remove()?;
-            removed = true;
-        }
+impl Folder {
+    /// What is pinned in it is not what it should be.
+    pub(crate) fn damaged(&self, problem: String) -> Error {
+        Error::Damaged { family: self.family, interface: self.interface.clone(), problem }
     }
-    Ok(removed)
+
+    /// The kernel refused to open a pin.
+    pub(crate) fn unreadable(&self, source: io::Error) -> Error {
+        refused(format!("open the pins of {}", self.interface), source)
+    }
+
+    /// Opens what has to be pinned under a name.
+    pub(crate) fn take(&self, name: &str) -> Result<OwnedFd, Error> {
+        let pinned = self.get(name).map_err(|source| self.unreadable(source))?;
+        pinned.ok_or_else(|| self.damaged(format!("there is no {name}")))
+    }
+
+    /// A pinned program, and when it was loaded, nanoseconds since boot.
+    pub(crate) fn program(&self, name: &str) -> Result<(Loaded, u64), Error> {
+        let info = sys::program_info(self.take(name)?.as_fd()).map_err(|source| self.unreadable(source))?;
+        Ok((Loaded { name: info.name, id: info.id, tag: info.tag }, info.loaded_ns))
+    }
+
+    /// A pinned map of this type and size.
+    pub(crate) fn map(
+        &self,
+        name: &str,
+        kind: u32,
+        value: usize,
+        entries: Option<usize>,
+    ) -> Result<Map, Error> {
+        let map = Map::of(self.take(name)?).map_err(|source| self.unreadable(source))?;
+        let fits = entries.is_none_or(|entries| map.entries as usize == entries);
+        if map.kind == kind && map.value_size == value && fits {
+            return Ok(map);
+        }
+        Err(self.damaged(format!("the map {name} is none of the expected type and size")))
+    }
 }
 
 /// The folder of the program that an interface has; `None`: it is none of that family.
-pub(crate) fn folder_of(family: Family, xdp: &Xdp, interface: &str) -> Result<Option<Folder>, Error> {
+fn folder_of(family: Family, xdp: &Xdp, interface: &str) -> Result<Option<Folder>, Error> {
     match pins::attached_with(family, xdp)? {
         Some((folder, _)) => Ok(Some(folder)),
         None if sees_all() => Ok(None),
@@ -318,17 +333,4 @@ pub(crate) fn folder_of(family: Family, xdp: &Xdp, interface: &str) -> Result<Op
             Err(refused(doing, io::Error::from_raw_os_error(libc::EPERM)))
         }
     }
-}
-
-fn unseen(counters: &Counters) -> u64 {
-    let pairs = counters.sent.iter().zip(counters.arrived.iter());
-    pairs.map(|(sent, arrived)| sent.saturating_sub(*arrived)).fold(0, u64::saturating_add)
-}
-
-fn bucket_from_octets(octets: &[u8]) -> Bucket {
-    let word = |from: usize| {
-        octets.get(from..from + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_ne_bytes)
-    };
-    let lost = octets.get(8..16).and_then(|lost| lost.try_into().ok()).map_or(0, u64::from_ne_bytes);
-    Bucket { cpu: word(0), spare: word(4), lost }
 }

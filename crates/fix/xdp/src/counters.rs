@@ -6,7 +6,8 @@ use std::mem::offset_of;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::layout::{Arrivals, BUCKETS, CPUS, Counts, HOLDING, Reason};
-use crate::load::{Maps, stride};
+use crate::load::stride;
+use crate::steering::Maps;
 use crate::sys::Map;
 use kernel::cpu;
 
@@ -163,8 +164,8 @@ fn target(cpu: u32, value: &[u8], sent: u64, receiver: &Receiver) -> Target {
 
 /// So many words of 64 bits from an offset on; fewer where the value ends.
 fn words(value: &[u8], offset: usize, number: usize) -> Vec<u64> {
-    let octets = value.get(offset..).unwrap_or_default();
-    octets.chunks_exact(8).take(number).map(|word| word.try_into().map_or(0, u64::from_ne_bytes)).collect()
+    let bytes = value.get(offset..).unwrap_or_default();
+    bytes.chunks_exact(8).take(number).map(|word| word.try_into().map_or(0, u64::from_ne_bytes)).collect()
 }
 
 fn array<T: Copy + Default, const N: usize>(values: impl IntoIterator<Item = T>) -> [T; N] {

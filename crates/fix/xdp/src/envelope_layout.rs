@@ -5,11 +5,11 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Kind {
-    /// Neither tags nor PPPoE: 14 octets of headers.
+    /// Neither tags nor PPPoE: 14 bytes of headers.
     Untagged = 0,
-    /// Tags of any TPID: 4 octets more for each of at most [`TAGS_MOST`].
+    /// Tags of any TPID: 4 bytes more for each of at most [`TAGS_MOST`].
     Tagged = 1,
-    /// A PPPoE session packet under whatever tags: 8 octets more, PPPoE and the PPP protocol.
+    /// A PPPoE session packet under whatever tags: 8 bytes more, PPPoE and the PPP protocol.
     Pppoe = 2,
 }
 
@@ -55,5 +55,5 @@ pub struct Counts {
 /// Name of the map with the counters, in C and under bpffs.
 pub const COUNTS: &str = "ENVELOPE";
 
-/// Read-only data: octets of payload that a frame may have, 32 bits in host byte order.
+/// Read-only data: bytes of payload that a frame may have, 32 bits in host byte order.
 pub const LIMIT: &str = "LIMIT";

@@ -7,7 +7,7 @@ const TAG: usize = 4;
 /// PPPoE (RFC 2516 section 4) and the PPP protocol.
 const SESSION: usize = 8;
 
-/// What a frame is, and how many of its octets are headers. `readable` is its beginning: all of it, or the first buffer of
+/// What a frame is, and how many of its bytes are headers. `readable` is its beginning: all of it, or the first buffer of
 /// a frame in several.
 pub fn headers(readable: &[u8]) -> (Kind, usize) {
     let ethertype = |at: usize| readable.get(at..at + 2).map(|field| [field[0], field[1]]);
@@ -30,7 +30,7 @@ pub fn headers(readable: &[u8]) -> (Kind, usize) {
     }
 }
 
-/// What a frame of `length` octets without FCS is, and whether it is refused where payloads have at most `limit`.
+/// What a frame of `length` bytes without FCS is, and whether it is refused where payloads have at most `limit`.
 pub fn decide(readable: &[u8], length: usize, limit: u32) -> (Kind, bool) {
     let (kind, headers) = headers(readable);
     (kind, length as u64 > headers as u64 + u64::from(limit))

@@ -117,11 +117,11 @@ pub enum Error {
     /// The kernel charges maps to the limit of locked memory (before Linux 5.11), or forbids them otherwise.
     #[error(
         "the kernel refuses memory for maps although the process has the capabilities: its limit of locked memory is \
-         {limit} octets and cannot be raised ({source}); `ulimit -l unlimited` before the command raises it, in a \
+         {limit} bytes and cannot be raised ({source}); `ulimit -l unlimited` before the command raises it, in a \
          systemd unit LimitMEMLOCK=infinity"
     )]
     LockedMemory {
-        /// `RLIMIT_MEMLOCK` in octets.
+        /// `RLIMIT_MEMLOCK` in bytes.
         limit: u64,
         /// Why it cannot be raised.
         source: io::Error,

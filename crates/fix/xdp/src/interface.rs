@@ -4,9 +4,9 @@ use std::fmt;
 use std::fs;
 use std::time::SystemTime;
 
-use crate::attach::occupied;
 use crate::error::Error;
 use crate::family::Family;
+use crate::link::occupied;
 use crate::{foreign, pins};
 use kernel::netlink::{self, Link};
 use kernel::netns::NetNs;
@@ -41,7 +41,7 @@ impl fmt::Display for Mode {
 pub struct Described {
     /// Whether its frames are those of Ethernet.
     pub is_ethernet: bool,
-    /// MTU, octets.
+    /// MTU, bytes.
     pub mtu: Option<u32>,
     /// The largest MTU that the kernel lets it have; `None`: not known, or the driver itself decides.
     pub mtu_most: Option<u32>,
@@ -182,7 +182,7 @@ pub struct Program {
     pub id: u32,
     /// How it is run; `None`: by the network card itself, or in several ways at once.
     pub mode: Option<Mode>,
-    /// Its name, at most 15 octets; `None` where it has none or the process may not ask.
+    /// Its name, at most 15 bytes; `None` where it has none or the process may not ask.
     pub name: Option<String>,
     /// The hash of its instructions, as `bpftool prog` prints it.
     pub tag: Option<[u8; 8]>,

@@ -33,8 +33,6 @@
 
 #![deny(unsafe_code)]
 
-mod about;
-mod attach;
 mod attachment;
 mod bpffs;
 mod counters;
@@ -55,13 +53,17 @@ pub mod object;
 mod permission;
 mod pins;
 pub mod reference;
+mod steering;
 mod sys;
 
-pub use attach::{LONGEST_QUEUE, Plan, attach, check};
-pub use attachment::{Attachment, Detached, Loaded};
+pub use attachment::{Loaded, attach, check};
 pub use counters::{Counters, Receiver, Target};
 pub use dead::{Dead, Death, away, clear_dead, dead, is_attached_from};
 pub use error::Error;
 pub use family::Family;
 pub use interface::{AttachedBy, Described, Interface, Mode, Program};
 pub use kernel::{Kernel, kernel};
+pub use steering::{Detached, LONGEST_QUEUE, Plan, Steering};
+
+/// Steering programs on an interface. They stay when this is dropped and when the process ends.
+pub type Attachment = attachment::Attachment<Steering>;

@@ -2,9 +2,12 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use crate::interface::Mode;
+use crate::error::Error;
+use crate::family::Family;
+use crate::interface::{Interface, Mode, driver};
+use crate::permission::refused;
 use crate::sys;
-use kernel::netlink::{Refusal, XdpMode, attach_xdp, detach_xdp};
+use kernel::netlink::{Link, Refusal, XdpMode, attach_xdp, detach_xdp};
 
 /// Makes a link. Where driver or kernel refuse, asks once more for the words of the refusal, which bpf(2) has no place
 /// for.
@@ -13,7 +16,7 @@ use kernel::netlink::{Refusal, XdpMode, attach_xdp, detach_xdp};
 /// `net/core/dev.c`) before anything has changed, and its answer carries the message. Should it succeed all the same,
 /// because what stood in the way went in this moment, the program is taken off at once: held by netlink it could not be
 /// pinned.
-pub(crate) fn create(interface: u32, program: BorrowedFd<'_>, mode: Mode) -> Result<OwnedFd, Refusal> {
+fn create(interface: u32, program: BorrowedFd<'_>, mode: Mode) -> Result<OwnedFd, Refusal> {
     let mode = match mode {
         Mode::Native => XdpMode::Native,
         Mode::Generic => XdpMode::Generic,
@@ -47,4 +50,74 @@ pub(crate) fn create(interface: u32, program: BorrowedFd<'_>, mode: Mode) -> Res
             link().map_err(Refusal::from)
         }
     }
+}
+
+/// Puts a program on an interface, for as long as the link is open or pinned.
+pub(crate) fn create_link(
+    interface: &Interface,
+    mode: Mode,
+    program: BorrowedFd<'_>,
+) -> Result<OwnedFd, Error> {
+    let refusal = match create(interface.index, program, mode) {
+        Ok(link) => return Ok(link),
+        Err(refusal) => refusal,
+    };
+    let known = interface.link()?;
+    match refusal.error.raw_os_error() {
+        Some(libc::EBUSY | libc::EEXIST) if known.xdp.is_some() => Err(occupied(interface)?),
+        Some(libc::EPERM | libc::EACCES) => {
+            Err(refused(format!("attach to {}", interface.name), refusal.error))
+        }
+        Some(libc::EOPNOTSUPP) if mode == Mode::Native => Err(Error::NoNative {
+            interface: interface.name.clone(),
+            driver: driver(&known),
+            said: refusal.message,
+        }),
+        number => Err(Error::Refused {
+            interface: interface.name.clone(),
+            mode,
+            driver: driver(&known),
+            advice: advice(number, &known, mode, refusal.message.is_some()),
+            said: refusal.message,
+            source: refusal.error,
+        }),
+    }
+}
+
+/// The way out, and where the driver does not say what is wrong, what usually is.
+fn advice(number: Option<i32>, link: &Link, mode: Mode, has_said: bool) -> Option<String> {
+    if mode == Mode::Generic {
+        return None;
+    }
+    let generic = "`--mode generic` asks nothing of the driver".to_owned();
+    let name = &link.name;
+    let mtu = format!(" (it is {})", link.mtu);
+    let causes = match number? {
+        libc::EINVAL | libc::ERANGE => format!(
+            "an MTU that is too long for XDP{mtu}, LRO (`ethtool -K {name} lro off`), header split or too many queues \
+             (`ethtool -L {name}`)"
+        ),
+        libc::ENOMEM | libc::ENOSPC => format!(
+            "that XDP takes transmit queues of its own, of which fewer receive queues (`ethtool -L {name}`) leave some"
+        ),
+        _ => return Some(generic),
+    };
+    if has_said {
+        return Some(generic);
+    }
+    Some(format!("the usual cause is {causes}; the kernel's log may say which; {generic}"))
+}
+
+/// The error that names the program on an interface.
+pub(crate) fn occupied(interface: &Interface) -> Result<Error, Error> {
+    let name = interface.name.clone();
+    Ok(match interface.program()? {
+        Some(program) => match (&program.ours, &program.envelope) {
+            (Some(attached), _) => Family::Steer.attached(&name, attached),
+            (None, Some(attached)) => Family::Envelope.attached(&name, attached),
+            (None, None) => Error::Foreign { interface: name, program: Box::new(program) },
+        },
+        // It was taken off since.
+        None => Error::Locked { interface: name },
+    })
 }

@@ -77,8 +77,8 @@ fn maps_can_be_made() -> Result<(), Error> {
     }
     let Some(error) = refused_map()? else { return Ok(()) };
     let limit = getrlimit(Resource::Memlock);
-    let octets = limit.current.filter(|_| charges_locked_memory() && !is_in_user_namespace());
-    let Some(octets) = octets else { return Err(refused(doing.to_owned(), error)) };
+    let bytes = limit.current.filter(|_| charges_locked_memory() && !is_in_user_namespace());
+    let Some(bytes) = bytes else { return Err(refused(doing.to_owned(), error)) };
     // The same number stands for want of capabilities and of memory. Capabilities are there.
     let unlimited = Rlimit { current: None, maximum: None };
     let to_maximum = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -88,7 +88,7 @@ fn maps_can_be_made() -> Result<(), Error> {
     });
     match (refused_map()?, raised) {
         (None, _) => Ok(()),
-        (Some(_), Err(source)) => Err(Error::LockedMemory { limit: octets, source: source.into() }),
+        (Some(_), Err(source)) => Err(Error::LockedMemory { limit: bytes, source: source.into() }),
         (Some(error), Ok(())) => Err(refused(doing.to_owned(), error)),
     }
 }

@@ -28,12 +28,10 @@ use kernel::netlink::Xdp;
 
 /// Names of pins beside those of the maps in [`layout::map`](crate::layout::map).
 pub(crate) const LINK: &str = "link";
-/// The program on the interface.
-pub(crate) const STEER: &str = "steer";
 /// The program of the map of CPUs.
 pub(crate) const ARRIVE: &str = "arrive";
 /// The map that says how the programs were attached.
-pub(crate) const ABOUT: &str = "ABOUT";
+pub(crate) const RECORD: &str = "ABOUT";
 
 /// The folder with all pins, in which each family has its own.
 const OUTER: &str = "rxlane";
@@ -44,7 +42,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 
 /// A folder of pins.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     /// What is pinned in it.
     pub(crate) family: Family,
     /// Inode of the network namespace, from the folder's path.

@@ -43,7 +43,7 @@ pub fn decide(frame: &[u8], settings: &Settings) -> Decision {
     decide_in_buffers(frame, frame.len(), settings)
 }
 
-/// Decides about a frame of `length` octets in several buffers, of which `first` is the first one.
+/// Decides about a frame of `length` bytes in several buffers, of which `first` is the first one.
 pub fn decide_in_buffers(first: &[u8], length: usize, settings: &Settings) -> Decision {
     let walk = Walk { first, length: length.max(first.len()) };
     let (class, flow) = match walk.link() {
@@ -62,7 +62,7 @@ pub fn decide_in_buffers(first: &[u8], length: usize, settings: &Settings) -> De
     }
 }
 
-/// Where the IP header is and what encloses it: octets from the start of the frame.
+/// Where the IP header is and what encloses it: bytes from the start of the frame.
 struct Network {
     at: usize,
     end: usize,
@@ -74,12 +74,12 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Why octets up to `end` cannot be read, where `packet_end` encloses them.
+    /// Why bytes up to `end` cannot be read, where `packet_end` encloses them.
     fn unreadable(&self, end: usize, packet_end: usize) -> Reason {
         if end > packet_end { Reason::Truncated } else { Reason::NotLinear }
     }
 
-    fn octets<const N: usize>(&self, at: usize) -> Option<&[u8; N]> {
+    fn bytes<const N: usize>(&self, at: usize) -> Option<&[u8; N]> {
         self.first.get(at..)?.first_chunk()
     }
 
@@ -130,7 +130,7 @@ impl Walk<'_> {
         if let Some(error) = error.filter(|error| error.layer == Layer::Pppoe) {
             return Err(reason_of(error));
         }
-        let length = self.octets(at).map_or(0, |header| pppoe::Header::of(header).length());
+        let length = self.bytes(at).map_or(0, |header| pppoe::Header::of(header).length());
         if length < 2 {
             return Err(Reason::Truncated);
         }
@@ -152,7 +152,7 @@ impl Walk<'_> {
         for label in 0..LABELS {
             let at = network.at + label * mpls::ENTRY_LENGTH;
             let behind = at + mpls::ENTRY_LENGTH;
-            let entry = self.octets(at).filter(|_| behind <= network.end);
+            let entry = self.bytes(at).filter(|_| behind <= network.end);
             let entry = entry.ok_or_else(|| self.unreadable(behind, network.end))?;
             if !mpls::Entry::of(*entry).is_bottom() {
                 continue;
@@ -172,7 +172,7 @@ impl Walk<'_> {
         if let Some(error) = seen.error()
             && matches!(error.layer, Layer::Ipv4 | Layer::Ipv6)
         {
-            // The jumbo payload option is not looked for, and octets of IPv4 options are not read.
+            // The jumbo payload option is not looked for, and bytes of IPv4 options are not read.
             let is_option =
                 error.layer == Layer::Ipv6 && error.field == Field::Length && error.rule == Rule::MustBe;
             let is_unread = error.rule == Rule::CaptureCut && seen.flow().is_some();
@@ -183,7 +183,7 @@ impl Walk<'_> {
         let flow = seen.flow().ok_or(Reason::Malformed)?;
         let (fragmented, mut next, at, end) = match flow.version() {
             IpVersion::V4 => {
-                let header = self.octets(network.at).map(wire::ipv4::Header::of).ok_or(Reason::NotLinear)?;
+                let header = self.bytes(network.at).map(wire::ipv4::Header::of).ok_or(Reason::NotLinear)?;
                 let length = match header.total_length() {
                     0 => network.end.saturating_sub(network.at),
                     length => usize::from(length),
@@ -192,7 +192,7 @@ impl Walk<'_> {
                 (fragmented, header.protocol(), network.at + header.header_length(), network.at + length)
             }
             IpVersion::V6 => {
-                let header = self.octets(network.at).map(ipv6::Header::of).ok_or(Reason::NotLinear)?;
+                let header = self.bytes(network.at).map(ipv6::Header::of).ok_or(Reason::NotLinear)?;
                 let at = network.at + ipv6::Header::LENGTH;
                 let end = match header.payload_length() {
                     0 if network.end.saturating_sub(at) > wire::ip::MAX_LENGTH => network.end,
@@ -221,7 +221,7 @@ impl Walk<'_> {
         if end.saturating_sub(at) < 4 {
             return Err(Reason::Truncated);
         }
-        let [a, b, c, d] = *self.octets(at).ok_or(Reason::NotLinear)?;
+        let [a, b, c, d] = *self.bytes(at).ok_or(Reason::NotLinear)?;
         let ports = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         FlowKey::with_ports(source, ports.0, destination, ports.1, next.0).ok_or(Reason::Malformed)
     }
@@ -240,7 +240,7 @@ impl Walk<'_> {
             if end.saturating_sub(at) < 8 {
                 return Err(Reason::Truncated);
             }
-            let [following, length, third, fourth, ..] = *self.octets::<8>(at).ok_or(Reason::NotLinear)?;
+            let [following, length, third, fourth, ..] = *self.bytes::<8>(at).ok_or(Reason::NotLinear)?;
             let length = match kind {
                 Kind::Fragment if u16::from_be_bytes([third, fourth]) & 0xfff9 != 0 => return Ok(None),
                 Kind::Fragment => 8,

@@ -1,7 +1,7 @@
 //! bpf(2), as `include/uapi/linux/bpf.h` describes it, and leaving the file system context of other threads.
 //!
 //! Only what aya does not offer or does another way: links (create, ask, detach), pins by path, the kernel's
-//! information about objects, map elements as octets, and loading without signals.
+//! information about objects, map elements as bytes, and loading without signals.
 #![allow(unsafe_code)]
 
 use kernel::cpu;
@@ -171,11 +171,11 @@ fn number(fd: BorrowedFd<'_>) -> u32 {
     fd.as_raw_fd() as u32
 }
 
-fn pointer(octets: &[u8]) -> u64 {
-    octets.as_ptr() as u64
+fn pointer(bytes: &[u8]) -> u64 {
+    bytes.as_ptr() as u64
 }
 
-/// At most 15 octets of a name and a zero.
+/// At most 15 bytes of a name and a zero.
 fn name_field(name: &str) -> [u8; 16] {
     let mut field = [0; 16];
     for (to, from) in field.iter_mut().zip(name.bytes().take(15)) {
@@ -184,22 +184,22 @@ fn name_field(name: &str) -> [u8; 16] {
     field
 }
 
-/// A map with keys of four octets.
+/// A map with keys of four bytes.
 #[derive(Debug)]
 pub(crate) struct Map {
     fd: OwnedFd,
     /// `enum bpf_map_type`.
     pub(crate) kind: u32,
-    /// Octets of a value; of one CPU's, where each has its own.
+    /// Bytes of a value; of one CPU's, where each has its own.
     pub(crate) value_size: usize,
     /// Entries it can have.
     pub(crate) entries: u32,
-    /// Octets that the kernel reads and writes for one element, of all CPUs.
-    octets: usize,
+    /// Bytes that the kernel reads and writes for one element, of all CPUs.
+    bytes: usize,
 }
 
 impl Map {
-    /// Makes a map with keys of four octets.
+    /// Makes a map with keys of four bytes.
     pub(crate) fn create(kind: u32, value_size: u32, max_entries: u32, name: &str) -> io::Result<Map> {
         let mut attributes = MapCreate {
             map_type: kind,
@@ -230,19 +230,19 @@ impl Map {
                 | map_type::LRU_PERCPU_HASH
                 | map_type::PERCPU_CGROUP_STORAGE
         );
-        let octets =
+        let bytes =
             if per_cpu { value_size.next_multiple_of(8) * cpu::possible()?.len() } else { value_size };
-        Ok(Map { fd, kind, value_size, entries, octets })
+        Ok(Map { fd, kind, value_size, entries, bytes })
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// The value of a key; of a per-CPU map the values of all possible CPUs, each at a multiple of eight octets.
+    /// The value of a key; of a per-CPU map the values of all possible CPUs, each at a multiple of eight bytes.
     /// `None`: there is no such entry.
     pub(crate) fn lookup(&self, key: u32) -> io::Result<Option<Vec<u8>>> {
-        let mut value = vec![0_u8; self.octets];
+        let mut value = vec![0_u8; self.bytes];
         let key = key.to_ne_bytes();
         let mut attributes = Element {
             map_fd: number(self.fd()),
@@ -250,7 +250,7 @@ impl Map {
             value: value.as_mut_ptr() as u64,
             ..Element::default()
         };
-        // SAFETY: the key has the four octets of `of`. The kernel writes `octets`: the value size that it told, or
+        // SAFETY: the key has the four bytes of `of`. The kernel writes `bytes`: the value size that it told, or
         // that rounded up for each possible CPU (`bpf_map_value_size`), of which it printed the list.
         match unsafe { bpf(Command::MapLookup, &mut attributes) } {
             Ok(_) => Ok(Some(value)),
@@ -261,7 +261,7 @@ impl Map {
 
     /// Sets the value of a key; of a per-CPU map the values of all possible CPUs, as [`Map::lookup`] gives them.
     pub(crate) fn update(&self, key: u32, value: &[u8]) -> io::Result<()> {
-        if value.len() != self.octets {
+        if value.len() != self.bytes {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
         let key = key.to_ne_bytes();
@@ -294,7 +294,7 @@ impl Instruction {
         offset: i16,
         immediate: i32,
     ) -> Instruction {
-        // Two bit fields, whose order in the octet is that of the octets in a word.
+        // Two bit fields, whose order in the octet is that of the bytes in a word.
         let registers =
             if cfg!(target_endian = "big") { destination << 4 | source } else { source << 4 | destination };
         Instruction { code, registers, offset, immediate }
@@ -338,7 +338,7 @@ fn info<const N: usize>(fd: BorrowedFd<'_>) -> io::Result<[u32; N]> {
     let mut words = [0_u32; N];
     let mut attributes =
         InfoByFd { fd: number(fd), length: size_of_val(&words) as u32, info: words.as_mut_ptr() as u64 };
-    // SAFETY: the kernel reads and writes at most `length` octets at `info`. It follows pointers in what it reads, for
+    // SAFETY: the kernel reads and writes at most `length` bytes at `info`. It follows pointers in what it reads, for
     // lists that the caller wants; all are zero.
     unsafe { bpf(Command::InfoByFd, &mut attributes) }?;
     Ok(words)
@@ -361,8 +361,8 @@ pub(crate) fn program_info(fd: BorrowedFd<'_>) -> io::Result<ProgramInfo> {
     // struct bpf_prog_info: type 0, id 4, tag 8, lengths 16 and 20, pointers 24 and 32, load_time 40, created_by_uid
     // 48, nr_map_ids 52, map_ids 56, name 64 to 80.
     let words: [u32; 20] = info(fd)?;
-    let octets = words.map(u32::to_ne_bytes).concat();
-    let part = |from: usize, to: usize| octets.get(from..to).unwrap_or_default();
+    let bytes = words.map(u32::to_ne_bytes).concat();
+    let part = |from: usize, to: usize| bytes.get(from..to).unwrap_or_default();
     let name = part(64, 80).split(|&octet| octet == 0).next().unwrap_or_default();
     Ok(ProgramInfo {
         id: words[1],
@@ -408,7 +408,7 @@ pub(crate) fn link_create(program: BorrowedFd<'_>, interface: u32, flags: u32) -
 /// Takes the program of a link off its interface, whoever else has the link open.
 pub(crate) fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
     let mut attributes = LinkDetach { link: number(link), spare: 0 };
-    // SAFETY: LinkDetach is what BPF_LINK_DETACH reads, with four zero octets behind.
+    // SAFETY: LinkDetach is what BPF_LINK_DETACH reads, with four zero bytes behind.
     unsafe { bpf(Command::LinkDetach, &mut attributes) }.map(drop)
 }
 
