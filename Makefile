@@ -7,7 +7,7 @@ DESTDIR =
 FUZZ_SECONDS = 600
 FUZZ_TARGETS = $(shell sed -n 's/^mod \([a-z0-9_]*\);/\1/p' fuzz/src/main.rs)
 
-.PHONY: help demo test check nightly fmt clippy doc deny docs bpf bpf-check fuzz fuzz-build $(FUZZ_TARGETS:%=fuzz-%) unprivileged fresh-user bench bench-peers peers-check deps install lab lab-prepare
+.PHONY: help demo test check nightly fmt clippy doc deny bpf bpf-check fuzz fuzz-build $(FUZZ_TARGETS:%=fuzz-%) unprivileged fresh-user bench bench-peers peers-check deps install lab lab-prepare
 
 help:
 	@echo 'make demo         see rxlane work: a PPPoE sample, explained'
@@ -17,7 +17,6 @@ help:
 	@echo 'make check        everything that continuous integration runs'
 	@echo 'make nightly      what takes longer: fuzzing, licences, every experiment of the lab, other software, a clean clone'
 	@echo 'make bpf          compile the eBPF programs (their objects are committed beside the source)'
-	@echo 'make docs         write docs/findings from the rules of the doctor'
 	@echo 'make fuzz         every fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
 	@echo 'make lab          boot real drivers in a virtual machine and run the experiments (make deps first)'
 	@echo 'make bench        speed of rxlane by itself: reading captures, landing frames'
@@ -45,9 +44,6 @@ clippy:
 
 doc:
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked --quiet
-
-docs:
-	RXLANE_WRITE_DOCS=1 $(CARGO) test --quiet --locked -p rxlane-doctor --test it pages
 
 # The clang that crates/fix/xdp/bpf/build names, since another one gives other octets.
 bpf:

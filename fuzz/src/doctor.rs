@@ -1,15 +1,16 @@
-//! Any octets as the texts that somebody pasted (a NUL parts the first from the second), to the end of a diagnosis:
+//! Any bytes as the texts that somebody pasted (a NUL parts the first from the second), to the end of a diagnosis:
 //! no panic, every finding rests on lines of the texts, "healthy" only where the deciding rules have looked, and no
 //! command that a shell would read otherwise than as its words.
 
-use rxlane_doctor::report::{Certainty, Finding, Outcome, Report, Severity, Verdict};
+use rxlane_doctor::finding::{Certainty, Finding, Severity};
+use rxlane_doctor::report::{Outcome, Report, Verdict};
 use rxlane_doctor::{Case, diagnose};
-use rxlane_host::Quote;
+use rxlane_host::{Quote, System};
 use rxlane_host::text::Reader;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Octets of a line that the reader looks at.
+/// Bytes of a line that the reader looks at.
 const LONGEST_LINE: usize = 64 * 1024;
 
 /// For each of these questions one of the rules has to have looked before a machine is called healthy.
@@ -19,7 +20,7 @@ const DECIDING: [&[&str]; 3] =
 /// The lines of a text as evidence shows them.
 fn lines(text: &[u8]) -> impl Iterator<Item = Arc<str>> {
     let source: Arc<str> = "".into();
-    text.split(|octet| *octet == b'\n').map(move |line| {
+    text.split(|byte| *byte == b'\n').map(move |line| {
         let line = String::from_utf8_lossy(line.get(..LONGEST_LINE).unwrap_or(line));
         let mut line = line.trim_end_matches('\r');
         // Marks of mail quoting.
@@ -32,6 +33,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = Arc<str>> {
 
 /// Every finding quotes what was read, or says what was not.
 fn check_evidence(finding: &Finding, lines: &BTreeSet<Arc<str>>) {
+    assert!(!finding.facts.is_empty(), "{}: no fact", finding.id);
     assert!(!finding.evidence.is_empty(), "{}: no evidence", finding.id);
     for evidence in &finding.evidence {
         let is_refusal = finding.id == "insufficient-data" && evidence.text.starts_with("not read: ");
@@ -50,7 +52,7 @@ fn check_commands(finding: &Finding) {
         for command in &remedy.commands {
             assert!(!command.contains(char::is_control), "{}: {command:?}", finding.id);
             // A comment says what to write into a file.
-            if remedy.os != "linux" || command.starts_with("# ") {
+            if remedy.os != System::Linux || command.starts_with("# ") {
                 continue;
             }
             let words = match command.split_once(" > ") {
@@ -81,7 +83,6 @@ fn check_verdict(report: &Report) {
         };
         assert!(DECIDING.iter().all(|any_of| any_of.iter().any(has_looked)));
     }
-    assert!(!report.conclusion.is_empty());
 }
 
 fn check(report: &Report, lines: &BTreeSet<Arc<str>>) {
@@ -94,7 +95,7 @@ fn check(report: &Report, lines: &BTreeSet<Arc<str>>) {
 }
 
 pub fn run(input: &[u8]) {
-    let texts: Vec<&[u8]> = input.splitn(2, |octet| *octet == 0).collect();
+    let texts: Vec<&[u8]> = input.splitn(2, |byte| *byte == 0).collect();
     let mut reader = Reader::new();
     for (name, text) in ["first", "second"].into_iter().zip(&texts) {
         reader.read(name, *text).expect("memory does not fail");

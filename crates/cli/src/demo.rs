@@ -5,6 +5,7 @@ mod steering;
 use crate::doctor_command;
 use crate::explain_command::{self, text};
 use crate::output::{CommandResult, Outcome, Output};
+use crate::render::prose;
 use anyhow::Context;
 use capture::{Capture, LinkType, Resolution, Writer};
 use doctor::{Case, Traffic};
@@ -78,6 +79,7 @@ impl DemoArguments {
             router.display()
         )?;
         let diagnosis = diagnosed(&pppoe)?;
+        let diagnosis = prose::worded(&diagnosis);
         doctor_command::text::gravest(out, &diagnosis)?;
 
         steering::show(out, 6)?;

@@ -21,6 +21,7 @@ mod output;
 mod page;
 mod page_file;
 mod pppoe_command;
+mod render;
 mod rss_arguments;
 mod rss_command;
 mod steer_command;

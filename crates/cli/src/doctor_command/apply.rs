@@ -2,9 +2,9 @@
 
 use super::lacks;
 use crate::output::{CommandResult, Outcome, Output};
+use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
 use anyhow::{anyhow, bail};
-use doctor::Report;
-use doctor::report::{Certainty, Finding, Remedy, Severity};
+use doctor::finding::{Certainty, Severity};
 use format::printable;
 use host::setting::{Setting, Tree};
 use service::StateDir;
@@ -32,7 +32,7 @@ struct Plan {
 }
 
 /// Runs the first Linux remedy of the chosen findings.
-pub fn apply(out: &mut Output, report: &Report, ids: &[String], manner: &Manner) -> CommandResult {
+pub fn apply(out: &mut Output, report: &Worded<'_>, ids: &[String], manner: &Manner) -> CommandResult {
     let findings = chosen(report, ids)?;
     let plan = plan(out, &findings)?;
     let remarks: Vec<&str> = report
@@ -81,7 +81,7 @@ pub fn apply(out: &mut Output, report: &Report, ids: &[String], manner: &Manner)
 }
 
 /// Findings of these ids; without an id, all that are certain and more than remarks.
-fn chosen<'r>(report: &'r Report, ids: &[String]) -> anyhow::Result<Vec<&'r Finding>> {
+fn chosen<'r>(report: &'r Worded<'r>, ids: &[String]) -> anyhow::Result<Vec<&'r WordedFinding<'r>>> {
     for id in ids {
         if doctor::rules::by_id(id).is_none() {
             bail!("`{id}` is no finding; `rxlane doctor --why` lists them");
@@ -90,25 +90,26 @@ fn chosen<'r>(report: &'r Report, ids: &[String]) -> anyhow::Result<Vec<&'r Find
             bail!("`{id}` was not found on this machine, so there is nothing to apply for it");
         }
     }
-    let by_itself =
-        |finding: &Finding| finding.severity != Severity::Info && finding.certainty == Certainty::Certain;
-    let is_chosen = |finding: &&Finding| {
+    let by_itself = |finding: &WordedFinding<'_>| {
+        finding.severity != Severity::Info && finding.certainty == Certainty::Certain
+    };
+    let is_chosen = |finding: &&WordedFinding<'_>| {
         if ids.is_empty() { by_itself(finding) } else { ids.iter().any(|id| id == finding.id) }
     };
     Ok(report.findings.iter().filter(is_chosen).collect())
 }
 
-fn is_applicable(remedy: &Remedy) -> bool {
+fn is_applicable(remedy: &WordedRemedy<'_>) -> bool {
     remedy.os == "linux" && remedy.commands.iter().any(|command| command.parse::<Setting>().is_ok())
 }
 
 /// Shows what the chosen findings want done.
-fn plan(out: &mut Output, findings: &[&Finding]) -> anyhow::Result<Plan> {
+fn plan(out: &mut Output, findings: &[&WordedFinding<'_>]) -> anyhow::Result<Plan> {
     let mut plan = Plan { settings: Vec::new(), left: Vec::new() };
     for finding in findings {
         let Some(remedy) = finding.remedies.iter().find(|remedy| remedy.os == "linux") else { continue };
         writeln!(out, "{}: {}", finding.id, printable(&remedy.what))?;
-        for command in &remedy.commands {
+        for command in remedy.commands {
             match command.parse::<Setting>() {
                 Ok(setting) => {
                     writeln!(out, "    {setting}")?;

@@ -8,9 +8,10 @@ mod source;
 pub mod text;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::page_file::PageFile;
+use crate::render::prose::{Worded, worded};
 use anyhow::bail;
 use doctor::report::Verdict;
-use doctor::{Case, RULES, Report};
+use doctor::{Case, RULES};
 use format::{printable, wrapped};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -100,6 +101,7 @@ impl DoctorArguments {
         let case = Case::new(&material.snapshot, material.traffic.as_ref(), self.interface.as_deref())?;
         self.check(&case)?;
         let report = doctor::diagnose(&case);
+        let report = worded(&report);
         if let Some(ids) = &self.apply {
             return apply::apply(
                 out,
@@ -122,7 +124,7 @@ impl DoctorArguments {
         Ok(if is_negative { Outcome::Negative } else { Outcome::Success })
     }
 
-    fn print(&self, out: &mut Output, report: &Report) -> anyhow::Result<()> {
+    fn print(&self, out: &mut Output, report: &Worded<'_>) -> anyhow::Result<()> {
         if self.html.as_deref() == Some(Path::new("-")) {
             out.write_all(page::render(report).as_bytes())?;
         } else if self.json {
@@ -157,7 +159,7 @@ fn why(out: &mut Output, id: &str) -> CommandResult {
     if id.is_empty() {
         let width = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
         for rule in RULES {
-            writeln!(out, "{:width$}  {}", rule.id, rule.page.title)?;
+            writeln!(out, "{:width$}  {}", rule.id, rule.title())?;
         }
         return Ok(Outcome::Success);
     }
@@ -169,7 +171,7 @@ fn why(out: &mut Output, id: &str) -> CommandResult {
         }
         bail!("`{id}` is no finding; did you mean {}?", near.join(" or "));
     };
-    for line in doctor::page::markdown(rule).lines() {
+    for line in rule.page.lines() {
         if line.starts_with('#') {
             out.heading(line.trim_start_matches(['#', ' ']))?;
         } else {

@@ -5,8 +5,9 @@ use super::text::{steering, system, way_down, yes_or_no};
 use crate::page::figures::duration;
 use crate::page::table::{figures, first, inline_bar, table, words};
 use crate::page::{self, prose};
-use doctor::Report;
-use doctor::report::{Certainty, Finding, InterfaceRow, Outcome, Remedy, Severity, VectorRow, Verdict};
+use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
+use doctor::finding::{Certainty, Severity};
+use doctor::report::{InterfaceRow, Outcome, VectorRow, Verdict};
 use format::{printable_up_to, thousands};
 use maud::{Markup, html};
 use std::collections::BTreeSet;
@@ -18,7 +19,7 @@ const EVIDENCE: usize = 20;
 const CPUS: usize = 16;
 
 /// The whole page.
-pub fn render(report: &Report) -> String {
+pub fn render(report: &Worded<'_>) -> String {
     let body = html! {
         (header(report))
         main {
@@ -35,7 +36,7 @@ pub fn render(report: &Report) -> String {
     page::document("Receive path – rxlane doctor", report.schema, body)
 }
 
-fn header(report: &Report) -> Markup {
+fn header(report: &Worded<'_>) -> Markup {
     let word = match report.verdict {
         Verdict::Healthy => "Healthy",
         Verdict::Limited => "Limited",
@@ -62,7 +63,7 @@ fn header(report: &Report) -> Markup {
 }
 
 /// Findings that want something done, or those that do not.
-fn findings(report: &Report, remarks: bool) -> Markup {
+fn findings(report: &Worded<'_>, remarks: bool) -> Markup {
     let mut findings = remedies::shown(report);
     findings.retain(|(finding, _)| (finding.severity == Severity::Info) == remarks);
     let (shown, rest) = first(&findings, FINDINGS);
@@ -72,7 +73,7 @@ fn findings(report: &Report, remarks: bool) -> Markup {
     }
 }
 
-fn finding_section(finding: &Finding, remedies: &[Shown<'_>]) -> Markup {
+fn finding_section(finding: &WordedFinding<'_>, remedies: &[Shown<'_>]) -> Markup {
     let (class, word) = match finding.severity {
         Severity::Critical => ("excess", "critical"),
         Severity::Warning => ("excess", "warning"),
@@ -109,19 +110,19 @@ fn finding_section(finding: &Finding, remedies: &[Shown<'_>]) -> Markup {
     }
 }
 
-fn remedy_block(remedy: &Remedy) -> Markup {
+fn remedy_block(remedy: &WordedRemedy<'_>) -> Markup {
     html! {
         div.remedy {
             h3 { (system(remedy.os)) ": " (printable_up_to(&remedy.what, 300)) }
             @if !remedy.commands.is_empty() {
-                pre { @for command in &remedy.commands { (printable_up_to(command, 1000)) "\n" } }
+                pre { @for command in remedy.commands { (printable_up_to(command, 1000)) "\n" } }
             }
             p.why { (prose(&printable_up_to(&remedy.expected, 1000))) }
         }
     }
 }
 
-fn interface_section(report: &Report, interface: &InterfaceRow) -> Markup {
+fn interface_section(report: &Worded<'_>, interface: &InterfaceRow) -> Markup {
     let vectors: Vec<&VectorRow> =
         report.vectors.iter().filter(|vector| vector.interface == interface.name).collect();
     html! {
@@ -210,7 +211,7 @@ fn matrix(vectors: &[&VectorRow]) -> Markup {
     }
 }
 
-fn stacked(report: &Report) -> Markup {
+fn stacked(report: &Worded<'_>) -> Markup {
     let (shown, rest) = first(&report.stacked, ROWS);
     let columns = [
         words("interface"),
@@ -250,7 +251,7 @@ fn stacked(report: &Report) -> Markup {
     }
 }
 
-fn cpus(report: &Report) -> Markup {
+fn cpus(report: &Worded<'_>) -> Markup {
     let (shown, rest) = first(&report.per_cpu, ROWS);
     let percent = |value: Option<f64>| known(value.map(|value| format!("{value:.0}\u{a0}%")));
     let columns = [
@@ -284,7 +285,7 @@ fn cpus(report: &Report) -> Markup {
     }
 }
 
-fn rules(report: &Report) -> Markup {
+fn rules(report: &Worded<'_>) -> Markup {
     let of = |outcome: Outcome| {
         let ids = report.rules.iter().filter(|row| row.outcome == outcome).map(|row| row.id);
         ids.collect::<Vec<_>>().join(", ")
@@ -305,7 +306,7 @@ fn rules(report: &Report) -> Markup {
     }
 }
 
-fn unread(report: &Report) -> Markup {
+fn unread(report: &Worded<'_>) -> Markup {
     let (shown, rest) = first(&report.unread, ROWS);
     html! {
         @if !report.unread.is_empty() {

@@ -1,13 +1,13 @@
 //! Which remedies of a report people are shown: those of the machine's own system, each once.
 
-use doctor::Report;
-use doctor::report::{Finding, Remedy, Severity};
+use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
+use doctor::finding::Severity;
 
 /// A remedy as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shown<'r> {
     /// In full.
-    Whole(&'r Remedy),
+    Whole(&'r WordedRemedy<'r>),
     /// The same as under a finding before.
     As {
         /// The system.
@@ -18,9 +18,9 @@ pub enum Shown<'r> {
 }
 
 /// The remedies of each finding, in the order of the report; `--json` has all of every system.
-pub fn shown(report: &Report) -> Vec<(&Finding, Vec<Shown<'_>>)> {
-    let mut before: Vec<(&Remedy, &str)> = Vec::new();
-    let of_finding = |finding| {
+pub fn shown<'r>(report: &'r Worded<'r>) -> Vec<(&'r WordedFinding<'r>, Vec<Shown<'r>>)> {
+    let mut before: Vec<(&WordedRemedy<'_>, &str)> = Vec::new();
+    let of_finding = |finding: &'r WordedFinding<'r>| {
         let mut shown = Vec::new();
         for remedy in wanted(report, finding) {
             let same = before.iter().find(|(other, _)| is_same(other, remedy));
@@ -41,8 +41,11 @@ pub fn shown(report: &Report) -> Vec<(&Finding, Vec<Shown<'_>>)> {
     report.findings.iter().map(of_finding).collect()
 }
 
-fn wanted<'r>(report: &'r Report, finding: &'r Finding) -> impl Iterator<Item = &'r Remedy> {
-    let is_own = |remedy: &&Remedy| report.system.is_none_or(|system| remedy.os == system);
+fn wanted<'r>(
+    report: &'r Worded<'r>,
+    finding: &'r WordedFinding<'r>,
+) -> impl Iterator<Item = &'r WordedRemedy<'r>> {
+    let is_own = |remedy: &&WordedRemedy<'r>| report.system.is_none_or(|system| remedy.os == system);
     let has_own = finding.remedies.iter().any(|remedy| is_own(&remedy));
     finding
         .remedies
@@ -53,7 +56,7 @@ fn wanted<'r>(report: &'r Report, finding: &'r Finding) -> impl Iterator<Item = 
 }
 
 /// The same commands, or where there are none the same words.
-fn is_same(one: &Remedy, other: &Remedy) -> bool {
+fn is_same(one: &WordedRemedy<'_>, other: &WordedRemedy<'_>) -> bool {
     let same_words = || one.what == other.what;
     one.os == other.os && one.commands == other.commands && (!one.commands.is_empty() || same_words())
 }

@@ -2,12 +2,10 @@
 
 use super::remedies::{self, Shown};
 use crate::output::Output;
+use crate::render::prose::{Worded, WordedFinding};
 use anstyle::{AnsiColor, Style};
-use doctor::Report;
-use doctor::report::{
-    Certainty, CpuRow, Evidence, Finding, InterfaceRow, Outcome, QueueRow, Severity, SteeringRow, UnreadRow,
-    VectorRow, Verdict,
-};
+use doctor::finding::{Certainty, Evidence, Severity};
+use doctor::report::{CpuRow, InterfaceRow, Outcome, QueueRow, SteeringRow, UnreadRow, VectorRow, Verdict};
 use doctor::stacked::StackedRow;
 use format::{printable, thousands, wrapped};
 use std::collections::BTreeSet;
@@ -31,7 +29,7 @@ const ROWS: usize = 64;
 const UNREAD: usize = 12;
 
 /// Prints a diagnosis.
-pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
+pub fn print(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     verdict(out, report)?;
     traffic(out, report)?;
     for (finding, remedies) in remedies::shown(report) {
@@ -47,7 +45,7 @@ pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
 }
 
 /// The verdict and the gravest finding alone.
-pub fn gravest(out: &mut Output, report: &Report) -> io::Result<()> {
+pub fn gravest(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     verdict(out, report)?;
     match remedies::shown(report).first() {
         Some((finding, remedies)) => print_finding(out, finding, remedies),
@@ -55,7 +53,7 @@ pub fn gravest(out: &mut Output, report: &Report) -> io::Result<()> {
     }
 }
 
-fn verdict(out: &mut Output, report: &Report) -> io::Result<()> {
+fn verdict(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     let style = match report.verdict {
         Verdict::Healthy => GOOD,
         Verdict::Limited => BAD,
@@ -71,7 +69,7 @@ fn verdict(out: &mut Output, report: &Report) -> io::Result<()> {
 }
 
 /// What the traffic sample is.
-fn traffic(out: &mut Output, report: &Report) -> io::Result<()> {
+fn traffic(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     for row in report.traffic.iter().take(ROWS) {
         let stacks = row.stacks.iter().take(STACKS).map(|stack| {
             let share = 100.0 * stack.frames as f64 / row.frames.max(1) as f64;
@@ -90,7 +88,7 @@ fn traffic(out: &mut Output, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-fn print_finding(out: &mut Output, finding: &Finding, remedies: &[Shown<'_>]) -> io::Result<()> {
+fn print_finding(out: &mut Output, finding: &WordedFinding<'_>, remedies: &[Shown<'_>]) -> io::Result<()> {
     let (style, word) = match finding.severity {
         Severity::Critical => (BAD, "critical"),
         Severity::Warning => (POOR, "warning"),
@@ -126,7 +124,7 @@ fn print_remedy(out: &mut Output, remedy: Shown<'_>) -> io::Result<()> {
         Shown::As { os, id } => return paragraph(out, "  ", &format!("{}: as under {id}", system(os))),
     };
     paragraph(out, "  ", &format!("{}: {}", system(remedy.os), remedy.what))?;
-    for command in &remedy.commands {
+    for command in remedy.commands {
         let command = out.styled(BOLD, printable(command));
         writeln!(out, "      {command}")?;
     }
@@ -175,7 +173,7 @@ fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-fn print_interface(out: &mut Output, report: &Report, interface: &InterfaceRow) -> io::Result<()> {
+fn print_interface(out: &mut Output, report: &Worded<'_>, interface: &InterfaceRow) -> io::Result<()> {
     let vectors: Vec<&VectorRow> =
         report.vectors.iter().filter(|vector| vector.interface == interface.name).collect();
     if interface.queues.is_empty() && vectors.is_empty() && interface.steering.is_none() {
@@ -307,7 +305,7 @@ fn matrix(out: &mut Output, vectors: &[&VectorRow]) -> io::Result<()> {
 }
 
 /// Stacked interfaces: what their frames measure, and whether the way down lets them in.
-fn stacked(out: &mut Output, report: &Report) -> io::Result<()> {
+fn stacked(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     if report.stacked.is_empty() {
         return Ok(());
     }
@@ -361,7 +359,7 @@ pub fn way_down(row: &StackedRow) -> String {
     layers.collect::<Vec<_>>().join(" < ")
 }
 
-fn cpus(out: &mut Output, report: &Report) -> io::Result<()> {
+fn cpus(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     if report.per_cpu.is_empty() {
         return Ok(());
     }
@@ -387,7 +385,7 @@ fn cpus(out: &mut Output, report: &Report) -> io::Result<()> {
     more(out, report.per_cpu.len())
 }
 
-fn unread(out: &mut Output, report: &Report) -> io::Result<()> {
+fn unread(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     // What an interface that is not judged refuses, such as ifb0, is of no interest here.
     let is_judged = |row: &&UnreadRow| {
         let mut words = row.what.split_whitespace();
@@ -407,7 +405,7 @@ fn unread(out: &mut Output, report: &Report) -> io::Result<()> {
     if rest > 0 { writeln!(out, "  … and {rest} more (--json lists them)") } else { Ok(()) }
 }
 
-fn footer(out: &mut Output, report: &Report) -> io::Result<()> {
+fn footer(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     let count = |outcome| report.rules.iter().filter(|row| row.outcome == outcome).count();
     let text = format!(
         "{} rules: {} found something, {} are clear, {} lack data, {} do not apply. rxlane doctor --why ID explains a \

@@ -1,7 +1,8 @@
 //! A snapshot with the questions that several rules put to it.
 
+use crate::device::Device;
+use crate::facts::{Modelled, Since};
 use crate::modelled::{self, By};
-use crate::report::Modelled;
 use crate::traffic::Traffic;
 use crate::vectors::Machine;
 use explain::Report as Mix;
@@ -21,6 +22,14 @@ pub(crate) const fn enough(basis: Basis) -> u64 {
     match basis {
         Basis::Between(_) => ENOUGH_BETWEEN,
         Basis::SinceStart => ENOUGH_SINCE_START,
+    }
+}
+
+/// The name of what counts were taken over.
+pub(crate) const fn since(basis: Basis) -> Since {
+    match basis {
+        Basis::Between(_) => Since::Sample,
+        Basis::SinceStart => Since::Start,
     }
 }
 
@@ -48,13 +57,19 @@ impl Spread {
     }
 }
 
-/// What tells that an interface carries PPPoE, or stacked tags.
+/// What says that an interface carries PPPoE, or stacked tags.
 #[derive(Clone, Debug)]
-pub struct Carries {
+pub(crate) struct Carries {
     /// The lines that say so.
     pub quotes: Vec<Quote>,
     /// Part of the frames of the traffic sample, 0 to 1, where there is one.
     pub share: Option<f64>,
+}
+
+impl Carries {
+    fn of(quotes: Vec<Quote>, share: Option<f64>) -> Option<Carries> {
+        (!quotes.is_empty() || share.is_some_and(|share| share > 0.0)).then_some(Carries { quotes, share })
+    }
 }
 
 /// Everything that rules look at.
@@ -108,26 +123,52 @@ impl<'a> Case<'a> {
         self.snapshot.system.as_ref().map(|fact| fact.value)
     }
 
+    /// Whether the text comes from FreeBSD or NetBSD.
+    pub(crate) fn is_bsd(&self) -> bool {
+        matches!(self.system(), Some(System::FreeBsd | System::NetBsd))
+    }
+
+    /// Whether the text comes from that system, or may.
+    pub(crate) fn may_be(&self, system: System) -> bool {
+        self.system().is_none_or(|known| known == system)
+    }
+
+    /// What is so on the text's system; where that is not known, it is taken for Linux.
+    pub(crate) fn by_system<T>(&self, linux: T, freebsd: T, netbsd: T) -> T {
+        match self.system() {
+            Some(System::FreeBsd) => freebsd,
+            Some(System::NetBsd) => netbsd,
+            Some(System::Linux) | None => linux,
+        }
+    }
+
+    /// The number that a sysctl shows, with its line.
+    pub(crate) fn sysctl(&self, name: &str) -> Option<(u64, &'a Quote)> {
+        let seen = self.snapshot.sysctls.get(name)?;
+        Some((seen.get().trim().parse().ok()?, seen.quote()))
+    }
+
+    /// Counters compared with each other.
+    pub(crate) fn shares<'c>(&self, counters: impl IntoIterator<Item = &'c Counter>) -> Option<Shares> {
+        Shares::of(counters, self.snapshot.interval)
+    }
+
     /// Interfaces whose receive path is judged: network cards and virtual machines' devices, not what is stacked
     /// on them, nor loopback.
-    pub fn devices(&self) -> impl Iterator<Item = &'a Interface> + '_ {
-        self.snapshot.interfaces.iter().filter(|interface| self.is_wanted(interface) && is_device(interface))
+    pub(crate) fn devices<'c>(&'c self) -> impl Iterator<Item = Device<'c>> + 'c {
+        let devices = self.snapshot.interfaces.iter().filter(|i| self.is_judged(i) && is_device(i));
+        devices.map(|interface| Device { case: self, interface })
     }
 
     /// VLAN devices, PPP interfaces and bridges.
-    pub fn stacked(&self) -> impl Iterator<Item = &'a Interface> + '_ {
-        self.snapshot.interfaces.iter().filter(|interface| {
-            self.is_wanted(interface)
-                && matches!(
-                    interface.kind.as_ref().map(|kind| &kind.value),
-                    Some(Kind::Vlan { .. } | Kind::Ppp | Kind::Bridge { .. })
-                )
-        })
+    pub(crate) fn stacked(&self) -> impl Iterator<Item = &'a Interface> + '_ {
+        let is_stacked =
+            |kind: Option<&Kind>| matches!(kind, Some(Kind::Vlan { .. } | Kind::Ppp | Kind::Bridge { .. }));
+        self.snapshot.interfaces.iter().filter(move |i| self.is_judged(i) && is_stacked(kind(i)))
     }
 
-    fn is_wanted(&self, interface: &Interface) -> bool {
-        let Some(only) = self.only else { return true };
-        self.physical(&interface.name) == self.physical(only)
+    fn is_judged(&self, interface: &Interface) -> bool {
+        self.only.is_none_or(|only| self.physical(&interface.name) == self.physical(only))
     }
 
     /// [`Snapshot::physical`], looked up once for each interface: machines with a thousand of them exist.
@@ -265,40 +306,32 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What says that PPPoE comes in by this device: the kernel's sessions, a PPP interface on it, a traffic
+    /// What says that PPPoE arrives on this device: the kernel's sessions, a PPP interface on it, a traffic
     /// sample. `None` where nothing does; that is not to say that there is none.
-    pub fn carries_pppoe(&self, interface: &Interface) -> Option<Carries> {
-        let snapshot = self.snapshot;
+    pub(crate) fn carries_pppoe(&self, interface: &Interface) -> Option<Carries> {
         let here = |name: &str| self.physical(name) == interface.name;
-        let sessions = snapshot.sessions.iter().filter(|s| here(&s.interface)).map(|s| s.quote.clone());
-        let stacked = snapshot.interfaces.iter().filter_map(|other| {
-            let kind = other.kind.as_ref().filter(|kind| kind.value == Kind::Ppp)?;
-            (other.name != interface.name && here(&other.name)).then(|| kind.quote.clone())
-        });
-        let quotes: Vec<Quote> = sessions.chain(stacked).collect();
+        let sessions = self.snapshot.sessions.iter().filter(|s| here(&s.interface)).map(|s| &s.quote);
+        let others = self.snapshot.interfaces.iter().filter(|other| other.name != interface.name);
+        let stacked = others.filter(|other| kind(other) == Some(&Kind::Ppp) && here(&other.name));
+        let quotes = sessions.chain(stacked.filter_map(|other| Some(&other.kind.as_ref()?.quote)));
         let share = self.share_of(interface, |stack| stack.split('/').any(|word| word == "pppoe"));
-        (!quotes.is_empty() || share.is_some_and(|share| share > 0.0)).then_some(Carries { quotes, share })
+        Carries::of(quotes.cloned().collect(), share)
     }
 
-    /// What says that frames with two tags or more come in by this device.
-    pub fn carries_qinq(&self, interface: &Interface) -> Option<Carries> {
-        let snapshot = self.snapshot;
-        let quotes: Vec<Quote> = snapshot
-            .interfaces
-            .iter()
-            .filter(|outer| matches!(outer.kind.as_ref().map(|kind| &kind.value), Some(Kind::Vlan { .. })))
-            .filter(|inner| {
-                let parent = inner.parent.as_ref().and_then(|parent| snapshot.interface(&parent.value));
-                parent.is_some_and(|parent| {
-                    matches!(parent.kind.as_ref().map(|kind| &kind.value), Some(Kind::Vlan { .. }))
-                })
-            })
-            .filter(|inner| self.physical(&inner.name) == interface.name)
-            .filter_map(|inner| inner.kind.as_ref().map(|kind| kind.quote.clone()))
-            .collect();
+    /// What says that frames with two tags or more arrive on this device.
+    pub(crate) fn carries_qinq(&self, interface: &Interface) -> Option<Carries> {
+        let is_vlan = |interface: &Interface| matches!(kind(interface), Some(Kind::Vlan { .. }));
+        let on_vlan = |inner: &Interface| {
+            let parent = inner.parent.as_ref().and_then(|parent| self.snapshot.interface(&parent.value));
+            parent.is_some_and(is_vlan)
+        };
+        let interfaces = self.snapshot.interfaces.iter();
+        let inner = interfaces.filter(|inner| is_vlan(inner) && on_vlan(inner));
+        let here = inner.filter(|inner| self.physical(&inner.name) == interface.name);
+        let quotes = here.filter_map(|inner| Some(inner.kind.as_ref()?.quote.clone()));
         let share =
             self.share_of(interface, |stack| stack.split('/').filter(|word| *word == "vlan").count() >= 2);
-        (!quotes.is_empty() || share.is_some_and(|share| share > 0.0)).then_some(Carries { quotes, share })
+        Carries::of(quotes.collect(), share)
     }
 
     /// Part of the sample's frames whose stack is such; `None` without a sample.
@@ -311,7 +344,7 @@ impl<'a> Case<'a> {
 
     /// The traffic sample as this device, set up as the snapshot says, distributes it. `None` without a sample,
     /// where it was taken on another interface, or where no single profile fits.
-    pub fn mix(&self, interface: &Interface) -> Option<&Mix> {
+    pub(crate) fn mix(&self, interface: &Interface) -> Option<&Mix> {
         self.counted(interface).filter(|(_, is_placed)| *is_placed).map(|(mix, _)| mix)
     }
 
@@ -324,23 +357,23 @@ impl<'a> Case<'a> {
         let traffic = self.traffic?;
         let mixes = self.mixes.get_or_init(|| {
             let devices = self.devices().filter(|device| traffic.is_about(device, self));
-            devices.filter_map(|device| Some((device.name.clone(), traffic.on(device, self)?))).collect()
+            devices.filter_map(|device| Some((device.name.clone(), traffic.on(&device, self)?))).collect()
         });
         mixes.get(&interface.name).filter(|(mix, _)| mix.source.frames > 0)
     }
 
-    /// What the model expects where the frames of a queue are dealt on; `None`: cannot tell.
-    pub(crate) fn modelled(&self, interface: &Interface, queue: u32, by: By) -> Option<Modelled> {
-        let place = (interface.name.clone(), queue, by);
+    /// What the model expects where software spreads the frames of a queue; `None`: cannot tell.
+    pub(crate) fn modelled(&self, device: &Device<'_>, queue: u32, by: By) -> Option<Modelled> {
+        let place = (device.name.clone(), queue, by);
         if let Some(known) = self.modelled.borrow().get(&place) {
             return known.clone();
         }
-        let modelled = modelled::simulate(self, interface, queue, by);
+        let modelled = modelled::simulate(device, queue, by);
         self.modelled.borrow_mut().insert(place, modelled.clone());
         modelled
     }
 
-    /// What dealing the sample's flows to so many CPUs would come to; `None` for as many as the sample was taken for.
+    /// What spreading the sample's flows over so many CPUs would come to; `None` for as many as the sample was taken for.
     pub fn steered(&self, interface: &Interface, cpus: Option<u16>) -> Option<Steered> {
         let mix = self.sampled(interface)?;
         let Some(cpus) = cpus.filter(|&cpus| cpus != mix.steered.cpus) else {
@@ -356,19 +389,24 @@ impl<'a> Case<'a> {
     }
 
     /// The traffic sample itself, for a rule that tries other settings ([`Traffic::with`]).
-    pub fn traffic(&self) -> Option<&'a Traffic> {
+    pub(crate) fn traffic(&self) -> Option<&'a Traffic> {
         self.traffic
     }
 
     /// A feature of an interface, with the line that shows it.
-    pub fn feature<'i>(&self, interface: &'i Interface, name: &str) -> Option<(Feature, &'i Quote)> {
+    pub(crate) fn feature<'i>(&self, interface: &'i Interface, name: &str) -> Option<(Feature, &'i Quote)> {
         interface.features.get(name).map(|seen| (*seen.get(), seen.quote()))
     }
 }
 
+/// What an interface is, where the text says.
+pub(crate) fn kind(interface: &Interface) -> Option<&Kind> {
+    interface.kind.as_ref().map(|kind| &kind.value)
+}
+
 fn is_device(interface: &Interface) -> bool {
     const NOT_DEVICES: [&str; 8] = ["lo", "ifb", "dummy", "tun", "tap", "docker", "sit", "wg"];
-    let by_kind = match interface.kind.as_ref().map(|kind| &kind.value) {
+    let by_kind = match kind(interface) {
         Some(Kind::Device | Kind::Veth) => true,
         Some(Kind::Vlan { .. } | Kind::Ppp | Kind::Bridge { .. } | Kind::Other(_)) => return false,
         None => false,

@@ -1,8 +1,9 @@
 //! Runs the rules over a case and draws the verdict.
 
-use crate::report::{Certainty, Finding, Outcome, Report, RuleRow, Severity, UnreadRow, Verdict};
+use crate::finding::{Certainty, Finding, Severity};
+use crate::report::{Outcome, Report, RuleRow, Summary, UnreadRow, Verdict};
 use crate::rule::{Judge, Judgement, Rule};
-use crate::{Case, RULES, conclusion, rows, rules, stacked};
+use crate::{Case, ENOUGH_BETWEEN, RULES, rows, rules, stacked, steered};
 use host::{Snapshot, System};
 
 /// Findings that decide whether a receive path is in order: where each of these rules has looked and found
@@ -38,7 +39,11 @@ pub fn diagnose(case: &Case<'_>) -> Report {
     Report {
         schema: Report::SCHEMA,
         verdict,
-        conclusion: conclusion::sentences(case, verdict, &findings, &rules),
+        summary: Summary {
+            nothing_read: snapshot.read.is_empty(),
+            steered: steered::any(case).is_some(),
+            idle: is_idle(case),
+        },
         system: case.system().map(System::name),
         cpus: snapshot.cpu_count(),
         cpu_model: snapshot.cpus.model.as_ref().map(|model| model.value.clone()),
@@ -54,6 +59,13 @@ pub fn diagnose(case: &Case<'_>) -> Report {
     }
 }
 
+/// Whether two samples show that next to nothing was received.
+fn is_idle(case: &Case<'_>) -> bool {
+    let counters = case.devices().filter_map(|device| device.interface.totals.packets.as_ref());
+    let counted: Vec<u64> = counters.filter_map(host::Counter::counted).collect();
+    !counted.is_empty() && counted.iter().fold(0, |sum: u64, &n| sum.saturating_add(n)) < ENOUGH_BETWEEN
+}
+
 /// What could not be read, and that there was more than is kept.
 fn unread(snapshot: &Snapshot) -> Vec<UnreadRow> {
     let rows = snapshot.unread.iter();
@@ -66,10 +78,27 @@ fn unread(snapshot: &Snapshot) -> Vec<UnreadRow> {
 }
 
 fn judge(rule: &Rule, case: &Case<'_>) -> Vec<Judgement> {
+    let with_rule = |judgement, interface: Option<&str>| match judgement {
+        Judgement::Found(mut found) => {
+            for finding in &mut found {
+                (finding.id, finding.stage) = (rule.id, rule.stage);
+                finding.interface = finding.interface.take().or_else(|| interface.map(str::to_owned));
+            }
+            Judgement::Found(found)
+        }
+        judgement => judgement,
+    };
+    let applies = !rule.linux || !case.is_bsd();
     match rule.judge {
-        Judge::Device(judge) => case.devices().map(|device| judge(case, device)).collect(),
-        Judge::Stacked(judge) => case.stacked().map(|interface| judge(case, interface)).collect(),
-        Judge::Machine(judge) => vec![judge(case)],
+        Judge::Machine(_) if !applies => vec![Judgement::DoesNotApply],
+        Judge::Machine(judge) => vec![with_rule(judge(case), None)],
+        Judge::Device(judge) => {
+            let judged = |device: crate::Device<'_>| match applies {
+                true => with_rule(judge(&device), Some(&device.interface.name)),
+                false => Judgement::DoesNotApply,
+            };
+            case.devices().map(judged).collect()
+        }
     }
 }
 
@@ -99,20 +128,16 @@ fn outcome(rule: &Rule, case: &Case<'_>, judgements: &[Judgement]) -> RuleRow {
         }
     }
     // No device at all: a rule about devices has nothing to judge.
-    if judgements.is_empty() && matches!(rule.judge, Judge::Device(_)) {
+    if judgements.is_empty() {
         outcome = Outcome::InsufficientData;
-        lacks.push(counters_of_devices(case.system()).to_owned());
+        let counters = case.by_system(
+            "ethtool -S IFACE, cat /proc/interrupts",
+            "sysctl dev.igb (or the driver's name), vmstat -i",
+            "vmstat -i, netstat -i -b",
+        );
+        lacks.push(counters.to_owned());
     }
     RuleRow { id: rule.id, outcome, lacks }
-}
-
-/// What shows the receive queues of devices where the text names none.
-fn counters_of_devices(system: Option<System>) -> &'static str {
-    match system {
-        Some(System::FreeBsd) => "sysctl dev.igb (or the driver's name), vmstat -i",
-        Some(System::NetBsd) => "vmstat -i, netstat -i -b",
-        Some(System::Linux) | None => "ethtool -S IFACE, cat /proc/interrupts",
-    }
 }
 
 fn verdict(findings: &[Finding], rules: &[RuleRow]) -> Verdict {

@@ -1,12 +1,15 @@
-//! What the model of the receive path expects of a remedy that deals frames to other CPUs.
+//! What the model of the receive path expects of a remedy that spreads frames over other CPUs.
 
+use crate::Case;
 use crate::case::ENOUGH_BETWEEN;
-use crate::report::{Modelled, Remedy};
-use crate::{Case, steering, strain};
-use host::{Basis, Interface};
+use crate::device::{self, Device};
+use crate::facts::{Assumption, Model, Modelled};
+use crate::finding::Remedy;
+use crate::load;
+use host::Basis;
 use model::forecast::{self, Measured, Spreading, transferred};
 
-/// What deals.
+/// What spreads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum By {
     /// RPS, to the CPUs that do not take the queue's interrupts.
@@ -22,70 +25,34 @@ const ANY: f64 = 1e-6;
 /// Part of its time that a CPU has to receive for the time of a frame to be read off it, per cent.
 const MEASURABLE: f64 = 5.0;
 
-/// With what the model expects where the frames of a queue, all of one CPU now, are dealt on.
-pub(crate) fn with(mut remedy: Remedy, case: &Case<'_>, interface: &Interface, queue: u32, by: By) -> Remedy {
-    if steering::online(case).len() < 2 {
-        return remedy;
-    }
-    let driver = interface.driver.as_ref().map(|driver| driver.value.as_str());
-    if by == By::Steering && driver.is_some_and(|driver| BUFFERED.contains(&driver)) {
-        remedy.expected.push_str(
-            " What the model expects of it is unknown: what a program costs where frames arrive in socket buffers was not \
-             counted.",
-        );
-        return remedy;
-    }
-    let Some(modelled) = case.modelled(interface, queue, by) else { return remedy };
-    remedy.expected.push_str(&sentence(&modelled));
-    remedy.modelled = Some(modelled);
-    remedy
+/// With what the model expects where software spreads the frames of a queue, which are all of one CPU now.
+pub(crate) fn with(remedy: Remedy, device: &Device<'_>, queue: u32, by: By) -> Remedy {
+    let uncounted =
+        || by == By::Steering && device.driver_name().is_some_and(|name| BUFFERED.contains(&name));
+    let model = match device::online(device.case).len() {
+        0 | 1 => None,
+        _ if uncounted() => Some(Model::Uncounted),
+        _ => device.case.modelled(device, queue, by).map(Model::Expected),
+    };
+    Remedy { model, ..remedy }
 }
 
 /// The same where each queue gets a CPU of its own; `frames` are those of each queue, whose interrupts one CPU takes now.
-pub(crate) fn with_a_cpu_each(mut remedy: Remedy, case: &Case<'_>, cpus: usize, frames: &[u64]) -> Remedy {
+pub(crate) fn with_a_cpu_each(remedy: Remedy, case: &Case<'_>, cpus: usize, frames: &[u64]) -> Remedy {
     let measured = Measured::of(forwards(case));
-    let mut dealt = vec![0.0; cpus];
+    let mut spread = vec![0.0; cpus];
     for (at, frames) in frames.iter().enumerate() {
-        if let Some(cpu) = dealt.get_mut(at % cpus.max(1)) {
+        if let Some(cpu) = spread.get_mut(at % cpus.max(1)) {
             *cpu += *frames as f64;
         }
     }
     let rate = |received: &[f64]| transferred(measured, ANY, received, Spreading::Nothing);
-    let (Some(now), Some(then)) = (rate(&one_receives(cpus)), rate(&dealt)) else { return remedy };
-    let modelled = Modelled {
+    let expected = rate(&one_receives(cpus)).zip(rate(&spread)).map(|(now, then)| Modelled {
         times: then / now,
-        packets_per_second_now: None,
         packets_per_second: None,
-        assumptions: vec![
-            "the vectors' interrupts tell how many frames each queue has".to_owned(),
-            "a frame takes as long on every CPU".to_owned(),
-        ],
-    };
-    remedy.expected.push_str(&sentence(&modelled));
-    remedy.modelled = Some(modelled);
-    remedy
-}
-
-fn sentence(modelled: &Modelled) -> String {
-    let Modelled { times, packets_per_second_now, packets_per_second, assumptions } = modelled;
-    let rates = match (packets_per_second_now, packets_per_second) {
-        (Some(now), Some(then)) => format!(
-            " (some {} now, {} then)",
-            format::thousands(rounded(*now)),
-            format::thousands(rounded(*then))
-        ),
-        _ => String::new(),
-    };
-    format!(
-        " The model expects {times:.1} times the packets a second without loss{rates}, if {}.",
-        assumptions.join(", and ")
-    )
-}
-
-/// To two digits: more would promise what no model keeps.
-fn rounded(rate: f64) -> u64 {
-    let unit = 10f64.powf(rate.max(1.0).log10().floor() - 1.0).max(1.0);
-    ((rate / unit).round() * unit) as u64
+        assumptions: vec![Assumption::InterruptsCountFrames, Assumption::CpusAlike],
+    });
+    Remedy { model: expected.map(Model::Expected), ..remedy }
 }
 
 fn one_receives(cpus: usize) -> Vec<f64> {
@@ -96,14 +63,15 @@ fn one_receives(cpus: usize) -> Vec<f64> {
     received
 }
 
-/// Whether the machine forwards; a router is what most are asked about.
+/// Whether the machine forwards; most of those that are judged are routers.
 fn forwards(case: &Case<'_>) -> bool {
     case.snapshot().sysctls.get("net.ipv4.ip_forward").is_none_or(|seen| seen.get().trim() != "0")
 }
 
-/// Asked by [`Case::modelled`], which keeps the answer.
-pub(crate) fn simulate(case: &Case<'_>, interface: &Interface, queue: u32, by: By) -> Option<Modelled> {
-    let cpus = steering::online(case).len();
+/// For [`Case::modelled`], which keeps the answer.
+pub(crate) fn simulate(device: &Device<'_>, queue: u32, by: By) -> Option<Modelled> {
+    let case = device.case;
+    let cpus = device::online(case).len();
     let measured = Measured::of(forwards(case));
     let received = one_receives(cpus);
     let (own, other) = match by {
@@ -111,62 +79,46 @@ pub(crate) fn simulate(case: &Case<'_>, interface: &Interface, queue: u32, by: B
         By::Steering => forecast::shares(measured.steer, cpus),
     };
     let others = if own > 0.0 { cpus } else { cpus - 1 };
-    let flows = by_flow(case, interface, others);
-    let mut dealt = vec![other; cpus];
-    dealt[0] = own;
+    let flows = by_flow(device, others);
+    let mut spread = vec![other; cpus];
+    spread[0] = own;
     if let Some(flows) = &flows {
         // The flows' shares, among those that take any.
-        let taking = dealt.iter_mut().filter(|share| **share > 0.0);
+        let taking = spread.iter_mut().filter(|share| **share > 0.0);
         taking.zip(flows).for_each(|(share, flow)| *share *= flow);
     }
-    let spreading = if by == By::Rps { Spreading::Rps(&dealt) } else { Spreading::Steer(&dealt) };
-    let known = seconds_a_frame(case, interface, queue);
-    let rate = |spreading| transferred(measured, known.unwrap_or(ANY), &received, spreading);
-    let (now, then) = (rate(Spreading::Nothing)?, rate(spreading)?);
-    let what = if forwards(case) { "forwarded" } else { "delivered" };
-    let mut assumptions =
-        vec![format!("work for a frame that is {what} divides as was counted with igb on Linux 6.12")];
-    if flows.is_none() {
-        assumptions.push("flows are many and alike".to_owned());
-    }
-    if let Some(seconds) = known {
-        assumptions.push(format!("a frame takes {:.2} µs as between the samples", seconds * 1e6));
-    }
+    let means = if by == By::Rps { Spreading::Rps(&spread) } else { Spreading::Steer(&spread) };
+    let seconds = seconds_a_frame(device, queue);
+    let rate = |means| transferred(measured, seconds.unwrap_or(ANY), &received, means);
+    let (now, then) = (rate(Spreading::Nothing)?, rate(means)?);
+    let assumptions = [
+        Some(Assumption::WorkDivides { forwarded: forwards(case) }),
+        flows.is_none().then_some(Assumption::FlowsAlike),
+        seconds.map(Assumption::SecondsAFrame),
+    ];
     Some(Modelled {
         times: then / now,
-        packets_per_second_now: known.map(|_| now),
-        packets_per_second: known.map(|_| then),
-        assumptions,
+        packets_per_second: seconds.map(|_| (now, then)),
+        assumptions: assumptions.into_iter().flatten().collect(),
     })
 }
 
-/// Frames of the sample by CPU, where its flows are dealt to so many; `None` without a sample that says something.
-fn by_flow(case: &Case<'_>, interface: &Interface, cpus: usize) -> Option<Vec<f64>> {
-    let steered = case.steered(interface, Some(u16::try_from(cpus).ok()?))?;
+/// Frames of the sample by CPU, where software spreads its flows over so many; `None` without a sample that says
+/// something.
+fn by_flow(device: &Device<'_>, cpus: usize) -> Option<Vec<f64>> {
+    let steered = device.case.steered(device, Some(u16::try_from(cpus).ok()?))?;
     let frames: u64 = steered.per_cpu.iter().map(|row| row.frames).sum();
     let by_cpu: Vec<f64> = steered.per_cpu.iter().map(|row| row.frames as f64).collect();
     (frames >= ENOUGH_BETWEEN && by_cpu.len() == cpus).then_some(by_cpu)
 }
 
 /// Seconds of the queue's CPU for a frame, where load and frames were taken between two samples.
-fn seconds_a_frame(case: &Case<'_>, interface: &Interface, queue: u32) -> Option<f64> {
-    let cpu = steering::cpu_of_queue(case, interface, queue)?;
-    let receiving = strain::receiving_in_softirq(&case.snapshot().cpus.load.get(&cpu)?.value)?;
-    let spread = case.spread(interface).filter(|spread| spread.is_enough())?;
+fn seconds_a_frame(device: &Device<'_>, queue: u32) -> Option<f64> {
+    let load = device.case.snapshot().cpus.load.get(&device.cpu_of(queue)?)?;
+    let receiving = load::receiving_in_softirq(&load.value)?;
+    let spread = device.case.spread(device).filter(|spread| spread.is_enough())?;
     let Basis::Between(_) = spread.shares.basis else { return None };
     let place = spread.queues.iter().position(|number| *number == queue)?;
     let rate = spread.shares.per_second(*spread.shares.counts.get(place)?)?;
     (receiving >= MEASURABLE && rate > 0.0).then(|| receiving / 100.0 / rate)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_have_two_digits() {
-        for (rate, expected) in [(1_234_567.0, 1_200_000), (98_765.0, 99_000), (7.0, 7), (0.0, 0)] {
-            assert_eq!(rounded(rate), expected);
-        }
-    }
 }

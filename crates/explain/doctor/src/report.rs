@@ -1,7 +1,8 @@
-//! The answer, as `rxlane doctor --json` prints it (schema `rxlane.doctor/1`: fields are added, never renamed).
+//! The answer, as `rxlane doctor --json` prints it (schema `rxlane.doctor/1`: fields are added, never renamed), but for
+//! the sentences of findings and conclusion, which the command adds.
 
+use crate::finding::Finding;
 use crate::stacked::StackedRow;
-use host::Quote;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -12,8 +13,9 @@ pub struct Report {
     pub schema: &'static str,
     /// The answer in one word.
     pub verdict: Verdict,
-    /// The answer in one to three sentences.
-    pub conclusion: Vec<String>,
+    /// What the conclusion says besides the findings.
+    #[serde(skip)]
+    pub summary: Summary,
     /// Operating system, where known: `linux`, `freebsd`, `netbsd`.
     pub system: Option<&'static str>,
     /// CPUs online.
@@ -33,6 +35,7 @@ pub struct Report {
     /// The traffic sample, by the interface that it counts for.
     pub traffic: Vec<TrafficRow>,
     /// Findings, the gravest first.
+    #[serde(skip)]
     pub findings: Vec<Finding>,
     /// What became of every rule.
     pub rules: Vec<RuleRow>,
@@ -45,6 +48,17 @@ impl Report {
     pub const SCHEMA: &str = "rxlane.doctor/1";
 }
 
+/// What a conclusion depends on besides verdict and findings.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Summary {
+    /// Nothing in the text is the output of a tool that rxlane knows.
+    pub nothing_read: bool,
+    /// A device's frames are steered.
+    pub steered: bool,
+    /// Next to nothing arrived between the samples.
+    pub idle: bool,
+}
+
 /// The answer in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -55,93 +69,6 @@ pub enum Verdict {
     Limited,
     /// The text does not tell.
     Unknown,
-}
-
-/// How grave a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Costs frames or most of the throughput now, as the evidence shows.
-    Critical,
-    /// Limits, or will when the load grows.
-    Warning,
-    /// Worth knowing; no reason to change anything by itself.
-    Info,
-}
-
-/// Whether the evidence proves a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Certainty {
-    /// It does.
-    Certain,
-    /// It fits, and so would something else.
-    Possible,
-}
-
-/// A line that was read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Evidence {
-    /// Command, file and line.
-    pub from: String,
-    /// The line.
-    pub text: String,
-}
-
-impl From<&Quote> for Evidence {
-    fn from(quote: &Quote) -> Evidence {
-        Evidence { from: quote.from(), text: quote.text.to_string() }
-    }
-}
-
-/// What helps, on one operating system.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Remedy {
-    /// `linux`, `freebsd` or `netbsd`.
-    pub os: &'static str,
-    /// In a few words, what the commands do.
-    pub what: String,
-    /// Commands for this machine, in the order in which to run them.
-    pub commands: Vec<String>,
-    /// What to expect; "cannot tell" where the traffic is not known.
-    pub expected: String,
-    /// What the model of the receive path expects; absent where it was not asked, or costs are not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub modelled: Option<Modelled>,
-}
-
-/// What the model of the receive path expects of a remedy.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Modelled {
-    /// How many times as many packets a second as now come through without loss.
-    pub times: f64,
-    /// Packets a second now; absent where the time that a frame takes is not known.
-    pub packets_per_second_now: Option<f64>,
-    /// Packets a second with the remedy; the same.
-    pub packets_per_second: Option<f64>,
-    /// What is assumed, as clauses that follow "if".
-    pub assumptions: Vec<String>,
-}
-
-/// Something that limits, or is worth knowing.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Finding {
-    /// One of the documented ids.
-    pub id: &'static str,
-    /// How grave.
-    pub severity: Severity,
-    /// How sure.
-    pub certainty: Certainty,
-    /// Stage of the receive path.
-    pub stage: &'static str,
-    /// The interface that it is about; absent where it is about the machine, empty where the text names none.
-    pub interface: Option<String>,
-    /// What was read; never empty.
-    pub evidence: Vec<Evidence>,
-    /// In plain words.
-    pub explanation: String,
-    /// What helps; empty where nothing has to be done.
-    pub remedies: Vec<Remedy>,
 }
 
 /// An interface.

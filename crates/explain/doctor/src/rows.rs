@@ -3,16 +3,18 @@
 use crate::report::{
     CpuRow, InterfaceRow, QueueRow, StackRow, SteeredCpuRow, SteeringRow, TrafficRow, VectorRow,
 };
-use crate::{Case, steered};
-use host::{Basis, Counter, Delta, Fact, Interface, Interrupt, Observed, Shares, Xdp};
+use crate::{Case, Device, steered};
+use host::{Basis, Counter, Fact, Interface, Interrupt, Observed, Shares, Xdp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Judged devices and what stands on them.
 pub(crate) fn interfaces(case: &Case<'_>) -> Vec<InterfaceRow> {
-    case.devices().chain(case.stacked()).map(|interface| interface_row(case, interface)).collect()
+    let devices = case.devices().map(|device| device.interface);
+    devices.chain(case.stacked()).map(|interface| interface_row(&Device { case, interface })).collect()
 }
 
-fn interface_row(case: &Case<'_>, interface: &Interface) -> InterfaceRow {
+fn interface_row(interface: &Device<'_>) -> InterfaceRow {
+    let case = interface.case;
     let profiles = case.profiles(interface);
     let spread = case.spread(interface);
     let physical = case.snapshot().physical(&interface.name);
@@ -51,18 +53,19 @@ fn interface_row(case: &Case<'_>, interface: &Interface) -> InterfaceRow {
         physical: (physical != interface.name).then(|| physical.to_owned()),
         since_start: spread.is_some_and(|spread| spread.shares.basis == Basis::SinceStart),
         queues,
-        steering: steering_row(case, interface),
+        steering: steering_row(interface),
     }
 }
 
-fn steering_row(case: &Case<'_>, interface: &Interface) -> Option<SteeringRow> {
-    let steering = interface.steering.as_ref()?;
+fn steering_row(device: &Device<'_>) -> Option<SteeringRow> {
+    let case = device.case;
+    let steering = device.steering.as_ref()?;
     let mode = match steering.mode.get() {
         Xdp::Native => "native",
         Xdp::Generic => "generic",
         Xdp::Off | Xdp::Offloaded => "off",
     };
-    let steered = steered::of(case, interface);
+    let steered = steered::of(device);
     let by_target = || steering.cpus.iter();
     let frames = column(case, by_target().filter_map(|(&cpu, target)| Some((cpu, target.frames.as_ref()?))));
     let drops = column(case, by_target().filter_map(|(&cpu, target)| Some((cpu, target.drops.as_ref()?))));
@@ -73,8 +76,8 @@ fn steering_row(case: &Case<'_>, interface: &Interface) -> Option<SteeringRow> {
         share: frames.get(&cpu).filter(|_| total > 0).map(|count| *count as f64 / total as f64),
         drops: drops.get(&cpu).copied(),
     });
-    let has_two = |counter: &Counter| matches!(counter.delta(), Delta::Counted(_) | Delta::Wrapped(_));
-    let is_sampled = by_target().filter_map(|(_, target)| target.frames.as_ref()).all(has_two);
+    let is_sampled =
+        by_target().filter_map(|(_, target)| target.frames.as_ref()).all(|frames| frames.counted().is_some());
     Some(SteeringRow {
         mode,
         classes: steering.classes.as_ref().map(|seen| seen.get().clone()),
@@ -96,7 +99,7 @@ fn latest(seen: &Option<Observed<bool>>) -> Option<bool> {
 /// The traffic sample of each device.
 pub(crate) fn traffic(case: &Case<'_>) -> Vec<TrafficRow> {
     let rows = case.devices().filter_map(|device| {
-        let mix = case.sampled(device)?;
+        let mix = case.sampled(&device)?;
         Some(TrafficRow {
             interface: device.name.clone(),
             frames: mix.source.frames,
@@ -116,13 +119,13 @@ pub(crate) fn traffic(case: &Case<'_>) -> Vec<TrafficRow> {
 
 /// Vectors of network interfaces. Those of one interface are compared on one basis.
 pub(crate) fn vectors(case: &Case<'_>) -> Vec<VectorRow> {
-    case.devices().flat_map(|device| vectors_of(case, device)).collect()
+    case.devices().flat_map(|device| vectors_of(case, &device)).collect()
 }
 
 fn vectors_of(case: &Case<'_>, device: &Interface) -> Vec<VectorRow> {
     let interrupts: Vec<&Interrupt> = case.snapshot().interrupts_of(&device.name).collect();
     let counters = interrupts.iter().flat_map(|interrupt| interrupt.counts.values());
-    let Some(shares) = Shares::of(counters, case.snapshot().interval) else { return Vec::new() };
+    let Some(shares) = case.shares(counters) else { return Vec::new() };
     let mut counts = shares.counts.iter().copied();
     let rows = interrupts.iter().map(|interrupt| {
         let counted: Vec<(Option<u32>, u64)> =
@@ -181,17 +184,12 @@ pub(crate) fn per_cpu(case: &Case<'_>) -> Vec<CpuRow> {
 /// What the counters of a column counted: between the samples where there are two, else since start.
 fn column<'c>(case: &Case<'_>, counters: impl Iterator<Item = (u32, &'c Counter)>) -> BTreeMap<u32, u64> {
     let counters: Vec<(u32, &Counter)> = counters.collect();
-    let deltas: Option<BTreeMap<u32, u64>> = counters
-        .iter()
-        .map(|&(cpu, counter)| match counter.delta() {
-            Delta::Counted(counted) | Delta::Wrapped(counted) => Some((cpu, counted)),
-            Delta::Reset | Delta::OneSample => None,
-        })
-        .collect();
+    let deltas: Option<BTreeMap<u32, u64>> =
+        counters.iter().map(|&(cpu, counter)| Some((cpu, counter.counted()?))).collect();
     match deltas.filter(|_| case.snapshot().interval.is_some()) {
         Some(deltas) => deltas,
         None => {
-            let shares = Shares::of(counters.iter().map(|(_, counter)| *counter), case.snapshot().interval);
+            let shares = case.shares(counters.iter().map(|(_, counter)| *counter));
             shares.map_or_else(BTreeMap::new, |shares| {
                 counters.iter().map(|(cpu, _)| *cpu).zip(shares.counts).collect()
             })

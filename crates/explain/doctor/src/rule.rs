@@ -1,8 +1,7 @@
 //! What a rule is: an id, a page of documentation, and a judgement of a case.
 
-use crate::Case;
-use crate::report::{Certainty, Evidence, Finding, Remedy, Severity};
-use host::{Interface, Quote};
+use crate::finding::Finding;
+use crate::{Case, Device};
 
 /// A rule.
 pub struct Rule {
@@ -10,39 +9,29 @@ pub struct Rule {
     pub id: &'static str,
     /// Stage of the receive path (ARCHITECTURE.md lists them).
     pub stage: &'static str,
-    /// Its documentation.
-    pub page: Page,
-    /// Its judgement.
-    pub judge: Judge,
+    /// Its documentation, `docs/findings/ID.md`.
+    pub page: &'static str,
+    /// Whether it is about Linux alone.
+    pub(crate) linux: bool,
+    pub(crate) judge: Judge,
 }
 
-/// What a rule looks at.
-pub enum Judge {
-    /// Each device of the case in turn ([`Case::devices`]).
-    Device(fn(&Case<'_>, &Interface) -> Judgement),
-    /// Each stacked interface in turn: VLAN, PPP, bridge ([`Case::stacked`]).
-    Stacked(fn(&Case<'_>, &Interface) -> Judgement),
-    /// The machine as a whole.
+impl Rule {
+    /// What it is about, in a line.
+    pub fn title(&self) -> &'static str {
+        self.page.split("\n\n").nth(1).and_then(|line| line.split(". Stage of").next()).unwrap_or_default()
+    }
+}
+
+/// What a rule looks at: each device of the case in turn ([`Case::devices`]), or the machine as a whole.
+pub(crate) enum Judge {
+    Device(fn(&Device<'_>) -> Judgement),
     Machine(fn(&Case<'_>) -> Judgement),
-}
-
-/// The documentation of a finding, in Markdown without headings.
-pub struct Page {
-    /// A line: what it is.
-    pub title: &'static str,
-    /// What it means.
-    pub means: &'static str,
-    /// How it shows.
-    pub shows: &'static str,
-    /// How to fix it.
-    pub fix: &'static str,
-    /// What the fix costs.
-    pub costs: &'static str,
 }
 
 /// What a rule came to for one interface, or for the machine.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Judgement {
+pub(crate) enum Judgement {
     /// Something.
     Found(Vec<Finding>),
     /// It had what it needs, and there is nothing.
@@ -58,54 +47,14 @@ impl Judgement {
     pub fn lacks(command: impl Into<String>) -> Judgement {
         Judgement::Lacks(vec![command.into()])
     }
-}
 
-impl Rule {
-    /// A finding of this rule about `interface`, on the evidence of `quotes`.
-    pub fn finding<'a>(
-        &self,
-        interface: Option<&str>,
-        severity: Severity,
-        quotes: impl IntoIterator<Item = &'a Quote>,
-        explanation: impl Into<String>,
-    ) -> Finding {
-        Finding {
-            id: self.id,
-            severity,
-            certainty: Certainty::Certain,
-            stage: self.stage,
-            interface: interface.map(str::to_owned),
-            evidence: quotes.into_iter().map(Evidence::from).collect(),
-            explanation: explanation.into(),
-            remedies: Vec::new(),
+    /// These findings, else the lack of these outputs, else nothing.
+    pub fn of(found: Vec<Finding>, lacks: Vec<String>) -> Judgement {
+        match (found.is_empty(), lacks.is_empty()) {
+            (false, _) => Judgement::Found(found),
+            (_, false) => Judgement::Lacks(lacks),
+            _ => Judgement::Clear,
         }
-    }
-}
-
-impl Finding {
-    /// It fits, and so would something else.
-    #[must_use]
-    pub fn possible(self) -> Finding {
-        Finding { certainty: Certainty::Possible, ..self }
-    }
-
-    /// With something that helps.
-    #[must_use]
-    pub fn with(mut self, remedy: Remedy) -> Finding {
-        self.remedies.push(remedy);
-        self
-    }
-
-    /// With more evidence.
-    #[must_use]
-    pub fn and<'a>(mut self, quotes: impl IntoIterator<Item = &'a Quote>) -> Finding {
-        for quote in quotes {
-            let evidence = Evidence::from(quote);
-            if !self.evidence.contains(&evidence) {
-                self.evidence.push(evidence);
-            }
-        }
-        self
     }
 }
 

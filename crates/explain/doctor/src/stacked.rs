@@ -17,6 +17,7 @@
 //! that follow from it are claimed.
 
 use crate::Case;
+use crate::case::kind as kind_of;
 use crate::frame_limit::Limit;
 use host::{Interface, Kind, Quote, System};
 use nic::{Key, schema};
@@ -338,26 +339,17 @@ impl<'a> Stack<'a> {
     }
 }
 
-/// Interfaces that a finding about many names, and gives commands for; the others are counted.
+/// Interfaces for which a finding about many gives commands.
 pub(crate) const NAMED: usize = 8;
-
-/// `eth0.7, eth0.8 and 40 more`.
-pub(crate) fn named(names: &[&str]) -> String {
-    let first = names.get(..NAMED).unwrap_or(names).join(", ");
-    match names.len().saturating_sub(NAMED) {
-        0 => first,
-        more => format!("{first} and {more} more"),
-    }
-}
 
 /// Whether it is a VLAN device.
 pub(crate) fn is_vlan(interface: &Interface) -> bool {
-    matches!(interface.kind.as_ref().map(|kind| &kind.value), Some(Kind::Vlan { .. }))
+    matches!(kind_of(interface), Some(Kind::Vlan { .. }))
 }
 
 /// Whether it is a PPP interface.
 pub(crate) fn is_ppp(interface: &Interface) -> bool {
-    matches!(interface.kind.as_ref().map(|kind| &kind.value), Some(Kind::Ppp))
+    matches!(kind_of(interface), Some(Kind::Ppp))
 }
 
 /// The interface below: what the text says, or, of a PPP interface, the one that carries all PPPoE sessions.
@@ -379,7 +371,7 @@ fn session_carrier<'a>(case: &Case<'a>) -> Option<&'a str> {
 
 /// Whether nothing is below: a device, or a name that does not look like a stacked one's.
 fn ends(name: &str, interface: Option<&Interface>) -> bool {
-    match interface.and_then(|interface| interface.kind.as_ref()).map(|kind| &kind.value) {
+    match interface.and_then(kind_of) {
         Some(Kind::Device | Kind::Veth) => true,
         Some(Kind::Vlan { .. } | Kind::Ppp | Kind::Bridge { .. } | Kind::Other(_)) => false,
         None => {
@@ -433,11 +425,10 @@ fn chain(stack: &Stack<'_>) -> Vec<LayerRow> {
     std::iter::once(top)
         .chain(stack.below.iter().copied())
         .map(|(name, interface)| {
-            let (tpid, vlan) =
-                match interface.and_then(|interface| interface.kind.as_ref()).map(|kind| &kind.value) {
-                    Some(Kind::Vlan { tpid, id }) => (tpid.map(|tpid| format!("0x{tpid:04x}")), *id),
-                    _ => (None, None),
-                };
+            let (tpid, vlan) = match interface.and_then(kind_of) {
+                Some(Kind::Vlan { tpid, id }) => (tpid.map(|tpid| format!("0x{tpid:04x}")), *id),
+                _ => (None, None),
+            };
             LayerRow { name: name.to_owned(), tpid, vlan, mtu: interface.and_then(mtu) }
         })
         .collect()

@@ -1,6 +1,6 @@
 //! A sample of traffic, and how a device distributes it.
 
-use crate::Case;
+use crate::{Case, Device};
 use explain::report::Steered;
 use explain::{Options, Report as Mix};
 use host::Interface;
@@ -18,7 +18,7 @@ pub struct Traffic {
 
 impl Traffic {
     /// `open` gives the captures, from their beginning; `interface` is where they were taken, `None` where that is
-    /// not known (then they count for every device); `cpus` is what steering would deal to.
+    /// not known (then they count for every device); `cpus` is how many steering would spread to.
     pub fn new(
         open: impl Fn() -> Vec<capture::Capture> + 'static,
         interface: Option<String>,
@@ -28,7 +28,7 @@ impl Traffic {
     }
 
     /// Whether the sample was taken on this device, or on something that stands on it.
-    pub(crate) fn is_about(&self, device: &Interface, case: &Case<'_>) -> bool {
+    pub(crate) fn is_about(&self, device: &Device<'_>, case: &Case<'_>) -> bool {
         self.interface.as_deref().is_none_or(|taken| case.snapshot().physical(taken) == device.name)
     }
 
@@ -38,7 +38,7 @@ impl Traffic {
         self.over(device, case, self.cpus)
     }
 
-    /// What dealing its flows to so many CPUs comes to.
+    /// What spreading its flows over so many CPUs comes to.
     pub(crate) fn steered(&self, device: &Interface, case: &Case<'_>, cpus: u16) -> Option<Steered> {
         self.over(device, case, cpus).map(|(mix, _)| mix.steered)
     }
@@ -56,7 +56,7 @@ impl Traffic {
     }
 
     /// How a device would distribute it under another setup. `None` where the device refuses the setup.
-    pub fn with(&self, profile: &Profile, setup: &Setup) -> Option<Mix> {
+    pub(crate) fn with(&self, profile: &Profile, setup: &Setup) -> Option<Mix> {
         self.counted(profile, setup, self.cpus)
     }
 
@@ -68,7 +68,7 @@ impl Traffic {
 }
 
 /// A device's settings, as far as the snapshot knows them.
-pub fn setup(device: &Interface, case: &Case<'_>) -> Setup {
+pub(crate) fn setup(device: &Interface, case: &Case<'_>) -> Setup {
     let reta = device.reta.as_ref().map(|seen| seen.get());
     Setup {
         queues: case.queue_count(device).and_then(|count| u16::try_from(count).ok()),

@@ -1,7 +1,10 @@
 //! The receive vectors of each device that carry load, and the CPUs that serve them.
 
-use crate::{Case, ENOUGH_BETWEEN, ENOUGH_SINCE_START, steering};
-use host::{Basis, Interface, Interrupt, Kind, Shares};
+use crate::Case;
+use crate::case::{enough, kind};
+use crate::device::{self, Device};
+use crate::rule::Judgement;
+use host::{Basis, Interrupt, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A receive vector with what it counted.
@@ -17,12 +20,12 @@ pub(crate) struct Vector<'a> {
 }
 
 /// The receive vectors of a device that carry load.
-pub(crate) enum Busy<'a> {
+enum Busy<'a> {
     /// These.
     Vectors(Vec<Vector<'a>>),
     /// Too few interrupts were counted to tell.
     TooFew,
-    /// Beside the busiest interface of the machine this one has no load.
+    /// Next to the busiest interface of the machine this one has no load.
     Negligible,
     /// The text does not show them, or does not tell CPUs apart.
     Unknown,
@@ -39,20 +42,20 @@ impl Vector<'_> {
     /// The CPU that took nearly all.
     pub(crate) fn cpu(&self) -> Option<u32> {
         let (&cpu, &most) = self.by_cpu.iter().max_by_key(|(_, count)| **count)?;
-        (most as f64 >= steering::SERVES * self.total as f64).then_some(cpu)
+        (most as f64 >= device::SERVES * self.total as f64).then_some(cpu)
     }
 }
 
 fn vector<'a>(case: &Case<'_>, interrupt: &'a Interrupt) -> Option<Vector<'a>> {
-    let shares = Shares::of(interrupt.counts.values(), case.snapshot().interval)?;
+    let shares = case.shares(interrupt.counts.values())?;
     let cpus: Option<Vec<u32>> = interrupt.counts.keys().copied().collect();
     let by_cpu: BTreeMap<u32, u64> = cpus?.into_iter().zip(shares.counts.iter().copied()).collect();
     Some(Vector { interrupt, by_cpu, total: shares.total(), basis: shares.basis })
 }
 
-fn all<'a>(case: &Case<'a>, interface: &Interface) -> Option<Vec<Vector<'a>>> {
-    let found: Option<Vec<Vector<'a>>> =
-        case.receive_interrupts(interface).into_iter().map(|interrupt| vector(case, interrupt)).collect();
+fn all<'c>(device: &Device<'c>) -> Option<Vec<Vector<'c>>> {
+    let interrupts = device.case.receive_interrupts(device).into_iter();
+    let found: Option<Vec<Vector<'c>>> = interrupts.map(|interrupt| vector(device.case, interrupt)).collect();
     found.filter(|vectors| !vectors.is_empty())
 }
 
@@ -65,7 +68,7 @@ pub(crate) struct Machine {
     since_start: u64,
     /// Most frames that a device's queues counted since the counters were started.
     frames: u64,
-    /// CPUs by number: those that are told, and those that columns of interrupts name.
+    /// CPUs by number: those that the text names, and those that columns of interrupts name.
     cpus: BTreeSet<u32>,
     /// CPUs that serve a busy vector, with the device's name.
     serving: Vec<(String, u32)>,
@@ -76,9 +79,9 @@ impl Machine {
     pub(crate) fn of(case: &Case<'_>) -> Machine {
         let columns =
             case.snapshot().interrupts.iter().flat_map(|interrupt| interrupt.counts.keys().flatten());
-        let cpus = columns.copied().chain(steering::online(case)).collect();
+        let cpus = columns.copied().chain(device::online(case)).collect();
         let mut machine = Machine { cpus, ..Machine::default() };
-        for vectors in case.devices().filter_map(|device| all(case, device)) {
+        for vectors in case.devices().filter_map(|device| all(&device)) {
             let (between, since_start): (Vec<_>, Vec<_>) =
                 vectors.iter().partition(|vector| vector.basis != Basis::SinceStart);
             let sum = |vectors: &[&Vector<'_>]| {
@@ -91,7 +94,7 @@ impl Machine {
             let frames = device.queues.values().filter_map(|queue| queue.packets.as_ref());
             let frames = frames.map(host::Counter::value).fold(0, u64::saturating_add);
             machine.frames = machine.frames.max(frames);
-            if let Busy::Vectors(busy) = beside(&machine, case, device) {
+            if let Busy::Vectors(busy) = compared(&machine, &device) {
                 let cpus = busy.iter().filter_map(Vector::cpu);
                 machine.serving.extend(cpus.map(|cpu| (device.name.clone(), cpu)));
             }
@@ -116,23 +119,23 @@ impl Machine {
 }
 
 /// The receive vectors of the device that carry load.
-pub(crate) fn busy<'a>(case: &Case<'a>, interface: &Interface) -> Busy<'a> {
-    beside(case.machine(), case, interface)
+fn busy<'c>(device: &Device<'c>) -> Busy<'c> {
+    compared(device.case.machine(), device)
 }
 
-fn beside<'a>(machine: &Machine, case: &Case<'a>, interface: &Interface) -> Busy<'a> {
-    let Some(mut vectors) = all(case, interface) else { return Busy::Unknown };
+fn compared<'c>(machine: &Machine, device: &Device<'c>) -> Busy<'c> {
+    let Some(mut vectors) = all(device) else { return Busy::Unknown };
     // Where only some moved between the samples, the others are idle: totals do not compare with differences.
     if vectors.iter().any(|vector| vector.basis != Basis::SinceStart) {
         vectors.retain(|vector| vector.basis != Basis::SinceStart);
     }
-    let total: u64 = vectors.iter().map(|vector| vector.total).fold(0, u64::saturating_add);
-    let is_between = vectors.iter().any(|vector| vector.basis != Basis::SinceStart);
-    let most = if is_between { machine.between } else { machine.since_start };
+    let total = total(&vectors);
+    let basis = vectors.first().map_or(Basis::SinceStart, |vector| vector.basis);
+    let most = if basis == Basis::SinceStart { machine.since_start } else { machine.between };
     if (total as f64) < IDLE_DEVICE * most as f64 {
         return Busy::Negligible;
     }
-    if total < if is_between { ENOUGH_BETWEEN } else { ENOUGH_SINCE_START } {
+    if total < enough(basis) {
         return Busy::TooFew;
     }
     let even = total as f64 / vectors.len().max(1) as f64;
@@ -140,35 +143,36 @@ fn beside<'a>(machine: &Machine, case: &Case<'a>, interface: &Interface) -> Busy
     Busy::Vectors(vectors)
 }
 
-/// What would show it.
-pub(crate) fn wanted(case: &Case<'_>, busy: &Busy<'_>) -> Vec<String> {
-    let command = match case.system() {
-        Some(host::System::FreeBsd | host::System::NetBsd) => "vmstat -i",
-        _ => "cat /proc/interrupts",
-    };
-    vec![match busy {
-        Busy::TooFew => format!("{command}, twice under load"),
-        _ => command.to_owned(),
-    }]
+/// The vectors of a device that carry load; else what became of the rule that asks for them.
+pub(crate) fn judged<'c>(device: &Device<'c>) -> Result<Vec<Vector<'c>>, Judgement> {
+    if !are_shown(device) {
+        return Err(Judgement::DoesNotApply);
+    }
+    let command = device.case.by_system("cat /proc/interrupts", "vmstat -i", "vmstat -i");
+    match busy(device) {
+        Busy::Vectors(vectors) => Ok(vectors),
+        Busy::Negligible => Err(Judgement::Clear),
+        Busy::TooFew => Err(Judgement::lacks(format!("{command}, twice under load"))),
+        Busy::Unknown => Err(Judgement::lacks(command)),
+    }
 }
 
 /// Whether there are interrupts to show: not of a device without hardware, nor by CPU where the system adds them up.
-pub(crate) fn are_shown(case: &Case<'_>, interface: &Interface) -> bool {
-    let is_veth = matches!(interface.kind.as_ref().map(|kind| &kind.value), Some(Kind::Veth))
-        || interface.driver.as_ref().is_some_and(|driver| driver.value == "veth");
-    !is_veth && !matches!(case.system(), Some(host::System::FreeBsd | host::System::NetBsd))
+fn are_shown(device: &Device<'_>) -> bool {
+    kind(device) != Some(&Kind::Veth) && device.driver_name() != Some("veth") && !device.case.is_bsd()
+}
+
+/// The sum of all vectors' interrupts.
+pub(crate) fn total(vectors: &[Vector<'_>]) -> u64 {
+    vectors.iter().map(|vector| vector.total).fold(0, u64::saturating_add)
 }
 
 /// Commands that give each vector a CPU of its own, in turn over `cpus`.
-pub(crate) fn one_each(vectors: &[&Vector<'_>], cpus: &[u32]) -> Vec<String> {
+pub(crate) fn one_each<'v>(vectors: impl IntoIterator<Item = &'v Vector<'v>>, cpus: &[u32]) -> Vec<String> {
     vectors
-        .iter()
+        .into_iter()
         .filter(|vector| vector.interrupt.vector.bytes().all(|digit| digit.is_ascii_digit()))
         .zip(cpus.iter().cycle())
         .map(|(vector, cpu)| format!("echo {cpu} > /proc/irq/{}/smp_affinity_list", vector.interrupt.vector))
         .collect()
 }
-
-/// What goes against fixed affinities.
-pub(crate) const IRQBALANCE: &str = "Where irqbalance runs it moves vectors again: stop it first, or let it do the \
-                                     spreading alone (systemctl status irqbalance).";

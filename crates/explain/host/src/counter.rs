@@ -104,6 +104,14 @@ impl Counter {
             None => Delta::Reset,
         }
     }
+
+    /// What was counted between two samples, a wrap included; `None` where that is not known.
+    pub fn counted(&self) -> Option<u64> {
+        match self.delta() {
+            Delta::Counted(counted) | Delta::Wrapped(counted) => Some(counted),
+            Delta::Reset | Delta::OneSample => None,
+        }
+    }
 }
 
 /// What the numbers of a comparison rest on.

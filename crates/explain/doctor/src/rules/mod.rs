@@ -1,89 +1,122 @@
-//! The rules, one a file, in the order of the receive path.
+//! The rules, in the order of the receive path; each file has those of one subject. Every rule has a page of
+//! documentation, `docs/findings/ID.md`.
 
-mod backlog_drop;
-mod checksum_double_tag;
-mod counter_wrap;
-mod frame_oversize;
-mod gro_off;
-mod input_queue_shallow;
-mod insufficient_data;
-mod interface_wedged;
-mod irq_collision;
-mod irq_floating;
-mod irq_one_cpu;
-mod link_speed;
-mod moderation_long;
-mod moderation_off;
-mod mtu_below_1500;
+mod frames;
+mod interrupts;
+mod link;
+mod moderation;
 pub(crate) mod netisr;
-mod netisr_direct;
-mod netisr_unbound;
-mod offload_lost;
-mod one_flow;
-mod one_queue_hot;
-mod pppoe_unhashed;
-mod qinq_unhashed;
-mod queues_below_cpus;
-mod reta_uneven;
-mod reta_unused_queue;
-mod ring_overflow;
-mod ring_small;
-mod rps_off;
-mod rps_same_cpu;
-mod single_queue;
-mod softirq_one_cpu;
-mod tags_hidden;
-mod time_squeeze;
-mod udp_two_tuple;
+mod offloads;
+mod processes;
+mod queues;
+mod reta;
+mod ring;
+mod softirq;
+mod spreading;
+mod tags;
+mod udp;
 mod unhashed;
-mod user_space_pppoe;
-mod xdp_generic_only;
 
+use crate::Case;
 use crate::Rule;
+use crate::facts::Fact;
+use crate::finding::{Evidence, Finding, Severity, found};
+use crate::report::{Outcome, RuleRow};
+use crate::rule::Judge::{Device, Machine};
+use crate::rule::Judgement;
 
-pub(crate) use insufficient_data::insufficient;
+macro_rules! rule {
+    ($id:literal, $stage:literal, $judge:expr) => {
+        rule!($id, $stage, $judge, false)
+    };
+    ($id:literal, $stage:literal, Linux, $judge:expr) => {
+        rule!($id, $stage, $judge, true)
+    };
+    ($id:literal, $stage:literal, $judge:expr, $linux:literal) => {
+        Rule {
+            id: $id,
+            stage: $stage,
+            page: include_str!(concat!("../../../../../docs/findings/", $id, ".md")),
+            linux: $linux,
+            judge: $judge,
+        }
+    };
+}
 
 /// Every rule, in the order of the receive path.
-pub static RULES: &[&Rule] = &[
-    &link_speed::RULE,
-    &frame_oversize::RULE,
-    &tags_hidden::RULE,
-    &pppoe_unhashed::RULE,
-    &qinq_unhashed::RULE,
-    &udp_two_tuple::RULE,
-    &single_queue::RULE,
-    &one_queue_hot::RULE,
-    &one_flow::RULE,
-    &reta_uneven::RULE,
-    &reta_unused_queue::RULE,
-    &queues_below_cpus::RULE,
-    &ring_overflow::RULE,
-    &ring_small::RULE,
-    &interface_wedged::RULE,
-    &counter_wrap::RULE,
-    &moderation_off::RULE,
-    &moderation_long::RULE,
-    &irq_one_cpu::RULE,
-    &irq_collision::RULE,
-    &irq_floating::RULE,
-    &softirq_one_cpu::RULE,
-    &time_squeeze::RULE,
-    &rps_off::RULE,
-    &rps_same_cpu::RULE,
-    &xdp_generic_only::RULE,
-    &backlog_drop::RULE,
-    &netisr_direct::RULE,
-    &netisr_unbound::RULE,
-    &gro_off::RULE,
-    &mtu_below_1500::RULE,
-    &user_space_pppoe::RULE,
-    &input_queue_shallow::RULE,
-    &checksum_double_tag::RULE,
-    &offload_lost::RULE,
-    &insufficient_data::RULE,
+pub static RULES: &[Rule] = &[
+    rule!("link-speed", "admit", Device(link::speed)),
+    rule!("frame-oversize", "admit", Device(frames::oversize)),
+    rule!("tags-hidden", "parse", Linux, Device(tags::hidden)),
+    rule!("pppoe-unhashed", "parse", Machine(unhashed::pppoe)),
+    rule!("qinq-unhashed", "parse", Device(unhashed::qinq)),
+    rule!("udp-two-tuple", "hash", Linux, Device(udp::two_tuple)),
+    rule!("single-queue", "queue", Device(queues::single)),
+    rule!("one-queue-hot", "queue", Device(queues::one_busy)),
+    rule!("one-flow", "queue", Device(queues::one_flow)),
+    rule!("reta-uneven", "queue", Device(reta::uneven)),
+    rule!("reta-unused-queue", "queue", Device(reta::unused_queue)),
+    rule!("queues-below-cpus", "queue", Linux, Device(queues::below_cpus)),
+    rule!("ring-overflow", "queue", Device(ring::overflow)),
+    rule!("ring-small", "queue", Device(ring::small)),
+    rule!("interface-wedged", "queue", Machine(link::wedged)),
+    rule!("counter-wrap", "queue", Device(link::counter_wrap)),
+    rule!("moderation-off", "moderate", Device(moderation::off)),
+    rule!("moderation-long", "moderate", Device(moderation::long)),
+    rule!("irq-one-cpu", "poll", Device(interrupts::one_cpu)),
+    rule!("irq-collision", "poll", Device(interrupts::collision)),
+    rule!("irq-floating", "poll", Device(interrupts::floating)),
+    rule!("softirq-one-cpu", "poll", Linux, Machine(softirq::one_cpu)),
+    rule!("time-squeeze", "poll", Linux, Machine(softirq::time_squeeze)),
+    rule!("rps-off", "steer", Linux, Device(spreading::rps_off)),
+    rule!("rps-same-cpu", "steer", Linux, Device(spreading::rps_same_cpu)),
+    rule!("xdp-generic-only", "steer", Linux, Device(spreading::xdp_generic)),
+    rule!("backlog-drop", "steer", Linux, Machine(spreading::backlog_drop)),
+    rule!("netisr-direct", "steer", Machine(netisr::direct)),
+    rule!("netisr-unbound", "steer", Machine(netisr::unbound)),
+    rule!("gro-off", "coalesce", Linux, Device(offloads::gro_off)),
+    rule!("mtu-below-1500", "decap", Machine(frames::mtu_below_1500)),
+    rule!("user-space-pppoe", "decap", Machine(processes::pppoe)),
+    rule!("input-queue-shallow", "deliver", Machine(netisr::input_queue)),
+    rule!("checksum-double-tag", "segment", Linux, Machine(offloads::checksum)),
+    rule!("offload-lost", "segment", Linux, Machine(offloads::lost)),
+    // It looks at what the others lack, after them ([`insufficient`]).
+    rule!("insufficient-data", "all", Machine(|_| Judgement::DoesNotApply)),
 ];
 
 /// The rule of that id.
 pub fn by_id(id: &str) -> Option<&'static Rule> {
-    RULES.iter().copied().find(|rule| rule.id == id)
+    RULES.iter().find(|rule| rule.id == id)
+}
+
+/// Commands that the finding on a lack of data names.
+const NAMED: usize = 6;
+
+/// The finding that rules could not tell, where something was read at all, and the outputs that would let them.
+pub(crate) fn insufficient(case: &Case<'_>, rules: &[RuleRow]) -> Option<Finding> {
+    let lacking: Vec<&RuleRow> =
+        rules.iter().filter(|row| row.outcome == Outcome::InsufficientData).collect();
+    if lacking.is_empty() {
+        return None;
+    }
+    let mut commands: Vec<String> = Vec::new();
+    for command in lacking.iter().flat_map(|row| &row.lacks) {
+        if !commands.contains(command) {
+            commands.push(command.clone());
+        }
+    }
+    // What was tried and refused need not be run again.
+    let snapshot = case.snapshot();
+    commands.retain(|command| !snapshot.unread.iter().any(|unread| unread.what == *command));
+    let more = commands.len().saturating_sub(NAMED);
+    commands.truncate(NAMED);
+    let ids = lacking.iter().map(|row| row.id).collect();
+    let finding = found(Severity::Info, Fact::Insufficient { ids, of: rules.len(), commands, more });
+    let is_lacking = |what: &str| lacking.iter().flat_map(|row| &row.lacks).any(|lacks| lacks.contains(what));
+    let refused = snapshot.unread.iter().filter(|unread| is_lacking(&unread.what));
+    let refused = refused
+        .map(|unread| Evidence { from: unread.what.clone(), text: format!("not read: {}", unread.why) });
+    let evidence: Vec<Evidence> = refused.chain(snapshot.read.values().map(Evidence::from)).collect();
+    let id = "insufficient-data";
+    (!evidence.is_empty()).then_some(Finding { id, stage: "all", evidence, ..finding })
 }

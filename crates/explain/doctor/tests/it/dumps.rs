@@ -4,7 +4,8 @@
 //! output starts after a line `# --- raw below ---`. The files belong to their authors and are not in this project;
 //! their public sources are named beside each expectation.
 
-use rxlane_doctor::report::{Certainty, Report, Severity, Verdict};
+use rxlane_doctor::finding::{Certainty, Severity};
+use rxlane_doctor::report::{Report, Verdict};
 use rxlane_doctor::{Case, diagnose};
 use std::path::Path;
 use testkit::Missing;
@@ -133,7 +134,7 @@ fn check(expected: &Expected, report: &Report) -> Vec<String> {
     }
     for finding in &report.findings {
         if finding.certainty == Certainty::Certain && finding.severity < expected.gravest {
-            wrong.push(format!("{files}: {} is {:?}: {}", finding.id, finding.severity, finding.explanation));
+            wrong.push(format!("{files}: {} is {:?}: {:?}", finding.id, finding.severity, finding.facts));
         }
     }
     wrong

@@ -1,6 +1,8 @@
 //! What the tests of rules ask of a report on a text.
 
-use rxlane_doctor::report::{Certainty, Finding, Outcome, Severity};
+use host::System;
+use rxlane_doctor::finding::{Certainty, Finding, Severity};
+use rxlane_doctor::report::Outcome;
 use rxlane_doctor::{Case, Report, diagnose};
 
 /// The report on a text.
@@ -32,11 +34,11 @@ pub fn weight(finding: &Finding) -> (Severity, Certainty) {
 
 /// The commands of a finding for an operating system, but for those of rxlane itself. Those for Linux are ones that
 /// `--apply` understands, and prints as they stand.
-pub fn commands(finding: &Finding, os: &str) -> Vec<String> {
+pub fn commands(finding: &Finding, os: System) -> Vec<String> {
     let remedies = finding.remedies.iter().filter(|remedy| remedy.os == os);
     let commands = remedies.flat_map(|remedy| remedy.commands.clone());
     let commands: Vec<String> = commands.filter(|command| !command.starts_with("rxlane ")).collect();
-    for command in commands.iter().filter(|_| os == "linux") {
+    for command in commands.iter().filter(|_| os == System::Linux) {
         let setting: host::setting::Setting =
             command.parse().unwrap_or_else(|error| panic!("{command}: {error}"));
         assert_eq!(setting.to_string(), *command);
@@ -47,4 +49,17 @@ pub fn commands(finding: &Finding, os: &str) -> Vec<String> {
 /// Whether a line of the evidence contains that.
 pub fn quotes(finding: &Finding, part: &str) -> bool {
     finding.evidence.iter().any(|evidence| evidence.text.contains(part))
+}
+
+/// Whether a fact of the finding is written so, at least in part.
+pub fn states(finding: &Finding, part: &str) -> bool {
+    format!("{:?}", finding.facts).contains(part)
+}
+
+/// Whether the first remedy is written so, at least in part.
+pub fn offers(finding: &Finding, part: &str) -> bool {
+    finding
+        .remedies
+        .first()
+        .is_some_and(|remedy| format!("{:?} {:?}", remedy.effect, remedy.forecast).contains(part))
 }

@@ -6,8 +6,10 @@
 mod loss;
 mod moderation;
 
-use crate::findings::{commands, one, outcome, quotes, report, weight};
-use rxlane_doctor::report::{Certainty, Outcome, Severity};
+use crate::findings::{commands, offers, one, outcome, quotes, report, states, weight};
+use host::System;
+use rxlane_doctor::finding::{Certainty, Severity};
+use rxlane_doctor::report::Outcome;
 use std::fmt::Write;
 
 fn driver(name: &str, driver: &str) -> String {

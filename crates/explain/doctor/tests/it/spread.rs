@@ -9,9 +9,12 @@ mod software;
 mod steered;
 mod unhashed;
 
-use crate::findings::{commands, one, outcome, quotes, report, weight};
+use crate::findings::{commands, offers, one, outcome, quotes, report, states, weight};
 use capture::{Capture, LinkType, Resolution, Writer};
-use rxlane_doctor::report::{Certainty, Finding, Outcome, Severity};
+use host::System;
+use rxlane_doctor::facts::{Assumption, Effect, Forecast, Model, Modelled};
+use rxlane_doctor::finding::{Certainty, Finding, Remedy, Severity};
+use rxlane_doctor::report::{Outcome, Verdict};
 use rxlane_doctor::{Case, Report, Traffic, diagnose};
 use std::fmt::Write;
 use std::io::Cursor;
@@ -49,6 +52,15 @@ fn scenario(name: &str, flows: u32) -> Vec<u8> {
 
 fn found<'a>(report: &'a Report, id: &str) -> Vec<&'a Finding> {
     report.findings.iter().filter(|finding| finding.id == id).collect()
+}
+
+fn effects(finding: &Finding) -> Vec<Effect> {
+    finding.remedies.iter().map(|remedy| remedy.effect.clone()).collect()
+}
+
+fn modelled(remedy: &Remedy) -> Modelled {
+    let Some(Model::Expected(modelled)) = &remedy.model else { panic!("no model: {remedy:#?}") };
+    modelled.clone()
 }
 
 const CALM: (Severity, Certainty) = (Severity::Info, Certainty::Certain);

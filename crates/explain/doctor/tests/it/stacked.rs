@@ -7,9 +7,11 @@ mod frame_size;
 mod offloads;
 mod xdp;
 
-use crate::findings::{commands, one, outcome, quotes, report, weight};
+use crate::findings::{commands, offers, one, outcome, quotes, report, states, weight};
+use host::System;
 use rxlane_doctor::Report;
-use rxlane_doctor::report::{Certainty, Finding, Outcome, Severity};
+use rxlane_doctor::finding::{Certainty, Finding, Severity};
+use rxlane_doctor::report::Outcome;
 use std::fmt::Write;
 
 /// The findings of that id.

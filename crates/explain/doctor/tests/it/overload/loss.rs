@@ -14,15 +14,12 @@ fn a_ring_that_overflows_now() {
         (weight(&finding), finding.interface.as_deref()),
         ((Severity::Critical, Certainty::Certain), Some("eth0"))
     );
-    assert!(
-        finding.explanation.starts_with(
-            "rx_missed_errors rose by 2000 between the samples, 1000 a second, 2.0 % of the frames"
-        ),
-        "{}",
-        finding.explanation
-    );
+    assert!(states(
+        &finding,
+        r#"RingFull(Loss { counter: Named("rx_missed_errors"), frames: 2000, when: Now, per_second: Some(1000.0), share: Some(0.0196"#
+    ));
     assert!(quotes(&finding, "rx_missed_errors: 2050"));
-    assert_eq!(commands(&finding, "linux"), ["ethtool -G eth0 rx 1024"]);
+    assert_eq!(commands(&finding, System::Linux), ["ethtool -G eth0 rx 1024"]);
 
     // The longest ring there is: no command is left.
     let longest = text.replace("RX:\t\t256", "RX:\t\t4096");
@@ -37,19 +34,13 @@ fn losses_of_the_past() {
     let at = |packets, missed| statistics("eth0", &[("rx_packets", packets), ("rx_missed_errors", missed)]);
     let finding = one(&report(&at(1_000_000, 5000)), "ring-overflow");
     assert_eq!(weight(&finding), (Severity::Warning, Certainty::Certain));
-    assert!(
-        finding
-            .explanation
-            .starts_with("rx_missed_errors counts 5000 since the counters were started, 0.5 % of the frames"),
-        "{}",
-        finding.explanation
-    );
+    assert!(states(&finding, "frames: 5000, when: SinceStart, per_second: None, share: Some(0.0049"));
     let rare = one(&report(&at(1_000_000, 50)), "ring-overflow");
     assert_eq!((rare.severity, rare.remedies.len()), (Severity::Info, 0));
     // Two samples, and none between them.
     let still = one(&report(&samples(&at(1_000_000, 5000), &at(1_100_000, 5000))), "ring-overflow");
     assert_eq!(still.severity, Severity::Info);
-    assert!(still.explanation.contains("did not move between the samples"), "{}", still.explanation);
+    assert!(states(&still, "when: Before"));
 }
 
 #[test]
@@ -77,10 +68,8 @@ fn a_full_cpu_is_the_cause_and_no_ring_is_offered() {
     );
     let finding = one(&report(&text), "ring-overflow");
     assert!(
-        finding.explanation.contains("CPU 0 is idle 0 % of the time")
-            && finding.explanation.contains("spread the load"),
-        "{}",
-        finding.explanation
+        states(&finding, "Load(Full { cpu: 0, idle: 0.0 })") && states(&finding, "LongerRingFills"),
+        "{finding:#?}"
     );
     assert_eq!(finding.remedies, []);
 }
@@ -110,14 +99,17 @@ fn a_backlog_that_drops() {
         (weight(&finding), finding.interface.as_deref()),
         ((Severity::Critical, Certainty::Certain), None)
     );
-    assert!(finding.explanation.starts_with("The drop counter of CPU 1's backlog rose by 800 between the samples, 400 a second, 3.8 % of the frames"), "{}", finding.explanation);
-    assert_eq!(commands(&finding, "linux"), ["sysctl -w net.core.netdev_max_backlog=2000"]);
+    assert!(states(
+        &finding,
+        "BacklogFull(Loss { counter: Backlog(1), frames: 800, when: Now, per_second: Some(400.0), share: Some(0.038"
+    ));
+    assert_eq!(commands(&finding, System::Linux), ["sysctl -w net.core.netdev_max_backlog=2000"]);
     // Without the present depth there is no command: it might be a smaller one.
     let unknown =
         samples(&softnet(&[(1000, 0, 0), (1000, 0, 0)]), &softnet(&[(1000, 0, 0), (21_000, 800, 0)]));
     let finding = one(&report(&unknown), "backlog-drop");
-    assert_eq!(commands(&finding, "linux"), [] as [&str; 0]);
-    assert!(finding.remedies[0].what.contains("twice what `sysctl net.core.netdev_max_backlog` shows"));
+    assert_eq!(commands(&finding, System::Linux), [] as [&str; 0]);
+    assert!(offers(&finding, "Backlog { now: None }"));
 }
 
 #[test]
@@ -140,9 +132,12 @@ fn budgets_that_run_out() {
     );
     let finding = one(&report(&text), "time-squeeze");
     assert_eq!(weight(&finding), (Severity::Warning, Certainty::Certain));
-    assert!(finding.explanation.contains("On CPU 0 the receive softirq ran out of budget 600 times for 200000 frames between the samples, 300 times a second"), "{}", finding.explanation);
+    assert!(states(
+        &finding,
+        "Squeezed { cpu: 0, times: 600, frames: 200000, share: 0.9, per_second: Some(300.0) }"
+    ));
     assert_eq!(
-        commands(&finding, "linux"),
+        commands(&finding, System::Linux),
         ["sysctl -w net.core.netdev_budget=600", "sysctl -w net.core.netdev_budget_usecs=4000"]
     );
     // A few: a remark without a remedy; a handful since boot: nothing.

@@ -9,12 +9,8 @@ fn one_queue_takes_all_and_the_text_does_not_say_why() {
     let finding = one(&report(&queues("enp1s0", &[16_630_368_449, 0])), "one-queue-hot");
     assert_eq!((weight(&finding), finding.interface.as_deref()), (LIMITS, Some("enp1s0")));
     assert!(quotes(&finding, "rx_queue_0_packets: 16630368449"), "{finding:#?}");
-    assert!(finding.explanation.contains("does not prove why"), "{finding:#?}");
-    for cause in ["PPPoE", "one flow", "ethtool -x enp1s0", "rx-flow-hash udp4"] {
-        assert!(finding.explanation.contains(cause), "{cause}: {}", finding.explanation);
-    }
-    let offered: Vec<&str> = finding.remedies.iter().map(|remedy| &remedy.what[..3]).collect();
-    assert_eq!(offered, ["RPS", "or "]);
+    assert!(states(&finding, "CausesPossible([Unhashed, FlowOrUdpUnknown, Table, RssOff])"), "{finding:#?}");
+    assert!(matches!(effects(&finding)[..], [Effect::Rps { .. }, Effect::Steer { .. }]), "{finding:#?}");
 }
 
 /// igc of an intel-wired-lan message of 2023-11-16, virtio of netdata issue 17015, i40e with a factor of five.
@@ -82,7 +78,7 @@ fn rates_count_and_not_totals_where_there_are_two_samples() {
     assert_eq!(weight(&hot(400_000)), LIMITS);
     let slow = hot(4_000);
     assert_eq!(weight(&slow), CALM);
-    assert!(slow.explanation.contains("2000 frames a second"), "{slow:#?}");
+    assert!(states(&slow, "Little(Rate(2000.0))"), "{slow:#?}");
 }
 
 /// Broadcasts on an interface that nobody uses come in on queue 0: they are not hashed.
@@ -93,7 +89,7 @@ fn an_interface_without_load_limits_nothing() {
     let busy = queues("eth0", &[9_000_000_000, 8_000_000_000]);
     let beside = one(&report(&format!("{busy}{}", queues("eth1", &[2_000_000, 12]))), "one-queue-hot");
     assert_eq!((weight(&beside), beside.interface.as_deref()), (CALM, Some("eth1")));
-    assert!(beside.explanation.contains("Beside the busiest interface"), "{beside:#?}");
+    assert!(states(&beside, "BesideBusiest"), "{beside:#?}");
     assert_eq!(weight(&one(&report(&queues("eth1", &[2_000_000, 12])), "one-queue-hot")), LIMITS);
 }
 
@@ -106,7 +102,7 @@ fn a_proven_cause_is_named() {
         queues("eth0", &[9_000_000, 1, 2, 3])
     );
     let finding = one(&report(&text), "one-queue-hot");
-    assert!(finding.explanation.contains("The cause is known: pppoe-unhashed."), "{finding:#?}");
+    assert!(states(&finding, r#"CausesKnown { ids: ["pppoe-unhashed"] }"#), "{finding:#?}");
 }
 
 #[test]
@@ -128,19 +124,17 @@ fn udp_by_addresses_and_a_table_of_halves() {
     let report = report(&text);
     let udp = one(&report, "udp-two-tuple");
     assert_eq!(weight(&udp), (Severity::Warning, Certainty::Possible));
-    assert_eq!(commands(&udp, "linux"), ["ethtool -N enp4s0 rx-flow-hash udp4 sdfn"]);
+    assert_eq!(commands(&udp, System::Linux), ["ethtool -N enp4s0 rx-flow-hash udp4 sdfn"]);
     let hot_queue = one(&report, "one-queue-hot");
-    assert_eq!(commands(&hot_queue, "linux"), ["ethtool -X enp4s0 equal 2"]);
-    let sets_a_table = |command: &String| command.starts_with("ethtool -X");
-    let offered = hot_queue.remedies.iter().find(|remedy| remedy.commands.iter().any(sets_a_table)).unwrap();
-    assert!(offered.what.contains("may help with few flows"), "{offered:#?}");
+    assert_eq!(commands(&hot_queue, System::Linux), ["ethtool -X enp4s0 equal 2"]);
+    assert!(effects(&hot_queue).contains(&Effect::RetaInTurn), "{hot_queue:#?}");
     // Half and half is healthy in itself.
     assert_eq!(outcome(&report, "reta-uneven").0, Outcome::Clear);
     // What is so already is not offered.
     let striped = table("enp4s0", 2, (0..128).map(|entry| entry % 2));
     let after = reports(&[&format!("{text}{striped}")], None);
-    assert!(commands(&one(&after, "one-queue-hot"), "linux").is_empty());
-    assert!(one(&after, "one-queue-hot").explanation.contains("as it was before"));
+    assert!(commands(&one(&after, "one-queue-hot"), System::Linux).is_empty());
+    assert!(states(&one(&after, "one-queue-hot"), "FormerTable"));
 }
 
 #[test]
@@ -157,7 +151,7 @@ fn udp_fields_alone_are_a_remark() {
     let text = format!("{}{}", fields("eth0", "udp4", false), fields("eth0", "udp4", true));
     let changed = one(&report(&text), "udp-two-tuple");
     assert_eq!((weight(&changed), changed.remedies.len()), (CALM, 0));
-    assert!(changed.explanation.contains("`sd`") && changed.explanation.contains("`sdfn`"), "{changed:#?}");
+    assert!(states(&changed, r#"former: "sd", now: "sdfn""#), "{changed:#?}");
 }
 
 #[test]
@@ -186,7 +180,7 @@ fn a_sample_tells_what_udp_ports_would_bring() {
     let text = format!("{}{}", device("eth0", "igb", "8086:1539"), fields("eth0", "udp4", false));
     let gain = one(&reports(&[&text], Some(one_pair(4000))), "udp-two-tuple");
     assert_eq!(weight(&gain), LIMITS);
-    assert!(gain.remedies[0].expected.contains("falls from 100 % to"), "{gain:#?}");
+    assert!(offers(&gain, "HashPorts { sample: Some((1.0, "), "{gain:#?}");
     // TCP from everywhere gains nothing.
     let none = reports(&[&text], Some(scenario("pppoe", 1000)));
     assert_eq!(outcome(&none, "udp-two-tuple").0, Outcome::Clear);
@@ -216,7 +210,7 @@ fn one_queue_by_its_vector_or_its_profile() {
         assert_eq!(weight(finding), CALM);
         assert!(quotes(finding, name));
         assert_eq!(
-            commands(finding, "linux"),
+            commands(finding, System::Linux),
             [format!("echo e > /sys/class/net/{name}/queues/rx-0/rps_cpus")]
         );
     }
@@ -246,13 +240,16 @@ fn masks_beyond_32_cpus_and_of_the_near_node() {
     counts[1] = 5_000_000;
     let text = vectors(&[(30, &counts, "eth0")]);
     let finding = one(&report(&text), "single-queue");
-    assert_eq!(commands(&finding, "linux"), ["echo ff,fffffffd > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
+    assert_eq!(
+        commands(&finding, System::Linux),
+        ["echo ff,fffffffd > /sys/class/net/eth0/queues/rx-0/rps_cpus"]
+    );
     let near = format!(
         "{text}$ lscpu\nArchitecture:          x86_64\nCPU(s):                40\nNUMA node(s):          2\n\
          NUMA node0 CPU(s):     0-3\nNUMA node1 CPU(s):     4-39\n"
     );
     let finding = one(&report(&near), "single-queue");
-    assert_eq!(commands(&finding, "linux"), ["echo d > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
+    assert_eq!(commands(&finding, System::Linux), ["echo d > /sys/class/net/eth0/queues/rx-0/rps_cpus"]);
 }
 
 #[test]
@@ -260,11 +257,14 @@ fn a_table_that_names_one_queue() {
     let text = table("eth0", 4, (0..128).map(|_| 2));
     let finding = one(&report(&text), "reta-uneven");
     assert_eq!(weight(&finding), LIMITS);
-    assert_eq!(commands(&finding, "linux"), ["ethtool -X eth0 default"]);
+    assert_eq!(commands(&finding, System::Linux), ["ethtool -X eth0 default"]);
     assert!(quotes(&finding, "indirection table for eth0 with 4 RX ring(s)"), "{finding:#?}");
     let hot = report(&format!("{text}{}", queues("eth0", &[3, 1, 9_000_000, 0])));
-    assert!(one(&hot, "one-queue-hot").explanation.contains("reta-uneven"));
-    assert!(commands(&one(&hot, "one-queue-hot"), "linux").is_empty(), "the table is repaired, not RPS set");
+    assert!(states(&one(&hot, "one-queue-hot"), "reta-uneven"));
+    assert!(
+        commands(&one(&hot, "one-queue-hot"), System::Linux).is_empty(),
+        "the table is repaired, not RPS set"
+    );
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn four_bits_name_sixteen_queues() {
     let table = table("eno5", 63, (0..128).map(|entry| entry % 16));
     let unknown = one(&report(&table), "reta-unused-queue");
     assert_eq!(weight(&unknown), (Severity::Info, Certainty::Possible));
-    assert!(unknown.explanation.contains("Flow Director"), "{unknown:#?}");
+    assert!(states(&unknown, "FourBits"), "{unknown:#?}");
     assert!(unknown.remedies.is_empty());
     let known =
         one(&report(&format!("{}{table}", device("eno5", "ixgbe", "8086:10fb"))), "reta-unused-queue");
@@ -311,7 +311,7 @@ fn queues_left_out_of_the_table() {
     );
     let finding = one(&report(&text), "reta-unused-queue");
     assert_eq!(weight(&finding), CALM);
-    assert_eq!(commands(&finding, "linux"), ["ethtool -X eth0 equal 4"]);
+    assert_eq!(commands(&finding, System::Linux), ["ethtool -X eth0 equal 4"]);
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn fewer_queues_than_the_device_and_the_cpus_allow() {
     let finding = one(&report(&format!("{}{cpus}", channels("eth0", 8, 2))), "queues-below-cpus");
     assert_eq!(weight(&finding), CALM);
     // Eight queues there are, and four CPUs.
-    assert_eq!(commands(&finding, "linux"), ["ethtool -L eth0 combined 4"]);
+    assert_eq!(commands(&finding, System::Linux), ["ethtool -L eth0 combined 4"]);
     for (most, current) in [(8, 4), (2, 2)] {
         let text = format!("{}{cpus}", channels("eth0", most, current));
         assert_eq!(outcome(&report(&text), "queues-below-cpus").0, Outcome::Clear);
@@ -345,26 +345,26 @@ fn a_ring_of_unknown_length_is_asked_for() {
     let samples = [text(1_000_000, 10), text(2_000_000, 90_010)];
     let finding = one(&reports(&[&samples[0], &samples[1]], None), "ring-overflow");
     assert_eq!(weight(&finding), GRAVE);
-    assert!(finding.remedies[0].what.contains("ethtool -g eth0"), "{finding:#?}");
-    assert!(commands(&finding, "linux").is_empty());
+    assert!(offers(&finding, "RingUnknown"), "{finding:#?}");
+    assert!(commands(&finding, System::Linux).is_empty());
     let ring = "$ ethtool -g eth0\nRing parameters for eth0:\nPre-set maximums:\nRX:\t\t4096\nTX:\t\t4096\n\
                 Current hardware settings:\nRX:\t\t256\nTX:\t\t256\n";
     let known = format!("{}{ring}", samples[1]);
     let finding = one(&reports(&[&samples[0], &known], None), "ring-overflow");
-    assert_eq!(commands(&finding, "linux"), ["ethtool -G eth0 rx 1024"]);
+    assert_eq!(commands(&finding, System::Linux), ["ethtool -G eth0 rx 1024"]);
 }
 
 #[test]
 fn a_full_cpu_is_no_condition_of_rps() {
     let text = vectors(&[(41, &[15_573_731, 0, 0, 0], "eth0")]);
     let unknown = one(&report(&text), "single-queue");
-    assert!(unknown.remedies[0].what.starts_with("if its CPU is the limit"), "{unknown:#?}");
+    assert!(offers(&unknown, "conditional: true"), "{unknown:#?}");
     let full = one(&report(&format!("{text}{}", load(0, 95.0, 2.0))), "single-queue");
-    assert!(full.remedies[0].what.starts_with("RPS"), "{full:#?}");
+    assert!(offers(&full, "conditional: false"), "{full:#?}");
     let sample = format!("{}{text}", device("eth0", "e1000e", "8086:15b8"));
     let one_flow = one(&reports(&[&sample], Some(scenario("pppoe", 1))), "single-queue");
     assert!(one_flow.remedies.is_empty(), "{one_flow:#?}");
-    assert!(one_flow.explanation.contains("no software divides it"), "{one_flow:#?}");
+    assert!(states(&one_flow, "LoadIsOneFlow"), "{one_flow:#?}");
 }
 
 #[test]
@@ -372,9 +372,6 @@ fn what_the_driver_has_not_is_no_cause_and_is_not_asked_for() {
     let refused = "$ ethtool -x eth0\n# not read: Operation not supported\n\
                    $ ethtool -n eth0 rx-flow-hash udp4\n# not read: Operation not supported\n";
     let hot = queues("eth0", &[9_000_000, 1, 2, 3]);
-    let before = one(&report(&hot), "one-queue-hot").explanation;
-    assert!(before.contains("`ethtool -x eth0`") && before.contains("RSS switched off"), "{before}");
-    let after = one(&report(&format!("{hot}{refused}")), "one-queue-hot").explanation;
-    assert!(!after.contains("ethtool -") && !after.contains("RSS switched off"), "{after}");
-    assert!(after.contains("one flow (a traffic sample shows it)"), "{after}");
+    let after = one(&report(&format!("{hot}{refused}")), "one-queue-hot");
+    assert!(states(&after, "CausesPossible([Unhashed, Flow])"), "{after:#?}");
 }

@@ -67,15 +67,9 @@ fn the_outer_tpid_decides_with_ixgbe() {
     let report = report(&one(AD100));
     let finding = super::one(&report, "frame-oversize");
     assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible));
-    assert!(
-        finding
-            .explanation
-            .contains("1518 bytes with 1 tag (1522 with FCS); the device accepts 1514 (1518 with FCS)"),
-        "{}",
-        finding.explanation
-    );
+    assert!(states(&finding, "frame: 1518, tags: 1, limit: Some(1514)"));
     assert!(quotes(&finding, "802.1ad id 100") && quotes(&finding, "driver: ixgbe"));
-    assert_eq!(commands(&finding, "linux"), ["ip link set dev eth0 mtu 1504"]);
+    assert_eq!(commands(&finding, System::Linux), ["ip link set dev eth0 mtu 1504"]);
     assert_eq!(row(&report, "v1").device_accepts, Some(false));
 }
 
@@ -88,14 +82,10 @@ fn two_tags_do_not_fit_e1000e() {
     ]) + &driver("eth0", "e1000e");
     let arithmetic = one(&report(&text), "frame-oversize");
     assert_eq!(weight(&arithmetic), (Severity::Warning, Certainty::Possible));
-    assert!(
-        arithmetic
-            .explanation
-            .contains("eth0.35.7 on eth0.35 on eth0 have 1522 bytes with 2 tags (1526 with FCS)")
-    );
+    assert!(states(&arithmetic, r#"chain: "eth0.35.7 on eth0.35 on eth0", frame: 1522, tags: 2"#));
     let remedy = &arithmetic.remedies[0];
     assert_eq!(remedy.commands, ["ip link set dev eth0 mtu 1504"]);
-    assert!(remedy.expected.contains("untagged ones of 1518 bytes"), "{}", remedy.expected);
+    assert!(offers(&arithmetic, "mtu: 1504"), "{remedy:#?}");
 
     // Counted: certain. Rising: critical, with the rate.
     let counted =
@@ -109,13 +99,10 @@ fn two_tags_do_not_fit_e1000e() {
         + &statistics("eth0", &[("rx_packets", 1_010_000), ("rx_long_length_errors", 1900)]);
     let rising = one(&report(&twice), "frame-oversize");
     assert_eq!(weight(&rising), (Severity::Critical, Certainty::Certain));
-    assert!(
-        rising.explanation.starts_with(
-            "rx_long_length_errors rose by 1000 between the samples, 500 a second, 9.1 % of the frames"
-        ),
-        "{}",
-        rising.explanation
-    );
+    assert!(states(
+        &rising,
+        r#"TooLong(Loss { counter: Named("rx_long_length_errors"), frames: 1000, when: Now, per_second: Some(500.0), share: Some(0.0909"#
+    ));
     // Zero among a million: nothing of the kind came.
     assert_eq!(
         weight(&one(&report(&(text + &counted(0))), "frame-oversize")),
@@ -160,12 +147,8 @@ fn ppp_packets_that_the_device_below_does_not_carry() {
         (weight(&finding), finding.interface.as_deref()),
         ((Severity::Warning, Certainty::Certain), Some("ppp0"))
     );
-    assert!(
-        finding.explanation.contains("takes 1508 bytes below it, and eth0.35 carries 1500"),
-        "{}",
-        finding.explanation
-    );
-    assert_eq!(commands(&finding, "linux"), ["ip link set dev ppp0 mtu 1492"]);
+    assert!(states(&finding, r#"packet: 1508, below: "eth0.35", mtu: 1500"#));
+    assert_eq!(commands(&finding, System::Linux), ["ip link set dev ppp0 mtu 1492"]);
     assert_eq!(row(&report, "ppp0").parents_accept, Some(false));
 }
 
@@ -177,28 +160,22 @@ fn pppoe_at_1492_is_a_remark_with_the_way_to_1500() {
         ((Severity::Info, Certainty::Certain), Some("ppp0"))
     );
     assert!(quotes(&finding, "ppp0: ") && quotes(&finding, "mtu 1492"));
-    assert!(
-        finding.explanation.contains("frames of 1526 bytes (1530 with FCS): this device accepts them"),
-        "{}",
-        finding.explanation
-    );
+    assert!(states(&finding, "1526)), works: Some(true)"));
     assert_eq!(
-        commands(&finding, "linux"),
+        commands(&finding, System::Linux),
         ["ip link set dev eth0 mtu 1508", "ip link set dev eth0.35 mtu 1508"]
     );
-    let expected = &finding.remedies[0].expected;
     // igb takes 1532 bytes at MTU 1500 as well: MTU 1508 changes nothing about what gets in.
-    assert!(expected.contains("eth0 takes untagged frames of 1522 bytes at MTU 1500 already"), "{expected}");
+    assert!(offers(&finding, "frame: 1522, already: true"), "{finding:#?}");
 
     // ixgbe: the limit follows the MTU, untagged frames of 1522 bytes get in.
     let finding = one(&report(&pppoe_over_vlan("ixgbe", 1500, 1492)), "mtu-below-1500");
-    let expected = &finding.remedies[0].expected;
-    assert!(expected.contains("MTU 1508 on eth0 also lets untagged frames of 1522 bytes in"), "{expected}");
+    assert!(offers(&finding, "frame: 1522, already: false"), "{finding:#?}");
 
     // Below is ready: only pppd is left to tell.
     let ready = one(&report(&pppoe_over_vlan("igb", 1508, 1492)), "mtu-below-1500");
-    assert_eq!(commands(&ready, "linux"), [] as [&str; 0]);
-    assert!(ready.remedies[0].what.contains("mtu 1500 mru 1500"));
+    assert_eq!(commands(&ready, System::Linux), [] as [&str; 0]);
+    assert!(offers(&ready, "Pppoe1500 { raised: None }"));
     assert_eq!(outcome(&report(&pppoe_over_vlan("igb", 1508, 1500)), "mtu-below-1500").0, Outcome::Clear);
 }
 
@@ -207,7 +184,7 @@ fn a_driver_that_refuses_1508_is_not_offered_it() {
     let text = pppoe_over_vlan("e1000e", 1500, 1492).replacen("maxmtu 9216", "maxmtu 1500", 1);
     let report = report(&text);
     let finding = one(&report, "mtu-below-1500");
-    assert!(finding.explanation.ends_with("does not accept them."), "{}", finding.explanation);
+    assert!(states(&finding, "works: Some(false)"));
     assert_eq!(finding.remedies, []);
     assert_eq!(row(&report, "ppp0").pppoe_1500.works, Some(false));
 }
@@ -219,8 +196,8 @@ fn ppp_over_something_unknown() {
     let row = row(&report, "ppp0");
     assert_eq!((row.kind, row.frame, row.tags, row.device), (StackedKind::Ppp, None, None, None));
     let finding = one(&report, "mtu-below-1500");
-    assert!(finding.explanation.contains("which the text does not tell"), "{}", finding.explanation);
-    assert_eq!(commands(&finding, "linux"), [] as [&str; 0]);
+    assert!(states(&finding, "FullPppoe { below: None"));
+    assert_eq!(commands(&finding, System::Linux), [] as [&str; 0]);
 }
 
 #[test]
@@ -228,11 +205,7 @@ fn a_vlan_device_with_a_smaller_mtu_shortens_nothing_that_comes() {
     let report = report(&links(&[("eth0", 1500, ""), ("eth0.35@eth0", 1496, Q35)]));
     let finding = one(&report, "mtu-below-1500");
     assert_eq!((finding.severity, finding.remedies.len()), (Severity::Info, 0));
-    assert!(
-        finding.explanation.contains("what the other side sends stays as long"),
-        "{}",
-        finding.explanation
-    );
+    assert!(states(&finding, "VlanMtu"));
 }
 
 #[test]
@@ -245,13 +218,9 @@ fn a_thousand_subscribers_are_one_finding() {
     (1..=300).for_each(|id| writeln!(text, "{id:08X} 02:00:00:00:00:02  eth0.35").unwrap());
     let report = report(&text);
     let finding = one(&report, "mtu-below-1500");
-    assert!(
-        finding.explanation.ends_with("ppp1, ppp2, ppp3, ppp4, ppp5, ppp6, ppp7, ppp8 and 291 more."),
-        "{}",
-        finding.explanation
-    );
+    assert!(states(&finding, r#"SameFor { names: ["ppp1", "ppp2""#));
     assert_eq!(
-        commands(&finding, "linux"),
+        commands(&finding, System::Linux),
         ["ip link set dev eth0 mtu 1508", "ip link set dev eth0.35 mtu 1508"]
     );
     assert_eq!(row(&report, "ppp299").frame, Some(1518));

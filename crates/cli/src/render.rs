@@ -1,0 +1,3 @@
+//! What people read: facts of the crates as sentences.
+
+pub mod prose;

@@ -1,0 +1,663 @@
+//! The sentences of facts.
+
+use super::{cpus, name, named, numbers, percent};
+use doctor::Report;
+use doctor::facts::{
+    Carried, Cause, CpuLoad, DropCounter, Fact, LeftOut, LinkCause, Little, Loss, MoreQueues, Need, Since,
+    Steering, When,
+};
+use doctor::finding::{Finding, Severity};
+use format::thousands;
+
+/// Rules that the finding on a lack of data names.
+const RULES: usize = 6;
+
+/// What the fact states: a sentence, and on further lines what explains it.
+pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
+    let name = name(finding);
+    match fact {
+        Fact::Load(load) => cpu_load(load),
+        Fact::LoadIsOneFlow => "The traffic sample's load is one flow: no software divides it.".into(),
+        Fact::SameFor { names } => format!("The same holds for {}.", named(names)),
+        Fact::InSample { what, share } => in_sample(*what, *share),
+        Fact::QueueTook { queue, share } => format!("Queue {queue} took {:.1} % of all frames.", share * 100.0),
+        Fact::NoneSince => "None since.".into(),
+        Fact::SoFewInterrupts => "So few interrupts limit nothing.".into(),
+
+        Fact::SteeredAlready(steering) => format!("Software spreads them already: {}.", steered(steering)),
+        Fact::TargetTakes { cpu, share } => format!(
+            "CPU {cpu} takes {:.0} % of those: one flow, or flows that one bucket or a few have together.",
+            share * 100.0
+        ),
+        Fact::OneTarget => "That is one CPU for all of them.".into(),
+        Fact::TargetLoses { cpu } => {
+            format!("CPU {cpu} could not take all that it was given (`backlog-drop`).")
+        }
+        Fact::TargetBusy { cpu, idle } => {
+            format!("CPU {cpu}, which takes most of them, is idle {idle:.0} % of the time.")
+        }
+        Fact::DriverAndTarget { cpu } => {
+            format!("CPU {cpu} takes the interrupts and is a target besides.")
+        }
+        Fact::DriverWorkRemains { cpu } => format!(
+            "What is left on CPU {cpu} is the driver's own work for each frame, which no software takes off it."
+        ),
+        Fact::RpsAgain { cpus } => format!(
+            "RPS of queue 0 deals them a second time, to CPUs {}, which only costs.",
+            numbers(cpus)
+        ),
+        Fact::SteeringPasses { steering, share, reason } => {
+            let reason = share.zip(reason.as_ref());
+            let reason = reason.map_or(String::new(), |(share, reason)| {
+                format!(" {} are counted as {reason}.", percent(share))
+            });
+            format!("Steering is on and leaves most frames where they arrive: {}.{reason}", steered(steering))
+        }
+        Fact::SteersOtherClasses { classes } => {
+            let classes = if classes.is_empty() { "none".to_owned() } else { classes.join(", ") };
+            format!("Steering is on, but for other classes of frames ({classes}).")
+        }
+        Fact::RpsSpreads { cpus } => format!(
+            "RPS deals the frames on to CPUs {}, after this queue's CPU took them.",
+            numbers(cpus)
+        ),
+        Fact::ProgramUnread { why } => format!(
+            "An XDP program is attached, and whether it deals these frames to other CPUs could not be read ({why})."
+        ),
+        Fact::NetisrSpreads { threads } => {
+            format!("netisr hands packets on to {threads} bound threads.")
+        }
+
+        Fact::HalfDuplex { mbps } => format!(
+            "The link of {name} runs at {mbps} Mbit/s half duplex: both directions share it, and frames are lost to \
+             collisions.\nUsually one end has a forced speed and the other negotiates."
+        ),
+        Fact::SlowLink { mbps, device } => {
+            format!("The link of {name} runs at {mbps} Mbit/s; the device can do {device} Mbit/s.")
+        }
+        Fact::SlowLinkCause(cause) => format!(
+            "Nothing after the wire can be faster. {}",
+            match cause {
+                LinkCause::Partner => "The other end offers no more.",
+                LinkCause::CableOrSetting => {
+                    "Both ends can do more, so the cable or a forced setting is the cause."
+                }
+                LinkCause::PartnerUnknown => "What the other end offers is not known.",
+                LinkCause::Any => "The cable, a forced setting, or the other end is the cause.",
+            }
+        ),
+
+        Fact::TooLong(lost) => {
+            format!("{}: frames longer than the device accepts were dropped.", loss_sentence(lost))
+        }
+        Fact::TooLongUnknown => "Which they are the text does not tell: full frames with one tag more than expected, \
+                                 PPPoE with packets of 1500 bytes, or jumbo frames of others on the wire."
+            .into(),
+        Fact::FullFrame { chain, frame, tags, limit } => {
+            let limit = limit.map_or(String::new(), |limit| {
+                format!("; the device accepts {limit} ({} with FCS)", limit.saturating_add(4))
+            });
+            format!(
+                "Full frames of {chain} have {frame} bytes with {tags} {} ({} with FCS){limit}.",
+                if *tags == 1 { "tag" } else { "tags" },
+                frame.saturating_add(4)
+            )
+        }
+        Fact::NoneAmong { frames } => format!("None such came among {frames} frames so far."),
+        Fact::BelowTooSmall { name, packet, below, mtu } => format!(
+            "A full packet of {name} takes {packet} bytes below it, and {below} carries {mtu}: what is longer is lost or \
+             refused there."
+        ),
+
+        Fact::ProgramWithoutTag { name } => format!(
+            "An XDP program is attached and the device strips tags: the program sees frames of {name} without the outer \
+             one.\nA program that tells VLANs apart, or finds IP behind tags, goes wrong; one that asks the driver for \
+             the tag does not."
+        ),
+        Fact::SteeringWithoutTag { name } => format!(
+            "rxlane steers this device's frames, and the device strips tags: a frame of {name} that is handed to another \
+             CPU arrives there without its outer tag, at the wrong interface."
+        ),
+        Fact::StrippedForSteering { name: stacked } => format!(
+            "{stacked} brings encapsulated traffic in tagged frames, which the device does not spread. Steering it with an \
+             XDP cpumap would be a way, and needs the tags that the device strips now: `rxlane steer up {name} \
+             --disable-rxvlan` has them left in. Nothing has to be changed until then."
+        ),
+
+        Fact::PppoeUnhashed { device } => format!(
+            "PPPoE comes in by {name}, and {device} cannot hash it: its parser stops at the PPPoE header, so that every \
+             frame of every session goes to one queue and one CPU."
+        ),
+        Fact::PppoeUnknown { queue, share } => {
+            format!("PPPoE comes in by {name}, and queue {queue} takes {:.0} % of all frames.", share * 100.0)
+        }
+        Fact::PppoeDeviceUnknown { device } => {
+            format!("Whether {device} can hash PPPoE is not known; most cannot.")
+        }
+        Fact::OthersSpread => "The queue counters show other traffic besides, which does spread.".into(),
+        Fact::PppoeSomewhere { devices } => format!(
+            "This machine carries PPP, over PPPoE as it seems, though the text does not say by which device. {} cannot \
+             hash PPPoE: what comes in by it goes to one queue and one CPU.",
+            devices.join(" or ")
+        ),
+        Fact::PppoeOnOneCpu { cpu, frames, packets, workers, of } => format!(
+            "CPU {cpu} took {frames} frames from Ethernet that no other protocol accounts for, and {packets} PPPoE \
+             packets were worked off on {} of {of}: the device seems to deliver all PPPoE on one CPU, and software \
+             spreads it from there. That it reaches no more CPUs may be a matter of few flows, or of the CPUs that it \
+             is allowed.",
+            cpus(workers)
+        ),
+        Fact::QinqUnhashed { device } => format!(
+            "Frames with two VLAN tags come in by {name}, and {device} cannot hash them: its parser stops before the IP \
+             header, so that they all go to one queue."
+        ),
+        Fact::QinqUnknown { device } => format!(
+            "Frames with two VLAN tags come in by {name}, and whether {device} looks behind two tags is not known; many \
+             devices do not."
+        ),
+
+        Fact::UdpByAddresses { flows } => format!(
+            "{} is hashed by addresses alone, without ports: all UDP between two addresses shares one queue.",
+            flows.join(" and ")
+        ),
+        Fact::UdpMayBe { queue, share } => format!(
+            "Queue {queue} takes {:.0} % of the frames: if they are UDP between few pairs of addresses, this is why.",
+            share * 100.0
+        ),
+        Fact::UdpUsual => {
+            "That is the usual default; it matters only where UDP between few pairs of addresses is the load.".into()
+        }
+        Fact::UdpChanged { flow, former, now } => format!(
+            "{flow} was hashed by addresses alone (`{former}`), so that all UDP between two addresses shared a queue, and \
+             is hashed with ports now (`{now}`). Nothing is left to do; counters from before the change still show the \
+             former distribution."
+        ),
+
+        Fact::SingleQueue { cpu } => format!(
+            "{name} has one receive queue{}: RSS has nothing to spread over, and only software can use other CPUs.",
+            cpu.map_or(String::new(), |cpu| format!(", served by CPU {cpu}"))
+        ),
+        Fact::OneQueue { queue, of, share, total, interrupts, since } => format!(
+            "Queue {queue} of {of} took {:.1} % of {} {} {}.",
+            share * 100.0,
+            thousands(*total),
+            if *interrupts { "interrupts" } else { "frames" },
+            over(*since, "since the counters were started")
+        ),
+        Fact::Little(Little::Rate(rate)) => {
+            format!("At {rate:.0} frames a second this limits nothing yet.")
+        }
+        Fact::Little(Little::BesideBusiest) => {
+            "Beside the busiest interface of this machine that is nothing.".into()
+        }
+        Fact::Little(Little::Total) => "So few frames limit nothing.".into(),
+        Fact::CausesKnown { ids } => format!("The cause is known: {}.", ids.join(", ")),
+        Fact::CausesPossible(causes) => {
+            let causes: Vec<String> = causes.iter().map(|cause| words_of_cause(report, name, *cause)).collect();
+            format!("The text does not prove why. Possible: {}.", causes.join("; "))
+        }
+        Fact::OneFlow { flow, protocol, share } => format!(
+            "One flow, {flow} ({protocol}), has {:.0} % of the traffic sample's frames. It stays on one queue and one CPU \
+             however the others are spread.",
+            share * 100.0
+        ),
+
+        Fact::RetaNamesOne { queue, entries, rings } => format!(
+            "All {entries} entries of the indirection table name queue {queue}, and there are {rings} rings: every frame \
+             that is hashed goes there."
+        ),
+        Fact::RetaPrefers { queue, most, entries, queues, mean } => format!(
+            "Queue {queue} stands in {most} of the indirection table's {entries} entries, where an even share of {queues} \
+             queues would be {mean:.0}."
+        ),
+        Fact::RetaSpreadsAllTheSame => "The queue counters show several queues in use all the same: by filter rules, or \
+                                        from before the table was set."
+            .into(),
+        Fact::RetaLeavesOut { queues, rings, why } => left_out(queues, *rings, *why),
+        Fact::FewQueues { used, device, cpus } => format!(
+            "{used} receive queues are in use; the device has {device} and the machine {cpus} CPUs."
+        ),
+        Fact::MoreQueues(MoreQueues::Useless) => {
+            "More queues would not help here: the device cannot hash most of the frames.".into()
+        }
+        Fact::MoreQueues(MoreQueues::Useful) => "More queues would share the work of that CPU.".into(),
+        Fact::MoreQueues(MoreQueues::IfFull) => {
+            "That matters only if a CPU that serves one of them is full.".into()
+        }
+
+        Fact::RingFull(lost) | Fact::BacklogFull(lost) | Fact::TargetFull(lost) => {
+            format!("{}.", loss_sentence(lost))
+        }
+        Fact::RingFullCpu => "The ring is full since the CPU that empties it is:".into(),
+        Fact::RingFullCause { past: true } => {
+            "That was a burst in the past; nothing is lost now.".into()
+        }
+        Fact::RingFullCause { past: false } => "The receive ring was full: bursts are longer than it is, or the CPU that \
+                                                empties it was away or too slow."
+            .into(),
+        Fact::LongerRingFills => {
+            "A longer ring would fill as well; spread the load instead.".into()
+        }
+        Fact::SmallRing { entries, most } => format!(
+            "The receive ring holds {entries} frames of {most} possible. That is the usual default and no fault; it \
+             matters only if frames are lost at the ring."
+        ),
+        Fact::Hung { interface, reset, times } => format!(
+            "{} {}, {} by the log.\nWhat was in its rings is lost each time.",
+            interface.as_ref().map_or("A driver".to_owned(), |name| format!("The driver of {name}")),
+            if *reset { "was reset after a hang" } else { "could not hand over a frame" },
+            if *times == 1 { "once".to_owned() } else { format!("{times} times") }
+        ),
+        Fact::Stuck { counter, lost } => format!(
+            "{name} received nothing between the samples while `{counter}` rose by {lost}: it is stuck, or its queue is \
+             no longer served."
+        ),
+        Fact::Wrapped { counters, of } => format!(
+            "{counters} of {of} counters of this interface fell from beyond 2³¹ between the samples. One wrap of 32 bits \
+             is assumed; over a long pause it may have been more, and the rates too low."
+        ),
+
+        Fact::InterruptEach { interrupts, frames } => format!(
+            "{interrupts:.0} interrupts a second for {frames:.0} frames: about one a frame.\nModeration is off (rx-usecs \
+             0), and each interrupt costs as much time as several frames."
+        ),
+        Fact::ModerationOff { idle } => format!(
+            "rx-usecs 0 means an interrupt for every frame with this driver. {}.",
+            match idle {
+                true => "At the rate of this sample that costs little",
+                false => "What it costs depends on the load, which this text does not show",
+            }
+        ),
+        Fact::BgeInterrupts { rate } => format!(
+            "{rate} interrupts a second at interrupt mitigation level 0: an interrupt for nearly every frame.\nEach level \
+             about halves them and doubles the burst that reaches the IP input queue."
+        ),
+        Fact::Burst { usecs, mbps, full, small, entries } => format!(
+            "In {usecs} us at {mbps} Mbit/s up to {full} full-size frames come, or {small} of the smallest; the ring \
+             holds {entries}."
+        ),
+        Fact::BurstLost(lost) => format!("And frames are lost at the ring: {}.", loss_clause(lost)),
+        Fact::BurstOfSmall => "Only bursts of small frames at line rate would overflow it.".into(),
+        Fact::BgeBurst { level, burst, interfaces, together, depth, dropped } => format!(
+            "At interrupt mitigation level {level} bursts of {burst} frames reach the IP input queue, from {interfaces} \
+             interfaces {together} at once; it holds {depth}{}.",
+            dropped.map_or(String::new(), |drops| format!(" and has dropped {drops}"))
+        ),
+
+        Fact::VectorsOnOneCpu { vectors, cpu, others, since } => format!(
+            "{vectors} busy receive vectors of {name} share CPU {cpu}, which took all of their interrupts {}; the other \
+             {others} CPUs took none.\nFrames do spread over the queues: it is the affinity of the interrupts that brings \
+             them together again, not RSS.",
+            over(*since, "since boot")
+        ),
+        Fact::VectorsShare { cpu, names, free } => format!(
+            "CPU {cpu} serves {} busy receive vectors of {name} ({}), while {} serve{} none.",
+            names.len(),
+            names.join(", "),
+            cpus(free),
+            if free.len() == 1 { "s" } else { "" }
+        ),
+        Fact::VectorsMove { moved, of, since, first, cpus } => format!(
+            "{moved} of {of} busy receive vectors of {name} moved between CPUs {}: {first} was served by CPUs {}. \
+             irqbalance does that; by itself it is no fault.",
+            over(*since, "since boot"),
+            numbers(cpus)
+        ),
+
+        Fact::OneCpuReceives { cpu, share, others, since } => {
+            let others =
+                if *others == 1 { "the other CPU".to_owned() } else { format!("the other {others} CPUs") };
+            format!(
+                "CPU {cpu} did {:.0} % of the receive work {}, and {others} the rest.",
+                share * 100.0,
+                over(*since, "since boot")
+            )
+        }
+        Fact::WorkIsLittle => "It is so little that one CPU carries it easily.".into(),
+        Fact::WorkOverUnknownTime => {
+            "In which time it did that, the text does not say: two samples under load would.".into()
+        }
+        Fact::WorkSteered { steering, uncounted } => format!(
+            "Software spreads frames already: {}.{}",
+            steered(steering),
+            if *uncounted { " What their CPUs do is no softirq and not in these counts." } else { "" }
+        ),
+        Fact::Ksoftirqd { cpu, share } => format!(
+            "ksoftirqd/{cpu} takes {share:.0} % of CPU {cpu}, and no other CPU's thread is as busy: more soft interrupts \
+             come to that CPU than it can serve.\nOf a machine that forwards they are most likely NET_RX, which \
+             `cat /proc/softirqs` shows."
+        ),
+        Fact::Squeezed { cpu, times, frames, share, per_second } => format!(
+            "On CPU {cpu} the receive softirq ran out of budget {times} times for {frames} frames between the samples{}: \
+             at 300 frames a run, {} of its frames came in runs that ended with work left.",
+            per_second.map_or(String::new(), |rate| format!(", {rate:.0} times a second")),
+            percent(*share)
+        ),
+        Fact::SqueezedLittle { cpu, times, frames, now } => format!(
+            "On CPU {cpu} the receive softirq ran out of budget {times} times for {frames} frames {}. That happens under \
+             bursts and costs little by itself.",
+            over(if *now { Since::Sample } else { Since::Start }, "since the counters were started")
+        ),
+
+        Fact::RpsOff { queue, why } => format!(
+            "RPS is off for queue {queue} of {name}, and the device does not spread its frames, since {}.",
+            match why {
+                Need::SingleQueue => "it has one queue".to_owned(),
+                Need::OneQueue { queue, share } => {
+                    format!("queue {queue} takes {:.0} % of its frames", share * 100.0)
+                }
+                Need::Unhashed => "it cannot hash the frames that come in".to_owned(),
+            }
+        ),
+        Fact::RpsSameCpu { queue, cpu } => format!(
+            "RPS of queue {queue} of {name} names CPU {cpu} alone, which also serves the queue's interrupt: it spreads \
+             nothing and costs a detour."
+        ),
+        Fact::GenericXdp { native, since } => format!(
+            "The XDP program runs in generic mode: the receiving CPU builds a socket buffer for every frame first.\n{}",
+            match (native, since) {
+                (Some(true), Some(since)) => format!("The driver can run it natively since Linux {since}."),
+                (Some(true), None) => "The driver can run it natively.".to_owned(),
+                (Some(false), _) =>
+                    "The driver has no native mode, so this is all there is; another network card would do better."
+                        .to_owned(),
+                (None, _) => "Whether the driver can run it natively is not known.".to_owned(),
+            }
+        ),
+        Fact::GenericSteering => {
+            "It is rxlane's steering, which then saves that CPU no more than RPS would.".into()
+        }
+        Fact::BacklogIs => {
+            "The queue through which other CPUs (RPS) and drivers without NAPI hand frames to this CPU was full.".into()
+        }
+        Fact::TargetShare { share } => format!(
+            "It takes {:.0} % of what is steered while the other targets take the rest.",
+            share * 100.0
+        ),
+
+        Fact::NetisrDirect { pppoe } => format!(
+            "Packets are worked off on the CPU that took them from the ring.\n{}",
+            match pppoe {
+                true =>
+                    "This machine carries PPPoE, which most cards deliver to one queue: one CPU does all of it.",
+                false =>
+                    "That is right where the card spreads frames over its queues, and a limit where one queue takes all.",
+            }
+        ),
+        Fact::NetisrOneThread => {
+            "There is one netisr thread, so that deferred work stays on one CPU.".into()
+        }
+        Fact::NetisrUnbound => "netisr threads are not bound to CPUs.".into(),
+        Fact::InputQueue { depth, drops, new } => format!(
+            "The IP input queue{} dropped {drops} packets, {}: bursts from the interfaces are longer than it is.",
+            depth.map_or(String::new(), |depth| format!(" of {depth} packets")),
+            match new {
+                Some(new) => format!("{new} of them between the samples"),
+                None => "since the counters were started".to_owned(),
+            }
+        ),
+
+        Fact::GroOff => {
+            "GRO is off: every received TCP segment runs through VLAN, firewall, routing and socket by itself.".into()
+        }
+        Fact::GroPppoe => "What comes in PPPoE is not coalesced either way (Linux 6.12); it is the other traffic that \
+                           would gain."
+            .into(),
+        Fact::VlanMtu { name, mtu } => format!(
+            "{name} has an MTU of {mtu}. That shortens what is sent; what the other side sends stays as long as its own MTU \
+             makes it."
+        ),
+        Fact::PppMtu { name, mtu: 1492 } => {
+            format!("{name} has an MTU of 1492, the usual one of PPPoE: TCP needs a smaller segment size on its way.")
+        }
+        Fact::PppMtu { name, mtu: less @ ..1492 } => format!(
+            "{name} has an MTU of {less}, less than the 1492 that PPPoE leaves; the provider, or a setting, asks for it."
+        ),
+        Fact::PppMtu { name, mtu } => format!("{name} has an MTU of {mtu}."),
+        Fact::FullPppoe { below: None, .. } => {
+            "For 1500 (RFC 4638) the interface below it, which the text does not tell, needs an MTU of 1508.".into()
+        }
+        Fact::FullPppoe { below: Some((way, frame)), works } => format!(
+            "1500 (RFC 4638) takes an MTU of 1508 of {way}, and frames of {frame} bytes ({} with FCS): {}",
+            frame.saturating_add(4),
+            match works {
+                Some(true) =>
+                    "this device accepts them. Whether the provider does, its answer to PPP-Max-Payload tells.",
+                Some(false) => "this device, or its driver, does not accept them.",
+                None => "whether this device accepts them is not known.",
+            }
+        ),
+        Fact::UserSpacePppoe { process, cpu } => format!(
+            "Every PPPoE frame passes the user process `{process}`, one at a time, on one CPU.\n{}",
+            match cpu {
+                Some(cpu) if finding.severity == Severity::Critical => {
+                    format!("It takes {cpu:.0} % of a CPU: it is the limit.")
+                }
+                Some(cpu) if finding.severity == Severity::Warning => format!("It takes {cpu:.0} % of a CPU."),
+                Some(cpu) => format!("It takes {cpu:.0} % of a CPU now; watch it under load."),
+                None => "How much CPU it takes is not known; watch it under load.".to_owned(),
+            }
+        ),
+        Fact::PartialChecksum { times } => format!(
+            "The kernel logged {}that it could not place a checksum: the frame went out with a wrong one, and its \
+             receiver drops it.",
+            if *times > 1 { format!("{times} times ") } else { String::new() }
+        ),
+        Fact::TwoTags { chain } => {
+            format!("{chain} sends frames with two tags, behind which old drivers find no IP.")
+        }
+        Fact::OldKernel { chain, others, kernel } => format!(
+            "{chain} sends frames with two tags{}, and Linux {kernel} is older than 3.19, which looks behind any number of \
+             tags: drivers with per-protocol checksums send them with a wrong one.\nThe kernel log would show `partial \
+             checksum but proto=`. A distribution's kernel may carry the correction.",
+            if *others > 0 { format!(", as do {others} others") } else { String::new() }
+        ),
+        Fact::OffloadsLost { name, lost, can, tags } => {
+            let lost = lost.join(", ");
+            let tags = match tags {
+                Some(1) => "frames with one tag".to_owned(),
+                Some(tags) => format!("frames with {tags} tags"),
+                None => "its frames".to_owned(),
+            };
+            match can.is_empty() {
+                true => format!(
+                    "{name} lacks {lost}, which the device below has. Whether its driver can do it for {tags} is not known."
+                ),
+                false => format!(
+                    "{name} lacks {lost}, which the device below has; its driver can do {} for {tags}.\nWhat this machine \
+                     sends there the CPU cuts into segments and sums up itself.",
+                    can.join(", ")
+                ),
+            }
+        }
+
+        Fact::Insufficient { ids, of, commands, more } => {
+            let rules = match ids.len() <= RULES {
+                true => format!("These rules could not tell: {}.", ids.join(", ")),
+                false => format!("{} of {of} rules could not tell (--json lists them).", ids.len()),
+            };
+            let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
+            match commands.is_empty() {
+                true => rules,
+                false => {
+                    format!("{rules} The output of these would help: {}{more}.", commands.join("; "))
+                }
+            }
+        }
+    }
+}
+
+fn over(since: Since, start: &'static str) -> &'static str {
+    match since {
+        Since::Sample => "between the samples",
+        Since::Start => start,
+    }
+}
+
+fn cpu_load(load: &CpuLoad) -> String {
+    match load {
+        CpuLoad::Ksoftirqd { cpu, share } => {
+            format!("ksoftirqd/{cpu} takes {share:.0} % of CPU {cpu}: it is the limit now.")
+        }
+        CpuLoad::Full { cpu, idle } => {
+            format!("CPU {cpu} is idle {idle:.0} % of the time: it is the limit now.")
+        }
+        CpuLoad::OtherWork { cpu, idle, receiving } => format!(
+            "CPU {cpu} is idle {idle:.0} % of the time, but no more than {:.0} % of its time is receive work: other \
+             work takes the CPU.",
+            receiving.ceil()
+        ),
+        CpuLoad::Room { cpu, idle } => {
+            format!("CPU {cpu} is still idle {idle:.0} % of the time: at this load it is not the limit.")
+        }
+        CpuLoad::Between { cpu, idle } => format!("CPU {cpu} is idle {idle:.0} % of the time."),
+        CpuLoad::Unknown => String::new(),
+    }
+}
+
+fn in_sample(what: Carried, share: f64) -> String {
+    let percent = format!("In the traffic sample {:.0} % of the frames", share * 100.0);
+    match (what, share > 0.0) {
+        (Carried::Pppoe, true) => format!("{percent} are PPPoE."),
+        (Carried::Qinq, true) => format!("{percent} have two tags or more."),
+        (Carried::Pppoe, false) => {
+            "The traffic sample holds no PPPoE: perhaps it was taken on another interface, or above PPPoE."
+                .into()
+        }
+        (Carried::Qinq, false) => {
+            "The traffic sample holds no frames with two tags: perhaps it was taken on another \
+                                   interface, or above the tags."
+                .into()
+        }
+    }
+}
+
+/// `rxlane steers 97.2 % of the frames to CPUs 1-3 (counted between the samples)`.
+fn steered(steering: &Steering) -> String {
+    let to = if steering.cpus.is_empty() { "other CPUs".to_owned() } else { cpus(&steering.cpus) };
+    let generic = if steering.generic { ", in generic mode (`xdp-generic-only`)" } else { "" };
+    match steering.share {
+        Some((share, since)) => format!(
+            "rxlane steers {} of the frames to {to}{generic} (counted {})",
+            percent(share),
+            over(since, "since it was attached")
+        ),
+        None => format!("rxlane steers frames to {to}{generic}; too few were counted to say how many"),
+    }
+}
+
+fn words_of_cause(report: &Report, name: &str, cause: Cause) -> String {
+    let is_bsd = matches!(report.system, Some("freebsd" | "netbsd"));
+    match cause {
+        Cause::Unhashed => format!(
+            "frames that the device cannot hash, as PPPoE or stacked tags (`tcpdump -c 100 -e -n -i {name}` shows them)"
+        ),
+        Cause::FlowOrUdp => {
+            "one flow, or UDP between one pair of addresses, as ports are not hashed (`udp-two-tuple`)".into()
+        }
+        Cause::Flow => "one flow (a traffic sample shows it)".into(),
+        Cause::FlowOrUdpUnknown if is_bsd => {
+            "one flow, or UDP between one pair of addresses where ports are not hashed (a \
+                                              traffic sample shows both)"
+                .into()
+        }
+        Cause::FlowOrUdpUnknown => format!(
+            "one flow, or UDP between one pair of addresses where ports are not hashed (`ethtool -n {name} rx-flow-hash \
+             udp4`)"
+        ),
+        Cause::Table if is_bsd => "an indirection table that names this queue alone".into(),
+        Cause::Table => format!("an indirection table that names this queue alone (`ethtool -x {name}`)"),
+        Cause::FewFlowsInBlocks => {
+            "few flows, whose hashes fall into one block of the table (a table in blocks is the \
+                                    driver's healthy default)"
+                .into()
+        }
+        Cause::FormerTable => format!(
+            "few flows in one block of the table as it was before (it has changed to queues in turn since, as `ethtool -X \
+             {name} equal N` makes it, which may help with few flows)"
+        ),
+        Cause::RssOff => match report.system {
+            Some("freebsd") => {
+                let driver = name.trim_end_matches(|c: char| c.is_ascii_digit());
+                let unit = name.strip_prefix(driver).unwrap_or_default();
+                let node = if unit.is_empty() { driver.to_owned() } else { format!("{driver}.{unit}") };
+                format!(
+                    "RSS switched off in the driver (`sysctl dev.{node}` shows what it tells of its queues)"
+                )
+            }
+            Some("netbsd") => "RSS switched off in the driver".into(),
+            _ => format!("RSS switched off, or a filter rule (`ethtool -n {name}`)"),
+        },
+    }
+}
+
+fn left_out(queues: &[u32], rings: usize, why: LeftOut) -> String {
+    let left_out =
+        format!("The indirection table names {} of {rings} rings (queues {})", queues.len(), numbers(queues));
+    let others =
+        "the other rings get frames by Flow Director or filter rules alone. Nothing is misconfigured";
+    match why {
+        LeftOut::NamesOne => format!("{left_out}: see `reta-uneven`."),
+        LeftOut::Reach => {
+            format!("{left_out}, which is all that this device's RSS can reach; {others}.")
+        }
+        LeftOut::FourBits => format!(
+            "{left_out}. 16 is what 4-bit entries can name, as those of Intel's 82599 and X540: if it is one of these, RSS \
+             reaches no more, and {others}."
+        ),
+        LeftOut::Chosen => format!(
+            "{left_out}: the others get no frames by RSS. It may be meant so, for filter rules or XDP sockets."
+        ),
+    }
+}
+
+/// `rx_missed_errors rose by 1200 between the samples, 400 a second, 0.8 % of the frames`, to begin a sentence: a
+/// counter that is named in words has a capital.
+fn loss_sentence(loss: &Loss) -> String {
+    let clause = loss_clause(loss);
+    match clause.strip_prefix("the ") {
+        Some(rest) => format!("The {rest}"),
+        None => clause,
+    }
+}
+
+/// The same within a sentence.
+fn loss_clause(loss: &Loss) -> String {
+    let counter = match &loss.counter {
+        DropCounter::Named(name) => name.clone(),
+        DropCounter::Queue(queue) => format!("the drop counter of receive queue {queue}"),
+        DropCounter::Backlog(cpu) => format!("the drop counter of CPU {cpu}'s backlog"),
+        DropCounter::Target { interface, cpu } => {
+            format!("the drop counter of the cpumap queue from {interface} to CPU {cpu}")
+        }
+    };
+    let frames = loss.frames;
+    let mut text = match loss.when {
+        When::Now => format!("{counter} rose by {frames} between the samples"),
+        When::Before => format!("{counter} stands at {frames} and did not move between the samples"),
+        When::SinceStart => format!("{counter} counts {frames} since the counters were started"),
+    };
+    if let Some(rate) = loss.per_second {
+        text.push_str(&format!(", {rate:.0} a second"));
+    }
+    if let Some(share) = loss.share {
+        text.push_str(&format!(", {} of the frames", percent(share)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_begins_with_a_capital_and_a_counter_keeps_its_name() {
+        let loss =
+            |counter| Loss { counter, frames: 7, when: When::SinceStart, share: None, per_second: None };
+        let in_words = loss(DropCounter::Queue(3));
+        assert!(loss_sentence(&in_words).starts_with("The drop counter of receive queue 3 counts 7"));
+        assert!(loss_clause(&in_words).starts_with("the drop counter"));
+        let named = loss(DropCounter::Named("rx_missed_errors".to_owned()));
+        assert!(loss_sentence(&named).starts_with("rx_missed_errors counts 7"));
+    }
+}

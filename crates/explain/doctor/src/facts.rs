@@ -1,0 +1,406 @@
+//! What findings state and what remedies bring about, as data: the command makes the sentences (`render/prose` there).
+
+#![expect(missing_docs, reason = "the sentence that the command makes of each is its documentation")]
+
+use serde::Serialize;
+
+/// A statement of a finding. Shares are parts of 1.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fact {
+    // Of several rules.
+    Load(CpuLoad),
+    LoadIsOneFlow,
+    SameFor { names: Vec<String> },
+    InSample { what: Carried, share: f64 },
+    QueueTook { queue: u32, share: f64 },
+    NoneSince,
+    SoFewInterrupts,
+    // Software that spreads frames already.
+    SteeredAlready(Steering),
+    TargetTakes { cpu: u32, share: f64 },
+    OneTarget,
+    TargetLoses { cpu: u32 },
+    TargetBusy { cpu: u32, idle: f64 },
+    DriverAndTarget { cpu: u32 },
+    DriverWorkRemains { cpu: u32 },
+    RpsAgain { cpus: Vec<u32> },
+    SteeringPasses { steering: Steering, share: Option<f64>, reason: Option<String> },
+    SteersOtherClasses { classes: Vec<String> },
+    RpsSpreads { cpus: Vec<u32> },
+    ProgramUnread { why: String },
+    NetisrSpreads { threads: u32 },
+    // link-speed
+    HalfDuplex { mbps: u32 },
+    SlowLink { mbps: u32, device: u32 },
+    SlowLinkCause(LinkCause),
+    // frame-oversize
+    TooLong(Loss),
+    TooLongUnknown,
+    FullFrame { chain: String, frame: u32, tags: u32, limit: Option<u32> },
+    NoneAmong { frames: u64 },
+    BelowTooSmall { name: String, packet: u32, below: String, mtu: u32 },
+    // tags-hidden
+    ProgramWithoutTag { name: String },
+    SteeringWithoutTag { name: String },
+    StrippedForSteering { name: String },
+    // pppoe-unhashed, qinq-unhashed
+    PppoeUnhashed { device: String },
+    PppoeUnknown { queue: u32, share: f64 },
+    PppoeDeviceUnknown { device: String },
+    OthersSpread,
+    PppoeSomewhere { devices: Vec<String> },
+    PppoeOnOneCpu { cpu: u32, frames: u64, packets: u64, workers: Vec<u32>, of: usize },
+    QinqUnhashed { device: String },
+    QinqUnknown { device: String },
+    // udp-two-tuple
+    UdpByAddresses { flows: Vec<String> },
+    UdpMayBe { queue: u32, share: f64 },
+    UdpUsual,
+    UdpChanged { flow: String, former: String, now: String },
+    // single-queue, one-queue-hot, one-flow
+    SingleQueue { cpu: Option<u32> },
+    OneQueue { queue: u32, of: usize, share: f64, total: u64, interrupts: bool, since: Since },
+    Little(Little),
+    CausesKnown { ids: Vec<&'static str> },
+    CausesPossible(Vec<Cause>),
+    OneFlow { flow: String, protocol: String, share: f64 },
+    // reta-uneven, reta-unused-queue, queues-below-cpus
+    RetaNamesOne { queue: u32, entries: usize, rings: u32 },
+    RetaPrefers { queue: u32, most: usize, entries: usize, queues: usize, mean: f64 },
+    RetaSpreadsAllTheSame,
+    RetaLeavesOut { queues: Vec<u32>, rings: usize, why: LeftOut },
+    FewQueues { used: u32, device: u32, cpus: u32 },
+    MoreQueues(MoreQueues),
+    // ring-overflow, ring-small, interface-wedged, counter-wrap
+    RingFull(Loss),
+    RingFullCpu,
+    RingFullCause { past: bool },
+    LongerRingFills,
+    SmallRing { entries: u32, most: u32 },
+    Hung { interface: Option<String>, reset: bool, times: u64 },
+    Stuck { counter: String, lost: u64 },
+    Wrapped { counters: usize, of: usize },
+    // moderation-off, moderation-long
+    InterruptEach { interrupts: f64, frames: f64 },
+    ModerationOff { idle: bool },
+    BgeInterrupts { rate: u64 },
+    Burst { usecs: u64, mbps: u32, full: u64, small: u64, entries: u64 },
+    BurstLost(Loss),
+    BurstOfSmall,
+    BgeBurst { level: u64, burst: u64, interfaces: u64, together: u64, depth: u64, dropped: Option<u64> },
+    // irq-one-cpu, irq-collision, irq-floating
+    VectorsOnOneCpu { vectors: usize, cpu: u32, others: usize, since: Since },
+    VectorsShare { cpu: u32, names: Vec<String>, free: Vec<u32> },
+    VectorsMove { moved: usize, of: usize, since: Since, first: String, cpus: Vec<u32> },
+    // softirq-one-cpu, time-squeeze
+    OneCpuReceives { cpu: u32, share: f64, others: usize, since: Since },
+    WorkIsLittle,
+    WorkOverUnknownTime,
+    WorkSteered { steering: Steering, uncounted: bool },
+    Ksoftirqd { cpu: u32, share: f64 },
+    Squeezed { cpu: u32, times: u64, frames: u64, share: f64, per_second: Option<f64> },
+    SqueezedLittle { cpu: u32, times: u64, frames: u64, now: bool },
+    // rps-off, rps-same-cpu, xdp-generic-only, backlog-drop
+    RpsOff { queue: u32, why: Need },
+    RpsSameCpu { queue: u32, cpu: u32 },
+    GenericXdp { native: Option<bool>, since: Option<String> },
+    GenericSteering,
+    BacklogFull(Loss),
+    BacklogIs,
+    TargetFull(Loss),
+    TargetShare { share: f64 },
+    // FreeBSD's netisr and the IP input queue
+    NetisrDirect { pppoe: bool },
+    NetisrOneThread,
+    NetisrUnbound,
+    InputQueue { depth: Option<u64>, drops: u64, new: Option<u64> },
+    // gro-off, mtu-below-1500, user-space-pppoe, checksum-double-tag, offload-lost
+    GroOff,
+    GroPppoe,
+    VlanMtu { name: String, mtu: u32 },
+    PppMtu { name: String, mtu: u32 },
+    FullPppoe { below: Option<(String, u32)>, works: Option<bool> },
+    UserSpacePppoe { process: String, cpu: Option<f64> },
+    PartialChecksum { times: u64 },
+    TwoTags { chain: String },
+    OldKernel { chain: String, others: usize, kernel: String },
+    OffloadsLost { name: String, lost: Vec<&'static str>, can: Vec<&'static str>, tags: Option<u32> },
+    // insufficient-data
+    Insufficient { ids: Vec<&'static str>, of: usize, commands: Vec<String>, more: usize },
+}
+
+/// How near its limit a CPU is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CpuLoad {
+    /// It has no time left, and receive work takes most of it.
+    Full { cpu: u32, idle: f64 },
+    /// The same by the share of its `ksoftirqd`, per cent.
+    Ksoftirqd { cpu: u32, share: f64 },
+    /// It has no time left, and other work takes most of it: receive work no more than this, per cent.
+    OtherWork { cpu: u32, idle: f64, receiving: f64 },
+    /// It has plenty of time left.
+    Room { cpu: u32, idle: f64 },
+    /// Neither.
+    Between { cpu: u32, idle: f64 },
+    /// Its load is not known, or which CPU it is.
+    Unknown,
+}
+
+/// Frames lost, by one counter.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Loss {
+    pub counter: DropCounter,
+    pub frames: u64,
+    pub when: When,
+    pub per_second: Option<f64>,
+    /// Part of all frames, where those received are known.
+    pub share: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DropCounter {
+    Named(String),
+    Queue(u32),
+    Backlog(u32),
+    Target { interface: String, cpu: u32 },
+}
+
+/// When frames were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// Between the two samples.
+    Now,
+    /// Before the first of two samples; none since.
+    Before,
+    /// Since the counters were started; there is one sample.
+    SinceStart,
+}
+
+/// What counts were taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Since {
+    Sample,
+    Start,
+}
+
+/// What rxlane's XDP program does with a device's frames.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Steering {
+    pub cpus: Vec<u32>,
+    pub generic: bool,
+    /// Part of the frames that it steers, and over what that was counted; absent where too few were.
+    pub share: Option<(f64, Since)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Carried {
+    Pppoe,
+    Qinq,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkCause {
+    Partner,
+    CableOrSetting,
+    PartnerUnknown,
+    Any,
+}
+
+/// Why frames on one queue are no load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Little {
+    Rate(f64),
+    BesideBusiest,
+    Total,
+}
+
+/// What may put all frames on one queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    Unhashed,
+    FlowOrUdp,
+    Flow,
+    FlowOrUdpUnknown,
+    Table,
+    FewFlowsInBlocks,
+    FormerTable,
+    RssOff,
+}
+
+/// Why an indirection table that leaves queues out does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeftOut {
+    NamesOne,
+    Reach,
+    FourBits,
+    Chosen,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoreQueues {
+    Useless,
+    Useful,
+    IfFull,
+}
+
+/// Why a device cannot spread its frames.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Need {
+    SingleQueue,
+    OneQueue { queue: u32, share: f64 },
+    Unhashed,
+}
+
+/// What a remedy brings about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// RPS over these CPUs; without them the mask goes into that file.
+    Rps {
+        cpus: Vec<u32>,
+        file: String,
+        conditional: bool,
+        filter: bool,
+    },
+    Steer {
+        native: bool,
+    },
+    Netisr,
+    NetisrDispatch,
+    NetisrThreads,
+    SeeWhetherOneFlow,
+    Rebalance,
+    MoreTargets,
+    FreeDriverCpu {
+        cpu: u32,
+    },
+    SeeWhyPassed,
+    SteerThese,
+    SeeProgram,
+    LongerRing {
+        entries: u32,
+        now: u32,
+    },
+    RingUnknown,
+    FreeBsdRing {
+        node: String,
+    },
+    RingIfLost,
+    Restart,
+    RetaInTurn,
+    RetaDefault,
+    RetaAll {
+        queues: usize,
+    },
+    Channels,
+    Negotiate,
+    RaiseMtu {
+        top: String,
+        mtu: u32,
+        vlan_mtu: u32,
+        follows: Option<String>,
+    },
+    LowerMtu,
+    KeepTags,
+    SteerWithTags,
+    HashPorts {
+        sample: Option<(f64, f64)>,
+    },
+    Moderation,
+    ShorterModeration,
+    BgeLevel,
+    BgeQueue,
+    CpuEach {
+        busiest: Option<f64>,
+    },
+    FreeCpuEach,
+    FindCause,
+    Budget {
+        known: bool,
+    },
+    RpsOff,
+    SteerNative,
+    AttachNative,
+    Backlog {
+        now: Option<u64>,
+    },
+    SteeredDrops {
+        rebalance: bool,
+    },
+    Gro,
+    Pppoe1500 {
+        raised: Option<RaisedDevice>,
+    },
+    KernelPppoe {
+        limit: bool,
+    },
+    InputQueue,
+    SoftwareChecksums {
+        known: bool,
+    },
+    Offloads {
+        fixed: bool,
+    },
+    DeviceMode {
+        title: String,
+        enable: String,
+        stack: Option<String>,
+    },
+}
+
+/// A device whose MTU rises to 1508 for PPPoE, and what that lets in besides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RaisedDevice {
+    pub name: String,
+    pub frame: u32,
+    /// Whether it takes untagged frames of that length at MTU 1500 already.
+    pub already: bool,
+    /// What sets its limit, in the profile's words.
+    pub follows: Option<String>,
+}
+
+/// What spreading flows would come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Forecast {
+    NoSample,
+    OtherSample,
+    Sample { cpus: u16, after: f64, before: Option<f64>, effective: f64 },
+}
+
+/// What the model of the receive path expects.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Model {
+    /// The costs of frames that arrive in socket buffers were not counted.
+    Uncounted,
+    Expected(Modelled),
+}
+
+/// What the model of the receive path expects of a remedy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Modelled {
+    /// How many times as many packets a second as now come through without loss.
+    pub times: f64,
+    /// Packets a second now and with the remedy; absent where the time that a frame takes is not known.
+    pub packets_per_second: Option<(f64, f64)>,
+    pub assumptions: Vec<Assumption>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Assumption {
+    WorkDivides { forwarded: bool },
+    FlowsAlike,
+    SecondsAFrame(f64),
+    InterruptsCountFrames,
+    CpusAlike,
+}

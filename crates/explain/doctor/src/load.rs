@@ -1,0 +1,122 @@
+//! Whether a CPU is the limit: what a rule's severity hangs on where the load is known. A CPU whose soft interrupts
+//! have outgrown what their own context may take shows by its thread `ksoftirqd/N`, too.
+
+use crate::Case;
+use crate::facts::CpuLoad;
+use crate::finding::Severity;
+use host::{Process, Quote};
+
+/// Idle time below which a CPU has nothing left, per cent: a sample of a few seconds smooths a CPU that is full
+/// most of the time to about this.
+const FULL: f64 = 10.0;
+/// Idle time above which a CPU is not the limit, per cent.
+const ROOM: f64 = 30.0;
+/// Part of its time that a full CPU must spend on interrupts, soft ones included, for receive work to be what fills
+/// it, per cent.
+const RECEIVING: f64 = 50.0;
+/// Per cent of one CPU from which its ksoftirqd leaves nothing.
+const THREAD_FULL: f64 = 90.0;
+/// Per cent from which another CPU's ksoftirqd is at work, too.
+const THREAD_BUSY: f64 = 30.0;
+
+/// A CPU's load, with the line that shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    pub state: CpuLoad,
+    pub quote: Option<Quote>,
+}
+
+/// The load of a CPU.
+pub(crate) fn of(case: &Case<'_>, cpu: Option<u32>) -> Load {
+    let known = cpu.and_then(|cpu| {
+        if let Some(load) = case.snapshot().cpus.load.get(&cpu) {
+            return Some((state(cpu, &load.value), &load.quote));
+        }
+        let mut threads = threads(case).filter(|(owner, _, share)| *owner == cpu && *share >= THREAD_FULL);
+        threads.next().map(|(_, process, share)| (CpuLoad::Ksoftirqd { cpu, share }, &process.quote))
+    });
+    Load { state: known.map_or(CpuLoad::Unknown, |known| known.0), quote: known.map(|known| known.1.clone()) }
+}
+
+/// Threads that serve soft interrupts, with their CPU and its share that they take, per cent.
+fn threads<'a>(case: &Case<'a>) -> impl Iterator<Item = (u32, &'a Process, f64)> {
+    case.snapshot().processes.iter().filter_map(|process| {
+        let cpu = process.name.strip_prefix("ksoftirqd/")?.parse().ok()?;
+        Some((cpu, process, process.cpu?))
+    })
+}
+
+/// The only CPU whose thread is at work, where that thread fills it.
+pub(crate) fn only_full_thread<'a>(case: &Case<'a>) -> Option<(u32, &'a Process, f64)> {
+    let mut busy = threads(case).filter(|(.., share)| *share >= THREAD_BUSY);
+    let first = busy.next()?;
+    (busy.next().is_none() && first.2 >= THREAD_FULL).then_some(first)
+}
+
+/// Time that may be receive work, per cent. Where soft interrupts are not told apart, as on the BSDs, it hides in
+/// system and interrupt time; where they are, system time is the processes' own, and ksoftirqd's counts as softirq
+/// (`irqtime_account_process_tick()` in kernel/sched/cputime.c).
+fn receiving(load: &host::Load) -> f64 {
+    load.interrupt + load.softirq.unwrap_or(load.system)
+}
+
+/// Time in interrupts, soft ones included, per cent; `None` where soft interrupts are not told apart.
+pub(crate) fn receiving_in_softirq(load: &host::Load) -> Option<f64> {
+    Some(load.interrupt + load.softirq?)
+}
+
+fn state(cpu: u32, load: &host::Load) -> CpuLoad {
+    match load.idle {
+        idle if idle < FULL && receiving(load) >= RECEIVING => CpuLoad::Full { cpu, idle },
+        idle if idle < FULL => CpuLoad::OtherWork { cpu, idle, receiving: receiving(load) },
+        idle if idle >= ROOM => CpuLoad::Room { cpu, idle },
+        idle => CpuLoad::Between { cpu, idle },
+    }
+}
+
+impl Load {
+    /// Whether receive work fills the CPU.
+    pub fn is_full(&self) -> bool {
+        matches!(self.state, CpuLoad::Full { .. } | CpuLoad::Ksoftirqd { .. })
+    }
+
+    /// Whether the load says that receive work is not the limit: spreading it would only cost.
+    pub fn is_no_limit(&self) -> bool {
+        matches!(self.state, CpuLoad::Room { .. } | CpuLoad::OtherWork { .. })
+    }
+
+    /// How grave a bottleneck at this CPU is: `unless` where the load does not tell.
+    pub fn severity(&self, unless: Severity) -> Severity {
+        match self.state {
+            _ if self.is_full() => Severity::Critical,
+            _ if self.is_no_limit() => Severity::Info,
+            _ => unless,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_a_user_process_fills_is_no_receive_limit() {
+        let of = |user, system, interrupt, softirq, idle| {
+            let load = host::Load { user, system, interrupt, softirq, idle, ..host::Load::default() };
+            let load = Load { state: state(0, &load), quote: None };
+            (load.is_full(), load.is_no_limit())
+        };
+        for (user, softirq, idle, expected) in [
+            (0.0, 98.0, 2.0, (true, false)),
+            (97.0, 1.0, 2.0, (false, true)),
+            (48.0, 49.0, 3.0, (false, true)),
+            (25.0, 68.3, 6.7, (true, false)),
+            (1.0, 60.0, 39.0, (false, true)),
+            (1.0, 80.0, 19.0, (false, false)),
+        ] {
+            assert_eq!(of(user, 0.0, 0.0, Some(softirq), idle), expected, "{user} {softirq} {idle}");
+        }
+        assert_eq!(of(0.0, 90.0, 0.0, Some(8.0), 2.0), (false, true), "system time is the processes' own");
+        assert_eq!(of(0.0, 20.0, 75.0, None, 2.0), (true, false), "soft interrupts are not told apart");
+    }
+}

@@ -1,0 +1,188 @@
+//! Which CPUs serve a device's receive vectors: `irq-one-cpu`, `irq-collision`, `irq-floating`.
+
+use crate::case::since;
+use crate::device::Device;
+use crate::facts::{Effect, Fact};
+use crate::finding::{Finding, Remedy, Severity, found};
+use crate::load;
+use crate::modelled;
+use crate::rule::Judgement;
+use crate::vectors::{self, Vector};
+use host::Basis;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Part of a device's receive interrupts that one CPU must have served: what remains are those from before
+/// affinities were set.
+const ALL: f64 = 0.95;
+
+/// Lines of evidence.
+const MOST_QUOTES: usize = 8;
+
+/// Interrupts since boot that are a few minutes of a busy line, at some thousand a second.
+const LITTLE: u64 = 1_000_000;
+
+/// Interrupts a second that any CPU serves by the way.
+const LITTLE_RATE: f64 = 500.0;
+
+/// Part of a vector's interrupts that a second CPU must have for the vector to move.
+const SECOND: f64 = 0.1;
+
+/// The vectors of a device with several queues that carry load; else what became of the rule.
+fn of_several<'c>(device: &Device<'c>) -> Result<Vec<Vector<'c>>, Judgement> {
+    if device.case.queue_count(device) == Some(1) {
+        return Err(Judgement::DoesNotApply);
+    }
+    vectors::judged(device)
+}
+
+/// The CPU that serves all these vectors of a device, where there are several and other CPUs.
+fn only_cpu(device: &Device<'_>, vectors: &[Vector<'_>]) -> Option<u32> {
+    let of = |cpu: u32| -> u64 {
+        let counts = vectors.iter().map(|vector| vector.by_cpu.get(&cpu).copied().unwrap_or(0));
+        counts.fold(0, u64::saturating_add)
+    };
+    let cpus = device.case.machine().cpus();
+    let &busiest = cpus.iter().max_by_key(|cpu| of(**cpu))?;
+    let is_all = of(busiest) as f64 >= ALL * vectors::total(vectors) as f64;
+    (vectors.len() >= 2 && cpus.len() >= 2 && is_all).then_some(busiest)
+}
+
+/// Whether affinities that were read say that each vector has another CPU by now: the counts are then history.
+fn is_fixed(vectors: &[Vector<'_>], cpu: u32) -> bool {
+    let elsewhere = |vector: &&Vector<'_>| {
+        let affinity = vector.interrupt.affinity.as_ref().map(|seen| seen.get());
+        vector.basis == Basis::SinceStart
+            && affinity.is_some_and(|cpus| !cpus.is_empty() && !cpus.contains(&cpu))
+    };
+    vectors.iter().filter(elsewhere).count() >= vectors.len().saturating_sub(1).max(1)
+}
+
+/// `irq-one-cpu`: several busy receive vectors of a device, all served by one CPU.
+pub(super) fn one_cpu(device: &Device<'_>) -> Judgement {
+    let vectors = match of_several(device) {
+        Ok(vectors) => vectors,
+        Err(judgement) => return judgement,
+    };
+    match only_cpu(device, &vectors) {
+        Some(cpu) if is_fixed(&vectors, cpu) => Judgement::lacks("cat /proc/interrupts, twice under load"),
+        Some(cpu) => all_on(device, &vectors, cpu).into(),
+        None => Judgement::Clear,
+    }
+}
+
+fn is_little(vectors: &[Vector<'_>]) -> bool {
+    let total = vectors::total(vectors);
+    match vectors.first().map(|vector| vector.basis) {
+        Some(Basis::Between(Some(time))) if !time.is_zero() => {
+            (total as f64) < LITTLE_RATE * time.as_secs_f64()
+        }
+        Some(Basis::Between(_)) => false,
+        Some(Basis::SinceStart) | None => total < LITTLE,
+    }
+}
+
+fn all_on(device: &Device<'_>, vectors: &[Vector<'_>], cpu: u32) -> Finding {
+    let load = load::of(device.case, Some(cpu));
+    let cpus = device.case.machine().cpus().len();
+    let is_little = is_little(vectors);
+    let severity = load.severity(if is_little { Severity::Info } else { Severity::Warning });
+    let since = since(vectors.first().map_or(Basis::SinceStart, |vector| vector.basis));
+    let fact = Fact::VectorsOnOneCpu { vectors: vectors.len(), cpu, others: cpus - 1, since };
+    let finding = found(severity, fact)
+        .says(is_little.then_some(Fact::SoFewInterrupts))
+        .quotes(vectors.iter().map(|vector| &vector.interrupt.quote).take(MOST_QUOTES))
+        .load(&load);
+    let commands = vectors::one_each(vectors, &in_order(device, cpu));
+    if commands.is_empty() {
+        return finding;
+    }
+    let most = vectors.iter().map(|vector| vector.total).max().unwrap_or(0);
+    let share = most as f64 / vectors::total(vectors).max(1) as f64;
+    let effect = Effect::CpuEach { busiest: (vectors.len() <= cpus).then_some(share) };
+    let frames: Vec<u64> = vectors.iter().map(|vector| vector.total).collect();
+    finding.fix([modelled::with_a_cpu_each(Remedy::linux(effect, commands), device.case, cpus, &frames)])
+}
+
+/// All CPUs: those of the serving CPU's NUMA node first, and among them those that serve no busy vector of another
+/// device.
+fn in_order(device: &Device<'_>, cpu: u32) -> Vec<u32> {
+    let case = device.case;
+    let local = case.snapshot().cpus.nodes.values().find(|node| node.contains(&cpu));
+    let taken: BTreeSet<u32> = case.machine().serving(Some(&device.name)).collect();
+    let mut cpus: Vec<u32> = case.machine().cpus().iter().copied().collect();
+    cpus.sort_by_key(|cpu| (local.is_some_and(|local| !local.contains(cpu)), taken.contains(cpu), *cpu));
+    cpus
+}
+
+/// `irq-collision`: busy receive vectors share a CPU while others serve none.
+pub(super) fn collision(device: &Device<'_>) -> Judgement {
+    let vectors = match of_several(device) {
+        Ok(vectors) => vectors,
+        Err(judgement) => return judgement,
+    };
+    // All on one CPU is `irq-one-cpu`.
+    if only_cpu(device, &vectors).is_some() {
+        return Judgement::Clear;
+    }
+    let mut by_cpu: BTreeMap<u32, Vec<&Vector<'_>>> = BTreeMap::new();
+    for vector in &vectors {
+        if let Some(cpu) = vector.cpu() {
+            by_cpu.entry(cpu).or_default().push(vector);
+        }
+    }
+    let shared =
+        by_cpu.iter().filter(|(_, vectors)| vectors.len() > 1).max_by_key(|(_, vectors)| vectors.len());
+    let Some((&cpu, together)) = shared else { return Judgement::Clear };
+    let free = free(device, cpu);
+    if free.is_empty() {
+        return Judgement::Clear;
+    }
+    let load = load::of(device.case, Some(cpu));
+    // Totals since boot may be of affinities that changed long ago.
+    let is_now = together.iter().all(|vector| vector.basis != Basis::SinceStart);
+    let severity = load.severity(if is_now { Severity::Warning } else { Severity::Info });
+    let names = together.iter().map(|vector| vector.interrupt.action.clone()).collect();
+    let moved = together.iter().skip(1).take(free.len()).copied();
+    let commands = vectors::one_each(moved, &free);
+    let remedy = (!commands.is_empty()).then(|| Remedy::linux(Effect::FreeCpuEach, commands));
+    found(severity, Fact::VectorsShare { cpu, names, free })
+        .quotes(together.iter().map(|vector| &vector.interrupt.quote))
+        .load(&load)
+        .fix(remedy)
+        .into()
+}
+
+/// CPUs of the same NUMA node, or of the machine where nodes are not known, that serve no busy vector of any
+/// device.
+fn free(device: &Device<'_>, cpu: u32) -> Vec<u32> {
+    let machine = device.case.machine();
+    let node = device.case.snapshot().cpus.nodes.values().find(|node| node.contains(&cpu));
+    let taken: BTreeSet<u32> = machine.serving(None).collect();
+    let free = machine.cpus().difference(&taken).copied();
+    free.filter(|cpu| node.is_none_or(|node| node.contains(cpu))).collect()
+}
+
+/// `irq-floating`: a receive vector is served by several CPUs in turn.
+pub(super) fn floating(device: &Device<'_>) -> Judgement {
+    if device.case.snapshot().cpu_count() == Some(1) {
+        return Judgement::DoesNotApply;
+    }
+    let vectors = match vectors::judged(device) {
+        Ok(vectors) => vectors,
+        Err(judgement) => return judgement,
+    };
+    let cpus_of = |vector: &Vector<'_>| -> Vec<u32> {
+        let serves = |(_, count): &(&u32, &u64)| **count as f64 >= SECOND * vector.total as f64;
+        vector.by_cpu.iter().filter(serves).map(|(cpu, _)| *cpu).collect()
+    };
+    let moving: Vec<&Vector<'_>> = vectors.iter().filter(|vector| cpus_of(vector).len() > 1).collect();
+    let Some(first) = moving.first() else { return Judgement::Clear };
+    let fact = Fact::VectorsMove {
+        moved: moving.len(),
+        of: vectors.len(),
+        since: since(first.basis),
+        first: first.interrupt.action.clone(),
+        cpus: cpus_of(first),
+    };
+    found(Severity::Info, fact).quotes(moving.iter().map(|vector| &vector.interrupt.quote)).into()
+}

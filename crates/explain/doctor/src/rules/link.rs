@@ -1,0 +1,125 @@
+//! The link: `link-speed`, `interface-wedged`, and `counter-wrap` of its counters.
+
+use crate::Case;
+use crate::device::Device;
+use crate::facts::{Effect, Fact, LinkCause};
+use crate::finding::{Finding, Remedy, Severity, found};
+use crate::rule::Judgement;
+use host::setting::quoted;
+use host::{Counter, Delta, Fact as Read, LogLine, LogTopic, System};
+
+/// Mbit/s from which a slower link than the card's best is likely what was bought.
+const USUAL: u32 = 1000;
+
+/// `link-speed`: the link itself is slower than the device, or half duplex.
+pub(super) fn speed(device: &Device<'_>) -> Judgement {
+    let (link, name) = (&device.link, device.word());
+    let Some(speed) = &link.speed else {
+        let ifconfig = format!("ifconfig {name}");
+        return Judgement::lacks(device.case.by_system(
+            format!("ethtool {name}"),
+            ifconfig.clone(),
+            ifconfig,
+        ));
+    };
+    // What a link had before it went down, or what the driver shows without one, limits nothing.
+    if link.up.as_ref().is_some_and(|up| !*up.get()) {
+        return Judgement::DoesNotApply;
+    }
+    let mbps = *speed.get();
+    let mut findings = Vec::new();
+    if let Some(duplex) = link.full_duplex.as_ref().filter(|full| !*full.get()) {
+        let finding =
+            found(Severity::Warning, Fact::HalfDuplex { mbps }).quotes([duplex.quote(), speed.quote()]);
+        findings.push(finding.fix([negotiate(device)]));
+    }
+    if let Some(most) = link.supported.as_ref().filter(|most| most.value > mbps)
+        && let Some((severity, cause)) = cause(mbps, link.partner.as_ref())
+    {
+        let finding = found(severity, Fact::SlowLink { mbps, device: most.value })
+            .says([Fact::SlowLinkCause(cause)])
+            .quotes([speed.quote(), &most.quote])
+            .quotes(link.partner.as_ref().map(|partner| &partner.quote));
+        findings.push(finding.fix((severity == Severity::Warning).then(|| negotiate(device))));
+    }
+    Judgement::of(findings, Vec::new())
+}
+
+/// Why a link is slower than the device, and how grave that is; `None` where it is likely what was bought.
+fn cause(mbps: u32, partner: Option<&Read<u32>>) -> Option<(Severity, LinkCause)> {
+    let is_usual = mbps >= USUAL;
+    Some(match partner {
+        Some(partner) if partner.value <= mbps && is_usual => return None,
+        Some(partner) if partner.value <= mbps => (Severity::Info, LinkCause::Partner),
+        Some(_) => (Severity::Warning, LinkCause::CableOrSetting),
+        None if is_usual => (Severity::Info, LinkCause::PartnerUnknown),
+        None => (Severity::Warning, LinkCause::Any),
+    })
+}
+
+fn negotiate(device: &Device<'_>) -> Remedy {
+    let (case, name) = (device.case, device.word());
+    let os = case.system().unwrap_or(System::Linux);
+    let bsd = format!("ifconfig {name} media autoselect");
+    let command = if case.is_bsd() { bsd } else { format!("ethtool -s {name} autoneg on") };
+    Remedy::new(os, Effect::Negotiate, [command])
+}
+
+/// `interface-wedged`: a driver that hangs, resets, or takes no more frames.
+pub(super) fn wedged(case: &Case<'_>) -> Judgement {
+    let snapshot = case.snapshot();
+    let is_it = |line: &&LogLine| matches!(line.topic, LogTopic::FailedLength | LogTopic::Reset);
+    let logged = snapshot.log.iter().filter(is_it).map(|line| {
+        let (interface, reset) = (line.interface.clone(), line.topic == LogTopic::Reset);
+        let finding = found(Severity::Warning, Fact::Hung { interface, reset, times: line.times });
+        restart(case, finding.quotes([&line.quote]), line.interface.as_deref())
+    });
+    let findings: Vec<Finding> = logged.chain(case.devices().filter_map(|device| stuck(&device))).collect();
+    let looked = snapshot.read.contains_key("dmesg") || !snapshot.log.is_empty();
+    Judgement::of(findings, if looked { Vec::new() } else { vec!["dmesg".to_owned()] })
+}
+
+/// Received frames stand still while losses rise.
+fn stuck(device: &Device<'_>) -> Option<Finding> {
+    let received = device.totals.packets.as_ref().filter(|counter| counter.delta() == Delta::Counted(0))?;
+    let (name, lost) =
+        device.totals.overflow.iter().find(|(_, counter)| matches!(counter.delta(), Delta::Counted(1..)))?;
+    let fact = Fact::Stuck { counter: name.clone(), lost: lost.value().saturating_sub(lost.first()) };
+    let finding = found(Severity::Critical, fact).quotes([received, lost].map(Counter::quote));
+    Some(restart(device.case, finding, Some(&device.name)))
+}
+
+fn restart(case: &Case<'_>, mut finding: Finding, interface: Option<&str>) -> Finding {
+    finding.interface = interface.map(str::to_owned);
+    let Some(name) = interface.filter(|name| !name.is_empty()).map(quoted) else { return finding };
+    let os = case.system().unwrap_or(System::Linux);
+    let commands = ["down", "up"].map(|state| match case.is_bsd() {
+        true => format!("ifconfig {name} {state}"),
+        false => format!("ip link set dev {name} {state}"),
+    });
+    finding.fix([Remedy::new(os, Effect::Restart, commands)])
+}
+
+/// `counter-wrap`: a counter passed 2³² between the samples.
+pub(super) fn counter_wrap(device: &Device<'_>) -> Judgement {
+    let queues = device.queues.values().flat_map(|queue| [&queue.packets, &queue.bytes, &queue.drops]);
+    let totals = [&device.totals.packets, &device.totals.bytes];
+    let counters: Vec<&Counter> = queues
+        .chain(totals)
+        .flatten()
+        .chain(device.totals.overflow.values())
+        .chain(device.totals.too_long.values())
+        .collect();
+    if counters.iter().all(|counter| counter.delta() == Delta::OneSample) {
+        let netstat = "netstat -i -b, twice".to_owned();
+        let ethtool = format!("ethtool -S {}, twice", device.word());
+        return Judgement::lacks(device.case.by_system(ethtool, netstat.clone(), netstat));
+    }
+    let wrapped = counters.iter().filter(|counter| matches!(counter.delta(), Delta::Wrapped(_)));
+    match wrapped.clone().count() {
+        0 => Judgement::Clear,
+        count => found(Severity::Info, Fact::Wrapped { counters: count, of: counters.len() })
+            .quotes(wrapped.map(|counter| counter.quote()))
+            .into(),
+    }
+}
