@@ -310,7 +310,7 @@ impl ServeArguments {
     fn all_written(&self, lost: u64) -> Result<(), Lacks> {
         let (file, log) = (self.accounting.as_deref().map(Path::display), service::log::failure());
         let accounts = file.filter(|_| lost > 0);
-        let accounts = accounts.map(|file| format!("{file} lacks {}", number_of(lost, "accounting record")));
+        let accounts = accounts.map(|file| format!("{file} lacks {}", plural(lost, "accounting record")));
         let all: Vec<String> = accounts.into_iter().chain(log).collect();
         if all.is_empty() { Ok(()) } else { Err(Lacks(format!("{}; `df` shows full disks", all.join("; ")))) }
     }

@@ -232,7 +232,7 @@ fn lost(out: &mut Output, count: u64) -> io::Result<()> {
 /// What no file took.
 pub fn unwritten(status: &ConcentratorStatus) -> impl Iterator<Item = String> {
     let records = (status.records_lost > 0).then(|| {
-        format!("{} in no file (`df` shows full disks)", number_of(status.records_lost, "accounting record"))
+        format!("{} in no file (`df` shows full disks)", plural(status.records_lost, "accounting record"))
     });
     records.into_iter().chain(status.log_failure.clone())
 }
