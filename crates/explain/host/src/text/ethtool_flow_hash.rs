@@ -141,35 +141,6 @@ mod tests {
     const UDP: &str = "UDP over IPV4 flows use these fields for computing Hash flow key:\nIP SA\nIP DA\n\n";
 
     #[test]
-    fn letters_of_several_flows() {
-        let text =
-            format!("$ ethtool -n eth0 rx-flow-hash tcp4\n{TCP}$ ethtool -n eth0 rx-flow-hash udp4\n{UDP}");
-        let snapshot = read(&text);
-        assert_eq!(
-            (fields(&snapshot, "eth0", "tcp4"), fields(&snapshot, "eth0", "udp4")),
-            (Some("sdfn"), Some("sd"))
-        );
-        let loose = read(&format!("{TCP}{UDP}"));
-        assert_eq!((fields(&loose, "", "tcp4"), fields(&loose, "", "udp4")), (Some("sdfn"), Some("sd")));
-    }
-
-    #[test]
-    fn a_change_is_seen_and_prose_ends_the_list() {
-        let udp = UDP.trim_end();
-        let text = format!(
-            "# ethtool -n eth0 rx-flow-hash udp4\n{udp}\nSo I set the ports:\n# ethtool -N eth0 rx-flow-hash udp4 sdfn\n\
-             # ethtool -n eth0 rx-flow-hash udp4\n{udp}\nL4 bytes 0 & 1 [TCP/UDP src port]\n\
-             L4 bytes 2 & 3 [TCP/UDP dst port]"
-        );
-        let snapshot = read(&text);
-        let observed = &snapshot.interface("eth0").expect("eth0").hash_fields["udp4"];
-        assert_eq!(
-            (observed.get().as_str(), observed.former().map(|fact| fact.value.as_str())),
-            ("sdfn", Some("sd"))
-        );
-    }
-
-    #[test]
     fn half_a_list_is_unknown() {
         let text = format!("$ ethtool -n eth0 rx-flow-hash tcp4\n{TCP}");
         for (at, _) in text.match_indices('\n') {
@@ -179,13 +150,5 @@ mod tests {
         let snapshot = read(&format!("$ ethtool -n eth0 rx-flow-hash udp4\n{}", UDP.trim_end()));
         assert_eq!(fields(&snapshot, "eth0", "udp4"), None);
         assert_eq!(snapshot.unread.len(), 1);
-    }
-
-    #[test]
-    fn no_fields_and_other_contexts() {
-        let none = "$ ethtool -n eth0 rx-flow-hash esp4\nIPV4 flows use these fields for computing Hash flow key:\nNone\n";
-        assert_eq!(fields(&read(none), "eth0", "ip4"), Some(""));
-        let context = format!("$ ethtool -n eth0 rx-flow-hash tcp4 context 1\nFor RSS context 1:\n{TCP}");
-        assert_eq!(fields(&read(&context), "eth0", "tcp4"), None);
     }
 }

@@ -217,37 +217,6 @@ mod tests {
 
     const UNTOLD: &str = "RSS hash key:\nOperation not supported\nRSS hash function:\n    toeplitz: on\n    xor: off\n    crc32: off\n";
 
-    fn key(bytes: usize) -> String {
-        vec!["6d:5a"; bytes / 2].join(":")
-    }
-
-    #[test]
-    fn table_key_and_function() {
-        let read = reta(&format!("$ ethtool -x eth0\n{}{UNTOLD}", table(128, 2))).expect("a table");
-        assert_eq!((read.rings, read.entries.len(), &read.key), (2, 128, &None));
-        assert_eq!((read.function.as_deref(), read.entries.get(127)), (Some("toeplitz"), Some(&1)));
-        let told = format!("{}RSS hash key:\n{}\nRSS hash function:\n    xor: on\n", table(48, 3), key(40));
-        let read = reta(&told).expect("a table");
-        assert_eq!((read.entries.len(), read.key.map(|key| key.octets().len())), (48, Some(40)));
-        for instead in ["(hidden)", "(left out)"] {
-            let text =
-                format!("{}RSS hash key:\n{instead}\nRSS hash function:\n    toeplitz: on\n", table(128, 4));
-            let read = reta(&text).expect("a table");
-            assert_eq!((read.key, read.function.as_deref()), (None, Some("toeplitz")));
-        }
-    }
-
-    #[test]
-    fn a_broken_key_is_joined_and_half_a_key_is_none() {
-        let key = key(40);
-        let (head, tail) = key.split_at(80);
-        let text =
-            format!("{}RSS hash key:\n{head}\n{tail}\nRSS hash function:\n    toeplitz: on\n", table(128, 2));
-        assert_eq!(reta(&text).and_then(|reta| reta.key).map(|key| key.octets().len()), Some(40));
-        let cut = format!("{}RSS hash key:\n{head}\n", table(128, 2));
-        assert_eq!(reta(&cut).map(|reta| reta.key), Some(None));
-    }
-
     #[test]
     fn a_table_that_breaks_off_is_no_smaller_one() {
         let text = format!("$ ethtool -x eth0\n{}{UNTOLD}", table(128, 2));
@@ -267,25 +236,5 @@ mod tests {
         assert_eq!(reta(&format!("{lost}{UNTOLD}")), None);
         assert_eq!(reta(&format!("{}...\n{UNTOLD}", table(64, 2))), None);
         assert_eq!(reta(&format!("$ ethtool -x eth0 | head -17\n{}$ nproc\n4\n", table(128, 2))), None);
-    }
-
-    #[test]
-    fn old_tables_have_no_key() {
-        assert_eq!(reta(&table(128, 16)).map(|reta| reta.entries.len()), Some(128));
-        let followed = format!("$ ethtool -x eth0\n{}$ uname -r\n3.10.0\n", table(64, 4));
-        assert_eq!(reta(&followed).map(|reta| reta.entries.len()), Some(64));
-    }
-
-    #[test]
-    fn a_table_that_was_changed() {
-        let text = format!(
-            "$ ethtool -x eth0\n{}{UNTOLD}$ ethtool -X eth0 equal 4\n$ ethtool -x eth0\n{}{UNTOLD}",
-            table(128, 2),
-            table(128, 4)
-        );
-        let snapshot = read(&text);
-        let observed =
-            snapshot.interface("eth0").and_then(|interface| interface.reta.as_ref()).expect("a table");
-        assert_eq!((observed.get().rings, observed.former().map(|fact| fact.value.rings)), (4, Some(2)));
     }
 }

@@ -145,8 +145,8 @@ fn mode(word: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use crate::Link;
     use crate::text::read;
-    use crate::{Link, Observed};
 
     fn link(text: &str, name: &str) -> Link {
         read(text).interface(name).map(|interface| interface.link.clone()).unwrap_or_default()
@@ -159,32 +159,6 @@ mod tests {
                         \t                                     100baseT/Half 100baseT/Full\n\
                         \tLink partner advertised pause frame use: No\n\tSpeed: 100Mb/s\n\tDuplex: Full\n\
                         \tPort: Twisted Pair\n\tLink detected: yes\n";
-
-    #[test]
-    fn what_was_negotiated_and_what_could_have_been() {
-        let link = link(TEXT, "eth0");
-        assert_eq!(link.speed.as_ref().map(Observed::get), Some(&100));
-        assert_eq!(link.full_duplex.as_ref().map(Observed::get), Some(&true));
-        assert_eq!(link.up.as_ref().map(Observed::get), Some(&true));
-        assert_eq!(link.supported.as_ref().map(|fact| fact.value), Some(1000));
-        assert_eq!(link.partner.as_ref().map(|fact| fact.value), Some(100));
-    }
-
-    #[test]
-    fn indentation_may_be_lost() {
-        let flat: String = TEXT.lines().map(|line| format!("{}\n", line.trim())).collect();
-        assert_eq!(link(&flat, "eth0").supported.map(|fact| fact.value), Some(1000));
-        let grepped = "$ ethtool eth3 | grep -i speed\n\tSpeed: 2500Mb/s\n";
-        assert_eq!(link(grepped, "eth3").speed.map(|speed| *speed.get()), Some(2500));
-    }
-
-    #[test]
-    fn no_link_is_no_speed() {
-        let text = "Settings for eth1:\n\tSpeed: Unknown!\n\tDuplex: Unknown! (255)\n\tLink detected: no (No cable)\n";
-        let link = link(text, "eth1");
-        assert_eq!((link.speed, link.full_duplex), (None, None));
-        assert_eq!(link.up.as_ref().map(Observed::get), Some(&false));
-    }
 
     #[test]
     fn half_a_list_of_modes_is_none() {

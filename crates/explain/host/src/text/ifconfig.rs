@@ -233,7 +233,6 @@ fn options(interface: &mut Interface, word: &str, rest: &str, quote: &Quote) {
 #[cfg(test)]
 mod tests {
     use crate::text::read;
-    use crate::{Kind, System};
 
     // FreeBSD 13 and 14, sbin/ifconfig; written for this test.
     const FREEBSD: &str = "\
@@ -260,66 +259,6 @@ bridge0: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> metric 0 mtu 1500
 \tmember: igb1 flags=143<LEARNING,DISCOVER,AUTOEDGE,AUTOPTP>
 \t        ifmaxaddr 0 port 2 priority 128 path cost 2000000
 ";
-
-    #[test]
-    fn links_flags_and_features() {
-        for text in [FREEBSD.to_owned(), format!("root@r:~ # ifconfig\n{FREEBSD}"), FREEBSD.replace('\t', "")]
-        {
-            let snapshot = read(&text);
-            assert_eq!(snapshot.interfaces.len(), 6);
-            assert_eq!(snapshot.system.as_ref().map(|system| system.value), Some(System::FreeBsd));
-            let igb = snapshot.interface("igb0").expect("igb0");
-            assert_eq!(igb.link.speed.as_ref().map(|speed| *speed.get()), Some(100));
-            assert_eq!(igb.link.full_duplex.as_ref().map(|full| *full.get()), Some(true));
-            assert_eq!(igb.link.up.as_ref().map(|up| *up.get()), Some(true));
-            assert_eq!(igb.mtu.as_ref().map(|mtu| *mtu.get()), Some(1508));
-            assert!(igb.features["rx-checksumming"].get().on && !igb.features["rx-vlan-filter"].get().on);
-            let idle = snapshot.interface("igb1").expect("igb1");
-            assert_eq!(idle.up.as_ref().map(|up| *up.get()), Some(false));
-            assert_eq!(idle.link.up.as_ref().map(|up| *up.get()), Some(false));
-            assert_eq!(idle.link.speed, None);
-            assert_eq!(idle.master.as_ref().map(|bridge| bridge.value.as_str()), Some("bridge0"));
-        }
-    }
-
-    #[test]
-    fn vlan_and_ppp_devices() {
-        let snapshot = read(FREEBSD);
-        let wan = snapshot.interface("wan").expect("wan");
-        let vlan = Kind::Vlan { tpid: Some(0x8100), id: Some(35) };
-        assert_eq!(wan.kind.as_ref().map(|kind| &kind.value), Some(&vlan));
-        assert_eq!(snapshot.physical("wan"), "igb0");
-        let kind = |name: &str| {
-            snapshot.interface(name).and_then(|one| one.kind.as_ref().map(|kind| kind.value.clone()))
-        };
-        assert_eq!(kind("ng0"), Some(Kind::Ppp));
-        assert_eq!(kind("vlan1"), None);
-        assert_eq!(kind("igb0"), Some(Kind::Device));
-    }
-
-    #[test]
-    fn netbsd_and_linux() {
-        // NetBSD 9, sbin/ifconfig.
-        let text = "wm0: flags=0x8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> mtu 1500\n\
-                    \tcapabilities=7ff80<TSO4,IP4CSUM_Rx,IP4CSUM_Tx,TCP4CSUM_Rx,TCP4CSUM_Tx>\n\
-                    \tenabled=0\n\
-                    \taddress: 00:00:5e:00:53:04\n\
-                    \tmedia: Ethernet autoselect (1000baseT full-duplex,flowcontrol,rxpause,txpause)\n\
-                    \tstatus: active\n\
-                    vlan0: flags=0x8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> mtu 1496\n\
-                    \tvlan: 7 parent: wm0\n";
-        let snapshot = read(text);
-        assert_eq!(snapshot.system.as_ref().map(|system| system.value), Some(System::NetBsd));
-        let wm = snapshot.interface("wm0").expect("wm0");
-        assert_eq!(wm.link.speed.as_ref().map(|speed| *speed.get()), Some(1000));
-        assert_eq!(wm.link.full_duplex.as_ref().map(|full| *full.get()), Some(true));
-        assert_eq!(snapshot.physical("vlan0"), "wm0");
-        // net-tools 2.10.
-        let linux = read(
-            "eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500\n        ether 00:00:5e:00:53:05\n",
-        );
-        assert_eq!(linux.system.map(|system| system.value), Some(System::Linux));
-    }
 
     #[test]
     fn speeds() {

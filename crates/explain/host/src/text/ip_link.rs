@@ -404,11 +404,7 @@ fn header(text: &str) -> Option<Header<'_>> {
 #[cfg(test)]
 mod tests {
     use crate::text::read;
-    use crate::{Delta, Interface, Kind, Observed, Snapshot, Xdp};
-
-    fn kind<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Kind> {
-        snapshot.interface(name)?.kind.as_ref().map(|kind| &kind.value)
-    }
+    use crate::{Interface, Snapshot};
 
     fn one<'a>(snapshot: &'a Snapshot, name: &str) -> &'a Interface {
         snapshot.interface(name).expect(name)
@@ -437,47 +433,6 @@ mod tests {
         link/ppp  promiscuity 0  allmulti 0 minmtu 0 maxmtu 0 \n    ppp numtxqueues 1\n";
 
     #[test]
-    fn everything_of_a_detailed_listing() {
-        let snapshot = read(TEXT);
-        let eth0 = one(&snapshot, "eth0");
-        assert_eq!(eth0.mtu.as_ref().map(Observed::get), Some(&1508));
-        assert_eq!(eth0.mtu_most.as_ref().map(|most| most.value), Some(9216));
-        assert_eq!(eth0.master.as_ref().map(|master| master.value.as_str()), Some("br0"));
-        assert_eq!(eth0.xdp.as_ref().map(Observed::get), Some(&Xdp::Generic));
-        assert_eq!(eth0.virtual_functions.as_ref().map(|functions| functions.value), Some(2));
-        assert_eq!(eth0.bus.as_ref().map(|bus| bus.value.as_str()), Some("0000:03:00.0"));
-        assert_eq!(eth0.totals.packets.as_ref().map(|packets| packets.value()), Some(789));
-        assert_eq!(eth0.totals.overflow["missed"].value(), 17);
-        assert!(!eth0.totals.overflow.contains_key("dropped"));
-        assert_eq!(
-            (eth0.up.as_ref().map(Observed::get), eth0.link.up.as_ref().map(Observed::get)),
-            (Some(&true), Some(&true))
-        );
-        let vlan = one(&snapshot, "eth0.100");
-        assert_eq!(kind(&snapshot, "eth0.100"), Some(&Kind::Vlan { tpid: Some(0x88a8), id: Some(100) }));
-        assert_eq!(vlan.parent.as_ref().map(|parent| parent.value.as_str()), Some("eth0"));
-        assert_eq!(
-            (vlan.link.up.as_ref().map(Observed::get), vlan.xdp.as_ref().map(Observed::get)),
-            (Some(&false), Some(&Xdp::Off))
-        );
-        assert_eq!(kind(&snapshot, "br0"), Some(&Kind::Bridge { filtering: Some(true), tpid: Some(0x88a8) }));
-        let bridge = one(&snapshot, "br0");
-        assert_eq!((bridge.up.as_ref().map(Observed::get), &bridge.link.up), (Some(&false), &None));
-        assert_eq!((kind(&snapshot, "veth0"), &one(&snapshot, "veth0").parent), (Some(&Kind::Veth), &None));
-        assert_eq!(kind(&snapshot, "ppp0"), Some(&Kind::Ppp));
-        assert_eq!(one(&snapshot, "lo").mtu_most, None);
-    }
-
-    #[test]
-    fn two_samples() {
-        let later = TEXT.replace("     789 ", "     800 ");
-        let snapshot = read(&format!("$ ip -d -s link\n{TEXT}$ ip -d -s link\n{later}"));
-        let packets = one(&snapshot, "eth0").totals.packets.as_ref().expect("packets");
-        assert_eq!(packets.delta(), Delta::Counted(11));
-        assert_eq!(one(&snapshot, "eth0").mtu.as_ref().and_then(Observed::former), None);
-    }
-
-    #[test]
     fn any_part_says_less_and_nothing_else() {
         let whole = read(TEXT);
         for (at, _) in TEXT.match_indices('\n') {
@@ -493,64 +448,5 @@ mod tests {
                 assert!(interface.totals.overflow.len() <= known.totals.overflow.len());
             }
         }
-    }
-
-    #[test]
-    fn a_name_that_a_shell_would_run_is_no_interface() {
-        let text = "2: eth0;reboot: <BROADCAST,UP,LOWER_UP> mtu 1500\n    link/ether 02:00:00:00:00:02 minmtu 68\n\
-                    3: v@eth0;reboot: <BROADCAST,UP,LOWER_UP> mtu 1500\n    link/ether 02:00:00:00:00:02 minmtu 0\n    \
-                    vlan protocol 802.1Q id 35 <REORDER_HDR>\n4: w@eth0;reboot: <UP> mtu 1500\n";
-        let snapshot = read(text);
-        let names: Vec<&str> = snapshot.interfaces.iter().map(|interface| interface.name.as_str()).collect();
-        assert_eq!(names, ["v", "w"]);
-        assert!(snapshot.interfaces.iter().all(|interface| interface.parent.is_none()));
-        let refused: Vec<&str> = snapshot.unread.iter().map(|unread| unread.what.as_str()).collect();
-        assert_eq!(refused, ["interface eth0;reboot"]);
-    }
-
-    #[test]
-    fn without_details_a_peer_is_no_parent() {
-        let text = "2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000\n    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n\
-                    3: veth0@veth1: <BROADCAST,UP> mtu 1500 state UP\n4: veth1@veth0: <BROADCAST,UP> mtu 1500 state UP\n\
-                    5: eth1@if9: <BROADCAST,UP> mtu 1500 state UP\n6: eth0.35@eth0: <BROADCAST,UP> mtu 1500 state UP\n\
-                    7: lan1@eth0: <BROADCAST,UP> mtu 1500 state UP\n8: wan@gone: <BROADCAST,UP> mtu 1500 state UP\n";
-        let snapshot = read(text);
-        let parent = |name: &str| one(&snapshot, name).parent.as_ref().map(|parent| parent.value.as_str());
-        assert_eq!(
-            (parent("veth0"), parent("veth1"), parent("eth1"), parent("wan")),
-            (None, None, None, None)
-        );
-        assert_eq!((parent("eth0.35"), parent("lan1")), (Some("eth0"), Some("eth0")));
-        assert_eq!(kind(&snapshot, "eth0.35"), Some(&Kind::Vlan { tpid: None, id: None }));
-        // Neither BusyBox nor a listing without -d says that there is no XDP program.
-        assert!(snapshot.interfaces.iter().all(|interface| interface.xdp.is_none()));
-    }
-
-    #[test]
-    fn older_columns_and_errors() {
-        let text = "$ ip -s -s link show eth0\n2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n    \
-                    RX: bytes  packets  errors  dropped overrun mcast   \n    99         8        0       0       2       0       \n    \
-                    RX errors: length   crc     frame   fifo    missed\n               1        0       0       4       6       \n    \
-                    TX: bytes  packets  errors  dropped carrier collsns \n    1 1 0 0 0 0\n";
-        let snapshot = read(text);
-        let overflow: Vec<(&str, u64)> = one(&snapshot, "eth0")
-            .totals
-            .overflow
-            .iter()
-            .map(|(name, counter)| (name.as_str(), counter.value()))
-            .collect();
-        assert_eq!(overflow, [("fifo", 4), ("missed", 6), ("overrun", 2)]);
-        assert_eq!(
-            one(&snapshot, "eth0").totals.bytes.as_ref().map(|bytes| bytes.delta()),
-            Some(Delta::OneSample)
-        );
-    }
-
-    #[test]
-    fn one_line_an_interface() {
-        let text = "3: eth0.7@eth0: <BROADCAST,UP> mtu 1496 qdisc noqueue state UP \\    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535 \\    vlan protocol 802.1Q id 7 <REORDER_HDR>\n";
-        let snapshot = read(text);
-        assert_eq!(kind(&snapshot, "eth0.7"), Some(&Kind::Vlan { tpid: Some(0x8100), id: Some(7) }));
-        assert_eq!(one(&snapshot, "eth0.7").mtu_most.as_ref().map(|most| most.value), Some(65535));
     }
 }

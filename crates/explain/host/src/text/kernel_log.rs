@@ -193,14 +193,8 @@ fn is_driver(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::Reader;
-    use crate::{LogTopic, Snapshot};
-
-    fn read(text: &str) -> Snapshot {
-        let mut reader = Reader::new();
-        reader.read("paste", text.as_bytes()).expect("memory");
-        reader.finish()
-    }
+    use crate::LogTopic;
+    use crate::text::read;
 
     fn log(text: &str) -> Vec<(LogTopic, Option<String>, u64)> {
         read(text).log.into_iter().map(|log| (log.topic, log.interface, log.times)).collect()

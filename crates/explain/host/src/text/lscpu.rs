@@ -127,38 +127,3 @@ fn online(snapshot: &mut Snapshot, cpus: usize, quote: Quote) {
         snapshot.cpus.online = Some(Fact::new(number, quote));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::text::read;
-
-    // util-linux 2.38, with and without the indentation that it has since 2.37.
-    const TEXT: &str = "Architecture:            x86_64\n  CPU op-mode(s):        32-bit, 64-bit\nCPU(s):                  8\n  \
-                        On-line CPU(s) list:   0-5\n  Off-line CPU(s) list:  6,7\nVendor ID:               GenuineIntel\n  \
-                        Model name:            Intel(R) Atom(TM) CPU\nNUMA:\n  NUMA node(s):          2\n  \
-                        NUMA node0 CPU(s):     0-2\n  NUMA node1 CPU(s):     3-5\n";
-
-    #[test]
-    fn online_model_and_nodes() {
-        for text in [TEXT.to_owned(), format!("$ lscpu\n{TEXT}")] {
-            let snapshot = read(&text);
-            assert_eq!(snapshot.cpu_count(), Some(6));
-            assert_eq!(
-                snapshot.cpus.model.as_ref().map(|model| model.value.as_str()),
-                Some("Intel(R) Atom(TM) CPU")
-            );
-            assert_eq!(snapshot.cpus.nodes.get(&1), Some(&vec![3, 4, 5]));
-        }
-        assert!(read("Architecture: it is a fast one\nOn-line CPU(s) list: 0-5\n").read.is_empty());
-    }
-
-    #[test]
-    fn nproc_and_cpuinfo() {
-        assert_eq!(read("$ nproc\n4\n").cpu_count(), Some(4));
-        assert_eq!(read("4\n").cpu_count(), None);
-        let cpuinfo = "processor\t: 0\nmodel name\t: AMD GX-412TC SOC\n\nprocessor\t: 1\nmodel name\t: AMD GX-412TC SOC\n";
-        assert_eq!(read(&format!("$ cat /proc/cpuinfo\n{cpuinfo}$ uname -r\n6.1.0\n")).cpu_count(), Some(2));
-        // More may have followed.
-        assert_eq!(read(cpuinfo).cpu_count(), None);
-    }
-}

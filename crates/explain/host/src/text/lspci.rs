@@ -75,35 +75,3 @@ fn is_id(text: &str) -> bool {
         [vendor, device].iter().all(|part| part.len() == 4 && part.bytes().all(|c| c.is_ascii_hexdigit()))
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::text::read;
-
-    #[test]
-    fn the_bus_address_joins_device_and_interface() {
-        let lspci = "$ lspci -nn\n00:00.0 Host bridge [0600]: Intel Corporation Device [8086:1234]\n\
-                     03:00.0 Ethernet controller [0200]: Intel Corporation I210 Gigabit Network Connection [8086:1533] (rev 03)\n";
-        let driver = "$ ethtool -i eth0\ndriver: igb\nbus-info: 0000:03:00.0\n";
-        for text in [format!("{lspci}{driver}"), format!("{driver}{lspci}")] {
-            let snapshot = read(&text);
-            let eth0 = snapshot.interface("eth0").expect("eth0");
-            assert_eq!(eth0.pci.as_ref().map(|pci| pci.value.as_str()), Some("8086:1533"));
-            let model = eth0.model.as_ref().expect("a model");
-            assert_eq!(model.value, "Intel Corporation I210 Gigabit Network Connection");
-        }
-    }
-
-    #[test]
-    fn without_numbers_there_is_a_model_alone() {
-        let text = "0000:04:00.0 Ethernet controller: Mellanox Technologies MT27500 Family [ConnectX-3]\n\
-                    $ ethtool -i eth0\ndriver: mlx4_en\nbus-info: 0000:04:00.0\n";
-        let snapshot = read(text);
-        let eth0 = snapshot.interface("eth0").expect("eth0");
-        assert_eq!(
-            eth0.model.as_ref().map(|model| model.value.as_str()),
-            Some("Mellanox Technologies MT27500 Family [ConnectX-3]")
-        );
-        assert!(eth0.pci.is_none() && snapshot.read.contains_key("lspci"));
-    }
-}

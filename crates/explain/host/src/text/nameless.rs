@@ -130,53 +130,12 @@ fn give_entry<T>(entries: &mut BTreeMap<String, T>, name: &str) {
 mod tests {
     use crate::text::read;
 
-    fn names(text: &str) -> Vec<String> {
-        read(text).interfaces.into_iter().map(|interface| interface.name).collect()
-    }
-
     // github.com/newrushbolt/go-ethtool-metrics, testdata/intel/igb/00_int_tp/src: `ethtool`, `ethtool -i` and
     // `ethtool -S` of one interface behind one another; some of their lines.
     const OUTPUTS: &str = "Settings for eno99:\n\tSpeed: 1000Mb/s\n\tDuplex: Full\n\tPort: Twisted Pair\n\
                            driver: igb\nversion: 5.15.0-91-generic\nbus-info: 0000:04:00.0\n\
                            NIC statistics:\n     rx_packets: 3452345\n     rx_queue_0_packets: 0\n     \
                            rx_queue_1_packets: 3452345\n     rx_queue_1_bytes: 900\n";
-
-    #[test]
-    fn the_only_interface_gets_what_names_none() {
-        let snapshot = read(OUTPUTS);
-        let [eno99] = &snapshot.interfaces[..] else { panic!("{:?}", snapshot.interfaces) };
-        assert_eq!(eno99.name, "eno99");
-        assert_eq!(eno99.driver.as_ref().map(|driver| driver.value.as_str()), Some("igb"));
-        assert_eq!(eno99.link.speed.as_ref().map(|speed| *speed.get()), Some(1000));
-        let packets = |queue| eno99.queues.get(&queue)?.packets.as_ref().map(|packets| packets.value());
-        assert_eq!((packets(0), packets(1)), (Some(0), Some(3_452_345)));
-        assert_eq!(eno99.totals.packets.as_ref().map(|packets| packets.value()), Some(3_452_345));
-        // Loopback is no other one.
-        let loopback = "lo: flags=73<UP,LOOPBACK,RUNNING>  mtu 65536\n";
-        assert_eq!(names(&format!("{OUTPUTS}{loopback}")), ["eno99", "lo"]);
-    }
-
-    #[test]
-    fn of_several_interfaces_nobody_can_tell() {
-        let other = "Settings for eno2:\n\tSpeed: 100Mb/s\n\tPort: Twisted Pair\n";
-        assert_eq!(names(&format!("{OUTPUTS}{other}")), ["eno99", "", "eno2"]);
-        let vectors = "           CPU0\n 30:   5   PCI-MSI   0-edge      eno2\n";
-        assert_eq!(names(&format!("{OUTPUTS}{vectors}")), ["eno99", "", "eno2"]);
-        let vlan = OUTPUTS.replace("eno99", "eno99.7");
-        assert_eq!(names(&vlan), ["eno99.7", ""]);
-    }
-
-    // Layout of github.com/netdata/netdata issue 988.
-    #[test]
-    fn statistics_behind_an_ifconfig() {
-        let text = "eth0      Link encap:Ethernet  HWaddr 02:00:00:00:00:01\n          \
-                    UP BROADCAST RUNNING MULTICAST  MTU:1500  Metric:1\n\nNIC statistics:\n     rx_packets: 9\n     \
-                    rx_missed_errors: 4954\n";
-        assert_eq!(names(text), ["eth0"]);
-        assert!(
-            read(text).interfaces.iter().all(|eth0| eth0.totals.overflow.contains_key("rx_missed_errors"))
-        );
-    }
 
     #[test]
     fn drivers_that_differ_are_two_interfaces() {

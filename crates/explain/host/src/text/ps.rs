@@ -278,37 +278,6 @@ impl Section for Listing {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::read;
-
-    fn processes(text: &str) -> Vec<(u32, String, f64)> {
-        let all = read(text).processes.into_iter();
-        all.map(|one| (one.pid.expect("a pid"), one.name, one.cpu.expect("a share"))).collect()
-    }
-
-    #[test]
-    fn forms_of_ps() {
-        // procps 4.
-        let aux = "USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND\n\
-                   root           1  0.0  0.1 168000 11000 ?        Ss   10:00   0:02 /sbin/init\n\
-                   root          14 61.5  0.0      0     0 ?        S    10:00  99:02 [ksoftirqd/0]\n\
-                   root         901 98.0  0.1   4000  1000 ?        R    10:01  80:00 /usr/sbin/pppoe -I eth0 -U\n";
-        let expected = [(14, "ksoftirqd/0".to_owned(), 61.5), (901, "pppoe".to_owned(), 98.0)];
-        assert_eq!(processes(&format!("$ ps aux\n{aux}")), expected);
-        assert_eq!(processes(aux), expected);
-        // FreeBSD 14, ps -axo pid,pcpu,comm.
-        let short = "  PID  %CPU COMMAND\n   12   3.0 intr\n  713  80.1 ppp\n  900   0.0 mpd5\n";
-        let expected = [(713, "ppp".to_owned(), 80.1), (900, "mpd5".to_owned(), 0.0)];
-        assert_eq!(processes(&format!("$ ps -axo pid,pcpu,comm\n{short}")), expected);
-    }
-
-    #[test]
-    fn rows_that_are_none() {
-        let text = "  PID  %CPU COMMAND\n  713\n  x 1 ppp\n  713 nan ppp\n  713 1e99 ppp\n";
-        assert_eq!(processes(text), []);
-        assert_eq!(processes("713 80.0 ppp\n"), []);
-        assert_eq!(processes("the PID and %CPU of a COMMAND\n713 80.0 ppp\n"), []);
-    }
-
     #[test]
     fn names_are_commands() {
         for (command, expected) in [

@@ -53,7 +53,6 @@ pub(super) fn reason(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::reason;
-    use crate::text::read;
 
     #[test]
     fn errors_are_told_from_prose() {
@@ -70,28 +69,5 @@ mod tests {
         }
         assert_eq!(reason("I looked for it and the file was not found"), None);
         assert_eq!(reason("rx-usecs: 3"), None);
-    }
-
-    #[test]
-    fn a_command_that_failed_is_unread_with_its_reason() {
-        let unread = |text: &str| -> Vec<(String, String)> {
-            read(text).unread.into_iter().map(|unread| (unread.what, unread.why)).collect()
-        };
-        let why = "Cannot get device ring settings: Operation not supported";
-        let text =
-            format!("$ ethtool -g eth0\n{why}\n$ ethtool -g eth1\nnetlink error: No such device\nmore\n");
-        assert_eq!(
-            unread(&text),
-            [
-                ("ethtool -g eth0".to_owned(), why.to_owned()),
-                ("ethtool -g eth1".to_owned(), "netlink error: No such device".to_owned())
-            ]
-        );
-        // An error beside output that was read.
-        let text = "$ ethtool -g eth0\nnetlink error: Operation not permitted\nRing parameters for eth0:\n\
-                    Current hardware settings:\nRX:\t256\n";
-        assert_eq!(unread(text), []);
-        // Without a command nobody knows what failed.
-        assert_eq!(unread("netlink error: Operation not permitted\n"), []);
     }
 }

@@ -300,11 +300,6 @@ fn mode(word: &str) -> Option<Xdp> {
 #[cfg(test)]
 mod tests {
     use crate::text::read;
-    use crate::{Delta, Snapshot, Steering, Xdp};
-
-    fn steering(snapshot: &Snapshot) -> &Steering {
-        snapshot.interface("eth0").and_then(|eth0| eth0.steering.as_ref()).expect("steering of eth0")
-    }
 
     /// `(steered, frames of CPU 1, its drops, moves)`
     fn object(steered: u64, frames: u64, drops: u64, moves: u64) -> serde_json::Value {
@@ -329,143 +324,6 @@ mod tests {
     }
 
     #[test]
-    fn one_line_and_many_say_the_same() {
-        let object = object(93, 53, 2, 4);
-        let texts = [
-            one_line(&object),
-            pretty(&object),
-            pretty(&object).replacen("{\n", "", 1),
-            format!("$ rxlane steer status eth0 --json\n{}\n", pretty(&object)),
-            format!("root@router:~# sudo rxlane steer status --json eth0\n{}", one_line(&object)),
-            format!("> {}\n", pretty(&object).replace('\n', "\n> ")),
-        ];
-        for text in texts {
-            let snapshot = read(&text);
-            let steering = steering(&snapshot);
-            assert_eq!(steering.mode.get(), &Xdp::Native, "{text}");
-            let frames: Vec<_> = steering
-                .cpus
-                .iter()
-                .map(|(cpu, to)| {
-                    (*cpu, to.frames.as_ref().map(|n| n.value()), to.drops.as_ref().map(|n| n.value()))
-                })
-                .collect();
-            assert_eq!(frames, [(1, Some(53), Some(2)), (2, Some(40), Some(0))], "{text}");
-            let reasons: Vec<_> =
-                steering.reasons.iter().map(|(name, n)| (name.as_str(), n.value())).collect();
-            assert_eq!(reasons, [("not-selected", 7), ("steered", 93)]);
-            assert_eq!(steering.moves.as_ref().map(|moves| moves.value()), Some(4));
-            assert_eq!((snapshot.omitted, snapshot.unread.as_slice()), (0, [].as_slice()));
-            assert!(snapshot.read.contains_key("rxlane steer status"));
-        }
-    }
-
-    #[test]
-    fn a_part_is_quoted_with_its_line() {
-        let text = format!("$ rxlane steer status eth0 --json\n{}", pretty(&object(93, 53, 2, 4)));
-        let snapshot = read(&text);
-        let steering = steering(&snapshot);
-        let line = |at: u64| text.lines().nth(at as usize - 1).expect("a line");
-        assert_eq!(steering.mode.quote().text.as_ref(), "\"mode\": \"native\"");
-        assert!(line(steering.mode.quote().line).contains("\"mode\": \"native\""));
-        let quote = steering.reasons["steered"].quote();
-        assert_eq!(quote.text.as_ref(), r#"{ "frames": 93, "reason": "steered" }"#);
-        assert_eq!(quote.command.as_deref(), Some("rxlane steer status eth0 --json"));
-        assert_eq!(line(quote.line + 1).trim(), "\"frames\": 93,");
-        let quote = steering.cpus[&2].frames.as_ref().expect("frames").quote();
-        assert_eq!(line(quote.line + 1).trim(), "\"cpu\": 2,");
-    }
-
-    #[test]
-    fn a_second_sample_is_compared_with_the_first() {
-        let mut off = object(0, 0, 0, 0);
-        let texts = [object(93, 53, 2, 4), object(193, 103, 5, 4)]
-            .map(|object| format!("$ rxlane steer status eth0 --json\n{}\n", pretty(&object)));
-        let snapshot = read(&format!("# sample 1 at 5.0\n{}# sample 2 at 8.0\n{}", texts[0], texts[1]));
-        let now = steering(&snapshot);
-        assert_eq!(now.reasons["steered"].delta(), Delta::Counted(100));
-        let cpu = &now.cpus[&1];
-        assert_eq!(cpu.frames.as_ref().map(|n| n.delta()), Some(Delta::Counted(50)));
-        assert_eq!(cpu.drops.as_ref().map(|n| n.delta()), Some(Delta::Counted(3)));
-        assert_eq!(now.moves.as_ref().map(|n| n.delta()), Some(Delta::Counted(0)));
-        off["mode"] = "off".into();
-        off["cpus"] = serde_json::json!([]);
-        let snapshot = read(&format!("{}{}", texts[0], pretty(&off)));
-        let mode = &steering(&snapshot).mode;
-        assert_eq!((mode.get(), mode.former().map(|fact| fact.value)), (&Xdp::Off, Some(Xdp::Native)));
-    }
-
-    #[test]
-    fn off_and_generic_are_modes_and_others_are_not_read() {
-        for (word, mode) in [("off", Xdp::Off), ("generic", Xdp::Generic)] {
-            let text =
-                one_line(&serde_json::json!({"schema": "rxlane.steer/1", "interface": "eth0", "mode": word}));
-            assert_eq!(steering(&read(&text)).mode.get(), &mode);
-        }
-        for mode in [serde_json::json!("offloaded"), serde_json::json!(null), serde_json::json!(7)] {
-            let mut object = object(1, 1, 1, 1);
-            object["mode"] = mode;
-            let snapshot = read(&one_line(&object));
-            assert_eq!(snapshot.interface("eth0"), None);
-            assert_eq!(snapshot.unread.len(), 1, "{:?}", snapshot.unread);
-        }
-    }
-
-    /// As `from_outside` of crate `steer` writes it without privilege.
-    #[test]
-    fn off_is_not_believed_of_one_who_could_not_look() {
-        let mut object = serde_json::json!({
-            "schema": "rxlane.steer/1", "interface": "eth0", "mode": "off", "complete": false,
-            "remarks": ["whether it is rxlane's takes root to read"], "keeper": null, "classes": []
-        });
-        let snapshot = read(&one_line(&object));
-        assert_eq!(snapshot.interface("eth0"), None);
-        assert_eq!(snapshot.unread[0].why, "whether it is rxlane's takes root to read");
-        object["mode"] = "native".into();
-        let snapshot = read(&one_line(&object));
-        assert_eq!(steering(&snapshot).mode.get(), &Xdp::Native);
-        assert_eq!((&steering(&snapshot).rebalances, steering(&snapshot).reasons.len()), (&None, 0));
-    }
-
-    #[test]
-    fn classes_and_who_rebalances() {
-        let mut object = object(1, 1, 1, 1);
-        object["classes"] = serde_json::json!(["qinq", "pppoe"]);
-        for (alive, rebalances) in [(true, true), (false, false)] {
-            object["keeper"] =
-                serde_json::json!({"pid": 7, "alive": alive, "rebalance": true, "metrics": null});
-            let snapshot = read(&pretty(&object));
-            let steering = steering(&snapshot);
-            assert_eq!(
-                steering.classes.as_ref().map(|seen| seen.get().join(" ")).as_deref(),
-                Some("qinq pppoe")
-            );
-            assert_eq!(steering.rebalances.as_ref().map(|seen| *seen.get()), Some(rebalances));
-        }
-        object["classes"] = serde_json::json!(["pppoe;reboot"]);
-        object["keeper"] = serde_json::json!([1]);
-        let snapshot = read(&one_line(&object));
-        assert_eq!((&steering(&snapshot).classes, &steering(&snapshot).rebalances), (&None, &None));
-    }
-
-    #[test]
-    fn entries_that_do_not_hold_what_they_should_are_left_out() {
-        let text = r#"{"schema":"rxlane.steer/1","interface":"eth0","mode":"native","buckets":[],"moves":1e999,
-            "cpus":[{"cpu":4294967296,"frames":1,"drops":0},{"cpu":4095,"frames":18446744073709551615,"drops":0},
-            {"cpu":4096,"frames":1},{"cpu":3,"frames":18446744073709551616},{"cpu":-1,"frames":1},{"cpu":2,"frames":1.5},
-            null,[],"x",{},{"cpu":1}],
-            "reasons":[{"reason":"steered","frames":-3},{"reason":"","frames":1},{"reason":"\u001b[31m","frames":1},
-            {"reason":"a;b","frames":1},{"reason":"steered","frames":9,"more":1}]}"#;
-        let snapshot = read(text);
-        let steering = steering(&snapshot);
-        let cpus: Vec<_> =
-            steering.cpus.iter().map(|(cpu, to)| (*cpu, to.frames.as_ref().map(|n| n.value()))).collect();
-        assert_eq!(cpus, [(1, None), (4095, Some(u64::MAX))]);
-        assert_eq!(steering.reasons.keys().collect::<Vec<_>>(), ["steered"]);
-        assert_eq!((&steering.moves, snapshot.omitted), (&None, 13));
-    }
-
-    #[test]
     fn no_text_panics_and_no_part_says_more_than_the_whole() {
         let text = pretty(&object(93, 53, 2, 4));
         for at in 0..text.len() {
@@ -482,20 +340,5 @@ mod tests {
         assert_eq!(read(&endless).unread.len(), 1);
         let hostile = one_line(&object(1, 1, 1, 1)).replace("eth0", "eth0;reboot");
         assert!(read(&hostile).interfaces.is_empty());
-    }
-
-    #[test]
-    fn other_output_ends_an_object_and_another_schema_is_none() {
-        let cut = "{\"schema\":\"rxlane.steer/1\",\"interface\":\"eth0\",\n2: eth1: <UP> mtu 1500\n";
-        let snapshot = read(cut);
-        assert!(snapshot.interface("eth1").is_some() && snapshot.interface("eth0").is_none(), "{snapshot:?}");
-        assert_eq!(snapshot.unread.len(), 1);
-        let other = one_line(&object(1, 1, 1, 1)).replace("rxlane.steer/1", "rxlane.steer/12");
-        assert_eq!(read(&other), Snapshot::default());
-        let prompted = format!("$ rxlane steer status eth0 --json\n{other}\n");
-        assert_eq!(read(&prompted).unread.len(), 1);
-        // What a person sees is not what a program reads, and ends nothing.
-        let snapshot = read("$ rxlane steer status eth0\neth0 is steered\n$ nproc\n2\n");
-        assert_eq!((snapshot.cpu_count(), snapshot.unread.len()), (Some(2), 0));
     }
 }

@@ -74,32 +74,3 @@ fn netisr(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapshot) {
         _ => {}
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::System;
-    use crate::text::read;
-
-    #[test]
-    fn system_and_cpus() {
-        let snapshot =
-            read("kern.ostype: FreeBSD\nkern.osrelease: 14.1-RELEASE\nhw.ncpu: 4\nhw.model: A CPU\n");
-        assert_eq!(snapshot.system.map(|system| system.value), Some(System::FreeBsd));
-        assert_eq!(snapshot.kernel.map(|kernel| kernel.value).as_deref(), Some("14.1-RELEASE"));
-        assert_eq!(snapshot.cpus.online.map(|count| count.value), Some(4));
-        assert_eq!(snapshot.cpus.model.map(|model| model.value).as_deref(), Some("A CPU"));
-        let netbsd = read("hw.ncpuonline = 2\nhw.ncpu = 4\nnet.inet.ip.ifq.drops = 17\n");
-        assert_eq!(netbsd.cpus.online.map(|count| count.value), Some(2));
-        assert_eq!(netbsd.system.map(|system| system.value), Some(System::NetBsd));
-        assert_eq!(read("hw.ncpu: many\n").cpus.online, None);
-    }
-
-    #[test]
-    fn netisr_by_sysctl() {
-        let netisr = read("net.isr.numthreads: 4\nnet.isr.bindthreads: 0\nnet.isr.dispatch: direct\n").netisr;
-        let netisr = netisr.expect("netisr");
-        assert_eq!(netisr.threads.map(|n| *n.get()), Some(4));
-        assert_eq!(netisr.bound.map(|bound| *bound.get()), Some(false));
-        assert_eq!(netisr.dispatch.map(|policy| policy.get().clone()).as_deref(), Some("direct"));
-    }
-}

@@ -185,92 +185,12 @@ Swap: 12G Total, 12G Free
 ";
 
     #[test]
-    fn freebsd_threads_and_cpus() {
-        for text in [FREEBSD.to_owned(), format!("root@r:~ # top -aSHIP\n{FREEBSD}")] {
-            let snapshot = read(&text);
-            let busy: Vec<(&str, Option<f64>)> =
-                snapshot.processes.iter().map(|one| (one.name.as_str(), one.cpu)).collect();
-            assert_eq!(busy, [("intr{irq256: igb0:que 0}", Some(97.66)), ("mpd5", Some(0.2))]);
-            assert_eq!(snapshot.cpus.load.len(), 2);
-            assert_eq!(snapshot.cpus.load[&0].value.interrupt, 98.0);
-        }
-    }
-
-    #[test]
-    fn linux_tables() {
-        // procps 4, top -b -n 2: the first table counts since boot, the second counts.
-        let text = "    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n\
-                    \x20    14 root      20   0       0      0      0 S   1.5   0.0   9:02.11 ksoftirqd/0\n\
-                    \n\
-                    \x20   PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n\
-                    \x20    14 root      20   0       0      0      0 R  99.5   0.0   9:03.11 ksoftirqd/0\n";
-        let processes = read(text).processes;
-        assert_eq!(processes.len(), 1);
-        assert_eq!((processes[0].cpu, processes[0].quote.line), (Some(99.5), 5));
-        // BusyBox 1.36: STAT may be of two words.
-        let text = "  PID  PPID USER     STAT   VSZ %VSZ CPU %CPU COMMAND\n\
-                    \x20 812     1 root     S <   1200   1%   0  96% /usr/sbin/pppd nodetach\n\
-                    \x20 900   812 root     R     1300   1%   1   2% top\n\
-                    \x20 813     1 root     S     1200   1%   1   0% pppoe -I eth0\n";
-        let names: Vec<(String, Option<f64>)> =
-            read(text).processes.into_iter().map(|one| (one.name, one.cpu)).collect();
-        assert_eq!(names, [("pppd".to_owned(), Some(96.0)), ("pppoe".to_owned(), Some(0.0))]);
-    }
-
-    // BusyBox 1.36, procps/top.c, whose shares are of all CPUs; written for this test.
-    const BUSYBOX: &str = "\
-Mem: 103284K used, 411740K free, 1804K shrd, 38620K buff, 18584K cached
-CPU:   0% usr   1% sys   0% nic  73% idle   0% io   0% irq  25% sirq
-Load average: 1.03 0.74 0.35 2/82 29752
-  PID  PPID USER     STAT   VSZ %VSZ %CPU COMMAND
-    9     2 root     RW       0   0%  24% [ksoftirqd/0]
-  812     1 root     S     1200   1%  15% /usr/sbin/pppd nodetach
-  901     1 root     R     1300   1%  13% /usr/sbin/uhttpd -f
-  902     1 root     S     1300   1%   2% /usr/sbin/odhcpd
-";
-
-    #[test]
-    fn shares_of_all_cpus() {
-        let named = |text: &str| -> Vec<(String, Option<f64>)> {
-            read(text).processes.into_iter().map(|one| (one.name, one.cpu)).collect()
-        };
-        let is = |name: &str, share| (name.to_owned(), share);
-        let expected = [is("ksoftirqd/0", Some(96.0)), is("pppd", Some(60.0)), is("uhttpd", Some(52.0))];
-        assert_eq!(named(&format!("{BUSYBOX}$ nproc\n4\n")), expected);
-        assert_eq!(named(&format!("$ nproc\n4\n$ top -bn1\n{BUSYBOX}")), expected);
-        // How much of one CPU, nobody can tell.
-        assert_eq!(named(BUSYBOX), [is("ksoftirqd/0", None), is("pppd", None)]);
-        // What grep leaves; 26 % of four CPUs is rounded.
-        let row = "    9     2 root     RW       0   0%   0  26% [ksoftirqd/0]\n";
-        assert_eq!(named(&format!("{row}$ nproc\n4\n")), [is("ksoftirqd/0", Some(100.0))]);
-        // Per cent of one CPU in procps.
-        let procps = "    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n\
-                      \x20     9 root      20   0       0      0      0 R  31.5   0.0   9:03.11 ksoftirqd/0\n";
-        assert_eq!(named(&format!("$ nproc\n4\n{procps}")), [is("ksoftirqd/0", Some(31.5))]);
-        assert_eq!(
-            named(&format!("$ nproc\n4\n$ top\n{BUSYBOX}$ top\n{procps}")).first(),
-            Some(&is("ksoftirqd/0", Some(31.5)))
-        );
-    }
-
-    #[test]
-    fn all_cpus_together_are_the_only_one() {
-        let load = |count: &str| read(&format!("{BUSYBOX}{count}")).cpus.load;
-        assert!(load("").is_empty() && load("$ nproc\n4\n").is_empty());
-        let only = load("$ nproc\n1\n");
-        assert_eq!((only.len(), only[&0].value.softirq), (1, Some(25.0)));
-    }
-
-    #[test]
     fn cut_at_every_octet() {
         let whole = read(FREEBSD);
         for (end, _) in FREEBSD.match_indices('\n') {
             let part = read(&FREEBSD[..end]);
             assert!(part.processes.iter().all(|one| whole.processes.contains(one)));
             assert!(part.cpus.load.iter().all(|(cpu, load)| whole.cpus.load.get(cpu) == Some(load)));
-        }
-        for end in 0..FREEBSD.len() {
-            read(&FREEBSD[..end]);
         }
     }
 }

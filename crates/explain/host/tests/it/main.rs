@@ -3,11 +3,13 @@
 mod bsd_text;
 mod collector;
 mod collector_redaction;
+mod facts;
 mod linux_text;
 mod live;
 mod sample;
 mod statistics;
 mod statistics_drivers;
+mod texts;
 
 /// What the text of one paste says.
 fn read(text: &str) -> rxlane_host::Snapshot {
