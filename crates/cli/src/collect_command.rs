@@ -2,7 +2,7 @@
 //! on machines without rxlane.
 
 use crate::output::{CommandResult, Outcome, Output, complain};
-use crate::page_file::PageFile;
+use crate::output_file::OutputFile;
 use anyhow::bail;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ impl CollectArguments {
     }
 
     /// The file, whose content appears at once and whole.
-    fn place(&self, path: &Path) -> anyhow::Result<PageFile> {
+    fn place(&self, path: &Path) -> anyhow::Result<OutputFile> {
         let name = path.display();
         if path.is_dir() {
             bail!("{name} is a directory; name a file in it");
@@ -109,7 +109,7 @@ impl CollectArguments {
         if path.is_file() && !self.force {
             bail!("{name} is there already; --force overwrites it");
         }
-        PageFile::create(path, &[])
+        OutputFile::create("--output", path, &[])
     }
 }
 
@@ -122,13 +122,13 @@ impl CollectArguments {
             interfaces: Some(self.interfaces.clone()).filter(|names| !names.is_empty()),
             with_hash_key: self.with_hash_key,
         };
-        let bar = bar();
+        let mut line = crate::progress::Progress::new();
         let mut bundle = Vec::new();
         let mut steer_status = crate::doctor_command::live::steer_status;
         let collected = host::live::collect_with(&options, &mut steer_status, &mut bundle, &mut |progress| {
-            bar.set_message(told(&progress));
+            line.show(&words(&progress));
         });
-        bar.finish_and_clear();
+        drop(line);
         collected?;
         Ok(redacted(&String::from_utf8_lossy(&bundle), self.with_hash_key))
     }
@@ -164,23 +164,9 @@ fn redacted(bundle: &str, with_hash_key: bool) -> String {
     text
 }
 
-/// A line on standard error, where that is a terminal.
-#[cfg(target_os = "linux")]
-fn bar() -> indicatif::ProgressBar {
-    use std::io::IsTerminal;
-    if !std::io::stderr().is_terminal() {
-        return indicatif::ProgressBar::hidden();
-    }
-    let bar = indicatif::ProgressBar::new_spinner();
-    match indicatif::ProgressStyle::with_template("{wide_msg}") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
-
 /// What is being done, in words.
 #[cfg(target_os = "linux")]
-fn told(progress: &host::live::Progress) -> String {
+fn words(progress: &host::live::Progress) -> String {
     use host::live::Progress;
     match progress {
         Progress::Sample(number) => format!("counters, sample {number}"),

@@ -1,12 +1,12 @@
 //! `rxlane gen`: seeded traffic samples as captures.
 
 use crate::output::{CommandResult, Outcome, Output};
+use crate::output_file::OutputFile;
+use crate::progress::Progress;
 use anyhow::{Context, bail};
 use capture::{LinkType, Resolution, Writer};
 use clap::ValueEnum;
 use format::{Table, plural};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use traffic::{Arrival, Class, Generator, NAMED, Popularity, Scenario, Sizes};
@@ -235,16 +235,16 @@ impl GenArguments {
     }
 
     fn to_file(&self, path: &Path, mut traffic: Generator, out: &mut Output) -> CommandResult {
-        let name = path.display();
-        let file = File::create(path).with_context(|| format!("cannot create {name}"))?;
-        let written = self.write(&mut traffic, file).with_context(|| format!("cannot write {name}"))?;
+        let written =
+            OutputFile::create("--output", path, &[])?.write_with(|file| self.write(&mut traffic, file))?;
         let stacks: Vec<String> =
             traffic.scenario().classes.iter().map(|class: &Class| class.encapsulation.to_string()).collect();
         writeln!(
             out,
-            "{name}: {}, {}, {:.3} s, {} in {}",
+            "{}: {}, {}, {:.3} s, {} in {}",
+            format::printable(&path.display().to_string()),
             plural(self.frames, "frame"),
-            plural(written.octets, "octet"),
+            plural(written.octets, "byte"),
             written.nanoseconds as f64 / 1e9,
             plural(u64::from(self.traffic.flows), "flow"),
             stacks.join(" + "),
@@ -269,7 +269,7 @@ impl GenArguments {
             Format::PcapNs => Writer::pcap(target, LinkType::Ethernet, Resolution::Nanoseconds),
             Format::Pcapng => Writer::pcapng(target, LinkType::Ethernet, Resolution::Nanoseconds),
         }?;
-        let progress = progress(self.frames);
+        let mut progress = Progress::new();
         let mut written = Written { octets: 0, nanoseconds: 0 };
         let mut first = None;
         for number in 0..self.frames {
@@ -277,11 +277,10 @@ impl GenArguments {
             writer.write(frame.timestamp_ns as i64, frame.octets, frame.octets.len() as u32)?;
             written.octets += frame.octets.len() as u64;
             written.nanoseconds = frame.timestamp_ns - *first.get_or_insert(frame.timestamp_ns);
-            if number % PROGRESS_STEP == 0 {
-                progress.set_position(number);
+            if number % PROGRESS_STEP == PROGRESS_STEP - 1 {
+                progress.show_amount(number, Some(self.frames), |frames| plural(frames, "frame"));
             }
         }
-        progress.finish_and_clear();
         writer.finish()?.flush()?;
         Ok(written)
     }
@@ -295,24 +294,8 @@ struct Written {
     nanoseconds: u64,
 }
 
-/// Frames between two looks at the progress bar.
-const PROGRESS_STEP: u64 = 1 << 14;
-/// Fewer frames are written before a bar could be read.
-const LONG: u64 = 2_000_000;
-
-/// A bar on standard error, where that is a terminal and the work long.
-fn progress(frames: u64) -> ProgressBar {
-    if frames < LONG || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(Some(frames), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:30} {human_pos} of {human_len} frames, {eta} left");
-    match style {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
-
+/// Frames between two looks at the clock.
+const PROGRESS_STEP: u64 = 1 << 18;
 fn list(out: &mut Output) -> io::Result<()> {
     let stack = |named: &traffic::Named| match named.encapsulations {
         [(_, stack)] => (*stack).to_owned(),

@@ -10,7 +10,7 @@ mod text;
 
 use super::numbers;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use crate::page_file::PageFile;
+use crate::output_file::OutputFile;
 use anyhow::{Context, anyhow, bail};
 use bench::scenario::pppoe::Pppoe;
 use bench::scenario::report::Report;
@@ -161,7 +161,7 @@ impl Common {
             Some(path) if path.is_dir() => {
                 bail!("--page {} is a directory; name a file in it", path.display())
             }
-            Some(path) if !to_stdout => Some(PageFile::create(path, &[])?),
+            Some(path) if !to_stdout => Some(OutputFile::create("--html", path, &[])?),
             _ => None,
         };
         // A thread that finds no memory ends the process.

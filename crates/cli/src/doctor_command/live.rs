@@ -8,7 +8,6 @@ use host::Snapshot;
 use host::live::{self, Options, Progress};
 use host::sample::{self, Limits};
 use host::text::Reader;
-use std::io::IsTerminal;
 use std::thread;
 use std::time::Duration;
 use steer::record::Records;
@@ -42,15 +41,11 @@ fn snapshot(arguments: &DoctorArguments) -> anyhow::Result<Snapshot> {
         with_hash_key: true,
     };
     let mut bundle = Vec::new();
-    let mut bar = std::io::stderr().is_terminal().then(indicatif::ProgressBar::new_spinner);
+    let mut line = crate::progress::Progress::new();
     live::collect_with(&options, &mut steer_status, &mut bundle, &mut |progress| {
-        if let Some(bar) = &mut bar {
-            show(bar, &progress);
-        }
+        line.show(&words(&progress));
     })?;
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
+    drop(line);
     let mut reader = Reader::new();
     reader.read(NAME, bundle.as_slice()).context("what this machine told")?;
     Ok(reader.finish())
@@ -71,14 +66,13 @@ pub fn steer_status(name: &str) -> Result<String, String> {
     serde_json::to_string_pretty(&status).map_err(|error| error.to_string())
 }
 
-fn show(bar: &indicatif::ProgressBar, progress: &Progress) {
-    bar.set_message(match progress {
+fn words(progress: &Progress) -> String {
+    match progress {
         Progress::Sample(number) => format!("sample {number}"),
         Progress::Interface { name, number, of } => format!("{name}, {number} of {of}"),
         Progress::Waiting { left } => format!("second sample in {:.0} s", left.as_secs_f64().ceil()),
-        _ => return,
-    });
-    bar.tick();
+        _ => String::new(),
+    }
 }
 
 fn take_sample(name: &str, duration: Duration) -> anyhow::Result<Vec<u8>> {

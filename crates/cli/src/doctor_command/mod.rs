@@ -7,7 +7,7 @@ mod remedies;
 mod source;
 pub mod text;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use crate::page_file::PageFile;
+use crate::output_file::OutputFile;
 use crate::render::prose::{Worded, worded};
 use anyhow::bail;
 use doctor::report::Verdict;
@@ -93,7 +93,7 @@ impl DoctorArguments {
         }
         let page_file = match &self.html {
             Some(path) if path != Path::new("-") => {
-                Some(PageFile::create(path, &[self.from.as_slice(), &self.traffic].concat())?)
+                Some(OutputFile::create("--html", path, &[self.from.as_slice(), &self.traffic].concat())?)
             }
             _ => None,
         };

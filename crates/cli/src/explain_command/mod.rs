@@ -6,7 +6,7 @@ pub mod text;
 pub use page::render as page;
 
 use crate::output::{CommandResult, Outcome, Output, complain};
-use crate::page_file::PageFile;
+use crate::output_file::OutputFile;
 use crate::rss_arguments;
 use anyhow::bail;
 use capture::{Capture, Progress};
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// The device of the report that the project began with.
 const USUAL_NIC: &str = "i210";
-/// How often the progress bar moves, and how long a capture may take before it appears.
+/// How often the line of progress changes, and how long a capture may take before it appears.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Arguments of `rxlane explain`.
@@ -74,7 +74,7 @@ impl ExplainArguments {
         let captures = self.files.iter().map(|file| open(file)).collect::<Result<Vec<_>, _>>()?;
         let to_stdout = self.html.as_deref() == Some(Path::new("-"));
         let page_file = match &self.html {
-            Some(path) if !to_stdout => Some(PageFile::create(path, &self.inputs())?),
+            Some(path) if !to_stdout => Some(OutputFile::create("--html", path, &self.inputs())?),
             _ => None,
         };
         let queues = receiver.queues();
@@ -168,21 +168,9 @@ fn show_progress(progress: &[Progress], done: &AtomicBool) {
     if done.load(Ordering::Relaxed) {
         return;
     }
-    let bar = match total {
-        Some(total) => indicatif::ProgressBar::new(total).with_style(
-            indicatif::ProgressStyle::with_template(
-                "{bar:40} {bytes}/{total_bytes} {bytes_per_sec} {eta} left",
-            )
-            .unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()),
-        ),
-        None => indicatif::ProgressBar::new_spinner().with_style(
-            indicatif::ProgressStyle::with_template("{spinner} {bytes} {bytes_per_sec}")
-                .unwrap_or_else(|_| indicatif::ProgressStyle::default_spinner()),
-        ),
-    };
+    let mut line = crate::progress::Progress::new();
     while !done.load(Ordering::Relaxed) {
-        bar.set_position(progress.iter().map(Progress::bytes).sum());
+        line.show_amount(progress.iter().map(Progress::bytes).sum(), total, format::size);
         std::thread::park_timeout(TICK);
     }
-    bar.finish_and_clear();
 }

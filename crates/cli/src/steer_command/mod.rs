@@ -10,7 +10,7 @@ use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anstyle::{AnsiColor, Style};
 use anyhow::anyhow;
 use host::live::Progress;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 use steer::classes::Choice;
@@ -154,21 +154,13 @@ pub fn failed(error: Error) -> CommandResult {
 
 /// Shows on a terminal how far a look has come.
 fn with_progress<T>(work: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
-    let bar = io::stderr().is_terminal().then(indicatif::ProgressBar::new_spinner);
-    let result = work(&mut |progress| {
-        let Some(bar) = &bar else { return };
-        match progress {
-            Progress::Waiting { left } => {
-                bar.set_message(format!("looking at the traffic, {:.0} s left", left.as_secs_f64().ceil()));
-            }
-            _ => bar.set_message("reading the machine"),
+    let mut line = crate::progress::Progress::new();
+    work(&mut |progress| match progress {
+        Progress::Waiting { left } => {
+            line.show(&format!("looking at the traffic, {:.0} s left", left.as_secs_f64().ceil()));
         }
-        bar.tick();
-    });
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
-    result
+        _ => line.show("reading the machine"),
+    })
 }
 
 /// `1,234/s`.

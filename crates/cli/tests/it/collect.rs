@@ -1,6 +1,6 @@
 //! `rxlane collect` as a user runs it.
 
-use assert_cmd::Command;
+use crate::run::{self, Command};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 type TestResult = Result<(), Box<dyn Error>>;
 
 fn rxlane(arguments: &[&str]) -> Result<Command, Box<dyn Error>> {
-    let mut command = Command::cargo_bin("rxlane")?;
+    let mut command = run::rxlane();
     command.arg("collect").args(arguments);
     Ok(command)
 }

@@ -1,10 +1,10 @@
 //! The commands around the product: demo, man pages, completions, help, exit codes.
 
-use assert_cmd::Command;
+use crate::run::{self, Command};
 use tempfile::TempDir;
 
 fn rxlane() -> Command {
-    Command::cargo_bin("rxlane").unwrap()
+    run::rxlane()
 }
 
 fn stdout(command: &mut Command) -> String {
@@ -178,7 +178,7 @@ fn a_reader_that_closes_the_pipe_hears_no_complaint() {
         // Nobody reads: the first write finds the pipe closed.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("rxlane"));
+        let mut command = std::process::Command::new(run::BINARY);
         let output = command.args(&arguments).stdout(writer).stderr(std::process::Stdio::piped());
         let output = output.spawn().unwrap().wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -200,7 +200,7 @@ fn a_full_disk_is_what_the_machine_lacks() {
     // clap prints help by itself.
     for arguments in long_outputs(&capture).iter().filter(|arguments| arguments[0] != "--help") {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("rxlane"));
+        let mut command = std::process::Command::new(run::BINARY);
         let output = command.args(arguments).stdout(full).stderr(std::process::Stdio::piped());
         let output = output.spawn().unwrap().wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -213,7 +213,7 @@ fn a_full_disk_is_what_the_machine_lacks() {
 fn complaints_that_nobody_reads_change_no_exit_code() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("rxlane"));
+    let mut command = std::process::Command::new(run::BINARY);
     let status = command.args(["explain", "no-such-file.pcap"]).stderr(writer).status().unwrap();
     assert_eq!(status.code(), Some(2));
     // A damaged capture is told on standard error, too, and is exit 1.
@@ -223,7 +223,7 @@ fn complaints_that_nobody_reads_change_no_exit_code() {
     std::fs::write(&path, &octets[..octets.len() - 7]).unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("rxlane"));
+    let mut command = std::process::Command::new(run::BINARY);
     let status = command.args(["explain", &path]).stdout(std::process::Stdio::null()).stderr(writer).status();
     assert_eq!(status.unwrap().code(), Some(1));
 }

@@ -1,7 +1,7 @@
 //! What `rxlane explain --json` says of a capture beside what an independent dissector does (`NAME.expected.json`), in
 //! the words of the former.
 
-use assert_cmd::Command;
+use crate::run;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -112,8 +112,7 @@ pub fn quantities(ours: &Value, theirs: &Value) -> Vec<(&'static str, Value, Val
 
 /// What `rxlane explain --json` says of the capture.
 pub fn explain(capture: &Path) -> Value {
-    let output =
-        Command::cargo_bin("rxlane").unwrap().arg("explain").arg(capture).arg("--json").output().unwrap();
+    let output = run::rxlane().arg("explain").arg(capture).arg("--json").output().unwrap();
     assert!(output.status.success(), "{}: {}", capture.display(), String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }

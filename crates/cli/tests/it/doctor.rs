@@ -1,6 +1,6 @@
 //! `rxlane doctor` on texts: verdicts and exit codes, JSON, the page, wrong usage.
 
-use assert_cmd::Command;
+use crate::run::{self, Command};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -14,7 +14,7 @@ const UNEVEN: &str = "NIC statistics:\n     rx_queue_0_packets: 77805\n     rx_q
                       rx_queue_2_packets: 24064\n     rx_queue_3_packets: 156304\n";
 
 fn rxlane() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_rxlane"))
+    run::rxlane()
 }
 
 fn written(directory: &TempDir, name: &str, text: impl AsRef<[u8]>) -> PathBuf {

@@ -1,11 +1,11 @@
 //! `rxlane envelope` as far as it takes neither privilege nor a device: usage, errors, what any process may know.
 
-use assert_cmd::Command;
+use crate::run;
 use serde_json::Value;
 use std::process::Output;
 
 fn rxlane(arguments: &[&str]) -> Output {
-    let mut command = Command::cargo_bin("rxlane").expect("the binary");
+    let mut command = run::rxlane();
     command.arg("envelope").args(arguments).env("COLUMNS", "80").output().expect("it starts")
 }
 

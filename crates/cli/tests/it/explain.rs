@@ -1,6 +1,6 @@
 //! `rxlane explain`, run as its users run it.
 
-use assert_cmd::Command;
+use crate::run::{self, Command};
 use capture::{LinkType, Resolution, Writer};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use wire::emit::Encapsulation;
 const FRAMES: u64 = 2000;
 
 fn rxlane() -> Command {
-    Command::cargo_bin("rxlane").unwrap()
+    run::rxlane()
 }
 
 fn sample(encapsulation: &str) -> Vec<u8> {
@@ -197,7 +197,7 @@ fn a_page_never_takes_the_place_of_an_input_nor_of_an_older_page_halfway() {
     let page = file(&directory, "old.html", b"an older page");
     refusal(rxlane().args(["explain", "/dev/null", "--html"]).arg(&page));
     assert_eq!(std::fs::read(&page).unwrap(), b"an older page");
-    rxlane().arg("explain").arg(&path).arg("--html").arg(&page).assert().success();
+    rxlane().arg("explain").arg(&path).arg("--html").arg(&page).succeed();
     assert!(std::fs::read_to_string(&page).unwrap().starts_with("<!DOCTYPE html>"));
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "{left:?}");
@@ -311,8 +311,8 @@ fn text_has_no_colour_in_a_pipe_and_ends_with_the_conclusion() {
 fn a_reader_that_goes_away_is_no_error() {
     let directory = TempDir::new().unwrap();
     let path = file(&directory, "a.pcap", &sample("pppoe"));
-    let binary = assert_cmd::cargo::cargo_bin("rxlane");
-    let script = format!("{} explain {} --json | head -c 1", binary.display(), path.display());
+    let binary = run::BINARY;
+    let script = format!("{} explain {} --json | head -c 1", binary, path.display());
     let output = std::process::Command::new("bash").args(["-o", "pipefail", "-c", &script]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));

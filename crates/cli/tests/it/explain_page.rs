@@ -4,7 +4,7 @@ mod markup;
 mod reports;
 
 use crate::explain_html::render;
-use assert_cmd::Command;
+use crate::run;
 use explain::Report;
 use markup::{Element, elements, text};
 
@@ -295,8 +295,7 @@ fn contrast_is_sufficient_in_both_themes() {
 fn the_command_writes_the_page() {
     let folder = tempfile::tempdir().unwrap();
     let rxlane = |arguments: &[&str]| {
-        let run =
-            Command::cargo_bin("rxlane").unwrap().current_dir(&folder).args(arguments).output().unwrap();
+        let run = run::rxlane().current_dir(&folder).args(arguments).output().unwrap();
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     };
     let capture = "<script>alert(1)<&script>.pcap";
@@ -317,18 +316,14 @@ fn the_command_writes_the_page() {
 fn standard_input_keeps_its_name_and_its_argument() {
     let folder = tempfile::tempdir().unwrap();
     let rxlane = || {
-        let mut command = Command::cargo_bin("rxlane").unwrap();
+        let mut command = run::rxlane();
         command.current_dir(&folder);
         command
     };
     let made =
         rxlane().args(["gen", "--scenario", "qinq", "--flows", "9", "--frames", "90", "-o", "-"]).output();
     let capture = made.unwrap().stdout;
-    rxlane()
-        .args(["explain", "-", "--nic", "i210", "--html", "page.html"])
-        .write_stdin(capture)
-        .assert()
-        .success();
+    rxlane().args(["explain", "-", "--nic", "i210", "--html", "page.html"]).write_stdin(capture).succeed();
     let shown = text(&std::fs::read_to_string(folder.path().join("page.html")).unwrap());
     for part in ["Standard input", "rxlane explain - --nic i210 --queues 4 --cpus 4 --json"] {
         assert!(shown.contains(part), "{part}: {shown}");

@@ -1,6 +1,6 @@
 //! `rxlane gen` as a user runs it.
 
-use assert_cmd::Command;
+use crate::run::{self, Command};
 use capture::{Capture, Format};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -10,7 +10,7 @@ use wire::{Link, dissect};
 type TestResult = Result<(), Box<dyn Error>>;
 
 fn rxlane(arguments: &[&str]) -> Result<Command, Box<dyn Error>> {
-    let mut command = Command::cargo_bin("rxlane")?;
+    let mut command = run::rxlane();
     command.arg("gen").args(arguments);
     Ok(command)
 }
@@ -124,8 +124,8 @@ fn packets_are_as_long_as_the_mtu_allows() -> TestResult {
     let long = ["--frames", "1", "--control", "0", "--fragments", "0", "--size", "4000", "-o", "-"];
     // A capture of one whole frame: headers of file and record, and the frame without FCS.
     assert_eq!(octets(&[&["--encap", "none", "--mtu", "4000"][..], &long].concat())?.len(), 24 + 16 + 3996);
-    let refused = rxlane(&[&["--encap", "none"][..], &long].concat())?.assert().code(2);
-    assert!(String::from_utf8_lossy(&refused.get_output().stderr).contains("do not fit the MTU of 1500"));
+    let refused = rxlane(&[&["--encap", "none"][..], &long].concat())?.end(2);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("do not fit the MTU of 1500"));
     Ok(())
 }
 

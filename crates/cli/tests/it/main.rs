@@ -20,4 +20,5 @@ mod nics;
 mod nics_stack;
 mod own_captures;
 mod rss;
+mod run;
 mod steer;

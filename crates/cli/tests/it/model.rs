@@ -1,6 +1,6 @@
 //! `rxlane model`, run as a person runs it.
 
-use assert_cmd::Command;
+use crate::run::{self, Command};
 use serde_json::Value;
 use std::fs;
 use tempfile::TempDir;
@@ -8,13 +8,13 @@ use tempfile::TempDir;
 const ROUTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/model/router.toml");
 
 fn rxlane(arguments: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("rxlane").unwrap();
+    let mut command = run::rxlane();
     command.arg("model").args(arguments);
     command
 }
 
 fn output(arguments: &[&str]) -> String {
-    String::from_utf8(rxlane(arguments).assert().success().get_output().stdout.clone()).unwrap()
+    String::from_utf8(rxlane(arguments).succeed().stdout).unwrap()
 }
 
 fn json(arguments: &[&str]) -> Value {
@@ -23,8 +23,8 @@ fn json(arguments: &[&str]) -> Value {
 
 /// Exit 2 and a sentence on standard error.
 fn refused(arguments: &[&str], sentence: &str) {
-    let assert = rxlane(arguments).assert().code(2);
-    let error = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    let assert = rxlane(arguments).end(2);
+    let error = String::from_utf8(assert.stderr).unwrap();
     assert!(error.contains(sentence), "{arguments:?}: {error}");
 }
 
@@ -108,13 +108,19 @@ fn examples(command: &str) -> Vec<String> {
 fn examples_of_the_help_run() {
     let folder = TempDir::new().unwrap();
     fs::copy(ROUTER, folder.path().join("router.toml")).unwrap();
-    let program = assert_cmd::cargo::cargo_bin("rxlane");
+    let program = run::BINARY;
     let commands: Vec<String> = ["run", "sweep", "reproduce"].into_iter().flat_map(examples).collect();
     assert!(commands.len() >= 10, "{commands:?}");
     for command in commands {
         let words = command.strip_prefix("rxlane ").unwrap();
-        let line = format!("{} {words}", program.display());
-        Command::new("sh").args(["-c", &line]).current_dir(&folder).assert().success();
+        let line = format!("{} {words}", program);
+        let status = std::process::Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(&folder)
+            .output()
+            .unwrap()
+            .status;
+        assert!(status.success(), "{line}");
     }
 }
 
@@ -141,9 +147,9 @@ fn a_sweep_may_bring_the_key_that_was_missing() {
 fn a_capture_is_traffic() {
     let folder = TempDir::new().unwrap();
     let capture = folder.path().join("line.pcap");
-    let mut generate = Command::cargo_bin("rxlane").unwrap();
+    let mut generate = run::rxlane();
     generate.args(["gen", "--scenario", "pppoe", "--frames", "5000", "--seed", "1", "-o"]).arg(&capture);
-    generate.assert().success();
+    generate.succeed();
     let text = "title = \"a capture\"\ncpus = 4\nwarm_up_ms = 0\nduration_ms = 1000\n[costs]\ndriver = 1000\n\
                 [interface.wan]\nnic = \"i210\"\n[traffic.line]\ninterface = \"wan\"\n";
     let file = folder.path().join("scenario.toml");
@@ -163,9 +169,9 @@ fn a_capture_is_traffic() {
 }
 
 fn generate_double_tagged(capture: &std::path::Path) {
-    let mut generate = Command::cargo_bin("rxlane").unwrap();
+    let mut generate = run::rxlane();
     generate.args(["gen", "--vlan", "100.200", "--frames", "5000", "--seed", "1", "-o"]).arg(capture);
-    generate.assert().success();
+    generate.succeed();
 }
 
 #[test]
@@ -213,10 +219,10 @@ fn reports_are_reproduced() {
         own.replace("larger = \"kernel goodput_mbps\"", "larger = \"user goodput_mbps\"\ntimes = 0.5"),
     )
     .unwrap();
-    rxlane(&["reproduce", file.to_str().unwrap()]).assert().code(1);
+    rxlane(&["reproduce", file.to_str().unwrap()]).end(1);
     refused(&["reproduce", "apu5"], "there is no report `apu5`");
     // Whatever a file is called.
     let same = folder.path().join("own");
     fs::write(&same, own).unwrap();
-    rxlane(&["reproduce", "own"]).current_dir(folder.path()).assert().code(0);
+    rxlane(&["reproduce", "own"]).current_dir(folder.path()).end(0);
 }

@@ -1,10 +1,10 @@
 //! `rxlane nics`, run as a person runs it.
 
-use assert_cmd::Command;
+use crate::run;
 use serde_json::Value;
 
 fn nics(arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::cargo_bin("rxlane").unwrap().arg("nics").args(arguments).output().unwrap();
+    let output = run::rxlane().arg("nics").args(arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -117,7 +117,7 @@ fn eighty_columns_are_enough() {
         &["--stack", "none", "e810"],
     ];
     for (columns, arguments) in [40, 60, 80, 100].into_iter().flat_map(|n| arguments.map(|a| (n, a))) {
-        let mut command = Command::cargo_bin("rxlane").unwrap();
+        let mut command = run::rxlane();
         let output =
             command.arg("nics").args(arguments).env("COLUMNS", columns.to_string()).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();

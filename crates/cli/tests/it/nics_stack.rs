@@ -1,10 +1,10 @@
 //! `rxlane nics --stack`, run as a person runs it.
 
-use assert_cmd::Command;
+use crate::run;
 use serde_json::Value;
 
 fn nics(arguments: &[&str]) -> (i32, String, String) {
-    let mut command = Command::cargo_bin("rxlane").unwrap();
+    let mut command = run::rxlane();
     let output = command.arg("nics").args(arguments).env("COLUMNS", "80").output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))

@@ -1,19 +1,19 @@
 //! `rxlane rss`, run as a person runs it.
 
-use assert_cmd::Command;
+use crate::run::{self, Command};
 use serde_json::{Value, json};
 
 const MICROSOFT: &str = "6d:5a:56:da:25:5b:0e:c2:41:67:25:3d:43:a3:8f:b0:d0:ca:2b:cb:ae:7b:30:b4:77:cb:2d:a3:\
                          80:30:f2:0c:6a:42:b7:3b:be:ac:01:fa";
 
 fn rxlane(arguments: &str) -> Command {
-    let mut command = Command::cargo_bin("rxlane").unwrap();
+    let mut command = run::rxlane();
     command.arg("rss").args(arguments.split_whitespace());
     command
 }
 
 fn output(command: &mut Command) -> String {
-    String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap()
+    String::from_utf8(command.succeed().stdout).unwrap()
 }
 
 fn json(arguments: &str) -> Value {
@@ -22,10 +22,10 @@ fn json(arguments: &str) -> Value {
 
 /// Exit 2 and a sentence on standard error.
 fn refused(arguments: &str, sentence: &str) {
-    let assert = rxlane(arguments).assert().code(2);
-    let error = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    let assert = rxlane(arguments).end(2);
+    let error = String::from_utf8(assert.stderr).unwrap();
     assert!(error.contains(sentence), "{arguments}: {error}");
-    assert!(assert.get_output().stdout.is_empty(), "{arguments}");
+    assert!(assert.stdout.is_empty(), "{arguments}");
 }
 
 const FLOW: &str = "hash --src 66.9.149.187 --dst 161.142.100.80 --sport 2794 --dport 1766";
@@ -167,8 +167,8 @@ fn explain_and_hash_agree() {
             "-o",
             file,
         ];
-        Command::cargo_bin("rxlane").unwrap().args(gen_arguments).assert().success();
-        let mut explained = Command::cargo_bin("rxlane").unwrap();
+        run::rxlane().args(gen_arguments).succeed();
+        let mut explained = run::rxlane();
         let report = output(explained.args(["explain", file, "--nic", nic, "--json"]));
         let report: Value = serde_json::from_str(&report).unwrap();
         let flow = &report["top_flows"][0];
@@ -251,8 +251,8 @@ fn the_table_refuses_with_a_sentence() {
     refused("table weight 100 100", "add up to 200");
     refused("table explicit 0 1 --entries 4", "2 entries given, the table has 4");
     refused("table equal 8 --queues 4", "names queue 4, and there are 4");
-    let assert = rxlane("table parse").write_stdin("nothing of the kind\n").assert().code(2);
-    assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("output of ethtool -x"));
+    let assert = rxlane("table parse").write_stdin("nothing of the kind\n").end(2);
+    assert!(String::from_utf8_lossy(&assert.stderr).contains("output of ethtool -x"));
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! `rxlane steer` as far as it takes neither privilege nor a device: usage, errors, what any process may know.
 
-use assert_cmd::Command;
-use assert_cmd::output::OutputOkExt;
+use crate::run;
 use serde_json::Value;
 use std::process::Output;
 use testkit::{program, require};
 
 fn rxlane(arguments: &[&str]) -> Output {
-    let mut command = Command::cargo_bin("rxlane").expect("the binary");
+    let mut command = run::rxlane();
     command.args(arguments).env("COLUMNS", "80").output().expect("it starts")
 }
 
@@ -100,7 +99,7 @@ fn every_line_fits_eighty_columns() {
 fn the_units_are_such_that_systemd_takes() {
     let Some(analyze) = require("systemd-analyze", program("systemd-analyze")) else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let binary = assert_cmd::cargo::cargo_bin("rxlane");
+    let binary = run::BINARY;
     for (template, unit) in [
         ("rxlane-steer", include_str!("../../../../packaging/systemd/rxlane-steer@.service")),
         ("rxlane-link", include_str!("../../../../packaging/systemd/rxlane-link@.service")),
@@ -108,12 +107,13 @@ fn the_units_are_such_that_systemd_takes() {
         ("rxlane-pppoe-serve", include_str!("../../../../packaging/systemd/rxlane-pppoe-serve@.service")),
     ] {
         // It is not installed where systemd looks, nor are its manual pages.
-        let unit = unit.replace("=rxlane ", &format!("={} ", binary.display()));
-        let unit = unit.replace("=-rxlane ", &format!("=-{} ", binary.display()));
+        let unit = unit.replace("=rxlane ", &format!("={} ", binary));
+        let unit = unit.replace("=-rxlane ", &format!("=-{} ", binary));
         let unit: Vec<&str> = unit.lines().filter(|line| !line.starts_with("Documentation=")).collect();
         let path = folder.path().join(format!("{template}@wan0.service"));
         std::fs::write(&path, unit.join("\n")).expect("a unit");
-        let verified = std::process::Command::new(&analyze).arg("verify").arg(&path).unwrap();
+        let verified =
+            std::process::Command::new(&analyze).arg("verify").arg(&path).output().expect("it starts");
         let said = String::from_utf8_lossy(&verified.stderr).into_owned();
         assert!(!said.contains("wan0.service"), "{said}");
     }

@@ -16,7 +16,7 @@ struct Ends {
 }
 
 fn binary() -> &'static str {
-    env!("CARGO_BIN_EXE_rxlane")
+    env!("CARGO_BIN_EXE_rxlane").into()
 }
 
 fn said(output: &Output) -> String {

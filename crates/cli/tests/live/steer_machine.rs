@@ -37,7 +37,7 @@ pub fn said(output: &Output) -> String {
 }
 
 pub fn binary() -> PathBuf {
-    assert_cmd::cargo::cargo_bin("rxlane")
+    env!("CARGO_BIN_EXE_rxlane").into()
 }
 
 /// Whether the kernel lets this process load programs.

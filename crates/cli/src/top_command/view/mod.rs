@@ -10,9 +10,9 @@ use super::table::{self, Cell, Column, Order};
 use super::traffic::Sampling;
 use format::wrapped;
 use format::{UNKNOWN, compact, speed};
-use ratatui::Frame;
-use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
+use ratatui_core::layout::Rect;
+use ratatui_core::terminal::Frame;
+use ratatui_core::text::{Line, Span};
 use std::time::Duration;
 pub use theme::Theme;
 

@@ -7,7 +7,7 @@ use crate::top_command::model::{CpuRow, Model, QueueRow, StageRow, SteeringRows}
 use crate::top_command::steering::Mode;
 use crate::top_command::table::{Column, Order, ordered};
 use crate::top_command::traffic::Sampling;
-use ratatui::text::{Line, Span};
+use ratatui_core::text::{Line, Span};
 
 /// Between the two halves.
 const GAP: usize = 2;

@@ -8,7 +8,7 @@ use crate::top_command::figures;
 use crate::top_command::model::Model;
 use crate::top_command::steering::Mode;
 use crate::top_command::table::Column;
-use ratatui::text::Line;
+use ratatui_core::text::Line;
 
 /// A title, a table that fills the page, and a line below.
 fn one_table<R>(

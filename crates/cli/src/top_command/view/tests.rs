@@ -5,10 +5,10 @@ use super::*;
 use crate::top_command::fixture::{IGB, VETH, material, sampling, steered};
 use crate::top_command::steering::CpuCounts;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::buffer::Buffer;
-use ratatui::style::{Color, Modifier};
+use ratatui_core::backend::TestBackend;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::style::{Color, Modifier};
+use ratatui_core::terminal::Terminal;
 use std::path::Path;
 use xdp::layout::Reason;
 
@@ -30,7 +30,7 @@ fn drawn(
 
 fn text(buffer: &Buffer) -> String {
     let rows = buffer.content().chunks(usize::from(buffer.area.width));
-    let row = |cells: &[ratatui::buffer::Cell]| {
+    let row = |cells: &[ratatui_core::buffer::Cell]| {
         let line: String = cells.iter().map(|cell| cell.symbol()).collect();
         line.trim_end().to_owned() + "\n"
     };
@@ -109,7 +109,7 @@ fn wide_screens_show_more_columns() {
 }
 
 /// The style of the first cell of `word` in the line that contains `line`.
-fn style(buffer: &Buffer, line: &str, word: &str) -> ratatui::style::Style {
+fn style(buffer: &Buffer, line: &str, word: &str) -> ratatui_core::style::Style {
     let text = text(buffer);
     let (y, row) = text.lines().enumerate().find(|(_, row)| row.contains(line)).expect("the line");
     let x = row.find(word).expect("the word");

@@ -2,8 +2,8 @@
 
 use crate::top_command::model::Heat;
 use crate::top_command::table::Cell;
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::text::{Line, Span};
 
 /// What things look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

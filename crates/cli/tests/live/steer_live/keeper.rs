@@ -51,7 +51,7 @@ fn it_does_not_keep_a_namespace_that_was_deleted() {
     ip(&format!("netns add {name}"));
     ip(&format!("-n {name} link add {WAN} numrxqueues 2 type veth peer name far0"));
     let mut up = Command::new("ip");
-    up.args(["netns", "exec", name]).arg(assert_cmd::cargo::cargo_bin("rxlane"));
+    up.args(["netns", "exec", name]).arg(env!("CARGO_BIN_EXE_rxlane"));
     up.args(["steer", "up", WAN, "--seconds", "0", "--rebalance", "--journal", machine.journal()]);
     let up = up.output().expect("it starts");
     assert_eq!(code(&up), 0, "{}", said(&up));

@@ -1,5 +1,5 @@
-//! The file that a page goes into: written beside its place and moved there when it is whole, so that an
-//! older page, or an input that carries the same name, is never lost halfway. What a killed process left there is locked by
+//! The file that a page, a bundle or a capture goes into: written beside its place and moved there when it is whole, so that
+//! an older one, or an input that carries the same name, is never lost halfway, and a full disk leaves no half of it. What a killed process left there is locked by
 //! nobody, and goes when the next page is written to the same place.
 
 use anyhow::{Context, bail};
@@ -7,36 +7,36 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// A page that is yet to be written.
-pub struct PageFile {
+/// A file that is yet to be written.
+pub struct OutputFile {
     path: PathBuf,
     /// Beside `path`; `None` where `path` is no regular file, such as /dev/stderr, and is written directly.
     temporary: Option<PathBuf>,
     file: Option<File>,
 }
 
-impl PageFile {
-    /// Makes sure that the page can be written, before hours of reading and not after. Errors: the place is
-    /// one of the inputs, or cannot be written to.
-    pub fn create(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<PageFile> {
+impl OutputFile {
+    /// Makes sure that the file can be written, before hours of work and not after. Errors, which name the `option`: the place
+    /// is one of the inputs, or cannot be written to.
+    pub fn create(option: &str, path: &Path, inputs: &[PathBuf]) -> anyhow::Result<OutputFile> {
         let cannot = || format!("cannot write {}", path.display());
         let existing = fs::metadata(path).ok();
         if let Some(existing) = &existing {
             let same = |input: &&PathBuf| fs::metadata(input).is_ok_and(|input| is_same(&input, existing));
             if let Some(input) = inputs.iter().find(same) {
-                bail!("--html {} is the input {}; name another file", path.display(), input.display());
+                bail!("{option} {} is the input {}; name another file", path.display(), input.display());
             }
             if existing.is_dir() {
-                bail!("--html {} is a directory; name a file in it", path.display());
+                bail!("{option} {} is a directory; name a file in it", path.display());
             }
             if !existing.is_file() {
                 let file = open_at_once(path).with_context(cannot)?;
-                return Ok(PageFile { path: path.to_owned(), temporary: None, file });
+                return Ok(OutputFile { path: path.to_owned(), temporary: None, file });
             }
         }
         // Through a link, the file that it leads to is replaced, and not the link.
@@ -52,26 +52,31 @@ impl PageFile {
         if let Some(existing) = existing {
             file.set_permissions(existing.permissions()).with_context(cannot)?;
         }
-        Ok(PageFile { path, temporary: Some(temporary), file: Some(file) })
+        Ok(OutputFile { path, temporary: Some(temporary), file: Some(file) })
     }
 
-    /// Writes the page and puts it in its place.
-    pub fn write(mut self, page: &str) -> anyhow::Result<()> {
+    /// Writes a text and puts the file in its place.
+    pub fn write(self, text: &str) -> anyhow::Result<()> {
+        self.write_with(|mut file| Ok(file.write_all(text.as_bytes())?))
+    }
+
+    /// Writes what `write` writes, and puts the file in its place.
+    pub fn write_with<T>(mut self, write: impl FnOnce(File) -> io::Result<T>) -> anyhow::Result<T> {
         let cannot = format!("cannot write {}", self.path.display());
-        let mut file = match self.file.take() {
+        let file = match self.file.take() {
             Some(file) => file,
             None => File::options().write(true).open(&self.path).context(cannot.clone())?,
         };
-        file.write_all(page.as_bytes()).context(cannot.clone())?;
+        let written = write(file).context(cannot.clone())?;
         if let Some(temporary) = &self.temporary {
             fs::rename(temporary, &self.path).context(cannot)?;
             self.temporary = None;
         }
-        Ok(())
+        Ok(written)
     }
 }
 
-impl Drop for PageFile {
+impl Drop for OutputFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
             let _ = fs::remove_file(temporary);
