@@ -5,6 +5,7 @@ use super::{BOLD, GOOD, POOR, StateArguments, failed, item, status};
 use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
+use clap::{Arg, Args, Command, FromArgMatches};
 use client::connection::{Connection, Event, Over, Start};
 use client::network::Wanted;
 use client::script;
@@ -18,6 +19,7 @@ use service::log::Log;
 use service::memory;
 use service::notify;
 use service::signals::{HangUp, end_requests, report_others};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -52,10 +54,7 @@ pub struct ConnectArguments {
 impl ConnectArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let options = match &self.config {
-            Some(file) => self.options.clone().or(options::from_file(file)?),
-            None => self.options.clone(),
-        };
+        let options = self.all_options()?;
         // Before the concentrator is asked for a session, which may end another one of the same user.
         super::expect_privilege("a session")?;
         if self.daemon.is_caller() {
@@ -70,6 +69,25 @@ impl ConnectArguments {
         let mut log = None;
         let result = self.connect(out, start, &mut log);
         background::end(log, out, result)
+    }
+
+    /// Those of the command line, and of the file those that are not there.
+    fn all_options(&self) -> anyhow::Result<Options> {
+        let Some(file) = &self.config else { return Ok(self.options.clone()) };
+        let given: Vec<OsString> =
+            std::env::args_os().skip_while(|argument| argument != "connect").skip(1).collect();
+        let is_given = |option: &Arg| match option.get_long() {
+            None => self.options.interface.is_some(),
+            Some(_) => options::is_given(option, &given),
+        };
+        let arguments = options::arguments_of(file, is_given)?.into_iter().chain(given.clone());
+        let command = ConnectArguments::augment_args(Command::new("connect").no_binary_name(true));
+        let both = command.try_get_matches_from(arguments).and_then(|both| Options::from_arg_matches(&both));
+        both.map_err(|error| {
+            let text = error.to_string();
+            let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            anyhow!("with {}: {why}", file.display())
+        })
     }
 
     /// What the options come to.

@@ -1,9 +1,11 @@
-//! What `rxlane pppoe connect` is told: options of the command line, and the same names in a file of configuration (TOML).
+//! What `rxlane pppoe connect` is told: options of the command line, which a file of configuration (TOML) has by the same names. They
+//! are stated once: what stands in a file becomes arguments.
 
 use super::password::PasswordSource;
 use super::{regular_file, workers};
 use anyhow::anyhow;
-use clap::Args;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Args, Command};
 use link::batch::Io;
 use link::running::Means;
 use pppoe::client::{Config, Reconnect};
@@ -11,30 +13,21 @@ use pppoe::discovery::PLAIN_PAYLOAD;
 use pppoe::discovery::host as discovery;
 use pppoe::discovery::offer::Pin;
 use pppoe::session::{self, Host, Method, Role, Timers};
-use serde::Deserialize;
+use std::ffi::OsString;
 use std::net::Ipv4Addr;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::emit::Encapsulation;
+use wire::ethernet::EtherType;
 
 /// The usual name of the interface.
 const IFNAME: &str = "ppp0";
 /// What is agreed to if nobody says: the password does not go over the line where there is a choice.
 const AUTH: [Auth; 3] = [Auth::Chap, Auth::MsChapV2, Auth::Pap];
 
-/// What the numbers may be, on the command line and in a file.
-const MTU: RangeInclusive<i64> = 128..=9000;
-const ECHO_INTERVAL: RangeInclusive<i64> = 1..=3600;
-const ECHO_FAILURES: RangeInclusive<i64> = 1..=100;
-const WORKERS: RangeInclusive<i64> = 1..=256;
-const NUMBERS: [(&str, RangeInclusive<i64>); 4] =
-    [("mtu", MTU), ("echo-interval", ECHO_INTERVAL), ("echo-failures", ECHO_FAILURES), ("workers", WORKERS)];
-
 /// The options. Each stands in a file by the same name, without the dashes; what is on the command line comes first.
-#[derive(Args, Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// Ethernet interface with the line; may stand in the file as `interface`.
     #[arg(value_name = "IFACE")]
@@ -49,11 +42,11 @@ pub struct Options {
     #[arg(long, value_enum, value_delimiter = ',')]
     pub auth: Option<Vec<Auth>>,
     /// VLAN tags of the line, outermost first: 35, or 100.200.
-    #[arg(long, value_name = "VID[.VID…]")]
+    #[arg(long, value_name = "VID[.VID…]", value_parser = vlans)]
     pub vlan: Option<String>,
     /// TPID of the outermost tag [default: 0x8100 of one tag, 0x88a8 of several].
-    #[arg(long, value_name = "0xTPID", requires = "vlan")]
-    pub tpid: Option<String>,
+    #[arg(long, value_name = "0xTPID", requires = "vlan", value_parser = crate::link_command::tpid)]
+    pub tpid: Option<EtherType>,
     /// Service to ask for [default: any].
     #[arg(long, value_name = "NAME")]
     pub service: Option<String>,
@@ -61,7 +54,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME|MAC")]
     pub ac: Option<String>,
     /// Longest IP packets, octets [default: 1492]; more than 1492 where both ends can (RFC 4638), else 1492.
-    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u16).range(MTU))]
+    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u16).range(128..=9000))]
     pub mtu: Option<u16>,
     /// Name of the network interface [default: ppp0].
     #[arg(long, value_name = "NAME")]
@@ -94,16 +87,16 @@ pub struct Options {
     #[arg(long, value_name = "BOOL")]
     pub reconnect: Option<bool>,
     /// Seconds of silence after which the other end is asked whether it lives [default: 20].
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(ECHO_INTERVAL))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..=3600))]
     pub echo_interval: Option<u16>,
     /// Questions without an answer after which it is dead [default: 3].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(ECHO_FAILURES))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub echo_failures: Option<u16>,
     /// How packets are moved [default: batch].
     #[arg(long, value_enum)]
     pub datapath: Option<Datapath>,
     /// Threads that move packets [default: one a CPU, at most 8].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(WORKERS))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
     /// How frames leave the parent [default: af-packet].
     #[arg(long, value_enum)]
@@ -111,8 +104,7 @@ pub struct Options {
 }
 
 /// Methods of authentication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Auth {
     /// PAP: the password goes over the line as it is.
     Pap,
@@ -123,8 +115,7 @@ pub enum Auth {
 }
 
 /// How packets are moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Datapath {
     /// One packet a system call: the reference.
     Simple,
@@ -133,8 +124,7 @@ pub enum Datapath {
 }
 
 /// How frames leave the parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum WayOut {
     /// Packet sockets.
     AfPacket,
@@ -153,158 +143,127 @@ impl Auth {
     }
 }
 
-/// Where the error is and what it is, without the line itself: who takes the file for the place of the password has it there.
-fn in_words(error: &toml::de::Error, text: &str) -> String {
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    let number = before.matches('\n').count() + 1;
-    let message = error.message();
-    // These have the value in them, which may be the password as well.
-    let has_value = ["invalid type", "invalid value", "invalid length", "unknown variant"];
-    if let Some(name) = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next()) {
-        return format!("line {number}: {}", unknown(name));
-    }
-    if message.starts_with("string values must be quoted") {
-        return format!("line {number}: expected text in quotes, a number without quotes, true or false");
-    }
-    if !has_value.iter().any(|beginning| message.starts_with(beginning)) {
-        return format!("line {number}: {message}");
-    }
-    let key = before.rsplit('\n').next().and_then(|line| line.split_once('=')).map(|(key, _)| key.trim());
-    let is_plain = |key: &&str| key.bytes().all(|octet| octet.is_ascii_lowercase() || octet == b'-');
-    let key = key.filter(is_plain).unwrap_or_default();
-    let expected = message.rsplit_once(", expected ").map_or("another value", |(_, expected)| expected);
-    let expected = expected_by(key, expected);
-    let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
-    format!("line {number}: {key}expected {expected}")
+/// Sees that VLANs are such.
+fn vlans(text: &str) -> Result<String, String> {
+    let read = Encapsulation::NONE.with_vlans(text, None);
+    read.map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
-/// What is wrong with a key that is none.
-fn unknown(name: &str) -> String {
-    let command = Options::augment_args(clap::Command::new("connect"));
-    let names: Vec<&str> =
-        command.get_arguments().map(|argument| argument.get_long().unwrap_or("interface")).collect();
-    let close = names.iter().max_by(|one, other| similarity(name, one).total_cmp(&similarity(name, other)));
-    let close = close.filter(|close| similarity(name, close) > 0.8);
-    match (name, close) {
-        ("password", _) => {
-            "a password does not stand in this file: `password-file` names the one whose first line it is"
-                .to_owned()
-        }
-        ("daemon" | "log" | "config", _) => format!("`{name}` is for the command line alone"),
-        (_, Some(close)) => format!("there is no key `{name}`: is `{close}` meant?"),
-        (_, None) => format!(
-            "there is no key `{name}`: keys are the options of `rxlane pppoe connect --help` without the dashes, and there are no tables"
-        ),
-    }
+/// Whether an option stands among arguments.
+pub fn is_given(option: &Arg, arguments: &[OsString]) -> bool {
+    let given = |text: &str| {
+        let rest = text.strip_prefix("--").zip(option.get_long());
+        let rest = rest.and_then(|(text, name)| text.strip_prefix(name));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    };
+    arguments.iter().filter_map(|argument| argument.to_str()).any(given)
 }
 
-/// Of names, whatever case they are in; from 0 to 1.
-fn similarity(name: &str, other: &str) -> f64 {
-    strsim::jaro_winkler(&name.to_ascii_lowercase().replace('_', "-"), other)
-}
-
-/// What the words of the parser mean to people.
-fn expected_by(key: &str, words: &str) -> String {
-    match words {
-        "u16" | "u32" => NUMBERS.iter().find(|(name, _)| *name == key).map_or_else(
-            || "a number without quotes, 0 or more".to_owned(),
-            |(_, range)| format!("a number without quotes, {} to {}", range.start(), range.end()),
-        ),
-        "a string" | "path string" => format!("text in quotes: {key} = \"…\""),
-        "a boolean" => "true or false, without quotes".to_owned(),
-        "a sequence" => format!("a list: {key} = [\"…\"]"),
-        _ => words.to_owned(),
-    }
-}
-
-/// The line of an option in a file, for people.
-fn line_of(key: &str, text: &str) -> String {
-    let is_it = |line: &str| line.split_once('=').is_some_and(|(name, _)| name.trim() == key);
-    text.lines().position(is_it).map_or(String::new(), |line| format!("line {}: ", line + 1))
-}
-
-/// Reads options from a file.
+/// What stands in a file as arguments of a command, but for options that are `given` already. Errors name the line and no value
+/// but numbers: who takes the file for the place of the password has it there.
 ///
 /// # Errors
 ///
-/// It cannot be read, or is not as it should be; the line is named.
-pub fn from_file(path: &Path) -> anyhow::Result<Options> {
+/// It cannot be read, or is not as it should be.
+pub fn arguments_of(path: &Path, given: impl Fn(&Arg) -> bool) -> anyhow::Result<Vec<OsString>> {
+    let command = Options::augment_args(Command::new("connect"));
     let text = String::from_utf8(regular_file::read(path)?)
         .map_err(|_| anyhow!("{}: this is no UTF-8, which TOML has to be", path.display()))?;
-    let mut options: Options =
-        toml::from_str(&text).map_err(|error| anyhow!("{}: {}", path.display(), in_words(&error, &text)))?;
-    if let Err((key, why)) = options.check() {
-        return Err(anyhow!("{}: {}{key}: {why}", path.display(), line_of(key, &text)));
+    let at = |line: usize, why: String| anyhow!("{}: line {line}: {why}", path.display());
+    let table: toml::Table = toml::from_str(&text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        at(before.matches('\n').count() + 1, unread(error.message()))
+    })?;
+    let mut arguments = Vec::new();
+    for (key, value) in &table {
+        let is_it = |line: &str| line.split_once('=').map_or(line, |(name, _)| name).contains(key.as_str());
+        let failed = |why| at(text.lines().position(is_it).unwrap_or_default() + 1, why);
+        let argument = argument(key, &command).map_err(failed)?;
+        let value = text_of(value, argument).map_err(|why| failed(format!("{key}: expected {why}")))?;
+        checked(&value, argument, &command).map_err(|why| failed(format!("{key}: {why}")))?;
+        // A file is beside the one that names it, unless it says where.
+        let is_file = ["password_file", "up_script", "down_script"].contains(&argument.get_id().as_str());
+        let beside = path.parent().filter(|_| is_file).unwrap_or(Path::new(""));
+        if !given(argument) {
+            let name = argument.get_long().map_or(String::new(), |name| format!("--{name}="));
+            let mut whole = OsString::from(name);
+            whole.push(beside.join(value));
+            arguments.push(whole);
+        }
     }
-    // Where a file is not said to be is beside the one that names it.
-    let folder = path.parent().unwrap_or(Path::new("."));
-    for file in [&mut options.password_file, &mut options.up_script, &mut options.down_script] {
-        *file = file.take().map(|file| folder.join(file));
+    Ok(arguments)
+}
+
+/// What TOML says of a text that is none.
+fn unread(message: &str) -> String {
+    match message.starts_with("string values must be quoted") {
+        true => "expected text in quotes, a number without quotes, true or false".to_owned(),
+        false => message.to_owned(),
     }
-    Ok(options)
+}
+
+/// The argument that a key is the name of.
+fn argument<'c>(key: &str, command: &'c Command) -> Result<&'c Arg, String> {
+    let name = |argument: &Arg| argument.get_long().unwrap_or("interface").to_owned();
+    let known = |key: &str| command.get_arguments().find(|argument| name(argument) == key);
+    match (key, known(key)) {
+        ("daemon" | "log" | "config", _) => Err(format!("`{key}` is for the command line alone")),
+        (_, Some(argument)) => Ok(argument),
+        ("password", _) => Err(
+            "a password does not stand in this file: `password-file` names the one whose first line it is"
+                .to_owned(),
+        ),
+        _ => {
+            let usual = key.to_ascii_lowercase().replace('_', "-");
+            let most = command.get_arguments().map(name).max_by(|one, other| {
+                strsim::jaro_winkler(&usual, one).total_cmp(&strsim::jaro_winkler(&usual, other))
+            });
+            let close = most.filter(|close| strsim::jaro_winkler(&usual, close) > 0.8);
+            Err(match close {
+                Some(close) => format!("there is no key `{key}`: is `{close}` meant?"),
+                None => format!(
+                    "there is no key `{key}`: keys are the options of `rxlane pppoe connect --help` without the dashes, and there are \
+                     no tables"
+                ),
+            })
+        }
+    }
+}
+
+/// A value as it stands on the command line; else what is expected.
+fn text_of(value: &toml::Value, argument: &Arg) -> Result<String, &'static str> {
+    match value {
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Boolean(is_so) => Ok(is_so.to_string()),
+        toml::Value::Array(list) if argument.get_value_delimiter().is_some() => {
+            let texts: Option<Vec<&str>> = list.iter().map(toml::Value::as_str).collect();
+            texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join(",")).ok_or("a list of names")
+        }
+        _ => Err("text in quotes, a number without quotes, true or false"),
+    }
+}
+
+/// Sees that the argument takes a value.
+fn checked(value: &str, argument: &Arg, command: &Command) -> Result<(), String> {
+    if ["interface", "ifname"].contains(&argument.get_id().as_str()) && !super::may_be_an_interface(value) {
+        return Err(super::NO_NAME.to_owned());
+    }
+    let name = argument.get_long().map_or(String::new(), |name| format!("--{name}="));
+    let parsed = command.clone().no_binary_name(true).try_get_matches_from([name + value]);
+    match parsed.err().filter(|error| error.kind() != ErrorKind::MissingRequiredArgument) {
+        None => Ok(()),
+        Some(error) => Err(match error.get(ContextKind::ValidValue) {
+            Some(ContextValue::Strings(valid)) if !valid.is_empty() => {
+                format!("expected one of {}", valid.join(", "))
+            }
+            _ => std::error::Error::source(&error)
+                .map_or_else(|| "no value for it".to_owned(), |source| source.to_string()),
+        }),
+    }
 }
 
 impl Options {
-    /// What the command line sees by itself; else the option, and what is wrong with it.
-    fn check(&self) -> Result<(), (&'static str, String)> {
-        let values = [self.mtu, self.echo_interval, self.echo_failures, self.workers];
-        for ((key, range), value) in NUMBERS.into_iter().zip(values) {
-            if let Some(value) = value.filter(|value| !range.contains(&i64::from(*value))) {
-                return Err((key, format!("{value} is not in {}..={}", range.start(), range.end())));
-            }
-        }
-        if let Some(Err(error)) = self.tpid.as_deref().map(crate::link_command::tpid) {
-            return Err(("tpid", error));
-        }
-        if let Some(Err(error)) =
-            self.vlan.as_deref().map(|vlans| Encapsulation::NONE.with_vlans(vlans, None))
-        {
-            return Err(("vlan", error.to_string()));
-        }
-        if self.auth.as_deref() == Some(&[]) {
-            return Err((
-                "auth",
-                "it names no method: leave it out, or name chap, ms-chap-v2 or pap".to_owned(),
-            ));
-        }
-        for (key, name) in [("interface", &self.interface), ("ifname", &self.ifname)] {
-            if name.as_deref().is_some_and(|name| !super::may_be_an_interface(name)) {
-                return Err((key, super::NO_NAME.to_owned()));
-            }
-        }
-        Ok(())
-    }
-
-    /// These, and of `other` what they do not say.
-    pub fn or(self, other: Options) -> Options {
-        Options {
-            interface: self.interface.or(other.interface),
-            user: self.user.or(other.user),
-            password_file: self.password_file.or(other.password_file),
-            auth: self.auth.or(other.auth),
-            vlan: self.vlan.or(other.vlan),
-            tpid: self.tpid.or(other.tpid),
-            service: self.service.or(other.service),
-            ac: self.ac.or(other.ac),
-            mtu: self.mtu.or(other.mtu),
-            ifname: self.ifname.or(other.ifname),
-            default_route: self.default_route.or(other.default_route),
-            metric: self.metric.or(other.metric),
-            dns: self.dns.or(other.dns),
-            ipv4: self.ipv4.or(other.ipv4),
-            ipv6: self.ipv6.or(other.ipv6),
-            mss_clamp: self.mss_clamp.or(other.mss_clamp),
-            up_script: self.up_script.or(other.up_script),
-            down_script: self.down_script.or(other.down_script),
-            reconnect: self.reconnect.or(other.reconnect),
-            echo_interval: self.echo_interval.or(other.echo_interval),
-            echo_failures: self.echo_failures.or(other.echo_failures),
-            datapath: self.datapath.or(other.datapath),
-            workers: self.workers.or(other.workers),
-            io: self.io.or(other.io),
-        }
-    }
-
     /// The interface with the line.
     ///
     /// # Errors
@@ -330,15 +289,8 @@ impl Options {
 
     /// The tags of the line.
     pub fn tags(&self) -> anyhow::Result<Encapsulation> {
-        let Some(vlans) = &self.vlan else {
-            return match self.tpid {
-                Some(_) => Err(anyhow!("tpid is that of a VLAN tag, and there is none: `--vlan`")),
-                None => Ok(Encapsulation::NONE),
-            };
-        };
-        let tpid = self.tpid.as_deref().map(crate::link_command::tpid).transpose();
-        let tpid = tpid.map_err(|error| anyhow!("--tpid: {error}"))?;
-        Encapsulation::NONE.with_vlans(vlans, tpid).map_err(|error| anyhow!("--vlan {vlans}: {error}"))
+        let Some(vlans) = &self.vlan else { return Ok(Encapsulation::NONE) };
+        Encapsulation::NONE.with_vlans(vlans, self.tpid).map_err(|error| anyhow!("--vlan {vlans}: {error}"))
     }
 
     /// What is wanted of the concentrator.
@@ -399,18 +351,29 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::FromArgMatches;
     use std::fs;
 
-    fn read(text: &str) -> anyhow::Result<Options> {
+    /// Options of a file, and of a command line that has more.
+    fn read_with(text: &str, given: &[&str]) -> anyhow::Result<Options> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("wan.toml");
         fs::write(&path, text)?;
-        from_file(&path)
+        let command = Options::augment_args(Command::new("connect").no_binary_name(true));
+        let given: Vec<OsString> = given.iter().map(OsString::from).collect();
+        let mut arguments = arguments_of(&path, |option| is_given(option, &given))?;
+        arguments.extend(given);
+        Ok(Options::from_arg_matches(&command.try_get_matches_from(arguments)?)?)
+    }
+
+    fn read(text: &str) -> anyhow::Result<Options> {
+        read_with(text, &[])
     }
 
     #[test]
     fn a_file_has_the_names_of_the_options() {
-        let options = read("interface = 'eth0'\nuser = 'me'\nvlan = '100.200'\nmtu = 1500\nauth = ['ms-chap-v2', 'chap']\ndns = true\n").expect("options");
+        let text = "interface = 'eth0'\nuser = 'me'\nvlan = '100.200'\nmtu = 1500\nauth = ['ms-chap-v2', 'chap']\ndns = true\n";
+        let options = read(text).expect("options");
         assert_eq!(options.interface().expect("one"), "eth0");
         let config = options.client(b"secret".to_vec()).expect("a configuration");
         assert_eq!(config.discovery.max_payload, 1500);
@@ -418,8 +381,7 @@ mod tests {
         let Role::Host(host) = &config.session.role else { panic!("the other end") };
         assert_eq!(host.methods, [Method::MsChapV2, Method::ChapMd5]);
         assert_eq!(options.tags().expect("tags").to_string(), "ad:100,q:200");
-        let on_line = Options { user: Some("you".to_owned()), dns: Some(false), ..Options::default() };
-        let both = on_line.or(options);
+        let both = read_with(text, &["--user", "you", "--dns=false"]).expect("options");
         assert_eq!((both.user.as_deref(), both.dns, both.mtu), (Some("you"), Some(false), Some(1500)));
     }
 
@@ -447,8 +409,8 @@ mod tests {
             ("echo-failures = 0", "line 2: echo-failures: 0 is not in"),
             ("tpid = 'zz'", "line 2: tpid: one of 0x8100"),
             ("interface = \"c0\\u0000x\"", "line 2: interface: "),
-            ("mtu = 'mysecret, expected x'", "line 2: mtu: expected a number without quotes, 128 to 9000"),
-            ("metric = 'mysecret'", "line 2: metric: expected a number without quotes, 0 or more"),
+            ("mtu = 'mysecret, expected x'", "line 2: mtu: invalid digit"),
+            ("metric = 'mysecret'", "line 2: metric: invalid digit"),
             (
                 "Password_File = 'mysecret'",
                 "line 2: there is no key `Password_File`: is `password-file` meant?",
@@ -457,20 +419,19 @@ mod tests {
             ("[wan]", "line 2: there is no key `wan`: keys are"),
             ("dns = yes", "line 2: expected text in quotes, a number without quotes, true or false"),
             ("vlan = '35.4095'", "line 2: vlan: "),
-            ("auth = []", "line 2: auth: it names no method"),
-            ("metric = -1", "line 2: metric: expected a number without quotes, 0 or more"),
-            ("vlan = 35", "line 2: vlan: expected text in quotes: vlan = \"…\""),
-            ("up-script = true", "line 2: up-script: expected text in quotes: up-script = \"…\""),
-            ("dns = 'mysecret'", "line 2: dns: expected true or false, without quotes"),
-            ("auth = 'mysecret'", "line 2: auth: expected a list: auth = [\"…\"]"),
-            ("auth = ['mysecret']", "line 2: auth: expected one of `pap`"),
-            ("mtu = 70000", "line 2: mtu: expected a number without quotes, 128 to 9000"),
+            ("auth = []", "line 2: auth: expected a list of names"),
+            ("metric = -1", "line 2: metric: -1 is not in 0"),
+            ("dns = 'mysecret'", "line 2: dns: expected one of true, false"),
+            ("vlan = 3.5", "line 2: vlan: expected text in quotes, a number"),
+            ("auth = ['mysecret']", "line 2: auth: expected one of pap, chap"),
+            ("mtu = 70000", "line 2: mtu: 70000 is not in 128..=9000"),
         ] {
             let error = read(&format!("user = 'me'\n{line}\n")).expect_err("wrong").to_string();
             assert!(error.contains(expected) && !error.contains("mysecret"), "{line}: {error}");
             assert!(error.contains("wan.toml: "), "{error}");
         }
-        assert!(read("tpid = '0x8100'\n").expect("options").tags().is_err());
+        assert!(read("tpid = '0x8100'\n").expect_err("no VLAN").to_string().contains("--vlan"));
+        assert_eq!(read("vlan = 35\n").expect("options").vlan.as_deref(), Some("35"));
     }
 
     #[test]

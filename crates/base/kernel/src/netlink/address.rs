@@ -10,6 +10,7 @@ use thiserror::Error;
 /// An address of an interface, with its prefix, or with the address at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
+    /// This end.
     pub local: IpAddr,
     /// Bits of the prefix; of the peer's, where there is one.
     pub prefix: u8,
@@ -20,11 +21,17 @@ pub struct Address {
 /// A text is no address of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AddressError {
+    /// It is none at all.
     #[error("`{0}` is no address such as 10.0.0.1/24 or 2001:db8::1/64")]
     Unreadable(String),
     /// It is none that a single interface can have.
     #[error("{address} is {what}, which no interface can have: 10.0.0.1/24 is one, or 2001:db8::1/64")]
-    NoStation { address: IpAddr, what: &'static str },
+    NoStation {
+        /// The address.
+        address: IpAddr,
+        /// What it is instead.
+        what: &'static str,
+    },
 }
 
 /// Sees that an address can be that of one station.
