@@ -7,18 +7,15 @@
 //! (OutDatagrams, InDatagrams of /proc/net/snmp) in the two namespaces, over the same time; with GSO and GRO, of which they
 //! count a whole message as one, they are rxlane's.
 
-#[path = "../../link/src/spread.rs"]
-mod spread;
-
 use anyhow::{Context, bail, ensure};
-use rxlane_testkit::netns::{Namespace, Veth};
 use serde_json::Value;
-use spread::spread;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use veth::ends::Ends;
+use veth::rounds::{self, Column, Turns, spread};
 
 const SENDER: &str = "10.9.0.1";
 const SINK: &str = "10.9.0.2";
@@ -42,6 +39,9 @@ struct Turn {
     sent: f64,
     arrived: f64,
 }
+
+const COLUMNS: [Column<Turn>; 2] =
+    [("sent a second", |turn| turn.sent, 0), ("arrived a second", |turn| turn.arrived, 0)];
 
 struct Setting {
     rxlane: PathBuf,
@@ -74,31 +74,25 @@ impl Drop for Running {
 }
 
 /// Two ends of a pair.
-struct Scene {
-    ends: [Namespace; 2],
-}
+struct Scene(Ends);
 
 impl Scene {
     fn new() -> anyhow::Result<Scene> {
-        let ends = [Namespace::new()?, Namespace::new()?];
-        let [near, far] = &ends;
-        near.veth(&Veth { peer: Some(far), ..Veth::pair("wan0", "wan0") })?;
-        for (end, address) in ends.iter().zip([SENDER, SINK]) {
-            end.run("ip", &["addr", "add", &format!("{address}/24"), "dev", "wan0"])?;
-        }
-        Ok(Scene { ends })
+        let ends = Ends::new(1500)?;
+        ends.give_addresses([SENDER, SINK])?;
+        Ok(Scene(ends))
     }
 
     /// A program of one end on its CPU.
     fn command(&self, end: usize, setting: &Setting, program: &Path) -> Command {
-        let mut command = self.ends[end].command("taskset");
+        let mut command = self.0.namespaces[end].command("taskset");
         command.args(["-c", &setting.cpus[end]]).arg(program);
         command
     }
 
     /// A counter of UDP.
     fn counter(&self, end: usize, name: &str) -> anyhow::Result<u64> {
-        let text = self.ends[end].inside(|| fs::read_to_string("/proc/thread-self/net/snmp"))?;
+        let text = self.0.namespaces[end].inside(|| fs::read_to_string("/proc/thread-self/net/snmp"))?;
         let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
         let (names, values) = (lines.next().context("no names")?, lines.next().context("no values")?);
         let found = names.split(' ').zip(values.split(' ')).find(|(other, _)| *other == name);
@@ -209,25 +203,13 @@ fn main() -> anyhow::Result<()> {
         "{payload} octets of payload, {rounds} rounds, {seconds} s each; CPU 0 sends, CPU {last} receives"
     );
     let setting = Setting { rxlane, original, payload, seconds, cpus };
-    let mut turns: Vec<(Way, Vec<Turn>)> = ways.into_iter().map(|way| (way, Vec::new())).collect();
-    for round in 0..rounds {
-        for (way, turns) in &mut turns {
-            let turn = turn(*way, &setting).with_context(|| format!("round {round}, {}", way.name()))?;
-            println!(
-                "round {round} {:<24} sent {:>12.0}, arrived {:>12.0} a second",
-                way.name(),
-                turn.sent,
-                turn.arrived
-            );
-            turns.push(turn);
-        }
-    }
+    let turns = rounds::measure(&ways, rounds, &COLUMNS, Way::name, |way| turn(way, &setting))?;
     table(&turns);
     Ok(())
 }
 
 /// Medians, least and greatest, and the ratios to the first way.
-fn table(turns: &[(Way, Vec<Turn>)]) {
+fn table(turns: &Turns<Way, Turn>) {
     let Some((first, reference)) = turns.first() else { return };
     println!("\n| kpps | sent | arrived | arrived, times {} |\n| --- | --- | --- | --- |", first.name());
     for (way, turns) in turns {

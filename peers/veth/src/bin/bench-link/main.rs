@@ -5,16 +5,13 @@
 //! every way has its turn, one after the other; ratios are taken round by round. The IP packets of all have the same MTU.
 //! `PEER` in an encapsulation is the MAC address of the other end.
 
-mod cpu;
-mod load;
 mod scene;
-mod spread;
 
 use anyhow::Context;
-use cpu::Busy;
 use scene::{Scene, Version, Way};
-use spread::spread;
 use std::path::Path;
+use veth::cpu::Busy;
+use veth::rounds::{self, Column, Turns, spread};
 
 /// One turn of a way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,10 +36,7 @@ struct Turn {
     link: f64,
 }
 
-/// A column of the table.
-type Column = (&'static str, fn(&Turn) -> f64, usize);
-
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column<Turn>; 11] = [
     ("TCP, Gbit/s", |turn| turn.one / 1e9, 2),
     ("8 flows, Gbit/s", |turn| turn.eight / 1e9, 2),
     ("IPv6, Gbit/s", |turn| turn.one_v6 / 1e9, 2),
@@ -64,31 +58,19 @@ fn main() -> anyhow::Result<()> {
     let seconds: u32 = arguments.next().map_or(Ok(2), |text| text.parse()).context(usage)?;
     let encapsulation = arguments.next().unwrap_or_else(|| "ad:100,q:200,pppoe:7@PEER".to_owned());
     println!("{encapsulation}, {rounds} rounds, {seconds} s each; MTU {}", scene::MTU);
-    let mut turns: Vec<(Way, Vec<Turn>)> = Way::ALL.iter().map(|way| (*way, Vec::new())).collect();
-    for round in 0..rounds {
-        for (way, turns) in &mut turns {
-            let turn = turn(*way, &rxlane, &encapsulation, seconds)
-                .with_context(|| format!("round {round}, {}", way.name()))?;
-            println!("round {round} {:<18} {}", way.name(), line(&turn));
-            turns.push(turn);
-        }
-    }
+    let turn = |way| turn(way, &rxlane, &encapsulation, seconds);
+    let turns = rounds::measure(&Way::ALL, rounds, &COLUMNS, Way::name, turn)?;
     table(&turns);
-    in_markdown(&turns);
+    rounds::markdown(&turns, &COLUMNS, Way::name);
     Ok(())
-}
-
-fn line(turn: &Turn) -> String {
-    let figures = COLUMNS.iter().map(|(name, figure, digits)| format!("{name} {:.digits$}", figure(turn)));
-    figures.collect::<Vec<_>>().join(", ")
 }
 
 fn turn(way: Way, rxlane: &Path, encapsulation: &str, seconds: u32) -> anyhow::Result<Turn> {
     let scene = Scene::new(way, rxlane, encapsulation)?;
     let round_trip = scene.round_trip()?;
-    let before = Busy::now(scene.processes())?;
+    let before = Busy::now(&scene.pids())?;
     let (one, octets) = scene.tcp(Version::V4, 1, seconds)?;
-    let spent = Busy::now(scene.processes())?.since(&before);
+    let spent = Busy::now(&scene.pids())?.since(&before);
     let (eight, _) = scene.tcp(Version::V4, 8, seconds)?;
     let (one_v6, _) = scene.tcp(Version::V6, 1, seconds)?;
     let (eight_v6, _) = scene.tcp(Version::V6, 8, seconds)?;
@@ -113,7 +95,7 @@ fn turn(way: Way, rxlane: &Path, encapsulation: &str, seconds: u32) -> anyhow::R
 }
 
 /// Medians, least and greatest, and the median of the ratios to `simple`.
-fn table(turns: &[(Way, Vec<Turn>)]) {
+fn table(turns: &Turns<Way, Turn>) {
     let Some((_, simple)) = turns.first() else { return };
     for (name, figure, digits) in COLUMNS {
         println!(
@@ -137,18 +119,5 @@ fn table(turns: &[(Way, Vec<Turn>)]) {
     for (way, turns) in turns {
         let (ratio, lowest, highest) = spread(turns.iter().zip(bare).map(|(this, bare)| this.one / bare.one));
         println!("{:<18} {ratio:>10.2} {:>22}", way.name(), format!("[{lowest:.2}-{highest:.2}]"));
-    }
-}
-
-/// Medians, least and greatest as a table for a document: a row for each way.
-fn in_markdown(turns: &[(Way, Vec<Turn>)]) {
-    let names: Vec<&str> = COLUMNS.iter().map(|(name, ..)| *name).collect();
-    println!("\n| | {} |\n|{}", names.join(" | "), " --- |".repeat(names.len() + 1));
-    for (way, turns) in turns {
-        let cells = COLUMNS.map(|(_, figure, digits)| {
-            let (median, least, greatest) = spread(turns.iter().map(figure));
-            format!("{median:.digits$} [{least:.digits$}–{greatest:.digits$}]")
-        });
-        println!("| {} | {} |", way.name(), cells.join(" | "));
     }
 }

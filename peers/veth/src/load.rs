@@ -1,4 +1,4 @@
-//! Load between two namespaces by `ping` and `iperf3`; peers/pppoe uses it, too.
+//! Load between two namespaces by `ping` and `iperf3`.
 
 use anyhow::{Context, bail};
 use rxlane_testkit::netns::Namespace;

@@ -5,19 +5,13 @@
 //! way has its turn, one after the other; ratios are taken round by round. The IP packets of all have the same MTU. VLANS is
 //! what `connect --vlan` takes. Other clients need the kernel's PPP: `lab/examples/pppoe`.
 
-#[path = "../../link/src/cpu.rs"]
-mod cpu;
-#[path = "../../link/src/load.rs"]
-mod load;
 mod scene;
-#[path = "../../link/src/spread.rs"]
-mod spread;
 
 use anyhow::Context;
-use cpu::Busy;
 use scene::{Scene, Way};
-use spread::spread;
 use std::path::Path;
+use veth::cpu::Busy;
+use veth::rounds::{self, Column, Turns, spread};
 
 /// One turn of a way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,10 +38,7 @@ struct Spent {
     serve: f64,
 }
 
-/// A column of the table.
-type Column = (&'static str, fn(&Turn) -> f64, usize);
-
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column<Turn>; 15] = [
     ("up, Gbit/s", |turn| turn.up / 1e9, 2),
     ("down, Gbit/s", |turn| turn.down / 1e9, 2),
     ("up x 8, Gbit/s", |turn| turn.up_eight / 1e9, 2),
@@ -74,23 +65,11 @@ fn main() -> anyhow::Result<()> {
     let vlans = arguments.next();
     let shown = vlans.as_deref().unwrap_or("none");
     println!("VLANs {shown}, {rounds} rounds, {seconds} s each; MTU {}", scene::MTU);
-    let mut turns: Vec<(Way, Vec<Turn>)> = Way::ALL.iter().map(|way| (*way, Vec::new())).collect();
-    for round in 0..rounds {
-        for (way, turns) in &mut turns {
-            let turn = turn(*way, &rxlane, vlans.as_deref(), seconds)
-                .with_context(|| format!("round {round}, {}", way.name()))?;
-            println!("round {round} {:<18} {}", way.name(), line(&turn));
-            turns.push(turn);
-        }
-    }
-    table(&turns);
+    let turn = |way| turn(way, &rxlane, vlans.as_deref(), seconds);
+    let turns = rounds::measure(&Way::ALL, rounds, &COLUMNS, Way::name, turn)?;
+    rounds::markdown(&turns, &COLUMNS, Way::name);
     beside_bare(&turns);
     Ok(())
-}
-
-fn line(turn: &Turn) -> String {
-    let figures = COLUMNS.iter().map(|(name, figure, digits)| format!("{name} {:.digits$}", figure(turn)));
-    figures.collect::<Vec<_>>().join(", ")
 }
 
 fn turn(way: Way, rxlane: &Path, vlans: Option<&str>, seconds: u32) -> anyhow::Result<Turn> {
@@ -135,21 +114,8 @@ fn memory(pid: u32) -> anyhow::Result<f64> {
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// Medians, least and greatest as a table for a document: a row for each figure.
-fn table(turns: &[(Way, Vec<Turn>)]) {
-    let names: Vec<&str> = turns.iter().map(|(way, _)| way.name()).collect();
-    println!("\n| | {} |\n|{}", names.join(" | "), " --- |".repeat(names.len() + 1));
-    for (name, figure, digits) in COLUMNS {
-        let cells = turns.iter().map(|(_, turns)| {
-            let (median, least, greatest) = spread(turns.iter().map(figure));
-            format!("{median:.digits$} [{least:.digits$}–{greatest:.digits$}]")
-        });
-        println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
-    }
-}
-
 /// Throughput as a part of that of the bare pair without offloads, and what a round trip takes more than on it.
-fn beside_bare(turns: &[(Way, Vec<Turn>)]) {
+fn beside_bare(turns: &Turns<Way, Turn>) {
     let Some((_, bare)) = turns.iter().find(|(way, _)| *way == Way::BareWithout) else { return };
     println!("\nbeside the bare pair without TSO, GSO and GRO, round by round:");
     for (way, turns) in turns {
