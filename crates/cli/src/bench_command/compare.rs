@@ -1,7 +1,8 @@
 //! `rxlane bench compare`.
 
-mod glance;
+mod schema_of;
 
+use super::prose;
 use super::scenario::Scale;
 use crate::output::{CommandResult, HEADING, Outcome, Output};
 use crate::steer_command::item;
@@ -11,16 +12,16 @@ use bench::scenario::compare::{self, Compared, Conclusion, FactRow, Row};
 use bench::scenario::report::{Metric, Report, SCHEMA};
 use bench::scenario::soundness;
 use bench::scenario::spread::Spread;
-use bench::scenario::verdict::{Outcome as Word, TIE, times};
+use bench::scenario::verdict::{Outcome as Word, TIE};
 use format::{Table, plural, printable, wrapped};
-use glance::Glance;
+use schema_of::Json;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Octets of a file: those of five rounds have less than a fiftieth of them.
+/// Bytes of a file: those of five rounds have less than a fiftieth of them.
 const MOST: u64 = 4 << 20;
 
 /// Before what stands below something.
@@ -69,11 +70,13 @@ impl CompareArguments {
             bail!("standard input is one result; name a file for the other");
         }
         let (before, after) = (read(&self.before)?, read(&self.after)?);
-        let compared = compare::compare(&before, &after, self.tie)
+        let mut compared = compare::compare(&before, &after, self.tie)
             .map_err(|why| anyhow!("{} and {}: {why}", named(&self.before), named(&self.after)))?;
-        let told = if self.json { out.json(&compared) } else { self.print(out, &compared, &after, &before) };
-        // Whoever reads no further still asks by the exit code.
-        told.and_then(|()| out.flush()).or_else(|error| match error.kind() {
+        compared.warnings = prose::compare_warnings(&compared, &before, &after);
+        let printed =
+            if self.json { out.json(&compared) } else { self.print(out, &compared, &after, &before) };
+        // Whoever reads no further still learns it from the exit code.
+        printed.and_then(|()| out.flush()).or_else(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => Ok(()),
             _ => Err(error),
         })?;
@@ -130,7 +133,7 @@ impl CompareArguments {
     }
 }
 
-/// What people are told. Where some figures were none, the median is that of chance, and what it is divided by, too.
+/// The ratio that is printed. Where some figures were none, the median is that of chance, and what it is divided by, too.
 fn ratio(row: &Row<'_>) -> Option<f64> {
     let has_none = |side: Option<Spread>| side.is_some_and(|side| side.least <= 0.0);
     row.ratio.filter(|_| !has_none(row.before) && !has_none(row.after))
@@ -140,8 +143,8 @@ fn cells(row: &Row<'_>, scale: &Scale) -> Vec<String> {
     let ratio = ratio(row).map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
     vec![
         printable(&row.cell),
-        scale.spread(row.before),
-        scale.spread(row.after),
+        prose::spread(scale, row.before),
+        prose::spread(scale, row.after),
         ratio,
         outcome(row).to_owned(),
     ]
@@ -257,10 +260,10 @@ fn verdict(row: &VerdictRow<'_>) -> String {
         };
         let mut text = word.to_owned();
         if let Some(ratio) = ratio {
-            text.push_str(&format!(", {}", times(&ratio)));
+            text.push_str(&format!(", {}", prose::times(&ratio)));
         }
         if endless > 0 {
-            text.push_str(&format!(", beside none in {}", plural(endless as u64, "round")));
+            text.push_str(&format!(", where the other has none in {}", plural(endless as u64, "round")));
         }
         text
     };
@@ -272,7 +275,11 @@ fn verdict(row: &VerdictRow<'_>) -> String {
         Change::OnlyBefore => "only before",
         Change::OnlyAfter => "only after",
     };
-    format!("{title}: {this} beside {other} was {}, is {}: {change}", judged(row.before), judged(row.after))
+    format!(
+        "{title}: {this} compared with {other} was {}, is {}: {change}",
+        judged(row.before),
+        judged(row.after)
+    )
 }
 
 fn conclusion(
@@ -354,10 +361,10 @@ fn read(path: &Path) -> anyhow::Result<Report> {
         )
     };
     let text = String::from_utf8(text).map_err(|error| none(&error))?;
-    // What is not of the schema is not taken into memory.
+    // What is not of the schema is not read into memory.
     match serde_json::from_str(&text).map_err(|error| none(&error))? {
-        Glance::Map { schema: Some(schema) } if schema == SCHEMA => {}
-        Glance::Map { schema: Some(other) } => {
+        Json::Map { schema: Some(schema) } if schema == SCHEMA => {}
+        Json::Map { schema: Some(other) } => {
             bail!("{name} is of schema {}; {SCHEMA} can be compared", printable(&other))
         }
         _ => bail!("{name} names no schema; {SCHEMA} can be compared"),

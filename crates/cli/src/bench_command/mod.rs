@@ -2,6 +2,7 @@
 
 mod compare;
 mod numbers;
+mod prose;
 mod recv;
 mod scenario;
 mod send;
@@ -50,33 +51,33 @@ enum Command {
     /// Say what changed between two results of a scenario, and whether it is outside the noise
     Compare(compare::CompareArguments),
     /// Remove what a scenario leaves that is killed
-    #[command(name = scenario::SWEEP, hide = true)]
-    Sweep(scenario::SweepArguments),
+    #[command(name = scenario::CLEAN_UP, hide = true)]
+    CleanUp(scenario::CleanupArguments),
 }
 
-/// Octets that the buffers of a thread take, at most: with GRO 16 messages of 64 KiB.
+/// Bytes that the buffers of a thread take, at most: with GRO 16 messages of 64 KiB.
 const BUFFERS: usize = 1 << 20;
 
-/// More than any stack of tags, labels and tunnels that frames of 1500 octets leave room for.
+/// More than any stack of tags, labels and tunnels that frames of 1500 bytes leave room for.
 const MOST_OVERHEAD: u64 = 1024;
 
 /// Arguments of `send` and `recv`.
 #[derive(clap::Args)]
 struct CommonArguments {
     /// Threads, 256 at most
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
-    threads: u16,
+    #[arg(long, alias = "threads", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: u16,
 
     /// CPUs that threads are bound to, in turn (0,2-3)
     #[arg(long, value_name = "LIST", value_parser = numbers::cpus)]
     cpus: Option<Cpus>,
 
-    /// End after this time; SIGINT and SIGTERM end it at any time, with the summary
+    /// End after this time (send: 10 seconds unless --count is given); SIGINT and SIGTERM end it at any time, with the summary
     #[arg(long, value_name = "SECONDS", value_parser = numbers::seconds)]
     seconds: Option<Duration>,
 
-    /// The interface whose interrupts, receive queues and speed are told; otherwise, of send, the one to the first target, and of
-    /// recv, the one with the address of --bind
+    /// The interface whose interrupts, receive queues and speed are reported; otherwise, of send, the one to the first target, and
+    /// of recv, the one with the address of --bind
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     interface: Option<String>,
 
@@ -84,8 +85,8 @@ struct CommonArguments {
     #[arg(long, value_name = "RATE", value_parser = numbers::count)]
     line_rate: Option<u64>,
 
-    /// Octets that tags and other encapsulation add to each frame on the line, 1024 at most
-    #[arg(long, value_name = "OCTETS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_OVERHEAD))]
+    /// Bytes that tags and other encapsulation add to each frame on the line, 1024 at most
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST_OVERHEAD))]
     overhead: u64,
 
     /// Print JSON (schema rxlane.bench/1) at the end, and nothing before
@@ -108,27 +109,27 @@ impl BenchArguments {
             Command::Pppoe(arguments) => arguments.run(out),
             Command::Forward(arguments) => arguments.run(out),
             Command::Compare(arguments) => arguments.run(out),
-            Command::Sweep(arguments) => arguments.run(),
+            Command::CleanUp(arguments) => arguments.run(),
         }
     }
 }
 
-/// The machine that is watched meanwhile.
-struct Scene {
+/// The machine that is sampled meanwhile.
+struct Local {
     watched: Option<Watched>,
     machine: Machine,
     line_rate: Option<u64>,
 }
 
 impl CommonArguments {
-    /// `interface`: where `--interface` names none. The CPUs are told of without any.
-    fn scene(&self, interface: Option<&str>) -> anyhow::Result<Scene> {
+    /// `interface`: where `--interface` names none. The CPUs are sampled without any.
+    fn local(&self, interface: Option<&str>) -> anyhow::Result<Local> {
         // A thread that finds no memory for its stack or its buffers ends the process.
-        let needed = memory::BEGINNING + usize::from(self.threads) * (memory::THREAD + BUFFERS);
+        let needed = memory::BEGINNING + usize::from(self.workers) * (memory::THREAD + BUFFERS);
         memory::expect(needed).map_err(|_| {
             Lacks(format!(
-                "{} threads take {} MiB of memory, which this process may not have: fewer --threads, or `ulimit -v unlimited`",
-                self.threads,
+                "{} threads need {} MiB of memory, which this process may not have: fewer --workers, or `ulimit -v unlimited`",
+                self.workers,
                 needed >> 20
             ))
         })?;
@@ -139,7 +140,7 @@ impl CommonArguments {
         };
         let (machine, speed) = watched.as_ref().map(Watched::describe).unwrap_or_default();
         let line_rate = self.line_rate.or_else(|| Some(u64::from(speed?) * 1_000_000));
-        Ok(Scene { watched, machine, line_rate })
+        Ok(Local { watched, machine, line_rate })
     }
 
     fn cpus(&self) -> Vec<u16> {
@@ -185,7 +186,7 @@ impl<'a> Lines<'a> {
         Lines { out, of, is_quiet, is_first: true, result: Ok(()) }
     }
 
-    fn tell(&mut self, interval: &Interval) -> ControlFlow<()> {
+    fn print(&mut self, interval: &Interval) -> ControlFlow<()> {
         if self.is_quiet {
             return ControlFlow::Continue(());
         }
@@ -204,9 +205,9 @@ fn refused(error: UdpError) -> anyhow::Error {
     if error.cause().and_then(io::Error::raw_os_error) == Some(Errno::MFILE.raw_os_error()) {
         return Lacks(format!("{error}; `ulimit -n NUMBER` allows more")).into();
     }
-    let way_out = match error.cause().map(io::Error::kind) {
+    let remedy = match error.cause().map(io::Error::kind) {
         Some(PermissionDenied) => {
-            "; ports below 1024 take root, and firewalls and broadcast addresses are refused"
+            "; ports below 1024 require root, and firewalls and broadcast addresses are refused"
         }
         Some(NetworkUnreachable | HostUnreachable) => "; ip route get ADDRESS says why",
         Some(Unsupported) => "",
@@ -215,5 +216,5 @@ fn refused(error: UdpError) -> anyhow::Error {
         }
         _ => return error.into(),
     };
-    Lacks(format!("{error}{way_out}")).into()
+    Lacks(format!("{error}{remedy}")).into()
 }

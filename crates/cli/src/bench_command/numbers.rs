@@ -20,6 +20,23 @@ pub fn number(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is no number more than 0, such as 1500, 100k, 1.5M or 10G"))
 }
 
+/// Packets a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// As fast as they go.
+    Max,
+    /// So many.
+    PerSecond(f64),
+}
+
+/// `10k`, `1.5M`, `max`.
+pub fn rate(text: &str) -> Result<Rate, String> {
+    if text == "max" {
+        return Ok(Rate::Max);
+    }
+    number(text).map(Rate::PerSecond).map_err(|error| format!("{error}, or max"))
+}
+
 /// The same without a fraction.
 pub fn count(text: &str) -> Result<u64, String> {
     let number = number(text)?;
@@ -63,6 +80,10 @@ mod tests {
             assert!(number(text).is_err(), "{text}");
         }
         assert_eq!((count("2k"), count("1.5").is_err()), (Ok(2000), true));
+        assert_eq!(
+            (rate("max"), rate("2k"), rate("x").is_err()),
+            (Ok(Rate::Max), Ok(Rate::PerSecond(2e3)), true)
+        );
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         assert!(["0", "-1", "nan", "1e9", "x"].iter().all(|text| seconds(text).is_err()));
     }

@@ -1,6 +1,6 @@
 //! `rxlane bench recv`.
 
-use super::{CommonArguments, Lines, Scene, refused, stop_by_signals, text};
+use super::{CommonArguments, Lines, Local, refused, stop_by_signals, text};
 use crate::output::{CommandResult, Outcome, Output};
 use anyhow::Context;
 use bench::report::{Interval, Run};
@@ -15,10 +15,10 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 #[command(after_help = "\
 Examples:
   rxlane bench recv
-  rxlane bench recv --threads 2 --cpus 0,1 --interface enp1s0 --seconds 30
+  rxlane bench recv --workers 2 --cpus 0,1 --interface enp1s0 --seconds 30
   rxlane bench recv --gro --once --json
 
-Loss and reordering are told of datagrams that rxlane bench send made, from 16 octets of payload on.
+Loss and reordering are known of datagrams that rxlane bench send made, from 16 bytes of payload on.
 Exit codes: 0 something arrived, 1 nothing did, 2 wrong usage, 3 the environment lacks something.")]
 pub struct RecvArguments {
     /// Port
@@ -29,20 +29,20 @@ pub struct RecvArguments {
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
 
-    /// Octets that may wait in the socket of each thread, 1 GiB at most; beyond net.core.rmem_max as root only
-    #[arg(long, value_name = "OCTETS", default_value = "4194304", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
+    /// Bytes that may wait in the socket of each thread, 1 GiB at most; beyond net.core.rmem_max as root only
+    #[arg(long, value_name = "BYTES", default_value = "4194304", value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     buffer: u32,
 
     /// Take several datagrams as one where the kernel puts them together (UDP GRO)
     #[arg(long)]
     gro: bool,
 
-    /// End when all flows that were heard of have ended
+    /// End when all flows that were seen have ended
     #[arg(long)]
     once: bool,
 
     /// MTU of the line, 68 (RFC 791) to 65535; the interface's own otherwise, or 1500
-    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(68..=65535))]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65535))]
     mtu: Option<u32>,
 
     #[command(flatten)]
@@ -54,7 +54,7 @@ impl RecvArguments {
     pub fn run(self, out: &mut Output) -> CommandResult {
         let interface = self.common.interface.clone().or_else(|| udp::interface_with(self.bind?));
         let receiving = self.receiving(interface.as_deref())?;
-        let Scene { watched, machine, line_rate } = self.common.scene(interface.as_deref())?;
+        let Local { watched, machine, line_rate } = self.common.local(interface.as_deref())?;
         let stop = stop_by_signals()?;
         let listening = receiving.listen().map_err(refused)?;
         if !self.common.json {
@@ -63,7 +63,7 @@ impl RecvArguments {
         }
         let mut lines = Lines::new(out, text::Of::Sink, self.common.json);
         let received = udp::receive(&receiving, listening, watched, &stop, &mut |interval: &Interval| {
-            lines.tell(interval)
+            lines.print(interval)
         });
         lines.result?;
         let received = received.map_err(refused)?;
@@ -96,7 +96,7 @@ impl RecvArguments {
         };
         Ok(Receiving {
             address: SocketAddr::new(self.bind.unwrap_or(Ipv6Addr::UNSPECIFIED.into()), self.port),
-            threads: self.common.threads,
+            threads: self.common.workers,
             cpus: self.common.cpus(),
             buffer: Some(self.buffer as usize),
             coalesce: self.gro,

@@ -1,23 +1,23 @@
 //! `rxlane bench vlan`, `steer` and others: whole measurements in network namespaces, `pps` also between two hosts.
 
+mod cleanup;
 mod figures;
 mod forward;
 mod page;
 mod pps;
 mod progress;
-mod sweeper;
 mod text;
 
-use super::numbers;
+use super::{numbers, prose};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::output_file::OutputFile;
 use anyhow::{Context, anyhow, bail};
 use bench::scenario::pppoe::Pppoe;
 use bench::scenario::report::Report;
-use bench::scenario::rounds::{self, Asked};
+use bench::scenario::rounds::{self, Selection};
 use bench::scenario::steer::Steer;
 use bench::scenario::vlan::Vlan;
-use bench::scenario::{Error, Means, Scenario};
+use bench::scenario::{Error, Scenario, Tools};
 use format::{printable, quoted};
 use progress::Progress;
 use service::memory;
@@ -28,12 +28,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use sweeper::Sweeper;
 
+pub use cleanup::{COMMAND as CLEAN_UP, CleanupArguments};
 pub use figures::Scale;
 pub use forward::ForwardArguments;
 pub use pps::PpsArguments;
-pub use sweeper::{COMMAND as SWEEP, SweepArguments};
 
 /// What all of them take.
 #[derive(clap::Args)]
@@ -47,12 +46,12 @@ struct Common {
     seconds: Duration,
 
     /// Only these levels of a factor, as the table names them; once for each factor
-    #[arg(long, value_name = "FACTOR=LEVEL[,LEVEL]", value_parser = only)]
-    only: Vec<Only>,
+    #[arg(long, alias = "only", value_name = "FACTOR=LEVEL[,LEVEL]", value_parser = levels)]
+    level: Vec<FactorLevels>,
 
     /// Write a page, too; `-` writes it, and only it, to standard output
-    #[arg(long, value_name = "FILE")]
-    page: Option<PathBuf>,
+    #[arg(long, alias = "page", value_name = "FILE")]
+    html: Option<PathBuf>,
 
     /// Print JSON (schema rxlane.bench-scenario/1), which `rxlane bench compare` reads
     #[arg(long)]
@@ -61,16 +60,16 @@ struct Common {
 
 /// Levels of a factor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Only(String, Vec<String>);
+struct FactorLevels(String, Vec<String>);
 
-fn only(text: &str) -> Result<Only, String> {
+fn levels(text: &str) -> Result<FactorLevels, String> {
     let wrong = || format!("`{text}` is not FACTOR=LEVEL[,LEVEL], such as offloads=on");
     let (factor, levels) = text.split_once('=').ok_or_else(wrong)?;
     let levels: Vec<String> = levels.split(',').map(str::to_owned).collect();
     if factor.is_empty() || levels.iter().any(String::is_empty) {
         return Err(wrong());
     }
-    Ok(Only(factor.to_owned(), levels))
+    Ok(FactorLevels(factor.to_owned(), levels))
 }
 
 /// Arguments of `rxlane bench vlan`.
@@ -78,11 +77,11 @@ fn only(text: &str) -> Result<Only, String> {
 #[command(after_help = "\
 Examples:
   sudo rxlane bench vlan
-  sudo rxlane bench vlan --only tags=none,ad+q --only offloads=on --only rps=off --rounds 9
+  sudo rxlane bench vlan --level tags=none,ad+q --level offloads=on --level rps=off --rounds 9
   sudo rxlane bench vlan --json > vlan.json
-  sudo rxlane bench vlan --page vlan.html
+  sudo rxlane bench vlan --html vlan.html
 
-Everything happens in network namespaces of its own, which takes root; iperf3 and ethtool do a part of the work. SIGINT (^C), SIGTERM and \
+Everything happens in network namespaces of its own, which requires root; iperf3 and ethtool do a part of the work. SIGINT (^C), SIGTERM and \
 SIGHUP end it with what was measured so far.
 Factors: tags (none, q, ad+q, q+q), by (nobody, rxlane, 8021q), offloads (on, off), rps (off, on).
 Exit codes: 0 every cell was measured in every round, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
@@ -96,10 +95,10 @@ pub struct VlanArguments {
 #[command(after_help = "\
 Examples:
   sudo rxlane bench steer
-  sudo rxlane bench steer --only way=off,xdp --rounds 9 --seconds 2
+  sudo rxlane bench steer --level way=off,xdp --rounds 9 --seconds 2
   sudo rxlane bench steer --json > steer.json
 
-Everything happens in network namespaces of its own, which takes root. SIGINT (^C), SIGTERM and SIGHUP end it with what was \
+Everything happens in network namespaces of its own, which requires root. SIGINT (^C), SIGTERM and SIGHUP end it with what was \
 measured so far.
 Factors: frames (pppoe, plain), way (off, rps, rps-all, xdp).
 Exit codes: 0 every cell was measured in every round, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
@@ -117,10 +116,10 @@ pub struct SteerArguments {
 #[command(after_help = "\
 Examples:
   sudo rxlane bench pppoe
-  sudo rxlane bench pppoe --only path=bare-off,batch --rounds 9
-  sudo rxlane bench pppoe --page pppoe.html
+  sudo rxlane bench pppoe --level path=bare-off,batch --rounds 9
+  sudo rxlane bench pppoe --html pppoe.html
 
-Everything happens in network namespaces of its own, which takes root; iperf3, ping and ethtool do a part of the work, pppd and \
+Everything happens in network namespaces of its own, which requires root; iperf3, ping and ethtool do a part of the work, pppd and \
 pppoe where they are. SIGINT (^C), SIGTERM and SIGHUP end it with what was measured so far.
 Factor: path (bare-off, bare, simple, batch, kernel, user), the last two with pppd, the last behind rp-pppoe's program.
 Exit codes: 0 every cell was measured in every round, 1 some were not, 2 wrong usage, 3 a privilege, a program or a kernel feature is missing.")]
@@ -150,16 +149,23 @@ impl SteerArguments {
     }
 }
 
+/// What a scenario with a physical NIC needs besides.
+struct OnNic<'a> {
+    /// Where it records what it changes of this machine.
+    journal: &'a Path,
+    /// What the user has to do meanwhile.
+    prompt: Option<String>,
+}
+
 impl Common {
-    /// `journal`: where the scenario writes down what it changes of this machine.
-    fn run(self, out: &mut Output, scenario: &mut dyn Scenario, journal: Option<&Path>) -> CommandResult {
-        let to_stdout = self.page.as_deref() == Some(Path::new("-"));
+    fn run(self, out: &mut Output, scenario: &mut dyn Scenario, nic: Option<OnNic<'_>>) -> CommandResult {
+        let to_stdout = self.html.as_deref() == Some(Path::new("-"));
         if to_stdout && self.json {
-            bail!("--page - and --json both want standard output; name a file for the page");
+            bail!("--html - and --json both want standard output; name a file for the page");
         }
-        let page_file = match &self.page {
+        let page_file = match &self.html {
             Some(path) if path.is_dir() => {
-                bail!("--page {} is a directory; name a file in it", path.display())
+                bail!("--html {} is a directory; name a file in it", path.display())
             }
             Some(path) if !to_stdout => Some(OutputFile::create("--html", path, &[])?),
             _ => None,
@@ -167,29 +173,29 @@ impl Common {
         // A thread that finds no memory ends the process.
         memory::expect(memory::BEGINNING).map_err(|_| {
             let mebibytes = memory::BEGINNING >> 20;
-            Lacks(format!("a scenario takes {mebibytes} MiB of memory, which this process may not have: `ulimit -v unlimited`"))
+            Lacks(format!("a scenario needs {mebibytes} MiB of memory, which this process may not have: `ulimit -v unlimited`"))
         })?;
         let stop = stop_by_signals()?;
         let rxlane = std::env::current_exe().context("this program's own file")?;
-        let _sweeper = match Sweeper::start(&rxlane, journal) {
-            Ok(sweeper) => sweeper,
-            Err(error) => return failed(error.into(), scenario.name()),
+        let name = scenario.design().name;
+        let _cleanup = match cleanup::Process::start(&rxlane, nic.as_ref().map(|nic| nic.journal)) {
+            Ok(process) => process,
+            Err(error) => return failed(error.into(), name),
         };
-        let means = Means { rxlane, seconds: self.seconds, stop: &stop };
-        let only = self.only.into_iter().map(|Only(factor, levels)| (factor, levels)).collect();
-        let asked = Asked { rounds: self.rounds, only };
-        let name = scenario.name();
-        let mut wants = scenario.wants();
+        let tools = Tools { rxlane, seconds: self.seconds, stop: &stop };
+        let only = self.level.into_iter().map(|FactorLevels(factor, levels)| (factor, levels)).collect();
+        let selection = Selection { rounds: self.rounds, only };
+        let mut prompt = nic.and_then(|nic| nic.prompt);
         let mut progress = Progress::new();
-        let report = rounds::run(scenario, &asked, &means, &mut |step| {
-            wants.take().inspect(|wanted| complain(wanted));
-            progress.tell(step);
+        let report = rounds::run(scenario, &selection, &tools, &mut |step| {
+            prompt.take().inspect(|prompt| complain(prompt));
+            progress.show(step);
         });
         drop(progress);
-        // What was swept of others, and a program of its own that was killed, may have left some.
-        sweeper::clear_programs();
+        // What was removed of others, and a program of its own that was killed, may have left some.
+        cleanup::clear_programs();
         let report = match report {
-            Ok(report) => report,
+            Ok(outcome) => prose::report(outcome),
             Err(error) => return failed(error, name),
         };
         if to_stdout || self.json {
@@ -207,7 +213,7 @@ impl Common {
         // Behind the figures, which are not lost with it.
         if let Some(file) = page_file {
             file.write(&page::render(&report))?;
-            if let Some(path) = self.page.as_ref().filter(|_| !self.json) {
+            if let Some(path) = self.html.as_ref().filter(|_| !self.json) {
                 writeln!(out, "\nThe page is in {}.", printable(&path.display().to_string()))?;
                 out.flush()?;
             }
@@ -247,7 +253,7 @@ fn with_sudo(name: &str) -> String {
     if is_whole { format!("sudo rxlane {}", typed.join(" ")) } else { format!("sudo rxlane bench {name}") }
 }
 
-/// Set when a signal asks for the end; that of a terminal that is gone included, since namespaces must not stay.
+/// Set when a signal asks for the end; that of a terminal that was closed included, since namespaces must not stay.
 fn stop_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = super::stop_by_signals()?;
     // nohup(1) wants a process to outlive its terminal.

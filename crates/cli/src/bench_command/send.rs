@@ -1,13 +1,13 @@
 //! `rxlane bench send`.
 
-mod on_request;
+mod remote;
 
-use super::{CommonArguments, Lines, Scene, numbers, refused, stop_by_signals, text};
+use super::numbers::Rate;
+use super::{CommonArguments, Lines, Local, numbers, refused, stop_by_signals, text};
 use crate::gen_command::TrafficArguments;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{Context, anyhow, bail};
-use bench::LoadError;
-use bench::frames::{self, Frames, Playing};
+use bench::frames::{self, Frames, LoadError, Playing};
 use bench::machine::{Machine, Watched};
 use bench::report::{Interval, Run};
 use bench::run::Asked;
@@ -19,19 +19,22 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Arguments of `rxlane bench send`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  rxlane bench send 192.0.2.1 --payload 18 --seconds 10
-  rxlane bench send 192.0.2.1 '[2001:db8::1]:9000' --source-ports 64 --threads 2 --rate 500k --seconds 10
-  rxlane bench send 192.0.2.1 --payload 1400 --gso 40 --seconds 10
-  rxlane bench send 192.0.2.1 --on-request
+  rxlane bench send 198.51.100.7
+  rxlane bench send 198.51.100.7 --rate max --payload 18 --seconds 10
+  rxlane bench send 198.51.100.7 '[2001:db8::1]:9000' --source-ports 64 --workers 2 --rate 500k --seconds 10
+  rxlane bench send 198.51.100.7 --payload 1400 --gso 40 --rate max
+  rxlane bench send 198.51.100.7 --remote
   sudo rxlane bench send --raw eth0 --encap 'ad:100,q:200,pppoe' --flows 2000 --size 64 --rate 100k --seconds 10
-  sudo rxlane bench send --raw eth0 --capture line.pcap --seconds 10
+  sudo rxlane bench send --raw eth0 --capture line.pcap --rate max --seconds 10
 
-rxlane bench recv counts what arrives. Without --seconds and --count it sends until SIGINT or SIGTERM.
+On the other host, rxlane bench recv counts what arrives. Unless told otherwise it sends 10,000 packets a second for ten seconds: \
+--rate max sends as fast as it goes, which can keep a shared link or a router busy.
 Exit codes: 0 something was sent, 1 nothing could be, 2 wrong usage, 3 the environment lacks something.")]
 pub struct SendArguments {
     /// Where to send datagrams: an address or name, with a port or without (7184)
@@ -39,23 +42,23 @@ pub struct SendArguments {
     targets: Vec<String>,
 
     /// Wait until `rxlane bench pps --from` on a target asks for load, and send it there; others are not listened to
-    #[arg(long, conflicts_with_all = ["raw", "rate", "count", "payload", "source_ports", "source_port", "batch", "gso", "CommonArguments"])]
-    on_request: bool,
+    #[arg(long, alias = "on-request", conflicts_with_all = ["raw", "rate", "count", "payload", "source_ports", "source_port", "batch", "gso", "CommonArguments"])]
+    remote: bool,
 
-    /// Send frames out of this interface instead of datagrams (takes CAP_NET_RAW)
+    /// Send frames out of this interface instead of datagrams (requires CAP_NET_RAW)
     #[arg(long, value_name = "INTERFACE", value_parser = NonEmptyStringValueParser::new())]
     raw: Option<String>,
 
-    /// Packets a second of all threads, with k or M; as fast as they go otherwise
-    #[arg(long, value_name = "N", value_parser = numbers::number)]
-    rate: Option<f64>,
+    /// Packets a second of all threads, with k or M; max: as fast as they go [default: 10k]
+    #[arg(long, value_name = "N", value_parser = numbers::rate)]
+    rate: Option<Rate>,
 
     /// End after so many packets, with k, M or G
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     count: Option<u64>,
 
-    /// Octets of payload, 0 to 65507
-    #[arg(long, value_name = "OCTETS", default_value_t = 18, conflicts_with = "raw", value_parser = clap::value_parser!(u16).range(..=65507))]
+    /// Bytes of payload, 0 to 65507
+    #[arg(long, value_name = "BYTES", default_value_t = 18, conflicts_with = "raw", value_parser = clap::value_parser!(u16).range(..=65507))]
     payload: u16,
 
     /// Source ports; each makes a flow to each target (default: as many as threads)
@@ -74,7 +77,7 @@ pub struct SendArguments {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024), conflicts_with = "raw")]
     batch: u16,
 
-    /// Datagrams of a message, which the kernel or the card cuts (UDP GSO)
+    /// Datagrams of a message, which the kernel or the NIC cuts (UDP GSO)
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "raw")]
     gso: u16,
 
@@ -92,6 +95,10 @@ pub struct SendArguments {
     #[command(flatten, next_help_heading = "Frames of --raw")]
     traffic: TrafficArguments,
 }
+
+/// What is sent where nobody says otherwise: more may disturb somebody who does not expect it.
+const DEFAULT_RATE: f64 = 10_000.0;
+const DEFAULT_LENGTH: Duration = Duration::from_secs(10);
 
 /// What was sent.
 struct Loaded {
@@ -111,8 +118,8 @@ impl SendArguments {
                 "where to send: rxlane bench send TARGET (an address or name), or --raw INTERFACE for frames"
             );
         }
-        if self.on_request {
-            return on_request::serve(out, &self.targets, self.source);
+        if self.remote {
+            return remote::serve(out, &self.targets, self.source);
         }
         let Loaded { machine, run, noun, ended } = match &self.raw {
             Some(interface) => self.frames(out, interface)?,
@@ -126,27 +133,43 @@ impl SendArguments {
         }
     }
 
-    /// A load without an end may hit somebody who does not expect it.
-    fn tell_if_endless(&self, out: &mut Output) -> io::Result<()> {
-        if self.common.json || self.common.seconds.is_some() || self.count.is_some() {
+    /// Packets a second; `None`: as fast as they go.
+    fn rate(&self) -> Option<f64> {
+        match self.rate {
+            Some(Rate::Max) => None,
+            Some(Rate::PerSecond(rate)) => Some(rate),
+            None => Some(DEFAULT_RATE),
+        }
+    }
+
+    fn length(&self) -> Option<Duration> {
+        self.common.seconds.or(self.count.is_none().then_some(DEFAULT_LENGTH))
+    }
+
+    /// Says which limits nobody asked for.
+    fn print_defaults(&self, out: &mut Output) -> io::Result<()> {
+        let rate = self.rate.is_none().then_some("10,000 packets/s (--rate N or max)");
+        let length = (self.length() != self.common.seconds).then_some("for 10 seconds (--seconds)");
+        let limits: Vec<&str> = rate.into_iter().chain(length).collect();
+        if self.common.json || limits.is_empty() {
             return Ok(());
         }
-        text::remark(out, "Sending until SIGINT (^C) ends it; --seconds or --count sets an end.")?;
+        text::remark(out, &format!("Sending {}; ^C ends it.", limits.join(" ")))?;
         out.flush()
     }
 
     fn datagrams(&self, out: &mut Output) -> anyhow::Result<Loaded> {
         let sending = self.sending()?;
         let interface = sending.targets.first().and_then(udp::interface_to);
-        let Scene { watched, machine, line_rate } = self.common.scene(interface.as_deref())?;
+        let Local { watched, machine, line_rate } = self.common.local(interface.as_deref())?;
         sending.check()?;
         if let Some(name) = interface.filter(|name| link_by_name(name).is_ok_and(|link| !link.works())) {
             complain(&format!("{name} is down, or has no carrier: the kernel drops what is sent"));
         }
         let stop = stop_by_signals()?;
-        self.tell_if_endless(out)?;
+        self.print_defaults(out)?;
         let mut lines = Lines::new(out, text::Of::Datagrams, self.common.json);
-        let sent = udp::send(&sending, watched, &stop, &mut |interval: &Interval| lines.tell(interval));
+        let sent = udp::send(&sending, watched, &stop, &mut |interval: &Interval| lines.print(interval));
         lines.result?;
         let parameters = json!({
             "targets": sending.targets.iter().map(SocketAddr::to_string).collect::<Vec<_>>(),
@@ -172,12 +195,12 @@ impl SendArguments {
             targets: self.targets.iter().map(|target| address(target)).collect::<anyhow::Result<_>>()?,
             source: self.source,
             first_port: self.source_port,
-            ports: self.source_ports.unwrap_or(self.common.threads),
-            threads: self.common.threads,
+            ports: self.source_ports.unwrap_or(self.common.workers),
+            threads: self.common.workers,
             cpus: self.common.cpus(),
             payload: self.payload.into(),
-            rate: self.rate,
-            length: self.common.seconds,
+            rate: self.rate(),
+            length: self.length(),
             count: self.count,
             batch: self.batch,
             segments: self.gso,
@@ -200,13 +223,13 @@ impl SendArguments {
         };
         if self.traffic.has_mtu() {
             bail!(
-                "frames take {longest} octets behind the Ethernet header, and {name} lets {mtu} out: `ip link set dev {name} mtu \
+                "frames have {longest} bytes behind the Ethernet header, and {name} lets {mtu} out: `ip link set dev {name} mtu \
                  {longest}` makes room; --mtu, --size and --fragments 0 make shorter ones"
             );
         }
         let shorter = TrafficArguments::MTU.saturating_sub(excess);
         complain(&format!(
-            "{name} lets {mtu} octets out behind the Ethernet header, so IP packets have {shorter} at most (`ip link set dev {name} \
+            "{name} lets {mtu} bytes out behind the Ethernet header, so IP packets have {shorter} at most (`ip link set dev {name} \
              mtu {longest}` makes room for {})",
             TrafficArguments::MTU
         ));
@@ -228,39 +251,39 @@ impl SendArguments {
                 "{interface} is down, or has no carrier: the kernel drops what is sent, and says nothing"
             ));
         }
-        let Scene { watched, machine, line_rate } = self.common.scene(Some(interface))?;
+        let Local { watched, machine, line_rate } = self.common.local(Some(interface))?;
         let playing = Playing {
             interface,
-            shares: frames.dealt(self.common.threads.into()),
+            shares: frames.distributed(self.common.workers.into()),
             cpus: self.common.cpus(),
-            rate: self.rate,
-            length: self.common.seconds,
+            rate: self.rate(),
+            length: self.length(),
             count: self.count,
             overhead: self.common.overhead,
         };
         let stop = stop_by_signals()?;
-        self.tell_if_endless(out)?;
+        self.print_defaults(out)?;
         let mut lines = Lines::new(out, text::Of::Frames, self.common.json);
-        let played = frames::play(&playing, watched, &stop, &mut |interval: &Interval| lines.tell(interval));
+        let played = frames::play(&playing, watched, &stop, &mut |interval: &Interval| lines.print(interval));
         lines.result?;
         let parameters = json!({
             "interface": interface,
             "capture": self.capture,
             "frames": frames.len(),
-            "threads": self.common.threads,
+            "threads": self.common.workers,
             "cpus": playing.cpus,
-            "rate": self.rate,
+            "rate": self.rate(),
             "count": self.count,
             "overhead": playing.overhead,
         });
-        let asked = Asked { rate: self.rate, line_rate };
+        let asked = Asked { rate: self.rate(), line_rate };
         let mut played = played.map_err(|error| not_played(error, interface))?;
         let ended = played.ended.take().map(|error| not_played(error, interface));
         Ok(Loaded { machine, run: Run::played(parameters, played, asked), noun: "frames", ended })
     }
 }
 
-/// Octets of a frame before what its MTU is of: one tag of 0x8100 more than without (packet(7)).
+/// Bytes of a frame before what its MTU is of: one tag of 0x8100 more than without (packet(7)).
 fn header(frame: &[u8]) -> usize {
     if frame.get(12..14) == Some(&[0x81, 0x00]) { 18 } else { 14 }
 }
@@ -291,28 +314,28 @@ fn resolved(text: &str) -> anyhow::Result<SocketAddr> {
 
 /// An Ethernet header.
 const HEADER: usize = 14;
-/// Octets of a capture that is sent: it lies in memory twice, and a pipe may have no end.
-const MOST_OCTETS: usize = 512 << 20;
+/// Bytes of a capture that is sent: it lies in memory twice, and a pipe may have no end.
+const MOST_BYTES: usize = 512 << 20;
 
 /// The whole Ethernet frames of a capture.
 fn captured(file: &Path) -> anyhow::Result<Frames> {
     let mut capture = Capture::open(file)?;
     let mut frames = Frames::new();
-    let mut left_out = 0_u64;
+    let mut excluded = 0_u64;
     while let Some(frame) = capture.next_frame() {
         let is_whole = frame.data.len() == frame.wire_len as usize && frame.data.len() >= HEADER;
         if frame.link_type() == LinkType::Ethernet && is_whole {
             frames.push(frame.data);
-            if frames.octets() > MOST_OCTETS {
+            if frames.bytes() > MOST_BYTES {
                 bail!(
                     "{} has more than {} MiB of frames, which have to be in memory while they are sent: a part of it, cut out by \
                      `tcpdump -r FILE -c FRAMES -w PART`, is sent again and again",
                     file.display(),
-                    MOST_OCTETS >> 20
+                    MOST_BYTES >> 20
                 );
             }
         } else {
-            left_out += 1;
+            excluded += 1;
         }
     }
     let name = file.display();
@@ -320,10 +343,10 @@ fn captured(file: &Path) -> anyhow::Result<Frames> {
         bail!("{name} is damaged: {problem}");
     }
     if frames.is_empty() {
-        bail!("{name} has no whole Ethernet frame ({left_out} cut ones, or of another kind)");
+        bail!("{name} has no whole Ethernet frame ({excluded} cut ones, or of another kind)");
     }
-    if left_out > 0 {
-        complain(&format!("{left_out} frames of {name} are left out: cut short, or no Ethernet frames"));
+    if excluded > 0 {
+        complain(&format!("{excluded} frames of {name} are excluded: cut short, or no Ethernet frames"));
     }
     Ok(frames)
 }
@@ -339,17 +362,17 @@ fn not_played(error: LoadError, interface: &str) -> anyhow::Error {
     };
     match cause.kind() {
         io::ErrorKind::PermissionDenied => {
-            Lacks(format!("{error}; sending frames takes CAP_NET_RAW: run rxlane as root")).into()
+            Lacks(format!("{error}; sending frames requires CAP_NET_RAW: run rxlane as root")).into()
         }
         _ if cause.raw_os_error() == Some(EMSGSIZE) => {
             anyhow!("{error}; a larger MTU lets it out (ip link set dev {interface} mtu N)")
         }
-        // The kernel says one or the other of an interface that is gone.
+        // The kernel says one or the other of an interface that was removed.
         _ if link_by_name(interface).is_err() => {
             Lacks(format!("{error}: there is no interface {interface} any more")).into()
         }
         io::ErrorKind::NetworkDown => Lacks(format!("{error}; ip link set dev {interface} up")).into(),
-        // It tells its cause itself.
+        // It names its cause itself.
         _ => anyhow!("{error}"),
     }
 }

@@ -1,4 +1,5 @@
 //! Results as text.
+
 use crate::output::Output;
 use crate::steer_command::item;
 use crate::top_command::figures::share;
@@ -8,14 +9,14 @@ use format::{thousands, wrapped};
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// What lines tell of.
+/// What lines are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// Datagrams that are sent.
     Datagrams,
     /// Frames that are sent.
     Frames,
-    /// Datagrams that arrive: loss is told.
+    /// Datagrams that arrive: with their loss.
     Sink,
 }
 
@@ -23,9 +24,9 @@ pub enum Of {
 pub fn second(out: &mut Output, interval: &Interval, of: Of, is_first: bool) -> io::Result<()> {
     let of_sink = of == Of::Sink;
     if is_first {
-        let octets = if of == Of::Frames { "frame bit/s" } else { "payload bit/s" };
+        let bytes = if of == Of::Frames { "frame bit/s" } else { "payload bit/s" };
         let of_sink = if of_sink { format!(" {:>11} {:>11}", "lost", "reordered") } else { String::new() };
-        writeln!(out, "{:>8} {:>13} {:>15} {:>15}{of_sink}", "seconds", "packets/s", "wire bit/s", octets)?;
+        writeln!(out, "{:>8} {:>13} {:>15} {:>15}{of_sink}", "seconds", "packets/s", "wire bit/s", bytes)?;
     }
     let of_sink = if of_sink {
         let signed = |count: i64| {
@@ -119,24 +120,24 @@ fn of_sink(out: &mut Output, run: &Run<Value>) -> io::Result<()> {
         }
         _ => item(out, "lost", "unknown: no datagram had a number")?,
     }
-    let mut told = |label: &str, count: Option<u64>, meaning: &str| match count {
+    let mut counted = |label: &str, count: Option<u64>, meaning: &str| match count {
         Some(count) if count > 0 => item(out, label, &format!("{} {meaning}", thousands(count))),
         _ => Ok(()),
     };
-    told(
+    counted(
         "before",
         run.before_first,
         "sent before the first that came: lost, or sent before anybody listened",
     )?;
-    told(
+    counted(
         "too late",
         run.too_late,
         "more than 4,096 behind; whether they came before is unknown, they count as lost",
     )?;
-    told("duplicates", run.duplicates, "came again")?;
-    told("no number", run.unnumbered, "of tests with payloads too short for a number")?;
-    told("foreign", Some(foreign), "of nobody's test")?;
-    told("dropped", run.socket_drops, "for which the sockets had no room")?;
+    counted("duplicates", run.duplicates, "came again")?;
+    counted("no number", run.unnumbered, "of tests with payloads too short for a number")?;
+    counted("foreign", Some(foreign), "of nobody's test")?;
+    counted("dropped", run.socket_drops, "for which the sockets had no room")?;
     if run.by_thread.len() > 1 {
         let each: Vec<String> = run.by_thread.iter().map(|packets| thousands(*packets)).collect();
         item(out, "threads", &each.join("; "))?;

@@ -4,13 +4,19 @@
 use crate::explain_command::text;
 use crate::output::Output;
 use anyhow::{Context, bail};
-use bench::{LINE, Load, ROUTER, Scene, Sent, softnet};
+use bench::frames::{Frames, Played, Playing, play};
+use bench::{Pair, softnet};
 use serde_json::Value;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use traffic::{Popularity, Scenario};
 
+/// The line's interface, and the router's, on which its frames arrive.
+const LINE: &str = "line0";
+const ROUTER: &str = "wan0";
 const QUEUES: u16 = 4;
 /// The pair's MTU: a PPPoE header more than 1500.
 const MTU: u16 = 1508;
@@ -18,7 +24,7 @@ const FLOWS: u32 = 2000;
 const FRAMES: u64 = 60_000;
 const SEED: u64 = 1;
 /// Frames a second, which any CPU takes.
-const RATE: u64 = 60_000;
+const RATE: f64 = 60_000.0;
 
 /// Shows it, and says which part was left out and why.
 pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
@@ -33,8 +39,8 @@ pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
     if cpus < 2 {
         return left_out(out, "this machine has one CPU, and steering takes two");
     }
-    let scene = match Scene::new(QUEUES, MTU) {
-        Ok(scene) => scene,
+    let pair = match Pair::between(("line", LINE), ("router", ROUTER), QUEUES, MTU) {
+        Ok(pair) => pair,
         Err(bench::SceneError::NotRoot) => {
             return left_out(out, "making network namespaces takes root (sudo rxlane demo)");
         }
@@ -44,37 +50,37 @@ pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
         out,
         "  A line and a router, joined by a veth pair with {QUEUES} queues; nothing else on this machine is touched."
     )?;
-    match steered(out, &scene) {
+    match steered(out, &pair) {
         // What this kernel or machine lacks is told, and the rest of the demo goes on.
         Err(error) if !error.is::<std::io::Error>() => {
             left_out(out, &format::one_line(&format!("{error:#}")))
         }
         result => result,
     }?;
-    drop(scene);
+    drop(pair);
     writeln!(out, "\n  Both namespaces are gone again.")?;
     Ok(())
 }
 
 /// The same frames without steering and with it.
-fn steered(out: &mut Output, scene: &Scene) -> anyhow::Result<()> {
+fn steered(out: &mut Output, pair: &Pair) -> anyhow::Result<()> {
     let line = Line { frames: frames()?, cpu: first_cpu()? };
     let before = softnet::read()?;
-    let sent = line.play(scene)?;
+    let sent = line.play(pair)?;
     let taken = softnet::read()?.since(&before);
     writeln!(
         out,
         "\n  {} PPPoE frames of {} flows in {:.1} s, without steering, beside whatever else this machine receives\n  \
          (/proc/net/softnet_stat):",
-        format::thousands(sent.frames),
+        format::thousands(sent.counts.packets),
         format::thousands(FLOWS.into()),
         sent.time.as_secs_f64()
     )?;
     bars(out, &taken)?;
 
-    command(out, scene, "up")?;
-    line.play(scene)?;
-    let status = rxlane(scene, &["steer", "status", ROUTER, "--json"])?;
+    command(out, pair, "up")?;
+    line.play(pair)?;
+    let status = rxlane(pair, &["steer", "status", ROUTER, "--json"])?;
     let status: Value = serde_json::from_str(&status)?;
     writeln!(out, "\n  The same frames again, steered (rxlane steer status {ROUTER}):")?;
     bars(out, &arrived(&status["cpus"])?)?;
@@ -84,12 +90,12 @@ fn steered(out: &mut Output, scene: &Scene) -> anyhow::Result<()> {
         "  {} control frames stayed with the CPU on which they arrived.",
         format::thousands(stayed)
     )?;
-    command(out, scene, "down")
+    command(out, pair, "down")
 }
 
 /// Shows a command of the user's and what it says.
-fn command(out: &mut Output, scene: &Scene, action: &str) -> anyhow::Result<()> {
-    let said = rxlane(scene, &["steer", action, ROUTER])?;
+fn command(out: &mut Output, pair: &Pair, action: &str) -> anyhow::Result<()> {
+    let said = rxlane(pair, &["steer", action, ROUTER])?;
     writeln!(out, "\n  $ rxlane steer {action} {ROUTER}")?;
     said.lines().try_for_each(|line| writeln!(out, "    {line}"))?;
     Ok(())
@@ -97,33 +103,35 @@ fn command(out: &mut Output, scene: &Scene, action: &str) -> anyhow::Result<()> 
 
 /// The subscriber's line.
 struct Line {
-    frames: Vec<Vec<u8>>,
+    frames: Frames,
     cpu: u16,
 }
 
 impl Line {
     /// Sends everything from one CPU, on which a veth pair receives, too.
-    fn play(&self, scene: &Scene) -> anyhow::Result<Sent> {
-        let load = Load {
+    fn play(&self, pair: &Pair) -> anyhow::Result<Played> {
+        let playing = Playing {
             interface: LINE,
-            frames: &self.frames,
-            count: FRAMES,
+            shares: vec![self.frames.clone()],
+            cpus: vec![self.cpu],
             rate: Some(RATE),
-            cpu: Some(self.cpu),
+            length: None,
+            count: Some(FRAMES),
+            overhead: 0,
         };
-        let sent = scene.on_line(|| bench::send(&load))??;
+        let stop = AtomicBool::new(false);
+        let sent = pair.near.inside(|| play(&playing, None, &stop, &mut |_| ControlFlow::Continue(())))??;
         // Those on their way to other CPUs.
         std::thread::sleep(Duration::from_millis(100));
-        Ok(sent)
+        Ok(sent.whole()?)
     }
 }
 
-fn frames() -> anyhow::Result<Vec<Vec<u8>>> {
+fn frames() -> anyhow::Result<Frames> {
     let mut scenario = Scenario::named("pppoe")?.with_flows(FLOWS);
     // With a heavy flow among them, luck would decide how even two CPUs look.
     scenario.popularity = Popularity::RoundRobin;
-    let mut traffic = scenario.generate(SEED)?;
-    Ok((0..FRAMES / 4).map(|_| traffic.next_frame().octets.to_vec()).collect())
+    Ok(Frames::generated(&mut scenario.generate(SEED)?, (FRAMES / 4) as usize))
 }
 
 /// The first CPU that this process may use.
@@ -135,9 +143,9 @@ fn first_cpu() -> anyhow::Result<u16> {
 }
 
 /// Runs this program on the router and gives its output.
-fn rxlane(scene: &Scene, arguments: &[&str]) -> anyhow::Result<String> {
+fn rxlane(pair: &Pair, arguments: &[&str]) -> anyhow::Result<String> {
     let program = std::env::current_exe().context("this program's own file")?;
-    let mut command: Command = scene.on_router(program);
+    let mut command: Command = pair.far.command(program);
     let output = command.args(arguments).env("NO_COLOR", "1").env("COLUMNS", "90").output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);

@@ -8,9 +8,9 @@ use std::time::Instant;
 pub struct Counts {
     /// Datagrams or frames.
     pub packets: u64,
-    /// Octets of payload, or of frames without FCS.
-    pub octets: u64,
-    /// Octets on the line, with what is around each frame.
+    /// Bytes of payload, or of frames without FCS.
+    pub bytes: u64,
+    /// Bytes on the line, with what is around each frame.
     pub wire: u64,
     /// Datagrams of tests without a number.
     pub unnumbered: u64,
@@ -56,7 +56,7 @@ impl Counts {
     fn each(&self, other: &Counts, of: impl Fn(u64, u64) -> u64) -> Counts {
         Counts {
             packets: of(self.packets, other.packets),
-            octets: of(self.octets, other.octets),
+            bytes: of(self.bytes, other.bytes),
             wire: of(self.wire, other.wire),
             unnumbered: of(self.unnumbered, other.unnumbered),
             foreign: of(self.foreign, other.foreign),

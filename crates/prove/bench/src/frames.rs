@@ -2,29 +2,49 @@
 
 use crate::counts::{Counts, Shared};
 use crate::gate::Gate;
-use crate::load::LoadError;
 use crate::machine::Watched;
 use crate::pace::{Pace, sharpen_sleeps};
 use crate::pin::pin;
 use crate::report::Interval;
-use crate::supervise::{EachSecond, Seen, Supervisor};
+use crate::supervise::{EachSecond, Seen, Supervisor, ThreadError};
 use crate::udp::share_of;
 use crate::wire_size;
 use foldhash::fast::FixedState;
-use link::Transmit;
+use link::{Transmit, TransmitError};
 use std::hash::BuildHasher;
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use thiserror::Error;
 use wire::{Link, dissect};
 
 /// What is due within this time is sent together.
 const GRAIN: Duration = Duration::from_micros(100);
 
+/// Frames could not be sent.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The kernel refused a frame, or the interface.
+    #[error(transparent)]
+    Transmit(#[from] TransmitError),
+    /// No thread could be started.
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
+    /// The thread could not be bound to the CPU.
+    #[error("CPU {cpu} cannot be chosen for sending: {cause}")]
+    Cpu {
+        /// Its number.
+        cpu: u16,
+        /// What the kernel said: `EINVAL` for a CPU that is not there or not allowed.
+        cause: io::Error,
+    },
+}
+
 /// Frames one behind the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frames {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     places: Vec<Range<usize>>,
 }
 
@@ -36,9 +56,9 @@ impl Frames {
 
     /// Adds a frame, from the destination address on, without FCS.
     pub fn push(&mut self, frame: &[u8]) {
-        let start = self.octets.len();
-        self.octets.extend_from_slice(frame);
-        self.places.push(start..self.octets.len());
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(frame);
+        self.places.push(start..self.bytes.len());
     }
 
     /// The first frames of generated traffic.
@@ -55,9 +75,9 @@ impl Frames {
         self.places.len()
     }
 
-    /// Octets of all of them.
-    pub fn octets(&self) -> usize {
-        self.octets.len()
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Whether there is none.
@@ -67,11 +87,11 @@ impl Frames {
 
     /// In their order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        self.places.iter().map(|place| self.octets.get(place.clone()).unwrap_or_default())
+        self.places.iter().map(|place| self.bytes.get(place.clone()).unwrap_or_default())
     }
 
-    /// Deals them to so many, each flow to one, so that no flow is reordered; what has no flow goes by its addresses.
-    pub fn dealt(&self, to: usize) -> Vec<Frames> {
+    /// Distributes them to so many, each flow to one, so that no flow is reordered; what has no flow goes by its addresses.
+    pub fn distributed(&self, to: usize) -> Vec<Frames> {
         let mut shares = vec![Frames::new(); to.max(1)];
         let hash = FixedState::with_seed(0);
         for frame in self.iter() {
@@ -103,7 +123,7 @@ pub struct Playing<'a> {
     pub length: Option<Duration>,
     /// How many frames.
     pub count: Option<u64>,
-    /// Octets of encapsulation that the line adds to each frame.
+    /// Bytes of encapsulation that the line adds to each frame.
     pub overhead: u64,
 }
 
@@ -223,7 +243,7 @@ impl Job<'_> {
             pace.sent(batch.len() as u64);
             counts.packets += went as u64;
             for frame in batch.iter().take(went) {
-                counts.octets += frame.len() as u64;
+                counts.bytes += frame.len() as u64;
                 counts.wire += wire_size::of_frame(frame.len() as u64 + self.overhead);
             }
             counts.skipped = pace.skipped();
@@ -253,7 +273,7 @@ mod tests {
     #[test]
     fn a_flow_stays_with_one_thread_and_in_order() {
         let all = frames(2000);
-        let shares = all.dealt(3);
+        let shares = all.distributed(3);
         assert_eq!(shares.iter().map(Frames::len).sum::<usize>(), 2000);
         let mut owner = HashMap::new();
         for (number, share) in shares.iter().enumerate() {
@@ -279,7 +299,7 @@ mod tests {
             let played = namespace.inside(|| {
                 let playing = Playing {
                     interface: "near0",
-                    shares: all.dealt(2),
+                    shares: all.distributed(2),
                     cpus: Vec::new(),
                     rate: Some(20_000.0),
                     length: Some(Duration::from_millis(500)),
@@ -311,7 +331,7 @@ mod tests {
         namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
         let playing = Playing {
             interface: "near0",
-            shares: frames(100).dealt(2),
+            shares: frames(100).distributed(2),
             cpus: Vec::new(),
             rate: Some(1000.0),
             length: Some(Duration::from_secs(60)),
@@ -342,7 +362,7 @@ mod tests {
         namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
         let mut playing = Playing {
             interface: "near0",
-            shares: frames(100).dealt(3),
+            shares: frames(100).distributed(3),
             cpus: Vec::new(),
             rate: None,
             length: None,

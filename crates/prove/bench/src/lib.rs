@@ -8,9 +8,8 @@
 //! * [`machine`] is what CPUs, interrupts and queues did meanwhile; [`report`] the result (`rxlane.bench/1`).
 //! * [`scenario`] are whole measurements in rounds, what follows from their figures (`rxlane.bench-scenario/1`), and what
 //!   differs between two of them (`rxlane.bench-compare/1`); [`namespace`] is where they happen.
-//! * [`Scene`] is a subscriber line and a router, each in a network namespace of its own, joined by a multi-queue veth
-//!   pair; [`send`] plays frames onto the line from one CPU, so that, as behind a network card that does not see past
-//!   PPPoE, one CPU of the router receives everything; [`softnet`] counts what each CPU took.
+//! * [`Pair`] is two network namespaces, joined by a multi-queue veth pair; [`frames::play`] from one CPU reaches one CPU of
+//!   the other end, as a NIC does that does not see past PPPoE; [`softnet`] counts what each CPU took.
 //!
 //! # Contract
 //!
@@ -22,7 +21,7 @@
 //! also in a panic; what a killed process left is removed by [`namespace::sweep`], or when the next namespace is made: programs in its
 //! namespaces are ended, settings of adapters and the adapters themselves are put back.
 //!
-//! Specifications: RFC 768 (UDP), RFC 791 and RFC 8200 (fragments), RFC 4737 (reordering), IEEE 802.3 (octets around a frame).
+//! Specifications: RFC 768 (UDP), RFC 791 and RFC 8200 (fragments), RFC 4737 (reordering), IEEE 802.3 (bytes around a frame).
 //!
 //! # Deliberately not here
 //!
@@ -37,7 +36,6 @@ pub mod counts;
 pub mod frames;
 mod gate;
 mod installed;
-mod load;
 pub mod machine;
 pub mod namespace;
 mod pace;
@@ -47,13 +45,11 @@ pub mod report;
 pub mod request;
 pub mod run;
 pub mod scenario;
-mod scene;
 pub mod sequence;
 pub mod softnet;
 pub mod supervise;
 pub mod udp;
 pub mod wire_size;
 
-pub use load::{Load, LoadError, Sent, send};
 pub use namespace::SceneError;
-pub use scene::{LINE, ROUTER, Scene};
+pub use scenario::pair::Pair;

@@ -2,7 +2,7 @@
 //!
 //! All numbers are big-endian:
 //!
-//! | octets | what |
+//! | bytes | what |
 //! | --- | --- |
 //! | 0 to 2 | `rxb` |
 //! | 3 | kind: `d` data, `b` begin, `e` end; `s`: data, too short for what follows |
@@ -11,13 +11,13 @@
 //! | 10 to 15 | data: sequence number, from 0 in each flow; end: how many were sent with a number; begin: 0 |
 //! | 16 on | `0x5a` |
 //!
-//! A datagram of 4 to 15 octets has the first four alone, a shorter one nothing. Begin and end take 16 octets, whatever the
+//! A datagram of 4 to 15 bytes has the first four alone, a shorter one nothing. Begin and end take 16 bytes, whatever the
 //! payload, and are counted by neither side. A flow whose beginning was seen is known from its number 0 on: what is missing
 //! there was lost, and not sent before anybody listened.
 
-/// Octets of the header; payloads that are shorter have no sequence number.
+/// Bytes of the header; payloads that are shorter have no sequence number.
 pub const HEADER: usize = 16;
-/// Octets by which a payload is known for one of a test.
+/// Bytes by which a payload is known for one of a test.
 pub const MARK: usize = 4;
 /// What follows the header.
 pub const FILLER: u8 = 0x5a;
@@ -58,8 +58,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// The octets.
-    pub fn octets(&self) -> [u8; HEADER] {
+    /// The bytes.
+    pub fn bytes(&self) -> [u8; HEADER] {
         let kind = match self.kind {
             Kind::Data => b'd',
             Kind::Begin => b'b',
@@ -68,10 +68,10 @@ impl Header {
         let run = self.id.run.to_be_bytes();
         let number = u64::from(self.id.flow) << 48 | (self.sequence & (SEQUENCES - 1));
         let number = number.to_be_bytes();
-        let mut octets = [0; HEADER];
+        let mut bytes = [0; HEADER];
         let parts = NAME.iter().chain([&kind]).chain(&run).chain(&number);
-        octets.iter_mut().zip(parts).for_each(|(octet, part)| *octet = *part);
-        octets
+        bytes.iter_mut().zip(parts).for_each(|(byte, part)| *byte = *part);
+        bytes
     }
 }
 
@@ -86,7 +86,7 @@ pub enum Read {
     Foreign,
 }
 
-/// Reads the first octets of a payload.
+/// Reads the first bytes of a payload.
 pub fn read(payload: &[u8]) -> Read {
     let Some((mark, rest)) = payload.split_first_chunk::<MARK>() else { return Read::Foreign };
     let [a, b, c, kind] = *mark;
@@ -111,7 +111,7 @@ pub fn read(payload: &[u8]) -> Read {
 pub fn prepare(payload: &mut [u8]) {
     payload.fill(FILLER);
     if (MARK..HEADER).contains(&payload.len()) {
-        payload.iter_mut().zip(NAME.iter().chain(b"s")).for_each(|(octet, part)| *octet = *part);
+        payload.iter_mut().zip(NAME.iter().chain(b"s")).for_each(|(byte, part)| *byte = *part);
     }
 }
 
@@ -124,16 +124,16 @@ mod tests {
         for kind in [Kind::Data, Kind::Begin, Kind::End] {
             for sequence in [0, 1, SEQUENCES - 1] {
                 let header = Header { kind, id: FlowId { run: 0xdead_beef, flow: 0x1234 }, sequence };
-                assert_eq!(read(&header.octets()), Read::Numbered(header));
-                assert_eq!(read(&[&header.octets()[..], &[FILLER; 9]].concat()), Read::Numbered(header));
+                assert_eq!(read(&header.bytes()), Read::Numbered(header));
+                assert_eq!(read(&[&header.bytes()[..], &[FILLER; 9]].concat()), Read::Numbered(header));
                 // Cut anywhere it is nobody's.
                 for end in 0..HEADER {
-                    assert_eq!(read(&header.octets()[..end]), Read::Foreign, "{end}");
+                    assert_eq!(read(&header.bytes()[..end]), Read::Foreign, "{end}");
                 }
             }
         }
         let header = Header { kind: Kind::Data, id: FlowId { run: 1, flow: 2 }, sequence: 3 };
-        assert_eq!(header.octets(), *b"rxbd\0\0\0\x01\0\x02\0\0\0\0\0\x03");
+        assert_eq!(header.bytes(), *b"rxbd\0\0\0\x01\0\x02\0\0\0\0\0\x03");
     }
 
     #[test]

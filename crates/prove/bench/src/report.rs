@@ -117,7 +117,7 @@ impl Interval {
             packets: counted.packets,
             pps: rate(counted.packets),
             bits_per_second: 8.0 * rate(counted.wire),
-            payload_bits_per_second: 8.0 * rate(counted.octets),
+            payload_bits_per_second: 8.0 * rate(counted.bytes),
             lost: is_known.then(|| after.missing.wrapping_sub(before.missing) as i64),
             reordered: is_known.then_some(counted.reordered),
         }
@@ -140,8 +140,8 @@ impl Rates {
     pub fn of(counts: &Counts, time: Duration, at_first: u64) -> Option<Rates> {
         let packets = counts.packets.checked_sub(at_first).filter(|packets| *packets > 0)?;
         let pps = Some(packets as f64 / time.as_secs_f64()).filter(|pps| pps.is_finite())?;
-        let each = |octets: u64| 8.0 * pps * octets as f64 / counts.packets as f64;
-        Some(Rates { pps, wire: each(counts.wire), payload: each(counts.octets) })
+        let each = |bytes: u64| 8.0 * pps * bytes as f64 / counts.packets as f64;
+        Some(Rates { pps, wire: each(counts.wire), payload: each(counts.bytes) })
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn line_rate_at_1_gbit_is_1_488_million() {
         let counts =
-            Counts { packets: 1_488_095, octets: 18 * 1_488_095, wire: 84 * 1_488_095, ..Counts::default() };
+            Counts { packets: 1_488_095, bytes: 18 * 1_488_095, wire: 84 * 1_488_095, ..Counts::default() };
         let rates = Rates::of(&counts, Duration::from_secs(1), 0).expect("rates");
         assert!((rates.wire / 1e9 - 1.0).abs() < 1e-6, "{rates:?}");
         assert_eq!(Rates::of(&counts, Duration::ZERO, 0), None);

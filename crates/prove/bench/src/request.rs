@@ -16,7 +16,7 @@ use thiserror::Error;
 
 /// The form of request and answer.
 const FORM: &str = "bench-load/1";
-/// Octets of a line.
+/// Bytes of a line.
 const LONGEST: usize = 1024;
 /// How often it is looked whether it should end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -37,7 +37,7 @@ pub struct Request {
     form: String,
     /// Port of whoever asks, to which the datagrams go.
     pub port: u16,
-    /// Octets of payload.
+    /// Bytes of payload.
     pub payload: usize,
     /// Flows: source ports.
     pub flows: u16,
@@ -230,7 +230,7 @@ fn send(
     Ok(Answer { sent: sent.counts.packets, seconds: sent.time.as_secs_f64() })
 }
 
-/// Whether whoever asked has hung up: nobody wants the load any more. Octets behind the request would hide the end of the stream:
+/// Whether whoever asked has hung up: nobody wants the load any more. Bytes behind the request would hide the end of the stream:
 /// they are taken and dropped, and whoever sends more than a line of them (`more` so far) asks for nothing sensible.
 fn is_gone(stream: &TcpStream, more: &mut usize) -> bool {
     let mut look = || {
@@ -323,22 +323,22 @@ fn line(stream: &mut TcpStream, patience: Duration, stop: &AtomicBool) -> io::Re
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(LOOK))?;
     let start = Instant::now();
-    let (mut octets, mut piece) = (Vec::new(), [0; 256]);
-    // Looked at after each piece: whoever sends octet by octet is no quicker with it.
-    while !octets.contains(&b'\n') {
+    let (mut bytes, mut piece) = (Vec::new(), [0; 256]);
+    // Looked at after each piece: whoever sends byte by byte is no quicker with it.
+    while !bytes.contains(&b'\n') {
         if stop.load(Ordering::Relaxed) {
             return Err(ErrorKind::Interrupted.into());
         }
         if start.elapsed() > patience {
             return Err(io::Error::new(ErrorKind::TimedOut, "no line came in time"));
         }
-        if octets.len() >= LONGEST {
-            let text = format!("a line of more than {LONGEST} octets");
+        if bytes.len() >= LONGEST {
+            let text = format!("a line of more than {LONGEST} bytes");
             return Err(io::Error::new(ErrorKind::InvalidData, text));
         }
         match stream.read(&mut piece) {
             Ok(0) => break,
-            Ok(count) => octets.extend(piece.iter().take(count)),
+            Ok(count) => bytes.extend(piece.iter().take(count)),
             Err(error)
                 if matches!(
                     error.kind(),
@@ -347,9 +347,9 @@ fn line(stream: &mut TcpStream, patience: Duration, stop: &AtomicBool) -> io::Re
             Err(error) => return Err(error),
         }
     }
-    let end = octets.iter().position(|octet| *octet == b'\n').map_or(octets.len(), |newline| newline + 1);
-    octets.truncate(end);
-    String::from_utf8(octets).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+    let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |newline| newline + 1);
+    bytes.truncate(end);
+    String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
 #[cfg(test)]
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_ends_when_whoever_asked_is_gone_and_octet_by_octet_is_no_line() {
+    fn a_load_ends_when_whoever_asked_is_gone_and_byte_by_byte_is_no_line() {
         let all = served(&[HERE], || {
             let _sink = std::net::UdpSocket::bind(at(7001)).expect("a sink");
             let start = Instant::now();
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_in_the_packet_of_a_line_are_dropped() {
+    fn bytes_in_the_packet_of_a_line_are_dropped() {
         let listener = TcpListener::bind(at(0)).expect("a port");
         let mut client = TcpStream::connect(listener.local_addr().expect("bound")).expect("there");
         let (mut server, _) = listener.accept().expect("accepted");
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_behind_the_request_hide_no_end() {
+    fn bytes_behind_the_request_hide_no_end() {
         let listener = TcpListener::bind(at(0)).expect("a port");
         let mut client = TcpStream::connect(listener.local_addr().expect("bound")).expect("there");
         let (server, _) = listener.accept().expect("accepted");

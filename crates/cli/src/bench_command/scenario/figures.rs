@@ -1,7 +1,6 @@
 //! Figures of a metric in a unit that suits them.
 
 use bench::scenario::report::{Metric, Report};
-use bench::scenario::spread::Spread;
 use format::figure;
 
 /// The greatest figure of a metric that is shown in the unit of the least.
@@ -52,13 +51,6 @@ impl Scale {
     pub fn figure(&self, value: f64) -> String {
         figure(value * self.times)
     }
-
-    /// `23.1 [22.0–24.2]`; a single figure has no range.
-    pub fn spread(&self, spread: Option<Spread>) -> String {
-        let Some(Spread { median, least, most, count }) = spread else { return "–".to_owned() };
-        let [median, least, most] = [median, least, most].map(|value| self.figure(value));
-        if count == 1 { median } else { format!("{median} [{least}–{most}]") }
-    }
 }
 
 #[cfg(test)]
@@ -82,11 +74,5 @@ mod tests {
         assert_eq!(of("s/GB", &[0.5]), "0.50 s/GB");
         assert_eq!(of("bit/s", &[0.0]), "0.00 bit/s");
         assert_eq!(of("bit/s", &[]), " bit/s");
-        let spread = Spread { median: 2e9, least: 1e9, most: 3e9, count: 5 };
-        let gigabits = Scale::of("bit/s", [3e9].into_iter());
-        assert_eq!(gigabits.spread(Some(spread)), "2.00 [1.00–3.00]");
-        let one = Spread { median: 2e9, least: 2e9, most: 2e9, count: 1 };
-        assert_eq!(gigabits.spread(Some(one)), "2.00");
-        assert_eq!(gigabits.spread(None), "–");
     }
 }

@@ -1,13 +1,13 @@
-//! The page that `--page FILE` writes: what follows, a chart for each metric, every figure.
+//! The page that `--html FILE` writes: what differs most, a chart for each metric, every figure.
 
 use super::figures::Scale;
 use super::text::{machine, state};
+use crate::bench_command::prose;
 use crate::page;
 use crate::page::table::{rounded, table, words};
 use bench::scenario::pps::interface::ANYBODY;
 use bench::scenario::report::{Cell, Metric, Report};
 use bench::scenario::spread::Spread;
-use bench::scenario::verdict::{Outcome, Verdict};
 use format::printable_up_to;
 use maud::{Markup, html};
 
@@ -23,8 +23,8 @@ pub fn render(report: &Report) -> String {
     let body = html! {
         (header(report))
         main {
-            (page::lead(&clearest(report)))
-            @for metric in report.told() { (chart(report, metric)) }
+            (page::lead(&lead(report)))
+            @for metric in report.measured() { (chart(report, metric)) }
             (sentences(report))
             (facts(report))
             (raw(report))
@@ -35,32 +35,17 @@ pub fn render(report: &Report) -> String {
     page::document(&format!("{} – rxlane bench {}", report.title, report.scenario), &report.schema, body)
 }
 
-/// What differs most, and in every round.
-fn clearest(report: &Report) -> Vec<String> {
-    let is_clear = |verdict: &&Verdict| matches!(verdict.outcome, Outcome::More | Outcome::Less);
-    let distance = |verdict: &Verdict| verdict.ratio.map_or(0.0, |ratio| ratio.median.max(1e-9).ln().abs());
-    let mut clear: Vec<&Verdict> = report.verdicts.iter().filter(is_clear).collect();
-    clear.sort_by(|one, other| distance(other).total_cmp(&distance(one)));
-    let mut lead: Vec<String> = clear.iter().take(LEAD).map(|verdict| verdict.text.clone()).collect();
-    let is_judged = |verdict: &Verdict| verdict.outcome != Outcome::Unknown;
-    if lead.is_empty() && report.verdicts.iter().any(is_judged) {
-        lead.push(
-            "Nothing differs clearly: less than 1.3 times, or not the same way in every round.".to_owned(),
-        );
-    } else if lead.is_empty() && !report.verdicts.is_empty() {
-        lead.push("What differs is unknown: that takes three rounds at least (--rounds).".to_owned());
-    }
-    lead
+fn lead(report: &Report) -> Vec<String> {
+    prose::clearest(report, LEAD).into_iter().map(str::to_owned).collect()
 }
 
 fn sentences(report: &Report) -> Markup {
-    let sentences = || report.verdicts.iter().map(|verdict| &verdict.text).chain(&report.remarks);
     html! {
-        @if sentences().next().is_some() {
+        @if prose::sentences(report).next().is_some() {
             section {
-                h2 { "What follows" }
+                h2 { "Cells compared" }
                 p.intro { "By ratios within a round: median, least and greatest. Less than 1.3 times is a tie." }
-                ul.sentences { @for sentence in sentences() { li { (printable_up_to(sentence, SENTENCE)) } } }
+                ul.sentences { @for sentence in prose::sentences(report) { li { (printable_up_to(sentence, SENTENCE)) } } }
             }
         }
     }
@@ -157,7 +142,7 @@ fn facts(report: &Report) -> Markup {
     html! {
         @if !report.facts.is_empty() {
             section {
-                h2 { "Found out once" }
+                h2 { "The same in every round" }
                 (table(&[words("question"), words("answer")], report.facts.iter().map(row)))
             }
         }
@@ -169,16 +154,16 @@ fn raw(report: &Report) -> Markup {
         section {
             h2 { "Every figure" }
             p.intro { "One a round, from the first." }
-            @for metric in report.told() {
+            @for metric in report.measured() {
                 @let scale = Scale::of_metric(report, metric);
                 h3 { (metric.title) ", " (scale.unit) }
                 (table(&[words("cell"), words("rounds")], report.cells.iter().map(|cell| {
                     let raw = cell.figures.get(&metric.name).map(|figures| figures.raw.as_slice());
-                    let shown = raw.unwrap_or_default().iter().map(|figure| {
+                    let figures = raw.unwrap_or_default().iter().map(|figure| {
                         figure.map_or_else(|| "–".to_owned(), |figure| scale.figure(figure))
                     });
-                    let shown = shown.collect::<Vec<_>>().join(" · ");
-                    vec![html! { (report.words(&cell.levels)) }, html! { (shown) }]
+                    let figures = figures.collect::<Vec<_>>().join(" · ");
+                    vec![html! { (report.words(&cell.levels)) }, html! { (figures) }]
                 })))
             }
         }
@@ -213,7 +198,7 @@ fn options(report: &Report) -> String {
         match (name.as_str(), report.scenario.as_str()) {
             ("seconds" | "flows", _) | ("payload", "pps") => options.push_str(&format!(" --{name} {value}")),
             _ => {
-                let only = name.strip_prefix("only ").map(|factor| format!(" --only {factor}={value}"));
+                let only = name.strip_prefix("only ").map(|factor| format!(" --level {factor}={value}"));
                 options.extend(only);
             }
         }
@@ -228,7 +213,7 @@ fn method(report: &Report) -> Markup {
     let from = report.parameters.get("from").filter(|from| *from != ANYBODY);
     again.extend(from.map(|from| format!(" --from {from}")));
     let vary = report.parameters.get("vary").into_iter().flat_map(|vary| vary.split(' '));
-    again.extend(vary.map(|group| format!(" --vary {group}")));
+    again.extend(vary.map(|group| format!(" --factor {group}")));
     again.push_str(&options(report));
     again.extend(cables.iter().flat_map(|cables| cables.split(',')).map(|cable| format!(" --cable {cable}")));
     html! {
@@ -237,11 +222,11 @@ fn method(report: &Report) -> Markup {
             p.intro {
                 @match interface {
                     Some(_) => {
-                        "Datagrams of another host, received by a network card of this one, whose settings were changed for one \
-                         cell at a time and put back. "
+                        "Datagrams of another host, received by a NIC of this one, whose settings were changed for one \
+                         cell at a time and restored. "
                     }
                     None if cables.is_some() => {
-                        "In network namespaces of one machine, joined by cables between its adapters, and by pairs of virtual \
+                        "In network namespaces of one machine, joined by cables between its NICs, and by pairs of virtual \
                          Ethernet devices where there was none. "
                     }
                     None => "In network namespaces of one machine, joined by pairs of virtual Ethernet devices. ",
@@ -257,35 +242,33 @@ fn method(report: &Report) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    fn report(verdicts: &[(&str, f64)]) -> Report {
-        let verdict = |(outcome, ratio): &(&str, f64)| {
-            json!({"metric": "m", "cell": {}, "baseline": {}, "outcome": outcome, "text": format!("{outcome} {ratio}"),
-                   "ratio": {"median": ratio, "least": ratio, "most": ratio}})
-        };
-        let verdicts: Vec<_> = verdicts.iter().map(verdict).collect();
-        let report = json!({
-            "schema": "s", "scenario": "steer", "title": "t", "began": "b", "parameters": {}, "rounds": 1, "complete": true,
-            "machine": {"kernel": "k", "model": null, "cpus": 2, "rxlane": "0.1.0", "virtualised": null,
-                        "load_average": null, "busy_before": null},
-            "factors": [], "metrics": [], "cells": [], "left_out": [], "facts": [], "verdicts": verdicts, "warnings": [],
-        });
-        serde_json::from_value(report).expect("a report")
-    }
+    use bench::scenario::verdict::{Outcome, Verdict};
 
     #[test]
-    fn what_differs_most_leads_and_ties_do_not() {
-        let all = report(&[("tie", 1.1), ("more", 3.0), ("unclear", 9.0), ("less", 0.1)]);
-        assert_eq!(clearest(&all), ["less 0.1", "more 3"]);
-        assert_eq!(clearest(&report(&[("more", 2.0); 9])).len(), LEAD);
-        assert!(clearest(&report(&[("tie", 1.0)]))[0].starts_with("Nothing differs clearly"));
-        assert!(clearest(&report(&[("unknown", 3.0)]))[0].starts_with("What differs is unknown"));
-        assert!(clearest(&report(&[])).is_empty());
-        // Every sentence is below all the same, and one that says nothing of a figure, too.
-        let mut with_remark = all;
-        with_remark.remarks = vec!["A remark.".to_owned()];
-        let page = render(&with_remark);
-        assert!(page.contains("<li>unclear 9</li>") && page.contains("<li>A remark.</li>"), "{page}");
+    fn a_page_has_every_sentence_and_the_command() {
+        let verdict = Verdict {
+            metric: "m".to_owned(),
+            cell: Default::default(),
+            baseline: Default::default(),
+            ratio: None,
+            outcome: Outcome::Unclear,
+            text: "unclear <9>".to_owned(),
+        };
+        let report = Report {
+            scenario: "steer".to_owned(),
+            rounds: 3,
+            parameters: [("only way".to_owned(), "off".to_owned())].into(),
+            verdicts: vec![verdict],
+            remarks: vec!["A remark.".to_owned()],
+            ..Report::default()
+        };
+        let page = render(&report);
+        for expected in [
+            "<li>unclear &lt;9&gt;</li>",
+            "<li>A remark.</li>",
+            "rxlane bench steer --rounds 3 --level way=off",
+        ] {
+            assert!(page.contains(expected), "{expected}: {page}");
+        }
     }
 }

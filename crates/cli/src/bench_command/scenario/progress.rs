@@ -12,7 +12,7 @@ impl Progress {
     }
 
     /// Shows what is being measured.
-    pub fn tell(&mut self, step: &Step<'_>) {
+    pub fn show(&mut self, step: &Step<'_>) {
         let left = step.left.map(|left| format!(", {} left", format::duration(left.as_secs_f64().round())));
         let (done, all) = (step.done, step.all);
         let left = left.unwrap_or_default();

@@ -1,50 +1,61 @@
-//! The result of a scenario as text.
+//! The result of a scenario as text: what differs most, the table, every comparison, and how it was measured.
 
 use super::figures::Scale;
+use crate::bench_command::prose;
 use crate::output::Output;
 use crate::steer_command::item;
-use bench::scenario::Surroundings;
+use bench::scenario::Environment;
 use bench::scenario::report::{Cell, Metric, Report};
 use format::{Table, plural, printable};
 use std::io::{self, Write};
 
-/// Failures that are shown; the rest is counted.
-const FAILURES: usize = 10;
+/// Sentences before everything else.
+const LEAD: usize = 3;
 
 /// All of it.
 pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
-    let title = format!("{}: {}", report.scenario, report.title);
-    out.heading(&title)?;
-    about(out, report)?;
+    out.heading(&format!("{}: {}", report.scenario, report.title))?;
+    let lead = prose::clearest(report, LEAD);
+    lead.iter().try_for_each(|text| out.sentence(text))?;
+    report.warnings.iter().try_for_each(|warning| item(out, "warning", &printable(warning)))?;
+    if let Some(failures) = prose::failures(report) {
+        item(out, "failed", &printable(&failures))?;
+    }
     tables(out, report)?;
-    sentences(out, report)?;
+    let rest: Vec<&str> = prose::sentences(report).filter(|text| !lead.contains(text)).collect();
+    if !rest.is_empty() {
+        out.heading("Cells compared, by ratios within a round; less than 1.3 times is a tie")?;
+        rest.iter().try_for_each(|text| out.sentence(text))?;
+    }
     facts(out, report)?;
-    missing(out, report)
+    about(out, report)
 }
 
 fn about(out: &mut Output, report: &Report) -> io::Result<()> {
+    out.heading("How")?;
     item(out, "machine", &printable(&machine(&report.machine)))?;
     item(out, "state", &state(&report.machine))?;
     let parameters: Vec<String> =
         report.parameters.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let rounds = format!(
         "{}{} from {}, each beginning with another cell; {}",
-        plural(u64::from(report.rounds), "round"),
+        plural(report.rounds.into(), "round"),
         if report.complete { "" } else { ", not all whole," },
         report.began,
         parameters.join(", ")
     );
     item(out, "measured", &rounds)?;
-    report.warnings.iter().try_for_each(|warning| item(out, "warning", &printable(warning)))
+    match prose::left_out(report) {
+        Some(left_out) => item(out, "left out", &printable(&left_out)),
+        None => Ok(()),
+    }
 }
 
 /// What it is.
-pub fn machine(machine: &Surroundings) -> String {
+pub fn machine(machine: &Environment) -> String {
     let model = machine.machine.model.as_deref().unwrap_or("unknown CPU");
-    let cpus = machine
-        .machine
-        .cpus
-        .map_or_else(|| "unknown number of CPUs".to_owned(), |n| plural(u64::from(n), "CPU"));
+    let cpus = machine.machine.cpus;
+    let cpus = cpus.map_or_else(|| "unknown number of CPUs".to_owned(), |n| plural(n.into(), "CPU"));
     let virtual_machine = match machine.virtualised {
         Some(true) => ", virtual machine",
         Some(false) => "",
@@ -55,14 +66,14 @@ pub fn machine(machine: &Surroundings) -> String {
 }
 
 /// How busy it was before.
-pub fn state(machine: &Surroundings) -> String {
+pub fn state(machine: &Environment) -> String {
     let unknown = || "unknown".to_owned();
     let load = machine.load_average.map_or_else(unknown, |load| format!("{load:.2}"));
     let busy = machine.busy_before.map_or_else(unknown, |busy| format!("{:.0} %", 100.0 * busy));
     format!("load average {load}, CPUs {busy} busy in the half second before")
 }
 
-/// A row for each cell, as many metrics beside each other as there is room for.
+/// A row for each cell, as many metrics next to each other as there is room for.
 fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
     out.heading(if report.rounds == 1 { "Figures of one round" } else { "Median [least–greatest]" })?;
     let factors = varied(report);
@@ -77,8 +88,8 @@ fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
     let taken: usize = (0..factors.len())
         .map(|at| width(&mut left.iter().map(|row| row[at].chars().count()).chain([factors[at].len()])))
         .sum();
-    let told = report.told();
-    let figures = told.iter().map(|metric| column(report, metric));
+    let metrics = report.measured();
+    let figures = metrics.iter().map(|metric| column(report, metric));
     let columns: Vec<(String, Vec<String>)> = failed(report).into_iter().chain(figures).collect();
     let mut rest = columns.as_slice();
     let mut is_first = true;
@@ -94,11 +105,12 @@ fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
             room = room.saturating_sub(needed);
             count += 1;
         }
-        let (shown, others) = rest.split_at(count);
+        let (fitting, others) = rest.split_at(count);
         let heads: Vec<&str> =
-            factors.iter().copied().chain(shown.iter().map(|(head, _)| head.as_str())).collect();
+            factors.iter().copied().chain(fitting.iter().map(|(head, _)| head.as_str())).collect();
         let row = |(at, left): (usize, &Vec<String>)| {
-            left.iter().cloned().chain(shown.iter().map(|(_, cells)| cells[at].clone())).collect::<Vec<_>>()
+            let figures = fitting.iter().map(|(_, cells)| cells[at].clone());
+            left.iter().cloned().chain(figures).collect::<Vec<_>>()
         };
         let rows: Vec<Vec<String>> = left.iter().enumerate().map(row).collect();
         if !is_first {
@@ -108,8 +120,8 @@ fn tables(out: &mut Output, report: &Report) -> io::Result<()> {
         (rest, is_first) = (others, false);
     }
     writeln!(out)?;
-    let longest = told.iter().map(|metric| metric.name.chars().count()).max().unwrap_or_default();
-    told.iter().try_for_each(|metric| out.item(longest + 2, &metric.name, &metric.title))
+    let longest = metrics.iter().map(|metric| metric.name.chars().count()).max().unwrap_or_default();
+    metrics.iter().try_for_each(|metric| out.item(longest + 2, &metric.name, &metric.title))
 }
 
 /// Factors in which cells differ: what is the same in all of them would take the room of figures.
@@ -125,7 +137,9 @@ fn varied(report: &Report) -> Vec<&str> {
 
 fn column(report: &Report, metric: &Metric) -> (String, Vec<String>) {
     let scale = Scale::of_metric(report, metric);
-    let cell = |cell: &Cell| scale.spread(cell.figures.get(&metric.name).and_then(|figures| figures.spread));
+    let cell = |cell: &Cell| {
+        prose::spread(&scale, cell.figures.get(&metric.name).and_then(|figures| figures.spread))
+    };
     let of = if metric.whole_machine { " (machine)" } else { "" };
     (format!("{}{of}, {}", metric.name, scale.unit), report.cells.iter().map(cell).collect())
 }
@@ -139,48 +153,10 @@ fn failed(report: &Report) -> Option<(String, Vec<String>)> {
     (report.failures() > 0).then(|| ("failed".to_owned(), report.cells.iter().map(cell).collect()))
 }
 
-fn sentences(out: &mut Output, report: &Report) -> io::Result<()> {
-    let sentences = report.verdicts.iter().map(|verdict| &verdict.text).chain(&report.remarks);
-    let sentences: Vec<&String> = sentences.collect();
-    if sentences.is_empty() {
-        return Ok(());
-    }
-    out.heading("What follows, by ratios within a round; less than 1.3 times is a tie")?;
-    sentences.iter().try_for_each(|text| out.sentence(text))
-}
-
 fn facts(out: &mut Output, report: &Report) -> io::Result<()> {
     if report.facts.is_empty() {
         return Ok(());
     }
-    out.heading("Found out once")?;
+    out.heading("The same in every round")?;
     report.facts.iter().try_for_each(|fact| out.sentence(&format!("{}: {}", fact.question, fact.answer)))
-}
-
-fn missing(out: &mut Output, report: &Report) -> io::Result<()> {
-    let failures = || {
-        let of_cell = |cell: &Cell| {
-            let words = report.words(&cell.levels);
-            let failure = move |failure: &bench::scenario::report::Failure| {
-                format!("{words}, round {}: {}", failure.round + 1, failure.why)
-            };
-            cell.failures.iter().map(failure).collect::<Vec<_>>()
-        };
-        report.cells.iter().flat_map(of_cell)
-    };
-    if report.left_out.is_empty() && failures().next().is_none() {
-        return Ok(());
-    }
-    out.heading("Not measured")?;
-    for left in &report.left_out {
-        item(out, "left out", &printable(&format!("{}: {}", report.words(&left.levels), left.why)))?;
-    }
-    for failure in failures().take(FAILURES) {
-        item(out, "failed", &printable(&failure))?;
-    }
-    let more = failures().count().saturating_sub(FAILURES);
-    if more > 0 {
-        item(out, "failed", &format!("and {more} times more"))?;
-    }
-    Ok(())
 }

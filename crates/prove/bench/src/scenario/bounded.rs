@@ -1,6 +1,6 @@
 //! Lists and maps of a result that is read: no longer than those of a real one.
 //!
-//! An entry of few octets in a file takes a hundred times as many in memory, so that a list is given up when it is too long, and not
+//! An entry of few bytes in a file takes a hundred times as many in memory, so that a list is given up when it is too long, and not
 //! counted once it is there.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};

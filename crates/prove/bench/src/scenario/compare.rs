@@ -39,14 +39,43 @@ pub struct Compared<'r> {
     pub tie: f64,
     /// What follows from all of it.
     pub conclusion: Conclusion,
-    /// What makes it worth less.
+    /// What makes it worth less, in sentences, where whoever words the result has made them.
     pub warnings: Vec<String>,
+    /// In what the runs differ.
+    #[serde(skip)]
+    pub differences: Vec<Difference>,
     /// Every figure.
     pub rows: Vec<Row<'r>>,
     /// Every verdict that both have.
     pub verdicts: Vec<VerdictRow<'r>>,
     /// Answers of which one or both are there.
     pub facts: Vec<FactRow>,
+}
+
+/// Something in which two runs differ, and its value in each; `None`: it has none, or it is unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What.
+    pub of: Aspect,
+    /// In the first.
+    pub before: Option<String>,
+    /// In the second.
+    pub after: Option<String>,
+}
+
+/// What two runs may differ in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Aspect {
+    /// The model of the CPUs.
+    CpuModel,
+    /// The number of CPUs.
+    CpuCount,
+    /// The kernel.
+    Kernel,
+    /// The version of rxlane.
+    Version,
+    /// A parameter.
+    Parameter(String),
 }
 
 /// A figure of both.
@@ -176,38 +205,31 @@ pub fn compare<'r>(before: &'r Report, after: &'r Report, tie: f64) -> Result<Co
         scenario: after.scenario.clone(),
         tie,
         conclusion: Conclusion::of(&rows, &verdicts, &facts),
-        warnings: warnings(before, after),
+        warnings: Vec::new(),
+        differences: differences(before, after),
         rows,
         verdicts,
         facts,
     })
 }
 
-fn warnings(before: &Report, after: &Report) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let unknown = || "unknown".to_owned();
-    let cpus = |cpus: Option<u32>| cpus.map_or_else(unknown, |cpus| cpus.to_string());
-    let (first, second) = (&before.machine, &after.machine);
-    let model = |model: &Option<String>| model.clone().unwrap_or_else(unknown);
-    let mut differs = |what: &str, one: String, other: String| {
-        if one != other {
-            warnings.push(format!("{what} differs: {one} and {other}"));
-        }
-    };
-    differs("the model of the CPUs", model(&first.machine.model), model(&second.machine.model));
-    differs("the number of CPUs", cpus(first.machine.cpus), cpus(second.machine.cpus));
-    differs("the kernel", first.machine.kernel.clone(), second.machine.kernel.clone());
-    differs("the version of rxlane", first.rxlane.clone(), second.rxlane.clone());
+fn differences(before: &Report, after: &Report) -> Vec<Difference> {
     let names: BTreeSet<&String> = before.parameters.keys().chain(after.parameters.keys()).collect();
-    for name in names.into_iter().filter(|name| !name.starts_with("only ")) {
-        let value =
-            |report: &Report| report.parameters.get(name).cloned().unwrap_or_else(|| "unset".to_owned());
-        differs(&format!("parameter {name}"), value(before), value(after));
-    }
-    for (name, report) in [("first", before), ("second", after)] {
-        warnings.extend(report.warnings.iter().map(|warning| format!("of the {name}: {warning}")));
-    }
-    warnings
+    let names = names.into_iter().filter(|name| !name.starts_with("only "));
+    let of_machine = [Aspect::CpuModel, Aspect::CpuCount, Aspect::Kernel, Aspect::Version];
+    let value = |of: &Aspect, report: &Report| match of {
+        Aspect::CpuModel => report.machine.machine.model.clone(),
+        Aspect::CpuCount => report.machine.machine.cpus.map(|cpus| cpus.to_string()),
+        Aspect::Kernel => Some(report.machine.machine.kernel.clone()),
+        Aspect::Version => Some(report.machine.rxlane.clone()),
+        Aspect::Parameter(name) => report.parameters.get(name).cloned(),
+    };
+    let difference = |of: Aspect| {
+        let (before, after) = (value(&of, before), value(&of, after));
+        (before != after).then_some(Difference { of, before, after })
+    };
+    let parameters = names.map(|name| Aspect::Parameter(name.clone()));
+    of_machine.into_iter().chain(parameters).filter_map(difference).collect()
 }
 
 /// Figures of a metric of a cell.
@@ -343,53 +365,60 @@ fn facts(before: &Report, after: &Report) -> Vec<FactRow> {
         report.facts.iter().map(|fact| (fact.question.clone(), fact.answer.clone())).collect()
     };
     let (mut first, mut second) = (answers(before), answers(after));
-    let asked = after.facts.iter().chain(&before.facts).map(|fact| fact.question.as_str());
+    let questions = after.facts.iter().chain(&before.facts).map(|fact| fact.question.as_str());
     let row = |question: &str| FactRow {
         question: question.to_owned(),
         before: first.remove(question),
         after: second.remove(question),
     };
-    Places::of(asked).in_order().into_iter().map(row).collect()
+    Places::of(questions).in_order().into_iter().map(row).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::levels;
+    use super::super::design::levels;
     use super::super::report::{Cell, Fact};
     use super::super::verdict::TIE;
     use super::*;
 
-    fn outcome(before: &[f64], after: &[f64]) -> Outcome {
-        Row::of(&Levels::new(), before, after, TIE).outcome
-    }
-
     #[test]
     fn the_chance_is_that_of_mann_and_whitney_at_its_outermost() {
-        for (n, m, expected) in [(1, 1, 1.0), (3, 3, 0.1), (4, 4, 2.0 / 70.0), (5, 5, 2.0 / 252.0)] {
+        for (n, m, expected) in [
+            (1, 1, 1.0),
+            (3, 3, 0.1),
+            (4, 4, 2.0 / 70.0),
+            (5, 5, 2.0 / 252.0),
+            (3, 5, 2.0 / 56.0),
+            (5, 3, 2.0 / 56.0),
+        ] {
             assert!((chance(n, m) - expected).abs() < 1e-12, "{n} {m}");
         }
-        assert!((chance(3, 5) - 2.0 / 56.0).abs() < 1e-12 && (chance(5, 3) - chance(3, 5)).abs() < 1e-12);
         assert!(chance(2000, 2000) < 1e-100);
     }
 
     #[test]
     fn only_what_neither_overlaps_nor_is_near_has_changed() {
+        use Outcome::{Less, More, OnlyAfter, OnlyBefore, TooFew, WithinNoise};
         let before = [10.0, 11.0, 12.0, 10.5, 11.5];
         let times = |by: f64| before.map(|figure| figure * by);
-        assert_eq!(outcome(&before, &times(2.0)), Outcome::More);
-        assert_eq!(outcome(&before, &times(0.5)), Outcome::Less);
-        // Apart, and near: 1.25 times.
-        assert_eq!(outcome(&before, &times(1.25)), Outcome::WithinNoise);
-        // Far, and one of five overlaps.
-        assert_eq!(outcome(&before, &[20.0, 21.0, 22.0, 20.0, 11.0]), Outcome::WithinNoise);
-        assert_eq!(outcome(&before[..3], &[30.0; 3]), Outcome::TooFew);
-        assert_eq!(outcome(&before[..3], &[30.0; 5]), Outcome::More);
-        assert_eq!((outcome(&before, &[]), outcome(&[], &before)), (Outcome::OnlyBefore, Outcome::OnlyAfter));
-        // Where there was nothing, anything is far.
-        let nowhere = Levels::new();
-        let row = Row::of(&nowhere, &[0.0; 4], &[0.1; 4], TIE);
-        assert_eq!((row.outcome, row.ratio), (Outcome::More, None));
-        assert_eq!(outcome(&[0.0; 4], &[0.0; 4]), Outcome::WithinNoise);
+        for (before, after, expected) in [
+            (&before[..], &times(2.0)[..], More),
+            (&before, &times(0.5), Less),
+            // Apart, and near: 1.25 times.
+            (&before, &times(1.25), WithinNoise),
+            // Far, and one of five overlaps.
+            (&before, &[20.0, 21.0, 22.0, 20.0, 11.0], WithinNoise),
+            (&before[..3], &[30.0; 3], TooFew),
+            (&before[..3], &[30.0; 5], More),
+            (&before, &[], OnlyBefore),
+            (&[], &before, OnlyAfter),
+            // Where there was nothing, anything is far.
+            (&[0.0; 4], &[0.1; 4], More),
+            (&[0.0; 4], &[0.0; 4], WithinNoise),
+        ] {
+            assert_eq!(Row::of(&Levels::new(), before, after, TIE).outcome, expected, "{before:?} {after:?}");
+        }
+        assert_eq!(Row::of(&Levels::new(), &[0.0; 4], &[0.1; 4], TIE).ratio, None);
     }
 
     /// With something that is looked for in a list once for each row this does not end: it takes 10^10 steps.
@@ -400,7 +429,7 @@ mod tests {
         let name = |number: usize| format!("{number:06}");
         let metric = |number: usize| Metric::new(&name(number), "", "CPUs", None);
         let cell = |way: &str, figures: BTreeMap<String, Figures>| Cell {
-            levels: levels([("way", way)]),
+            levels: levels(&format!("way={way}")),
             figures,
             ..Cell::default()
         };

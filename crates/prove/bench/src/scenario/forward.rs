@@ -1,252 +1,187 @@
-//! `forward`: frames of least size through a router, one way and with a stream against them, over two interfaces and over a VLAN trunk.
+//! `forward`: frames of the least size through a router, one way and with a stream against them, over two interfaces and
+//! over a VLAN trunk.
 //!
-//! As fast as the lines send, and the greatest rate at which nothing is lost, searched as RFC 2544 section 26.1 says: a trial at a
-//! rate passes when as many frames come as were sent. Lines are veth pairs, or adapters of this machine that are joined by cables; of
-//! those interrupt moderation is varied, too. Where the lines cannot send as much as the router forwards, there is no such
-//! rate, and it is said so.
+//! As fast as the lines send, and the greatest rate at which nothing is lost, searched as RFC 2544 section 26.1 says: a trial
+//! at a rate passes when as many frames arrive as were sent. Lines are veth pairs, or physical NICs of this machine that are
+//! joined by cables; of those interrupt moderation is varied, too. Where the lines cannot send as much as the router
+//! forwards, there is no such rate ([`sender_is_limit`]).
 
 mod interrupts;
-mod search;
+mod stall;
 mod trial;
-mod wedge;
 
+use super::design::{Comparison, Design, crossed, parameters};
 use super::moderation::Moderation;
 use super::pair::{self, spread_by_rps};
-use super::report::{Cell, Fact, Factor, LeftOut, Levels, Metric, Report};
-use super::router::{self, Lines, Router, Tagger, Way};
-use super::verdict::Comparison;
-use super::{Error, Means, Measured, Scenario, level, levels};
+use super::report::{Cell, Fact, Factor, LESS, LeftOut, Levels, MORE, Metric, Report};
+use super::router::{Lines, PAYLOAD, Router, Way};
+use super::{Error, Measured, Scenario, Tools, level};
 use crate::pin;
-use std::collections::BTreeMap;
 use std::process::Command;
-use trial::trial;
+use trial::{search, trial};
 
 pub use super::router::Cable;
 
-/// Microseconds between interrupts (`rx-usecs`), as on the APU of the field report.
-const MODERATIONS: [(&str, &str); 5] = [
+/// As the NICs were found, and microseconds between interrupts (`rx-usecs`), as on the APU of the field report.
+const AS_IS: &str = "as-is";
+const MODERATIONS: [(&str, &str); 6] = [
+    (AS_IS, "moderation as it was"),
     ("0", "rx-usecs 0"),
     ("3", "rx-usecs 3"),
     ("10", "rx-usecs 10"),
     ("50", "rx-usecs 50"),
     ("100", "rx-usecs 100"),
 ];
-/// As the adapters were found.
-const AS_IS: &str = "as-is";
-
 const KERNEL_TRUNK: &str = "trunk-8021q";
 const RXLANE_TRUNK: &str = "trunk-rxlane";
+const TRUNKS: [&str; 2] = [KERNEL_TRUNK, RXLANE_TRUNK];
 
 /// The scenario.
 #[derive(Debug)]
 pub struct Forward {
     /// Flows each way.
     pub flows: u16,
-    /// Adapters that are joined: none, one for the trunk alone, or two.
+    /// NICs that are joined: none, one cable for the trunk alone, or two.
     pub cables: Vec<Cable>,
 }
 
-fn lines(cell: &Levels) -> Lines {
-    match level(cell, "lines") {
-        KERNEL_TRUNK => Lines::Trunk(Tagger::Kernel),
-        RXLANE_TRUNK => Lines::Trunk(Tagger::Rxlane),
-        _ => Lines::Two,
-    }
-}
-
-impl Scenario for Forward {
-    fn name(&self) -> &'static str {
-        "forward"
-    }
-
-    fn title(&self) -> &'static str {
-        "Small packets through a router"
-    }
-
-    fn parameters(&self) -> BTreeMap<String, String> {
-        let mut parameters: BTreeMap<String, String> =
-            [("flows", self.flows.to_string()), ("payload", router::PAYLOAD.to_string())]
-                .map(|(name, value)| (name.to_owned(), value))
-                .into();
-        if !self.cables.is_empty() {
-            let cables = self.cables.iter().map(|cable| format!("{}:{}", cable.line, cable.router));
-            parameters.insert("cables".to_owned(), cables.collect::<Vec<_>>().join(","));
-        }
-        parameters
+impl Forward {
+    fn has_cables(&self) -> bool {
+        !self.cables.is_empty()
     }
 
     fn factors(&self) -> Vec<Factor> {
+        let lines = [
+            ("two", "two interfaces"),
+            (KERNEL_TRUNK, "a VLAN trunk by the kernel's 8021q"),
+            (RXLANE_TRUNK, "a VLAN trunk by rxlane link"),
+        ];
         let mut factors = vec![
-            Factor::new(
-                "lines",
-                &[
-                    ("two", "two interfaces"),
-                    (KERNEL_TRUNK, "a VLAN trunk by the kernel's 8021q"),
-                    (RXLANE_TRUNK, "a VLAN trunk by rxlane link"),
-                ],
-            ),
+            Factor::new("lines", &lines),
             Factor::new("streams", &[("one", "one way"), ("both", "both ways")]),
             Factor::new("rps", &[("off", "RPS off"), ("on", "RPS on")]),
         ];
-        if !self.cables.is_empty() {
-            let levels = [(AS_IS, "moderation as it was")].into_iter().chain(MODERATIONS);
-            factors.push(Factor::new("moderation", &levels.collect::<Vec<_>>()));
+        if self.has_cables() {
+            factors.push(Factor::new("moderation", &MODERATIONS));
         }
         factors
     }
 
     fn metrics(&self) -> Vec<Metric> {
+        let pps = "packets/s";
         let mut metrics = vec![
-            Metric::new(
-                "forwarded",
-                "Packets forwarded when as many are sent as can be",
-                "packets/s",
-                Some(true),
-            ),
-            Metric::new("sent", "Packets sent when as many are sent as can be", "packets/s", None),
-            Metric::new("loss", "Share lost of those when as many are sent as can be", "", Some(false)),
-            Metric::new(
-                "loss_free",
-                "Greatest rate without loss (RFC 2544 section 26.1)",
-                "packets/s",
-                Some(true),
-            ),
+            Metric::new("forwarded", "Packets forwarded when as many are sent as can be", pps, MORE),
+            Metric::new("sent", "Packets sent when as many are sent as can be", pps, None),
+            Metric::new("loss", "Share lost of those when as many are sent as can be", "", LESS),
+            Metric::new("loss_free", "Greatest rate without loss (RFC 2544 section 26.1)", pps, MORE),
         ];
-        if !self.cables.is_empty() {
-            let title = "Interrupts of the router's adapters for each thousand packets that it forwards then";
-            metrics.push(Metric::new("interrupts", title, "per 1000 packets", Some(false)));
+        if self.has_cables() {
+            let title = "Interrupts of the router's NICs for each thousand packets that it forwards then";
+            metrics.push(Metric::new("interrupts", title, "per 1000 packets", LESS));
         }
         metrics
     }
 
-    fn cells(&self) -> Vec<Levels> {
-        let mut cells = Vec::new();
-        for lines in ["two", KERNEL_TRUNK, RXLANE_TRUNK] {
-            if lines == "two" && self.cables.len() == 1 {
-                continue;
+    fn comparisons(&self) -> Vec<Comparison> {
+        let as_is = if self.has_cables() { "moderation=as-is" } else { "" };
+        let mut comparisons = Vec::new();
+        for metric in ["forwarded", "loss_free"] {
+            let mut compare = |cell: &str, baseline: &str, both: &str| {
+                comparisons.push(Comparison::new(metric, cell, baseline, &format!("{both} {as_is}")));
+            };
+            for lines in ["two", KERNEL_TRUNK, RXLANE_TRUNK] {
+                let this = format!("lines={lines}");
+                for streams in ["streams=one", "streams=both"] {
+                    if lines != "two" {
+                        compare(&this, "lines=two", &format!("{streams} rps=off"));
+                    }
+                    compare("rps=on", "rps=off", &format!("{this} {streams}"));
+                }
+                compare("streams=both", "streams=one", &format!("{this} rps=off"));
             }
-            for streams in ["one", "both"] {
-                for rps in ["off", "on"] {
-                    let cell = levels([("lines", lines), ("streams", streams), ("rps", rps)]);
-                    let with = |moderation: &str| {
-                        let mut cell = cell.clone();
-                        cell.insert("moderation".to_owned(), moderation.to_owned());
-                        cell
-                    };
-                    if self.cables.is_empty() {
-                        cells.push(cell);
-                        continue;
-                    }
-                    cells.push(with(AS_IS));
-                    if rps == "off" {
-                        cells.extend(MODERATIONS.map(|(moderation, _)| with(moderation)));
-                    }
+        }
+        if self.has_cables() {
+            for metric in ["forwarded", "interrupts"] {
+                for (moderation, _) in MODERATIONS.iter().skip(1) {
+                    let this = format!("moderation={moderation}");
+                    comparisons.push(Comparison::new(metric, &this, as_is, "lines=two streams=one rps=off"));
                 }
             }
         }
-        cells
+        // With one cable there is a trunk alone.
+        let is_possible = |levels: &Levels| self.cables.len() != 1 || level(levels, "lines") != "two";
+        comparisons.retain(|comparison| is_possible(&comparison.cell) && is_possible(&comparison.baseline));
+        comparisons
+    }
+}
+
+impl Scenario for Forward {
+    fn design(&self) -> Design {
+        let mut parameters =
+            parameters([("flows", self.flows.to_string()), ("payload", PAYLOAD.to_string())]);
+        if self.has_cables() {
+            let cables = self.cables.iter().map(|cable| format!("{}:{}", cable.line, cable.router));
+            parameters.insert("cables".to_owned(), cables.collect::<Vec<_>>().join(","));
+        }
+        let factors = self.factors();
+        let mut cells = crossed(&factors);
+        cells.retain(|cell| {
+            let is_varied = !["", AS_IS].contains(&level(cell, "moderation"));
+            let has_line = self.cables.len() != 1 || TRUNKS.contains(&level(cell, "lines"));
+            has_line && !(is_varied && level(cell, "rps") == "on")
+        });
+        Design {
+            name: "forward",
+            title: "Small packets through a router",
+            parameters,
+            factors,
+            metrics: self.metrics(),
+            cells,
+            comparisons: self.comparisons(),
+        }
     }
 
-    fn prepare(&mut self, _means: &Means<'_>) -> Result<Vec<LeftOut>, Error> {
-        let programs: &[&str] = if self.cables.is_empty() { &["sh"] } else { &["sh", "ethtool"] };
-        pair::is_possible(programs)?;
+    fn prepare(&mut self, _tools: &Tools<'_>) -> Result<Vec<LeftOut>, Error> {
+        pair::is_possible(if self.has_cables() { &["sh", "ethtool"] } else { &["sh"] })?;
         self.cables.iter().try_for_each(Cable::check)?;
-        let left = pair::lacks_8021q()?.map(|why| LeftOut { levels: levels([("lines", KERNEL_TRUNK)]), why });
-        Ok(left.into_iter().collect())
+        pair::without_8021q("lines=trunk-8021q")
     }
 
-    fn facts(&self, _cells: &[Levels], _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
+    fn facts(&self, _cells: &[Levels]) -> Result<Vec<Fact>, Error> {
         Ok(self.cables.iter().map(|cable| as_found(&cable.router)).collect())
     }
 
-    fn measure(&self, cell: &Levels, means: &Means<'_>) -> Result<Measured, Error> {
-        let router = Router::with(lines(cell), &self.cables, self.flows, means)?;
+    fn measure(&self, cell: &Levels, tools: &Tools<'_>) -> Result<Measured, Error> {
+        let lines = match level(cell, "lines") {
+            KERNEL_TRUNK => Lines::KernelTrunk,
+            RXLANE_TRUNK => Lines::RxlaneTrunk,
+            _ => Lines::Two,
+        };
+        let router = Router::new(lines, &self.cables, self.flows, tools)?;
+        let ports: Vec<&str> = router.ports().collect();
         if level(cell, "rps") == "on" {
-            for interface in router.ports() {
+            for interface in &ports {
                 spread_by_rps(router.namespace(), interface, &pin::allowed())?;
             }
         }
-        let ports: Vec<&str> = router.ports().collect();
-        let moderation = match cell.get("moderation").map(String::as_str) {
-            None | Some(AS_IS) => None,
-            Some(microseconds) => Some(Moderation::set(router.namespace(), &ports, microseconds)?),
+        let moderation = match level(cell, "moderation") {
+            "" | AS_IS => None,
+            microseconds => Some(Moderation::set(router.namespace(), &ports, microseconds)?),
         };
-        let measured = measure(&router, cell, means);
+        let measured = measure(&router, cell, tools);
         let restored = moderation.map_or(Ok(()), Moderation::restore);
         let measured = measured?;
         restored.map(|()| measured)
     }
-
-    fn comparisons(&self) -> Vec<Comparison> {
-        let cell = |lines: &str, streams: &str, rps: &str| {
-            let mut cell = levels([("lines", lines), ("streams", streams), ("rps", rps)]);
-            if !self.cables.is_empty() {
-                cell.insert("moderation".to_owned(), AS_IS.to_owned());
-            }
-            cell
-        };
-        let mut comparisons = Vec::new();
-        for metric in ["forwarded", "loss_free"] {
-            let mut beside =
-                |cell: Levels, baseline: Levels| comparisons.push(Comparison { metric, cell, baseline });
-            for lines in ["two", KERNEL_TRUNK, RXLANE_TRUNK] {
-                if lines != "two" {
-                    for streams in ["one", "both"] {
-                        beside(cell(lines, streams, "off"), cell("two", streams, "off"));
-                    }
-                }
-                beside(cell(lines, "both", "off"), cell(lines, "one", "off"));
-                for streams in ["one", "both"] {
-                    beside(cell(lines, streams, "on"), cell(lines, streams, "off"));
-                }
-            }
-        }
-        if !self.cables.is_empty() {
-            for metric in ["forwarded", "interrupts"] {
-                for (moderation, _) in MODERATIONS {
-                    let baseline = cell("two", "one", "off");
-                    let mut this = baseline.clone();
-                    this.insert("moderation".to_owned(), moderation.to_owned());
-                    comparisons.push(Comparison { metric, cell: this, baseline });
-                }
-            }
-        }
-        comparisons
-    }
-
-    /// Where the lines could not send enough.
-    fn remarks(&self, report: &Report) -> Vec<String> {
-        let limited = |cell: &Cell| {
-            let loss = &cell.figures.get("loss")?.raw;
-            let [measured, without] = [loss.iter().flatten().count(), lossless(loss)];
-            let sent = cell.figures.get("sent")?.spread.filter(|_| without > 0)?;
-            let (kpps, words) = (sent.median / 1e3, report.words(&cell.levels));
-            Some(format!("{kpps:.1} kpps ({words}; {without} of {measured} rounds)"))
-        };
-        let limited: Vec<String> = report.cells.iter().filter_map(limited).collect();
-        if limited.is_empty() {
-            return Vec::new();
-        }
-        vec![format!(
-            "Nothing was lost when as many were sent as can be, so that the sender is the limit, and the greatest rate without loss is not \
-             known, but at least: {}.",
-            limited.join(", ")
-        )]
-    }
 }
 
-/// Rounds in which nothing was lost.
-fn lossless(loss: &[Option<f64>]) -> usize {
-    loss.iter().flatten().filter(|loss| **loss == 0.0).count()
-}
-
-/// Flat out, then by RFC 2544.
-fn measure(router: &Router, cell: &Levels, means: &Means<'_>) -> Result<Measured, Error> {
+/// As fast as it goes, then by RFC 2544.
+fn measure(router: &Router, cell: &Levels, tools: &Tools<'_>) -> Result<Measured, Error> {
     let ways: &[Way] =
         if level(cell, "streams") == "both" { &[Way::There, Way::Back] } else { &[Way::There] };
     let ports: Vec<&str> = router.ports().collect();
     let before = interrupts::of(&ports);
-    let most = trial(router, ways, None, means)?;
+    let most = trial(router, ways, None, tools)?;
     let interrupts = before.zip(interrupts::of(&ports)).map(|(before, after)| after.saturating_sub(before));
     let sent = most.sent as f64 / most.seconds;
     let mut measured =
@@ -254,72 +189,75 @@ fn measure(router: &Router, cell: &Levels, means: &Means<'_>) -> Result<Measured
     measured
         .extend(interrupts.map(|count| ("interrupts", 1000.0 * count as f64 / most.arrived.max(1) as f64)));
     if !most.passes() {
-        let mut passes = |rate| trial(router, ways, Some(rate), means).map(|trial| trial.passes());
-        measured.push(("loss_free", search::search(sent, &mut passes)?));
+        let mut passes = |rate| trial(router, ways, Some(rate), tools).map(|trial| trial.passes());
+        measured.push(("loss_free", search(sent, &mut passes)?));
     }
     Ok(measured)
 }
 
-/// The moderation of an adapter as it is.
-fn as_found(adapter: &str) -> Fact {
-    let said = Command::new("ethtool").args(["-c", adapter]).output().map(|output| output.stdout);
-    let said = said.map(|said| String::from_utf8_lossy(&said).into_owned()).unwrap_or_default();
-    let interval = said.lines().find_map(|line| line.strip_prefix("rx-usecs:")).map(str::trim);
-    Fact {
-        question: format!("rx-usecs of {adapter} as it was"),
-        answer: interval.filter(|interval| *interval != "n/a").unwrap_or("not told").to_owned(),
-    }
+/// The moderation of a NIC as it is.
+fn as_found(nic: &str) -> Fact {
+    let output = Command::new("ethtool").args(["-c", nic]).output().map(|output| output.stdout);
+    let output = output.map(|output| String::from_utf8_lossy(&output).into_owned()).unwrap_or_default();
+    let interval = output.lines().find_map(|line| line.strip_prefix("rx-usecs:")).map(str::trim);
+    let answer = interval.filter(|interval| *interval != "n/a").unwrap_or("unknown to the driver");
+    Fact { question: format!("rx-usecs of {nic} as it was"), answer: answer.to_owned() }
+}
+
+/// A cell of which the sender was the limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SenderLimited<'r> {
+    /// The cell.
+    pub levels: &'r Levels,
+    /// Packets a second that were sent, and not lost: the median.
+    pub sent: f64,
+    /// Rounds in which nothing was lost, and all.
+    pub lossless: usize,
+    /// All of which there is a figure.
+    pub rounds: usize,
+}
+
+/// Cells in which nothing was lost when as many were sent as can be: the greatest rate without loss is higher than the
+/// sender's, and unknown.
+pub fn sender_is_limit(report: &Report) -> Vec<SenderLimited<'_>> {
+    let limited = |cell: &'_ Cell| {
+        let loss: Vec<f64> = cell.figures.get("loss")?.raw.iter().copied().flatten().collect();
+        let lossless = loss.iter().filter(|loss| **loss == 0.0).count();
+        let sent = cell.figures.get("sent")?.spread.filter(|_| lossless > 0)?.median;
+        Some((sent, lossless, loss.len()))
+    };
+    let all = report.cells.iter().filter_map(|cell| Some((&cell.levels, limited(cell)?)));
+    all.map(|(levels, (sent, lossless, rounds))| SenderLimited { levels, sent, lossless, rounds }).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::design::levels;
     use super::super::report::Figures;
-    use super::super::{Surroundings, rounds};
     use super::*;
 
-    fn of_cables(count: usize) -> Forward {
-        let cable =
-            |number: usize| Cable { line: format!("line{number}"), router: format!("router{number}") };
-        Forward { flows: 1, cables: (0..count).map(cable).collect() }
-    }
-
     #[test]
-    fn every_cell_and_comparison_has_every_factor() {
+    fn the_design_is_whole_with_and_without_cables() {
         for (cables, cells) in [(0, 12), (1, 28), (2, 42)] {
-            let scenario = of_cables(cables);
-            let factors = scenario.factors();
-            let is_whole = |cell: &Levels| {
-                cell.len() == factors.len()
-                    && factors.iter().all(|factor| {
-                        factor.levels.iter().any(|known| cell.get(&factor.name) == Some(&known.name))
-                    })
-            };
-            assert_eq!(scenario.cells().len(), cells);
-            assert!(scenario.cells().iter().all(is_whole));
-            let metrics = scenario.metrics();
-            for comparison in scenario.comparisons() {
-                assert!(is_whole(&comparison.cell) && is_whole(&comparison.baseline), "{comparison:?}");
-                assert!(metrics.iter().any(|metric| metric.name == comparison.metric), "{comparison:?}");
-            }
+            let cable = |n: usize| Cable { line: format!("line{n}"), router: format!("router{n}") };
+            let design = Forward { flows: 1, cables: (0..cables).map(cable).collect() }.design();
+            super::super::design::tests::check(&design);
+            assert_eq!(design.cells.len(), cells);
         }
     }
 
     #[test]
-    fn a_sender_that_is_the_limit_is_told() {
-        let scenario = of_cables(0);
+    fn a_sender_that_is_the_limit_is_found() {
         let cell = |streams: &str, loss: [f64; 2]| Cell {
-            levels: levels([("lines", "two"), ("streams", streams), ("rps", "off")]),
+            levels: levels(streams),
             figures: [("loss", loss), ("sent", [1000.0; 2])]
                 .map(|(name, raw)| (name.to_owned(), Figures::of(raw.map(Some).to_vec())))
                 .into(),
             failures: Vec::new(),
         };
-        let mut report = rounds::empty(&scenario, Surroundings::default());
-        report.cells = vec![cell("one", [0.0, 0.5]), cell("both", [0.5, 0.5])];
-        let remarks = scenario.remarks(&report);
-        let expected = "but at least: 1.0 kpps (two interfaces, one way, RPS off; 1 of 2 rounds).";
-        assert!(remarks.len() == 1 && remarks[0].ends_with(expected), "{remarks:?}");
-        report.cells.remove(0);
-        assert_eq!(scenario.remarks(&report), Vec::<String>::new());
+        let cells = vec![cell("streams=one", [0.0, 0.5]), cell("streams=both", [0.5, 0.5])];
+        let report = Report { cells, ..Report::default() };
+        let limited = SenderLimited { levels: &levels("streams=one"), sent: 1000.0, lossless: 1, rounds: 2 };
+        assert_eq!(sender_is_limit(&report), [limited]);
     }
 }

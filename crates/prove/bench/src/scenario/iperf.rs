@@ -1,8 +1,8 @@
 //! TCP from one end of a pair to the other, by `iperf3`.
 
 use super::pair::{ADDRESSES, Pair};
-use super::program::{Staying, said};
-use super::{Error, Means};
+use super::program::{Running, output};
+use super::{Error, Tools};
 use serde_json::Value;
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -18,31 +18,27 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Transfer {
     /// Payload, bit/s.
     pub bits_per_second: f64,
-    /// Payload, octets.
-    pub octets: f64,
+    /// Payload, bytes.
+    pub bytes: f64,
 }
 
 /// Over so many connections at once, from the near end to the far, or back. `iperf3` takes whole seconds: what is asked for is
 /// rounded up.
-///
-/// # Errors
-///
-/// What `iperf3` said; or the end.
-pub fn tcp(pair: &Pair, is_back: bool, flows: u16, means: &Means<'_>) -> Result<Transfer, Error> {
-    let _server = Staying::start(pair.far.command("iperf3").args(["-s", "-1"]))?;
-    listening(pair, means)?;
-    let seconds = means.seconds.as_secs_f64().ceil().to_string();
+pub fn tcp(pair: &Pair, is_back: bool, flows: u16, tools: &Tools<'_>) -> Result<Transfer, Error> {
+    let _server = Running::start(pair.far.command("iperf3").args(["-s", "-1"]))?;
+    listening(pair, tools)?;
+    let seconds = tools.seconds.as_secs_f64().ceil().to_string();
     let mut client = pair.near.command("iperf3");
     client.args(["-c", &ADDRESSES[1].to_string(), "-J", "-t", &seconds, "-P", &flows.to_string()]);
     client.args(["--connect-timeout", "10000"]);
     if is_back {
         client.arg("-R");
     }
-    read(&said(&mut client, means.seconds, means.stop)?)
+    read(&output(&mut client, tools.seconds, tools.stop)?)
 }
 
 /// Waits until the server listens.
-fn listening(pair: &Pair, means: &Means<'_>) -> Result<(), Error> {
+fn listening(pair: &Pair, tools: &Tools<'_>) -> Result<(), Error> {
     // State 0A is LISTEN (include/net/tcp_states.h).
     let port = format!(":{PORT:04X} ");
     let start = Instant::now();
@@ -55,7 +51,7 @@ fn listening(pair: &Pair, means: &Means<'_>) -> Result<(), Error> {
         })
     };
     while !pair.far.inside(listens)? {
-        if means.stop.load(Ordering::Relaxed) {
+        if tools.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         if start.elapsed() > PATIENCE {
@@ -80,7 +76,7 @@ fn read(said: &[u8]) -> Result<Transfer, Error> {
         let figure = sum[name].as_f64().filter(|figure| *figure > 0.0);
         figure.ok_or_else(|| Error::Failed(format!("iperf3 tells no {name} of what was received")))
     };
-    Ok(Transfer { bits_per_second: figure("bits_per_second")?, octets: figure("bytes")? })
+    Ok(Transfer { bits_per_second: figure("bits_per_second")?, bytes: figure("bytes")? })
 }
 
 #[cfg(test)]
@@ -90,7 +86,7 @@ mod tests {
     #[test]
     fn what_iperf3_says_is_read() {
         let good = br#"{"end": {"sum_received": {"bits_per_second": 8e9, "bytes": 1000000000}}}"#;
-        assert_eq!(read(good).expect("figures"), Transfer { bits_per_second: 8e9, octets: 1e9 });
+        assert_eq!(read(good).expect("figures"), Transfer { bits_per_second: 8e9, bytes: 1e9 });
         for (bad, expected) in [
             (&br#"{"error": "unable to connect"}"#[..], "iperf3: unable to connect"),
             (b"{}", "no bits_per_second"),

@@ -1,4 +1,4 @@
-//! Interrupt moderation of adapters in a namespace, and back.
+//! Interrupt moderation of NICs in a namespace, and back.
 
 use super::Error;
 use crate::namespace::{Folder, Namespace, SETTINGS};
@@ -9,21 +9,18 @@ use service::journal::{self, Journal, Undone};
 /// Which command changed a setting, for the reader of the journal.
 const BY: &str = "bench";
 
-/// Settings that were changed; put back by [`Moderation::restore`], when this is dropped, or, of a killed process, before the next one's
+/// Settings that were changed; restored by [`Moderation::restore`], when this is dropped, or, of a killed process, before the next one's
 /// first namespace.
 #[derive(Debug)]
 pub struct Moderation<'n> {
     namespace: &'n Namespace,
-    /// `None` when all is back.
+    /// `None` when all is restored.
     folder: Option<Folder>,
 }
 
 impl<'n> Moderation<'n> {
     /// Lets interfaces interrupt at most once in so many microseconds (`rx-usecs`; what 0 to 9 mean the driver says).
-    ///
-    /// # Errors
-    ///
-    /// The driver refuses it, with its words; what was changed is back.
+    /// Where the driver refuses it, what was changed is restored.
     pub fn set(
         namespace: &'n Namespace,
         interfaces: &[&str],
@@ -32,7 +29,7 @@ impl<'n> Moderation<'n> {
         let moderation = Moderation { namespace, folder: Some(Folder::new()?) };
         for interface in interfaces {
             // An interval that the driver chooses itself is none that was set.
-            if shown(namespace, interface)?.contains("Adaptive RX: on") {
+            if queried(namespace, interface)?.contains("Adaptive RX: on") {
                 moderation.apply(&format!("ethtool -C {interface} adaptive-rx off"))?;
             }
             moderation.apply(&format!("ethtool -C {interface} rx-usecs {microseconds}"))?;
@@ -51,27 +48,25 @@ impl<'n> Moderation<'n> {
         &self,
         work: impl FnOnce(&mut Journal) -> Result<T, journal::Error> + Send,
     ) -> Result<Result<T, journal::Error>, Error> {
-        let Some(folder) = &self.folder else { return Err(Error::Failed("all is back already".to_owned())) };
+        let Some(folder) = &self.folder else {
+            return Err(Error::Failed("all is restored already".to_owned()));
+        };
         let path = folder.path().join(SETTINGS);
         Ok(self.namespace.inside(|| {
             Journal::open(&StateDir::at(path), &Tree::live()).and_then(|mut journal| work(&mut journal))
         })?)
     }
 
-    /// Puts all of it back.
-    ///
-    /// # Errors
-    ///
-    /// What could not be put back, as the command that does.
+    /// Restores all of it; the error is what could not be restored, as the command that does.
     pub fn restore(mut self) -> Result<(), Error> {
         self.undo()
     }
 
     fn undo(&mut self) -> Result<(), Error> {
         let undone = self.journal(|journal| journal.undo(false))?;
-        let undone = undone.map_err(|error| Error::Failed(format!("settings are not back: {error}")))?;
+        let undone = undone.map_err(|error| Error::Failed(format!("settings are not restored: {error}")))?;
         self.folder = None;
-        Undone::kept(&undone).map_or(Ok(()), |kept| Err(Error::Failed(format!("not put back: {kept}"))))
+        Undone::kept(&undone).map_or(Ok(()), |kept| Err(Error::Failed(format!("not restored: {kept}"))))
     }
 }
 
@@ -85,8 +80,8 @@ impl Drop for Moderation<'_> {
 }
 
 /// What `ethtool -c` says.
-fn shown(namespace: &Namespace, interface: &str) -> Result<String, Error> {
+fn queried(namespace: &Namespace, interface: &str) -> Result<String, Error> {
     namespace.run("ethtool", &["-c", interface]).map_err(|error| {
-        Error::Failed(format!("{interface}: its driver tells nothing of interrupt moderation ({error})"))
+        Error::Failed(format!("{interface}: its driver says nothing of interrupt moderation ({error})"))
     })
 }

@@ -1,4 +1,4 @@
-//! `pppoe`: what a PPPoE session carries beside the bare line below: of `rxlane pppoe connect`, and of `pppd` with the kernel's PPPoE
+//! `pppoe`: what a PPPoE session carries, compared with the bare line below: of `rxlane pppoe connect`, and of `pppd` with the kernel's PPPoE
 //! and behind rp-pppoe's program, each with `rxlane pppoe serve` at the other end.
 //!
 //! TCP both ways, of one and of eight connections, round trips on the idle line, CPU time, memory; and what is to be done to set
@@ -7,15 +7,14 @@
 mod session;
 
 use super::cpu_time::CpuTime;
+use super::design::{Comparison, Design, crossed, parameters};
 use super::iperf::{self, Transfer};
 use super::pair::{ADDRESSES, Pair, WAN, is_possible};
-use super::program::said;
-use super::report::{Fact, Factor, LeftOut, Levels, Metric};
-use super::verdict::Comparison;
-use super::{Error, Means, Measured, Scenario, level, levels};
+use super::program::output;
+use super::report::{Fact, Factor, LESS, LeftOut, Levels, MORE, Metric};
+use super::{Error, Measured, Scenario, Tools, level};
 use crate::namespace::Namespace;
 use session::Session;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Of the IP packets of all cells; of the pair below a session (RFC 4638 is not needed then).
@@ -43,66 +42,63 @@ const USER: &str = "user";
 pub struct Pppoe;
 
 impl Scenario for Pppoe {
-    fn name(&self) -> &'static str {
-        "pppoe"
+    fn design(&self) -> Design {
+        let factors = vec![Factor::new("path", &PATHS)];
+        let tcp = |name, title| Metric::new(name, title, "bit/s", MORE);
+        let rtt = |name, by| {
+            Metric::new(name, &format!("Mean round trip on the idle line, asked by {by}"), "s", LESS)
+        };
+        let cpu = |name, title, better| Metric::of_machine(name, title, "s/GB", better);
+        let memory =
+            |name, of| Metric::new(name, &format!("Memory of {of} (proportional set size)"), "B", LESS);
+        let pairs = [
+            ("batch", "simple"),
+            ("batch", "bare-off"),
+            ("batch", KERNEL),
+            (KERNEL, "bare-off"),
+            (USER, KERNEL),
+        ];
+        let compare = |metric| {
+            pairs.map(|(path, other)| {
+                let [cell, baseline] = [path, other].map(|path| format!("path={path}"));
+                Comparison::new(metric, &cell, &baseline, "")
+            })
+        };
+        Design {
+            name: "pppoe",
+            title: "What PPPoE costs, by data path",
+            parameters: parameters([("mtu", MTU.to_string())]),
+            cells: crossed(&factors),
+            factors,
+            metrics: vec![
+                tcp("up_1", "TCP from the client, one connection"),
+                tcp("down_1", "TCP to the client, one connection"),
+                tcp("up_8", "TCP from the client, eight connections"),
+                tcp("down_8", "TCP to the client, eight connections"),
+                rtt("round_trip", "the client"),
+                rtt("round_trip_back", "the concentrator"),
+                cpu("cpu_up", "CPU time of one connection from the client", LESS),
+                cpu("cpu_up_user", "Of that from the client, in programs", None),
+                cpu("cpu_up_softirq", "Of that from the client, in soft interrupts", None),
+                cpu("cpu_down", "CPU time of one connection to the client", LESS),
+                cpu("cpu_down_user", "Of that to the client, in programs", None),
+                cpu("cpu_down_softirq", "Of that to the client, in soft interrupts", None),
+                memory("connect_memory", "the client's programs"),
+                memory("serve_memory", "serve"),
+            ],
+            comparisons: ["up_1", "down_1", "up_8", "down_8", "round_trip"]
+                .into_iter()
+                .flat_map(compare)
+                .collect(),
+        }
     }
 
-    fn title(&self) -> &'static str {
-        "What PPPoE costs, by data path"
-    }
-
-    fn parameters(&self) -> BTreeMap<String, String> {
-        [("mtu".to_owned(), MTU.to_string())].into()
-    }
-
-    fn factors(&self) -> Vec<Factor> {
-        vec![Factor::new("path", &PATHS)]
-    }
-
-    fn metrics(&self) -> Vec<Metric> {
-        vec![
-            Metric::new("up_1", "TCP from the client, one connection", "bit/s", Some(true)),
-            Metric::new("down_1", "TCP to the client, one connection", "bit/s", Some(true)),
-            Metric::new("up_8", "TCP from the client, eight connections", "bit/s", Some(true)),
-            Metric::new("down_8", "TCP to the client, eight connections", "bit/s", Some(true)),
-            Metric::new(
-                "round_trip",
-                "Mean round trip on the idle line, asked by the client",
-                "s",
-                Some(false),
-            ),
-            Metric::new(
-                "round_trip_back",
-                "Mean round trip on the idle line, asked by the concentrator",
-                "s",
-                Some(false),
-            ),
-            Metric::of_machine("cpu_up", "CPU time of one connection from the client", "s/GB", Some(false)),
-            Metric::of_machine("cpu_up_user", "Of that from the client, in programs", "s/GB", None),
-            Metric::of_machine("cpu_up_softirq", "Of that from the client, in soft interrupts", "s/GB", None),
-            Metric::of_machine("cpu_down", "CPU time of one connection to the client", "s/GB", Some(false)),
-            Metric::of_machine("cpu_down_user", "Of that to the client, in programs", "s/GB", None),
-            Metric::of_machine("cpu_down_softirq", "Of that to the client, in soft interrupts", "s/GB", None),
-            Metric::new(
-                "connect_memory",
-                "Memory of the client's programs (proportional set size)",
-                "B",
-                Some(false),
-            ),
-            Metric::new("serve_memory", "Memory of serve (proportional set size)", "B", Some(false)),
-        ]
-    }
-
-    fn cells(&self) -> Vec<Levels> {
-        PATHS.map(|(path, _)| levels([("path", path)])).to_vec()
-    }
-
-    fn prepare(&mut self, _means: &Means<'_>) -> Result<Vec<LeftOut>, Error> {
+    fn prepare(&mut self, _tools: &Tools<'_>) -> Result<Vec<LeftOut>, Error> {
         is_possible(&["iperf3", "ethtool", "ping"])?;
         Ok(session::left_out())
     }
 
-    fn facts(&self, cells: &[Levels], _means: &Means<'_>) -> Result<Vec<Fact>, Error> {
+    fn facts(&self, cells: &[Levels]) -> Result<Vec<Fact>, Error> {
         let is_measured = |path: &str| cells.iter().any(|cell| level(cell, "path") == path);
         let fact = |(path, text): (&str, &str)| {
             let answer = session::steps(path)?;
@@ -111,11 +107,11 @@ impl Scenario for Pppoe {
         Ok(PATHS.into_iter().filter(|(path, _)| is_measured(path)).filter_map(fact).collect())
     }
 
-    fn measure(&self, cell: &Levels, means: &Means<'_>) -> Result<Measured, Error> {
+    fn measure(&self, cell: &Levels, tools: &Tools<'_>) -> Result<Measured, Error> {
         let path = level(cell, "path");
         let has_session = !path.starts_with("bare");
         let pair = Pair::new(1, if has_session { BELOW } else { MTU })?;
-        let session = if has_session { Some(Session::open(&pair, path, means)?) } else { None };
+        let session = if has_session { Some(Session::open(&pair, path, tools)?) } else { None };
         if !has_session {
             pair.give_addresses(WAN)?;
         }
@@ -124,52 +120,34 @@ impl Scenario for Pppoe {
         }
         let [client, concentrator] = ADDRESSES.map(|address| address.to_string());
         let mut measured = vec![
-            ("round_trip", round_trip(&pair.near, &concentrator, means)?),
-            ("round_trip_back", round_trip(&pair.far, &client, means)?),
+            ("round_trip", round_trip(&pair.near, &concentrator, tools)?),
+            ("round_trip_back", round_trip(&pair.far, &client, tools)?),
         ];
         for (is_back, name, cpu) in [
             (false, "up_1", ["cpu_up", "cpu_up_user", "cpu_up_softirq"]),
             (true, "down_1", ["cpu_down", "cpu_down_user", "cpu_down_softirq"]),
         ] {
             let time = CpuTime::start();
-            let Transfer { bits_per_second, octets } = iperf::tcp(&pair, is_back, 1, means)?;
+            let Transfer { bits_per_second, bytes } = iperf::tcp(&pair, is_back, 1, tools)?;
             measured.push((name, bits_per_second));
             let spent = time.spent().map(|spent| [spent.all, spent.user, spent.softirq]);
             let each = cpu.into_iter().zip(spent.into_iter().flatten());
-            measured.extend(each.map(|(name, seconds)| (name, seconds / (octets / 1e9))));
+            measured.extend(each.map(|(name, seconds)| (name, seconds / (bytes / 1e9))));
         }
-        measured.push(("up_8", iperf::tcp(&pair, false, 8, means)?.bits_per_second));
-        measured.push(("down_8", iperf::tcp(&pair, true, 8, means)?.bits_per_second));
+        measured.push(("up_8", iperf::tcp(&pair, false, 8, tools)?.bits_per_second));
+        measured.push(("down_8", iperf::tcp(&pair, true, 8, tools)?.bits_per_second));
         if let Some(session) = &session {
-            measured.extend(session.client_memory(&pair.near).map(|octets| ("connect_memory", octets)));
-            measured.extend(session.serve_memory().map(|octets| ("serve_memory", octets)));
+            measured.extend(session.client_memory(&pair.near).map(|bytes| ("connect_memory", bytes)));
+            measured.extend(session.serve_memory().map(|bytes| ("serve_memory", bytes)));
         }
         Ok(measured)
-    }
-
-    fn comparisons(&self) -> Vec<Comparison> {
-        let beside = |metric, path: &str, other: &str| Comparison {
-            metric,
-            cell: levels([("path", path)]),
-            baseline: levels([("path", other)]),
-        };
-        let metrics = ["up_1", "down_1", "up_8", "down_8", "round_trip"];
-        let pairs = [
-            ("batch", "simple"),
-            ("batch", "bare-off"),
-            ("batch", KERNEL),
-            (KERNEL, "bare-off"),
-            (USER, KERNEL),
-        ];
-        let of = |metric| pairs.map(|(path, other)| beside(metric, path, other));
-        metrics.into_iter().flat_map(of).collect()
     }
 }
 
 /// Mean round trip, seconds.
-fn round_trip(from: &Namespace, to: &str, means: &Means<'_>) -> Result<f64, Error> {
+fn round_trip(from: &Namespace, to: &str, tools: &Tools<'_>) -> Result<f64, Error> {
     let ping = |count: &str| {
-        said(from.command("ping").args(["-q", "-c", count, "-i", INTERVAL, to]), Duration::ZERO, means.stop)
+        output(from.command("ping").args(["-q", "-c", count, "-i", INTERVAL, to]), Duration::ZERO, tools.stop)
     };
     ping(FIRST)?;
     mean_of(&String::from_utf8_lossy(&ping(PINGS)?))
@@ -186,6 +164,11 @@ fn mean_of(said: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_design_is_whole() {
+        super::super::design::tests::check(&Pppoe.design());
+    }
 
     #[test]
     fn the_mean_is_the_second_time() {

@@ -1,9 +1,9 @@
 //! `pps`: datagrams a second by senders, receivers, receive queues and GRO.
 //!
 //! As the tests on the APU do: small UDP datagrams of several flows, from threads that send to threads that receive, each of
-//! which has a socket of its own. Here over a veth pair, whose end receives on the CPU that sends, unless GRO is on: then it has a
-//! NAPI for each queue. Interrupt moderation, rings, hash fields and indirection tables are a card's: [`interface`] measures them
-//! on a real one.
+//! which has a socket of its own. Here over a veth pair, whose end receives on the CPU that sends, unless GRO is on: then it
+//! has a NAPI for each queue. Interrupt moderation, rings, hash fields and indirection tables are a NIC's: [`interface`]
+//! measures them on a physical one.
 
 mod arrival;
 mod card;
@@ -13,98 +13,97 @@ mod settings;
 
 pub use settings::undo;
 
+use super::design::{Comparison, Design, crossed, parameters};
 use super::pair::{self, Pair, WAN};
-use super::report::{Factor, LeftOut, Levels, Metric};
+use super::report::{Factor, LESS, LeftOut, Levels, MORE, Metric};
 use super::udp_load::UdpLoad;
-use super::verdict::Comparison;
-use super::{Error, Means, Measured, Scenario, level, levels};
+use super::{Error, Measured, Scenario, Tools, level};
 use crate::pin;
-use std::collections::BTreeMap;
 
 const MTU: u16 = 1500;
 
 /// The scenario.
 #[derive(Debug)]
 pub struct Pps {
-    /// Octets of payload.
+    /// Bytes of payload.
     pub payload: u16,
     /// Flows.
     pub flows: u16,
 }
 
-const COUNTS: [&str; 3] = ["1", "2", "4"];
-
 fn number(cell: &Levels, factor: &str) -> u16 {
     level(cell, factor).parse().unwrap_or(1)
 }
 
+/// Factors that both kinds have.
+fn senders() -> Factor {
+    Factor::new("senders", &[("1", "one sender"), ("2", "two senders"), ("4", "four senders")])
+}
+
+fn receivers() -> Factor {
+    Factor::new("receivers", &[("1", "one receiver"), ("2", "two receivers")])
+}
+
+/// Metrics that both kinds have.
+fn metrics() -> Vec<Metric> {
+    vec![
+        Metric::new("received", "Datagrams that programs received", "packets/s", MORE),
+        Metric::new("sent", "Datagrams that were sent", "packets/s", None),
+        Metric::new("loss", "Share of the datagrams that did not arrive", "", LESS),
+        Metric::of_machine("cpu", "CPUs that were busy", "CPUs", None),
+        Metric::of_machine("softirq", "CPUs that were busy with soft interrupts", "CPUs", None),
+    ]
+}
+
 impl Scenario for Pps {
-    fn name(&self) -> &'static str {
-        "pps"
-    }
-
-    fn title(&self) -> &'static str {
-        "Packets a second by senders, receivers and queues"
-    }
-
-    fn parameters(&self) -> BTreeMap<String, String> {
-        [("payload", self.payload.to_string()), ("flows", self.flows.to_string())]
-            .map(|(name, value)| (name.to_owned(), value))
-            .into()
-    }
-
-    fn factors(&self) -> Vec<Factor> {
-        vec![
-            Factor::new("senders", &[("1", "one sender"), ("2", "two senders"), ("4", "four senders")]),
-            Factor::new("receivers", &[("1", "one receiver"), ("2", "two receivers")]),
+    fn design(&self) -> Design {
+        let factors = [
+            senders(),
+            receivers(),
             Factor::new("queues", &[("1", "one queue"), ("2", "two queues")]),
             Factor::new("gro", &[("off", "GRO off"), ("on", "GRO on")]),
-        ]
-    }
-
-    fn metrics(&self) -> Vec<Metric> {
-        vec![
-            Metric::new("received", "Datagrams that programs received", "packets/s", Some(true)),
-            Metric::new("sent", "Datagrams that were sent", "packets/s", None),
-            Metric::new("loss", "Share of the datagrams that did not arrive", "", Some(false)),
-            Metric::of_machine("cpu", "CPUs that were busy", "CPUs", None),
-            Metric::of_machine("softirq", "CPUs that were busy with soft interrupts", "CPUs", None),
-        ]
-    }
-
-    fn cells(&self) -> Vec<Levels> {
-        let mut cells = Vec::new();
+        ];
+        let [of_senders, of_receivers, queues, gro] = &factors;
+        let compare =
+            |cell: &str, baseline: &str, both: &str| Comparison::new("received", cell, baseline, both);
+        let mut comparisons = Vec::new();
         for gro in ["off", "on"] {
-            for queues in ["1", "2"] {
-                for receivers in ["1", "2"] {
-                    cells.extend(COUNTS.map(|senders| {
-                        levels([
-                            ("senders", senders),
-                            ("receivers", receivers),
-                            ("queues", queues),
-                            ("gro", gro),
-                        ])
-                    }));
-                }
+            for (cell, baseline, both) in [
+                ("senders=2", "senders=1", "receivers=1 queues=1"),
+                ("receivers=2", "receivers=1", "senders=2 queues=1"),
+                ("queues=2", "queues=1", "senders=2 receivers=2"),
+                ("senders=4", "senders=2", "receivers=2 queues=2"),
+            ] {
+                comparisons.push(compare(cell, baseline, &format!("{both} gro={gro}")));
             }
         }
-        cells
+        comparisons.push(compare("gro=on", "gro=off", "senders=1 receivers=1 queues=1"));
+        Design {
+            name: "pps",
+            title: "Packets a second by senders, receivers and queues",
+            parameters: parameters([
+                ("payload", self.payload.to_string()),
+                ("flows", self.flows.to_string()),
+            ]),
+            cells: crossed([gro, queues, of_receivers, of_senders]),
+            factors: factors.into(),
+            metrics: metrics(),
+            comparisons,
+        }
     }
 
-    fn prepare(&mut self, _means: &Means<'_>) -> Result<Vec<LeftOut>, Error> {
+    fn prepare(&mut self, _tools: &Tools<'_>) -> Result<Vec<LeftOut>, Error> {
         pair::is_possible(&["ethtool"])?;
         Ok(Vec::new())
     }
 
-    fn measure(&self, cell: &Levels, means: &Means<'_>) -> Result<Measured, Error> {
+    fn measure(&self, cell: &Levels, tools: &Tools<'_>) -> Result<Measured, Error> {
         let pair = Pair::new(number(cell, "queues"), MTU)?;
         let is_coalesced = level(cell, "gro") == "on";
+        pair.far.run("ethtool", &["-K", WAN, "gro", level(cell, "gro")])?;
         if is_coalesced {
-            // With it veth receives in NAPI, by queues (veth_gro_requested() of drivers/net/veth.c).
-            pair.far.run("ethtool", &["-K", WAN, "gro", "on"])?;
+            // With GRO veth receives in NAPI, by queues (veth_gro_requested() of drivers/net/veth.c).
             pair.near.run("ethtool", &["-K", WAN, "tso", "off"])?;
-        } else {
-            pair.far.run("ethtool", &["-K", WAN, "gro", "off"])?;
         }
         pair.give_addresses(WAN)?;
         let cpus = pin::allowed();
@@ -117,7 +116,7 @@ impl Scenario for Pps {
             coalesce: is_coalesced,
             mtu: MTU,
         };
-        let delivered = load.deliver(&pair, means)?;
+        let delivered = load.deliver(&pair, tools)?;
         let mut measured = vec![("received", delivered.per_second), ("sent", delivered.sent_per_second)];
         measured.extend(delivered.loss.map(|loss| ("loss", loss)));
         if let Some(spent) = delivered.spent {
@@ -125,22 +124,12 @@ impl Scenario for Pps {
         }
         Ok(measured)
     }
+}
 
-    fn comparisons(&self) -> Vec<Comparison> {
-        let cell = |senders, receivers, queues, gro| {
-            levels([("senders", senders), ("receivers", receivers), ("queues", queues), ("gro", gro)])
-        };
-        let beside = |cell: Levels, baseline: Levels| Comparison { metric: "received", cell, baseline };
-        let mut comparisons = Vec::new();
-        for gro in ["off", "on"] {
-            comparisons.extend([
-                beside(cell("2", "1", "1", gro), cell("1", "1", "1", gro)),
-                beside(cell("2", "2", "1", gro), cell("2", "1", "1", gro)),
-                beside(cell("2", "2", "2", gro), cell("2", "2", "1", gro)),
-                beside(cell("4", "2", "2", gro), cell("2", "2", "2", gro)),
-            ]);
-        }
-        comparisons.push(beside(cell("1", "1", "1", "on"), cell("1", "1", "1", "off")));
-        comparisons
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_design_is_whole() {
+        super::super::design::tests::check(&super::Scenario::design(&super::Pps { payload: 32, flows: 16 }));
     }
 }

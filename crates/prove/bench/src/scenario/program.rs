@@ -14,8 +14,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a program is looked after.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often the state of a program is polled.
+const POLL: Duration = Duration::from_millis(20);
 /// How long it has for its end: loading a program into the kernel cannot be interrupted.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How much longer than its work a program may take, on a busy machine.
@@ -25,7 +25,7 @@ const OVERTIME: Duration = Duration::from_secs(60);
 const LACKS: i32 = 3;
 
 /// A command as somebody would type it; how it comes into its namespace is left out.
-fn shown(command: &Command) -> String {
+fn command_line(command: &Command) -> String {
     let words = iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
     match words.iter().map(AsRef::as_ref).collect::<Vec<&str>>().as_slice() {
@@ -36,36 +36,29 @@ fn shown(command: &Command) -> String {
 
 /// A program does not start: it is not there, or the machine has no more of something.
 fn not_started(command: &Command, cause: io::Error) -> Error {
-    SceneError::System { what: shown(command), cause }.into()
+    SceneError::System { what: command_line(command), cause }.into()
 }
 
-/// A program that stays until this is dropped. ^C of a terminal does not reach it.
+/// A program that runs until this is dropped. ^C of a terminal does not reach it.
 #[derive(Debug)]
-pub struct Staying(Child);
+pub struct Running(Child);
 
-impl Staying {
+impl Running {
     /// Starts it.
-    ///
-    /// # Errors
-    ///
-    /// It does not start.
-    pub fn start(command: &mut Command) -> Result<Staying, Error> {
+    pub fn start(command: &mut Command) -> Result<Running, Error> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        command.spawn().map(Staying).map_err(|cause| not_started(command, cause))
+        command.spawn().map(Running).map_err(|cause| not_started(command, cause))
     }
 
     /// Starts it, and waits until it says on standard output that it is `ready`, for a minute at most.
-    ///
-    /// # Errors
-    ///
-    /// It ends before, with what it says; where it exits with [`LACKS`] the machine lacks something. It says nothing; or the end.
-    pub fn ready(command: &mut Command, ready: &'static str, stop: &AtomicBool) -> Result<Staying, Error> {
-        let failed =
-            |command: &Command, said: &str| Error::Failed(format!("{}: {}", shown(command), said.trim()));
+    pub fn ready(command: &mut Command, ready: &'static str, stop: &AtomicBool) -> Result<Running, Error> {
+        let failed = |command: &Command, said: &str| {
+            Error::Failed(format!("{}: {}", command_line(command), said.trim()))
+        };
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let child = command.spawn().map_err(|cause| not_started(command, cause))?;
-        let mut staying = Staying(child);
-        let (Some(stdout), Some(mut stderr)) = (staying.0.stdout.take(), staying.0.stderr.take()) else {
+        let mut running = Running(child);
+        let (Some(stdout), Some(mut stderr)) = (running.0.stdout.take(), running.0.stderr.take()) else {
             return Err(failed(command, "it has no output"));
         };
         // It may say more than a pipe holds, and must not wait for a reader.
@@ -76,7 +69,7 @@ impl Staying {
             String::from_utf8_lossy(&said).into_owned()
         });
         let complaints = complaints.map_err(spawned)?;
-        let (is_ready, told) = mpsc::channel();
+        let (is_ready, ready_seen) = mpsc::channel();
         let reads = thread::Builder::new().spawn(move || {
             let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
             if lines.by_ref().any(|line| line.contains(ready)) && is_ready.send(()).is_ok() {
@@ -86,8 +79,8 @@ impl Staying {
         reads.map_err(spawned)?;
         let start = Instant::now();
         loop {
-            match told.recv_timeout(LOOK) {
-                Ok(()) => return Ok(staying),
+            match ready_seen.recv_timeout(POLL) {
+                Ok(()) => return Ok(running),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
                     return Err(Error::Interrupted);
@@ -95,16 +88,16 @@ impl Staying {
                 Err(RecvTimeoutError::Timeout) if start.elapsed() > OVERTIME => {
                     let seconds = OVERTIME.as_secs();
                     let said = format!("has not said `{ready}` within {seconds} s, and was ended");
-                    return Err(Error::Failed(format!("{} {said}", shown(command))));
+                    return Err(Error::Failed(format!("{} {said}", command_line(command))));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        let code = staying.exit_code();
+        let code = running.exit_code();
         // One that has closed its output and lives on says nothing more that is waited for.
         let said = if code.is_some() { complaints.join().unwrap_or_default() } else { String::new() };
-        let told = failed(command, &said);
-        Err(if code == Some(LACKS) { Error::Lacks(told.to_string()) } else { told })
+        let error = failed(command, &said);
+        Err(if code == Some(LACKS) { Error::Lacks(error.to_string()) } else { error })
     }
 
     /// How a program ended that has closed its output.
@@ -124,7 +117,7 @@ impl Staying {
     }
 }
 
-impl Drop for Staying {
+impl Drop for Running {
     fn drop(&mut self) {
         let start = Instant::now();
         let is_over = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
@@ -145,21 +138,18 @@ impl Drop for Staying {
 }
 
 /// What a program that works for so long writes to standard output until its end, whatever its exit status. It is killed when
-/// somebody wants an end, or when it goes on for a minute longer: its interface, or the one it talks to, may be gone.
-///
-/// # Errors
-///
-/// It does not start, or does not end; or the end.
-pub fn said(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result<Vec<u8>, Error> {
-    let failed =
-        |command: &Command, cause: std::io::Error| Error::Failed(format!("{}: {cause}", shown(command)));
+/// a signal asks for the end, or when it goes on for a minute longer: its interface, or the one it talks to, may be gone.
+pub fn output(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result<Vec<u8>, Error> {
+    let failed = |command: &Command, cause: std::io::Error| {
+        Error::Failed(format!("{}: {cause}", command_line(command)))
+    };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(|cause| not_started(command, cause))?;
     let stdout = child.stdout.take();
     thread::scope(|scope| {
         let reading = started(scope, move || {
-            let mut octets = Vec::new();
-            stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut octets)).map(|_| octets)
+            let mut bytes = Vec::new();
+            stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut bytes)).map(|_| bytes)
         });
         let reading = reading.inspect_err(|_| {
             let _ = child.kill();
@@ -178,13 +168,13 @@ pub fn said(command: &mut Command, works: Duration, stop: &AtomicBool) -> Result
                 let seconds = (works + OVERTIME).as_secs();
                 return Err(Error::Failed(format!(
                     "{} has not ended after {seconds} s, and was killed",
-                    shown(command)
+                    command_line(command)
                 )));
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL);
         }
-        let octets = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        octets.map_err(|cause| failed(command, cause))
+        let bytes = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        bytes.map_err(|cause| failed(command, cause))
     })
 }
 
@@ -193,23 +183,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_lacks_something_is_told_as_that() {
+    fn a_program_that_lacks_something_is_reported_as_that() {
         for (code, lacks) in [(3, true), (1, false), (0, false)] {
             let mut command = Command::new("sh");
             command.args(["-c", &format!("echo the reason >&2; exit {code}")]);
-            let error = Staying::ready(&mut command, "ready", &AtomicBool::new(false)).expect_err("it ends");
+            let error = Running::ready(&mut command, "ready", &AtomicBool::new(false)).expect_err("it ends");
             assert_eq!(matches!(error, Error::Lacks(_)), lacks, "{code}: {error}");
             assert!(error.to_string().ends_with(": the reason"), "{error}");
         }
     }
 
     #[test]
-    fn a_program_that_says_nothing_is_not_waited_for_when_somebody_wants_an_end() {
+    fn a_program_that_says_nothing_is_not_waited_for_after_a_signal() {
         let mut command = Command::new("sleep");
         command.arg("1000");
         let stop = AtomicBool::new(false);
         let ended = thread::scope(|scope| {
-            let waits = scope.spawn(|| Staying::ready(&mut command, "ready", &stop));
+            let waits = scope.spawn(|| Running::ready(&mut command, "ready", &stop));
             thread::sleep(Duration::from_millis(50));
             stop.store(true, Ordering::Relaxed);
             waits.join().expect("no panic")
@@ -218,12 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_told_without_the_way_into_its_namespace() {
+    fn a_command_line_is_without_the_way_into_its_namespace() {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", "scene-1", "iperf3", "-c", "10.0.0.1"]);
-        assert_eq!(shown(&command), "iperf3 -c 10.0.0.1");
-        assert_eq!(shown(Command::new("ip").arg("link")), "ip link");
-        let error = Staying::ready(&mut Command::new("no-such-program"), "ready", &AtomicBool::new(false))
+        assert_eq!(command_line(&command), "iperf3 -c 10.0.0.1");
+        assert_eq!(command_line(Command::new("ip").arg("link")), "ip link");
+        let error = Running::ready(&mut Command::new("no-such-program"), "ready", &AtomicBool::new(false))
             .expect_err("it is not there");
         assert!(error.to_string().starts_with("no-such-program: "), "{error}");
     }

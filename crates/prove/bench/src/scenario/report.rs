@@ -1,8 +1,8 @@
 //! What a scenario found, as `--json` prints it and `rxlane bench compare` reads it (schema `rxlane.bench-scenario/1`).
 
 use super::bounded::{Bounded, list, map};
+use super::environment::Environment;
 use super::spread::Spread;
-use super::surroundings::Surroundings;
 use super::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,6 +12,11 @@ pub const SCHEMA: &str = "rxlane.bench-scenario/1";
 
 /// Level by factor: what a cell is.
 pub type Levels = BTreeMap<String, String>;
+
+/// Of a metric: more is better.
+pub(super) const MORE: Option<bool> = Some(true);
+/// Of a metric: less is better.
+pub(super) const LESS: Option<bool> = Some(false);
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,7 +30,7 @@ pub struct Report {
     /// When it began, UTC (RFC 3339).
     pub began: String,
     /// Where.
-    pub machine: Surroundings,
+    pub machine: Environment,
     /// What was asked for, by name.
     #[serde(deserialize_with = "map")]
     pub parameters: BTreeMap<String, String>,
@@ -48,7 +53,7 @@ pub struct Report {
     /// What was found out once.
     #[serde(deserialize_with = "list")]
     pub facts: Vec<Fact>,
-    /// What follows from the figures.
+    /// How cells compare.
     #[serde(deserialize_with = "list")]
     pub verdicts: Vec<Verdict>,
     /// What else is to be said of them, in sentences.
@@ -238,13 +243,13 @@ impl Report {
     }
 
     /// Metrics of which there is a figure of some cell; where nothing was measured, all.
-    pub fn told(&self) -> Vec<&Metric> {
-        let is_told = |metric: &&Metric| {
+    pub fn measured(&self) -> Vec<&Metric> {
+        let is_measured = |metric: &&Metric| {
             let mut figures = self.cells.iter().filter_map(|cell| cell.figures.get(&metric.name));
             figures.any(|figures| figures.spread.is_some())
         };
-        let told: Vec<&Metric> = self.metrics.iter().filter(is_told).collect();
-        if told.is_empty() { self.metrics.iter().collect() } else { told }
+        let measured: Vec<&Metric> = self.metrics.iter().filter(is_measured).collect();
+        if measured.is_empty() { self.metrics.iter().collect() } else { measured }
     }
 
     /// Measurements that failed: cells times rounds.

@@ -7,15 +7,17 @@ mod legs;
 pub use cable::Cable;
 pub use frame::PAYLOAD;
 
-use super::program::Staying;
-use super::{Error, Means};
+use super::program::Running;
+use super::{Error, Tools};
 use crate::frames::{Frames, Played, Playing, play};
 use crate::namespace::{Folder, Lent, Namespace};
-use crate::scene::{LINE, ROUTER};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+/// The first line: its end, and the router's.
+const LINE: &str = "line0";
+pub const ROUTER: &str = "wan0";
 /// The second line: this end on the router, the other where the first line is.
 const OUT: &str = "out0";
 const FAR: &str = "far0";
@@ -23,34 +25,45 @@ const FAR: &str = "far0";
 const QUEUES: u16 = 4;
 const MTU: u16 = 1500;
 
-/// How both lines come to the router.
+/// How both lines reach the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
-    /// Each to an interface of its own.
+    /// Each at an interface of its own.
     Two,
-    /// Both as VLANs to one interface.
-    Trunk(Tagger),
+    /// The same, the first a PPPoE session that `rxlane link` terminates.
+    Session,
+    /// Both as VLANs at one interface, tagged by the kernel's 8021q.
+    KernelTrunk,
+    /// Both as VLANs at one interface, tagged by `rxlane link`.
+    RxlaneTrunk,
 }
 
-/// Who adds and removes the router's tags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tagger {
-    /// The kernel's 8021q.
-    Kernel,
-    /// `rxlane link`.
-    Rxlane,
+impl Lines {
+    fn is_trunk(self) -> bool {
+        matches!(self, Lines::KernelTrunk | Lines::RxlaneTrunk)
+    }
 }
 
 /// A way through the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// In by the first line, out by the second.
+    /// In on the first line, out on the second.
     There,
     /// The other way.
     Back,
 }
 
-/// Two lines, and a router that forwards what comes from them.
+impl Way {
+    /// Places of the line on which it arrives and of the one on which it leaves.
+    const fn lines(self) -> (usize, usize) {
+        match self {
+            Way::There => (0, 1),
+            Way::Back => (1, 0),
+        }
+    }
+}
+
+/// Two lines, and a router that forwards what arrives on them.
 pub struct Router {
     /// Where the lines end on the router, for IP: in the order of the lines.
     legs: [String; 2],
@@ -60,7 +73,7 @@ pub struct Router {
     /// Frames there, and back.
     frames: [Frames; 2],
     /// Dropped before the folder with their sockets, and all before the namespaces.
-    links: Vec<Staying>,
+    links: Vec<Running>,
     folders: Vec<Folder>,
     lent: Vec<Lent>,
     line: Namespace,
@@ -80,48 +93,17 @@ pub struct Passed {
     pub frames: u64,
 }
 
-impl Way {
-    /// Places of the line by which it comes in and of the one by which it leaves.
-    const fn lines(self) -> (usize, usize) {
-        match self {
-            Way::There => (0, 1),
-            Way::Back => (1, 0),
-        }
-    }
-}
-
-/// Lets the kernel of a namespace forward IPv4 packets.
-///
-/// # Errors
-///
-/// It does not; where `/proc/sys` cannot be written, as in many containers, the machine lacks that.
-pub fn let_forward(namespace: &Namespace) -> Result<(), Error> {
-    let forward = namespace.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?;
-    forward.map_err(|error| match error.kind() {
-        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => Error::Lacks(format!(
-            "net.ipv4.ip_forward: {error}; a router takes a /proc/sys that can be written, which a container has when it is privileged"
-        )),
-        _ => Error::Failed(format!("net.ipv4.ip_forward: {error}")),
-    })
+/// When sending ends.
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    Elapsed(Duration),
+    Sent(u64),
 }
 
 impl Router {
-    /// Between two veth pairs, with frames of so many flows each way.
-    pub fn new(flows: u16) -> Result<Router, Error> {
-        Router::between(Lines::Two, &[], flows, None)
-    }
-
-    /// With lines of this kind, over adapters that are joined by cables, where there are any, or over veth pairs.
-    pub fn with(lines: Lines, cables: &[Cable], flows: u16, means: &Means<'_>) -> Result<Router, Error> {
-        Router::between(lines, cables, flows, Some(means))
-    }
-
-    fn between(
-        lines: Lines,
-        cables: &[Cable],
-        flows: u16,
-        means: Option<&Means<'_>>,
-    ) -> Result<Router, Error> {
+    /// With lines of this kind, over physical NICs that are joined by cables, where there are any, or over veth pairs, and
+    /// frames of so many flows each way.
+    pub fn new(lines: Lines, cables: &[Cable], flows: u16, tools: &Tools<'_>) -> Result<Router, Error> {
         let mut router = Router {
             legs: [ROUTER, OUT].map(str::to_owned),
             ports: [ROUTER, OUT].map(str::to_owned),
@@ -133,17 +115,17 @@ impl Router {
             line: Namespace::new("line")?,
             router: Namespace::new("router")?,
         };
-        router.join(if lines == Lines::Two { 2 } else { 1 }, cables)?;
-        router.make_legs(lines, means)?;
+        router.join(lines, cables)?;
+        router.make_legs(lines, tools)?;
         router.give_addresses()?;
-        let_forward(&router.router)?;
+        forward(&router.router)?;
         router.frames = router.make_frames(lines, flows)?;
         Ok(router)
     }
 
-    /// Joins so many interfaces of the router with as many at the other end.
-    fn join(&mut self, count: usize, cables: &[Cable]) -> Result<(), Error> {
-        for at in 0..count {
+    /// Joins the router's interfaces with those at the other end.
+    fn join(&mut self, lines: Lines, cables: &[Cable]) -> Result<(), Error> {
+        for at in 0..if lines.is_trunk() { 1 } else { 2 } {
             if let Some(cable) = cables.get(at) {
                 self.lent.extend(cable.plug(&self.line, &self.router)?);
                 (self.stations[at], self.ports[at]) = (cable.line.clone(), cable.router.clone());
@@ -151,7 +133,7 @@ impl Router {
                 self.router.veth(&self.ports[at], (&self.line, &self.stations[at]), QUEUES, MTU)?;
             }
         }
-        if count == 1 {
+        if lines.is_trunk() {
             (self.ports[1], self.stations[1]) = (self.ports[0].clone(), self.stations[0].clone());
         }
         Ok(())
@@ -162,7 +144,7 @@ impl Router {
         &self.router
     }
 
-    /// Its interfaces that frames come to, each once.
+    /// Its interfaces on which frames arrive, each once.
     pub fn ports(&self) -> impl Iterator<Item = &str> {
         let count = if self.ports[0] == self.ports[1] { 1 } else { 2 };
         self.ports.iter().take(count).map(String::as_str)
@@ -174,7 +156,8 @@ impl Router {
         Ok(self.router.counter(&self.legs[out], "tx_packets")?)
     }
 
-    /// Frames that have come to the other ends of these ways: what RFC 2544 counts. On a trunk both ways end at one interface.
+    /// Frames that have arrived at the other ends of these ways: what RFC 2544 counts. On a trunk both ways end at one
+    /// interface.
     pub fn arrived(&self, ways: &[Way]) -> Result<u64, Error> {
         let mut stations: Vec<&String> = ways.iter().map(|way| &self.stations[way.lines().1]).collect();
         stations.dedup();
@@ -201,40 +184,47 @@ impl Router {
         all.into_iter().map(read).collect()
     }
 
-    /// Sets one of the interfaces down and up again, as whoever has a wedged adapter does.
+    /// Sets one of the interfaces down and up again, as whoever has a stalled NIC does.
     pub fn restart(&self, passed: &Passed) -> Result<(), Error> {
         let namespace = if passed.is_routers { &self.router } else { &self.line };
-        namespace.ip(&["link", "set", "dev", &passed.interface, "down"])?;
-        namespace.ip(&["link", "set", "dev", &passed.interface, "up"])?;
+        for state in ["down", "up"] {
+            namespace.ip(&["link", "set", "dev", &passed.interface, state])?;
+        }
         cable::await_carrier(namespace, &passed.interface)?;
         // What was permanent went when the interface did.
-        self.know_neighbours()
+        self.set_neighbours()
     }
 
-    /// Sends this way from one CPU, on which the router's end of a veth pair receives: frames a second, or as fast as it goes.
+    /// Sends this way from one CPU, on which the router's end of a veth pair receives: frames a second, or as fast as it
+    /// goes.
     pub fn play(
         &self,
         way: Way,
         rate: Option<f64>,
         cpu: Option<u16>,
-        means: &Means<'_>,
+        tools: &Tools<'_>,
     ) -> Result<Played, Error> {
-        self.send(way, (rate, Some(means.seconds), None), cpu, means)
+        self.send(way, rate, Until::Elapsed(tools.seconds), cpu, tools)
     }
 
     /// Sends so many frames this way at a rate.
-    pub fn probe(&self, way: Way, count: u64, rate: f64, means: &Means<'_>) -> Result<Played, Error> {
-        self.send(way, (Some(rate), None, Some(count)), None, means)
+    pub fn probe(&self, way: Way, count: u64, rate: f64, tools: &Tools<'_>) -> Result<Played, Error> {
+        self.send(way, Some(rate), Until::Sent(count), None, tools)
     }
 
     fn send(
         &self,
         way: Way,
-        (rate, length, count): (Option<f64>, Option<Duration>, Option<u64>),
+        rate: Option<f64>,
+        until: Until,
         cpu: Option<u16>,
-        means: &Means<'_>,
+        tools: &Tools<'_>,
     ) -> Result<Played, Error> {
         let (into, _) = way.lines();
+        let (length, count) = match until {
+            Until::Elapsed(length) => (Some(length), None),
+            Until::Sent(count) => (None, Some(count)),
+        };
         let playing = Playing {
             interface: &self.stations[into],
             shares: vec![self.frames[into].clone()],
@@ -245,7 +235,19 @@ impl Router {
             overhead: 0,
         };
         let played =
-            self.line.inside(|| play(&playing, None, means.stop, &mut |_| ControlFlow::Continue(())))?;
+            self.line.inside(|| play(&playing, None, tools.stop, &mut |_| ControlFlow::Continue(())))?;
         played.and_then(Played::whole).map_err(|error| Error::Failed(error.to_string()))
     }
+}
+
+/// Lets the kernel of a namespace forward IPv4 packets. Where `/proc/sys` cannot be written, as in many containers, the
+/// machine lacks that.
+fn forward(namespace: &Namespace) -> Result<(), Error> {
+    let forward = namespace.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?;
+    forward.map_err(|error| match error.kind() {
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => Error::Lacks(format!(
+            "net.ipv4.ip_forward: {error}; a router needs a /proc/sys that can be written, which a container has when it is privileged"
+        )),
+        _ => Error::Failed(format!("net.ipv4.ip_forward: {error}")),
+    })
 }

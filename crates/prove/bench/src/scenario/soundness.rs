@@ -1,7 +1,7 @@
 //! Whether a result that was read from somewhere can be one of a scenario.
 
+use super::environment::Environment;
 use super::report::{Cell, Levels, Report};
-use super::surroundings::Surroundings;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The greatest figure that is believed, of whatever unit.
@@ -16,7 +16,7 @@ const MOST_CPUS: u32 = 65_536;
 /// what is read.
 const MOST_FIGURES: usize = 20_000;
 
-/// Looks through all of it.
+/// Checks all of it.
 ///
 /// # Errors
 ///
@@ -45,33 +45,34 @@ pub fn check(report: &Report) -> Result<(), String> {
     let mut cells: BTreeSet<&Levels> = BTreeSet::new();
     for cell in &report.cells {
         if !cells.insert(&cell.levels) {
-            return Err(format!("the cell {} stands there twice", shown(&cell.levels)));
+            return Err(format!("the cell {} stands there twice", options(&cell.levels)));
         }
         for (factor, level) in &cell.levels {
             if !factors.get(factor.as_str()).is_some_and(|levels| levels.contains(level.as_str())) {
                 return Err(format!("a cell has {factor}={level}, which is no level of any factor there"));
             }
         }
-        figures(report, cell, &metrics).map_err(|why| format!("the cell {}: {why}", shown(&cell.levels)))?;
+        figures(report, cell, &metrics)
+            .map_err(|why| format!("the cell {}: {why}", options(&cell.levels)))?;
     }
     let mut verdicts = BTreeSet::new();
     for verdict in &report.verdicts {
         if !verdicts.insert((&verdict.metric, &verdict.cell, &verdict.baseline)) {
-            return Err(format!("a verdict on {} stands there twice", shown(&verdict.cell)));
+            return Err(format!("a verdict on {} stands there twice", options(&verdict.cell)));
         }
         if !metrics.contains_key(verdict.metric.as_str()) {
             return Err(format!("a verdict is on {}, which is no metric there", verdict.metric));
         }
         for levels in [&verdict.cell, &verdict.baseline] {
             if !cells.contains(levels) {
-                return Err(format!("a verdict is on {}, which is no cell there", shown(levels)));
+                return Err(format!("a verdict is on {}, which is no cell there", options(levels)));
             }
         }
     }
     Ok(())
 }
 
-fn machine(machine: &Surroundings) -> Result<(), String> {
+fn machine(machine: &Environment) -> Result<(), String> {
     let figures = [
         ("the load average", machine.load_average, 0.0..=MOST_LOAD),
         ("the share of the time in which CPUs were busy before", machine.busy_before, 0.0..=WHOLE),
@@ -125,15 +126,15 @@ fn once<'n>(what: &str, names: impl Iterator<Item = &'n str>) -> Result<BTreeSet
     Ok(all)
 }
 
-/// As `--only` takes it.
-fn shown(levels: &Levels) -> String {
+/// As `--level` takes them.
+fn options(levels: &Levels) -> String {
     let all = levels.iter().map(|(factor, level)| format!("{factor}={level}"));
     all.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::levels;
+    use super::super::design::levels;
     use super::super::report::{Factor, Failure, Figures, Metric};
     use super::super::verdict::{Outcome, Verdict};
     use super::*;
@@ -142,14 +143,14 @@ mod tests {
 
     fn sound() -> Report {
         let of = |way: &str| Cell {
-            levels: levels([("way", way)]),
+            levels: levels(&format!("way={way}")),
             figures: [("sent".to_owned(), Figures::of(vec![Some(0.0), None]))].into(),
             failures: vec![Failure { round: 1, why: "x".to_owned() }],
         };
         let verdict = Verdict {
             metric: "sent".to_owned(),
-            cell: levels([("way", "off")]),
-            baseline: levels([("way", "on")]),
+            cell: levels("way=off"),
+            baseline: levels("way=on"),
             ratio: None,
             outcome: Outcome::Unknown,
             text: String::new(),
@@ -197,7 +198,7 @@ mod tests {
             }),
             ("a verdict is on x, which is no metric", |r| r.verdicts[0].metric = "x".to_owned()),
             ("a verdict is on way=x, which is no cell", |r| {
-                r.verdicts[0].baseline = levels([("way", "x")]);
+                r.verdicts[0].baseline = levels("way=x");
             }),
         ];
         for (expected, spoil) in wrong {

@@ -2,7 +2,7 @@
 
 use super::cpu_time::Spent;
 use super::pair::{ADDRESSES, Pair, WAN};
-use super::{Error, Means};
+use super::{Error, Tools};
 use crate::machine::Watched;
 use crate::namespace::SceneError;
 use crate::report::Rates;
@@ -20,13 +20,13 @@ use std::time::Duration;
 
 /// What is on its way when the sender ends is waited for.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
-/// Room in each socket of the sink, octets.
+/// Room in each socket of the sink, bytes.
 const BUFFER: usize = 4 << 20;
 
 /// Datagrams as fast as they go.
 #[derive(Clone, Debug)]
 pub struct UdpLoad {
-    /// Octets of payload.
+    /// Bytes of payload.
     pub payload: usize,
     /// Threads that send, and the CPUs that they are bound to in turn.
     pub senders: (u16, Vec<u16>),
@@ -40,7 +40,7 @@ pub struct UdpLoad {
     pub mtu: u16,
 }
 
-/// What became of them.
+/// What arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delivered {
     /// Datagrams a second that programs received.
@@ -54,12 +54,8 @@ pub struct Delivered {
 }
 
 impl UdpLoad {
-    /// Sends from the near end of the pair to the far.
-    ///
-    /// # Errors
-    ///
-    /// What a socket said, or that nothing arrived.
-    pub fn deliver(&self, pair: &Pair, means: &Means<'_>) -> Result<Delivered, Error> {
+    /// Sends from the near end of the pair to the far; an error where nothing arrived.
+    pub fn deliver(&self, pair: &Pair, tools: &Tools<'_>) -> Result<Delivered, Error> {
         let over = AtomicBool::new(false);
         let (listens, is_listening) = mpsc::channel();
         let over = &over;
@@ -68,7 +64,7 @@ impl UdpLoad {
             let sink = started(scope, move || pair.far.inside(move || self.receive(over, listens)))?;
             // A sink that cannot listen says so by its result.
             let sent = match is_listening.recv() {
-                Ok(()) => Some(pair.near.inside(|| self.send(means))),
+                Ok(()) => Some(pair.near.inside(|| self.send(tools))),
                 Err(mpsc::RecvError) => None,
             };
             thread::sleep(ON_ITS_WAY);
@@ -100,7 +96,7 @@ impl UdpLoad {
         Ok(Delivered { per_second: rates.pps, sent_per_second, loss, spent })
     }
 
-    fn send(&self, means: &Means<'_>) -> Result<Sent, UdpError> {
+    fn send(&self, tools: &Tools<'_>) -> Result<Sent, UdpError> {
         let (threads, cpus) = self.senders.clone();
         let [near, far] = ADDRESSES;
         let sending = Sending {
@@ -112,13 +108,13 @@ impl UdpLoad {
             cpus,
             payload: self.payload,
             rate: None,
-            length: Some(means.seconds),
+            length: Some(tools.seconds),
             count: None,
             batch: 64,
             segments: 1,
             overhead: 0,
         };
-        udp::send(&sending, Watched::cpus_alone(), means.stop, &mut |_| ControlFlow::Continue(()))
+        udp::send(&sending, Watched::cpus_alone(), tools.stop, &mut |_| ControlFlow::Continue(()))
     }
 
     fn receive(&self, over: &AtomicBool, listens: mpsc::Sender<()>) -> Result<Received, UdpError> {

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Messages of one system call, and octets of each that are copied: with GRO all, since each datagram has a header.
+/// Messages of one system call, and bytes of each that are copied: with GRO all, since each datagram has a header.
 const BATCH: usize = 64;
 const HEAD: usize = 64;
 const COALESCED_BATCH: usize = 16;
@@ -32,7 +32,7 @@ const QUIET: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long a thread lets datagrams gather that come at most [`DENSE`] apart on the mean: they are not each worth waking it,
-/// which the CPU that delivers them has to do. The least buffer in use, 208 KiB, has room for 90 of 1472 octets.
+/// which the CPU that delivers them has to do. The least buffer in use, 208 KiB, has room for 90 of 1472 bytes.
 const GATHER: Duration = Duration::from_micros(50);
 const DENSE: Duration = Duration::from_micros(20);
 
@@ -49,7 +49,7 @@ pub struct Receiving {
     pub threads: u16,
     /// The CPU of each thread, in turn; none: whichever.
     pub cpus: Vec<u16>,
-    /// Octets that may wait in each socket; `None`: what the system gives.
+    /// Bytes that may wait in each socket; `None`: what the system gives.
     pub buffer: Option<usize>,
     /// Whether the kernel may give several datagrams as one (UDP GRO).
     pub coalesce: bool,
@@ -78,7 +78,7 @@ pub struct Received {
     pub before_first: u64,
     /// Datagrams for which the sockets had no room; `None`: the kernel does not tell.
     pub socket_drops: Option<u64>,
-    /// Octets that could wait in each socket, as the kernel counts them.
+    /// Bytes that could wait in each socket, as the kernel counts them.
     pub buffer: usize,
     /// What was seen meanwhile.
     pub seen: Seen,
@@ -222,10 +222,10 @@ impl Receiving {
             let only = !address.ip().is_unspecified();
             sockopt::set_ipv6_v6only(&socket, only).map_err(failed("take IPv4 as well"))?;
         }
-        if let Some(octets) = self.buffer {
+        if let Some(bytes) = self.buffer {
             // Beyond the limit of the system only with CAP_NET_ADMIN; else as much as it allows.
-            if sockopt::set_socket_recv_buffer_size_force(&socket, octets).is_err() {
-                let set = sockopt::set_socket_recv_buffer_size(&socket, octets);
+            if sockopt::set_socket_recv_buffer_size_force(&socket, bytes).is_err() {
+                let set = sockopt::set_socket_recv_buffer_size(&socket, bytes);
                 set.map_err(failed("set the buffer"))?;
             }
         }
@@ -291,7 +291,7 @@ struct Tally {
     /// From what came first of all, as long as that may have waited before this thread looked.
     waited: Option<Span>,
     framing: Framing,
-    /// Octets of the last datagram, its version, and what it took on the line.
+    /// Bytes of the last datagram, its version, and what it took on the line.
     last: (usize, bool, u64),
 }
 
@@ -339,13 +339,13 @@ impl Tally {
     fn several(&mut self, message: &Message<'_>, segment: usize) {
         for start in (0..message.length).step_by(segment) {
             let length = segment.min(message.length - start);
-            let octets = message.octets.get(start..).unwrap_or_default();
-            self.one(octets.get(..length).unwrap_or(octets), length, message.is_ipv6);
+            let bytes = message.octets.get(start..).unwrap_or_default();
+            self.one(bytes.get(..length).unwrap_or(bytes), length, message.is_ipv6);
         }
     }
 
-    fn one(&mut self, octets: &[u8], length: usize, is_ipv6: bool) {
-        let read = payload::read(octets);
+    fn one(&mut self, bytes: &[u8], length: usize, is_ipv6: bool) {
+        let read = payload::read(bytes);
         if let Read::Numbered(header) = read
             && header.kind != Kind::Data
         {
@@ -356,7 +356,7 @@ impl Tally {
         }
         let counts = &mut self.taken.counts;
         counts.packets += 1;
-        counts.octets += length as u64;
+        counts.bytes += length as u64;
         counts.wire += self.last.2;
         match read {
             Read::Numbered(header) => self.numbered(&header),

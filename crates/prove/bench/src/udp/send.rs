@@ -53,7 +53,7 @@ pub struct Sending {
     pub threads: u16,
     /// The CPU of each thread, in turn; none: whichever.
     pub cpus: Vec<u16>,
-    /// Octets of payload.
+    /// Bytes of payload.
     pub payload: usize,
     /// Datagrams a second of all threads; `None`: as fast as they go.
     pub rate: Option<f64>,
@@ -65,7 +65,7 @@ pub struct Sending {
     pub batch: u16,
     /// Datagrams of one message, which the kernel or the card cuts (UDP GSO); 1: none.
     pub segments: u16,
-    /// Octets of tags and other encapsulation that the line adds to each frame.
+    /// Bytes of tags and other encapsulation that the line adds to each frame.
     pub overhead: u64,
 }
 
@@ -133,12 +133,12 @@ impl Sending {
             return wrong(format!("{flows} flows (source ports times targets); {MOST_FLOWS} are possible"));
         }
         if self.payload > LONGEST {
-            return wrong(format!("a payload of {} octets; a datagram has {LONGEST} at most", self.payload));
+            return wrong(format!("a payload of {} bytes; a datagram has {LONGEST} at most", self.payload));
         }
         let message = self.payload * usize::from(self.segments);
         if self.segments > MOST_SEGMENTS || (self.segments > 1 && (message > LONGEST || self.payload == 0)) {
             return wrong(format!(
-                "{} segments of {} octets; a message has {MOST_SEGMENTS} at most, and {LONGEST} octets",
+                "{} segments of {} bytes; a message has {MOST_SEGMENTS} at most, and {LONGEST} bytes",
                 self.segments, self.payload
             ));
         }
@@ -262,7 +262,7 @@ impl Job<'_> {
                 Ok(sent) => {
                     pace.sent(sent);
                     counts.packets += sent;
-                    counts.octets += sent * sending.payload as u64;
+                    counts.bytes += sent * sending.payload as u64;
                     counts.wire += sent * flow.wire;
                 }
                 Err(error) => note(&mut counts, (&mut pace, due), error, sending)?,
@@ -288,7 +288,7 @@ fn tell(flows: &[Flow], header: impl Fn(&Flow) -> Header, pauses: &[Duration]) {
     for pause in pauses {
         for flow in flows {
             // One that does not arrive is what the others are for; what is wrong with the way, data will find.
-            let _ = rustix::net::send(&flow.socket, &header(flow).octets(), rustix::net::SendFlags::DONTWAIT);
+            let _ = rustix::net::send(&flow.socket, &header(flow).bytes(), rustix::net::SendFlags::DONTWAIT);
         }
         thread::sleep(*pause);
     }
@@ -315,11 +315,11 @@ fn note(
         _ if is_again(&error) => {}
         Some(libc::EMSGSIZE | libc::EINVAL) if sending.segments > 1 => {
             return Err(UdpError::Wrong(format!(
-                "segments of {} octets of payload do not fit the MTU: {error}",
+                "segments of {} bytes of payload do not fit the MTU: {error}",
                 sending.payload
             )));
         }
-        _ => return Err(failed(format!("send datagrams of {} octets", sending.payload))(error)),
+        _ => return Err(failed(format!("send datagrams of {} bytes", sending.payload))(error)),
     }
     Ok(())
 }
@@ -370,8 +370,8 @@ impl Messages {
                 if sequence == last {
                     return;
                 }
-                let octets = Header { kind: Kind::Data, id: flow.id, sequence }.octets();
-                datagram.iter_mut().zip(octets).for_each(|(place, octet)| *place = octet);
+                let bytes = Header { kind: Kind::Data, id: flow.id, sequence }.bytes();
+                datagram.iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte);
                 sequence += 1;
             }
         }

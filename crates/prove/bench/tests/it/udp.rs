@@ -126,7 +126,7 @@ fn all_that_is_sent_is_counted() {
             (count, count),
             "{sending:?} {received:?}"
         );
-        assert_eq!(received.counts.octets, count * sending.payload as u64, "{sending:?}");
+        assert_eq!(received.counts.bytes, count * sending.payload as u64, "{sending:?}");
         let counts = &received.counts;
         assert_eq!(
             (counts.expected, counts.missing, counts.foreign),
@@ -185,7 +185,7 @@ fn what_the_kernel_drops_is_what_is_lost() {
 
 /// A datagram of a test, made by hand.
 fn datagram(kind: Kind, flow: u16, sequence: u64) -> Vec<u8> {
-    [&Header { kind, id: FlowId { run: 7, flow }, sequence }.octets()[..], &[0; 16]].concat()
+    [&Header { kind, id: FlowId { run: 7, flow }, sequence }.bytes()[..], &[0; 16]].concat()
 }
 
 fn client() -> UdpSocket {
@@ -238,7 +238,7 @@ fn foreign_datagrams_are_counted_apart() {
             send(&whole[..end]);
         }
         send(&[0xff; 1400]);
-        send(b"rxbx and more than sixteen octets");
+        send(b"rxbx and more than sixteen bytes");
         // Numbers that the sender of this flow did not reach.
         send(&datagram(Kind::Data, 0, 1 << 47));
         send(&datagram(Kind::End, 0, 1 << 47));
@@ -257,8 +257,8 @@ fn flows_without_end_take_no_memory_without_end() {
         let socket = client();
         for run in 0..20_000_u32 {
             let id = FlowId { run, flow: 0 };
-            let octets = Header { kind: Kind::Data, id, sequence: 0 }.octets();
-            socket.send(&octets).expect("sent");
+            let bytes = Header { kind: Kind::Data, id, sequence: 0 }.bytes();
+            socket.send(&bytes).expect("sent");
         }
     });
     let counts = received.counts;
@@ -354,7 +354,7 @@ fn what_cannot_be_is_said() {
     let wrong = [
         (Sending { threads: 2, ..sending("127.0.0.1", 1) }, "fewer than 2 threads"),
         (Sending { payload: 65_508, ..sending("127.0.0.1", 1) }, "65507 at most"),
-        (Sending { segments: 64, payload: 1400, ..sending("127.0.0.1", 1) }, "64 segments of 1400 octets"),
+        (Sending { segments: 64, payload: 1400, ..sending("127.0.0.1", 1) }, "64 segments of 1400 bytes"),
         (Sending { ports: 9, first_port: Some(65_530), ..sending("127.0.0.1", 1) }, "9 source ports"),
         (Sending { rate: Some(f64::NAN), ..sending("127.0.0.1", 1) }, "a rate is more than 0"),
         (

@@ -25,7 +25,7 @@ pub struct VerdictRow<'r> {
     pub before: Option<Judged>,
     /// That of the second; `None` where it has none.
     pub after: Option<Judged>,
-    /// What became of it.
+    /// What follows.
     pub change: Change,
 }
 
@@ -40,7 +40,7 @@ pub struct Judged {
     pub endless: usize,
 }
 
-/// What became of a verdict.
+/// How a verdict changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
@@ -93,7 +93,7 @@ fn key(verdict: &Verdict) -> Key<'_> {
     (&verdict.metric, &verdict.cell, &verdict.baseline)
 }
 
-/// A report, asked for ratios.
+/// A report, to be queried for ratios.
 struct Judges<'r> {
     cells: BTreeMap<&'r Levels, &'r Cell>,
     verdicts: BTreeSet<Key<'r>>,

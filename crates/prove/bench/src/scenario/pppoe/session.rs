@@ -1,9 +1,9 @@
 //! Sessions: clients of several kinds, each with `rxlane pppoe serve`.
 
 use super::super::pair::{ADDRESSES, Pair, WAN};
-use super::super::program::Staying;
-use super::super::report::LeftOut;
-use super::super::{Error, Means, levels};
+use super::super::program::Running;
+use super::super::report::{LeftOut, Levels};
+use super::super::{Error, Tools};
 use super::{KERNEL, USER};
 use crate::installed::missing;
 use crate::namespace::{Folder, Namespace};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const SESSION: &str = "ppp0";
 /// How long `pppd` has for a session.
 const PATIENCE: Duration = Duration::from_secs(40);
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 /// Lines of its words that an error quotes.
 const QUOTED: usize = 5;
 /// Folders of plugins, by version of `pppd`.
@@ -31,45 +31,41 @@ const APART: &str = "exec >\"$1\" 2>&1; shift; mount -t tmpfs tmpfs /etc/ppp && 
 /// A session over the pair: the client at the near end has the first address, the concentrator the second.
 pub struct Session {
     /// Ended first.
-    _client: Staying,
-    serve: Staying,
+    _client: Running,
+    serve: Running,
     _folder: Folder,
 }
 
 impl Session {
     /// Opens it by the path of this name.
-    ///
-    /// # Errors
-    ///
-    /// What a program said; or the end.
-    pub fn open(pair: &Pair, path: &str, means: &Means<'_>) -> Result<Session, Error> {
+    pub fn open(pair: &Pair, path: &str, tools: &Tools<'_>) -> Result<Session, Error> {
         let folder = Folder::new()?;
         let [client, concentrator] = ADDRESSES.map(|address| address.to_string());
         let start = |end: &Namespace, words: &[&str], ready: &'static str| {
-            let mut command = end.command(&means.rxlane);
+            let mut command = end.command(&tools.rxlane);
             command
                 .arg("pppoe")
                 .args(words)
                 .args(["--ipv6=false", "--state"])
                 .arg(folder.path().join(end.name()));
-            Staying::ready(&mut command, ready, means.stop)
+            Running::ready(&mut command, ready, tools.stop)
         };
         let pool = format!("{client}-{client}");
         let serve = ["serve", WAN, "--anybody", "--local", &concentrator, "--pool", &pool];
         let serve = start(&pair.far, &serve, "serves")?;
         let client = match path {
-            KERNEL | USER => pppd(pair, path, &folder, means)?,
+            KERNEL | USER => pppd(pair, path, &folder, tools)?,
             _ => start(&pair.near, &["connect", WAN, "--datapath", path], ": open")?,
         };
         Ok(Session { _client: client, serve, _folder: folder })
     }
 
-    /// Of all programs at the client's end, octets.
+    /// Of all programs at the client's end, bytes.
     pub fn client_memory(&self, near: &Namespace) -> Option<f64> {
         near.pids().ok()?.into_iter().map(memory).sum()
     }
 
-    /// Of the concentrator, octets.
+    /// Of the concentrator, bytes.
     pub fn serve_memory(&self) -> Option<f64> {
         memory(self.serve.pid())
     }
@@ -92,14 +88,14 @@ fn words(path: &str) -> Vec<String> {
     words
 }
 
-fn pppd(pair: &Pair, path: &str, folder: &Folder, means: &Means<'_>) -> Result<Staying, Error> {
+fn pppd(pair: &Pair, path: &str, folder: &Folder, tools: &Tools<'_>) -> Result<Running, Error> {
     let said = folder.path().join("pppd");
     let mut command = pair.near.command("sh");
     command.args(["-c", APART, "sh"]).arg(&said).args(words(path));
-    let pppd = Staying::start(&mut command)?;
+    let pppd = Running::start(&mut command)?;
     let start = Instant::now();
     while !has_address(&pair.near) {
-        if means.stop.load(Ordering::Relaxed) {
+        if tools.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         let text = fs::read_to_string(&said).unwrap_or_default();
@@ -108,7 +104,7 @@ fn pppd(pair: &Pair, path: &str, folder: &Folder, means: &Means<'_>) -> Result<S
             let last = lines.get(lines.len().saturating_sub(QUOTED)..).unwrap_or_default();
             return Err(Error::Failed(format!("pppd has no session: {}", last.join("; "))));
         }
-        sleep(LOOK);
+        sleep(POLL);
     }
     Ok(pppd)
 }
@@ -120,7 +116,8 @@ fn has_address(near: &Namespace) -> bool {
 
 /// What cannot be measured here.
 pub fn left_out() -> Vec<LeftOut> {
-    let left = |path, why| LeftOut { levels: levels([("path", path)]), why };
+    let left =
+        |path: &str, why| LeftOut { levels: Levels::from([("path".to_owned(), path.to_owned())]), why };
     let kernel = lacks_kernel_pppoe().map(|why| left(KERNEL, why));
     let user = lacks_pppd().or_else(lacks_rp_pppoe).map(|why| left(USER, why));
     kernel.into_iter().chain(user).collect()
@@ -171,7 +168,7 @@ pub fn steps(path: &str) -> Option<String> {
     }
 }
 
-/// Proportional set size of a process, octets.
+/// Proportional set size of a process, bytes.
 fn memory(pid: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;

@@ -1,8 +1,8 @@
-//! Datagrams that arrive by an interface for a while, and what the card and the CPUs did meanwhile.
+//! Datagrams that arrive on an interface for a while, and what the NIC and the CPUs did meanwhile.
 
 use super::super::cpu_time::Spent;
-use super::super::{Error, Means, Measured};
-use super::interface::unasked;
+use super::super::{Error, Measured, Tools};
+use super::interface::no_load;
 use crate::machine::{Usage, Watched};
 use crate::namespace::SceneError;
 use crate::pin;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Room in each socket of the sink, octets.
+/// Room in each socket of the sink, bytes.
 const BUFFER: usize = 4 << 20;
 /// What is on its way when the sender ends is waited for.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
@@ -27,9 +27,9 @@ const ON_ITS_WAY: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long an interface that is not there may take to come back: a driver that is loaded anew takes its own away for a moment.
 const AWAY: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(20);
-/// For so long at a time it is looked whether something arrives.
-const GLANCE: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(20);
+/// For so long at a time it waits for something to arrive.
+const WAIT: Duration = Duration::from_millis(200);
 
 /// Metrics of the queues, by their number.
 pub const QUEUES: [&str; 16] = [
@@ -44,7 +44,7 @@ pub struct Arrival<'a> {
     pub interface: &'a str,
     /// Where load is asked for; `None`: it comes by itself.
     pub from: Option<SocketAddr>,
-    /// Octets of payload of what is asked for.
+    /// Bytes of payload of what is asked for.
     pub payload: u16,
     /// Its flows.
     pub flows: u16,
@@ -56,33 +56,29 @@ pub struct Arrival<'a> {
 
 impl Arrival<'_> {
     /// Receives for as long as a measurement takes.
-    ///
-    /// # Errors
-    ///
-    /// The link does not come up, nothing is sent or arrives; or the end.
-    pub fn measure(&self, means: &Means<'_>) -> Result<Measured, Error> {
-        await_carrier(self.interface, means.stop)?;
+    pub fn measure(&self, tools: &Tools<'_>) -> Result<Measured, Error> {
+        await_carrier(self.interface, tools.stop)?;
         let (received, answer, frames, missed) = match self.from {
-            Some(from) => self.asked(from, means)?,
-            None => self.by_itself(means)?,
+            Some(from) => self.requested(from, tools)?,
+            None => self.by_itself(tools)?,
         };
-        if means.stop.load(Ordering::Relaxed) {
+        if tools.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         figures(&received, answer, frames, missed)
     }
 
-    /// Asks for load, and receives until it was sent.
-    fn asked(&self, from: SocketAddr, means: &Means<'_>) -> Result<Seen, Error> {
+    /// Requests load, and receives until it was sent.
+    fn requested(&self, from: SocketAddr, tools: &Tools<'_>) -> Result<Observation, Error> {
         let receiving = self.receiving(None)?;
         let listening = receiving.listen().map_err(failed)?;
-        let request = Request::new(PORT, self.payload.into(), self.flows, self.senders, means.seconds);
+        let request = Request::new(PORT, self.payload.into(), self.flows, self.senders, tools.seconds);
         let over = AtomicBool::new(false);
-        let counters = Counters::look(self.interface);
+        let counters = Counters::now(self.interface);
         let watched = watched(self.interface)?;
         let (answer, received) = thread::scope(|scope| {
             let asking = started(scope, || {
-                let answer = request::ask(from, &request, means.stop);
+                let answer = request::ask(from, &request, tools.stop);
                 thread::sleep(ON_ITS_WAY);
                 over.store(true, Ordering::Relaxed);
                 answer
@@ -93,19 +89,19 @@ impl Arrival<'_> {
         .map_err(SceneError::Thread)?;
         let (frames, missed) = counters.since();
         let answer = answer.map_err(|error| match error {
-            // It answered before: what became of it is told for this cell.
+            // It answered before: the error is that of this cell.
             AskError::Nobody { .. } => Error::Failed(error.to_string()),
-            error => unasked(error),
+            error => no_load(error),
         })?;
         Ok((received?, Some(answer), frames, missed))
     }
 
     /// Waits until something arrives, and receives for a while.
-    fn by_itself(&self, means: &Means<'_>) -> Result<Seen, Error> {
-        let glance = self.receiving(Some(GLANCE))?;
+    fn by_itself(&self, tools: &Tools<'_>) -> Result<Observation, Error> {
+        let short = self.receiving(Some(WAIT))?;
         let start = Instant::now();
-        while receive(&glance, glance.listen().map_err(failed)?, None, means.stop)?.counts.packets == 0 {
-            if means.stop.load(Ordering::Relaxed) {
+        while receive(&short, short.listen().map_err(failed)?, None, tools.stop)?.counts.packets == 0 {
+            if tools.stop.load(Ordering::Relaxed) {
                 return Err(Error::Interrupted);
             }
             if start.elapsed() > PATIENCE {
@@ -116,10 +112,10 @@ impl Arrival<'_> {
                 )));
             }
         }
-        let receiving = self.receiving(Some(means.seconds))?;
+        let receiving = self.receiving(Some(tools.seconds))?;
         let listening = receiving.listen().map_err(failed)?;
-        let counters = Counters::look(self.interface);
-        let received = receive(&receiving, listening, Some(watched(self.interface)?), means.stop)?;
+        let counters = Counters::now(self.interface);
+        let received = receive(&receiving, listening, Some(watched(self.interface)?), tools.stop)?;
         let (frames, missed) = counters.since();
         Ok((received, None, frames, missed))
     }
@@ -142,7 +138,7 @@ impl Arrival<'_> {
 }
 
 /// What was received, what was sent where that is told, frames of the interface, and those for which the card had no room.
-type Seen = (Received, Option<Answer>, u64, u64);
+type Observation = (Received, Option<Answer>, u64, u64);
 
 fn receive(
     receiving: &Receiving,
@@ -168,7 +164,7 @@ struct Counters<'a> {
 }
 
 impl Counters<'_> {
-    fn look(interface: &str) -> Counters<'_> {
+    fn now(interface: &str) -> Counters<'_> {
         Counters { interface, before: counters(interface) }
     }
 
@@ -265,24 +261,20 @@ fn await_carrier(interface: &str, stop: &AtomicBool) -> Result<(), Error> {
                 PATIENCE.as_secs()
             )));
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
     Ok(())
 }
 
-/// Looks whether what is sent to an own address comes by the interface, or by one that stands on it.
-///
-/// # Errors
-///
-/// It comes by another.
-pub fn comes_by(own: IpAddr, interface: &str) -> Result<(), Error> {
+/// Checks that what is sent to an own address arrives on the interface, or on one above it.
+pub fn check_path(own: IpAddr, interface: &str) -> Result<(), Error> {
     let Some(by) = udp::interface_with(own) else { return Ok(()) };
-    let stands_on = || Watched::open(&by).is_ok_and(|watched| watched.device() == interface);
-    if by == interface || stands_on() {
+    let is_above = || Watched::open(&by).is_ok_and(|watched| watched.device() == interface);
+    if by == interface || is_above() {
         return Ok(());
     }
     Err(Error::Wrong(format!(
-        "the load would come to {own}, which {by} has, and not {interface}: --interface {by}, or --from an address behind \
+        "the load would arrive at {own}, which {by} has, and not {interface}: --interface {by}, or --from an address behind \
          {interface}"
     )))
 }
@@ -292,8 +284,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_that_is_gone_is_waited_for_shortly() {
-        let error = await_carrier("no-such-link", &AtomicBool::new(false)).expect_err("gone");
+    fn an_interface_that_was_removed_is_waited_for_shortly() {
+        let error = await_carrier("no-such-link", &AtomicBool::new(false)).expect_err("removed");
         assert!(error.to_string().contains("no interface no-such-link"), "{error}");
     }
 }

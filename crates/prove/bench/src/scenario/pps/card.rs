@@ -33,8 +33,8 @@ impl Card {
         Card { driver, titles: fitting.iter().map(|profile| profile.title()).collect(), values }
     }
 
-    /// The card, for a reader.
-    pub fn shown(&self) -> String {
+    /// The NIC and its driver.
+    pub fn description(&self) -> String {
         let driver = self.driver.as_deref().unwrap_or("unknown");
         match self.titles.as_slice() {
             [title] => format!("{title}, driver {driver}"),

@@ -25,7 +25,7 @@ impl Placement {
         Placement { interface: interface.to_owned(), vectors: vectors.collect(), queues: queues.collect() }
     }
 
-    /// Puts back what is other than it was found. What cannot be put back (a vector that the kernel keeps to itself, a queue that is
+    /// Restores what is other than it was found. What cannot be restored (a vector that the kernel keeps to itself, a queue that is
     /// not there in this cell) is left.
     pub fn restore(&self) {
         let now = vectors(&self.interface).into_iter();

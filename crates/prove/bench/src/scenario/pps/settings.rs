@@ -1,10 +1,11 @@
-//! Settings of a network card that a cell asks for: made before it is measured, put back behind it.
+//! Settings of a NIC that a cell asks for: made before it is measured, restored behind it.
 //!
 //! They are changed through the journal of crate `service`, which is held for the whole run, so that nobody changes them meanwhile
 //! and a killed run leaves what it takes to put them back ([`Settings::open`] of the next, [`undo`]).
 
+use super::super::design::levels;
 use super::super::report::Levels;
-use super::super::{Error, level, levels};
+use super::super::{Error, level};
 use super::placement::{self, Placement};
 use host::setting::{self, ChannelKind, InterfaceName, Setting, Tree};
 use service::StateDir;
@@ -31,16 +32,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Opens the journal in `directory`, and puts back what a killed run left.
-    ///
-    /// # Errors
-    ///
-    /// There can be no such interface; no privilege; another rxlane has the journal; what was left cannot be put back.
+    /// Opens the journal in `directory`, and restores what a killed run left.
     pub fn open(interface: &str, directory: &Path) -> Result<Settings, Error> {
         let interface: InterfaceName =
             interface.parse().map_err(|error: setting::ParseError| Error::Wrong(error.to_string()))?;
         let mut journal = Journal::open(&StateDir::at(directory), &Tree::live()).map_err(unusable)?;
-        put_back(&mut journal).map_err(|error| Error::Lacks(error.to_string()))?;
+        restore(&mut journal).map_err(|error| Error::Lacks(error.to_string()))?;
         let placement = Placement::of(interface.as_str());
         let journal = RefCell::new(journal);
         let mut settings = Settings { interface, journal, placement, channels: ChannelKind::Combined };
@@ -56,13 +53,10 @@ impl Settings {
     }
 
     /// Makes the settings of a cell.
-    ///
-    /// # Errors
-    ///
     /// [`Error::Refused`] with the setting's level: the driver does not do that. Whatever the error, all is as it was found.
     pub fn enter(&self, cell: &Levels) -> Result<(), Error> {
-        // What could not be put back behind the last cell would be measured under a wrong name.
-        put_back(&mut self.journal.borrow_mut())?;
+        // What could not be restored behind the last cell would be measured under a wrong name.
+        restore(&mut self.journal.borrow_mut())?;
         let made = FACTORS.iter().try_for_each(|factor| self.make(factor, cell));
         if let Err(error) = made {
             self.leave()?;
@@ -86,9 +80,9 @@ impl Settings {
             _ => {}
         }
         let Some(command) = self.command(factor, level) else { return Ok(()) };
-        let wanted: Setting =
+        let setting: Setting =
             command.parse().map_err(|error| Error::Failed(format!("{command}: {error}")))?;
-        match self.journal.borrow_mut().apply(&wanted, BY) {
+        match self.journal.borrow_mut().apply(&setting, BY) {
             Ok(Applied::Already) => Ok(()),
             Ok(Applied::Changed { after, .. }) if after.in_effect => Ok(()),
             // Measured under a wrong name it would be worth nothing.
@@ -97,7 +91,7 @@ impl Settings {
                 why: format!("{command}: the driver makes {} of it", after.shown()),
             }),
             Err(journal::Error::Setting(error)) if is_refusal(&error) => {
-                Err(Error::Refused { levels: refused(factor, cell), why: told(&error) })
+                Err(Error::Refused { levels: refused(factor, cell), why: with_cause(&error) })
             }
             Err(error) => Err(unusable(error)),
         }
@@ -105,8 +99,8 @@ impl Settings {
 
     /// Makes what a setting takes on some devices. Others have no such thing, and what is in its way there, it says itself.
     fn try_to(&self, command: &str) {
-        if let Ok(wanted) = command.parse::<Setting>() {
-            let _ = self.journal.borrow_mut().apply(&wanted, BY);
+        if let Ok(setting) = command.parse::<Setting>() {
+            let _ = self.journal.borrow_mut().apply(&setting, BY);
         }
     }
 
@@ -115,15 +109,11 @@ impl Settings {
         placement::queues(self.interface.as_str())
     }
 
-    /// Puts everything back.
-    ///
-    /// # Errors
-    ///
-    /// Something is not back; what, and why. It stays in the journal.
+    /// Restores everything.
     pub fn leave(&self) -> Result<(), Error> {
-        let put_back = put_back(&mut self.journal.borrow_mut());
+        let restored = restore(&mut self.journal.borrow_mut());
         self.placement.restore();
-        put_back
+        restored
     }
 
     /// What a setting is now, as a command; `None` where the driver does not tell.
@@ -146,17 +136,13 @@ impl Drop for Settings {
     }
 }
 
-/// Puts back what a killed run changed; what became of each.
-///
-/// # Errors
-///
-/// No privilege, or the journal cannot be read or written.
+/// Restores what a killed run changed; what became of each.
 pub fn undo(directory: &Path, force: bool) -> Result<Vec<Undone>, Error> {
     let mut journal = Journal::open(&StateDir::at(directory), &Tree::live()).map_err(unusable)?;
     journal.undo_by(BY, force).map_err(unusable)
 }
 
-fn put_back(journal: &mut Journal) -> Result<(), Error> {
+fn restore(journal: &mut Journal) -> Result<(), Error> {
     let undone = journal.undo_by(BY, false).map_err(unusable)?;
     let Some(kept) = Undone::kept(&undone) else { return Ok(()) };
     Err(Error::Failed(format!(
@@ -188,7 +174,7 @@ fn command(
 
 /// The levels that make a refusal: what is a table's depends on the number of queues.
 fn refused(factor: &str, cell: &Levels) -> Levels {
-    let mut levels = levels([(factor, level(cell, factor))]);
+    let mut levels = levels(&format!("{factor}={}", level(cell, factor)));
     if factor == "table" {
         levels.insert("queues".to_owned(), level(cell, "queues").to_owned());
     }
@@ -203,7 +189,7 @@ fn is_refusal(error: &setting::Error) -> bool {
 }
 
 /// An error with its cause.
-fn told(error: &dyn std::error::Error) -> String {
+fn with_cause(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {
@@ -217,7 +203,7 @@ fn told(error: &dyn std::error::Error) -> String {
 }
 
 fn unusable(error: journal::Error) -> Error {
-    Error::Lacks(told(&error))
+    Error::Lacks(with_cause(&error))
 }
 
 #[cfg(test)]
@@ -246,8 +232,8 @@ mod tests {
 
     #[test]
     fn a_table_is_refused_for_its_number_of_queues() {
-        let cell = levels([("queues", "1"), ("table", "blocks"), ("usecs", "3")]);
-        assert_eq!(refused("usecs", &cell), levels([("usecs", "3")]));
-        assert_eq!(refused("table", &cell), levels([("queues", "1"), ("table", "blocks")]));
+        let cell = levels("queues=1 table=blocks usecs=3");
+        assert_eq!(refused("usecs", &cell), levels("usecs=3"));
+        assert_eq!(refused("table", &cell), levels("queues=1 table=blocks"));
     }
 }

@@ -1,4 +1,4 @@
-//! Which frames an interface of MTU 1500 lets in: the sizes that tags make of full packets.
+//! Which frames an interface of MTU 1500 admits: the sizes that tags make of full packets.
 
 use super::super::Error;
 use super::super::pair::{Pair, WAN};
@@ -7,7 +7,7 @@ use link::{Transmit, TransmitError};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Octets of the frames, FCS included: a full packet with no tag to three (the NTT slides' 1518 to 1530).
+/// Bytes of the frames, FCS included: a full packet with no tag to three (the NTT slides' 1518 to 1530).
 const SIZES: [usize; 4] = [1518, 1522, 1526, 1530];
 const FCS: usize = 4;
 /// MTU of the end that receives, and of the one that sends, which lets all of them out.
@@ -16,11 +16,7 @@ const SENDS: u16 = 1600;
 /// How long what was sent has for its way; veth hands it over within the call that sends.
 const ON_ITS_WAY: Duration = Duration::from_millis(20);
 
-/// Sends a frame of each size with each stack of tags (TPIDs `ad`, `q`), and looks whether the other end counts it.
-///
-/// # Errors
-///
-/// No namespaces, or the frame cannot be sent.
+/// Sends a frame of each size with each stack of tags (TPIDs `ad`, `q`), and checks whether the other end counts it.
 pub fn facts<'a>(tags: impl Iterator<Item = (&'a str, &'a [(&'a str, u16)])>) -> Result<Vec<Fact>, Error> {
     let pair = Pair::new(1, MTU)?;
     pair.near.ip(&["link", "set", "dev", WAN, "mtu", &SENDS.to_string()])?;
@@ -35,7 +31,7 @@ pub fn facts<'a>(tags: impl Iterator<Item = (&'a str, &'a [(&'a str, u16)])>) ->
             sleep(ON_ITS_WAY);
             let is_in = pair.far.counter(WAN, "rx_packets")? > before;
             facts.push(Fact {
-                question: format!("frame of {size} octets, {text}, at a veth of MTU {MTU}"),
+                question: format!("frame of {size} bytes, {text}, at a veth of MTU {MTU}"),
                 answer: if is_in { "let in" } else { "dropped" }.to_owned(),
             });
         }
@@ -43,8 +39,8 @@ pub fn facts<'a>(tags: impl Iterator<Item = (&'a str, &'a [(&'a str, u16)])>) ->
     Ok(facts)
 }
 
-/// A frame of so many octets without FCS, of no protocol that anybody answers.
-fn frame(tags: &[(&str, u16)], octets: usize) -> Vec<u8> {
+/// A frame of so many bytes without FCS, of no protocol that anybody answers.
+fn frame(tags: &[(&str, u16)], bytes: usize) -> Vec<u8> {
     // Of nobody, to everybody.
     let mut frame = vec![0xff; 6];
     frame.extend([2, 0, 0, 0, 0, 1]);
@@ -55,7 +51,7 @@ fn frame(tags: &[(&str, u16)], octets: usize) -> Vec<u8> {
     }
     // Local experimental EtherType 1 (IEEE 802-2014 clause 9.2.3).
     frame.extend([0x88, 0xb5]);
-    frame.resize(octets, 0);
+    frame.resize(bytes, 0);
     frame
 }
 

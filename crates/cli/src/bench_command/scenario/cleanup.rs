@@ -1,8 +1,8 @@
 //! A process that outlives a scenario which is killed, and does what that one cannot do any more.
 //!
-//! What a scenario changes goes with its guards, which SIGKILL and the kernel's want of memory leave no time. Without this process, too,
-//! the next scenario takes away what one left (crate `bench`, module `namespace`); until then programs go on under load, and an
-//! adapter that was lent stays away from the machine.
+//! What a scenario changes goes with its guards, which SIGKILL and the kernel's lack of memory leave no time. Without this process, too,
+//! the next scenario removes what one left (crate `bench`, module `namespace`); until then programs go on under load, and a
+//! NIC that was borrowed stays away from the machine.
 
 use super::pps;
 use crate::output::{CommandResult, Outcome};
@@ -17,25 +17,25 @@ use std::time::{Duration, Instant};
 use steer::gone;
 use steer::record::Records;
 
-/// Its name among the commands of `rxlane bench`, which is not told.
+/// Its name among the commands of `rxlane bench`, which help does not list.
 pub const COMMAND: &str = "sweep";
-/// How long a killed process may take to be gone, with its locks, when its pipe is closed.
+/// How long a killed process may take to end, with its locks, when its pipe is closed.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the process may take to end that has nothing to do.
 const IDLE: Duration = Duration::from_secs(5);
-/// How often it is looked after.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often its state is polled.
+const POLL: Duration = Duration::from_millis(10);
 
 /// The process, until this is dropped.
-pub struct Sweeper(Child);
+pub struct Process(Child);
 
-impl Sweeper {
-    /// Starts it. `journal`: what of it was changed by `rxlane bench pps` is put back, too.
+impl Process {
+    /// Starts it. `journal`: what of it was changed by `rxlane bench pps` is restored, too.
     ///
     /// # Errors
     ///
     /// No process can be started.
-    pub fn start(rxlane: &Path, journal: Option<&Path>) -> Result<Sweeper, SceneError> {
+    pub fn start(rxlane: &Path, journal: Option<&Path>) -> Result<Process, SceneError> {
         let mut command = Command::new(rxlane);
         command.args(["bench", COMMAND, &process::id().to_string()]);
         journal.into_iter().for_each(|journal| {
@@ -44,20 +44,20 @@ impl Sweeper {
         // What a terminal sends to its programs is for the scenario.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command.current_dir("/");
-        command.spawn().map(Sweeper).map_err(|cause| {
+        command.spawn().map(Process).map_err(|cause| {
             let what = "starting a process that tidies up when this one is killed".to_owned();
             SceneError::System { what, cause }
         })
     }
 }
 
-impl Drop for Sweeper {
+impl Drop for Process {
     fn drop(&mut self) {
-        // One that is gone sweeps nothing either.
+        // One that has ended removes nothing either.
         let _ = self.0.stdin.take().map(|mut line| line.write_all(b"done\n"));
         let start = Instant::now();
         while matches!(self.0.try_wait(), Ok(None)) && start.elapsed() < IDLE {
-            sleep(LOOK);
+            sleep(POLL);
         }
         // Somebody has stopped it. Where it has ended by itself there is nothing to kill.
         let _ = self.0.kill();
@@ -65,15 +65,15 @@ impl Drop for Sweeper {
     }
 }
 
-/// Removes what programs were killed that steered in namespaces which are no more: maps that are pinned, and threads of the kernel that
-/// wait for their frames. What they wrote down went with their folder.
+/// Removes what killed programs steered in namespaces which no longer exist: maps that are pinned, and threads of the kernel that
+/// wait for their frames. Their records went with their folder.
 pub fn clear_programs() {
     gone::clear_programs(&Records::new(Records::DIRECTORY));
 }
 
 /// Arguments of what it runs.
 #[derive(clap::Args)]
-pub struct SweepArguments {
+pub struct CleanupArguments {
     /// The scenario's process
     #[arg(value_name = "PID")]
     scenario: i32,
@@ -83,8 +83,8 @@ pub struct SweepArguments {
     journal: Option<PathBuf>,
 }
 
-impl SweepArguments {
-    /// Waits for the end of the scenario. Exit 0 also where something is not back: nobody listens any more.
+impl CleanupArguments {
+    /// Waits for the end of the scenario. Exit 0 also where something is not restored: nobody listens any more.
     pub fn run(self) -> CommandResult {
         let was_killed = stdin().read(&mut [0])? == 0;
         if was_killed {
@@ -92,12 +92,12 @@ impl SweepArguments {
             let start = Instant::now();
             let lives = || getppid().is_some_and(|parent| parent.as_raw_nonzero().get() == self.scenario);
             while lives() && start.elapsed() < PATIENCE {
-                sleep(LOOK);
+                sleep(POLL);
             }
             namespace::sweep(self.scenario.unsigned_abs(), PATIENCE);
             clear_programs();
             if let Some(journal) = self.journal {
-                pps::put_back(&journal);
+                pps::restore_quietly(&journal);
             }
         }
         Ok(Outcome::Success)

@@ -1,4 +1,4 @@
-//! `rxlane bench send --on-request`.
+//! `rxlane bench send --remote`.
 
 use super::super::stop_by_signals;
 use super::address;
@@ -19,12 +19,13 @@ pub fn serve(out: &mut Output, targets: &[String], own: Option<IpAddr>) -> Comma
     writeln!(out, "Sending what {} asks for (TCP port {PORT}); SIGINT (^C) ends it.", targets.join(" or "))?;
     out.flush()?;
     let (mut result, mut is_any) = (Ok(()), false);
-    let mut tell = |served: &Served| {
+    let mut report = |served: &Served| {
         is_any |= served.result.is_ok();
         result = print(out, served);
         if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    let mut serve = |address: IpAddr| request::serve(SocketAddr::new(address, PORT), &from, &stop, &mut tell);
+    let mut serve =
+        |address: IpAddr| request::serve(SocketAddr::new(address, PORT), &from, &stop, &mut report);
     let served = match own {
         Some(own) => serve(own),
         // A kernel without IPv6 has IPv4.
@@ -35,7 +36,7 @@ pub fn serve(out: &mut Output, targets: &[String], own: Option<IpAddr>) -> Comma
     };
     served.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => {
-            anyhow!("TCP port {PORT} is taken: does another rxlane bench send --on-request run?")
+            anyhow!("TCP port {PORT} is taken: does another rxlane bench send --remote run?")
         }
         _ => Lacks(format!("cannot listen on TCP port {PORT}: {error}")).into(),
     })?;
@@ -44,19 +45,23 @@ pub fn serve(out: &mut Output, targets: &[String], own: Option<IpAddr>) -> Comma
 }
 
 fn print(out: &mut Output, Served { from, request, result }: &Served) -> io::Result<()> {
-    let asked = request.as_ref().map_or_else(String::new, |request| {
+    let requested = request.as_ref().map_or_else(String::new, |request| {
         let (threads, flows) =
             (plural(request.threads.into(), "thread"), plural(request.flows.into(), "flow"));
-        format!(" for {threads}, {flows}, {} octets", request.payload)
+        format!(" for {threads}, {flows}, {} bytes", request.payload)
     });
     let from = from.ip().to_canonical();
     match result {
         Ok(answer) => {
             let (sent, rate) =
                 (thousands(answer.sent), thousands((answer.sent as f64 / answer.seconds) as u64));
-            writeln!(out, "{from} asked{asked}: {sent} sent in {:.1} s, {rate} packets/s", answer.seconds)?;
+            writeln!(
+                out,
+                "{from} asked{requested}: {sent} sent in {:.1} s, {rate} packets/s",
+                answer.seconds
+            )?;
         }
-        Err(why) => writeln!(out, "{from} asked{asked}: {}", printable(why))?,
+        Err(why) => writeln!(out, "{from} asked{requested}: {}", printable(why))?,
     }
     out.flush()
 }
