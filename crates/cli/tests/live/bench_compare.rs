@@ -116,7 +116,7 @@ fn a_verdict_near_a_border_changes_its_word_within_the_noise() {
     assert_eq!(tie.status.code(), Some(0), "{}", said(&tie));
     let said_of_tie = said(&tie).split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
-        "Forwarded: RPS beside no steering was less, 0.75 [0.70–0.85], is a tie, 0.80 [0.74–0.90]: within the noise",
+        "Forwarded: RPS compared with no steering was less, 0.75 [0.70–0.85], is a tie, 0.80 [0.74–0.90]: within the noise",
         "Of 1 verdict 0 have the same word; 1 has another one, within the noise.",
     ] {
         assert!(said_of_tie.contains(expected), "{expected}: {said_of_tie}");
@@ -136,7 +136,10 @@ fn a_verdict_near_a_border_changes_its_word_within_the_noise() {
     nothing["cells"][0]["figures"]["forwarded"]["raw"] = json!([0, 0, 0, 0, 0]);
     let more = compare(&near, &nothing, &[]);
     let said_of_more = said(&more).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said_of_more.contains("is more, beside none in 5 rounds: CHANGED"), "{said_of_more}");
+    assert!(
+        said_of_more.contains("is more, where the other has none in 5 rounds: CHANGED"),
+        "{said_of_more}"
+    );
     // One that stands in one file alone is told, and one that stands there twice refused.
     let alone = compare(&near, &result(&STEADY, &STEADY), &[]);
     for expected in

@@ -72,9 +72,9 @@ fn interrupt(child: &Child) {
 #[test]
 fn what_was_sent_arrives_and_is_told_in_json() {
     let Some(ends) = Ends::new() else { return };
-    let sink = ends.recv(&["--once", "--json", "--threads", "2", "--interface", "wan0", "--line-rate", "1G"]);
+    let sink = ends.recv(&["--once", "--json", "--workers", "2", "--interface", "wan0", "--line-rate", "1G"]);
     let arguments =
-        ["--count", "20k", "--rate", "20k", "--payload", "32", "--source-ports", "8", "--threads", "2"];
+        ["--count", "20k", "--rate", "20k", "--payload", "32", "--source-ports", "8", "--workers", "2"];
     let sent = ends.send(&[&[SINK, "--json"][..], &arguments].concat());
     assert_eq!(sent.status.code(), Some(0), "{}", said(&sent));
     let received = sink.wait_with_output().expect("its end");
@@ -117,7 +117,7 @@ fn a_signal_ends_both_with_their_summaries() {
     let mut lines = BufReader::new(sender.stdout.take().expect("its output")).lines();
     // That nothing ends it, a heading and two seconds.
     let seen: Vec<String> = lines.by_ref().take(4).map(|line| line.expect("a line")).collect();
-    assert!(seen[0].starts_with("Sending until SIGINT"), "{seen:?}");
+    assert!(seen[0] == "Sending for 10 seconds (--seconds); ^C ends it.", "{seen:?}");
     assert!(seen[1].contains("packets/s") && !seen[1].contains("lost"), "{seen:?}");
     // As timeout(1) does, which sends to the process and to its group.
     interrupt(&sender);
@@ -172,7 +172,7 @@ fn frames_go_out_from_a_seed_and_from_a_capture() {
     for case in cases {
         let before = counter();
         let sent = ends
-            .send(&[&["--raw", "wan0", "--count", "1000", "--threads", "2", "--json"], &case[..]].concat());
+            .send(&[&["--raw", "wan0", "--count", "1000", "--workers", "2", "--json"], &case[..]].concat());
         assert_eq!(sent.status.code(), Some(0), "{}", said(&sent));
         let sent = report(&sent);
         assert_eq!(
@@ -212,12 +212,12 @@ fn what_is_wrong_or_missing_is_said() {
         (&[SINK, "--encap", "q:1"], "cannot be used with"),
         (&[SINK, "--raw", "wan0"], "cannot be used with"),
         (&["--raw", "wan0", "--gso", "2"], "cannot be used with"),
-        (&[SINK, "--threads", "2", "--source-ports", "1"], "fewer than 2 threads"),
-        (&[SINK, "--payload", "1400", "--gso", "60"], "60 segments of 1400 octets"),
+        (&[SINK, "--workers", "2", "--source-ports", "1"], "fewer than 2 threads"),
+        (&[SINK, "--payload", "1400", "--gso", "60"], "60 segments of 1400 bytes"),
         (&[SINK, "--interface", "nothing0"], "there is no interface nothing0"),
         (&[SINK, "--overhead", "4294967295"], "4294967295 is not in 0..=1024"),
         // Of all that goes with --raw alone, what was typed.
-        (&[SINK, "--mtu=1400"], "'[TARGET]...' cannot be used with '--mtu <OCTETS>'"),
+        (&[SINK, "--mtu=1400"], "'[TARGET]...' cannot be used with '--mtu <"),
         (
             &[SINK, "--size", "64", "--flows", "3"],
             "'[TARGET]...' cannot be used with:\n  --flows <N>\n  --size <SIZE>\n\n",
@@ -242,5 +242,5 @@ fn what_is_wrong_or_missing_is_said() {
     send.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw", binary(), "bench", "send", "--raw", "wan0"]);
     let refused = send.output().expect("it runs");
     assert_eq!(refused.status.code(), Some(3), "{}", said(&refused));
-    assert!(said(&refused).contains("takes CAP_NET_RAW"), "{}", said(&refused));
+    assert!(said(&refused).contains("requires CAP_NET_RAW"), "{}", said(&refused));
 }

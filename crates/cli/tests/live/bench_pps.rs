@@ -42,7 +42,7 @@ impl Ends {
 
     fn sender(&self) -> Sender {
         let mut command = self.near.command(env!("CARGO_BIN_EXE_rxlane"));
-        command.args(["bench", "send", OWN, "--on-request"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(["bench", "send", OWN, "--remote"]).stdin(Stdio::null()).stdout(Stdio::piped());
         Sender(command.spawn().expect("it runs"))
     }
 }
@@ -115,9 +115,21 @@ fn another_host_sends_what_is_asked_for_and_refusals_are_told() {
 fn load_that_comes_by_itself_is_measured() {
     let Some(ends) = Ends::new() else { return };
     let mut load = ends.near.command(env!("CARGO_BIN_EXE_rxlane"));
-    load.args(["bench", "send", OWN, "--rate", "20k", "--payload", "32", "--source-ports", "8"]);
+    load.args([
+        "bench",
+        "send",
+        OWN,
+        "--rate",
+        "20k",
+        "--payload",
+        "32",
+        "--source-ports",
+        "8",
+        "--seconds",
+        "600",
+    ]);
     let load = Sender(load.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it runs"));
-    let output = ends.pps("--interface wan0 --vary receivers --seconds 0.3 --rounds 1 --json");
+    let output = ends.pps("--interface wan0 --factor receivers --seconds 0.3 --rounds 1 --json");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["cells"].as_array().map(Vec::len), Some(2), "{report:#}");
@@ -135,8 +147,8 @@ fn what_is_wrong_or_missing_is_said() {
     let Some(ends) = Ends::new() else { return };
     for (words, code, expected) in [
         ("--interface nothing0", 2, "nothing0"),
-        ("--interface wan0 --vary colour", 2, "--vary colour: the factors are receivers, queues"),
-        ("--interface wan0 --vary senders", 2, "senders take --from"),
+        ("--interface wan0 --vary colour", 2, "--factor colour: the factors are receivers, queues"),
+        ("--interface wan0 --vary senders", 2, "senders need --from"),
         ("--interface wan0 --vary ,", 2, "is not FACTOR"),
         ("--vary usecs", 2, "--interface"),
         ("--undo --interface wan0", 2, "cannot be used with"),
@@ -153,7 +165,7 @@ fn what_is_wrong_or_missing_is_said() {
     assert_eq!(other.status.code(), Some(2), "{}", said(&other));
     assert!(said(&other).contains("which wan0 has, and not lo: --interface wan0"), "{}", said(&other));
     let taken =
-        ends.near.command(env!("CARGO_BIN_EXE_rxlane")).args(["bench", "send", OWN, "--on-request"]).output();
+        ends.near.command(env!("CARGO_BIN_EXE_rxlane")).args(["bench", "send", OWN, "--remote"]).output();
     let taken = taken.expect("it runs");
     assert_eq!(taken.status.code(), Some(2), "{}", said(&taken));
     assert!(said(&taken).contains("TCP port 7184 is taken"), "{}", said(&taken));

@@ -76,7 +76,7 @@ fn is_possible(programs: &[&str]) -> Option<()> {
 fn vlan_measures_tags_and_says_what_follows() {
     let Some(()) = is_possible(&["iperf3", "ethtool"]) else { return };
     let report =
-        report(&["vlan", "--only", "tags=none,ad+q", "--only", "by=nobody,rxlane", "--only", "rps=off"]);
+        report(&["vlan", "--level", "tags=none,ad+q", "--level", "by=nobody,rxlane", "--level", "rps=off"]);
     assert_figures(&report, 4, &["tcp_1", "tcp_8", "udp"]);
     let verdicts = report["verdicts"].as_array().expect("sentences");
     let of_one = |verdict: &&Value| verdict["metric"] == "tcp_1" && verdict["cell"]["offloads"] == "off";
@@ -108,7 +108,7 @@ fn steer_measures_what_each_way_forwards() {
 #[test]
 fn forward_searches_the_rate_without_loss_or_says_that_the_sender_is_the_limit() {
     let Some(()) = is_possible(&[]) else { return };
-    let report = report(&["forward", "--only", "rps=off"]);
+    let report = report(&["forward", "--level", "rps=off"]);
     let cells = report["cells"].as_array().expect("cells");
     // The trunk of 8021q is told as left out where the kernel has none.
     let left_out = report["left_out"].as_array().expect("a list");
@@ -146,9 +146,9 @@ fn forwarding(pid: u32) -> PathBuf {
 }
 
 #[test]
-fn a_wedged_interface_is_told_with_its_counters() {
+fn a_stalled_interface_is_named_with_its_counters() {
     let Some(()) = is_possible(&["tc"]) else { return };
-    let only = ["--only", "lines=two", "--only", "streams=one", "--only", "rps=off"];
+    let only = ["--level", "lines=two", "--level", "streams=one", "--level", "rps=off"];
     let arguments = [&["forward", "--rounds", "1", "--seconds", "4"][..], &only].concat();
     let child = rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let pid = child.id();
@@ -160,7 +160,7 @@ fn a_wedged_interface_is_told_with_its_counters() {
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let text = said(&output);
     for expected in [
-        "nothing could be measured: wedged: none of 32 frames came out",
+        "nothing could be measured: stalled: none of 32 frames came out",
         "tx_packets of the router's out0 stands still at",
         "while rx_packets of wan0 went up by 32",
         "setting it down and up again does not help",
@@ -172,9 +172,9 @@ fn a_wedged_interface_is_told_with_its_counters() {
 }
 
 #[test]
-fn a_wedge_that_goes_when_the_interface_is_set_down_and_up_is_told_as_such() {
+fn a_stall_that_ends_when_the_interface_is_set_down_and_up_is_reported_as_such() {
     let Some(()) = is_possible(&[]) else { return };
-    let only = ["--only", "lines=two", "--only", "streams=one", "--only", "rps=off"];
+    let only = ["--level", "lines=two", "--level", "streams=one", "--level", "rps=off"];
     let arguments = [&["forward", "--rounds", "1", "--seconds", "4"][..], &only].concat();
     let child = rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let router = forwarding(child.id());
@@ -198,7 +198,7 @@ fn two_cpus() -> Result<(), testkit::Missing> {
 #[test]
 fn pps_measures_senders_and_receivers() {
     let Some(()) = is_possible(&["ethtool"]) else { return };
-    let report = report(&["pps", "--only", "senders=1,2", "--only", "receivers=2", "--only", "queues=2"]);
+    let report = report(&["pps", "--level", "senders=1,2", "--level", "receivers=2", "--level", "queues=2"]);
     assert_figures(&report, 4, &["received", "sent"]);
     for cell in report["cells"].as_array().expect("cells") {
         let median = |metric: &str| cell["figures"][metric]["median"].as_f64().expect("a figure");
@@ -209,7 +209,7 @@ fn pps_measures_senders_and_receivers() {
 #[test]
 fn pppoe_measures_a_session_and_the_bare_line() {
     let Some(()) = is_possible(&["iperf3", "ethtool", "ping"]) else { return };
-    let report = report(&["pppoe", "--only", "path=bare-off,batch"]);
+    let report = report(&["pppoe", "--level", "path=bare-off,batch"]);
     assert_figures(&report, 2, &["up_1", "down_1", "up_8", "down_8", "round_trip", "round_trip_back"]);
     for memory in ["serve_memory", "connect_memory"] {
         let memory = &report["cells"][1]["figures"][memory]["median"];
@@ -223,13 +223,17 @@ fn a_table_and_a_page_have_the_figures() {
     let folder = TempDir::new().expect("a folder");
     let page = folder.path().join("pps.html");
     let path = page.to_str().expect("UTF-8");
-    let only = ["--only", "senders=1", "--only", "receivers=1", "--only", "queues=1"];
-    let output = run(&[&["pps", "--rounds", "1", "--seconds", "0.2", "--page", path][..], &only].concat());
+    let only = ["--level", "senders=1", "--level", "receivers=1", "--level", "queues=1"];
+    let output = run(&[&["pps", "--rounds", "1", "--seconds", "0.2", "--html", path][..], &only].concat());
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let text = said(&output);
-    for expected in
-        ["received, ", "cpu (machine), CPUs", "1 round from", "What follows", "one sender", "The page is in"]
-    {
+    for expected in [
+        "received, ",
+        "cpu (machine), CPUs",
+        "1 round from",
+        "fewer than 3 rounds show neither",
+        "The page is in",
+    ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     // One figure has no range.
@@ -238,7 +242,7 @@ fn a_table_and_a_page_have_the_figures() {
     let html = fs::read_to_string(page).expect("a page");
     for expected in [
         "<svg class=\"spread\"",
-        "<h2>What follows</h2>",
+        "Warning: fewer than 3 rounds show",
         "Every figure",
         SCHEMA,
         "default-src 'none'",
@@ -251,9 +255,9 @@ fn a_table_and_a_page_have_the_figures() {
 
 /// Scenarios that take long.
 const LONG: [&[&str]; 3] = [
-    &["vlan", "--only", "tags=ad+q", "--only", "by=rxlane", "--rounds", "50", "--json"],
-    &["pppoe", "--only", "path=batch", "--rounds", "50", "--json"],
-    &["forward", "--only", "lines=trunk-rxlane", "--rounds", "50", "--seconds", "5", "--json"],
+    &["vlan", "--level", "tags=ad+q", "--level", "by=rxlane", "--rounds", "50", "--json"],
+    &["pppoe", "--level", "path=batch", "--rounds", "50", "--json"],
+    &["forward", "--level", "lines=trunk-rxlane", "--rounds", "50", "--seconds", "5", "--json"],
 ];
 
 /// One of them, once its programs are there: two have sockets in its folder.
@@ -315,7 +319,8 @@ fn delete_under_load(child: &mut Child) {
 fn a_cell_whose_interface_vanishes_in_one_round_fails_in_it_and_ends_in_1() {
     let Some(()) = is_possible(&["ethtool"]) else { return };
     // Of two cells, since it is over where the only one fails at first.
-    let only = ["--only", "senders=1,2", "--only", "receivers=1", "--only", "queues=1", "--only", "gro=off"];
+    let only =
+        ["--level", "senders=1,2", "--level", "receivers=1", "--level", "queues=1", "--level", "gro=off"];
     let arguments = [&["pps", "--rounds", "3", "--seconds", "1"][..], &only].concat();
     let mut child =
         rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
@@ -362,7 +367,8 @@ fn where_no_thread_can_be_started_that_is_said_and_nothing_is_left() {
 #[test]
 fn what_was_measured_before_a_signal_is_told() {
     let Some(()) = is_possible(&["ethtool"]) else { return };
-    let only = ["--only", "senders=1", "--only", "receivers=1", "--only", "queues=1", "--only", "gro=off"];
+    let only =
+        ["--level", "senders=1", "--level", "receivers=1", "--level", "queues=1", "--level", "gro=off"];
     let arguments = [&["pps", "--rounds", "500", "--seconds", "0.2", "--json"][..], &only].concat();
     let child = rxlane(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
     let pid = child.id();
@@ -427,7 +433,7 @@ fn pins_of(pid: u32) -> Vec<PathBuf> {
 fn what_a_killed_one_steered_is_not_steered_any_more() {
     let Some(()) = is_possible(&[]) else { return };
     let Some(()) = require("two CPUs", two_cpus()) else { return };
-    let only = ["--only", "way=xdp", "--only", "frames=plain", "--rounds", "50", "--seconds", "20"];
+    let only = ["--level", "way=xdp", "--level", "frames=plain", "--rounds", "50", "--seconds", "20"];
     let mut child = rxlane(&[&["steer"], &only[..]].concat());
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
     let pins = wait_for("it steers", || {
@@ -470,7 +476,8 @@ fn what_one_left_that_was_killed_with_its_sweeper_goes_with_the_next() {
         child.wait().expect("its end");
         child.id()
     });
-    let least = ["--only", "senders=1", "--only", "receivers=1", "--only", "queues=1", "--only", "gro=off"];
+    let least =
+        ["--level", "senders=1", "--level", "receivers=1", "--level", "queues=1", "--level", "gro=off"];
     report(&[&["pps"][..], &least].concat());
     // Others may be about to sweep it.
     let is_left = |pid: &u32| {
@@ -483,24 +490,24 @@ fn what_one_left_that_was_killed_with_its_sweeper_goes_with_the_next() {
 #[test]
 fn what_is_missing_or_wrong_is_said() {
     for (arguments, expected) in [
-        (&["vlan", "--only", "colour=red"][..], "--only colour: the factors are tags, by, offloads, rps"),
-        (&["vlan", "--only", "tags=x"], "--only tags=x: tags is one of none, q, ad+q, q+q"),
-        (&["vlan", "--only", "tags"], "is not FACTOR=LEVEL"),
-        (&["vlan", "--page", "/tmp"], "--page /tmp is a directory"),
-        (&["vlan", "--page", "-", "--json"], "both want standard output"),
+        (&["vlan", "--only", "colour=red"][..], "--level colour: the factors are tags, by, offloads, rps"),
+        (&["vlan", "--level", "tags=x"], "--level tags=x: tags is one of none, q, ad+q, q+q"),
+        (&["vlan", "--level", "tags"], "is not FACTOR=LEVEL"),
+        (&["vlan", "--page", "/tmp"], "--html /tmp is a directory"),
+        (&["vlan", "--html", "-", "--json"], "both want standard output"),
         (&["steer", "--rounds", "0"], "0 is not in 1..=1000"),
         (&["pps", "--seconds", "0"], "0 seconds cannot be"),
         (&["pps", "--interface", ""], "a value is required for '--interface <NAME>'"),
         (&["forward", "--cable", "eth1"], "is not LINE:ROUTER"),
         (&["forward", "--cable", "a:b", "--cable", "c:b"], "--cable names b twice"),
-        (&["forward", "--only", "moderation=3"], "--only moderation: the factors are lines, streams, rps"),
+        (&["forward", "--level", "moderation=3"], "--level moderation: the factors are lines, streams, rps"),
     ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
         assert!(said(&output).contains(expected), "{arguments:?}: {}", said(&output));
     }
     let Some(()) = is_possible(&["iperf3", "ethtool"]) else { return };
-    let output = run(&["vlan", "--only", "tags=none", "--only", "by=rxlane"]);
+    let output = run(&["vlan", "--level", "tags=none", "--level", "by=rxlane"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     let output = run(&["forward", "--cable", "nothing0:nothing1"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));

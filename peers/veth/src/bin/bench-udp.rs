@@ -153,7 +153,7 @@ fn turn(way: Way, setting: &Setting) -> anyhow::Result<Turn> {
             let _sink = sink(&setting.rxlane, &["bench", "recv"])?;
             let _sender = sender(
                 &setting.rxlane,
-                &["bench", "send", SINK, "--payload", &payload, "--seconds", &seconds],
+                &["bench", "send", SINK, "--payload", &payload, "--seconds", &seconds, "--rate", "max"],
             )?;
             scene.measured(setting.seconds)
         }
@@ -169,7 +169,7 @@ fn segments(scene: &Scene, setting: &Setting) -> anyhow::Result<Turn> {
     let sink = sink.spawn().context("rxlane bench recv")?;
     sleep(Duration::from_millis(300));
     let mut sender = scene.command(0, setting, &setting.rxlane);
-    sender.args(["bench", "send", SINK, "--json", "--gso", &segments]);
+    sender.args(["bench", "send", SINK, "--json", "--rate", "max", "--gso", &segments]);
     sender.args(["--payload", &setting.payload.to_string(), "--seconds", &setting.seconds.to_string()]);
     let sent = sender.output().context("rxlane bench send")?;
     ensure!(sent.status.success(), "rxlane bench send: {}", String::from_utf8_lossy(&sent.stderr));
