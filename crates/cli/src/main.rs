@@ -12,6 +12,7 @@ mod demo;
 mod doctor_command;
 mod envelope_command;
 mod explain_command;
+mod failure;
 mod gen_command;
 mod generate;
 mod link_command;

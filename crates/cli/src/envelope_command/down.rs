@@ -2,9 +2,9 @@
 
 use super::{StateArguments, failed, item};
 use crate::output::{CommandResult, Outcome, Output};
+use envelope::{Down, down};
 use format::printable;
 use std::io::{self, Write};
-use steer::envelope::{Down, down};
 
 /// Arguments of `rxlane envelope down`.
 #[derive(clap::Args)]

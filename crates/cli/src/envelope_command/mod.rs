@@ -4,9 +4,10 @@ mod down;
 mod status;
 mod up;
 
+use crate::failure::failed;
 use crate::output::{CommandResult, Lacks, Output};
 // The same records, failures and layout as those of steering, beside which an envelope is noted.
-use crate::steer_command::{BAD, BOLD, GOOD, StateArguments, failed, item};
+use crate::steer_command::{BAD, BOLD, GOOD, StateArguments, item};
 
 /// Arguments of `rxlane envelope`.
 #[derive(clap::Args)]

@@ -2,9 +2,9 @@
 
 use super::{BAD, BOLD, GOOD, StateArguments, failed, item};
 use crate::output::{CommandResult, Outcome, Output};
+use envelope::{Row, State, Status, status};
 use format::{printable, thousands};
 use std::io::{self, Write};
-use steer::envelope::{Row, State, Status, status};
 
 /// Arguments of `rxlane envelope status`.
 #[derive(clap::Args)]

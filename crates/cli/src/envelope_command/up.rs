@@ -2,10 +2,11 @@
 
 use super::{BOLD, GOOD, StateArguments, failed, item};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use format::{printable, thousands};
+use envelope::{Done, Resolved, Wish, down, resolve, up};
+use format::{printable, quoted, thousands};
+use service::memory;
 use service::signals::Interrupted;
 use std::io::{self, Write};
-use steer::envelope::{Resolved, Wish, down, resolve, up};
 use steer::record::Records;
 use xdp::Mode;
 use xdp::envelope::{HEADER_LEAST, HEADER_MOST};
@@ -48,6 +49,10 @@ enum ModeArgument {
 impl UpArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
+        // Before there is any thread: one that gets no memory ends the process.
+        if let Err(error) = memory::expect(2 * memory::BEGINNING) {
+            return failed(error);
+        }
         let generic = self.mode == ModeArgument::Generic;
         let wish = Wish { interface: self.interface, header: self.header, generic };
         let records = self.state.records();
@@ -73,7 +78,7 @@ impl UpArguments {
             drop(done);
             return taken_back(out, &resolved.plan.interface.name, &records, signal);
         }
-        match print_done(out, &resolved, done.mode).and_then(|()| out.flush()) {
+        match print_done(out, &resolved, &done).and_then(|()| out.flush()) {
             // Who reads no further has not asked for an end.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 drop(done);
@@ -87,13 +92,14 @@ impl UpArguments {
     }
 }
 
-fn print_done(out: &mut Output, resolved: &Resolved, mode: Mode) -> io::Result<()> {
+fn print_done(out: &mut Output, resolved: &Resolved, done: &Done) -> io::Result<()> {
     let name = printable(&resolved.plan.interface.name);
     let title = format!("{name} has an envelope of {} octets.", resolved.plan.header);
     writeln!(out, "{}", out.styled(GOOD, title))?;
-    print(out, resolved, mode)?;
-    item(out, "look", &format!("rxlane envelope status {name}"))?;
-    item(out, "undo", &format!("rxlane envelope down {name}"))
+    print(out, resolved, done.mode)?;
+    done.recovered.iter().try_for_each(|remark| item(out, "remark", &printable(remark)))?;
+    item(out, "look", &format!("rxlane envelope status {}", quoted(&name)))?;
+    item(out, "undo", &format!("rxlane envelope down {}", quoted(&name)))
 }
 
 /// The end of a command that a signal wanted to end.

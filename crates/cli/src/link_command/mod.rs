@@ -6,11 +6,12 @@ mod parent;
 mod status;
 mod up;
 
-use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use crate::failure::failed;
+use crate::output::{CommandResult, Output};
 use anstyle::{AnsiColor, Style};
 use anyhow::anyhow;
 use link::batch::Io;
-use link::error::{Error, Kind};
+use link::error::Error;
 use service::control::ControlError;
 use service::{Instances, StateDir};
 use std::io;
@@ -111,42 +112,6 @@ impl StateArguments {
         let folder = self.state.clone().unwrap_or_else(|| StateDir::DEFAULT.into());
         let links = Instances::new(service::Kind::Link, StateDir::at(folder));
         Ok(links.map_err(ControlError::from)?)
-    }
-}
-
-/// An error that knows what it means for the exit code.
-pub trait Failure: std::fmt::Display {
-    /// What it means.
-    fn kind(&self) -> Kind;
-}
-
-impl Failure for Error {
-    fn kind(&self) -> Kind {
-        Error::kind(self)
-    }
-}
-
-impl Failure for client::Error {
-    fn kind(&self) -> Kind {
-        client::Error::kind(self)
-    }
-}
-
-impl Failure for concentrator::Error {
-    fn kind(&self) -> Kind {
-        concentrator::Error::kind(self)
-    }
-}
-
-/// The end of a command that failed: its exit code, and its sentence on standard error.
-pub fn failed(error: impl Failure) -> CommandResult {
-    match error.kind() {
-        Kind::Usage => Err(anyhow!("{error}")),
-        Kind::Lacks => Err(Lacks(error.to_string()).into()),
-        Kind::No => {
-            complain(&error.to_string());
-            Ok(Outcome::Negative)
-        }
     }
 }
 

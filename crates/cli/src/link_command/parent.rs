@@ -7,7 +7,6 @@ use link::running::{find_parent, usual_mtu};
 use link::status::Status;
 use service::Instances;
 use service::control::ControlError;
-use steer::envelope;
 use steer::record::Records;
 use wire::emit::Encapsulation;
 

@@ -118,7 +118,7 @@ impl ConnectArguments {
     fn connect(&self, out: &mut Output, start: Start, log: &mut Option<Log>) -> CommandResult {
         // Before there is any thread: one that gets no memory ends the process.
         if let Err(error) = memory::expect(memory::BEGINNING) {
-            return failed(link::Error::from(error));
+            return failed(error);
         }
         let (stop, ask) = end_requests(HangUp::Ends).map_err(no_signals)?;
         let asked = ask.try_clone()?;

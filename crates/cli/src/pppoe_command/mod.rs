@@ -13,7 +13,8 @@ mod sessions;
 mod status;
 mod subscribers_file;
 
-use crate::link_command::{failed, item, workers};
+use crate::failure::failed;
+use crate::link_command::{item, workers};
 use crate::output::{CommandResult, Lacks, Output, complain};
 use anstyle::{AnsiColor, Style};
 use anyhow::anyhow;

@@ -229,7 +229,7 @@ impl ServeArguments {
     ) -> CommandResult {
         // Before there is any thread: one that gets no memory ends the process.
         if let Err(error) = memory::expect(memory::BEGINNING) {
-            return failed(link::Error::from(error));
+            return failed(error);
         }
         let hang_up = if self.daemon.is_daemon() { HangUp::Other } else { HangUp::Ends };
         let (stop, ask) = end_requests(hang_up).map_err(no_signals)?;

@@ -6,15 +6,15 @@ mod status;
 mod stay;
 mod up;
 
-use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use crate::failure::failed;
+use crate::output::{CommandResult, Lacks, Output};
 use anstyle::{AnsiColor, Style};
-use anyhow::anyhow;
 use host::live::Progress;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 use steer::classes::Choice;
-use steer::error::{Error, Kind};
+use steer::error::Error;
 use steer::record::Records;
 use xdp::layout::Class;
 
@@ -138,18 +138,6 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
         return Err(format!("{text} is not between 0 and {LONGEST} seconds"));
     }
     Ok(Duration::from_secs_f64(seconds))
-}
-
-/// The end of a command that failed: its exit code, and its sentence on standard error.
-pub fn failed(error: Error) -> CommandResult {
-    match error.kind() {
-        Kind::Usage => Err(anyhow!("{error}")),
-        Kind::Lacks => Err(Lacks(error.to_string()).into()),
-        Kind::No => {
-            complain(&error.to_string());
-            Ok(Outcome::Negative)
-        }
-    }
 }
 
 /// Shows on a terminal how far a look has come.

@@ -5,7 +5,8 @@ use super::{
     stay, with_progress,
 };
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use format::{printable, thousands};
+use format::{printable, quoted, thousands};
+use service::memory;
 use service::signals::Interrupted;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -76,6 +77,10 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 impl UpArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
+        // Before there is any thread: one that gets no memory ends the process.
+        if let Err(error) = memory::expect(2 * memory::BEGINNING) {
+            return failed(error);
+        }
         let manner = Manner { queue_size: self.queue_size, symmetric: self.symmetric };
         let resolved = self
             .wish
@@ -112,8 +117,9 @@ impl UpArguments {
         let task = stay::Task { rebalance: self.rebalance, metrics: self.metrics };
         if self.foreground {
             drop(working);
-            let Done { attachment, mode, changed } = done;
-            let ready = |out: &mut Output| self.print_done(out, &resolved, (mode, &changed), None);
+            let Done { attachment, mode, changed, recovered } = done;
+            let ready =
+                |out: &mut Output| self.print_done(out, &resolved, (mode, &changed, &recovered), None);
             return stay::in_foreground(out, attachment, &task, &records, stop, ready);
         }
         let keeper = match task
@@ -137,8 +143,9 @@ impl UpArguments {
         if let Some(signal) = interrupted.by() {
             return taken_back(out, done.attachment, &records, signal);
         }
-        let printed =
-            self.print_done(out, &resolved, (done.mode, &done.changed), keeper).and_then(|()| out.flush());
+        let printed = self
+            .print_done(out, &resolved, (done.mode, &done.changed, &done.recovered), keeper)
+            .and_then(|()| out.flush());
         match printed {
             // Who reads no further has not asked for an end.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -234,7 +241,7 @@ impl UpArguments {
         &self,
         out: &mut Output,
         resolved: &Resolved,
-        (mode, changed): (Mode, &[(String, String)]),
+        (mode, changed, recovered): (Mode, &[(String, String)], &[String]),
         keeper: Option<u32>,
     ) -> io::Result<()> {
         let (check, plan) = (&resolved.check, &resolved.plan);
@@ -268,11 +275,11 @@ impl UpArguments {
             let text = "which CPUs receive was not to be seen, so none is spared (--rebalance learns it; --cpus names them)";
             item(out, "shares", text)?;
         }
-        for remark in &check.remarks {
+        for remark in check.remarks.iter().chain(recovered) {
             item(out, "remark", &printable(remark))?;
         }
-        item(out, "look", &format!("rxlane steer status {name}"))?;
-        item(out, "undo", &format!("rxlane steer down {name}"))
+        item(out, "look", &format!("rxlane steer status {}", quoted(&name)))?;
+        item(out, "undo", &format!("rxlane steer down {}", quoted(&name)))
     }
 }
 

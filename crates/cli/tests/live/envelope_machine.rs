@@ -145,7 +145,7 @@ impl Machine {
             entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
         };
         let notes = names(Path::new(&self.journal));
-        let notes = notes.into_iter().filter(|name| !["lock", "steer.lock"].contains(&name.as_str()));
+        let notes = notes.into_iter().filter(|name| !["lock", "turn"].contains(&name.as_str()));
         assert_eq!(names(&self.pins()).into_iter().chain(notes).collect::<Vec<_>>(), Vec::<String>::new());
     }
 

@@ -2,7 +2,7 @@
 
 mod check;
 mod daemon;
-mod ends;
+pub mod ends;
 mod faults;
 mod hostile;
 mod path_mtu_v6;

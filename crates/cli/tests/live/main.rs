@@ -7,6 +7,7 @@ mod bench_scenario;
 mod doctor_live;
 mod envelope_live;
 mod envelope_machine;
+mod killed;
 mod link_live;
 mod load;
 mod pair;

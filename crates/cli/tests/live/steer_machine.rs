@@ -235,7 +235,7 @@ impl Machine {
         };
         let of_interfaces = names(&pins).into_iter().flat_map(|name| names(&pins.join(name)));
         let notes = names(Path::new(&self.journal));
-        let notes = notes.into_iter().filter(|name| !["lock", "steer.lock"].contains(&name.as_str()));
+        let notes = notes.into_iter().filter(|name| !["lock", "turn"].contains(&name.as_str()));
         of_interfaces.chain(notes).collect()
     }
 

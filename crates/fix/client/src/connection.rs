@@ -25,10 +25,9 @@ use pppoe::client::{Action, Client, Config, Opened, Phase};
 use pppoe::discovery::Packet;
 use pppoe::session::{Family, Role};
 use preparation::{expect_free, framed, refused, room};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use service::Instances;
 use service::control::Server;
+use service::event_loop::ready;
 use service::memory;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -284,28 +283,16 @@ impl Connection {
         if self.scripts.is_running() {
             wait = wait.min(LOOK);
         }
-        // A descriptor that is not looked at stands for what is not there.
-        let path = self.network.as_ref().map_or(self.stop.as_fd(), AsFd::as_fd);
-        let named = self.name_servers.as_ref().map_or(self.stop.as_fd(), AsFd::as_fd);
-        let if_there = |is_there| if is_there { PollFlags::IN } else { PollFlags::empty() };
-        let mut sources = [
-            PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.monitor.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.stop.as_fd(), if_there(self.closing.is_none())),
-            PollFd::from_borrowed_fd(path, if_there(self.network.is_some())),
-            PollFd::from_borrowed_fd(named, if_there(self.name_servers.is_some())),
+        let sources = [
+            Some(self.socket.as_fd()),
+            Some(self.monitor.as_fd()),
+            self.closing.is_none().then(|| self.stop.as_fd()),
+            self.network.as_ref().map(AsFd::as_fd),
+            self.name_servers.as_ref().map(AsFd::as_fd),
         ];
-        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().max(1).into() };
-        match poll(&mut sources, Some(&timeout)) {
-            Ok(_) => {
-                let mut has = sources.map(|source| !source.revents().is_empty());
-                has[3] &= self.network.is_some();
-                has[4] &= self.name_servers.is_some();
-                Ok(has)
-            }
-            Err(Errno::INTR) => Ok([false; 5]),
-            Err(error) => Err(Error::kernel("wait for frames of the line")(error.into())),
-        }
+        // At least a moment, so that a deadline has passed when the wait ends.
+        let wait = wait.max(Duration::from_nanos(1));
+        ready(sources, Some(wait)).map_err(Error::kernel("wait for frames of the line"))
     }
 
     /// Has the client do something, and does what comes of it.

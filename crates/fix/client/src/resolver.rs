@@ -15,10 +15,13 @@ mod program;
 
 pub use program::ProgramError;
 
+use kernel::process;
 use program::run;
 use serde::{Deserialize, Serialize};
+use service::record::{self, RecordError};
+use service::{StateDir, StateError};
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::net::IpAddr;
 use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -39,8 +42,17 @@ pub enum ResolverError {
     /// A file cannot be read or written.
     #[error("cannot {what} {}: {source}", path.display())]
     File { what: &'static str, path: PathBuf, source: io::Error },
+    /// What was in the file cannot be recorded, or a record of it cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     #[error(transparent)]
     Program(#[from] ProgramError),
+}
+
+impl From<StateError> for ResolverError {
+    fn from(error: StateError) -> ResolverError {
+        ResolverError::Record(error.into())
+    }
 }
 
 /// Who keeps the machine's name servers.
@@ -73,10 +85,8 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
     interface: String,
-    pid: u32,
-    /// When the process started (proc(5)), since numbers are given again.
-    started: u64,
-    /// The octets of the file, of whatever encoding; `None`: there was none.
+    process: process::Id,
+    /// The bytes of the file, of whatever encoding; `None`: there was none.
     former: Option<Vec<u8>>,
     written: String,
 }
@@ -126,9 +136,7 @@ impl Place {
     }
 
     fn note(&self, noted: &Path) -> Result<Option<Note>, ResolverError> {
-        let Some(text) = self.read(noted)? else { return Ok(None) };
-        // One that was half written belongs to a file that was not touched.
-        Ok(serde_json::from_slice(&text).ok())
+        Ok(record::read(&StateDir::at(&self.folder), noted)?)
     }
 
     fn put_back(&self, note: &Note, noted: &Path) -> Result<Back, ResolverError> {
@@ -147,7 +155,7 @@ impl Place {
         } else {
             Back::Changed
         };
-        fs::remove_file(noted).map_err(self.failed("remove", noted))?;
+        record::remove(noted)?;
         Ok(back)
     }
 
@@ -179,17 +187,8 @@ impl Note {
     }
 
     fn is_alive(&self) -> bool {
-        started(self.pid) == Some(self.started)
+        self.process.is_alive()
     }
-}
-
-/// When a process started that lives, in clock ticks since boot: the 22nd field of `/proc/PID/stat`, the 20th behind the name.
-/// One whose end nobody has asked for yet (state Z) does nothing any more.
-fn started(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let state = fields.next()?;
-    fields.nth(18)?.parse().ok().filter(|_| state != "Z")
 }
 
 impl Resolver {
@@ -202,8 +201,7 @@ impl Resolver {
         let keeper = keeper(&place.file);
         let note = Note {
             interface: interface.to_owned(),
-            pid: std::process::id(),
-            started: started(std::process::id()).unwrap_or_default(),
+            process: process::Id::own().map_err(place.failed("read", Path::new("/proc/self/stat")))?,
             former: None,
             written: text(interface, servers),
         };
@@ -251,16 +249,16 @@ impl Resolver {
         let noted = place.noted()?.ok_or(io::ErrorKind::NotFound.into());
         let noted = noted.map_err(place.failed("look at", &place.file))?;
         // What this process itself could not put back when its last session ended.
-        let is_ours = |note: &Note| {
-            (note.pid, note.started, &note.interface)
-                == (self.note.pid, self.note.started, &self.note.interface)
-        };
+        let is_ours =
+            |note: &Note| (note.process, &note.interface) == (self.note.process, &self.note.interface);
         let was_ours = match place.note(&noted)? {
             Some(note) if is_ours(&note) => {
                 place.put_back(&note, &noted)?;
                 true
             }
-            Some(note) => return Err(ResolverError::Held { pid: note.pid, interface: note.interface }),
+            Some(note) => {
+                return Err(ResolverError::Held { pid: note.process.pid, interface: note.interface });
+            }
             None => false,
         };
         if was_ours {
@@ -268,16 +266,9 @@ impl Resolver {
         }
         self.note.former = former;
         self.noted = noted;
-        let text = serde_json::to_string(&self.note).unwrap_or_default();
-        let is_noted = || -> io::Result<()> {
-            let mut file = fs::File::create(&self.noted)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        };
-        is_noted().map_err(place.failed("write", &self.noted)).inspect_err(|_| {
-            // It says nothing, and the file has what it had.
+        record::write(&StateDir::at(&place.folder), &self.noted, &self.note).inspect_err(|_| {
+            // The file has what it had.
             let _ = place.put_back(&self.note, &self.noted);
-            let _ = fs::remove_file(&self.noted);
         })?;
         place.write(self.note.written.as_bytes()).inspect_err(|_| {
             // What cannot be put back stays in the note, for the next one who tries.
@@ -352,8 +343,8 @@ mod tests {
         let mut killed = Resolver::set("ppp0", &SERVERS, one.clone()).expect("set");
         let living = Resolver::set("ppp0", &SERVERS, other.clone()).expect("each has a file of its own");
         assert_eq!(living.take_back().expect("taken back"), Back::Done);
-        killed.note.started += 1;
-        fs::write(&killed.noted, serde_json::to_string(&killed.note).expect("text")).expect("written");
+        killed.note.process.start += 1;
+        record::write(&StateDir::at(folder.path()), &killed.noted, &killed.note).expect("written");
         assert_eq!(other.recover().expect("nothing of its own"), None);
         assert_eq!(fs::read_to_string(&other.file).expect("there"), "");
         assert_eq!(one.recover().expect("put back"), Some(Back::Done));
@@ -387,18 +378,6 @@ mod tests {
             assert_eq!(place.read(&place.file).expect("read").as_deref(), former.map(str::as_bytes));
             assert!(notes(folder.path()).is_empty());
         }
-    }
-
-    #[test]
-    fn a_dead_process_that_nobody_asks_for_does_not_live() {
-        assert!(started(std::process::id()).is_some_and(|ticks| ticks > 0));
-        let mut child = std::process::Command::new("true").spawn().expect("it starts");
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while started(child.id()).is_some() && std::time::Instant::now() < until {
-            std::thread::yield_now();
-        }
-        assert_eq!(started(child.id()), None);
-        child.wait().expect("its end");
     }
 
     /// As a kill or a full disk leaves it, and in whatever encoding the former file is.
@@ -442,8 +421,8 @@ mod tests {
         let mut killed = Resolver::set("ppp0", &SERVERS, place.clone()).expect("set");
         assert_eq!(place.recover().expect("looked"), None, "the process lives");
         // Another process had this number.
-        killed.note.started += 1;
-        fs::write(&killed.noted, serde_json::to_string(&killed.note).expect("text")).expect("written");
+        killed.note.process.start += 1;
+        record::write(&StateDir::at(folder.path()), &killed.noted, &killed.note).expect("written");
         assert_eq!(place.recover().expect("put back"), Some(Back::Done));
         assert_eq!(fs::read_to_string(&place.file).expect("there"), "nameserver 198.51.100.1\n");
         assert_eq!(place.recover().expect("nothing left"), None);

@@ -21,9 +21,8 @@ use link::running::{Ended, Event as ParentEvent};
 use negotiator::Negotiator;
 use pppoe::concentrator::Config;
 use pppoe::concentrator::secrets::Secrets;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use service::control::Server;
+use service::event_loop::ready;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -288,19 +287,14 @@ impl Serving {
         let until_swept = (self.swept + SWEEP).saturating_duration_since(Instant::now());
         let now = self.negotiator.clock.now();
         let wait = deadline.map_or(until_swept, |at| at.saturating_sub(now).min(until_swept));
-        let mut sources = [
-            PollFd::from_borrowed_fd(self.negotiator.socket.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.path.changes(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.path.failures(), PollFlags::IN),
+        let sources = [
+            self.negotiator.socket.as_fd(),
+            self.path.changes(),
+            self.stop.as_fd(),
+            self.bell.as_fd(),
+            self.path.failures(),
         ];
-        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
-        match poll(&mut sources, Some(&timeout)) {
-            Ok(_) => Ok(sources.map(|source| !source.revents().is_empty())),
-            Err(Errno::INTR) => Ok([false; 5]),
-            Err(error) => Err(Error::kernel("wait for frames of the lines")(error.into())),
-        }
+        ready(sources.map(Some), Some(wait)).map_err(Error::kernel("wait for frames of the lines"))
     }
 
     fn changed(&mut self, tell: Tell<'_>) -> Result<Option<Over>, Error> {

@@ -5,6 +5,7 @@ use crate::tun::TunError;
 use kernel::netlink::Address;
 use kernel::netlink::{self, Refusal};
 use rustix::process::{Resource, getrlimit};
+pub use service::ErrorKind as Kind;
 use service::control::ControlError;
 use service::memory::MemoryError;
 use std::io;
@@ -94,17 +95,6 @@ pub enum Error {
     /// The socket for `status` and `down` cannot be had.
     #[error(transparent)]
     Control(#[from] ControlError),
-}
-
-/// What a failure means for the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The answer is no: exit 1.
-    No,
-    /// Wrong usage or input: exit 2.
-    Usage,
-    /// The environment lacks something: exit 3.
-    Lacks,
 }
 
 impl Error {

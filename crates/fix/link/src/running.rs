@@ -18,11 +18,11 @@ use crate::tun::{Offloads, Tun};
 pub use crew::Crew;
 use kernel::netlink::Address;
 use kernel::netlink::{self, Events};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, bind};
 use service::Instances;
 use service::control::Server;
+use service::event_loop::ready;
 use service::memory;
 use service::process::DYING;
 use std::fmt;
@@ -309,18 +309,9 @@ impl Running {
         if let Some(pause) = self.path.pause() {
             std::thread::sleep(pause);
         }
-        let mut sources = [
-            PollFd::from_borrowed_fd(self.path.interface(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.path.parent(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.watch.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.crew.as_fd(), PollFlags::IN),
-        ];
-        match poll(&mut sources, None) {
-            Ok(_) => Ok(sources.map(|source| !source.revents().is_empty())),
-            Err(Errno::INTR) => Ok([false; 5]),
-            Err(error) => Err(Error::kernel("wait for packets")(error.into())),
-        }
+        let (interface, parent) = (self.path.interface(), self.path.parent());
+        let sources = [interface, parent, self.watch.as_fd(), self.stop.as_fd(), self.crew.as_fd()];
+        ready(sources.map(Some), None).map_err(Error::kernel("wait for packets"))
     }
 
     fn look(&mut self, told: &mut dyn FnMut(&Event)) -> Result<Option<Ended>, Error> {

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// Waits until one of these descriptors can be read, or reports an error or its end, but no longer than `timeout`; which of them
-/// do. Where there is `None` instead of a descriptor, that is never so. A signal ends the wait with none of them.
+/// do. Where there is `None` instead of a descriptor, that is never so; at least one has to be there. A signal ends the wait with none of them.
 ///
 /// # Errors
 ///
@@ -16,15 +16,19 @@ pub fn ready<const N: usize>(
     sources: [Option<BorrowedFd<'_>>; N],
     timeout: Option<Duration>,
 ) -> io::Result<[bool; N]> {
-    let mut polled: Vec<PollFd<'_>> =
-        sources.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    // Allocates nothing. Another descriptor stands for what is not there, and nothing is asked of it.
+    let Some(other) = sources.iter().flatten().next().copied() else { return Ok([false; N]) };
+    let mut polled = sources.map(|source| match source {
+        Some(fd) => PollFd::from_borrowed_fd(fd, PollFlags::IN),
+        None => PollFd::from_borrowed_fd(other, PollFlags::empty()),
+    });
     match poll(&mut polled, timeout.map(timespec).as_ref()) {
         Ok(_) => {}
         Err(Errno::INTR) => return Ok([false; N]),
         Err(error) => return Err(error.into()),
     }
     let mut events = polled.iter().map(|source| !source.revents().is_empty());
-    Ok(sources.map(|source| source.is_some() && events.next().unwrap_or_default()))
+    Ok(sources.map(|source| events.next().unwrap_or_default() && source.is_some()))
 }
 
 /// A time as poll(2) takes it.

@@ -45,8 +45,21 @@ pub mod memory;
 pub mod namespace;
 pub mod notify;
 pub mod process;
+pub mod record;
 pub mod signals;
 mod state;
+mod steps;
 
 pub use instance::{Instance, Instances, Kind};
 pub use state::{StateDir, StateError};
+
+/// What a failure means for the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A negative result: exit 1.
+    No,
+    /// Wrong usage or input: exit 2.
+    Usage,
+    /// The environment lacks something: exit 3.
+    Lacks,
+}

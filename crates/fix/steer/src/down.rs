@@ -7,12 +7,14 @@
 mod restore;
 
 use crate::error::Error;
-use crate::gone;
 use crate::named::{self, Named};
-use crate::record::{self, Kept, Place, Records, Working};
+use crate::record::{self, Kept, Place, Records};
+use crate::stale_namespaces;
+use format::quoted;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
-use std::io;
+use service::Instances;
+use service::record::{RecordError, Turn, forget_interrupted, interrupted};
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -156,6 +158,27 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     take_back(working.as_ref(), found.interface.as_ref(), &found.places, down, records)
 }
 
+/// Undoes what processes did that were killed while they brought steering up; a sentence each. What cannot be undone stays
+/// recorded, for `down`.
+pub(crate) fn recover(instances: &Instances, turn: &Turn, records: &Records) -> Vec<String> {
+    let undo = |name: &String| -> Result<String, Error> {
+        let found = find(name)?;
+        let mut down = Down { interface: name.clone(), ..Down::default() };
+        found.places.iter().for_each(|place| end(place, records, &mut down));
+        let down = take_back(Some(turn), found.interface.as_ref(), &found.places, down, records)?;
+        if !down.is_whole() {
+            return Ok(format!(
+                "`rxlane steer down {}` undoes the rest of what a killed process did",
+                quoted(name)
+            ));
+        }
+        forget_interrupted(instances, name)?;
+        Ok(format!("a process was killed while it brought up steering of {name}: what it did is undone"))
+    };
+    let names = interrupted(instances).unwrap_or_default();
+    names.iter().filter_map(|name| undo(name).ok()).collect()
+}
+
 /// Whether the pins can be looked at, and so removed.
 fn may_be_taken(interface: Option<&Interface>) -> Result<(), Error> {
     xdp::dead(Family::Steer)?;
@@ -171,21 +194,17 @@ fn is_kept(place: &Place, records: &Records) -> bool {
 }
 
 /// Waits for the turn; `None` where the lock cannot be used.
-fn work(records: &Records, down: &mut Down) -> Result<Option<Working>, Error> {
+fn work(records: &Records, down: &mut Down) -> Result<Option<Turn>, Error> {
     match records.work() {
         Ok(working) => Ok(Some(working)),
-        Err(busy @ record::Error::Busy { .. }) => Err(busy.into()),
+        Err(busy @ record::Error::Record(RecordError::Busy(_))) => Err(busy.into()),
         // Without root nothing can be attached from here either; the loader says what is missing.
-        Err(error) if is_denied(&error) => Ok(None),
+        Err(error) if error.is_denied() => Ok(None),
         Err(other) => {
             down.failure(format!("{other}: others that change steering now are not waited for"));
             Ok(None)
         }
     }
-}
-
-fn is_denied(error: &record::Error) -> bool {
-    matches!(error, record::Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
 }
 
 fn by_hand(error: &record::Error) -> String {
@@ -234,7 +253,7 @@ pub fn down_own(attachment: Attachment, records: &Records) -> Result<Down, Error
 
 /// The turn is held, where it can be had.
 fn take_back(
-    _working: Option<&Working>,
+    _working: Option<&Turn>,
     interface: Option<&Interface>,
     places: &[Place],
     mut down: Down,
@@ -254,7 +273,7 @@ fn take_back(
     for place in places {
         outlast(place, records, &mut down);
         match records.forget_plan(place) {
-            Err(error) if !is_denied(&error) => down.failure(by_hand(&error)),
+            Err(error) if !error.is_denied() => down.failure(by_hand(&error)),
             _ => {}
         }
     }
@@ -263,7 +282,14 @@ fn take_back(
             "whether a setting was changed could not be read, or it is not restored: {error}"
         ));
     }
-    down.remarks.extend(gone::clear(records));
+    if down.is_whole()
+        && let Ok(instances) = records.instances()
+        && interrupted(&instances).is_ok_and(|names| names.contains(&down.interface))
+        && let Err(error) = forget_interrupted(&instances, &down.interface)
+    {
+        down.failure(error.to_string());
+    }
+    down.remarks.extend(stale_namespaces::clear(records));
     Ok(down)
 }
 
@@ -306,8 +332,8 @@ fn end(place: &Place, records: &Records, down: &mut Down) {
     let kept = match records.kept(place) {
         Ok(Some(kept)) => kept,
         // A process that holds an unreadable record ends when the program is off; see `outlast`.
-        Ok(None) | Err(record::Error::Broken { .. }) => return,
-        Err(error) if is_denied(&error) => return,
+        Ok(None) | Err(record::Error::Record(RecordError::Broken { .. })) => return,
+        Err(error) if error.is_denied() => return,
         Err(other) => return down.failure(by_hand(&other)),
     };
     let Kept { keeper, alive } = kept;
@@ -327,7 +353,7 @@ fn end(place: &Place, records: &Records, down: &mut Down) {
         }
     }
     match records.forget(place) {
-        Err(error) if !is_denied(&error) => down.failure(by_hand(&error)),
+        Err(error) if !error.is_denied() => down.failure(by_hand(&error)),
         _ => {}
     }
 }
@@ -337,7 +363,7 @@ fn end(place: &Place, records: &Records, down: &mut Down) {
 fn outlast(place: &Place, records: &Records, down: &mut Down) {
     let broken = || -> Option<(PathBuf, bool)> {
         match records.kept(place) {
-            Err(record::Error::Broken { path, held }) => Some((path, held)),
+            Err(record::Error::Record(RecordError::Broken { path, held })) => Some((path, held)),
             _ => None,
         }
     };

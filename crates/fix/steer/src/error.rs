@@ -3,7 +3,10 @@
 use crate::facts::Fact;
 use crate::{check, look, plan, record};
 use host::setting;
+pub use service::ErrorKind as Kind;
+use service::StateError;
 use service::journal;
+use service::record::RecordError;
 use std::io;
 
 /// Why not.
@@ -86,31 +89,6 @@ pub enum Error {
     /// A setting cannot be changed or put back.
     #[error("{}", with_causes(.0))]
     Setting(#[from] journal::Error),
-    /// The MTU cannot be raised.
-    #[error("{interface}{} takes no MTU of {wanted}: {why}; nothing was changed", of(driver))]
-    Mtu {
-        /// The interface.
-        interface: String,
-        /// Its driver.
-        driver: Option<String>,
-        /// Octets.
-        wanted: u32,
-        /// Who says so, and what would be taken.
-        why: String,
-    },
-    /// The MTU cannot be put back.
-    #[error(
-        "the MTU of {interface} cannot be put back: {why}; the program stays, so that no longer payloads get in"
-    )]
-    Restore {
-        /// The interface.
-        interface: String,
-        /// What went wrong.
-        why: String,
-    },
-    /// Something of an envelope stands in the way, or is missing.
-    #[error(transparent)]
-    Envelope(#[from] crate::envelope::Error),
     /// Another process is at work, or a record cannot be written.
     #[error(transparent)]
     Record(#[from] record::Error),
@@ -136,17 +114,6 @@ pub enum Error {
     Random(String),
 }
 
-/// What a failure means for the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The answer is no: exit 1.
-    No,
-    /// Wrong usage or input: exit 2.
-    Usage,
-    /// The environment lacks something: exit 3.
-    Lacks,
-}
-
 impl Error {
     /// What it means for the exit code.
     pub fn kind(&self) -> Kind {
@@ -160,8 +127,6 @@ impl Error {
             | Error::Online { .. }
             | Error::Keeper { .. }
             | Error::Kept(_)
-            | Error::Mtu { .. }
-            | Error::Restore { .. }
             | Error::Random(_) => Kind::Lacks,
             Error::Plan(_) => Kind::Usage,
             Error::Stopped(facts) if facts.iter().all(|fact| matches!(fact.about, "kernel" | "driver")) => {
@@ -169,15 +134,28 @@ impl Error {
             }
             Error::Stopped(_)
             | Error::NothingSelected { .. }
-            | Error::Envelope(_)
             | Error::Elsewhere { .. }
             | Error::Removed { .. } => Kind::No,
             Error::Programs(xdp::Error::NoInterface { .. }) => Kind::Usage,
             Error::Programs(error) if error.lacks() => Kind::Lacks,
             Error::Programs(_) => Kind::No,
-            Error::Record(record::Error::Busy { .. } | record::Error::Kept { .. }) => Kind::No,
+            Error::Record(record::Error::Record(RecordError::Busy(_)) | record::Error::Kept { .. }) => {
+                Kind::No
+            }
             Error::Setting(_) | Error::Record(_) | Error::Look(_) | Error::Check(_) => Kind::Lacks,
         }
+    }
+}
+
+impl From<RecordError> for Error {
+    fn from(error: RecordError) -> Error {
+        Error::Record(error.into())
+    }
+}
+
+impl From<StateError> for Error {
+    fn from(error: StateError) -> Error {
+        Error::Record(error.into())
     }
 }
 
@@ -210,17 +188,12 @@ fn suggest(near: &[String], known: &[String]) -> String {
     }
 }
 
-/// ` (igb)`.
-fn of(driver: &Option<String>) -> String {
-    driver.as_ref().map(|driver| format!(" ({driver})")).unwrap_or_default()
-}
-
 fn sentences(facts: &[Fact]) -> String {
     facts.iter().map(|fact| fact.text.as_str()).collect::<Vec<_>>().join("; ")
 }
 
-/// An error with its causes, which it does not tell itself.
-pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+/// An error with its causes, which it does not name itself.
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

@@ -31,7 +31,11 @@ pub fn named(name: &str) -> Result<Named, Error> {
 }
 
 /// The interface of this name here; `None`: there is none.
-pub(crate) fn bearer(name: &str) -> Result<Option<Interface>, Error> {
+///
+/// # Errors
+///
+/// As [`named`].
+pub fn bearer(name: &str) -> Result<Option<Interface>, Error> {
     match Interface::find(name) {
         Ok(interface) => Ok(Some(interface)),
         Err(xdp::Error::NoInterface { .. }) => Ok(None),
@@ -40,7 +44,11 @@ pub(crate) fn bearer(name: &str) -> Result<Option<Interface>, Error> {
 }
 
 /// Pins of that name in this network namespace whose program is on no interface.
-pub(crate) fn dead(family: Family, name: &str) -> Result<Vec<Dead>, Error> {
+///
+/// # Errors
+///
+/// BPF file system or pins cannot be read.
+pub fn dead(family: Family, name: &str) -> Result<Vec<Dead>, Error> {
     let here = here();
     let is_its = |dead: &Dead| dead.interface == name && here.is_none_or(|here| here == dead.namespace);
     Ok(xdp::dead(family)?.into_iter().filter(is_its).collect())
@@ -78,7 +86,7 @@ pub fn here() -> Option<u64> {
 }
 
 /// The present name here of the interface with an index.
-pub(crate) fn name_of(index: u32) -> Option<String> {
+pub fn name_of(index: u32) -> Option<String> {
     crate::up::interfaces()
         .into_iter()
         .find(|name| Interface::find(name).is_ok_and(|found| found.index == index))

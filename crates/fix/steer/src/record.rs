@@ -1,32 +1,25 @@
-//! What pins cannot tell: which process stays with an attachment, and which shares its CPUs should have; and that one
-//! `up` or `down` works at a time.
+//! What pins cannot tell: the daemon of an attachment, and which shares its CPUs should have; and that one `up` or `down` works
+//! at a time.
 //!
 //! # Contract
 //!
-//! * Files lie in the folder of the journal ([`Records::DIRECTORY`], mode 0700), which the next boot empties, as it
-//!   empties the BPF file system.
-//! * A keeper holds a lock (flock(2)) on its record as long as it lives, so a record without one is that of a process
-//!   that died, whatever its number means now.
+//! * The records are those of [`service::record`], in the state folder, which the next boot empties, as it empties the BPF file
+//!   system.
 //! * What `up` planned is written once it is attached, and names the program: another attachment under the same name
-//!   does not take it for its own. An attachment without such a note works all the same.
+//!   does not take it for its own. An attachment without such a record works all the same.
 //! * Records bear the name of the pins ([`Place`]), which stays when the interface is renamed or goes to another
 //!   network namespace.
-//! * `steer.lock` is held while something is attached or taken back.
 
-mod file;
 mod place;
 
 pub use place::Place;
 
-use file::{existing, octets, regular, remove};
+use kernel::netns::NetNs;
 use serde::{Deserialize, Serialize};
-use service::{StateDir, StateError};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use service::record::{self, Live, RecordError, Turn};
+use service::{Instance, Instances, Kind, StateDir, StateError};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// The folder of the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +37,7 @@ pub struct Planned {
     pub shares: Vec<(u32, f64)>,
 }
 
-/// A process that stays with an attachment.
+/// A daemon of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keeper {
     /// Its number.
@@ -75,35 +68,11 @@ pub struct Kept {
 /// Why records cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or the folder cannot be made, read, written or removed.
-    #[error("cannot {what} {}: {source}", path.display())]
-    File {
-        /// What was tried.
-        what: &'static str,
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The state folder cannot be used.
+    /// A record cannot be used, or another process is at work.
     #[error(transparent)]
-    State(StateError),
-    /// Somebody else works at this moment.
-    #[error("another rxlane is attaching or taking back steering at this moment ({} is locked): try again", path.display())]
-    Busy {
-        /// The lock.
-        path: PathBuf,
-    },
-    /// The record of a keeper says nothing that can be read.
-    #[error("{} is no record of a process that stays", path.display())]
-    Broken {
-        /// The record.
-        path: PathBuf,
-        /// Whether a process holds it.
-        held: bool,
-    },
-    /// There is a keeper already.
-    #[error("process {pid} keeps {interface} already")]
+    Record(#[from] RecordError),
+    /// There is a daemon already.
+    #[error("process {pid} is the daemon of {interface} already")]
     Kept {
         /// Its number.
         pid: u32,
@@ -114,32 +83,24 @@ pub enum Error {
 
 impl From<StateError> for Error {
     fn from(error: StateError) -> Error {
-        match error {
-            StateError::File { what, path, source } => Error::File { what, path, source },
-            other => Error::State(other),
-        }
+        Error::Record(error.into())
     }
 }
 
-/// The lock on `steer.lock`, until dropped.
-#[derive(Debug)]
-pub struct Working {
-    _file: File,
+impl Error {
+    /// Whether it requires root.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Error::Record(error) if error.is_denied())
+    }
 }
 
-/// The lock on a keeper's own record; the record goes with it.
+/// The record of this process, the daemon; removed when this is dropped.
 #[derive(Debug)]
-pub struct Keeping {
-    file: File,
-    path: PathBuf,
-}
+pub struct Keeping(Live);
 
-/// How long an `up` or `down` waits for another one, which may have a slow driver to wait for.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long to wait for a record that somebody else holds.
-const TURN: Duration = Duration::from_secs(2);
-/// Readings of a record that is being written.
-const ATTEMPTS: u32 = 5;
+/// How the names of records of daemons and of what was planned end.
+const DAEMON: &str = ".daemon";
+const PLAN: &str = ".plan";
 
 impl Records {
     /// The folder of a machine; that of the journal.
@@ -155,148 +116,107 @@ impl Records {
         self.state.path()
     }
 
-    /// The folder, as the life cycle of all kinds has it.
+    /// The folder, as all kinds use it.
     pub fn state(&self) -> &StateDir {
         &self.state
+    }
+
+    /// What is steered from this network namespace.
+    ///
+    /// # Errors
+    ///
+    /// There is no procfs.
+    pub fn instances(&self) -> Result<Instances, Error> {
+        Ok(Instances::new(Kind::Steer, self.state.clone())?)
     }
 
     /// Waits for its turn to attach or take back.
     ///
     /// # Errors
     ///
-    /// [`Error::Busy`] after a minute; [`Error::File`].
-    pub fn work(&self) -> Result<Working, Error> {
-        let path = self.folder().join("steer.lock");
-        let file = self.open(&path)?;
-        let begin = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Working { _file: file }),
-                Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => {
-                    thread::sleep(Duration::from_millis(50));
-                }
-                Err(TryLockError::WouldBlock) => return Err(Error::Busy { path }),
-                Err(TryLockError::Error(source)) => return Err(Error::File { what: "lock", path, source }),
-            }
-        }
+    /// [`Error::Record`], [`RecordError::Busy`] after a minute.
+    pub fn work(&self) -> Result<Turn, Error> {
+        Ok(Turn::wait(&self.state)?)
     }
 
-    /// Notes that this process keeps the attachment.
+    /// Records that this process is the daemon of the attachment.
     ///
     /// # Errors
     ///
-    /// [`Error::Kept`]: another one does; [`Error::File`].
+    /// [`Error::Kept`]: there is one; [`Error::Record`].
     pub fn keep(&self, place: &Place, keeper: &Keeper) -> Result<Keeping, Error> {
-        let path = self.path("keeper", place);
-        let file = self.open(&path)?;
-        let begin = Instant::now();
-        let mut lock = file.try_lock();
-        // Who reads a record holds it for a moment, and who kept an interface of this name that was removed until its next
-        // reading.
-        while matches!(lock, Err(TryLockError::WouldBlock)) && begin.elapsed() < TURN {
-            thread::sleep(Duration::from_millis(5));
-            lock = file.try_lock();
-        }
-        match lock {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
+        match Live::hold(&self.state, &self.path(place, DAEMON), keeper) {
+            Err(RecordError::Busy(_)) => {
                 let pid = self.kept(place)?.map_or(0, |kept| kept.keeper.pid);
-                return Err(Error::Kept { pid, interface: place.name.clone() });
+                Err(Error::Kept { pid, interface: place.name.clone() })
             }
-            Err(TryLockError::Error(source)) => return Err(Error::File { what: "lock", path, source }),
+            held => Ok(Keeping(held?)),
         }
-        let mut keeping = Keeping { file, path };
-        keeping.write(keeper)?;
-        Ok(keeping)
     }
 
-    /// The keeper of an attachment, alive or dead.
+    /// The daemon of an attachment, alive or dead.
     ///
     /// # Errors
     ///
-    /// [`Error::Broken`]; [`Error::File`], of the kind [`PermissionDenied`](io::ErrorKind::PermissionDenied) without
-    /// root.
+    /// [`Error::Record`].
     pub fn kept(&self, place: &Place) -> Result<Option<Kept>, Error> {
-        let path = self.path("keeper", place);
-        let Some(mut file) = existing(&path)? else { return Ok(None) };
-        let alive = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-        let mut is_empty = true;
-        for _ in 0..ATTEMPTS {
-            let text = file.rewind().and_then(|()| octets(&file));
-            let text = text.map_err(|source| Error::File { what: "read", path: path.clone(), source })?;
-            if let Ok(keeper) = serde_json::from_slice(&text) {
-                return Ok(Some(Kept { keeper, alive }));
-            }
-            is_empty = text.is_empty();
-            // It may be writing; or it was killed before it had written a word.
-            thread::sleep(Duration::from_millis(5));
-        }
-        if is_empty { Ok(None) } else { Err(Error::Broken { path, held: alive }) }
+        let read = Live::read(&self.state, &self.path(place, DAEMON))?;
+        Ok(read.map(|(keeper, alive)| Kept { keeper, alive }))
     }
 
-    /// Notes what `up` planned.
+    /// Records what `up` planned.
     ///
     /// # Errors
     ///
-    /// [`Error::File`].
+    /// [`Error::Record`].
     pub fn plan(&self, place: &Place, planned: &Planned) -> Result<(), Error> {
-        let path = self.path("plan", place);
-        let mut file = self.open(&path)?;
-        let text = serde_json::to_string(planned).unwrap_or_default();
-        // Who is killed in between leaves what cannot be read, which is as good as nothing.
-        let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
-        written.map_err(|source| Error::File { what: "write", path, source })
+        Ok(record::write(&self.state, &self.path(place, PLAN), planned)?)
     }
 
-    /// What `up` planned; `None` where nothing is noted, or nothing that can be read.
+    /// What `up` planned; `None` where nothing is recorded, or nothing that can be read.
     ///
     /// # Errors
     ///
-    /// [`Error::File`]; of the kind [`PermissionDenied`](io::ErrorKind::PermissionDenied) without root.
+    /// [`Error::Record`].
     pub fn planned(&self, place: &Place) -> Result<Option<Planned>, Error> {
-        let path = self.path("plan", place);
-        let Some(file) = existing(&path)? else { return Ok(None) };
-        let text = octets(&file).map_err(|source| Error::File { what: "read", path, source })?;
-        Ok(serde_json::from_slice(&text).ok())
+        match record::read(&self.state, &self.path(place, PLAN)) {
+            Err(RecordError::Broken { .. }) => Ok(None),
+            read => Ok(read?),
+        }
     }
 
-    /// Removes the record of a keeper that is dead.
+    /// Removes the record of a daemon that is dead.
     ///
     /// # Errors
     ///
-    /// [`Error::File`].
+    /// [`Error::Record`].
     pub fn forget(&self, place: &Place) -> Result<(), Error> {
-        remove(self.path("keeper", place))
+        Ok(record::remove(&self.path(place, DAEMON))?)
     }
 
     /// Removes what `up` planned.
     ///
     /// # Errors
     ///
-    /// [`Error::File`].
+    /// [`Error::Record`].
     pub fn forget_plan(&self, place: &Place) -> Result<(), Error> {
-        remove(self.path("plan", place))
+        Ok(record::remove(&self.path(place, PLAN))?)
     }
 
     /// Where something was planned; empty where the folder cannot be read.
     pub fn places(&self) -> Vec<Place> {
         let place = |entry: fs::DirEntry| {
             let name = entry.file_name().into_string().ok()?;
-            let (namespace, name) = name.strip_prefix("plan-")?.split_once('-')?;
+            let (namespace, name) = name.strip_prefix("steer-")?.strip_suffix(PLAN)?.split_once('-')?;
             Some(Place::new(namespace.parse().ok()?, name))
         };
         fs::read_dir(self.folder()).into_iter().flatten().flatten().filter_map(place).collect()
     }
 
-    fn path(&self, what: &str, Place { namespace, name }: &Place) -> PathBuf {
-        self.folder().join(format!("{what}-{namespace}-{name}"))
-    }
-
-    fn open(&self, path: &Path) -> Result<File, Error> {
-        self.state.make()?;
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        regular(options, path).map_err(|source| Error::File { what: "open", path: path.to_owned(), source })
+    fn path(&self, place: &Place, suffix: &str) -> PathBuf {
+        let namespace = NetNs(place.namespace);
+        let instance = Instance { kind: Kind::Steer, namespace, name: place.name.clone() };
+        record::path(&self.state, &instance, suffix)
     }
 }
 
@@ -305,26 +225,9 @@ impl Keeping {
     ///
     /// # Errors
     ///
-    /// [`Error::File`].
+    /// [`Error::Record`].
     pub fn write(&mut self, keeper: &Keeper) -> Result<(), Error> {
-        let text = serde_json::to_string(keeper).unwrap_or_default();
-        let written = self
-            .file
-            .set_len(0)
-            .and_then(|()| self.file.rewind())
-            .and_then(|()| self.file.write_all(text.as_bytes()));
-        written.map_err(|source| Error::File { what: "write", path: self.path.clone(), source })
-    }
-}
-
-impl Drop for Keeping {
-    fn drop(&mut self) {
-        let inode = |metadata: io::Result<fs::Metadata>| metadata.map(|metadata| metadata.ino()).ok();
-        // Another keeper's may have its place, where somebody removed this one.
-        if inode(self.file.metadata()) == inode(fs::symlink_metadata(&self.path)) {
-            // What stays is a record without a lock: that of a dead keeper, which `down` removes.
-            let _ = fs::remove_file(&self.path);
-        }
+        Ok(self.0.write(keeper)?)
     }
 }
 
@@ -332,120 +235,30 @@ impl Drop for Keeping {
 mod tests {
     use super::*;
 
-    fn wan0() -> Place {
-        Place::new(7, "wan0")
-    }
-
-    fn keeper(pid: u32) -> Keeper {
-        let metrics = Some("127.0.0.1:9100".to_owned());
-        Keeper { pid, foreground: false, rebalance: true, metrics, moves: 0, state: None }
-    }
-
     #[test]
-    fn a_keeper_lives_as_long_as_its_lock() {
+    fn daemon_and_plan_of_an_attachment_are_recorded_by_themselves() {
         let folder = tempfile::tempdir().expect("a folder");
         let records = Records::new(folder.path().join("rxlane"));
-        assert_eq!(records.kept(&wan0()).expect("none"), None);
-        let mut keeping = records.keep(&wan0(), &keeper(42)).expect("kept");
-        let kept = records.kept(&wan0()).expect("read").expect("there");
+        let wan0 = Place::new(7, "wan0");
+        let keeper =
+            |pid| Keeper { pid, foreground: false, rebalance: true, metrics: None, moves: 0, state: None };
+        let planned = Planned { program: 17, shares: vec![(0, 0.125), (3, 0.875)] };
+        records.plan(&wan0, &planned).expect("written");
+        let keeping = records.keep(&wan0, &keeper(42)).expect("kept");
+        let kept = records.kept(&wan0).expect("read").expect("there");
         assert_eq!(kept, Kept { keeper: keeper(42), alive: true });
-        keeping.write(&Keeper { moves: 3, ..keeper(42) }).expect("written");
-        assert_eq!(records.kept(&wan0()).expect("read").map(|kept| kept.keeper.moves), Some(3));
-        let second = records.keep(&wan0(), &keeper(43)).expect_err("one at a time");
-        assert_eq!(second.to_string(), "process 42 keeps wan0 already");
+        let second = records.keep(&wan0, &keeper(43)).expect_err("one at a time");
+        assert_eq!(second.to_string(), "process 42 is the daemon of wan0 already");
         assert_eq!(records.kept(&Place::new(8, "wan0")).expect("read"), None);
         drop(keeping);
-        assert_eq!(records.kept(&wan0()).expect("read"), None);
-    }
-
-    #[test]
-    fn the_record_of_a_killed_keeper_says_that_it_is_dead() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let records = Records::new(folder.path());
-        let keeping = records.keep(&wan0(), &keeper(42)).expect("kept");
-        // A killed process drops nothing; its lock goes with its files.
-        let copy = folder.path().join("copy");
-        fs::copy(folder.path().join("keeper-7-wan0"), &copy).expect("a copy");
-        drop(keeping);
-        fs::rename(copy, folder.path().join("keeper-7-wan0")).expect("back");
-        assert!(records.kept(&wan0()).expect("read").is_some_and(|kept| !kept.alive));
-        records.forget(&wan0()).expect("removed");
-        records.forget(&wan0()).expect("nothing left to remove");
-        assert_eq!(records.kept(&wan0()).expect("read"), None);
-    }
-
-    #[test]
-    fn what_is_no_record_is_refused_and_not_waited_for() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let records = Records::new(folder.path());
-        let path = folder.path().join("keeper-7-wan0");
-        for text in [&b"{\"pid\":12"[..], b"\xff\xfe\n\x00", &[b'7'; 30_000]] {
-            fs::write(&path, text).expect("written");
-            let error = records.kept(&wan0()).expect_err("no record");
-            assert!(matches!(error, Error::Broken { held: false, .. }), "{error}");
-            records.forget(&wan0()).expect("removed");
-        }
-        let plan = folder.path().join("plan-7-wan0");
-        for path in [&path, &plan] {
-            let made = std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo");
-            assert!(made.success());
-        }
-        assert!(records.kept(&wan0()).expect_err("a FIFO").to_string().ends_with("it is no regular file"));
-        assert!(records.keep(&wan0(), &keeper(42)).is_err());
-        assert!(records.planned(&wan0()).is_err());
-        assert!(records.plan(&wan0(), &Planned::default()).is_err());
-        assert!(records.forget(&wan0()).is_err() && path.exists());
-    }
-
-    #[test]
-    fn a_keeper_leaves_the_record_of_the_next_one() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let records = Records::new(folder.path());
-        let first = records.keep(&wan0(), &keeper(42)).expect("kept");
-        records.forget(&wan0()).expect("removed");
-        let _second = records.keep(&wan0(), &keeper(43)).expect("kept");
-        drop(first);
-        assert_eq!(records.kept(&wan0()).expect("read").map(|kept| kept.keeper.pid), Some(43));
-    }
-
-    #[test]
-    fn one_works_at_a_time() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let records = Records::new(folder.path());
-        let working = records.work().expect("free");
-        let (sender, receiver) = std::sync::mpsc::channel();
-        thread::scope(|scope| {
-            let records = records.clone();
-            scope.spawn(move || {
-                let _second = records.work().expect("after the first");
-                sender.send(()).expect("heard");
-            });
-            assert!(receiver.recv_timeout(Duration::from_millis(300)).is_err());
-            drop(working);
-            receiver.recv_timeout(Duration::from_secs(5)).expect("its turn");
-        });
-    }
-
-    #[test]
-    fn what_was_planned_is_told_until_it_is_taken_back() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let records = Records::new(folder.path().join("rxlane"));
-        assert_eq!(records.planned(&wan0()).expect("none"), None);
-        let planned = Planned { program: 17, shares: vec![(0, 0.125), (3, 0.875)] };
-        records.plan(&wan0(), &planned).expect("written");
-        records.plan(&wan0(), &planned).expect("written again");
-        assert_eq!(records.planned(&wan0()).expect("read"), Some(planned));
-        // A keeper comes and goes without it.
-        drop(records.keep(&wan0(), &keeper(42)).expect("kept"));
-        assert!(records.planned(&wan0()).expect("read").is_some());
-        let path = folder.path().join("rxlane/plan-7-wan0");
-        for (text, known) in [("", false), ("{\"program\":", false), ("{\"program\":17,\"later\":[]}", true)]
-        {
-            fs::write(&path, text).expect("written");
-            assert_eq!(records.planned(&wan0()).expect("read").is_some(), known, "{text}");
-        }
-        records.forget_plan(&wan0()).expect("removed");
-        records.forget_plan(&wan0()).expect("nothing left to remove");
-        assert_eq!(records.planned(&wan0()).expect("read"), None);
+        assert_eq!(records.kept(&wan0).expect("read"), None);
+        assert_eq!(
+            (records.planned(&wan0).expect("read"), records.places()),
+            (Some(planned), vec![wan0.clone()])
+        );
+        fs::write(folder.path().join("rxlane/steer-7-wan0.plan"), "{").expect("written");
+        assert_eq!(records.planned(&wan0).expect("unreadable"), None);
+        records.forget_plan(&wan0).expect("removed");
+        assert!(records.places().is_empty());
     }
 }

@@ -6,11 +6,10 @@ use crate::classes;
 use crate::down;
 use crate::error::Error;
 use crate::named::{self, Named};
-use crate::record::{self, Keeper, Kept, Place, Records};
+use crate::record::{Keeper, Kept, Place, Records};
 use drops::{Drops, displaced, fewest_missing, queued};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use xdp::layout::{Bucket, Reason};
@@ -221,7 +220,7 @@ fn from_outside(interface: &Interface) -> Result<Status, Error> {
     status.remarks.push(match ours {
         Some(_) => "counters, classes and CPUs take root to read (sudo rxlane steer status)".to_owned(),
         None => format!(
-            "XDP program {id} is attached in {mode} mode; whether it is rxlane's takes root to read (sudo rxlane steer \
+            "XDP program {id} is attached in {mode} mode; whether it is rxlane's requires root (sudo rxlane steer \
              status)"
         ),
     });
@@ -331,8 +330,8 @@ fn uneven_queues(queues: &[(u32, u32)]) -> Option<String> {
 fn keeper(place: &Place, records: &Records) -> (Option<Kept>, Option<String>) {
     match records.kept(place) {
         Ok(kept) => (kept, None),
-        Err(record::Error::File { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
-            (None, Some("whether a process stays with it takes root to read".to_owned()))
+        Err(error) if error.is_denied() => {
+            (None, Some("whether a process stays with it requires root".to_owned()))
         }
         Err(other) => (None, Some(other.to_string())),
     }

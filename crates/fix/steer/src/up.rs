@@ -3,16 +3,17 @@
 use crate::check::{self, Check, Checked, Known, Wish};
 use crate::down;
 use crate::error::{Error, Kind};
-use crate::gone;
 use crate::look::{self, Look};
 use crate::named;
 use crate::plan;
-use crate::record::{self, Place, Planned, Records, Working};
+use crate::record::{Place, Planned, Records};
+use crate::stale_namespaces;
 use host::live::Progress;
 use host::setting::{InterfaceName, Setting, Tree};
 use kernel::cpu::CpuSet;
 use rand_core::{OsRng, TryRngCore};
 use service::journal::{Applied, Journal};
+use service::record::{self, Live, Turn};
 use std::fs;
 use std::io;
 use std::thread;
@@ -48,6 +49,16 @@ pub struct Done {
     pub mode: Mode,
     /// The settings that were changed, each with what puts it back.
     pub changed: Vec<(String, String)>,
+    /// What killed processes had left, and is undone.
+    pub recovered: Vec<String>,
+}
+
+/// The turn, and the record that the interface comes up: until this is dropped, a killed process is recognised as one that was
+/// interrupted.
+#[derive(Debug)]
+pub struct Working {
+    _coming_up: Live,
+    _turn: Turn,
 }
 
 /// The name under which the settings of an interface stand in the journal.
@@ -230,26 +241,29 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
         Err(error) if error.kind() == Kind::Lacks => xdp::check(&resolved.plan)?,
         other => other?,
     }
-    let working = match records.work() {
-        Err(record::Error::File { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+    let turn = match records.work() {
+        Err(error) if error.is_denied() => {
             // The loader knows best which privileges are missing.
             xdp::check(&resolved.plan)?;
             records.work()?
         }
         other => other?,
     };
+    let instances = records.instances()?;
+    let recovered = down::recover(&instances, &turn, records);
     // Their maps have threads. What `down` tells of them is no matter of this interface.
-    gone::clear(records);
+    stale_namespaces::clear(records);
     let interface = &resolved.plan.interface;
     if let Some(there) = Attachment::open(interface)? {
         let attached = there.attached_as().to_owned();
         return Err(xdp::Error::Attached { interface: interface.name.clone(), attached }.into());
     }
+    let working = Working { _coming_up: record::begin(&instances, &interface.name)?, _turn: turn };
     let changed = change(&resolved.settings, &interface.name, records)?;
     let attached = xdp::attach(&resolved.plan).map_err(Error::from).and_then(|attachment| {
         let noted = note(&attachment, resolved, records).and_then(|()| Ok(attachment.mode()?));
         match noted {
-            Ok(mode) => Ok(Done { attachment, mode, changed: changed.clone() }),
+            Ok(mode) => Ok(Done { attachment, mode, changed: changed.clone(), recovered }),
             Err(error) => {
                 // Of two errors the first says more than that of cleaning up behind it.
                 let _ = records.forget_plan(&Place::of(&attachment));
@@ -302,7 +316,11 @@ fn put_back(interface: &str, records: &Records) -> Result<(), Error> {
 }
 
 /// The journal, when another rxlane has finished with it.
-pub(crate) fn journal(records: &Records) -> Result<Journal, Error> {
+///
+/// # Errors
+///
+/// [`Error::Setting`].
+pub fn journal(records: &Records) -> Result<Journal, Error> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let begin = Instant::now();
     loop {

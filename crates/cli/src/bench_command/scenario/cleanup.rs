@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use steer::gone;
 use steer::record::Records;
+use steer::stale_namespaces;
 
 /// Its name among the commands of `rxlane bench`, which help does not list.
 pub const COMMAND: &str = "sweep";
@@ -68,7 +68,7 @@ impl Drop for Process {
 /// Removes what killed programs steered in namespaces which no longer exist: maps that are pinned, and threads of the kernel that
 /// wait for their frames. Their records went with their folder.
 pub fn clear_programs() {
-    gone::clear_programs(&Records::new(Records::DIRECTORY));
+    stale_namespaces::clear_programs(&Records::new(Records::DIRECTORY));
 }
 
 /// Arguments of what it runs.

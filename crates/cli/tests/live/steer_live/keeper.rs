@@ -57,7 +57,7 @@ fn it_does_not_keep_a_namespace_that_was_deleted() {
     assert_eq!(code(&up), 0, "{}", said(&up));
     let kept = || {
         let notes = std::fs::read_dir(machine.journal()).expect("records").flatten();
-        notes.filter(|note| note.file_name().to_string_lossy().starts_with("keeper-")).count()
+        notes.filter(|note| note.file_name().to_string_lossy().ends_with(".daemon")).count()
     };
     assert_eq!(kept(), 1);
     ip(&format!("netns del {name}"));

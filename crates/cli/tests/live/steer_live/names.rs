@@ -294,7 +294,7 @@ fn what_a_deleted_namespace_left_is_removed_by_the_next_command() {
     assert_eq!(code(&up), 0, "{}", said(&up));
     let inode = std::fs::metadata(other.path()).expect("its file").ino();
     let pins = format!("/sys/fs/bpf/rxlane/steer/{inode}");
-    let record = Path::new(machine.journal()).join(format!("plan-{inode}-{WAN}"));
+    let record = Path::new(machine.journal()).join(format!("steer-{inode}-{WAN}.plan"));
     assert!(Path::new(&pins).exists() && record.exists());
     // As long as the namespace is there, its pins are nobody else's.
     let down = machine.run(&["down", WAN]);

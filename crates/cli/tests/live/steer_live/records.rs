@@ -51,11 +51,11 @@ fn down_with(machine: &Machine, up: &[&str], record: &str, broken: Break) -> (i3
 fn down_takes_steering_away_whatever_the_record_of_a_process_is() {
     let Some(machine) = Machine::new() else { return };
     for (what, broken) in BROKEN {
-        let (code, text, path) = down_with(&machine, &[], "keeper-PLACE", broken);
+        let (code, text, path) = down_with(&machine, &[], "steer-PLACE.daemon", broken);
         let is_file = matches!(what, "octets" | "half of it");
         assert_eq!(code, if is_file { 0 } else { 1 }, "{what}: {text}");
         let word = if is_file { "was no record" } else { "remove it by hand" };
-        assert!(text.contains(word) && text.contains("keeper-"), "{what}: {text}");
+        assert!(text.contains(word) && text.contains(".daemon"), "{what}: {text}");
         assert_eq!(path.exists(), !is_file, "{what}");
         remove(&path);
         machine.assert_nothing_left();
@@ -69,7 +69,7 @@ fn a_process_whose_record_is_overwritten_ends_with_steering() {
     let up = machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]);
     assert_eq!(code(&up), 0, "{}", said(&up));
     let Place { namespace, name } = place(&machine);
-    let path = Records::new(machine.journal()).folder().join(format!("keeper-{namespace}-{name}"));
+    let path = Records::new(machine.journal()).folder().join(format!("steer-{namespace}-{name}.daemon"));
     garbage(&path);
     let down = machine.run(&["down", WAN]);
     assert_eq!(code(&down), 0, "{}", said(&down));
@@ -83,7 +83,7 @@ fn a_process_whose_record_is_overwritten_ends_with_steering() {
 fn down_takes_steering_away_whatever_the_plan_is() {
     let Some(machine) = Machine::new() else { return };
     for (what, broken) in BROKEN {
-        let (code, text, path) = down_with(&machine, &[], "plan-PLACE", broken);
+        let (code, text, path) = down_with(&machine, &[], "steer-PLACE.plan", broken);
         let is_file = matches!(what, "octets" | "half of it");
         assert_eq!(code, if is_file { 0 } else { 1 }, "{what}: {text}");
         assert!(is_file || text.contains("remove it by hand"), "{what}: {text}");

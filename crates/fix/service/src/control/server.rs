@@ -3,6 +3,7 @@
 use super::ControlError;
 use super::queue::RequestQueue;
 use crate::instance::{Instances, Kind};
+use crate::steps::step;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use rustix::process::{Pid, test_kill_process};
@@ -97,6 +98,7 @@ impl Server {
         let listener = listener(&path).map_err(failed("make"))?;
         let waiting = Arc::new(Mutex::new(Vec::new()));
         let own = listener.try_clone();
+        step();
         // From here on its end removes the socket.
         let mut server = Server {
             file: file(&path),
@@ -170,6 +172,7 @@ impl Server {
             }
             // Another process may have taken its place.
             if self.file.is_some() && self.file == file(&self.path) {
+                step();
                 // What cannot be removed is the socket of a dead process, which the next one removes.
                 let _ = fs::remove_file(&self.path);
             }
@@ -194,7 +197,9 @@ fn listener(path: &Path) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     rustix::fs::fchmod(&socket, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
+    step();
     bind(&socket, &SocketAddrUnix::new(path)?)?;
+    step();
     let usable = fs::set_permissions(path, Permissions::from_mode(0o600));
     usable.and_then(|()| Ok(listen(&socket, BACKLOG)?)).inspect_err(|_| {
         let _ = fs::remove_file(path);

@@ -3,6 +3,7 @@
 use super::record::{Entry, Record};
 use super::{Error, record};
 use crate::state::StateDir;
+use crate::steps::step;
 use host::setting::Tree;
 use kernel::file::{Lock, Regular};
 use std::fs::{self, File, OpenOptions};
@@ -124,6 +125,7 @@ impl Log {
     }
 
     fn line(&mut self, path: &Path, record: &Record) -> Result<(), Error> {
+        step();
         let Some(file) = &mut self.0 else { return Ok(()) };
         let before = file.metadata().map_err(Error::file("read", path))?.len();
         let written = serde_json::to_vec(record).map_err(io::Error::from).and_then(|mut line| {
@@ -135,13 +137,16 @@ impl Log {
             // A line that a full disk cut short would swallow the next one.
             let _ = file.set_len(before);
             Error::file("write", path)(error)
-        })
+        })?;
+        step();
+        Ok(())
     }
 
     /// Removes the file.
     pub(super) fn remove(&mut self, place: &Place) -> Result<(), Error> {
         if self.0.take().is_some() {
             let path = place.journal();
+            step();
             fs::remove_file(&path).map_err(Error::file("remove", &path))?;
             place.sync()?;
         }

@@ -6,7 +6,6 @@
 //! interface that had left it, or went back to the first namespace as devices of metal do, is steered on, and is left alone
 //! with all that is noted of it.
 
-use crate::envelope;
 use crate::named;
 use crate::record::{Place, Records};
 use crate::up;
@@ -15,6 +14,9 @@ use service::journal::Journal;
 use service::namespace::{exists, sees_all_processes};
 use std::collections::BTreeMap;
 use xdp::Family;
+
+/// How the names of envelopes in the journal begin.
+pub const ENVELOPE: &str = "envelope up ";
 
 /// Removes what is left of deleted network namespaces, and says what that was, a sentence each. What cannot be looked at or
 /// removed stays, for a later command. To be called when what is known of the interface at hand has been restored or noted.
@@ -85,7 +87,7 @@ fn forget_plans(records: &Records, gone: &mut Gone) {
 /// Strikes what the journal holds of steering and of envelopes.
 fn strike(records: &Records, gone: &mut Gone) {
     let Ok(mut journal) = Journal::open(records.state(), &Tree::live()) else { return };
-    let is_ours = |by: &str| up::is_by(by) || envelope::is_by(by);
+    let is_ours = |by: &str| up::is_by(by) || by.starts_with(ENVELOPE);
     let entries = journal.entries().iter().filter(|entry| entry.moved.is_none() && is_ours(&entry.by));
     let of_gone = entries.filter(|entry| gone.has_all_of(entry.namespace));
     let numbers: Vec<u64> = of_gone.map(|entry| entry.number).collect();

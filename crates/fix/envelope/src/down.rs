@@ -3,17 +3,17 @@
 //! Works whatever became of the process that put it up, at whatever moment it was killed, and also where the interface is
 //! gone: then its pins and notes are removed, and its MTU went with it.
 
-use super::Error as Answer;
-use super::place;
-use crate::error::{Error, with_causes};
-use crate::gone;
-use crate::named;
-use crate::record::Records;
+use crate::{Error, place};
 use host::setting::{InterfaceName, Setting, Tree};
 use serde::Serialize;
 use service::journal::Entry;
-use xdp::Interface;
+use service::record::{forget_interrupted, interrupted};
+use service::{Instances, Kind};
+use steer::error::with_causes;
+use steer::record::Records;
+use steer::{named, stale_namespaces};
 use xdp::envelope::Envelope;
+use xdp::{Dead, Interface};
 
 /// What was taken back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -47,17 +47,43 @@ impl Down {
 ///
 /// # Errors
 ///
-/// [`Error`]; [`Answer::None`] where there is none.
+/// [`Error`]; [`Error::None`] where there is none.
 pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     // Refused to look, it would find nothing.
     let dead = place::dead(name)?;
-    let interface = named::bearer(name)?.or_else(|| place::renamed(name));
+    let interface = find(name)?;
     if let Some(interface) = &interface {
         open(interface)?;
     } else if dead.is_empty() && !place::is_noted(name, records) {
         return Err(place::nowhere(name));
     }
-    let _working = records.work()?;
+    let _turn = records.work()?;
+    undo(name, interface, &dead, records)
+}
+
+/// Undoes what processes did that were killed while they brought envelopes up; a sentence each. What cannot be undone stays
+/// recorded, for `down`.
+pub(crate) fn recover(instances: &Instances, records: &Records) -> Vec<String> {
+    let again = |name: &String| -> Result<String, Error> {
+        let (dead, interface) = (place::dead(name)?, find(name)?);
+        match undo(name, interface, &dead, records) {
+            // It was killed before it had done anything.
+            Ok(_) | Err(Error::None { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        forget_interrupted(instances, name)?;
+        Ok(format!("a process was killed while it brought up an envelope of {name}: what it did is undone"))
+    };
+    let names = interrupted(instances).unwrap_or_default();
+    names.iter().filter_map(|name| again(name).ok()).collect()
+}
+
+fn find(name: &str) -> Result<Option<Interface>, Error> {
+    Ok(named::bearer(name)?.or_else(|| place::renamed(name)))
+}
+
+/// The turn is held.
+fn undo(name: &str, interface: Option<Interface>, dead: &[Dead], records: &Records) -> Result<Down, Error> {
     let mut down = Down { interface: name.to_owned(), ..Down::default() };
     let mut found = !dead.is_empty();
     if let Some(interface) = &interface {
@@ -74,7 +100,7 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
         };
         found |= Envelope::remove(interface)?;
     }
-    for one in &dead {
+    for one in dead {
         if xdp::clear_dead(one)? {
             down.leftovers.push(match one.why {
                 xdp::Death::Removed => "the interface had been removed, or the program was taken off it",
@@ -88,12 +114,17 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
             found = true;
         }
     }
-    down.remarks.extend(gone::clear(records));
+    let instances = Instances::new(Kind::Envelope, records.state().clone())?;
+    if down.is_whole() && interrupted(&instances).is_ok_and(|names| names.iter().any(|other| other == name)) {
+        found = true;
+        forget_interrupted(&instances, name)?;
+    }
+    down.remarks.extend(stale_namespaces::clear(records));
     match (found, interface) {
         (true, _) => Ok(down),
         (false, Some(_)) => {
             let renamed = place::renamed(name).map(|other| other.name);
-            Err(Answer::None { interface: name.to_owned(), renamed }.into())
+            Err(Error::None { interface: name.to_owned(), renamed })
         }
         (false, None) => Err(place::nowhere(name)),
     }

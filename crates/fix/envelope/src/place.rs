@@ -1,12 +1,10 @@
 //! Which interface a name means, what the journal holds of it, and which pins are left of it.
 
-use super::{Error, by, is_by};
-use crate::error::{self, Error as Failure};
-use crate::named;
-use crate::record::Records;
-use crate::up;
+use crate::{Error, by, is_by};
 use service::journal::{Entry, Journal};
 use std::fs;
+use steer::record::Records;
+use steer::{error, named, up};
 use xdp::envelope::Envelope;
 use xdp::{Dead, Family, Interface};
 
@@ -20,27 +18,27 @@ pub(super) fn renamed(name: &str) -> Option<Interface> {
 }
 
 /// Why a name leads to no interface.
-pub(super) fn nowhere(name: &str) -> Failure {
+pub(super) fn nowhere(name: &str) -> Error {
     let interface = name.to_owned();
     let is_away = named::here().is_some_and(|here| xdp::away(Family::Envelope, name, here).is_some());
     if is_away {
-        return Error::Elsewhere { interface }.into();
+        return Error::Elsewhere { interface };
     }
     match dead(name) {
-        Ok(dead) if !dead.is_empty() => Error::Removed { interface }.into(),
-        _ => error::unknown(interface, up::interfaces()),
+        Ok(dead) if !dead.is_empty() => Error::Removed { interface },
+        _ => error::unknown(interface, up::interfaces()).into(),
     }
 }
 
 /// Pins of that name in this network namespace whose program is on no interface.
-pub(super) fn dead(name: &str) -> Result<Vec<Dead>, Failure> {
-    named::dead(Family::Envelope, name)
+pub(super) fn dead(name: &str) -> Result<Vec<Dead>, Error> {
+    Ok(named::dead(Family::Envelope, name)?)
 }
 
 /// The journal, if there is one.
-pub(super) fn journal(records: &Records) -> Result<Option<Journal>, Failure> {
+pub(super) fn journal(records: &Records) -> Result<Option<Journal>, Error> {
     match fs::symlink_metadata(records.folder().join("journal")) {
-        Ok(_) => up::journal(records).map(Some),
+        Ok(_) => Ok(Some(up::journal(records)?)),
         Err(_) => Ok(None),
     }
 }

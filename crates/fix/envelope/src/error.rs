@@ -1,7 +1,9 @@
 //! What of an envelope stands in the way, or is missing.
 
-/// Why not. All of them are answers of no.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+use service::ErrorKind;
+
+/// Why not.
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is none.
     #[error("{interface} has no envelope: there is nothing to take back{}", hint(renamed))]
@@ -66,6 +68,67 @@ pub enum Error {
         /// The interface.
         interface: String,
     },
+    /// The MTU cannot be raised.
+    #[error("{interface}{} takes no MTU of {wanted}: {why}; nothing was changed", of(driver))]
+    Mtu {
+        /// The interface.
+        interface: String,
+        /// Its driver.
+        driver: Option<String>,
+        /// Octets.
+        wanted: u32,
+        /// Who says so, and what would be taken.
+        why: String,
+    },
+    /// The MTU cannot be put back.
+    #[error(
+        "the MTU of {interface} cannot be put back: {why}; the program stays, so that no longer payloads get in"
+    )]
+    Restore {
+        /// The interface.
+        interface: String,
+        /// What went wrong.
+        why: String,
+    },
+    /// As with steering: the interface, the programs, the journal or the records.
+    #[error(transparent)]
+    Steer(#[from] steer::error::Error),
+}
+
+impl Error {
+    /// What it means for the exit code.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Mtu { .. } | Error::Restore { .. } => ErrorKind::Lacks,
+            Error::Steer(error) => error.kind(),
+            _ => ErrorKind::No,
+        }
+    }
+}
+
+/// Errors of what an envelope is made of say the same as with steering.
+macro_rules! from_part {
+    ($($part:ty),*) => {$(
+        impl From<$part> for Error {
+            fn from(error: $part) -> Error {
+                Error::Steer(error.into())
+            }
+        }
+    )*};
+}
+
+from_part!(
+    xdp::Error,
+    service::journal::Error,
+    service::record::RecordError,
+    service::StateError,
+    steer::record::Error,
+    host::setting::ParseError
+);
+
+/// ` (igb)`.
+fn of(driver: &Option<String>) -> String {
+    driver.as_ref().map(|driver| format!(" ({driver})")).unwrap_or_default()
 }
 
 fn hint(renamed: &Option<String>) -> String {

@@ -30,7 +30,7 @@ pub fn by(interface: &str) -> String {
     format!("{BY}{interface}")
 }
 
-const BY: &str = "envelope up ";
+const BY: &str = steer::stale_namespaces::ENVELOPE;
 
 /// Whether a name in the journal is one of those.
 pub(crate) fn is_by(name: &str) -> bool {

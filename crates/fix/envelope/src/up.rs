@@ -1,15 +1,13 @@
 //! Putting an envelope on an interface: everything is resolved first, shown if asked, and only then done.
 
-use super::place;
-use super::{Error as Answer, by};
-use crate::drivers;
-use crate::error::{self, Error};
-use crate::gone;
-use crate::named;
-use crate::record::Records;
-use crate::up;
+use crate::{Error, by, down, place};
 use host::setting::{InterfaceName, Setting};
 use service::journal::Applied;
+use service::record::begin;
+use service::{Instances, Kind};
+use steer::error::Error as Steer;
+use steer::record::Records;
+use steer::{drivers, error, named, stale_namespaces, up};
 use xdp::envelope::{self, Envelope, Plan};
 use xdp::{Described, Interface, Mode};
 
@@ -44,6 +42,8 @@ pub struct Done {
     pub envelope: Envelope,
     /// How the program is run, from what the kernel says.
     pub mode: Mode,
+    /// What killed processes had left, and is undone.
+    pub recovered: Vec<String>,
 }
 
 /// Decides everything. Changes nothing and takes no privilege.
@@ -60,7 +60,7 @@ pub fn resolve(wish: &Wish, records: &Records) -> Result<Resolved, Error> {
                 let attached = name.to_string();
                 return Err(xdp::Error::Enveloped { interface: renamed.name, attached }.into());
             }
-            None => return Err(error::unknown(name.to_string(), up::interfaces())),
+            None => return Err(error::unknown(name.to_string(), up::interfaces()).into()),
         },
     };
     let described = interface.described()?;
@@ -70,18 +70,18 @@ pub fn resolve(wish: &Wish, records: &Records) -> Result<Resolved, Error> {
     if let Ok(Some(journal)) = place::journal(records)
         && !place::entries(&journal, &interface, None).is_empty()
     {
-        return Err(Answer::Bare { interface: interface.name }.into());
+        return Err(Error::Bare { interface: interface.name });
     }
     let mode = if wish.generic { Mode::Generic } else { Mode::Native };
     if let Some(driver) =
         described.driver.as_ref().filter(|driver| wish.generic && UNCUT.contains(&driver.as_str()))
     {
         let (interface, driver) = (interface.name, driver.clone());
-        return Err(Answer::Uncut { interface, driver }.into());
+        return Err(Error::Uncut { interface, driver });
     }
     // Other than a pair or a guest's adapter, a TAP device is not asked to have them cut (drivers/net/tun.c).
     if described.has_virtio_headers {
-        return Err(Answer::Written { interface: interface.name }.into());
+        return Err(Error::Written { interface: interface.name });
     }
     let payload = described.mtu.unwrap_or_default();
     let wanted = payload.saturating_add(wish.header);
@@ -106,7 +106,7 @@ fn may_be_here(interface: &Interface, described: &Described) -> Result<(), Error
     let name = &interface.name;
     if !described.is_ethernet {
         let what = if name == "lo" { "the loopback" } else { "no Ethernet interface" };
-        return Err(Error::Place(format!("{name} is {what}: no tag and no PPPoE comes in by it")));
+        return Err(Steer::Place(format!("{name} is {what}: no tag and no PPPoE comes in by it")).into());
     }
     let what = match described.kind.as_deref() {
         Some("vlan") => "a VLAN device: name the device below it",
@@ -116,7 +116,7 @@ fn may_be_here(interface: &Interface, described: &Described) -> Result<(), Error
         _ => return Ok(()),
     };
     let text = format!("{name} is {what}, where the frames come in with all their headers");
-    Err(Error::Place(text))
+    Err(Steer::Place(text).into())
 }
 
 /// Whether the kernel lets the interface have the MTU, as far as that is known before it is asked.
@@ -159,17 +159,20 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<Done, Error> {
     let Resolved { plan, setting, driver, .. } = resolved;
     // The loader knows best which privileges are missing.
     envelope::check(plan)?;
-    let _working = records.work()?;
-    gone::clear(records);
+    let _turn = records.work()?;
+    let instances = Instances::new(Kind::Envelope, records.state().clone())?;
+    let recovered = down::recover(&instances, records);
+    stale_namespaces::clear(records);
     let interface = &plan.interface;
     if let Some(mut journal) = place::journal(records)? {
         for number in place::orphans(&journal, &interface.name) {
             journal.forget(number)?;
         }
         if !place::entries(&journal, interface, None).is_empty() {
-            return Err(Answer::Bare { interface: interface.name.clone() }.into());
+            return Err(Error::Bare { interface: interface.name.clone() });
         }
     }
+    let _coming_up = begin(&instances, &interface.name)?;
     let envelope = match envelope::attach(plan) {
         Ok(envelope) => envelope,
         Err(error) => {
@@ -179,7 +182,7 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<Done, Error> {
     };
     let raised = raise(plan, setting, driver.as_ref(), records);
     match raised.and_then(|()| Ok(envelope.mode()?)) {
-        Ok(mode) => Ok(Done { envelope, mode }),
+        Ok(mode) => Ok(Done { envelope, mode, recovered }),
         Err(error) => {
             // Of two errors the first says more than that of cleaning up behind it.
             let _ = take_back(interface, records);
@@ -198,7 +201,7 @@ fn raise(plan: &Plan, setting: &Setting, driver: Option<&String>, records: &Reco
     let applied = up::journal(records)?.apply(setting, &by(&interface));
     match applied {
         Ok(Applied::Changed { former: was, .. }) if was.settings() == [former(plan.payload)] => Ok(()),
-        Ok(_) => Err(Answer::Raced { interface }.into()),
+        Ok(_) => Err(Error::Raced { interface }),
         Err(error @ service::journal::Error::Setting(_)) => Err(Error::Mtu {
             interface,
             driver: driver.cloned(),

@@ -1,11 +1,10 @@
 //! How an envelope stands: numbers, counters, and what is wrong with it.
 
-use super::{Error as Answer, place};
-use crate::error::Error;
-use crate::named;
-use crate::record::Records;
+use crate::{Error, place};
 use serde::Serialize;
 use std::time::UNIX_EPOCH;
+use steer::named;
+use steer::record::Records;
 use xdp::envelope::Envelope;
 use xdp::envelope_layout::Kind;
 use xdp::{Interface, Mode};
@@ -143,7 +142,7 @@ fn look_for_remains(status: &mut Status, interface: &Interface, records: &Record
         .is_some_and(|journal| !place::entries(&journal, interface, None).is_empty());
     let has_pins = place::dead(name).is_ok_and(|dead| !dead.is_empty());
     if is_noted {
-        status.problems.push(Answer::Bare { interface: name.clone() }.to_string());
+        status.problems.push(Error::Bare { interface: name.clone() }.to_string());
     }
     if has_pins {
         status.problems.push(format!(
