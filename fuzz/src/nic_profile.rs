@@ -7,8 +7,8 @@ use rxlane_wire::{Link, dissect};
 fn land(profile: Profile, frame: &[u8]) {
     let Ok(receiver) = Receiver::new(profile, &Setup::default()) else { return };
     let seen = dissect(Link::Ethernet, frame, frame.len());
-    let fate = receiver.fate(&seen);
-    let landing = receiver.land(&fate, frame, &seen);
+    let disposition = receiver.disposition(&seen);
+    let landing = receiver.land(&disposition, frame, &seen);
     assert!(landing.queue.is_none_or(|queue| queue < receiver.queues()), "{landing:?}");
 }
 

@@ -7,7 +7,7 @@ mod stack;
 use crate::output::{CommandResult, Outcome, Output};
 use anstyle::{AnsiColor, Style};
 use json::{answer_json, profiles_json};
-use nic::profile::Profile;
+use nic::Profile;
 use nic::spread::{self, Answer, Traffic, Verdict};
 use nic::stacked::{KernelRules, Stack};
 use nic::{Citation, Claim, Key, Stage, Value, schema};
@@ -227,7 +227,7 @@ fn show(out: &mut Output, profile: &Profile) -> io::Result<()> {
     for stage in Stage::ALL {
         let keys = schema::KEYS.iter().filter(|key| key.stage == stage);
         let claims: Vec<_> = keys.filter_map(|key| Some((*key, profile.claim(*key)?))).collect();
-        let knobs = if stage == Stage::Moderate { profile.knobs() } else { &[] };
+        let knobs = if stage == Stage::Moderate { profile.device_options() } else { &[] };
         if claims.is_empty() && knobs.is_empty() {
             continue;
         }

@@ -78,7 +78,7 @@ impl ExplainArguments {
             _ => None,
         };
         let queues = receiver.queues();
-        let usual_cpus = if queues > 1 { queues } else { nic::receiver::USUAL_QUEUES };
+        let usual_cpus = if queues > 1 { queues } else { nic::USUAL_QUEUES };
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get().min(16));
         let options = Options {
             cpus: self.cpus.unwrap_or(usual_cpus),

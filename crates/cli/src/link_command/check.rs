@@ -271,7 +271,7 @@ fn longest(receiver: &Receiver, encapsulation: &Encapsulation) -> Option<u32> {
     let address = MacAddress::default();
     let length = encapsulation.emit(address, address, IpVersion::V4, 0, &mut frame).ok()?;
     let frame = frame.get(..length)?;
-    receiver.fate(&wire::dissect(wire::Link::Ethernet, frame, frame.len())).longest
+    receiver.disposition(&wire::dissect(wire::Link::Ethernet, frame, frame.len())).longest
 }
 
 /// What the device does to tags.

@@ -66,9 +66,9 @@ impl Iterator for Frames {
         });
         let queue = match &self.receiver {
             Some(receiver) => {
-                let fate = receiver.fate(&seen);
-                let is_let_in = fate.longest.is_none_or(|longest| frame.wire_len <= longest);
-                let queue = || receiver.land(&fate, frame.data, &seen).queue.unwrap_or(0);
+                let disposition = receiver.disposition(&seen);
+                let is_let_in = disposition.longest.is_none_or(|longest| frame.wire_len <= longest);
+                let queue = || receiver.land(&disposition, frame.data, &seen).queue.unwrap_or(0);
                 is_let_in.then(|| self.first + u32::from(queue()))
             }
             None => Some(self.first + flow % u32::from(self.queues)),

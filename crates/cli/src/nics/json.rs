@@ -1,6 +1,6 @@
 //! `rxlane nics --json`: profiles and answers (schema rxlane.nics/1).
 
-use nic::profile::Profile;
+use nic::Profile;
 use nic::spread::{Answer, Verdict};
 use nic::{Citation, Claim, Stage, Value, schema};
 use rss::HashType;
@@ -58,7 +58,7 @@ fn profile_json(profile: &Profile) -> Json {
         stages.insert(stage.name().to_owned(), Json::Object(claims));
     }
     let knobs: Vec<Json> = profile
-        .knobs()
+        .device_options()
         .iter()
         .map(|knob| {
             let values: Vec<Json> =

@@ -3,7 +3,7 @@
 use super::{HEAD, QUIET, cell, paragraph, wrap};
 use crate::output::Output;
 use anstyle::Style;
-use nic::profile::Profile;
+use nic::Profile;
 use nic::{Key, Stage, schema};
 use std::io::{self, Write};
 

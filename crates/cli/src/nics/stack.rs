@@ -6,7 +6,7 @@ mod json;
 use super::{HEAD, QUIET, paragraph, table, wrap};
 use crate::output::{CommandResult, Outcome, Output};
 use anstyle::{AnsiColor, Style};
-use nic::profile::Profile;
+use nic::Profile;
 use nic::stacked::{Adapter, Decision, DeviceKind, KernelRules, Row, Rule, Stack, Verdict, answer};
 use serde_json::json;
 use std::io::{self, Write};

@@ -5,8 +5,8 @@ use crate::output::{CommandResult, Outcome, Output};
 use crate::rss_arguments::{self, Reta};
 use anstyle::Style;
 use anyhow::{anyhow, bail};
-use nic::receiver::USUAL_QUEUES;
-use nic::{Landing, Profile, Sight, schema};
+use nic::USUAL_QUEUES;
+use nic::{Landing, ParserDepth, Profile, schema};
 use rss::{
     FlowHash, HashFields, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, TableShape,
     Unmatched,
@@ -256,14 +256,14 @@ impl HashArguments {
         }
         let frame = frame::of(&packet)?;
         let dissection = dissect(Link::Ethernet, &frame, frame.len());
-        let fate = receiver.fate(&dissection);
-        let Landing { hash_type, hash, queue } = receiver.land(&fate, &frame, &dissection);
+        let disposition = receiver.disposition(&dissection);
+        let Landing { hash_type, hash, queue } = receiver.land(&disposition, &frame, &dissection);
         let asked = hash_type != HashType::None
             || receiver.profile().text(schema::UNHASHED_FRAMES) == Some("entry-0");
-        let why = match fate.sight {
-            Sight::Nothing | Sight::Unknown => fate.why.to_string(),
-            Sight::Addresses if !packet.fragment => fate.why.to_string(),
-            Sight::Addresses | Sight::Transport => why(&packet, hash_type).to_owned(),
+        let why = match disposition.depth {
+            ParserDepth::Nothing | ParserDepth::Unknown => disposition.why.to_string(),
+            ParserDepth::Addresses if !packet.fragment => disposition.why.to_string(),
+            ParserDepth::Addresses | ParserDepth::Transport => why(&packet, hash_type).to_owned(),
         };
         let filled = match receiver.profile().text(schema::TABLE_DEFAULT) {
             Some("blocks") => format!("in blocks over {} (default of the {name})", queues(receiver.queues())),

@@ -7,7 +7,7 @@ use crate::steering::Fields;
 use crate::tally::is_read;
 use crate::tally::{Count, EXTENSION_KINDS, Group, Tally};
 use crate::{Options, TOP_FLOWS};
-use nic::{Profile, Receiver, Sight};
+use nic::{ParserDepth, Profile, Receiver};
 use rss::{HashType, IndirectionTable};
 use std::collections::BTreeMap;
 use wire::{FlowKey, Fragment};
@@ -89,12 +89,12 @@ fn table_queues(table: &IndirectionTable) -> u16 {
 /// Modes in which the parser comes further into the frames of the most frequent shape that it does not see
 /// into now.
 fn better_modes(tally: &Tally<'_>, receiver: &Receiver) -> Vec<String> {
-    let hidden = |group: &&Group| group.fate.sight == Sight::Nothing && group.shape.has_flow();
+    let hidden = |group: &&Group| group.disposition.depth == ParserDepth::Nothing && group.shape.has_flow();
     let Some(worst) = tally.groups.iter().filter(hidden).max_by_key(|group| group.count.frames) else {
         return Vec::new();
     };
     let sees = |profile: &Profile| {
-        matches!(nic::sight::sight(profile, &worst.shape).0, Sight::Transport | Sight::Addresses)
+        matches!(nic::parser_depth(profile, &worst.shape).0, ParserDepth::Transport | ParserDepth::Addresses)
     };
     let modes = receiver.profile().modes().iter();
     let profiles = modes.filter_map(|mode| receiver.profile().with_mode(&mode.name).ok());
@@ -102,16 +102,22 @@ fn better_modes(tally: &Tally<'_>, receiver: &Receiver) -> Vec<String> {
 }
 
 fn hash_name(group: &Group) -> &'static str {
-    if group.fate.sight == Sight::Unknown { "unknown" } else { group.fate.hash_type.name() }
+    if group.disposition.depth == ParserDepth::Unknown {
+        "unknown"
+    } else {
+        group.disposition.hash_type.name()
+    }
 }
 
 /// Why a class is hashed as it is, in words.
 fn why(group: &Group) -> String {
-    match (group.fate.sight, group.fate.hash_type) {
-        (Sight::Transport, HashType::None) => "no hash type that is enabled fits".to_owned(),
-        (Sight::Unknown | Sight::Nothing, _) | (_, HashType::None) => group.fate.why.to_string(),
+    match (group.disposition.depth, group.disposition.hash_type) {
+        (ParserDepth::Transport, HashType::None) => "no hash type that is enabled fits".to_owned(),
+        (ParserDepth::Unknown | ParserDepth::Nothing, _) | (_, HashType::None) => {
+            group.disposition.why.to_string()
+        }
         (_, hash_type) if hash_type.has_ports() => "hashed over addresses and ports".to_owned(),
-        (Sight::Addresses, _) => format!("hashed over addresses only ({})", group.fate.why),
+        (ParserDepth::Addresses, _) => format!("hashed over addresses only ({})", group.disposition.why),
         _ => "hashed over addresses only".to_owned(),
     }
 }
@@ -147,7 +153,7 @@ fn stacks(tally: &Tally<'_>, profile: &Profile) -> Vec<StackRow> {
 
 /// The sources of the claim that decided.
 fn citations(profile: &Profile, group: &Group) -> Vec<String> {
-    let claim = group.fate.why.key().and_then(|key| profile.claim(key));
+    let claim = group.disposition.why.key().and_then(|key| profile.claim(key));
     let citations = claim.map(|claim| claim.citations.as_slice()).unwrap_or_default();
     citations
         .iter()
@@ -244,7 +250,7 @@ fn steered(tally: &Tally<'_>, cpus: u16) -> Steered {
 fn admission(tally: &Tally<'_>) -> Admission {
     let mut admission = Admission::default();
     for group in &tally.groups {
-        let Some(limit) = group.fate.longest else {
+        let Some(limit) = group.disposition.longest else {
             admission.unknown += group.count.frames;
             continue;
         };

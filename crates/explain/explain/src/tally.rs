@@ -9,7 +9,7 @@ use crate::steering::{BUCKETS, Fields, Steering};
 use capture::{Batch, Frame, LinkType};
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
-use nic::{Fate, Landing, Receiver};
+use nic::{Disposition, Landing, Receiver};
 use wire::extension::Kind;
 use wire::{Dissection, FlowKey, Link, Reason, Shape, dissect};
 
@@ -46,7 +46,7 @@ impl Count {
 /// Frames of one shape, and their counts.
 pub(crate) struct Group {
     pub shape: Shape,
-    pub fate: Fate,
+    pub disposition: Disposition,
     pub fields: Fields,
     pub count: Count,
     /// Frames longer than the device lets in, and the longest of them.
@@ -193,7 +193,7 @@ impl<'a> Tally<'a> {
         self.session(&dissection, data, tags);
         let group_entry = &mut self.groups[group];
         group_entry.count.add(bytes);
-        if group_entry.fate.longest.is_some_and(|longest| frame.wire_len > longest) {
+        if group_entry.disposition.longest.is_some_and(|longest| frame.wire_len > longest) {
             group_entry.refused.add(bytes);
             group_entry.largest = group_entry.largest.max(frame.wire_len);
         }
@@ -216,7 +216,7 @@ impl<'a> Tally<'a> {
         let group = &self.groups[at];
         let land = || match group.landing {
             Some(landing) => landing.queue,
-            None => self.rules.receiver.land(&group.fate, data, dissection).queue,
+            None => self.rules.receiver.land(&group.disposition, data, dissection).queue,
         };
         let bucket = |flow| self.rules.steering.bucket(group.fields, flow);
         let Some(flow) = dissection.flow() else { return (land().unwrap_or(NO_QUEUE), None) };
@@ -263,13 +263,13 @@ impl<'a> Tally<'a> {
 
     #[cold]
     fn new_group(&mut self, shape: Shape, dissection: &Dissection) -> usize {
-        let fate = self.rules.receiver.fate(dissection);
+        let disposition = self.rules.receiver.disposition(dissection);
         // A frame that is not hashed lands where all of its class do.
-        let landing =
-            (fate.hash_type == rss::HashType::None).then(|| self.rules.receiver.land(&fate, &[], dissection));
+        let landing = (disposition.hash_type == rss::HashType::None)
+            .then(|| self.rules.receiver.land(&disposition, &[], dissection));
         let group = Group {
             shape,
-            fate,
+            disposition,
             fields: Fields::of(dissection),
             count: Count::default(),
             refused: Count::default(),

@@ -1,6 +1,20 @@
 //! A snapshot of a machine's receive path: live Linux, or whatever text was pasted, in one data model; and settings
 //! that are read, changed and restored.
 //!
+//! ```
+//! use rxlane_host::text::Reader;
+//!
+//! let paste = "$ ethtool -g eth0\nRing parameters for eth0:\nPre-set maximums:\nRX:\t4096\n\
+//!              Current hardware settings:\nRX:\t256\n";
+//! let mut reader = Reader::new();
+//! reader.read("paste.txt", paste.as_bytes())?;
+//! let snapshot = reader.finish();
+//! let eth0 = snapshot.interface("eth0").expect("the text names it");
+//! let ring = eth0.rings.rx.current.as_ref().expect("the text says it");
+//! assert_eq!((*ring.get(), ring.quote().line), (256, 6));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
 //! # Contract
 //!
 //! * There is one way into the model: text. A live machine is read through netlink, procfs and sysfs and written

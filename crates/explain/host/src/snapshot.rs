@@ -88,7 +88,7 @@ impl Snapshot {
 
     /// The interface of that name, made where there is none yet. `None` beyond the bound, and for a name that a
     /// shell would not take for one word: names go into commands that people paste.
-    pub fn interface_mut(&mut self, name: &str, seen: &Quote) -> Option<&mut Interface> {
+    pub(crate) fn interface_mut(&mut self, name: &str, seen: &Quote) -> Option<&mut Interface> {
         let place = match self.interfaces.iter().position(|interface| interface.name == name) {
             Some(place) => place,
             None if !name.is_empty() && !interface::is_plain_name(name) => {

@@ -47,7 +47,7 @@ impl Measured {
     };
 
     /// A frame that is delivered to a socket of the machine: the same for 16 TCP connections.
-    pub const DELIVERED: Measured = Measured {
+    pub(crate) const DELIVERED: Measured = Measured {
         now: 5700.0,
         steer: Work { stays: 950.0, moves: 6300.0, own: 6100.0 },
         rps: Work { stays: 2050.0, moves: 5200.0, own: 7250.0 },

@@ -13,6 +13,26 @@
 //! Nothing in the machine is a fitted curve: rates, losses, CPU shares, interrupts and latencies follow from costs of single
 //! steps and from the order in which the steps are taken.
 //!
+//! ```
+//! use rxlane_model::measure::measure;
+//! use rxlane_model::{Scenario, run};
+//!
+//! let text = r#"
+//! title = "Two queues, 300,000 frames a second"
+//! cpus = 2
+//! warm_up_ms = 5
+//! duration_ms = 20
+//! costs = { driver = 500, stack = 1500 }
+//! interface.wan = { queues = 2 }
+//! traffic.download = { interface = "wan", arrival = { kind = "poisson", pps = 300000 } }
+//! "#;
+//! let scenario = Scenario::parse("line.toml", text)?;
+//! let answer = run(scenario.plan(&mut |_, _, _, _| Err("no captures here".to_owned()))?);
+//! assert!(answer.conserves());
+//! assert!(measure(&answer, "received_kpps")? > 250.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Contract
 //!
 //! * The same plan gives the same answer on every platform: integer arithmetic, picoseconds, one seed.

@@ -6,8 +6,8 @@
 //! * [`Profile`], by name or path from [`lookup`], all of them from [`builtin`]: claims by stage of the
 //!   receive path ([`schema`]), each with the place where it is written.
 //! * [`Receiver`]: a profile set up as on one machine (queues, key, table, hash fields). Frames that differ
-//!   in nothing but addresses, ports and payload have one [`wire::Shape`] and share a [`Fate`]: how far the parser
-//!   comes and why, the hash type, the longest frame let in. A fate is computed once; of each further frame
+//!   in nothing but addresses, ports and payload have one [`wire::Shape`] and share a [`Disposition`]: how far the parser
+//!   comes and why, the hash type, the longest frame let in. A disposition is computed once; of each further frame
 //!   only the hash and the table lookup remain ([`Receiver::land`]).
 //! * [`spread`]: would a device spread such traffic, by default or in one of its modes?
 //! * [`stacked`]: which offloads are left to a stack of VLAN devices, and by which rule of the kernel or claim
@@ -25,9 +25,9 @@
 //!
 //! let i210 = Receiver::new(lookup("i210")?, &Setup::default())?;
 //! let dissection = dissect(Link::Ethernet, &frame, frame.len());
-//! let fate = i210.fate(&dissection);
-//! assert_eq!(fate.why.to_string(), "the parser stops at the PPPoE header");
-//! assert_eq!(i210.land(&fate, &frame, &dissection).queue, Some(0));
+//! let disposition = i210.disposition(&dissection);
+//! assert_eq!(disposition.why.to_string(), "the parser stops at the PPPoE header");
+//! assert_eq!(i210.land(&disposition, &frame, &dissection).queue, Some(0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -51,22 +51,22 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
-pub mod catalogue;
-pub mod claim;
+mod catalogue;
+mod claim;
 pub mod document;
 mod load;
-pub mod profile;
-pub mod receiver;
+mod parser;
+mod profile;
+mod receiver;
 pub mod schema;
-pub mod sight;
 pub mod spread;
 pub mod stacked;
-pub mod tags;
+mod tags;
 
 pub use catalogue::{LookupError, builtin, lookup};
 pub use claim::{Citation, Claim, Source, SourceKind, Value};
 pub use document::FileError;
-pub use profile::{Knob, KnobValue, Mode, ModeError, Profile};
-pub use receiver::{Fate, Landing, Receiver, Setup, SetupError};
+pub use parser::{ParserDepth, Why, depth as parser_depth};
+pub use profile::{DeviceOption, Mode, ModeError, OptionValue, Profile};
+pub use receiver::{Disposition, Landing, Receiver, Setup, SetupError, USUAL_QUEUES};
 pub use schema::{Key, Stage};
-pub use sight::{Sight, Why};

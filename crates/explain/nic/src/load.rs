@@ -2,7 +2,7 @@
 
 use crate::claim::{Citation, Claim, Source, Value};
 use crate::document::{self, FileError, join, read_value};
-use crate::profile::{Claims, Knob, KnobValue, Mode, Profile};
+use crate::profile::{Claims, DeviceOption, Mode, OptionValue, Profile};
 use crate::schema::{self, Key, Kind, Stage};
 use crate::tags::TagPattern;
 use serde::Deserialize;
@@ -73,12 +73,12 @@ struct RawClaim {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawKnob {
+struct RawOption {
     name: Text,
     #[serde(default)]
     default: Option<Text>,
     #[serde(default)]
-    values: Vec<KnobValue>,
+    values: Vec<OptionValue>,
     source: Citations,
     #[serde(default)]
     note: Option<Text>,
@@ -165,14 +165,14 @@ struct Sources {
 
 impl Sources {
     /// Claims and knobs of stages.
-    fn claims(&mut self, stages: Vec<(Stage, Toml)>, within: &str) -> Checked<(Claims, Vec<Knob>)> {
+    fn claims(&mut self, stages: Vec<(Stage, Toml)>, within: &str) -> Checked<(Claims, Vec<DeviceOption>)> {
         let (mut claims, mut knobs) = (Claims::new(), Vec::new());
         for (stage, table) in stages {
             let entries: Table = read_value(&join(within, stage.name()), table)?;
             for (name, entry) in entries {
                 let at = join(within, &format!("{stage}.{name}"));
                 if stage == Stage::Moderate && name == "knob" && within.is_empty() {
-                    let raw: Vec<RawKnob> = read_value(&at, entry)?;
+                    let raw: Vec<RawOption> = read_value(&at, entry)?;
                     knobs = raw.into_iter().map(|knob| self.knob(knob, &at)).collect::<Result<_, _>>()?;
                     continue;
                 }
@@ -203,10 +203,10 @@ impl Sources {
         Ok(Claim { value, citations, note: note.map(|Text(note)| note) })
     }
 
-    fn knob(&mut self, knob: RawKnob, at: &str) -> Checked<Knob> {
-        let RawKnob { name: Text(name), default, values, source, note } = knob;
+    fn knob(&mut self, knob: RawOption, at: &str) -> Checked<DeviceOption> {
+        let RawOption { name: Text(name), default, values, source, note } = knob;
         let text = |text: Option<Text>| text.map(|Text(text)| text);
-        Ok(Knob {
+        Ok(DeviceOption {
             name,
             default: text(default),
             values,

@@ -20,30 +20,30 @@ pub struct Profile {
     pub(crate) pci: Vec<String>,
     pub(crate) sources: BTreeMap<String, Source>,
     pub(crate) claims: Claims,
-    pub(crate) knobs: Vec<Knob>,
+    pub(crate) knobs: Vec<DeviceOption>,
     pub(crate) modes: Vec<Mode>,
     pub(crate) mode: Option<String>,
 }
 
 /// A setting of the interrupt moderation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Knob {
+pub struct DeviceOption {
     /// As ethtool or the driver spells it.
     pub name: String,
     /// Its default.
     pub default: Option<String>,
     /// What it can be set to, and what that means.
-    pub values: Vec<KnobValue>,
+    pub values: Vec<OptionValue>,
     /// Where this is written.
     pub citations: Vec<Citation>,
     /// A sentence that a reader needs.
     pub note: Option<String>,
 }
 
-/// A value of a [`Knob`].
+/// A value of a [`DeviceOption`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KnobValue {
+pub struct OptionValue {
     /// What to set.
     pub set: String,
     /// What it does.
@@ -148,7 +148,7 @@ impl Profile {
     }
 
     /// The settings of the interrupt moderation.
-    pub fn knobs(&self) -> &[Knob] {
+    pub fn device_options(&self) -> &[DeviceOption] {
         &self.knobs
     }
 

@@ -1,7 +1,7 @@
 //! A device as it is set up on one machine: which queue each frame lands on, and which frames are let in.
 
+use crate::parser::{self, ParserDepth, Why};
 use crate::schema::{self, Key};
-use crate::sight::{self, Sight, Why};
 use crate::{Profile, Value, admission};
 use rss::{
     FlowHash, HashFields, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, TableError,
@@ -69,9 +69,9 @@ pub struct Landing {
 
 /// What happens to all frames of a shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fate {
+pub struct Disposition {
     /// How far the parser comes.
-    pub sight: Sight,
+    pub depth: ParserDepth,
     /// Why.
     pub why: Why,
     /// Type of hash.
@@ -162,46 +162,48 @@ impl Receiver {
     }
 
     /// What happens to frames of the shape of `dissection`.
-    pub fn fate(&self, dissection: &Dissection) -> Fate {
+    pub fn disposition(&self, dissection: &Dissection) -> Disposition {
         let shape = dissection.shape();
-        let (mut sight, mut why) = sight::sight(&self.profile, shape);
+        let (mut depth, mut why) = parser::depth(&self.profile, shape);
         let mut hash_type = HashType::None;
         let mut prefix = None;
-        match (sight, &self.unit) {
-            (Sight::Transport | Sight::Addresses, Some(unit)) => {
-                if let Some(packet) = packet(sight, dissection, &[]) {
+        match (depth, &self.unit) {
+            (ParserDepth::Transport | ParserDepth::Addresses, Some(unit)) => {
+                if let Some(packet) = packet(depth, dissection, &[]) {
                     hash_type = unit.choose(&packet);
                     prefix = hashed_prefix(unit, &packet, hash_type, shape);
                 }
             }
-            (Sight::Transport | Sight::Addresses, None) => {
-                (sight, why) = (Sight::Unknown, Why::Lacks(self.lacking_hash()));
+            (ParserDepth::Transport | ParserDepth::Addresses, None) => {
+                (depth, why) = (ParserDepth::Unknown, Why::Lacks(self.lacking_hash()));
             }
             _ => {}
         }
         let received = !matches!(why, Why::Outgoing | Why::AboveLink);
         let longest = self.longest(shape).filter(|_| received);
-        Fate { sight, why, hash_type, longest, prefix }
+        Disposition { depth, why, hash_type, longest, prefix }
     }
 
-    /// Where `frame` lands, whose shape has this fate.
+    /// Where `frame` lands, whose shape has this disposition.
     #[inline]
-    pub fn land(&self, fate: &Fate, frame: &[u8], dissection: &Dissection) -> Landing {
+    pub fn land(&self, disposition: &Disposition, frame: &[u8], dissection: &Dissection) -> Landing {
         let nowhere = Landing { hash_type: HashType::None, hash: 0, queue: None };
-        if matches!(fate.why, Why::Outgoing | Why::AboveLink) {
+        if matches!(disposition.why, Why::Outgoing | Why::AboveLink) {
             return nowhere;
         }
         let table = match &self.table {
             Ok(table) => table,
             Err(queue) => return Landing { queue: *queue, ..nowhere },
         };
-        match (&self.unit, fate.hash_type) {
-            _ if fate.sight == Sight::Unknown => nowhere,
+        match (&self.unit, disposition.hash_type) {
+            _ if disposition.depth == ParserDepth::Unknown => nowhere,
             (Some(unit), hash_type) if hash_type != HashType::None => {
-                if let Some(hash) = fate.prefix.and_then(|prefix| hash_prefix(unit, prefix, dissection)) {
+                if let Some(hash) =
+                    disposition.prefix.and_then(|prefix| hash_prefix(unit, prefix, dissection))
+                {
                     return Landing { hash_type, hash, queue: Some(table.lookup(hash)) };
                 }
-                let Some(packet) = packet(fate.sight, dissection, frame) else { return nowhere };
+                let Some(packet) = packet(disposition.depth, dissection, frame) else { return nowhere };
                 let (hash_type, hash) = unit.hash(&packet);
                 Landing { hash_type, hash, queue: Some(table.lookup(hash)) }
             }
@@ -218,19 +220,19 @@ impl Receiver {
     }
 
     fn longest(&self, shape: &Shape) -> Option<u32> {
-        admission::longest(&self.profile, &sight::tpids(shape)).ok()
+        admission::longest(&self.profile, &parser::tpids(shape)).ok()
     }
 }
 
 /// What the hash unit sees of a packet.
 #[inline]
-fn packet(sight: Sight, dissection: &Dissection, frame: &[u8]) -> Option<Packet> {
+fn packet(depth: ParserDepth, dissection: &Dissection, frame: &[u8]) -> Option<Packet> {
     let flow = *dissection.flow()?;
     Some(Packet {
         flow,
         // A parser that does not reach the ports sees what it sees of a fragment; what it makes of real
-        // fragments is a claim of its own, and part of `sight` already.
-        fragment: sight == Sight::Addresses,
+        // fragments is a claim of its own, and part of `depth` already.
+        fragment: depth == ParserDepth::Addresses,
         home_address: dissection.home_address(frame),
         routing2_destination: dissection.routing2_destination(frame),
     })
@@ -389,12 +391,12 @@ mod tests {
         frame
     }
 
-    fn land(receiver: &Receiver, frame: &[u8]) -> (Fate, Landing) {
+    fn land(receiver: &Receiver, frame: &[u8]) -> (Disposition, Landing) {
         let dissection = dissect(Link::Ethernet, frame, frame.len());
         assert!(dissection.error().is_none(), "{:?}", dissection.error());
-        let fate = receiver.fate(&dissection);
-        let landing = receiver.land(&fate, frame, &dissection);
-        (fate, landing)
+        let disposition = receiver.disposition(&dissection);
+        let landing = receiver.land(&disposition, frame, &dissection);
+        (disposition, landing)
     }
 
     fn i210(setup: &Setup) -> Receiver {
@@ -404,12 +406,15 @@ mod tests {
     #[test]
     fn an_i210_hashes_tcp_and_puts_pppoe_on_queue_0() {
         let receiver = i210(&Setup::default());
-        let (fate, landing) = land(&receiver, &frame(&[], false, (2794, 1766)));
-        assert_eq!((fate.why, landing.hash_type, landing.hash), (Why::Clear, HashType::TcpIpv4, 0x51cc_c178));
+        let (disposition, landing) = land(&receiver, &frame(&[], false, (2794, 1766)));
+        assert_eq!(
+            (disposition.why, landing.hash_type, landing.hash),
+            (Why::Clear, HashType::TcpIpv4, 0x51cc_c178)
+        );
         // Index 0x78 = 120 of 128 in four blocks.
         assert_eq!(landing.queue, Some(3));
-        let (fate, landing) = land(&receiver, &frame(&[], true, (2794, 1766)));
-        assert_eq!(fate.why, Why::Header(schema::PPPOE));
+        let (disposition, landing) = land(&receiver, &frame(&[], true, (2794, 1766)));
+        assert_eq!(disposition.why, Why::Header(schema::PPPOE));
         assert_eq!(landing, Landing { hash_type: HashType::None, hash: 0, queue: Some(0) });
     }
 
@@ -417,8 +422,8 @@ mod tests {
     fn an_i210_sees_through_one_tag_and_stops_at_two() {
         let receiver = i210(&Setup::default());
         assert_eq!(land(&receiver, &frame(&[0x8100], false, (1, 2))).1.hash_type, HashType::TcpIpv4);
-        let (fate, landing) = land(&receiver, &frame(&[0x88a8, 0x8100], false, (1, 2)));
-        assert_eq!(fate.why, Why::Tags(vec![0x88a8, 0x8100]));
+        let (disposition, landing) = land(&receiver, &frame(&[0x88a8, 0x8100], false, (1, 2)));
+        assert_eq!(disposition.why, Why::Tags(vec![0x88a8, 0x8100]));
         assert_eq!(landing.queue, Some(0));
     }
 

@@ -158,33 +158,33 @@ impl Key {
 }
 
 /// How far into a packet the hash reaches.
-pub const REACH: &[&str] = &["transport", "addresses", "nothing"];
+pub(crate) const REACH: &[&str] = &["transport", "addresses", "nothing"];
 /// Hash types.
 pub const TYPES: &[&str] =
     &["ip4", "tcp4", "udp4", "sctp4", "ip6", "tcp6", "udp6", "sctp6", "ip6ex", "tcp6ex", "udp6ex"];
 /// Traffic whose hash fields have a name in ethtool.
 pub const FLOWS: &[&str] = &["tcp4", "udp4", "sctp4", "tcp6", "udp6", "sctp6"];
 /// Hash functions.
-pub const FUNCTIONS: &[&str] = &["toeplitz", "symmetric-toeplitz", "xor", "crc32", "software"];
+pub(crate) const FUNCTIONS: &[&str] = &["toeplitz", "symmetric-toeplitz", "xor", "crc32", "software"];
 /// What chooses the queue.
-pub const SELECTIONS: &[&str] = &["rss", "hash", "sender", "host", "single"];
+pub(crate) const SELECTIONS: &[&str] = &["rss", "hash", "sender", "host", "single"];
 /// Default content of the indirection table.
-pub const TABLES: &[&str] = &["striped", "blocks", "device"];
+pub(crate) const TABLES: &[&str] = &["striped", "blocks", "device"];
 /// Where a frame goes that matches no hash type.
-pub const UNHASHED: &[&str] = &["entry-0", "queue-0", "spread"];
+pub(crate) const UNHASHED: &[&str] = &["entry-0", "queue-0", "spread"];
 
 /// Kernels of which profiles tell what the driver does.
-pub const KERNELS: &[&str] = &["3.10", "4.7", "6.12"];
+pub(crate) const KERNELS: &[&str] = &["3.10", "4.7", "6.12"];
 /// Features of sent frames; `ip` is both IP versions, `tso4` IPv4 alone.
 pub const FEATURES: &[&str] = &["none", "hw", "ip", "ipv4", "sg", "tso", "tso4", "ctag", "stag"];
 /// What a driver's check of features does with frames of several tags.
-pub const CHECKS: &[&str] = &["none", "limits", "keeps"];
+pub(crate) const CHECKS: &[&str] = &["none", "limits", "keeps"];
 /// How a driver finds IP behind tags.
-pub const LOOKUPS: &[&str] = &["kernel", "one-tag", "untagged", "place"];
+pub(crate) const LOOKUPS: &[&str] = &["kernel", "one-tag", "untagged", "place"];
 /// What a device tells of received checksums.
-pub const VERIFICATIONS: &[&str] = &["verified", "frame", "none"];
+pub(crate) const VERIFICATIONS: &[&str] = &["verified", "frame", "none"];
 /// What becomes of the limits when the MTU is raised.
-pub const BEYONDS: &[&str] = &["mtu", "max", "same"];
+pub(crate) const BEYONDS: &[&str] = &["mtu", "max", "same"];
 
 macro_rules! keys {
     ($( $stage:ident { $( $constant:ident $name:literal $kind:expr, $label:literal; )* } )*) => {

@@ -1,9 +1,9 @@
 //! Would a device spread such traffic over its queues? The question is put to the same parser model that
 //! places real frames: a sample frame of the traffic is dissected and judged.
 
+use crate::parser::{self, ParserDepth, Why};
 use crate::receiver::{Receiver, Setup};
 use crate::schema::{self, Key};
-use crate::sight::{self, Sight, Why};
 use crate::{Mode, Profile};
 use rss::HashType;
 use std::fmt;
@@ -314,11 +314,11 @@ pub fn judge(profile: &Profile, traffic: &Traffic) -> Verdict {
 fn parsed(profile: &Profile, traffic: &Traffic) -> Verdict {
     let frame = traffic.sample();
     let dissection = dissect(Link::Ethernet, &frame, frame.len());
-    let (sight, why) = sight::sight(profile, dissection.shape());
-    match sight {
-        Sight::Nothing => Verdict::No(Reason::Parser(why)),
-        Sight::Unknown => Verdict::Unknown(Reason::Parser(why)),
-        Sight::Transport | Sight::Addresses => match hash_type(profile, &dissection) {
+    let (depth, why) = parser::depth(profile, dissection.shape());
+    match depth {
+        ParserDepth::Nothing => Verdict::No(Reason::Parser(why)),
+        ParserDepth::Unknown => Verdict::Unknown(Reason::Parser(why)),
+        ParserDepth::Transport | ParserDepth::Addresses => match hash_type(profile, &dissection) {
             Some(HashType::None) => Verdict::No(Reason::NoType),
             Some(hash_type) => Verdict::Yes(hash_type),
             None => Verdict::Yes(HashType::None),
@@ -329,8 +329,8 @@ fn parsed(profile: &Profile, traffic: &Traffic) -> Verdict {
 /// The hash type by default; `None` where the profile does not say.
 fn hash_type(profile: &Profile, dissection: &Dissection) -> Option<HashType> {
     let receiver = Receiver::new(profile.clone(), &Setup::default()).ok()?;
-    let fate = receiver.fate(dissection);
-    (fate.sight != Sight::Unknown).then_some(fate.hash_type)
+    let disposition = receiver.disposition(dissection);
+    (disposition.depth != ParserDepth::Unknown).then_some(disposition.hash_type)
 }
 
 #[cfg(test)]

@@ -39,7 +39,8 @@ mod transmit;
 
 pub use adapter::{Adapter, Check, DeviceKind, Lookup};
 pub use features::{Family, Features};
-pub use kernel::{CUSTOMER, KernelRules, SERVICE, TagLimit, Walk};
+pub(crate) use kernel::{CUSTOMER, SERVICE};
+pub use kernel::{KernelRules, TagLimit, Walk};
 pub use rule::Rule;
 
 use crate::schema::Key;

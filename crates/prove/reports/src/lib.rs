@@ -1,4 +1,15 @@
 //! Field reports as scenarios: what was reported, what the model says, and what its costs were fitted to.
+//!
+//! A report is a TOML file (`reports/*.toml`): a machine, runs that change it, and figures of the report with their role.
+//!
+//! ```
+//! use rxlane_reports::{Report, text};
+//!
+//! let report = Report::parse("i210", text("i210").expect("it comes with the program"))?;
+//! let result = report.reproduce()?;
+//! assert!(result.orders.iter().all(|(_, holds)| *holds));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

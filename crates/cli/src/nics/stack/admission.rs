@@ -3,8 +3,8 @@
 use crate::nics::{HEAD, paragraph, table};
 use crate::output::Output;
 use anstyle::Style;
+use nic::Profile;
 use nic::admission::{FrameClass, USUAL_MTU, frame_classes, limit_key, longest_at};
-use nic::profile::Profile;
 use nic::stacked::Stack;
 use nic::{Key, schema};
 use std::io::{self, Write};

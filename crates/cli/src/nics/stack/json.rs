@@ -2,8 +2,8 @@
 
 use super::admission::{LARGE_MTU, admitted, classes, mtu_needed};
 use crate::nics::json::citations;
+use nic::Profile;
 use nic::admission::USUAL_MTU;
-use nic::profile::Profile;
 use nic::stacked::{Adapter, Decision, DeviceKind, KernelRules, Row, Stack, answer};
 use nic::{Key, admission};
 use serde_json::{Value as Json, json};

@@ -42,8 +42,9 @@ struct RxUsecs {
 
 impl RxUsecs {
     fn of(profile: &Profile) -> Option<RxUsecs> {
-        let knob = profile.knobs().iter().find(|knob| knob.name == "rx-usecs")?;
-        let is_off = |value: &&nic::KnobValue| value.set == "0" && value.means.starts_with("no moderation:");
+        let knob = profile.device_options().iter().find(|knob| knob.name == "rx-usecs")?;
+        let is_off =
+            |value: &&nic::OptionValue| value.set == "0" && value.means.starts_with("no moderation:");
         let default = knob.default.as_deref().and_then(|text| text.split_whitespace().next());
         Some(RxUsecs {
             default: default.and_then(|number| number.parse().ok()),

@@ -90,7 +90,7 @@ pub fn channels(text: &str, kind: ChannelKind) -> Option<u32> {
 }
 
 /// The entries of a receive ring in the output of `ethtool -g`.
-pub fn ring_rx(text: &str) -> Option<u32> {
+pub(crate) fn ring_rx(text: &str) -> Option<u32> {
     current(text, "RX")
 }
 

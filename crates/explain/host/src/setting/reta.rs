@@ -34,7 +34,7 @@ fn is_in_turn(table: &IndirectionTable, start: u32, queues: u32) -> bool {
 }
 
 /// Whether the table is the one that the setting makes.
-pub fn is_made_by(setting: &Setting, printed: &PrintedTable) -> bool {
+pub(crate) fn is_made_by(setting: &Setting, printed: &PrintedTable) -> bool {
     let table = &printed.table;
     match setting {
         Setting::RetaDefault { .. } => is_in_turn(table, 0, printed.rings),

@@ -51,7 +51,7 @@ impl<'a> Command<'a> {
     /// The command on a line with a prompt (`$ `, `# `, `% `, `user@host:~$ `), or on one that begins with a
     /// program and an option or file. Behind a `$ ` that the line begins with any program is one: its output is
     /// nobody's, and does not belong to the command before. `None` for anything else.
-    pub fn at_prompt(line: &'a str) -> Option<Command<'a>> {
+    pub(crate) fn at_prompt(line: &'a str) -> Option<Command<'a>> {
         let head = line.as_bytes().get(..LONGEST_PROMPT).unwrap_or(line.as_bytes());
         // Looks at every byte, without a branch, so that the compiler does many at once.
         if head.iter().fold(false, |found, byte| found | is_prompt(*byte)) {
@@ -129,14 +129,14 @@ impl<'a> Command<'a> {
                 .find(|word| is_interface(word))
                 .or_else(|| arguments().next().filter(|word| !word.starts_with('-'))),
             // A name that is one changes nothing: the output has it.
-            "ip" => asked_of_ip(arguments()).filter(|word| !is_name(word)),
+            "ip" => interface_of_ip(arguments()).filter(|word| !is_name(word)),
             "cat" | "head" | "tail" | "grep" | "ls" => path.and_then(interface_of_path),
             _ => None,
         };
         let asked = asked.map(|word| word.trim_matches(['"', '\'']));
         let interface = asked.filter(|word| is_name(word));
         let target = match asked {
-            _ if asks_for_another(text, interface) => Target::Several,
+            _ if names_another(text, interface) => Target::Several,
             Some(word) if word.contains(['$', '`']) => Target::Unknown,
             Some(word) if word.contains(['*', '?', '[', '{']) => Target::Several,
             Some(_) if interface.is_some() => Target::Named,
@@ -168,7 +168,7 @@ impl<'a> Command<'a> {
     }
 
     /// Whether one of its bundles of single-letter options (`-ibdn`) has that letter.
-    pub fn has_flag(&self, letter: char) -> bool {
+    pub(crate) fn has_flag(&self, letter: char) -> bool {
         let words = self.text.split_whitespace().skip(1);
         words
             .take_while(|word| !matches!(*word, "|" | ">" | ";" | "&&"))
@@ -176,7 +176,7 @@ impl<'a> Command<'a> {
     }
 
     /// Whether it may print what is no output of its program's own: several commands in a line, several files.
-    pub fn may_print_more(&self) -> bool {
+    pub(crate) fn may_print_more(&self) -> bool {
         let is_several = self.text.contains([';', '&', '`']) || self.text.contains("$(");
         let files = || self.text.split_whitespace().filter(|word| word.starts_with('/')).count();
         is_several || (self.path.is_some() && files() > 1)
@@ -217,7 +217,7 @@ fn ethtool_option(first: &str) -> Option<&str> {
 }
 
 /// The interface in `ip -d link show dev eth0` and `ip link show eth0`.
-fn asked_of_ip<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+fn interface_of_ip<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     words.find(|word| matches!(*word, "show" | "list" | "ls" | "dev"))?;
     words.find(|word| *word != "dev").filter(|word| !word.starts_with('-'))
 }
@@ -243,7 +243,7 @@ fn is_loop(text: &str) -> bool {
 }
 
 /// Whether a later command of the line, behind `;`, `&&` or `|`, is ethtool for another interface.
-fn asks_for_another(text: &str, interface: Option<&str>) -> bool {
+fn names_another(text: &str, interface: Option<&str>) -> bool {
     let mut commands = text.split([';', '&', '|']).skip(1).map(str::split_whitespace);
     commands.any(|mut words| {
         let is_ethtool = words

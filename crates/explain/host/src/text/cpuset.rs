@@ -1,7 +1,7 @@
 //! `cpuset -g -x IRQ`: the CPUs that FreeBSD lets an interrupt run on, `irq 264 mask: 0, 1` (`printaffinity()`,
 //! usr.bin/cpuset/cpuset.c). `vmstat -i` calls that vector `irq264`.
 
-use super::{Fate, Line, Section, Tool, cpu_list, sysfs};
+use super::{Line, Outcome, Section, Tool, cpu_list, sysfs};
 use crate::{Fact, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
@@ -14,12 +14,12 @@ pub(super) static TOOL: Tool = Tool {
 struct Masks;
 
 impl Section for Masks {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let Some((vector, cpus)) = affinity(line.trimmed()) else {
-            return if line.trimmed().is_empty() { Fate::Skipped } else { Fate::Over };
+            return if line.trimmed().is_empty() { Outcome::Skipped } else { Outcome::Over };
         };
         sysfs::note_affinity(&format!("irq{vector}"), &Fact::new(cpus, line.quote()), false, snapshot);
-        Fate::Taken
+        Outcome::Taken
     }
 }
 

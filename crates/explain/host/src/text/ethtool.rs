@@ -5,7 +5,7 @@
 //! `off [fixed]` or `on [requested off]`. `-i` has no heading: it is about the interface that a command named last.
 
 use super::line::is_word_of;
-use super::{Context, Fate, Line, Section, Tool};
+use super::{Context, Line, Outcome, Section, Tool};
 use crate::{Fact, Feature, Interface, Kind, Limited, Observed, Quote, Snapshot};
 
 pub(super) static RINGS: Tool = Tool {
@@ -51,7 +51,7 @@ fn has_heading(line: &str, headings: &[&str]) -> bool {
 }
 
 /// Reads a line `name: value`.
-type Pair = fn(&Output, &str, &str, &Line<'_>, &mut Snapshot) -> Fate;
+type Pair = fn(&Output, &str, &str, &Line<'_>, &mut Snapshot) -> Outcome;
 
 /// The output of one of these commands, while it is being read.
 struct Output {
@@ -81,8 +81,8 @@ impl Output {
         line: &Line<'_>,
         snapshot: &mut Snapshot,
         place: impl FnOnce(&mut Interface) -> Option<&mut Limited>,
-    ) -> Fate {
-        let Ok(number) = value.parse::<u32>() else { return Fate::Skipped };
+    ) -> Outcome {
+        let Ok(number) = value.parse::<u32>() else { return Outcome::Skipped };
         let fact = line.fact(number);
         if let Some(kind) = snapshot.interface_mut(&self.interface, &fact.quote).and_then(place) {
             match self.block {
@@ -91,41 +91,41 @@ impl Output {
                 Block::Unknown => {}
             }
         }
-        Fate::Taken
+        Outcome::Taken
     }
 }
 
 impl Section for Output {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if let Some(interface) = self.headings.iter().find_map(|heading| text.strip_prefix(heading)) {
             self.interface = interface.trim_end_matches(':').to_owned();
             self.block = Block::Unknown;
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         match text {
-            "" => return Fate::Skipped,
+            "" => return Outcome::Skipped,
             "Pre-set maximums:" => self.block = Block::Most,
             "Current hardware settings:" => self.block = Block::Current,
             _ => {
-                let Some((name, value)) = text.split_once(':') else { return Fate::Over };
+                let Some((name, value)) = text.split_once(':') else { return Outcome::Over };
                 return (self.pair)(self, name, value.trim(), line, snapshot);
             }
         }
-        Fate::Taken
+        Outcome::Taken
     }
 }
 
-fn ring(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+fn ring(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
     if !["RX", "TX", "CQE"].iter().any(|kind| name.starts_with(kind)) {
-        return Fate::Over;
+        return Outcome::Over;
     }
     output.limited(value, line, snapshot, |interface| (name == "RX").then_some(&mut interface.rings.rx))
 }
 
-fn channel(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+fn channel(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
     if !matches!(name, "RX" | "TX" | "Other" | "Combined") {
-        return Fate::Over;
+        return Outcome::Over;
     }
     output.limited(value, line, snapshot, |interface| match name {
         "RX" => Some(&mut interface.channels.rx),
@@ -137,48 +137,52 @@ fn channel(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: 
 /// Numbers of one interface that are kept; ethtool has some thirty.
 const MOST_NUMBERS: usize = 64;
 
-fn coalesce(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+fn coalesce(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
     match name {
         // `off  TX: off`
         "Adaptive RX" => {
             let is_on = match value.split_whitespace().next() {
                 Some("on") => true,
                 Some("off") => false,
-                _ => return Fate::Skipped,
+                _ => return Outcome::Skipped,
             };
             let fact = line.fact(is_on);
             if let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) {
                 Observed::note(&mut interface.adaptive_rx, fact);
             }
-            return Fate::Taken;
+            return Outcome::Taken;
         }
-        "CQE mode RX" => return Fate::Taken,
+        "CQE mode RX" => return Outcome::Taken,
         _ => {}
     }
     // ethtool 6.1, netlink/coalesce.c.
     let beginnings = ["rx-", "tx-", "stats-block-usecs", "sample-interval", "pkt-rate-"];
     if !beginnings.iter().any(|known| name.starts_with(known)) {
-        return Fate::Over;
+        return Outcome::Over;
     }
-    let Ok(number) = value.parse::<u64>() else { return Fate::Skipped };
+    let Ok(number) = value.parse::<u64>() else { return Outcome::Skipped };
     let fact = line.fact(number);
-    let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) else { return Fate::Taken };
+    let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) else {
+        return Outcome::Taken;
+    };
     let is_kept = Observed::note_at(&mut interface.coalesce, name, fact, MOST_NUMBERS);
     snapshot.omitted += u64::from(!is_kept);
-    Fate::Taken
+    Outcome::Taken
 }
 
 /// Features of one interface that are kept; Linux has 64.
 const MOST_FEATURES: usize = 128;
 
-fn feature(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
-    let Some(feature) = feature_state(value).filter(|_| is_feature(name)) else { return Fate::Over };
+fn feature(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
+    let Some(feature) = feature_state(value).filter(|_| is_feature(name)) else { return Outcome::Over };
     let fact = line.fact(feature);
-    let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) else { return Fate::Taken };
+    let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) else {
+        return Outcome::Taken;
+    };
     // ethtool before 2.6.38 wrote the names with blanks (`tcp segmentation offload`).
     let is_kept = Observed::note_at(&mut interface.features, &name.replace(' ', "-"), fact, MOST_FEATURES);
     snapshot.omitted += u64::from(!is_kept);
-    Fate::Taken
+    Outcome::Taken
 }
 
 fn is_feature(name: &str) -> bool {
@@ -208,23 +212,25 @@ const DRIVER_NAMES: &str = "version firmware-version expansion-rom-version suppo
 /// Drivers of interfaces that stand on no device, which call themselves with blanks.
 const WITH_BLANKS: [&str; 2] = ["802.1Q VLAN Support", "Ethernet Channel Bonding Driver"];
 
-fn driver(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+fn driver(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
     if !is_word_of(DRIVER_NAMES, name) {
-        return Fate::Over;
+        return Outcome::Over;
     }
     // "driver:" begins the next interface's output, whose name was not said where no prompt came before.
     if value.is_empty() || value == "N/A" || !matches!(name, "driver" | "bus-info") {
-        return Fate::Taken;
+        return Outcome::Taken;
     }
     let fact = line.fact(value.to_owned());
-    let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) else { return Fate::Taken };
+    let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) else {
+        return Outcome::Taken;
+    };
     if name == "bus-info" {
         interface.bus = Some(fact);
     } else {
         kind(interface, value, &fact.quote);
         interface.driver = Some(fact);
     }
-    Fate::Taken
+    Outcome::Taken
 }
 
 fn is_driver(name: &str) -> bool {

@@ -4,7 +4,7 @@
 //! text ends within the list, a field may be missing from it: nothing is concluded then, unless the last field
 //! of all was read.
 
-use super::{Fate, Line, Section, Tool, unread};
+use super::{Line, Outcome, Section, Tool, unread};
 use crate::{Fact, Observed, Quote, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
@@ -44,41 +44,41 @@ struct List {
 }
 
 impl Section for FlowHash {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if let Some(flow) = text.strip_suffix(HEADING) {
             self.believe(snapshot);
             self.list =
                 flow_type(flow.trim()).map(|flow| List { flow, letters: String::new(), quote: line.quote() });
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         if text.starts_with("For RSS context ") {
             self.is_default = false;
-            return Fate::Taken;
+            return Outcome::Taken;
         }
-        let Some(list) = &mut self.list else { return Fate::Skipped };
+        let Some(list) = &mut self.list else { return Outcome::Skipped };
         if let Some((_, letter)) = FIELDS.iter().find(|(field, _)| *field == text) {
             if !list.letters.contains(*letter) {
                 list.letters.push(*letter);
             }
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         match text {
             // Some pastes have a blank line after the heading.
-            "" if list.letters.is_empty() => Fate::Skipped,
+            "" if list.letters.is_empty() => Outcome::Skipped,
             "All matching flows discarded on RX" => {
                 list.letters.push('r');
-                Fate::Taken
+                Outcome::Taken
             }
             "None" => {
                 self.believe(snapshot);
-                Fate::Taken
+                Outcome::Taken
             }
             "" => {
                 self.believe(snapshot);
-                Fate::Skipped
+                Outcome::Skipped
             }
-            _ => Fate::Over,
+            _ => Outcome::Over,
         }
     }
 

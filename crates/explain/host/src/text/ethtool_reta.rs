@@ -4,7 +4,7 @@
 //! another output does. Where the text ends with a row, only a table of 128 entries is: that is what the drivers
 //! have whose tables were printed without a key. Of others nobody can tell whether rows are missing.
 
-use super::{Context, Fate, Line, Section, Tool, unread};
+use super::{Context, Line, Outcome, Section, Tool, unread};
 use crate::{Fact, Observed, Quote, Reta, Snapshot};
 use rss::HashKey;
 
@@ -61,18 +61,18 @@ impl Table {
 }
 
 impl Section for Table {
-    fn line(&mut self, line: &Line<'_>, _snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, _snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if let Some((interface, rings)) = heading(text) {
             if self.table.is_some() {
-                return Fate::Over;
+                return Outcome::Over;
             }
             self.table = Some((interface.to_owned(), rings, line.quote()));
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         if self.table.is_none() {
             // Rows without their heading, or another command's output.
-            return if text.is_empty() { Fate::Skipped } else { Fate::Over };
+            return if text.is_empty() { Outcome::Skipped } else { Outcome::Over };
         }
         self.body(text)
     }
@@ -89,9 +89,9 @@ impl Section for Table {
 }
 
 impl Table {
-    fn body(&mut self, text: &str) -> Fate {
+    fn body(&mut self, text: &str) -> Outcome {
         match text {
-            "" => return Fate::Skipped,
+            "" => return Outcome::Skipped,
             "RSS hash key:" => self.part = Part::Key,
             "RSS hash function:" => self.part = Part::Function,
             "RSS input transformation:" => self.part = Part::Transformation,
@@ -101,54 +101,54 @@ impl Table {
                 Part::Function => return self.function(text),
                 Part::Transformation => {
                     return if text.ends_with(": on") || text.ends_with(": off") {
-                        Fate::Taken
+                        Outcome::Taken
                     } else {
-                        Fate::Over
+                        Outcome::Over
                     };
                 }
             },
         }
-        Fate::Taken
+        Outcome::Taken
     }
 
     /// `   16:      0     1 …`.
-    fn row(&mut self, text: &str) -> Fate {
+    fn row(&mut self, text: &str) -> Outcome {
         let is_damaged = match row(text) {
             Some((label, row)) if label == self.entries.len() && label + row.len() <= MOST => {
                 self.entries.extend(row);
-                return Fate::Taken;
+                return Outcome::Taken;
             }
             Some(_) => true,
             None => text.starts_with("...") || text.starts_with("[...") || text.starts_with('…'),
         };
         if !is_damaged {
-            return Fate::Over;
+            return Outcome::Over;
         }
         self.damage.get_or_insert_with(|| format!("rows after entry {} are missing", self.entries.len()));
-        Fate::Taken
+        Outcome::Taken
     }
 
     /// The key, which a terminal may have broken. A driver that does not tell it has `Operation not supported`
     /// there, and bundles, or people, `(hidden)` or `(left out)`.
-    fn key(&mut self, text: &str) -> Fate {
+    fn key(&mut self, text: &str) -> Outcome {
         if text.bytes().all(|c| c.is_ascii_hexdigit() || c == b':') {
             if self.key.len() < 4096 {
                 self.key.push_str(text);
             }
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         let is_untold = self.key.is_empty();
-        if is_untold { Fate::Taken } else { Fate::Over }
+        if is_untold { Outcome::Taken } else { Outcome::Over }
     }
 
-    fn function(&mut self, text: &str) -> Fate {
-        let Some((name, state)) = text.split_once(": ") else { return Fate::Over };
+    fn function(&mut self, text: &str) -> Outcome {
+        let Some((name, state)) = text.split_once(": ") else { return Outcome::Over };
         match state {
             "on" => self.function = Some(name.to_owned()),
             "off" => {}
-            _ => return Fate::Over,
+            _ => return Outcome::Over,
         }
-        Fate::Taken
+        Outcome::Taken
     }
 
     fn believe(&mut self, is_whole: bool, snapshot: &mut Snapshot) {

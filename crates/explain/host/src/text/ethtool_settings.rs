@@ -3,7 +3,7 @@
 //! Lists of link modes go over several lines; they are believed once the line after them was read, since the
 //! fastest mode stands last.
 
-use super::{Fate, Line, Section, Tool};
+use super::{Line, Outcome, Section, Tool};
 use crate::{Fact, Link, Observed, Quote, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
@@ -53,22 +53,22 @@ struct Modes {
 }
 
 impl Section for Settings {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if let Some(interface) = text.strip_prefix(HEADING) {
             self.modes = None;
             self.interface = interface.trim_end_matches(':').to_owned();
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         if text.is_empty() {
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
         let Some((name, value)) = text.split_once(':') else { return self.more_modes(text) };
         let is_indented = line.text.starts_with([' ', '\t']);
         let is_known = matches!(name, "Speed" | "Duplex" | "Link detected")
             || OTHERS.iter().any(|other| name.starts_with(other));
         if !is_known {
-            return if is_indented { Fate::Skipped } else { Fate::Over };
+            return if is_indented { Outcome::Skipped } else { Outcome::Over };
         }
         self.believe_modes(snapshot);
         match name {
@@ -82,7 +82,7 @@ impl Section for Settings {
             }
             _ => {}
         }
-        Fate::Taken
+        Outcome::Taken
     }
 }
 
@@ -92,14 +92,14 @@ impl Settings {
     }
 
     /// A line of modes alone.
-    fn more_modes(&mut self, text: &str) -> Fate {
+    fn more_modes(&mut self, text: &str) -> Outcome {
         if !text.split_whitespace().all(|word| mode(word).is_some()) {
-            return if OTHERS.contains(&text) { Fate::Taken } else { Fate::Over };
+            return if OTHERS.contains(&text) { Outcome::Taken } else { Outcome::Over };
         }
         if let Some(modes) = &mut self.modes {
             modes.fastest = modes.fastest.max(fastest(text));
         }
-        Fate::Taken
+        Outcome::Taken
     }
 
     fn believe_modes(&mut self, snapshot: &mut Snapshot) {

@@ -6,7 +6,7 @@
 
 use super::command::is_interface;
 use super::line::is_word_of;
-use super::{Fate, Line, Section, Tool, freebsd_nics, sysctl_machine};
+use super::{Line, Outcome, Section, Tool, freebsd_nics, sysctl_machine};
 use crate::{Fact, Feature, Interface, Kind, Observed, Quote, Snapshot, System};
 
 pub(super) static TOOL: Tool = Tool {
@@ -59,25 +59,25 @@ struct Listing {
 }
 
 impl Section for Listing {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         let quote = line.quote();
         if let Some(header) = Header::parse(text) {
             self.interface = Some(header.name.to_owned());
             begin(&header, &quote, snapshot);
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         if text.is_empty() {
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
-        let Some(name) = self.interface.clone() else { return Fate::Over };
+        let Some(name) = self.interface.clone() else { return Outcome::Over };
         let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
         if !is_word_of(BENEATH, word) {
-            return Fate::Over;
+            return Outcome::Over;
         }
         beneath(&name, word, rest, &quote, snapshot);
-        Fate::Taken
+        Outcome::Taken
     }
 }
 

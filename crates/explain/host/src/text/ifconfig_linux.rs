@@ -6,7 +6,7 @@
 
 use super::command::is_interface;
 use super::kept::Kept;
-use super::{Context, Fate, Line, Section, Tool, sysctl_machine};
+use super::{Context, Line, Outcome, Section, Tool, sysctl_machine};
 use crate::{Counter, Fact, Kind, Observed, Snapshot, System};
 
 pub(super) static TOOL: Tool = Tool {
@@ -23,7 +23,7 @@ struct Listing {
 }
 
 impl Section for Listing {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if let Some((name, encapsulation)) = header(text) {
             sysctl_machine::infer(snapshot, System::Linux, &line.quote());
@@ -33,20 +33,20 @@ impl Section for Listing {
             {
                 interface.kind.get_or_insert_with(|| Fact::new(Kind::Ppp, line.quote()));
             }
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         if text.is_empty() {
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
-        let Some(name) = &self.interface else { return Fate::Over };
+        let Some(name) = &self.interface else { return Outcome::Over };
         let word = text.split([' ', ':']).next().unwrap_or_default();
         match word {
             "RX" => self.received(name, line),
             "inet" | "inet6" | "TX" | "collisions" | "Interrupt" | "Base" | "Memory" | "DMA" => {}
             _ if text.contains("MTU:") => flags(name, line, snapshot),
-            _ => return Fate::Over,
+            _ => return Outcome::Over,
         }
-        Fate::Taken
+        Outcome::Taken
     }
 }
 

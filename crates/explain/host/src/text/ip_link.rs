@@ -7,7 +7,7 @@
 
 use super::kept::Kept;
 use super::line::is_word_of;
-use super::{Context, Fate, Line, Section, Tool};
+use super::{Context, Line, Outcome, Section, Tool};
 use crate::interface::is_plain_name;
 use crate::{Counter, Fact, Interface, Kind, Observed, Quote, Snapshot, Xdp};
 use std::collections::BTreeMap;
@@ -66,16 +66,16 @@ struct Header<'a> {
 }
 
 impl Section for Links {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         // `ip -o` has a backslash where a line would end.
-        let mut fate = Fate::Skipped;
+        let mut outcome = Outcome::Skipped;
         for piece in line.text.split('\\') {
-            fate = self.piece(piece.trim(), line, snapshot);
-            if fate == Fate::Over {
+            outcome = self.piece(piece.trim(), line, snapshot);
+            if outcome == Outcome::Over {
                 break;
             }
         }
-        fate
+        outcome
     }
 
     fn end(&mut self, snapshot: &mut Snapshot) {
@@ -102,17 +102,17 @@ impl Links {
         }
     }
 
-    fn piece(&mut self, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn piece(&mut self, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         if text.is_empty() {
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
         if let Some(header) = header(text) {
             self.finish_interface(snapshot);
             self.header(&header, line, snapshot);
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         if self.current.is_empty() {
-            return if text.starts_with("...") { Fate::Skipped } else { Fate::Over };
+            return if text.starts_with("...") { Outcome::Skipped } else { Outcome::Over };
         }
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
         if word.bytes().all(|c| c.is_ascii_digit()) {
@@ -129,7 +129,7 @@ impl Links {
             _ if word.starts_with("link/") => self.link(word, rest, line, snapshot),
             _ => return self.details(word, text, line, snapshot),
         }
-        Fate::Taken
+        Outcome::Taken
     }
 
     fn header(&mut self, header: &Header<'_>, line: &Line<'_>, snapshot: &mut Snapshot) {
@@ -218,7 +218,7 @@ impl Links {
     }
 
     /// The line of the kind, and lines that tell nothing here.
-    fn details(&mut self, word: &str, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn details(&mut self, word: &str, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let value = |name: &str| {
             let mut words = text.split_whitespace().skip_while(|word| *word != name);
             words.nth(1)
@@ -246,9 +246,9 @@ impl Links {
             let is_other =
                 OTHERS.iter().any(|other| text.starts_with(other)) || text.starts_with("prog/xdp ");
             return match (is_other, is_indented) {
-                (true, _) => Fate::Taken,
-                (false, true) => Fate::Skipped,
-                (false, false) => Fate::Over,
+                (true, _) => Outcome::Taken,
+                (false, true) => Outcome::Skipped,
+                (false, false) => Outcome::Over,
             };
         };
         let quote = line.quote();
@@ -262,7 +262,7 @@ impl Links {
                 interface.parent = Some(Fact::new(lower, quote));
             }
         }
-        Fate::Taken
+        Outcome::Taken
     }
 
     fn function(&mut self, line: &Line<'_>) {
@@ -272,19 +272,21 @@ impl Links {
         }
     }
 
-    fn numbers(&mut self, text: &str, line: &Line<'_>) -> Fate {
+    fn numbers(&mut self, text: &str, line: &Line<'_>) -> Outcome {
         let columns = std::mem::replace(&mut self.columns, Columns::None);
         let (names, errors) = match columns {
-            Columns::None => return Fate::Over,
-            Columns::Other => return Fate::Taken,
+            Columns::None => return Outcome::Over,
+            Columns::Other => return Outcome::Taken,
             Columns::Received(names) => (names, false),
             Columns::ReceivedErrors(names) => (names, true),
         };
         let numbers: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
-        let Some(numbers) = numbers.filter(|numbers| numbers.len() <= names.len()) else { return Fate::Over };
+        let Some(numbers) = numbers.filter(|numbers| numbers.len() <= names.len()) else {
+            return Outcome::Over;
+        };
         let quote = line.quote();
         let mut kept = self.context.kept();
-        let Some(totals) = kept.totals_of(&self.current, TOOL.name) else { return Fate::Taken };
+        let Some(totals) = kept.totals_of(&self.current, TOOL.name) else { return Outcome::Taken };
         for (name, number) in names.iter().zip(numbers) {
             match (name.as_str(), errors) {
                 ("packets", false) => Counter::note(&mut totals.packets, number, quote.clone()),
@@ -296,7 +298,7 @@ impl Links {
                 _ => {}
             }
         }
-        Fate::Taken
+        Outcome::Taken
     }
 
     fn finish_interface(&mut self, snapshot: &mut Snapshot) {

@@ -25,7 +25,7 @@ pub(super) struct Kept {
     /// The load of all CPUs together, which is that of a CPU where there is one.
     pub load: Option<Fact<Load>>,
     /// The driver's statistics of the interface without a name.
-    pub statistics: Option<super::statistics::Seen>,
+    pub statistics: Option<super::statistics::Observation>,
     /// Whether output without a name is of one of several interfaces.
     pub is_of_several: bool,
 }
@@ -50,7 +50,7 @@ impl Kept {
 
     /// Where totals of the interface go that `tool` prints: `None` where another tool printed them first, since
     /// its reading of the same counter is no second sample.
-    pub fn totals_of(&mut self, interface: &str, tool: &'static str) -> Option<&mut Totals> {
+    pub(crate) fn totals_of(&mut self, interface: &str, tool: &'static str) -> Option<&mut Totals> {
         if !self.totals.contains_key(interface) {
             if self.totals.len() >= Kept::MOST {
                 return None;

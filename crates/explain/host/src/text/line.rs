@@ -19,7 +19,7 @@ pub(super) struct Line<'a> {
 
 impl Line<'_> {
     /// Without the blanks around it.
-    pub fn trimmed(&self) -> &str {
+    pub(crate) fn trimmed(&self) -> &str {
         trim(self.text)
     }
 
@@ -40,7 +40,7 @@ pub(super) struct Context {
     /// The last command at a prompt.
     pub command: Option<Arc<str>>,
     /// The interface that it names; `None` where it names none.
-    pub asked_for: Option<String>,
+    pub requested: Option<String>,
     /// The interface that a command named last, this one or one before.
     pub interface: Option<String>,
     /// Whether output without a name is of an interface that nobody knows, and of which one of several where

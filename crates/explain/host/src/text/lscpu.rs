@@ -2,7 +2,7 @@
 //!
 //! Online are the CPUs of lscpu's list; its "CPU(s)" counts those that are offline, too.
 
-use super::{Fate, Line, Section, Tool, cpu_list};
+use super::{Line, Outcome, Section, Tool, cpu_list};
 use crate::{Fact, Quote, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
@@ -34,11 +34,11 @@ pub(super) static CPUINFO: Tool = Tool {
 struct Listing;
 
 impl Section for Listing {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         let Some((name, value)) = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()))
         else {
-            return if text.is_empty() { Fate::Skipped } else { Fate::Over };
+            return if text.is_empty() { Outcome::Skipped } else { Outcome::Over };
         };
         match name {
             "On-line CPU(s) list" => {
@@ -56,24 +56,24 @@ impl Section for Listing {
                     .and_then(|rest| rest.strip_suffix(" CPU(s)"))
                     .and_then(|node| node.parse::<u32>().ok())
                     .filter(|&node| (node as usize) < Snapshot::CPUS);
-                let Some((node, cpus)) = node.zip(cpu_list::list(value)) else { return Fate::Skipped };
+                let Some((node, cpus)) = node.zip(cpu_list::list(value)) else { return Outcome::Skipped };
                 snapshot.cpus.nodes.insert(node, cpus);
             }
         }
-        Fate::Taken
+        Outcome::Taken
     }
 }
 
 struct Number;
 
 impl Section for Number {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         match line.trimmed().parse::<usize>() {
             Ok(number) => {
                 online(snapshot, number, line.quote());
-                Fate::Taken
+                Outcome::Taken
             }
-            Err(_) => Fate::Over,
+            Err(_) => Outcome::Over,
         }
     }
 }
@@ -85,14 +85,14 @@ struct Processors {
 }
 
 impl Section for Processors {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if text.is_empty() {
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
         let Some((name, value)) = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()))
         else {
-            return Fate::Over;
+            return Outcome::Over;
         };
         match name {
             "processor" if value.parse::<u32>().is_ok() => {
@@ -102,9 +102,9 @@ impl Section for Processors {
             "model name" | "cpu model" => {
                 snapshot.cpus.model.get_or_insert_with(|| Fact::new(value.to_owned(), line.quote()));
             }
-            _ => return Fate::Skipped,
+            _ => return Outcome::Skipped,
         }
-        Fate::Taken
+        Outcome::Taken
     }
 
     fn end(&mut self, snapshot: &mut Snapshot) {

@@ -2,7 +2,7 @@
 //! Network Connection [8086:1533] (rev 03)`. Which interface it is tells the bus address of `ethtool -i`.
 
 use super::kept::{Kept, PciDevice};
-use super::{Context, Fate, Line, Section, Tool, vector_name};
+use super::{Context, Line, Outcome, Section, Tool, vector_name};
 use crate::Snapshot;
 
 pub(super) static TOOL: Tool = Tool {
@@ -26,19 +26,19 @@ struct Device<'a> {
 }
 
 impl Section for Devices {
-    fn line(&mut self, line: &Line<'_>, _snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, _snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         let Some(device) = device(text) else {
             // Other devices, and the lines of -k and -v below one.
             let is_other = address(text).is_some() || line.text.starts_with(['\t', ' ']) || text.is_empty();
-            return if is_other { Fate::Skipped } else { Fate::Over };
+            return if is_other { Outcome::Skipped } else { Outcome::Over };
         };
         let mut kept = self.context.kept();
         if kept.pci.len() < Kept::MOST {
             let known = PciDevice { id: device.id, model: device.model.to_owned(), quote: line.quote() };
             kept.pci.insert(device.address, known);
         }
-        Fate::Taken
+        Outcome::Taken
     }
 }
 

@@ -58,7 +58,7 @@ const LONGEST_LINE: u64 = 64 * 1024;
 
 /// What became of a line that was offered to a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Outcome {
     /// It belongs to the output, and was read.
     Taken,
     /// It tells nothing, or something else may open with it; the output may go on after it.
@@ -70,7 +70,7 @@ enum Fate {
 /// The output of one tool, while it is being read.
 trait Section {
     /// Takes a line, the heading that opened the section among them.
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate;
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome;
 
     /// Called once when another line ended the output, for what only its whole tells.
     fn end(&mut self, _snapshot: &mut Snapshot) {}
@@ -149,24 +149,24 @@ struct Open {
     tool: &'static Tool,
     section: Box<dyn Section>,
     /// Whether the snapshot says that the tool was read.
-    is_noted: bool,
+    is_recorded: bool,
     /// Whether the last command cannot have printed it.
     is_stray: bool,
 }
 
 impl Open {
     fn new(tool: &'static Tool, context: &Context) -> Open {
-        Open { tool, section: (tool.open)(context), is_noted: false, is_stray: false }
+        Open { tool, section: (tool.open)(context), is_recorded: false, is_stray: false }
     }
 
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let line = &if self.is_stray { Line { command: None, ..*line } } else { *line };
-        let fate = self.section.line(line, snapshot);
-        if fate == Fate::Taken && !self.is_noted {
-            self.is_noted = true;
+        let outcome = self.section.line(line, snapshot);
+        if outcome == Outcome::Taken && !self.is_recorded {
+            self.is_recorded = true;
             note_read(snapshot, self.section.name().unwrap_or(self.tool.name), line);
         }
-        fate
+        outcome
     }
 }
 
@@ -264,15 +264,15 @@ impl Reader {
         }
         let command = self.context.command.clone();
         let line = Line { text, source, number, command: command.as_ref() };
-        let fate = match &mut self.open {
+        let outcome = match &mut self.open {
             Some(open) => open.line(&line, &mut self.snapshot),
-            None => Fate::Over,
+            None => Outcome::Over,
         };
-        if fate == Fate::Taken {
+        if outcome == Outcome::Taken {
             self.is_answered = true;
             return;
         }
-        if fate == Fate::Over {
+        if outcome == Outcome::Over {
             self.close();
         }
         if self.heading(&line) {
@@ -292,8 +292,8 @@ impl Reader {
         self.close();
         let mut open = Open::new(tool, &self.context);
         open.is_stray = self.cannot_print(tool);
-        let fate = open.line(line, &mut self.snapshot);
-        if fate == Fate::Over {
+        let outcome = open.line(line, &mut self.snapshot);
+        if outcome == Outcome::Over {
             return false;
         }
         self.is_answered = true;
@@ -320,7 +320,7 @@ impl Reader {
             self.printed.extend(TOOLS.iter().filter(|tool| (tool.command)(command)));
         }
         self.context.prompts += 1;
-        self.ask_for(command);
+        self.set_target(command);
         self.context.path = command.path.map(str::to_owned);
         self.open = same;
         if self.open.as_mut().is_some_and(|open| open.section.resume(&self.context)) {
@@ -332,9 +332,9 @@ impl Reader {
 
     /// Notes whose the output of a command is that does not say so itself. It is never that of the interface
     /// before where the command asks for another one.
-    fn ask_for(&mut self, command: &Command<'_>) {
+    fn set_target(&mut self, command: &Command<'_>) {
         let context = &mut self.context;
-        context.asked_for = None;
+        context.requested = None;
         if command.target == Target::None {
             return;
         }
@@ -344,7 +344,7 @@ impl Reader {
             Target::Unknown => None,
             _ => Some(command.interface.unwrap_or(line::NOBODY).to_owned()),
         };
-        context.asked_for = Some(context.interface().to_owned());
+        context.requested = Some(context.interface().to_owned());
         if command.target == Target::NotUnderstood {
             unread(&mut self.snapshot, command.text, "interface name not understood");
         }

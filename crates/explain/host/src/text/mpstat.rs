@@ -5,7 +5,7 @@
 //! average last; the last one is kept. Old versions write `%user` and an `intr/s` behind `%idle`. Numbers have the
 //! locale's point.
 
-use super::{Fate, Line, Section, Tool, note_load};
+use super::{Line, Outcome, Section, Tool, note_load};
 use crate::{Load, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
@@ -31,21 +31,21 @@ enum Column {
 }
 
 impl Section for Report {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if let Some(columns) = columns(text) {
             self.columns = columns;
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         match row(text, &self.columns) {
             Some((Some(cpu), load)) => {
                 note_load(cpu, line.fact(load), snapshot);
-                Fate::Taken
+                Outcome::Taken
             }
             // All CPUs together say nothing about the one that is full.
-            Some((None, _)) => Fate::Taken,
-            None if text.is_empty() => Fate::Skipped,
-            None => Fate::Over,
+            Some((None, _)) => Outcome::Taken,
+            None if text.is_empty() => Outcome::Skipped,
+            None => Outcome::Over,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! by address. Columns after the address are read from the right by their titles, since an interface without a
 //! link address has one word less (FreeBSD and NetBSD `usr.bin/netstat/if.c`).
 
-use super::{Fate, Line, Section, Tool};
+use super::{Line, Outcome, Section, Tool};
 use crate::{Counter, Fact, Observed, Quote, Snapshot};
 use std::collections::HashSet;
 
@@ -35,32 +35,32 @@ struct Links {
 }
 
 impl Section for Links {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if text.is_empty() {
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
         if let Some(titles) = titles(text) {
             *self = Links { titles, seen: HashSet::new() };
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         let words: Vec<&str> = text.split_whitespace().collect();
         if self.titles.is_empty() || words.len() <= self.titles.len() {
-            return Fate::Over;
+            return Outcome::Over;
         }
-        let [name, mtu, network, ..] = words.as_slice() else { return Fate::Over };
+        let [name, mtu, network, ..] = words.as_slice() else { return Outcome::Over };
         // With and without an address; lines of an address have `-` for what belongs to the interface.
         let is_row = words.len() <= self.titles.len() + FIRST.len()
             && (*mtu == "-" || mtu.bytes().all(|c| c.is_ascii_digit()));
         if !is_row {
-            return Fate::Over;
+            return Outcome::Over;
         }
         if !network.starts_with("<Link") {
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         let quote = line.quote();
         self.link(name, mtu, &words, &quote, snapshot);
-        Fate::Taken
+        Outcome::Taken
     }
 }
 

@@ -3,7 +3,7 @@
 //! Three tables, `Configuration`, `Protocols` and `Workstreams` (FreeBSD `usr.bin/netstat/netisr.c`). Columns are
 //! found by their titles, since 8.x has others than later releases.
 
-use super::{Fate, Line, Section, Tool};
+use super::{Line, Outcome, Section, Tool};
 use crate::{Counter, Fact, Netisr, NetisrProtocol, Observed, Quote, Snapshot, System, Workstream};
 use std::collections::HashSet;
 
@@ -46,15 +46,15 @@ struct Tables {
 }
 
 impl Section for Tables {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if matches!(text, "" | "Configuration:" | "Protocols:" | "Workstreams:") {
-            return if text.is_empty() { Fate::Skipped } else { Fate::Taken };
+            return if text.is_empty() { Outcome::Skipped } else { Outcome::Taken };
         }
         if let Some(table) = Table::titled(text) {
             self.table = Some(table);
             self.seen.clear();
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         let quote = line.quote();
         let is_read = match &self.table {
@@ -64,10 +64,10 @@ impl Section for Tables {
             Some(Table::Workstreams(titles)) => workstream(titles, text, &quote, &mut self.seen, snapshot),
         };
         if !is_read {
-            return Fate::Over;
+            return Outcome::Over;
         }
         super::sysctl_machine::infer(snapshot, System::FreeBsd, &quote);
-        Fate::Taken
+        Outcome::Taken
     }
 }
 

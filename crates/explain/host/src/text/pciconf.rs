@@ -4,7 +4,7 @@
 //! `card=0x… chip=0x15338086`, device and vendor in one number), then with `-v` lines `vendor = '…'`,
 //! `device = '…'` (`usr.sbin/pciconf/pciconf.c`, `list_devs`).
 
-use super::{Fate, Line, Section, Tool, freebsd_nics, sysctl_machine};
+use super::{Line, Outcome, Section, Tool, freebsd_nics, sysctl_machine};
 use crate::{Fact, Kind, Quote, Snapshot, System};
 
 pub(super) static TOOL: Tool = Tool {
@@ -48,7 +48,7 @@ struct Devices {
 }
 
 impl Section for Devices {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         let quote = line.quote();
         if let Some((name, address, rest)) = selector(text) {
@@ -58,19 +58,19 @@ impl Section for Devices {
                 self.interface = Some(name.to_owned());
                 device(name, address, rest, &quote, snapshot);
             }
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         let Some((name, value)) = text.split_once('=') else {
-            return if text.is_empty() { Fate::Skipped } else { Fate::Over };
+            return if text.is_empty() { Outcome::Skipped } else { Outcome::Over };
         };
         match name.trim_end() {
             "device" => self.model(value.trim(), quote, snapshot),
             // Lines of `-v`, and of `-b`, `-c`, `-e`, which stand beneath the same device.
             "vendor" | "class" | "subclass" => {}
             _ if line.text.starts_with([' ', '\t']) => {}
-            _ => return Fate::Over,
+            _ => return Outcome::Over,
         }
-        Fate::Taken
+        Outcome::Taken
     }
 }
 

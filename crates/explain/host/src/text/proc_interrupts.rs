@@ -6,7 +6,7 @@
 //! terminal broke are put together again where the heading tells how many columns there are.
 
 use super::line::{is_word_of, trim_start};
-use super::{Fate, Line, Section, Tool, vector_name};
+use super::{Line, Outcome, Section, Tool, vector_name};
 use crate::{Counter, Fact, Interrupt, Quote, Snapshot};
 use std::collections::{BTreeMap, HashMap};
 
@@ -61,11 +61,11 @@ struct Table {
 }
 
 impl Section for Table {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if text.is_empty() {
             self.flush(snapshot);
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
         if let Some(cpus) = cpu_heading(text) {
             return self.heading(cpus, line, snapshot);
@@ -74,15 +74,15 @@ impl Section for Table {
             self.flush(snapshot);
             let kind = if is_word_of(SOFTIRQ_NAMES, name) { Kind::Softirqs } else { Kind::Interrupts };
             if *self.kind.get_or_insert(kind) != kind {
-                return Fate::Over;
+                return Outcome::Over;
             }
             let (counts, rest) = counts(rest, self.columns());
             if counts.is_empty() {
-                return Fate::Over;
+                return Outcome::Over;
             }
             self.row =
                 Some(Row { name: name.to_owned(), counts, rest: rest.to_owned(), quote: line.quote() });
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         self.continuation(text)
     }
@@ -105,41 +105,41 @@ impl Table {
         if self.cpus.is_empty() { Snapshot::CPUS } else { self.cpus.len() }
     }
 
-    fn heading(&mut self, cpus: Vec<u32>, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn heading(&mut self, cpus: Vec<u32>, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let is_wrapped = self.row.is_none()
             && self.cpus.last().zip(cpus.first()).is_some_and(|(last, first)| last < first);
         if is_wrapped {
             self.cpus.extend(cpus);
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         if self.heading.is_some() || self.row.is_some() {
             // The next sample, or the other of the two files.
-            return Fate::Over;
+            return Outcome::Over;
         }
         if cpus.len() > Snapshot::CPUS {
             snapshot.omitted += 1;
-            return Fate::Over;
+            return Outcome::Over;
         }
         self.cpus = cpus;
         self.heading = Some(line.quote());
         // Until a row tells which of the two it is, neither was read.
-        if self.kind.is_some() { Fate::Taken } else { Fate::Skipped }
+        if self.kind.is_some() { Outcome::Taken } else { Outcome::Skipped }
     }
 
     /// A line that a terminal broke: the rest of the counts, or of the name.
-    fn continuation(&mut self, text: &str) -> Fate {
+    fn continuation(&mut self, text: &str) -> Outcome {
         let columns = self.cpus.len();
         let Some(row) = self.row.as_mut().filter(|row| row.counts.len() < columns && row.rest.is_empty())
         else {
-            return Fate::Over;
+            return Outcome::Over;
         };
         let (more, rest) = counts(text, columns - row.counts.len());
         if more.is_empty() {
-            return Fate::Over;
+            return Outcome::Over;
         }
         row.counts.extend(more);
         rest.clone_into(&mut row.rest);
-        Fate::Taken
+        Outcome::Taken
     }
 
     fn flush(&mut self, snapshot: &mut Snapshot) {

@@ -1,7 +1,7 @@
 //! Tables of `/proc/net`: PPPoE sessions, VLAN devices, totals of every interface.
 
 use super::kept::Kept;
-use super::{Context, Fate, Line, Section, Tool, command};
+use super::{Context, Line, Outcome, Section, Tool, command};
 use crate::{Counter, Fact, Kind, Session, Snapshot};
 
 /// `/proc/net/pppoe` (`pppoe_seq_show`, drivers/net/ppp/pppoe.c).
@@ -31,22 +31,22 @@ pub(super) static DEV: Tool = Tool {
 struct Sessions;
 
 impl Section for Sessions {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if is_pppoe_heading(text) {
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         let mut words = text.split_whitespace();
         let (Some(id), Some(_address), Some(interface), None) =
             (words.next().and_then(session_id), words.next(), words.next(), words.next())
         else {
-            return Fate::Over;
+            return Outcome::Over;
         };
         if !command::is_interface(interface) {
-            return Fate::Over;
+            return Outcome::Over;
         }
         if snapshot.sessions.iter().any(|known| known.id == id && known.interface == interface) {
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         if snapshot.sessions.len() < Snapshot::LINES {
             let session = Session { id, interface: interface.to_owned(), quote: line.quote() };
@@ -54,7 +54,7 @@ impl Section for Sessions {
         } else {
             snapshot.omitted += 1;
         }
-        Fate::Taken
+        Outcome::Taken
     }
 }
 
@@ -75,30 +75,30 @@ fn is_pppoe_heading(text: &str) -> bool {
 struct Vlans;
 
 impl Section for Vlans {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if is_vlan_heading(text) || text.starts_with("Name-Type: ") {
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         let mut parts = text.split('|').map(str::trim);
         let (Some(name), Some(id), Some(parent), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Fate::Over;
+            return Outcome::Over;
         };
-        let Some(id) = id.parse::<u16>().ok().filter(|&id| id < 4096) else { return Fate::Over };
+        let Some(id) = id.parse::<u16>().ok().filter(|&id| id < 4096) else { return Outcome::Over };
         if !command::is_interface(name) || !command::is_interface(parent) {
-            return Fate::Over;
+            return Outcome::Over;
         }
         let quote = line.quote();
-        let Some(interface) = snapshot.interface_mut(name, &quote) else { return Fate::Taken };
+        let Some(interface) = snapshot.interface_mut(name, &quote) else { return Outcome::Taken };
         let tpid = match interface.kind.as_ref().map(|kind| &kind.value) {
             Some(Kind::Vlan { tpid, .. }) => *tpid,
             _ => None,
         };
         interface.kind = Some(Fact::new(Kind::Vlan { tpid, id: Some(id) }, quote.clone()));
         interface.parent = Some(Fact::new(parent.to_owned(), quote));
-        Fate::Taken
+        Outcome::Taken
     }
 }
 
@@ -111,29 +111,29 @@ struct Devices {
 }
 
 impl Section for Devices {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if is_dev_heading(text) || text.starts_with("face |bytes") {
-            return Fate::Taken;
+            return Outcome::Taken;
         }
-        let Some((name, numbers)) = text.split_once(':') else { return Fate::Over };
+        let Some((name, numbers)) = text.split_once(':') else { return Outcome::Over };
         let numbers: Option<Vec<u64>> = numbers.split_whitespace().map(|word| word.parse().ok()).collect();
         // Received: bytes packets errs drop fifo frame compressed multicast; then the same of transmit.
-        let Some([bytes, packets, _errs, _drop, fifo, ..]) = numbers.as_deref() else { return Fate::Over };
+        let Some([bytes, packets, _errs, _drop, fifo, ..]) = numbers.as_deref() else { return Outcome::Over };
         if !command::is_interface(name) {
-            return Fate::Over;
+            return Outcome::Over;
         }
         let quote = line.quote();
         // What has totals is an interface, whether or not anything else is known of it.
         if snapshot.interface_mut(name, &quote).is_none() {
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         let mut kept = self.context.kept();
-        let Some(totals) = kept.totals_of(name, DEV.name) else { return Fate::Taken };
+        let Some(totals) = kept.totals_of(name, DEV.name) else { return Outcome::Taken };
         Counter::note(&mut totals.bytes, *bytes, quote.clone());
         Counter::note(&mut totals.packets, *packets, quote.clone());
         Counter::note_at(&mut totals.overflow, "fifo".to_owned(), *fifo, quote, Kept::MOST);
-        Fate::Taken
+        Outcome::Taken
     }
 }
 

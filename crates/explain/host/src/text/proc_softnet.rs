@@ -13,7 +13,7 @@
 //! There is a row for each CPU online. Before Linux 5.10 it does not say which: row and CPU are taken for the
 //! same, which holds where no CPU is offline.
 
-use super::{Fate, Line, Section, Tool};
+use super::{Line, Outcome, Section, Tool};
 use crate::{Counter, Snapshot, Softnet};
 
 pub(super) static TOOL: Tool = Tool {
@@ -34,14 +34,14 @@ struct Rows {
 }
 
 impl Section for Rows {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
-        let Some(columns) = columns(line.trimmed()) else { return Fate::Over };
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
+        let Some(columns) = columns(line.trimmed()) else { return Outcome::Over };
         let cpu = columns.get(CPU_COLUMN).map_or(self.next, |&cpu| cpu);
         self.next = cpu.saturating_add(1);
-        let [processed, dropped, squeezed, ..] = columns[..] else { return Fate::Over };
+        let [processed, dropped, squeezed, ..] = columns[..] else { return Outcome::Over };
         if cpu as usize >= Snapshot::CPUS {
             snapshot.omitted += 1;
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         let rps = columns.get(RPS_COLUMN).map(|&count| u64::from(count));
         let quote = line.quote();
@@ -65,7 +65,7 @@ impl Section for Rows {
                 snapshot.softnet.insert(cpu, softnet);
             }
         }
-        Fate::Taken
+        Outcome::Taken
     }
 }
 

@@ -4,7 +4,7 @@
 //! in user and nice, too. One sample is the time since boot, which is no load: only two make one.
 
 use super::kept::Ticks;
-use super::{Context, Fate, Line, Section, Tool, note_load};
+use super::{Context, Line, Outcome, Section, Tool, note_load};
 use crate::{Load, Snapshot};
 use std::collections::btree_map::Entry;
 
@@ -20,18 +20,18 @@ struct Cpus {
 }
 
 impl Section for Cpus {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         let Some((cpu, ticks)) = ticks(text) else {
             let others = ["intr ", "ctxt ", "btime ", "processes ", "procs_", "softirq ", "page ", "swap "];
             let is_other = others.iter().any(|other| text.starts_with(other));
-            return if is_other { Fate::Taken } else { Fate::Over };
+            return if is_other { Outcome::Taken } else { Outcome::Over };
         };
         // The line of all CPUs together.
-        let Some(cpu) = cpu else { return Fate::Taken };
+        let Some(cpu) = cpu else { return Outcome::Taken };
         if cpu as usize >= Snapshot::CPUS {
             snapshot.omitted += 1;
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         let mut kept = self.context.kept();
         match kept.ticks.entry(cpu) {
@@ -44,7 +44,7 @@ impl Section for Cpus {
                 }
             }
         }
-        Fate::Taken
+        Outcome::Taken
     }
 }
 

@@ -9,7 +9,7 @@
 
 use super::kept::Kept;
 use super::line::is_word_of;
-use super::{Context, Fate, Line, Section, Tool};
+use super::{Context, Line, Outcome, Section, Tool};
 use crate::{Process, Quote, Snapshot};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -46,7 +46,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// The columns that a line of titles names.
-    pub fn titled(line: &str) -> Option<Columns> {
+    pub(crate) fn titled(line: &str) -> Option<Columns> {
         if !line.contains("PID") {
             return None;
         }
@@ -267,12 +267,16 @@ impl Table {
 struct Listing(Table);
 
 impl Section for Listing {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if text.is_empty() {
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
-        if self.0.titles(text) || self.0.row(text, line.quote(), snapshot) { Fate::Taken } else { Fate::Over }
+        if self.0.titles(text) || self.0.row(text, line.quote(), snapshot) {
+            Outcome::Taken
+        } else {
+            Outcome::Over
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! one.
 
 use super::line::{Context, trim};
-use super::{Fate, Line, Section, Tool};
+use super::{Line, Outcome, Section, Tool};
 use crate::statistics::{Clues, Found, Match, Meaning, What, find, is_clue};
 use crate::{Counter, Fact, Interface, Quote, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +48,7 @@ fn is_sysctl(name: &str) -> bool {
 
 /// What was read of the interface without a name.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct Observation {
     round: u64,
     prompt: u64,
     command: Option<Arc<str>>,
@@ -80,7 +80,7 @@ impl Statistics {
             interface: interface.to_owned(),
             context: context.clone(),
             has_heading: false,
-            is_certain: context.asked_for.is_some(),
+            is_certain: context.requested.is_some(),
             under: None,
             clues: Clues::default(),
             clue: None,
@@ -90,20 +90,20 @@ impl Statistics {
 }
 
 impl Section for Statistics {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         // Nothing, or the dots of something left out.
         if !text.contains(char::is_alphanumeric) {
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
         if text == HEADING {
             self.end(snapshot);
             *self = Statistics { is_certain: true, has_heading: true, ..Statistics::of(&self.context) };
-            return Fate::Taken;
+            return Outcome::Taken;
         }
-        let Some((name, value)) = counter(text) else { return Fate::Over };
+        let Some((name, value)) = counter(text) else { return Outcome::Over };
         if is_sysctl(name) {
-            return Fate::Over;
+            return Outcome::Over;
         }
         let is_clue = self.clues.note(name);
         if is_clue && self.clue.is_none() {
@@ -114,7 +114,7 @@ impl Section for Statistics {
             self.counter(found, name, value, line, snapshot);
         }
         let is_ours = self.is_certain || is_clue || found != Found::Nothing;
-        if is_ours { Fate::Taken } else { Fate::Skipped }
+        if is_ours { Outcome::Taken } else { Outcome::Skipped }
     }
 
     fn end(&mut self, snapshot: &mut Snapshot) {
@@ -167,7 +167,7 @@ impl Statistics {
             }
             return !is_again;
         }
-        kept.statistics = Some(Seen {
+        kept.statistics = Some(Observation {
             round: context.rounds,
             prompt: context.prompts,
             command: context.command.clone(),
@@ -204,7 +204,7 @@ impl Statistics {
     }
 }
 
-impl Seen {
+impl Observation {
     /// Whether what follows is said to be another sample.
     fn is_over(&self, context: &Context) -> bool {
         let is_repeated = !context.is_unknown

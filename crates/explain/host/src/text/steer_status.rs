@@ -4,7 +4,7 @@
 //! that does not hold what it should. An object that is no JSON, has no
 //! mode that is known or ends with the text is not read at all.
 
-use super::{Fate, Line, Section, Tool, unread};
+use super::{Line, Outcome, Section, Tool, unread};
 use crate::{Counter, Fact, Observed, Quote, Snapshot, SteerTarget, Steering, Xdp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -58,28 +58,28 @@ struct Begin {
 }
 
 impl Section for Object {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if self.is_done {
-            return Fate::Over;
+            return Outcome::Over;
         }
         if self.begin.is_none() {
             match text.as_bytes().first() {
-                None => return Fate::Skipped,
+                None => return Outcome::Skipped,
                 Some(b'{') => {}
                 // Somebody copied it without its first line.
                 Some(b'"') if is_heading(text) => {
                     self.text.push('{');
                     self.depth = 1;
                 }
-                Some(_) => return Fate::Over,
+                Some(_) => return Outcome::Over,
             }
             let (source, command) = (Arc::clone(line.source), line.command.cloned());
             self.begin = Some(Begin { source, command, line: line.number });
         }
-        let Some((depth, end)) = scan(text, self.depth) else { return Fate::Over };
+        let Some((depth, end)) = scan(text, self.depth) else { return Outcome::Over };
         if self.text.len() + end > LONGEST {
-            return Fate::Over;
+            return Outcome::Over;
         }
         self.lines.push(self.text.len());
         self.text.push_str(text.get(..end).unwrap_or(text));
@@ -91,7 +91,7 @@ impl Section for Object {
         {
             self.refuse(snapshot, &why);
         }
-        Fate::Taken
+        Outcome::Taken
     }
 
     fn end(&mut self, snapshot: &mut Snapshot) {

@@ -3,7 +3,7 @@
 //! All of it goes to the snapshot's sysctls by name. What some of them say about devices and about the machine is
 //! read in [`super::freebsd_devices`] and [`super::sysctl_machine`].
 
-use super::{Context, Fate, Line, Section, Tool, freebsd_devices, sysctl_machine};
+use super::{Context, Line, Outcome, Section, Tool, freebsd_devices, sysctl_machine};
 use crate::{Fact, Observed, Quote, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
@@ -93,7 +93,7 @@ impl Settings {
 }
 
 impl Section for Settings {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         let assignment = Assignment::parse(text).filter(|one| self.is_output || one.form != Form::Equals);
         let quote = line.quote();
@@ -107,17 +107,17 @@ impl Section for Settings {
                     }
                     None => note(name, value, &quote, snapshot),
                 }
-                Fate::Taken
+                Outcome::Taken
             }
-            None if text.is_empty() => Fate::Skipped,
-            None if text.starts_with("sysctl:") => Fate::Skipped,
+            None if text.is_empty() => Outcome::Skipped,
+            None if text.starts_with("sysctl:") => Outcome::Skipped,
             None => match self.bare.take() {
                 Some(name) => {
                     note(&name, text, &quote, snapshot);
-                    Fate::Taken
+                    Outcome::Taken
                 }
                 // A value of several lines, or the end: the next name tells.
-                None => Fate::Skipped,
+                None => Outcome::Skipped,
             },
         }
     }

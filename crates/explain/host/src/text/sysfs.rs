@@ -8,7 +8,7 @@
 use super::kept::Kept;
 use super::line::is_word_of;
 use super::proc_interrupts::bare;
-use super::{Context, Fate, Line, Section, Tool, command, cpu_list};
+use super::{Context, Line, Outcome, Section, Tool, command, cpu_list};
 use crate::{Fact, Interface, Kind, Observed, Quote, Snapshot};
 use std::collections::VecDeque;
 
@@ -43,30 +43,30 @@ enum File<'a> {
 }
 
 impl Section for Files {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if let Some((path, value)) = named(text) {
             return match value {
                 Some(value) => self.value(path, value, line, snapshot),
                 None => {
                     self.current = Some(path.to_owned());
-                    Fate::Taken
+                    Outcome::Taken
                 }
             };
         }
         if text.is_empty() {
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
         if self.current.is_none() {
             self.current = self.waiting.pop_front();
         }
-        let Some(path) = self.current.take() else { return Fate::Over };
-        let fate = self.value(&path, text, line, snapshot);
+        let Some(path) = self.current.take() else { return Outcome::Over };
+        let outcome = self.value(&path, text, line, snapshot);
         // `uevent` and a folder's listing have several lines.
         if path.ends_with("/uevent") || path.ends_with("/msi_irqs") {
             self.current = Some(path);
         }
-        fate
+        outcome
     }
 
     fn resume(&mut self, context: &Context) -> bool {
@@ -90,19 +90,19 @@ impl Files {
         Files { context: context.clone(), waiting, current: None }
     }
 
-    fn value(&self, path: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn value(&self, path: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         // An error in the place of the value.
         if value.starts_with("cat: ") || value.starts_with("grep: ") {
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
         match file(path) {
             Some(File::Vector(vector, name)) => affinity(vector, name, value, line, snapshot),
             Some(File::Interface(interface, "device/msi_irqs" | "device/../msi_irqs")) => {
                 self.vectors(interface, value);
-                Fate::Taken
+                Outcome::Taken
             }
             Some(File::Interface(interface, name)) => self.interface(interface, name, value, line, snapshot),
-            None => Fate::Over,
+            None => Outcome::Over,
         }
     }
 
@@ -127,15 +127,15 @@ impl Files {
         value: &str,
         line: &Line<'_>,
         snapshot: &mut Snapshot,
-    ) -> Fate {
+    ) -> Outcome {
         let quote = line.quote();
         if let Some(queue) = file.strip_prefix("queues/rx-").and_then(|rest| rest.strip_suffix("/rps_cpus")) {
             return rps(name, queue, value, quote, snapshot);
         }
         if !is_word_of(FILES, file) {
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
-        let Some(interface) = snapshot.interface_mut(name, &quote) else { return Fate::Taken };
+        let Some(interface) = snapshot.interface_mut(name, &quote) else { return Outcome::Taken };
         match file {
             "mtu" => note(&mut interface.mtu, value.parse().ok(), quote),
             // -1 without a link.
@@ -184,7 +184,7 @@ impl Files {
             }
             _ => {}
         }
-        Fate::Taken
+        Outcome::Taken
     }
 }
 
@@ -221,8 +221,10 @@ fn uevent(interface: &mut Interface, value: &str, quote: Quote) {
     }
 }
 
-fn rps(name: &str, queue: &str, mask: &str, quote: Quote, snapshot: &mut Snapshot) -> Fate {
-    let (Ok(queue), Some(cpus)) = (queue.parse::<u32>(), cpu_list::mask(mask)) else { return Fate::Skipped };
+fn rps(name: &str, queue: &str, mask: &str, quote: Quote, snapshot: &mut Snapshot) -> Outcome {
+    let (Ok(queue), Some(cpus)) = (queue.parse::<u32>(), cpu_list::mask(mask)) else {
+        return Outcome::Skipped;
+    };
     let is_kept = snapshot.interface_mut(name, &quote).is_some_and(|interface| {
         let has_room = interface.queues.len() < Snapshot::QUEUES || interface.queues.contains_key(&queue);
         if has_room {
@@ -234,14 +236,14 @@ fn rps(name: &str, queue: &str, mask: &str, quote: Quote, snapshot: &mut Snapsho
     if !is_kept {
         snapshot.omitted += 1;
     }
-    Fate::Taken
+    Outcome::Taken
 }
 
-fn affinity(vector: &str, file: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+fn affinity(vector: &str, file: &str, value: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
     let cpus = if file.ends_with("_list") { cpu_list::list(value) } else { cpu_list::mask(value) };
-    let Some(cpus) = cpus.filter(|cpus| !cpus.is_empty()) else { return Fate::Skipped };
+    let Some(cpus) = cpus.filter(|cpus| !cpus.is_empty()) else { return Outcome::Skipped };
     note_affinity(vector, &Fact::new(cpus, line.quote()), file.starts_with("effective"), snapshot);
-    Fate::Taken
+    Outcome::Taken
 }
 
 /// Puts the CPUs of a vector's affinity into the snapshot, whether or not the vector is there yet.

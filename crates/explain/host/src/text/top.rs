@@ -7,7 +7,7 @@
 //! locale, so that a comma may stand in them: `%Cpu0  : 19,1 us,  0,7 sy, …`.
 
 use super::ps::{Columns, Table};
-use super::{Context, Fate, Line, Section, Tool, note_load};
+use super::{Context, Line, Outcome, Section, Tool, note_load};
 use crate::{Load, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
@@ -28,22 +28,22 @@ struct Screen {
 }
 
 impl Section for Screen {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         match load_of(text) {
             Some((Cpu::One(cpu), load)) => {
                 note_load(cpu, line.fact(load), snapshot);
-                return Fate::Taken;
+                return Outcome::Taken;
             }
             Some((Cpu::All, load)) => {
                 self.context.kept().load = Some(line.fact(load));
-                return Fate::Taken;
+                return Outcome::Taken;
             }
             None => {}
         }
         if self.table.titles(text) {
             self.has_titles = true;
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         if !self.has_titles
             && let Some(columns) = Columns::of_thread(text)
@@ -52,10 +52,10 @@ impl Section for Screen {
             self.has_titles = true;
         }
         if self.has_titles && self.table.row(text, line.quote(), snapshot) {
-            return Fate::Taken;
+            return Outcome::Taken;
         }
         // Lines about memory and load averages stand between those of the CPUs and the table.
-        if text.is_empty() || !self.has_titles { Fate::Skipped } else { Fate::Over }
+        if text.is_empty() || !self.has_titles { Outcome::Skipped } else { Outcome::Over }
     }
 }
 

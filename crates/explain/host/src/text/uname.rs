@@ -1,6 +1,6 @@
 //! `uname` in its usual forms, and `/proc/uptime`.
 
-use super::{Context, Fate, Line, Section, Tool};
+use super::{Context, Line, Outcome, Section, Tool};
 use crate::{Fact, Snapshot, System};
 
 pub(super) static TOOL: Tool = Tool {
@@ -37,7 +37,7 @@ struct Name {
 }
 
 impl Section for Name {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         let form = if is_whole(text) { Form::All } else { self.option.unwrap_or(Form::Other) };
         let mut words = text.split_whitespace();
@@ -46,11 +46,11 @@ impl Section for Name {
             Form::SystemRelease => (words.next(), words.next()),
             Form::Release => (None, words.next()),
             Form::System => (words.next(), None),
-            Form::Other => return Fate::Over,
+            Form::Other => return Outcome::Over,
         };
         let system = name.map(system);
         if system == Some(None) {
-            return Fate::Over;
+            return Outcome::Over;
         }
         if let Some(system) = system.flatten() {
             snapshot.system = Some(Fact::new(system, line.quote()));
@@ -60,7 +60,7 @@ impl Section for Name {
         }
         // One line is all there is.
         self.option = None;
-        Fate::Taken
+        Outcome::Taken
     }
 }
 
@@ -102,17 +102,17 @@ struct Uptime {
 }
 
 impl Section for Uptime {
-    fn line(&mut self, line: &Line<'_>, _snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, _snapshot: &mut Snapshot) -> Outcome {
         let seconds = |word: &str| word.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
         let mut words = line.trimmed().split_whitespace();
         let (Some(uptime), Some(Some(_idle)), None) =
             (words.next().and_then(seconds), words.next().map(seconds), words.next())
         else {
-            return Fate::Over;
+            return Outcome::Over;
         };
         let mut kept = self.context.kept();
         let first = kept.uptimes.map_or(uptime, |(first, _)| first);
         kept.uptimes = Some((first, uptime));
-        Fate::Taken
+        Outcome::Taken
     }
 }

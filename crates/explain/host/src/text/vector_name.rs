@@ -90,36 +90,36 @@ fn single(name: &str) -> VectorName {
 
 /// Names that know the device and not the interface.
 fn of_device(name: &str) -> Option<VectorName> {
-    let told = |queue, receives| Some(VectorName { interface: None, queue, receives });
+    let vector = |queue, receives| Some(VectorName { interface: None, queue, receives });
     if let Some((_, what)) = name.strip_prefix("virtio").and_then(|rest| rest.split_once('-')) {
         // The queues of other virtio devices (console, block) have no `.N`.
         if let Some(queue) = what.strip_prefix("input.") {
-            return told(Some(queue.parse().ok()?), Some(true));
+            return vector(Some(queue.parse().ok()?), Some(true));
         }
         if let Some(queue) = what.strip_prefix("output.") {
-            return told(Some(queue.parse().ok()?), Some(false));
+            return vector(Some(queue.parse().ok()?), Some(false));
         }
-        return told(None, None);
+        return vector(None, None);
     }
     if let Some((_, ring)) = platform(name) {
         let queue = |role| ring.strip_prefix(role).and_then(|number: &str| number.parse::<u32>().ok());
         return match (queue("rxq"), queue("txq")) {
-            (Some(queue), _) => told(Some(queue), Some(true)),
-            (None, Some(queue)) => told(Some(queue), Some(false)),
-            (None, None) => told(None, None),
+            (Some(queue), _) => vector(Some(queue), Some(true)),
+            (None, Some(queue)) => vector(Some(queue), Some(false)),
+            (None, None) => vector(None, None),
         };
     }
     // drivers/net/ethernet/lantiq_xrx200.c.
     if let Some(direction) = name.strip_prefix("xrx200_net_") {
-        return told(None, Some(direction == "rx"));
+        return vector(None, Some(direction == "rx"));
     }
     let (what, _) = name.split_once('@')?;
     if let Some(queue) = what.strip_prefix("mlx5_comp").or_else(|| what.strip_prefix("mana_q")) {
-        return told(queue.parse().ok(), Some(true));
+        return vector(queue.parse().ok(), Some(true));
     }
     if what.strip_prefix("mlx4-").is_some_and(|number| number.parse::<u32>().is_ok()) {
         // An event queue of the device: several rings share one, so its number is no queue's.
-        return told(None, Some(true));
+        return vector(None, Some(true));
     }
     let is_side = what.starts_with("mlx5_") || what.starts_with("mlx4-") || what.ends_with("-mgmnt");
     is_side.then_some(VectorName { interface: None, queue: None, receives: Some(false) })
@@ -252,7 +252,7 @@ pub(super) fn is_bus_address(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn told(name: &str) -> (Option<String>, Option<u32>, Option<bool>) {
+    fn parts(name: &str) -> (Option<String>, Option<u32>, Option<bool>) {
         let vector = read(name);
         (vector.interface, vector.queue, vector.receives)
     }
@@ -287,26 +287,26 @@ mod tests {
             // Chelsio's own driver, as in github.com/Irqbalance/irqbalance issue 202.
             ("enp5s0f4d1 (queue 11)", "enp5s0f4d1", 11, both),
         ] {
-            assert_eq!(told(name), (Some(interface.to_owned()), Some(queue), receives), "{name}");
+            assert_eq!(parts(name), (Some(interface.to_owned()), Some(queue), receives), "{name}");
         }
     }
 
     #[test]
     fn devices_without_an_interface() {
-        assert_eq!(told("mlx5_comp3@pci:0000:01:00.0"), (None, Some(3), Some(true)));
-        assert_eq!(told("mlx5_async_eq@pci:0000:01:00.0"), (None, None, Some(false)));
-        assert_eq!(told("mlx4-5@0000:04:00.0"), (None, None, Some(true)));
-        assert_eq!(told("ena-mgmnt@pci:0000:00:05.0"), (None, None, Some(false)));
-        assert_eq!(told("virtio0-input.1"), (None, Some(1), Some(true)));
-        assert_eq!(told("virtio0-output.0"), (None, Some(0), Some(false)));
-        assert_eq!(told("virtio1-input"), (None, None, None));
+        assert_eq!(parts("mlx5_comp3@pci:0000:01:00.0"), (None, Some(3), Some(true)));
+        assert_eq!(parts("mlx5_async_eq@pci:0000:01:00.0"), (None, None, Some(false)));
+        assert_eq!(parts("mlx4-5@0000:04:00.0"), (None, None, Some(true)));
+        assert_eq!(parts("ena-mgmnt@pci:0000:00:05.0"), (None, None, Some(false)));
+        assert_eq!(parts("virtio0-input.1"), (None, Some(1), Some(true)));
+        assert_eq!(parts("virtio0-output.0"), (None, Some(0), Some(false)));
+        assert_eq!(parts("virtio1-input"), (None, None, None));
         // ipq40xx, as in github.com/openwrt/openwrt issue 16818.
-        assert_eq!(told("c080000.ethernet:rxq2"), (None, Some(2), Some(true)));
-        assert_eq!(told("c080000.ethernet:txq12"), (None, Some(12), Some(false)));
+        assert_eq!(parts("c080000.ethernet:rxq2"), (None, Some(2), Some(true)));
+        assert_eq!(parts("c080000.ethernet:txq12"), (None, Some(12), Some(false)));
         assert_eq!(device("c080000.ethernet:rxq2"), Some("c080000.ethernet"));
         assert_eq!(device("15100000.ethernet"), Some("15100000.ethernet"));
-        assert_eq!(told("xrx200_net_rx"), (None, None, Some(true)));
-        assert_eq!(told("xrx200_net_tx"), (None, None, Some(false)));
+        assert_eq!(parts("xrx200_net_rx"), (None, None, Some(true)));
+        assert_eq!(parts("xrx200_net_tx"), (None, None, Some(false)));
         for (name, platform) in [
             ("1e100000.ethernet", Some("1e100000.ethernet")),
             ("c080000.ethernet:txq12", Some("c080000.ethernet")),
@@ -332,14 +332,14 @@ mod tests {
 
     #[test]
     fn plain_names_and_shared_lines() {
-        assert_eq!(told("eth1"), (Some("eth1".into()), None, None));
-        assert_eq!(told("eth0-sp"), (Some("eth0".into()), None, Some(false)));
-        assert_eq!(told("usb3, eth1"), (Some("eth1".into()), None, None));
-        assert_eq!(told("eth0, eth1"), (None, None, None));
+        assert_eq!(parts("eth1"), (Some("eth1".into()), None, None));
+        assert_eq!(parts("eth0-sp"), (Some("eth0".into()), None, Some(false)));
+        assert_eq!(parts("usb3, eth1"), (Some("eth1".into()), None, None));
+        assert_eq!(parts("eth0, eth1"), (None, None, None));
         for name in
             ["timer", "usb3", "nvme0q1", "hpsa6-msix0", "ahci", "rtc0", "ehci_hcd:usb1", "xhci_hcd", ""]
         {
-            assert_eq!(told(name), (None, None, None), "{name}");
+            assert_eq!(parts(name), (None, None, None), "{name}");
         }
     }
 }

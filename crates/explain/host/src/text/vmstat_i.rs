@@ -6,7 +6,7 @@
 //! FreeBSD 4 `fxp0 irq11`; NetBSD `ioapic0 pin 16` or `msix1 vec 0`, which says nothing about the device.
 
 use super::proc_interrupts::{bare, is_bare};
-use super::{Fate, Line, Section, Tool, freebsd_nics};
+use super::{Line, Outcome, Section, Tool, freebsd_nics};
 use crate::{Counter, Fact, Interrupt, Quote, Snapshot, System};
 use std::collections::{HashMap, HashSet};
 
@@ -31,25 +31,25 @@ struct Interrupts {
 }
 
 impl Section for Interrupts {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Fate {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         let text = line.trimmed();
         if self.is_whole {
-            return Fate::Over;
+            return Outcome::Over;
         }
         if text.is_empty() {
-            return Fate::Skipped;
+            return Outcome::Skipped;
         }
         if is_heading(text) {
             self.seen.clear();
-            return Fate::Taken;
+            return Outcome::Taken;
         }
-        let Some(entry) = Entry::parse(text) else { return Fate::Over };
+        let Some(entry) = Entry::parse(text) else { return Outcome::Over };
         if entry.name == "Total" {
             self.is_whole = true;
         } else {
             self.note(&entry, line.quote(), snapshot);
         }
-        Fate::Taken
+        Outcome::Taken
     }
 }
 

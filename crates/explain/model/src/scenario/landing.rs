@@ -75,8 +75,8 @@ pub(super) fn land(
             (None, Some(receiver)) => queue_of(receiver, frame, key)?,
         };
         if let Some(receiver) = &receiver {
-            let fate = receiver.fate(&dissect(Link::Ethernet, frame, frame.len()));
-            landing.longest = landing.longest.min(fate.longest.unwrap_or(u32::MAX));
+            let disposition = receiver.disposition(&dissect(Link::Ethernet, frame, frame.len()));
+            landing.longest = landing.longest.min(disposition.longest.unwrap_or(u32::MAX));
         }
         let input = number(flow) % inputs.max(1) as u64;
         flows.push(FlowPlan { queue: device.first + u32::from(queue), input: input as u32 });
@@ -103,9 +103,9 @@ pub(super) fn land(
 
 fn queue_of(receiver: &Receiver, frame: &[u8], key: &str) -> Result<u16, FileError> {
     let seen = dissect(Link::Ethernet, frame, frame.len());
-    let fate = receiver.fate(&seen);
-    receiver.land(&fate, frame, &seen).queue.ok_or_else(|| {
-        let (nic, why) = (receiver.profile().name(), &fate.why);
+    let disposition = receiver.disposition(&seen);
+    receiver.land(&disposition, frame, &seen).queue.ok_or_else(|| {
+        let (nic, why) = (receiver.profile().name(), &disposition.why);
         let problem =
             format!("the profile of {nic} does not say to which queue these frames go ({why}): say it, as in queue = 0");
         FileError::of(format!("{key}.queue"), problem)

@@ -120,9 +120,9 @@ impl Adapter {
 
     /// A device of a profile, of which frames of `tpids` (outermost first), with PPPoE behind them or without, are asked.
     pub fn of(profile: &Profile, rules: &KernelRules, tpids: &[u16], pppoe: bool) -> Adapter {
-        let told = |key: Key| told(profile, key, rules.version);
+        let word = |key: Key| word_of(profile, key, rules.version);
         let lookup = |key| {
-            told(key).and_then(|word| match word {
+            word(key).and_then(|word| match word {
                 "kernel" => Some(Lookup::Kernel),
                 "one-tag" => Some(Lookup::OneTag),
                 "untagged" => Some(Lookup::Untagged),
@@ -130,7 +130,7 @@ impl Adapter {
                 _ => None,
             })
         };
-        let check = told(schema::FEATURES_CHECK).and_then(|word| match word {
+        let check = word(schema::FEATURES_CHECK).and_then(|word| match word {
             "none" => Some(Check::None),
             "limits" => Some(Check::Limits),
             "keeps" => Some(Check::Keeps),
@@ -142,12 +142,12 @@ impl Adapter {
             (1, _) => profile.tri(schema::RX_CHECKSUM_ONE_TAG),
             _ => profile.tri(schema::RX_CHECKSUM_TWO_TAGS),
         };
-        let features = told(schema::TX_FEATURES).and_then(Features::parse);
+        let features = word(schema::TX_FEATURES).and_then(Features::parse);
         let sums = profile.words(schema::RX_CHECKSUM).map(|words| words.iter().any(|w| w == "frame"));
         Adapter {
             features: features.map(|(all, _)| all),
             some_offer: features.map(|(_, some)| some).unwrap_or_default(),
-            vlan_features: told(schema::VLAN_FEATURES)
+            vlan_features: word(schema::VLAN_FEATURES)
                 .and_then(Features::parse)
                 .map(|(all, some)| all | some),
             check,
@@ -175,7 +175,7 @@ impl Adapter {
 }
 
 /// What a profile tells of that kernel version: the word behind `VERSION:`.
-fn told<'p>(profile: &'p Profile, key: Key, version: &str) -> Option<&'p str> {
+fn word_of<'p>(profile: &'p Profile, key: Key, version: &str) -> Option<&'p str> {
     let Value::Words(words) = &profile.claim(key)?.value else { return None };
     words.iter().find_map(|word| word.strip_prefix(version)?.strip_prefix(':'))
 }

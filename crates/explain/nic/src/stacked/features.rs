@@ -16,9 +16,9 @@ impl Features {
     /// Checksums of TCP and UDP over IPv4; the driver has to find the header.
     pub const IP_CSUM: Features = Features(1 << 1);
     /// Checksums of TCP and UDP over IPv6.
-    pub const IPV6_CSUM: Features = Features(1 << 2);
+    pub(crate) const IPV6_CSUM: Features = Features(1 << 2);
     /// Scatter-gather: a frame from several pieces of memory.
-    pub const SG: Features = Features(1 << 3);
+    pub(crate) const SG: Features = Features(1 << 3);
     /// TCP segmentation, IPv4.
     pub const TSO: Features = Features(1 << 4);
     /// TCP segmentation, IPv6.
@@ -26,18 +26,18 @@ impl Features {
     /// Segmentation by the kernel, right above the driver.
     pub const GSO: Features = Features(1 << 6);
     /// A tag 0x8100 is inserted by the device.
-    pub const CTAG_TX: Features = Features(1 << 7);
+    pub(crate) const CTAG_TX: Features = Features(1 << 7);
     /// A tag 0x88a8 is inserted by the device.
-    pub const STAG_TX: Features = Features(1 << 8);
+    pub(crate) const STAG_TX: Features = Features(1 << 8);
 
     /// Both checksums that depend on the IP version.
-    pub const BY_VERSION: Features = Features(Features::IP_CSUM.0 | Features::IPV6_CSUM.0);
+    pub(crate) const BY_VERSION: Features = Features(Features::IP_CSUM.0 | Features::IPV6_CSUM.0);
     /// Every checksum.
     pub const CHECKSUMS: Features = Features(Features::HW_CSUM.0 | Features::BY_VERSION.0);
     /// TCP segmentation of both IP versions.
-    pub const ALL_TSO: Features = Features(Features::TSO.0 | Features::TSO6.0);
+    pub(crate) const ALL_TSO: Features = Features(Features::TSO.0 | Features::TSO6.0);
     /// Tags inserted by the device.
-    pub const TAG_TX: Features = Features(Features::CTAG_TX.0 | Features::STAG_TX.0);
+    pub(crate) const TAG_TX: Features = Features(Features::CTAG_TX.0 | Features::STAG_TX.0);
 
     /// Whether all of `other` are there.
     pub const fn has(self, other: Features) -> bool {
@@ -46,7 +46,7 @@ impl Features {
 
     /// What both have, where a device that can checksum anything can also checksum IPv4 and IPv6
     /// (`netdev_intersect_features`).
-    pub fn intersect(self, other: Features) -> Features {
+    pub(crate) fn intersect(self, other: Features) -> Features {
         let generous =
             |set: Features| if set.has(Features::HW_CSUM) { set | Features::BY_VERSION } else { set };
         match self.has(Features::HW_CSUM) == other.has(Features::HW_CSUM) {

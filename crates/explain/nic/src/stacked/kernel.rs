@@ -6,9 +6,9 @@
 use super::features::Features;
 
 /// TPID of a customer tag (IEEE 802.1Q).
-pub const CUSTOMER: u16 = 0x8100;
+pub(crate) const CUSTOMER: u16 = 0x8100;
 /// TPID of a service tag (IEEE 802.1ad).
-pub const SERVICE: u16 = 0x88a8;
+pub(crate) const SERVICE: u16 = 0x88a8;
 
 /// How far somebody walks who looks for the protocol behind the tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

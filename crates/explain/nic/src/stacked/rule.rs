@@ -62,15 +62,16 @@ pub enum Rule {
 impl Rule {
     /// A name for scripts.
     pub fn name(self) -> &'static str {
-        self.told().0
+        self.entry().0
     }
 
     /// Where it is written, `file function`; empty where a claim of the profile decides.
     pub fn place(self) -> &'static str {
-        self.told().1
+        self.entry().1
     }
 
-    fn told(self) -> (&'static str, &'static str, &'static str) {
+    /// Name, place and sentence.
+    fn entry(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Rule::NotOffered => ("not-offered", "", "the device does not offer it, tags or not"),
             Rule::NotForTagged => ("not-for-tagged", "", "the driver does not offer it for tagged frames"),
@@ -187,6 +188,6 @@ impl Rule {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.told().2)
+        f.write_str(self.entry().2)
     }
 }

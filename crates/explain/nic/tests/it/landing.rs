@@ -1,7 +1,6 @@
 //! Where frames land: the facts of datasheets and field reports, put to the model frame by frame.
 
-use nic::sight::{Sight, Why};
-use nic::{Fate, Landing, Receiver, Setup, builtin, lookup, schema};
+use nic::{Disposition, Landing, ParserDepth, Receiver, Setup, Why, builtin, lookup, schema};
 use rss::{HashKey, HashType, HashTypes, HashUnit, Packet};
 use rxlane_nic as nic;
 use wire::{Link, dissect};
@@ -52,11 +51,11 @@ fn receiver(nic: &str, setup: &Setup) -> Receiver {
     Receiver::new(lookup(nic).unwrap(), setup).unwrap()
 }
 
-fn land(receiver: &Receiver, frame: &[u8]) -> (Fate, Landing) {
+fn land(receiver: &Receiver, frame: &[u8]) -> (Disposition, Landing) {
     let dissection = dissect(Link::Ethernet, frame, frame.len());
-    let fate = receiver.fate(&dissection);
-    let landing = receiver.land(&fate, frame, &dissection);
-    (fate, landing)
+    let disposition = receiver.disposition(&dissection);
+    let landing = receiver.land(&disposition, frame, &dissection);
+    (disposition, landing)
 }
 
 const MICROSOFT_TCP: u32 = 0x51cc_c178;
@@ -68,10 +67,10 @@ fn i210_pppoe_is_on_queue_0_whatever_the_table() {
     for table in [None, Some(vec![3; 128])] {
         let receiver = receiver("i210", &Setup { queues: Some(4), table, ..Setup::default() });
         for frame in [frame(&[], 0x8864, &pppoe(&tcp())), frame(&[0x8100], 0x8864, &pppoe(&tcp()))] {
-            let (fate, landing) = land(&receiver, &frame);
+            let (disposition, landing) = land(&receiver, &frame);
             assert_eq!(landing, Landing { hash_type: HashType::None, hash: 0, queue: Some(0) });
-            assert_eq!(fate.why.to_string(), "the parser stops at the PPPoE header");
-            let claim = receiver.profile().claim(fate.why.key().unwrap()).unwrap();
+            assert_eq!(disposition.why.to_string(), "the parser stops at the PPPoE header");
+            let claim = receiver.profile().claim(disposition.why.key().unwrap()).unwrap();
             assert_eq!(claim.citations[0].source, "ds");
         }
     }
@@ -119,8 +118,12 @@ fn i211_table_is_half_and_half() {
 fn i210_fragments_options_and_snap() {
     let receiver = receiver("i210", &Setup::default());
     for flags in [0x2000, 0x0010] {
-        let (fate, landing) = land(&receiver, &frame(&[], 0x0800, &ipv4(6, flags, &[])));
-        assert_eq!((fate.sight, landing.hash_type), (Sight::Addresses, HashType::Ipv4), "{flags:04x}");
+        let (disposition, landing) = land(&receiver, &frame(&[], 0x0800, &ipv4(6, flags, &[])));
+        assert_eq!(
+            (disposition.depth, landing.hash_type),
+            (ParserDepth::Addresses, HashType::Ipv4),
+            "{flags:04x}"
+        );
         assert_eq!(landing.hash, MICROSOFT_IPV4);
     }
     let (_, landing) = land(&receiver, &frame(&[], 0x0800, &ipv4(6, 0x4000, &[1, 1, 1, 0])));
@@ -144,8 +147,8 @@ fn i210_double_vlan_mode_turns_it_round() {
     assert_eq!(land(&double, &plain).1.hash_type, HashType::None);
     let mut inner = tcp();
     inner = pppoe(&inner);
-    let (fate, landing) = land(&double, &frame(&[0x88a8, 0x8100], 0x8864, &inner));
-    assert_eq!((fate.why, landing.queue), (Why::Header(schema::PPPOE), Some(0)));
+    let (disposition, landing) = land(&double, &frame(&[0x88a8, 0x8100], 0x8864, &inner));
+    assert_eq!((disposition.why, landing.queue), (Why::Header(schema::PPPOE), Some(0)));
 }
 
 /// NTT: no RSS for stacked frames on an 82599. Snabb's driver and DPDK's test plan: what is not hashed goes to
@@ -157,9 +160,9 @@ fn the_82599_does_not_hash_stacked_frames() {
         let setup = Setup { queues: Some(4), table, ..Setup::default() };
         for nic in ["82599", "82599+double-vlan", "x540", "x540+double-vlan"] {
             for bytes in &stacked {
-                let (fate, landing) = land(&receiver(nic, &setup), bytes);
-                let expected = (Sight::Nothing, HashType::None, Some(0));
-                assert_eq!((fate.sight, landing.hash_type, landing.queue), expected, "{nic}");
+                let (disposition, landing) = land(&receiver(nic, &setup), bytes);
+                let expected = (ParserDepth::Nothing, HashType::None, Some(0));
+                assert_eq!((disposition.depth, landing.hash_type, landing.queue), expected, "{nic}");
             }
         }
     }
@@ -189,10 +192,10 @@ fn frame_sizes_follow_the_outer_tpid() {
 #[test]
 fn unknown_claims_give_unknown_landings() {
     let receiver = receiver("x710", &Setup::default());
-    let (fate, landing) = land(&receiver, &frame(&[0x88a8, 0x8100], 0x0800, &tcp()));
-    assert_eq!((fate.sight, landing.queue), (Sight::Unknown, None));
-    assert_eq!(fate.why, Why::Lacks(schema::TAGS_THROUGH));
-    assert_eq!(fate.why.to_string(), "the profile does not say: tag stacks seen through");
+    let (disposition, landing) = land(&receiver, &frame(&[0x88a8, 0x8100], 0x0800, &tcp()));
+    assert_eq!((disposition.depth, landing.queue), (ParserDepth::Unknown, None));
+    assert_eq!(disposition.why, Why::Lacks(schema::TAGS_THROUGH));
+    assert_eq!(disposition.why.to_string(), "the profile does not say: tag stacks seen through");
 }
 
 /// X710: frames without an IP hash type are hashed by their EtherType, so that the queue is the key's choice;
@@ -200,12 +203,12 @@ fn unknown_claims_give_unknown_landings() {
 #[test]
 fn x710_pppoe_is_on_one_unnamed_queue_until_the_package_is_loaded() {
     let inner = frame(&[], 0x8864, &pppoe(&ipv4(17, 0x4000, &[])));
-    let (fate, landing) = land(&receiver("x710", &Setup::default()), &inner);
-    assert_eq!((fate.why, landing.queue), (Why::Header(schema::PPPOE), None));
-    let (fate, _) = land(&receiver("x710+ddp-pppoe", &Setup::default()), &inner);
-    assert_eq!(fate.sight, Sight::Transport);
+    let (disposition, landing) = land(&receiver("x710", &Setup::default()), &inner);
+    assert_eq!((disposition.why, landing.queue), (Why::Header(schema::PPPOE), None));
+    let (disposition, _) = land(&receiver("x710+ddp-pppoe", &Setup::default()), &inner);
+    assert_eq!(disposition.depth, ParserDepth::Transport);
     let qinq = frame(&[0x8100, 0x8100], 0x0800, &tcp());
-    assert_eq!(land(&receiver("x710", &Setup::default()), &qinq).0.sight, Sight::Nothing);
+    assert_eq!(land(&receiver("x710", &Setup::default()), &qinq).0.depth, ParserDepth::Nothing);
 }
 
 /// The firmware interface of bnxt: the default ring, which is ring 0, takes what no RSS rule matches.
@@ -257,14 +260,14 @@ fn landings_are_what_the_hash_unit_says() {
         for bytes in &frames {
             let dissection = dissect(Link::Ethernet, bytes, bytes.len());
             assert!(dissection.error().is_none(), "{:?}", dissection.error());
-            let (fate, landing) = land(&receiver, bytes);
+            let (disposition, landing) = land(&receiver, bytes);
             let input = Packet {
                 flow: *dissection.flow().unwrap(),
-                fragment: fate.sight == Sight::Addresses,
+                fragment: disposition.depth == ParserDepth::Addresses,
                 home_address: dissection.home_address(bytes),
                 routing2_destination: dissection.routing2_destination(bytes),
             };
-            let mut unit = HashUnit::new(receiver.key(), types_of(&fate)).unwrap();
+            let mut unit = HashUnit::new(receiver.key(), types_of(&disposition)).unwrap();
             assert_eq!((landing.hash_type, landing.hash), unit.hash(&input));
             let redirected = input.home_address.is_some();
             if redirected {
@@ -279,8 +282,8 @@ fn landings_are_what_the_hash_unit_says() {
     }
 }
 
-fn types_of(fate: &Fate) -> HashTypes {
-    [fate.hash_type].into_iter().collect()
+fn types_of(disposition: &Disposition) -> HashTypes {
+    [disposition.hash_type].into_iter().collect()
 }
 
 /// A single queue takes everything, hashed or not.
@@ -328,15 +331,16 @@ fn every_device_answers_for_every_frame() {
         }
         bytes.truncate(bytes.len() - (next() as usize % 24).min(bytes.len()));
         for receiver in &receivers {
-            let (fate, landing) = land(receiver, &bytes);
+            let (disposition, landing) = land(receiver, &bytes);
             assert!(landing.queue.is_none_or(|queue| queue < receiver.queues()));
             assert!(landing.hash_type != HashType::None || landing.hash == 0);
             assert!(
                 landing.queue.is_none()
                     || landing.hash_type == HashType::None
-                    || landing.hash_type == fate.hash_type
+                    || landing.hash_type == disposition.hash_type
             );
-            let claimed = fate.why.key().filter(|_| !matches!(fate.why, Why::Lacks(_) | Why::Tags(_)));
+            let claimed =
+                disposition.why.key().filter(|_| !matches!(disposition.why, Why::Lacks(_) | Why::Tags(_)));
             if let Some(key) = claimed {
                 assert!(!receiver.profile().claim(key).unwrap().citations.is_empty());
             }

@@ -1,7 +1,7 @@
 //! What a number of `rx-usecs` means to a driver, as the profiles of crate `nic` have it from its source.
 
 use host::Snapshot;
-use nic::{KnobValue, Profile};
+use nic::{OptionValue, Profile};
 use std::collections::BTreeSet;
 
 const KNOB: &str = "rx-usecs";
@@ -13,7 +13,7 @@ pub struct Card {
     pub driver: Option<String>,
     /// Titles of the profiles that fit.
     titles: Vec<&'static str>,
-    values: Vec<Vec<KnobValue>>,
+    values: Vec<Vec<OptionValue>>,
 }
 
 impl Card {
@@ -28,7 +28,8 @@ impl Card {
         let has_driver =
             |profile: &&Profile| profile.drivers("linux").any(|known| Some(known) == driver.as_deref());
         let fitting = if by_id.is_empty() { profiles.iter().filter(has_driver).collect() } else { by_id };
-        let knob = |profile: &&'static Profile| profile.knobs().iter().find(|knob| knob.name == KNOB);
+        let knob =
+            |profile: &&'static Profile| profile.device_options().iter().find(|knob| knob.name == KNOB);
         let values = fitting.iter().filter_map(knob).map(|knob| knob.values.clone()).collect();
         Card { driver, titles: fitting.iter().map(|profile| profile.title()).collect(), values }
     }
@@ -45,7 +46,7 @@ impl Card {
     /// What so many microseconds mean; `None`: no profile says it, or they differ.
     pub fn means(&self, microseconds: u32) -> Option<&str> {
         let said =
-            |values: &'_ Vec<KnobValue>| values.iter().position(|value| covers(&value.set, microseconds));
+            |values: &'_ Vec<OptionValue>| values.iter().position(|value| covers(&value.set, microseconds));
         let all: Option<Vec<&str>> =
             self.values.iter().map(|values| Some(values.get(said(values)?)?.means.as_str())).collect();
         let mut all: BTreeSet<&str> = all?.into_iter().collect();

@@ -8,7 +8,7 @@ use wire::{Fragment, Shape, Word};
 
 /// How far into a frame the parser comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Sight {
+pub enum ParserDepth {
     /// To the transport header.
     Transport,
     /// To the addresses.
@@ -94,18 +94,18 @@ impl fmt::Display for Why {
 }
 
 /// What the parser of `profile` makes of frames of `shape`.
-pub fn sight(profile: &Profile, shape: &Shape) -> (Sight, Why) {
+pub fn depth(profile: &Profile, shape: &Shape) -> (ParserDepth, Why) {
     if shape.is_outgoing() {
-        return (Sight::Unknown, Why::Outgoing);
+        return (ParserDepth::Unknown, Why::Outgoing);
     }
     if shape.is_above_link() {
-        return (Sight::Unknown, Why::AboveLink);
+        return (ParserDepth::Unknown, Why::AboveLink);
     }
-    if let Some((sight, why)) = tags(profile, shape) {
+    if let Some((depth, why)) = tags(profile, shape) {
         let twice = shape.stack().contains(Word::Pppoe) && profile.tri(schema::PPPOE) == Some(false);
         return match why {
-            Why::Tags(tpids) if twice => (sight, Why::TagsAndPppoe(tpids)),
-            why => (sight, why),
+            Why::Tags(tpids) if twice => (depth, Why::TagsAndPppoe(tpids)),
+            why => (depth, why),
         };
     }
     for (word, key) in
@@ -115,14 +115,14 @@ pub fn sight(profile: &Profile, shape: &Shape) -> (Sight, Why) {
         let asked = shape.stack().contains(word) && (word != Word::Llc || shape.is_snap());
         match profile.tri(key) {
             Some(true) => {}
-            Some(false) if asked => return (Sight::Nothing, Why::Header(key)),
-            None if asked && shape.has_flow() => return (Sight::Unknown, Why::Lacks(key)),
+            Some(false) if asked => return (ParserDepth::Nothing, Why::Header(key)),
+            None if asked && shape.has_flow() => return (ParserDepth::Unknown, Why::Lacks(key)),
             _ => {}
         }
     }
     if !shape.has_flow() {
         let last = shape.stack().last().filter(|word| !matches!(word, Word::Eth | Word::Ipv4 | Word::Ipv6));
-        return (Sight::Nothing, Why::NotIp(last));
+        return (ParserDepth::Nothing, Why::NotIp(last));
     }
     reach(profile, shape)
 }
@@ -133,22 +133,22 @@ pub(crate) fn tpids(shape: &Shape) -> Vec<u16> {
 }
 
 /// `None` where the tags are seen through.
-fn tags(profile: &Profile, shape: &Shape) -> Option<(Sight, Why)> {
+fn tags(profile: &Profile, shape: &Shape) -> Option<(ParserDepth, Why)> {
     let tpids = tpids(shape);
     let meant = |key: Key| profile.stacks(key).map(|all| all.iter().any(|pattern| pattern.matches(&tpids)));
     if tpids.is_empty() {
         let stops = meant(schema::TAGS_STOP) == Some(true);
-        return stops.then_some((Sight::Nothing, Why::Tags(tpids)));
+        return stops.then_some((ParserDepth::Nothing, Why::Tags(tpids)));
     }
     match (meant(schema::TAGS_THROUGH), meant(schema::TAGS_STOP)) {
         (Some(true), _) => None,
-        (_, Some(true)) => Some((Sight::Nothing, Why::Tags(tpids))),
-        _ => Some((Sight::Unknown, Why::Lacks(schema::TAGS_THROUGH))),
+        (_, Some(true)) => Some((ParserDepth::Nothing, Why::Tags(tpids))),
+        _ => Some((ParserDepth::Unknown, Why::Lacks(schema::TAGS_THROUGH))),
     }
 }
 
 /// The least of what fragments, options and extension headers leave.
-fn reach(profile: &Profile, shape: &Shape) -> (Sight, Why) {
+fn reach(profile: &Profile, shape: &Shape) -> (ParserDepth, Why) {
     let v6 = shape.is_ipv6();
     let has = |kind| shape.extensions().contains(kind);
     let later = shape.fragment() == Fragment::Later;
@@ -164,13 +164,13 @@ fn reach(profile: &Profile, shape: &Shape) -> (Sight, Why) {
         (v6 && has(Kind::Fragment) && !later, schema::IPV6_FRAGMENT_FIRST),
         (v6 && later, schema::IPV6_FRAGMENT_LATER),
     ];
-    let mut answer = (Sight::Transport, Why::Clear);
+    let mut answer = (ParserDepth::Transport, Why::Clear);
     for (_, key) in questions.into_iter().filter(|(asked, _)| *asked) {
         match profile.text(key) {
             Some("transport") => {}
-            Some("addresses") => answer = (Sight::Addresses, Why::Reach(key)),
-            Some("nothing") => return (Sight::Nothing, Why::Reach(key)),
-            _ => return (Sight::Unknown, Why::Lacks(key)),
+            Some("addresses") => answer = (ParserDepth::Addresses, Why::Reach(key)),
+            Some("nothing") => return (ParserDepth::Nothing, Why::Reach(key)),
+            _ => return (ParserDepth::Unknown, Why::Lacks(key)),
         }
     }
     answer
