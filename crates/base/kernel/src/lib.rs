@@ -14,9 +14,12 @@
 //!
 //! Errors of single calls are [`std::io::Error`]; the caller says what the call was for.
 
+pub mod bpf;
 pub mod cpu;
 pub mod ethtool;
 pub mod file;
 pub mod netlink;
 pub mod netns;
 pub mod process;
+pub mod socket;
+pub mod tun;

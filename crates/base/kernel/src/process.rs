@@ -1,4 +1,8 @@
-//! Processes: which one it is, and whether it is still alive.
+//! Processes: which one it is, and whether it is still alive; what a thread has of its own.
+
+mod sys;
+
+pub use sys::{kernel_log, unshare_file_system, unshare_mounts};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

@@ -12,12 +12,10 @@
 //! # }
 //! ```
 
-mod sys;
-
-use link::Transmit;
-use rustix::net::sockopt;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use kernel::netlink::link_by_name;
+use kernel::socket::{Flag, Packet, Transmit};
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Octets that the kernel keeps until they are received: thousands of short frames that come at once.
 const QUEUE: usize = 64 << 20;
@@ -29,7 +27,7 @@ const ADDRESSES: usize = 12;
 /// The socket, in the network namespace in which it was opened.
 #[derive(Debug)]
 pub struct Frames {
-    socket: OwnedFd,
+    socket: Packet,
     transmit: Transmit,
     room: Box<[u8]>,
     frame: Vec<u8>,
@@ -42,9 +40,11 @@ impl Frames {
     ///
     /// There is no such interface, or no CAP_NET_RAW.
     pub fn open(interface: &str) -> io::Result<Frames> {
-        let socket = sys::open(interface)?;
-        // Without CAP_NET_ADMIN there is less room.
-        let _ = sockopt::set_socket_recv_buffer_size_force(&socket, QUEUE);
+        let socket = Packet::open()?;
+        socket.turn_on(Flag::Auxdata)?;
+        socket.turn_on(Flag::IgnoreOutgoing)?;
+        socket.set_receive_buffer(QUEUE);
+        socket.bind(link_by_name(interface)?.index)?;
         let transmit = Transmit::open(interface).map_err(io::Error::other)?;
         let room = vec![0; ROOM].into_boxed_slice();
         Ok(Frames { socket, transmit, room, frame: Vec::with_capacity(ROOM) })
@@ -76,7 +76,7 @@ impl Frames {
     pub fn receive(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         let mut count = 0;
         loop {
-            let (length, tag) = match sys::receive(&self.socket, &mut self.room) {
+            let (length, control) = match self.socket.receive(&mut [IoSliceMut::new(&mut self.room)]) {
                 Ok(taken) => taken,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -86,7 +86,10 @@ impl Frames {
             let (addresses, rest) = octets.split_at_checked(ADDRESSES).ok_or(io::ErrorKind::InvalidData)?;
             self.frame.clear();
             self.frame.extend_from_slice(addresses);
-            self.frame.extend(tag.into_iter().flatten());
+            if let Some(tag) = control.tag {
+                self.frame.extend(tag.tpid.0.to_be_bytes());
+                self.frame.extend(tag.tci.0.to_be_bytes());
+            }
             self.frame.extend_from_slice(rest);
             each(&self.frame);
             count += 1;

@@ -19,8 +19,6 @@
 //! killed test left is removed by the next one that makes any. IPv6 is off inside, so that nothing but the test sends
 //! frames.
 
-mod sys;
-
 use crate::{Missing, program};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -34,7 +32,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use link::Transmit;
+use kernel::socket::Transmit;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -167,9 +165,9 @@ impl Namespace {
     fn try_inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         let file = File::open(self.path())?;
         thread::scope(|scope| {
-            let thread = scope.spawn(|| {
+            let thread = scope.spawn(|| -> io::Result<T> {
                 move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
-                sys::leave_mount_namespace()?;
+                kernel::process::unshare_mounts()?;
                 // As ip-netns(8) does: a sysfs shows the namespace in which it was mounted.
                 mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
                 mount("rxlane", "/sys", "sysfs", MountFlags::empty(), None)?;

@@ -52,7 +52,7 @@ pub struct RecvArguments {
 impl RecvArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let interface = self.common.interface.clone().or_else(|| udp::interface_with(self.bind?));
+        let interface = self.common.interface.clone().or_else(|| kernel::netlink::interface_with(self.bind?));
         let receiving = self.receiving(interface.as_deref())?;
         let Local { watched, machine, line_rate } = self.common.local(interface.as_deref())?;
         let stop = stop_by_signals()?;

@@ -22,17 +22,16 @@
 //! Reading the file: crate `capture`. The path of packets: crate `link`.
 
 mod pcap;
-mod sys;
 
 use crate::setting::InterfaceName;
+use kernel::socket::{Flag, Incoming, Packet};
+use pcap::Frame;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+use rustix::net::sockopt;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-use sys::{Batch, Flag, ReceivingFrom};
 use thiserror::Error;
 
 /// How much to sample.
@@ -150,7 +149,7 @@ pub fn sample(interface: &InterfaceName, limits: &Limits, file: &mut dyn Write) 
     let begin = Instant::now();
     let snap = limits.snap.clamp(64, 65_535);
     let mut taken = Taken::new(pcap::Writer::new(file, snap).map_err(Error::Write)?, *limits);
-    let mut batch = Batch::new(snap as usize);
+    let mut batch = Incoming::new(SLOTS, snap as usize);
     let failed = |what, source| Error::Socket { interface: interface.clone(), what, source };
     let end = loop {
         let Some(left) = limits.duration.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) else {
@@ -160,7 +159,7 @@ pub fn sample(interface: &InterfaceName, limits: &Limits, file: &mut dyn Write) 
             continue;
         }
         match batch.receive(&socket) {
-            Ok(()) => {}
+            Ok(_) => {}
             Err(error) if is_down(&error) => break End::Down,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 continue;
@@ -171,36 +170,31 @@ pub fn sample(interface: &InterfaceName, limits: &Limits, file: &mut dyn Write) 
             break end;
         }
     };
-    let dropped = sys::drops(&socket).map_err(|error| failed("read the drops of the socket", error))?;
+    let dropped = socket.drops().map_err(|error| failed("read the drops of the socket", error))?;
     taken.file.finish().map_err(Error::Write)?;
     Ok(Sample { dropped: dropped.into(), elapsed: begin.elapsed(), end, ..taken.sample })
 }
 
 /// A packet socket that receives from the interface, and from no other at any time.
-fn open(interface: &InterfaceName) -> Result<OwnedFd, Error> {
+fn open(interface: &InterfaceName) -> Result<Packet, Error> {
     let failed = |what| move |source: io::Error| Error::Socket { interface: interface.clone(), what, source };
-    // Without a protocol nothing arrives until bind(2) names one together with the interface.
-    let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None);
-    let socket = socket.map_err(io::Error::from).map_err(|source| match source.kind() {
+    let socket = Packet::open().map_err(|source| match source.kind() {
         io::ErrorKind::PermissionDenied => Error::Privilege { interface: interface.clone(), source },
         _ => failed("open a packet socket")(source),
     })?;
     let index = name_to_index(&socket, interface.as_str()).map_err(io::Error::from);
     let index = index.map_err(|source| Error::NoInterface { interface: interface.clone(), source })?;
-    sys::turn_on(&socket, Flag::Auxdata).map_err(failed("ask for VLAN tags"))?;
-    sys::turn_on(&socket, Flag::Timestamps).map_err(failed("ask for timestamps"))?;
+    socket.turn_on(Flag::Auxdata).map_err(failed("ask for VLAN tags"))?;
+    socket.turn_on(Flag::Timestamps).map_err(failed("ask for timestamps"))?;
     // Kernels before 4.20 do not know it; such frames are told apart when they come.
-    let _ = sys::turn_on(&socket, Flag::IgnoreOutgoing);
-    // Beyond the limit of the system only with CAP_NET_ADMIN; else as much as it allows.
-    if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
-        let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER);
-    }
-    bind(&socket, &ReceivingFrom(index)).map_err(io::Error::from).map_err(failed("bind a packet socket"))?;
+    let _ = socket.turn_on(Flag::IgnoreOutgoing);
+    socket.set_receive_buffer(BUFFER);
+    socket.bind(index).map_err(failed("bind a packet socket"))?;
     let state = sockopt::socket_error(&socket).map_err(io::Error::from);
     if state.map_err(failed("read the state of the socket"))?.is_err() {
         return Err(Error::Down { interface: interface.clone() });
     }
-    match sys::hardware_type(&socket).map_err(failed("read the type"))? {
+    match socket.hardware_type().map_err(failed("read the type"))? {
         ARPHRD_ETHER | ARPHRD_LOOPBACK => Ok(socket),
         kind => Err(Error::NotEthernet { interface: interface.clone(), kind }),
     }
@@ -211,9 +205,11 @@ const ARPHRD_ETHER: u16 = 1;
 const ARPHRD_LOOPBACK: u16 = 772;
 /// Octets that the kernel keeps until they are taken. A full-size frame counts about 2,300 there.
 const BUFFER: usize = 8 << 20;
+/// Frames taken at once.
+const SLOTS: usize = 32;
 
 /// Whether something happened within the time.
-fn wait(socket: &OwnedFd, time: Duration) -> io::Result<bool> {
+fn wait(socket: &Packet, time: Duration) -> io::Result<bool> {
     let timeout = Timespec::try_from(time).unwrap_or(Timespec { tv_sec: 3600, tv_nsec: 0 });
     match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timeout)) {
         Ok(ready) => Ok(ready > 0),
@@ -243,8 +239,9 @@ impl Taken<'_> {
     }
 
     /// Writes the frames of a batch. `Some`: that was all that may be.
-    fn take(&mut self, batch: &Batch) -> Result<Option<End>, Error> {
-        for frame in batch.frames().filter(|frame| frame.is_received) {
+    fn take(&mut self, batch: &Incoming) -> Result<Option<End>, Error> {
+        for message in batch.messages().filter(|message| !message.is_outgoing()) {
+            let frame = Frame { bytes: message.bytes, length: message.length, control: message.control() };
             if self.sample.frames >= self.limits.frames {
                 return Ok(Some(End::Frames));
             }
@@ -254,8 +251,8 @@ impl Taken<'_> {
             }
             self.sample.octets += self.file.write(&frame).map_err(Error::Write)?;
             self.sample.frames += 1;
-            self.sample.merged += u64::from(frame.is_merged);
-            self.sample.tags += u64::from(frame.tag.is_some());
+            self.sample.merged += u64::from(frame.control.is_merged);
+            self.sample.tags += u64::from(frame.control.tag.is_some());
         }
         Ok((self.sample.frames >= self.limits.frames).then_some(End::Frames))
     }

@@ -9,7 +9,7 @@
 #![allow(clippy::print_stdout, reason = "it prints")]
 
 use kernel::netlink::link_by_name;
-use link::Transmit;
+use kernel::socket::Transmit;
 use link::pppoe::VlanPattern;
 use offload::Prefix as Head;
 use rxlane_concentrator::subscribers::{Limits, Prefix, Registry, Session, Subscribers, Wish};

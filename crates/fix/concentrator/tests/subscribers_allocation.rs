@@ -1,7 +1,7 @@
 //! Nothing is allocated for packets of a concentrator's subscribers, in any thread, once it has seen traffic.
 
 use kernel::netlink::link_by_name;
-use link::Transmit;
+use kernel::socket::Transmit;
 use link::pppoe::VlanPattern;
 use rxlane_concentrator::subscribers::{Limits, Number, Registry, Session, Subscribers, Wish};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};

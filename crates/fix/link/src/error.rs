@@ -1,9 +1,9 @@
 //! Why a link cannot be had, or cannot go on.
 
 use crate::framing::FramingError;
-use crate::tun::TunError;
 use kernel::netlink::Address;
 use kernel::netlink::{self, Refusal};
+use kernel::tun::TunError;
 use rustix::process::{Resource, getrlimit};
 pub use service::ErrorKind as Kind;
 use service::control::ControlError;

@@ -41,12 +41,7 @@ const PPP_LENGTH: usize = 2;
 pub(crate) const LONGEST_HEAD: usize =
     ethernet::Header::LENGTH + MAX_TAGS * TAG_LENGTH + pppoe::Header::LENGTH + PPP_LENGTH;
 
-/// What the interface of a link carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    Packets,
-    Frames,
-}
+pub use kernel::tun::Form;
 
 /// Why an encapsulation makes no link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -5,7 +5,7 @@ use crate::dropped::Dropped;
 use crate::framing::Form;
 use crate::lines::Lines;
 use crate::mss::Checksum;
-use crate::tun::Tun;
+use kernel::tun::Tun;
 use offload::{NetHeader, Prefix, Segments};
 use rustix::io::Errno;
 use std::io::IoSlice;

@@ -2,7 +2,7 @@
 //!
 //! # Contract
 //!
-//! * [`Transmit`] sends frames through a packet socket, many a system call.
+//! * `kernel::socket::Transmit` sends frames through a packet socket, many a system call.
 //! * [`running::Running`] is a link from its coming up to its end: an interface ([`tun`]) whose packets go out of a parent
 //!   ([`parent`]) in an encapsulation, and back. Nothing of it outlives its process.
 //! * [`framing`] says what stands between the frames of the parent and the packets of the link; [`mss`] lowers the segment
@@ -45,11 +45,7 @@ pub mod privilege;
 pub mod running;
 pub mod simple;
 pub mod status;
-mod sys;
-mod transmit;
-pub mod tun;
 
 pub use counters::{Counted, Counters, Traffic};
 pub use dropped::Dropped;
 pub use error::Error;
-pub use transmit::{Transmit, TransmitError};

@@ -13,20 +13,16 @@
 //! * The sockets survive the interface going down and coming back.
 
 pub(crate) mod filter;
-pub(crate) mod sys;
-
-pub use filter::nothing;
-pub use sys::{Instruction, filter as set_filter};
 
 use crate::dropped::Dropped;
 use crate::framing::Framing;
-use crate::sys::PacketAddress;
+use kernel::socket::filter::{Instruction, all_or_none};
+use kernel::socket::{Flag, Packet};
 use offload::NetHeader;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
-use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, BorrowedFd};
 use wire::vlan::TAG_LENGTH;
 
 /// Octets that the kernel keeps of each link until they are taken, of which it doubles the number (socket(7)); a full-size
@@ -40,8 +36,8 @@ const PATIENCE: i64 = 20_000_000;
 /// The two sockets on the parent.
 #[derive(Debug)]
 pub struct Parent {
-    receive: OwnedFd,
-    send: OwnedFd,
+    receive: Packet,
+    send: Packet,
     buffer: Box<[u8]>,
 }
 
@@ -72,8 +68,8 @@ impl Parent {
         Ok(Parent { receive, send, buffer: buffer() })
     }
 
-    /// Another descriptor of the socket that receives, from which [`drops`] can be read.
-    pub fn observer(&self) -> io::Result<OwnedFd> {
+    /// Another descriptor of the socket that receives, from which its drops can be read.
+    pub fn observer(&self) -> io::Result<Packet> {
         self.receive.try_clone()
     }
 
@@ -116,16 +112,12 @@ pub fn refusal(error: Errno) -> Dropped {
     }
 }
 
-fn open() -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // Without a protocol nothing arrives until bind(2) names one together with the interface.
-    Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?)
-}
-
 /// Which frames of an interface a socket receives.
 #[derive(Debug)]
 pub struct Admission {
-    pub program: Vec<sys::Instruction>,
+    /// Accepts them.
+    pub program: Vec<Instruction>,
+    /// Whether any of them have tags.
     pub has_tags: bool,
     /// Whether a virtio header stands in front of each.
     pub has_header: bool,
@@ -143,41 +135,37 @@ impl Admission {
 pub fn receiver(
     interface: u32,
     admission: &Admission,
-    prepare: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
-    join: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
-) -> io::Result<OwnedFd> {
-    let socket = open()?;
-    sys::turn_on(&socket, sys::Flag::Auxdata)?;
+    prepare: impl FnOnce(&Packet) -> io::Result<()>,
+    join: impl FnOnce(&Packet) -> io::Result<()>,
+) -> io::Result<Packet> {
+    let socket = Packet::open()?;
+    socket.turn_on(Flag::Auxdata)?;
     if admission.has_header {
-        sys::turn_on(&socket, sys::Flag::NetHeader)?;
+        socket.turn_on(Flag::NetHeader)?;
     }
     // Kernels before 4.20 do not know it; the filter leaves out what is sent, too.
-    let _ = sys::turn_on(&socket, sys::Flag::IgnoreOutgoing);
-    // Beyond the limit of the system only with CAP_NET_ADMIN; else as much as it allows.
-    if sockopt::set_socket_recv_buffer_size_force(&socket, QUEUE).is_err() {
-        let _ = sockopt::set_socket_recv_buffer_size(&socket, QUEUE);
-    }
-    prepare(socket.as_fd())?;
-    sys::filter(&socket, &filter::nothing())?;
+    let _ = socket.turn_on(Flag::IgnoreOutgoing);
+    socket.set_receive_buffer(QUEUE);
+    prepare(&socket)?;
+    socket.set_filter(&all_or_none(false))?;
     if admission.has_tags {
-        sys::promiscuous(&socket, interface)?;
+        socket.set_promiscuous(interface)?;
     }
-    bind(&socket, &PacketAddress { interface, protocol: libc::ETH_P_ALL as u16 })?;
-    join(socket.as_fd())?;
-    sys::filter(&socket, &admission.program)?;
+    socket.bind(interface)?;
+    join(&socket)?;
+    socket.set_filter(&admission.program)?;
     Ok(socket)
 }
 
 /// A socket that sends out of an interface, and receives nothing.
-pub(crate) fn sender(interface: u32) -> io::Result<OwnedFd> {
-    let socket = open()?;
-    bind(&socket, &PacketAddress { interface, protocol: 0 })?;
+///
+/// # Errors
+///
+/// `EPERM` without CAP_NET_RAW; what else a packet socket says.
+pub(crate) fn sender(interface: u32) -> io::Result<Packet> {
+    let socket = Packet::open()?;
+    socket.bind_to_send(interface)?;
     Ok(socket)
-}
-
-/// Frames that were dropped for want of room since the socket was opened, or since this was called last.
-pub fn drops(observer: &OwnedFd) -> io::Result<u32> {
-    sys::drops(observer)
 }
 
 impl AsFd for Parent {
@@ -197,18 +185,18 @@ pub fn buffer() -> Box<[u8]> {
 ///
 /// What the kernel says beyond what [`Arrival`] has.
 #[inline]
-pub fn receive<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> io::Result<Arrival<'b>> {
+pub fn receive<'b>(socket: &Packet, buffer: &'b mut [u8]) -> io::Result<Arrival<'b>> {
     let Some(room) = buffer.get_mut(TAG_LENGTH..) else { return Ok(Arrival::Nothing) };
-    let received = match sys::receive(socket, room) {
+    let mut header = [0; NetHeader::LENGTH];
+    let (length, control) = match socket.receive(&mut [IoSliceMut::new(&mut header), IoSliceMut::new(room)]) {
         Ok(received) => received,
         Err(error) => return unreceived(error),
     };
-    let Some(length) = received.length.checked_sub(NetHeader::LENGTH).filter(|length| *length <= room.len())
-    else {
+    let Some(length) = length.checked_sub(NetHeader::LENGTH).filter(|length| *length <= room.len()) else {
         return Ok(Arrival::Lost(Dropped::TooLong));
     };
-    let mut header = NetHeader::parse(&received.header);
-    let start = match received.tag {
+    let mut header = NetHeader::parse(&header);
+    let start = match control.tag {
         None => TAG_LENGTH,
         Some(tag) => {
             put_back(buffer, crate::framing::octets_of(tag));

@@ -14,10 +14,11 @@ use crate::mss::Clamp;
 use crate::parent::Parent;
 use crate::simple::Simple;
 use crate::status::{Identity, Shared, Status, form_word};
-use crate::tun::{Offloads, Tun};
 pub use crew::Crew;
 use kernel::netlink::Address;
 use kernel::netlink::{self, Events};
+use kernel::socket::Packet;
+use kernel::tun::{Offloads, Tun};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, bind};
 use service::Instances;
@@ -28,7 +29,7 @@ use service::process::DYING;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -436,7 +437,7 @@ impl Claim {
 }
 
 /// A data path, and another descriptor of its socket on the parent.
-type Watched = (Box<dyn DataPath>, OwnedFd);
+type Watched = (Box<dyn DataPath>, Packet);
 
 /// What moves packets.
 fn paths(

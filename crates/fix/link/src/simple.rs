@@ -10,7 +10,7 @@ use crate::framing::Head;
 use crate::inbound::{HEADERS, Untaken, inside, lower_mss, take_apart, write};
 use crate::mss::Checksum;
 use crate::parent::{Arrival, Parent, Received};
-use crate::tun::Tun;
+use kernel::tun::Tun;
 use offload::checksum;
 use rustix::io::Errno;
 use std::io::{self, IoSlice};

@@ -3,11 +3,10 @@
 use crate::counters::{Counted, Counters};
 use crate::dropped::Dropped;
 use crate::framing::Form;
-use crate::parent;
 use kernel::netlink;
+use kernel::socket::Packet;
 use serde::{Deserialize, Serialize};
 use service::control::ControlHandler;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Instant;
@@ -79,7 +78,7 @@ pub(crate) const fn form_word(form: Form) -> &'static str {
 pub(crate) struct Shared {
     pub identity: Identity,
     /// Of each worker, and another descriptor of its socket on the parent.
-    pub workers: Vec<(Arc<Counters>, OwnedFd)>,
+    pub workers: Vec<(Arc<Counters>, Packet)>,
     pub index: u32,
     pub since: Instant,
     pub parent_works: AtomicBool,
@@ -91,7 +90,7 @@ impl Shared {
         let mut counted = Counted::default();
         for (counters, observer) in &self.workers {
             // What cannot be read is counted the next time.
-            let lost = parent::drops(observer).unwrap_or_default();
+            let lost = observer.drops().unwrap_or_default();
             counters.dropped_many(Dropped::SocketFull, lost.into());
             counted.add(counters.read());
         }

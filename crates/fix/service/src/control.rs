@@ -14,12 +14,11 @@ mod error;
 mod lock;
 mod queue;
 mod server;
-mod sys;
 
 pub use error::ControlError;
+pub use kernel::socket::peer;
 pub use lock::Lock;
 pub use server::{ControlHandler, Server};
-pub use sys::peer;
 
 use crate::instance::{Instances, PATIENCE};
 use crate::process::{DYING, wait_until_gone};

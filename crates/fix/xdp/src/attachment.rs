@@ -13,7 +13,7 @@ use crate::interface::{Interface, Mode, namespace};
 use crate::link::create_link;
 use crate::permission::{bpf_can_be_used, refused, sees_all};
 use crate::pins::{self, Folder, LINK, Locked, RECORD};
-use crate::sys::{self, Map, map_type};
+use kernel::bpf::{self, Map, map_type};
 use kernel::netlink::Xdp;
 
 /// Programs of a family on an interface. They stay when this is dropped and when the process ends.
@@ -301,7 +301,7 @@ impl Folder {
 
     /// A pinned program, and when it was loaded, nanoseconds since boot.
     pub(crate) fn program(&self, name: &str) -> Result<(Loaded, u64), Error> {
-        let info = sys::program_info(self.take(name)?.as_fd()).map_err(|source| self.unreadable(source))?;
+        let info = bpf::program_info(self.take(name)?.as_fd()).map_err(|source| self.unreadable(source))?;
         Ok((Loaded { name: info.name, id: info.id, tag: info.tag }, info.loaded_ns))
     }
 

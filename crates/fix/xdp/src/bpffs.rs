@@ -25,7 +25,8 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::error::Error;
-use crate::{permission, sys};
+use crate::permission;
+use kernel::bpf;
 
 /// Where it is mounted, here and everywhere.
 pub(crate) const MOUNT_POINT: &str = "/sys/fs/bpf";
@@ -101,7 +102,7 @@ pub(crate) fn can_be_used() -> Result<(), Error> {
 
 /// A path that leads to a name in an open directory, whatever mount namespace that is in.
 pub(crate) fn path_in(directory: BorrowedFd<'_>, name: &str) -> io::Result<CString> {
-    sys::c_path(&format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()))
+    bpf::c_path(&format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()))
 }
 
 /// Whether the BPF file system is on its place in the mount namespace of the calling thread.
@@ -161,7 +162,7 @@ fn lasting<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T,
         Place::There { namespace, of } => (namespace, of),
     };
     let entering = || -> io::Result<()> {
-        sys::leave_shared_file_system()?;
+        kernel::process::unshare_file_system()?;
         Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount))?)
     };
     thread::scope(|scope| {
@@ -249,17 +250,11 @@ fn ancestors() -> Vec<u32> {
     const MOST: usize = 256;
     let mut found = Vec::new();
     let mut pid = std::process::id();
-    while let Some(parent) = parent_of(pid).filter(|&parent| parent > 1 && found.len() < MOST) {
+    while let Some(parent) = kernel::process::parent(pid).filter(|&parent| parent > 1 && found.len() < MOST) {
         found.push(parent);
         pid = parent;
     }
     found
-}
-
-/// The fourth field of `/proc/PID/stat`; the second, in parentheses, can hold anything.
-fn parent_of(pid: u32) -> Option<u32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Whether the calling thread is in the mount namespace of a process: the numbers of mounts are unique on the machine

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::layout::{Arrivals, BUCKETS, CPUS, Counts, HOLDING, Reason};
 use crate::load::stride;
 use crate::steering::Maps;
-use crate::sys::Map;
+use kernel::bpf::Map;
 use kernel::cpu;
 
 /// All counters of an attachment, read in one go.

@@ -17,12 +17,12 @@ use crate::attachment::{Attachment, Parts};
 use crate::envelope_layout::{COUNTS, Counts, Kind, LIMIT, PLACES};
 use crate::error::Error;
 use crate::family::Family;
+use crate::features::kernel;
 use crate::interface::{Interface, Mode};
-use crate::kernel::kernel;
 use crate::load::{load, stride};
 use crate::object;
 use crate::pins::Folder;
-use crate::sys::{Map, map_type};
+use kernel::bpf::{Map, map_type};
 
 pub use crate::attachment::{attach, check};
 

@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::interface::{AttachedBy, Mode, Program};
-use crate::sys;
+use kernel::bpf;
 
 /// What the kernel tells of a program by its number, as far as it tells this process.
 pub(crate) fn describe(id: u32, mode: Option<Mode>) -> Program {
-    let info = sys::program_by_id(id).and_then(|fd| sys::program_info(fd.as_fd())).ok();
+    let info = bpf::program_by_id(id).and_then(|fd| bpf::program_info(fd.as_fd())).ok();
     let link = link_of(id);
     let processes = processes(id, link.flatten());
     Program {
@@ -40,11 +40,11 @@ pub(crate) fn since(boot_ns: u64) -> SystemTime {
 /// The XDP link that holds a program; `Some(None)`: none does. `None`: the process may not ask.
 fn link_of(program: u32) -> Option<Option<u32>> {
     let mut id = 0;
-    while let Some(next) = sys::next_link(id).ok()? {
+    while let Some(next) = bpf::next_link(id).ok()? {
         id = next;
         // A link may go between the two calls.
-        let Ok(link) = sys::link_by_id(id) else { continue };
-        let info = sys::link_info(link.as_fd()).ok().flatten();
+        let Ok(link) = bpf::link_by_id(id) else { continue };
+        let info = bpf::link_info(link.as_fd()).ok().flatten();
         if info.is_some_and(|info| info.program == program && info.interface != 0) {
             return Some(Some(id));
         }

@@ -42,10 +42,10 @@ pub mod envelope_layout;
 pub mod envelope_reference;
 mod error;
 mod family;
+mod features;
 mod foreign;
 pub mod hash;
 mod interface;
-mod kernel;
 pub mod layout;
 mod link;
 mod load;
@@ -54,15 +54,14 @@ mod permission;
 mod pins;
 pub mod reference;
 mod steering;
-mod sys;
 
 pub use attachment::{Loaded, attach, check};
 pub use counters::{Counters, Receiver, Target};
 pub use dead::{Dead, Death, away, clear_dead, dead, is_attached_from};
 pub use error::Error;
 pub use family::Family;
+pub use features::{Kernel, kernel};
 pub use interface::{AttachedBy, Described, Interface, Mode, Program};
-pub use kernel::{Kernel, kernel};
 pub use steering::{Detached, LONGEST_QUEUE, Plan, Steering};
 
 /// Steering programs on an interface. They stay when this is dropped and when the process ends.

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::family::Family;
 use crate::interface::{Interface, Mode, driver};
 use crate::permission::refused;
-use crate::sys;
+use kernel::bpf;
 use kernel::netlink::{Link, Refusal, XdpMode, attach_xdp, detach_xdp};
 
 /// Makes a link. Where driver or kernel refuse, asks once more for the words of the refusal, which bpf(2) has no place
@@ -21,7 +21,7 @@ fn create(interface: u32, program: BorrowedFd<'_>, mode: Mode) -> Result<OwnedFd
         Mode::Native => XdpMode::Native,
         Mode::Generic => XdpMode::Generic,
     };
-    let link = || sys::link_create(program, interface, mode as u32);
+    let link = || bpf::link_create(program, interface, mode as u32);
     let error = match link() {
         Ok(link) => return Ok(link),
         Err(error) => error,

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::layout::map;
 use crate::permission::refused;
 use crate::pins::Folder;
-use crate::sys::{self, Map};
+use kernel::bpf::{self, Map};
 
 /// The name of the read-only data.
 const SETTINGS: &str = "SETTINGS";
@@ -51,7 +51,7 @@ fn load_program(name: &'static str, loaded: &mut Ebpf) -> Result<OwnedFd, Error>
     let defect = |problem: String| Error::Object { program: name, problem };
     let program = loaded.program_mut(name).ok_or_else(|| defect("it has no such program".to_owned()))?;
     let program: &mut Xdp = program.try_into().map_err(|error: ProgramError| defect(error.to_string()))?;
-    sys::without_signals(|| program.load()).map_err(|error| match error {
+    bpf::without_signals(|| program.load()).map_err(|error| match error {
         ProgramError::LoadError { io_error, verifier_log } => {
             rejected(name, io_error, &verifier_log.to_string())
         }

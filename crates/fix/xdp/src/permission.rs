@@ -6,9 +6,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::capabilities;
 
 use crate::error::Error;
-use crate::kernel;
+use crate::features;
 use crate::layout::{CPUS, Counts};
-use crate::sys::{Map, map_type};
+use kernel::bpf::{Map, map_type};
 
 /// Capabilities (capabilities(7)) that steering takes: to load programs and read counters, to attach, and, for the
 /// verifier, to compare pointers.
@@ -60,7 +60,7 @@ fn has(capability: u32) -> bool {
 /// kernel charges maps to it.
 pub(crate) fn bpf_can_be_used() -> Result<(), Error> {
     maps_can_be_made()?;
-    match kernel::smallest_program() {
+    match features::smallest_program() {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) => {
             Err(refused("load BPF programs".to_owned(), error))
         }

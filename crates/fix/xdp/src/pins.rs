@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::family::Family;
 use crate::interface::Interface;
 use crate::permission::refused;
-use crate::sys::{self, LinkInfo};
+use kernel::bpf::{self, LinkInfo};
 use kernel::netlink::Xdp;
 
 /// Names of pins beside those of the maps in [`layout::map`](crate::layout::map).
@@ -89,7 +89,7 @@ impl Folder {
     /// Opens what is pinned under a name; `None`: nothing is.
     pub(crate) fn get(&self, name: &str) -> io::Result<Option<OwnedFd>> {
         let path = bpffs::path_in(self.directory.as_fd(), name)?;
-        match sys::get(&path) {
+        match bpf::get(&path) {
             Ok(fd) => Ok(Some(fd)),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
             Err(error) => Err(error),
@@ -99,13 +99,13 @@ impl Folder {
     /// Pins an object under a name.
     pub(crate) fn pin(&self, fd: BorrowedFd<'_>, name: &str) -> Result<(), Error> {
         let path = bpffs::path_in(self.directory.as_fd(), name);
-        path.and_then(|path| sys::pin(fd, &path))
+        path.and_then(|path| bpf::pin(fd, &path))
             .map_err(|source| refused(format!("pin {}", self.path().join(name).display()), source))
     }
 
     /// What the kernel says of the pinned link; `None`: there is none.
     pub(crate) fn link(&self) -> Result<Option<LinkInfo>, Error> {
-        let link = || self.get(LINK)?.map_or(Ok(None), |link| sys::link_info(link.as_fd()));
+        let link = || self.get(LINK)?.map_or(Ok(None), |link| bpf::link_info(link.as_fd()));
         link().map_err(|source| refused(format!("open the pin {}", self.path().join(LINK).display()), source))
     }
 
@@ -198,7 +198,7 @@ impl Locked {
         // First, so that the program is off before the maps that others watch are gone. A link without an interface
         // cannot be detached, which is no error.
         if let Ok(Some(link)) = folder.get(LINK) {
-            let _ = sys::link_detach(link.as_fd());
+            let _ = bpf::link_detach(link.as_fd());
         }
         self.empty()?;
         unlinkat(&folder.above, &folder.name, AtFlags::REMOVEDIR).map_err(|error| Error::Remains {

@@ -10,14 +10,14 @@ use crate::attachment::{Attachment, Loaded, Parts};
 use crate::counters::{self, Counters};
 use crate::error::Error;
 use crate::family::Family;
+use crate::features::kernel;
 use crate::interface::{Interface, Mode};
-use crate::kernel::kernel;
 use crate::layout::{Arrivals, BUCKETS, Bucket, CPUS, Class, Counts, KEY_WORDS, Settings, map};
 use crate::load::{self, stride};
 use crate::object;
 use crate::permission::refused;
 use crate::pins::{ARRIVE, Folder};
-use crate::sys::{self, Map, map_type};
+use kernel::bpf::{self, Map, map_type};
 use kernel::cpu::{self, CpuSet};
 
 /// Largest queue that the kernel gives a CPU, frames (`__cpu_map_entry_alloc` and `cpu_map_update_elem` in
@@ -327,7 +327,7 @@ impl Attachment<Steering> {
         // `None`: another process has removed it before; then this finds the program off and the queues empty.
         let locked = folder.lock()?;
         let detaching = |source| refused(format!("detach from {}", interface.name), source);
-        sys::link_detach(link.as_fd()).map_err(detaching)?;
+        bpf::link_detach(link.as_fd()).map_err(detaching)?;
         let started = Instant::now();
         let read = || {
             let unread = |source| refused(format!("read the counters of {}", interface.name), source);

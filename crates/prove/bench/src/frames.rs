@@ -10,7 +10,7 @@ use crate::supervise::{EachSecond, Seen, Supervisor, ThreadError};
 use crate::udp::share_of;
 use crate::wire_size;
 use foldhash::fast::FixedState;
-use link::{Transmit, TransmitError};
+use kernel::socket::{Transmit, TransmitError};
 use std::hash::BuildHasher;
 use std::io;
 use std::ops::Range;

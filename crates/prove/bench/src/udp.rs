@@ -2,7 +2,6 @@
 
 mod receive;
 mod send;
-mod sys;
 
 pub use receive::{Listening, Received, Receiving, receive};
 pub(crate) use send::share_of;
@@ -68,7 +67,7 @@ impl UdpError {
 /// The interface by which datagrams to a target leave, as far as its addresses tell: that with the source address that the
 /// kernel chooses.
 pub fn interface_to(target: &SocketAddr) -> Option<String> {
-    interface_with(address_to(target)?)
+    kernel::netlink::interface_with(address_to(target)?)
 }
 
 /// The source address that the kernel chooses towards a target.
@@ -77,11 +76,6 @@ pub fn address_to(target: &SocketAddr) -> Option<IpAddr> {
     // Nothing is sent by that.
     socket.connect(target).ok()?;
     Some(socket.local_addr().ok()?.ip())
-}
-
-/// The interface that has an address.
-pub fn interface_with(address: IpAddr) -> Option<String> {
-    sys::interface_with(address)
 }
 
 fn failed<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> UdpError {

@@ -1,7 +1,8 @@
 //! Addresses of interfaces.
 
-use super::{Message, Refusal, add, set};
-use libc::{IFA_ADDRESS, IFA_LOCAL, RTM_DELADDR, RTM_NEWADDR};
+use super::message::u32_at;
+use super::{Attributes, Message, Netlink, Refusal, add, link_by_index, set};
+use libc::{IFA_ADDRESS, IFA_LOCAL, RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
@@ -107,6 +108,23 @@ pub fn remove_address(index: u32, address: &Address) -> Result<(), Refusal> {
     set(&ifaddr(RTM_DELADDR, index, address))
 }
 
+/// The name of the interface that has an address.
+pub fn interface_with(address: IpAddr) -> Option<String> {
+    let wanted = octets(address);
+    let every = Message::new(RTM_GETADDR, &[family(address), 0, 0, 0, 0, 0, 0, 0]);
+    let found = Netlink::route().ok()?.dump(&every).ok()?;
+    let has_it = |found: &&Vec<u8>| {
+        let attributes = Attributes::behind(IFADDR, found);
+        // With a peer, the one is this end's and the other the peer's.
+        attributes.get(IFA_LOCAL).or(attributes.get(IFA_ADDRESS)) == Some(wanted.as_slice())
+    };
+    let index = found.iter().find(has_it).and_then(|found| u32_at(found, 4))?;
+    link_by_index(index).ok().map(|link| link.name)
+}
+
+/// Bytes of `struct ifaddrmsg`.
+const IFADDR: usize = 8;
+
 fn ifaddr(kind: u16, index: u32, address: &Address) -> Message {
     // `struct ifaddrmsg`: family, prefix length, flags, scope, index.
     let [a, b, c, d] = index.to_ne_bytes();
@@ -142,6 +160,12 @@ mod tests {
         {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn an_interface_is_found_by_its_address() {
+        assert_eq!(interface_with([127, 0, 0, 1].into()).as_deref(), Some("lo"));
+        assert_eq!(interface_with([240, 0, 0, 1].into()), None);
     }
 
     #[test]

@@ -2,14 +2,15 @@
 //! what it takes.
 
 mod gro;
-mod sys;
 
 use crate::packets::{CWR, MACS, Spec, segments};
+use kernel::netlink::link_by_name;
+use kernel::socket::Packet;
+use kernel::tun::{Form, Tun};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rxlane_offload::coalesce::{Coalescer, Delivery, Limits};
 use rxlane_offload::{NetHeader, Prefix, Segments};
-use std::fs::File;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +25,7 @@ fn tun_probe() -> Result<(), Missing> {
     probe()?;
     program("ethtool")?;
     let namespace = Namespace::new().map_err(|error| Missing(error.to_string()))?;
-    let tried = namespace.inside(|| sys::tun("probe0"));
+    let tried = namespace.inside(|| tun("probe0"));
     tried.map(drop).map_err(|error| {
         Missing(format!(
             "no TUN device with TCP and UDP offloads can be made (Linux 6.2 or newer has it): {error}"
@@ -32,17 +33,33 @@ fn tun_probe() -> Result<(), Missing> {
     })
 }
 
+/// A TUN device in the namespace of this thread, with virtio headers and all offloads.
+fn tun(name: &str) -> io::Result<Tun> {
+    let (mut queues, offloads) = Tun::queues(name, Form::Packets, 1).map_err(io::Error::other)?;
+    match queues.pop().filter(|_| offloads.udp) {
+        Some(tun) => Ok(tun),
+        None => Err(io::Error::other("the kernel knows no UDP segmentation")),
+    }
+}
+
+/// A packet socket for the frames that come in by an interface.
+fn frames(interface: &str) -> io::Result<Packet> {
+    let socket = Packet::open()?;
+    socket.bind(link_by_name(interface)?.index)?;
+    Ok(socket)
+}
+
 /// A namespace that forwards from `tun0` to `out0`, whose other end `in0` shows what left; `out0` offloads nothing.
 struct Router {
     namespace: Namespace,
-    tun: File,
-    frames: File,
+    tun: Tun,
+    frames: Packet,
 }
 
 impl Router {
     fn new() -> Router {
         let namespace = Namespace::new().expect("a namespace");
-        let tun = namespace.inside(|| sys::tun("tun0")).expect("a TUN device");
+        let tun = namespace.inside(|| tun("tun0")).expect("a TUN device");
         namespace.veth(&Veth::pair("out0", "in0")).expect("a pair");
         let off = ["tso", "gso", "gro", "tx", "tx-udp-segmentation"];
         for interface in ["out0", "in0"] {
@@ -74,7 +91,7 @@ impl Router {
             ip(&format!("route add {far} dev out0"));
             ip(&format!("neigh add {far} lladdr {station} dev out0 nud permanent"));
         }
-        let frames = namespace.inside(|| sys::frames("in0")).expect("a packet socket");
+        let frames = namespace.inside(|| frames("in0")).expect("a packet socket");
         Router { namespace, tun, frames }
     }
 
@@ -83,8 +100,7 @@ impl Router {
         let header = header.octets();
         let pieces: Vec<IoSlice> =
             std::iter::once(&header[..]).chain(pieces.iter().copied()).map(IoSlice::new).collect();
-        let written = self.tun.write_vectored(&pieces).expect("the kernel takes it");
-        assert_eq!(written, pieces.iter().map(|piece| piece.len()).sum::<usize>());
+        self.tun.write(&pieces).expect("the kernel takes it");
     }
 
     /// The next `count` IP packets between the two ends that left by `out0`.
@@ -96,7 +112,7 @@ impl Router {
             if !is_readable(&[&self.frames], 100)[0] {
                 continue;
             }
-            let length = self.frames.read(&mut buffer).expect("a frame");
+            let (length, _) = self.frames.receive(&mut [IoSliceMut::new(&mut buffer)]).expect("a frame");
             let frame = &buffer[..length];
             let seen = dissect(Link::Ethernet, frame, length);
             let flow = seen.flow().filter(|flow| {
@@ -205,7 +221,7 @@ fn the_kernel_takes_what_was_coalesced_for_what_it_was() {
 
 /// Carries packets between two TUN devices as a link does: segments behind an encapsulation one way, coalesced again
 /// the other. Gives the largest counts of segments and of coalesced packets.
-fn carry(ends: [&File; 2], encapsulation: &Encapsulation, is_over: &AtomicBool) -> io::Result<[usize; 2]> {
+fn carry(ends: [&Tun; 2], encapsulation: &Encapsulation, is_over: &AtomicBool) -> io::Result<[usize; 2]> {
     let prefix = Prefix::new(encapsulation, MACS[0], MACS[1]).expect("room");
     let mut coalescer = Coalescer::new(Limits::default());
     let mut buffer = vec![0; NetHeader::LENGTH + 65536];
@@ -213,7 +229,7 @@ fn carry(ends: [&File; 2], encapsulation: &Encapsulation, is_over: &AtomicBool) 
     while !is_over.load(Ordering::Relaxed) {
         let readable = is_readable(&ends, 50);
         for (near, far) in [(0, 1), (1, 0)].into_iter().filter(|(near, _)| readable[*near]) {
-            let length = { ends[near] }.read(&mut buffer)?;
+            let length = ends[near].read(&mut buffer)?;
             let (header, packet) = buffer[..length].split_first_chunk_mut().expect("a virtio header");
             let header = NetHeader::parse(header);
             let mut segments = Segments::new(&prefix, &header, packet).expect("what the kernel made");
@@ -231,8 +247,7 @@ fn carry(ends: [&File; 2], encapsulation: &Encapsulation, is_over: &AtomicBool) 
                 most[1] = most[1].max(packet.segments());
                 let header = packet.header().octets();
                 let pieces = std::iter::once(&header[..]).chain(packet.pieces());
-                let written = { ends[far] }.write_vectored(&pieces.map(IoSlice::new).collect::<Vec<_>>())?;
-                assert_eq!(written, NetHeader::LENGTH + packet.length());
+                ends[far].write(&pieces.map(IoSlice::new).collect::<Vec<_>>())?;
             }
         }
     }
@@ -245,7 +260,7 @@ fn transfer(addresses: [&str; 2], octets: usize, encapsulation: &str) -> [usize;
     let tuns = [0, 1].map(|end: usize| {
         let namespace = &namespaces[end];
         let tun = namespace.inside(|| {
-            let tun = sys::tun("tun0").expect("a TUN device");
+            let tun = tun("tun0").expect("a TUN device");
             std::fs::write("/proc/sys/net/ipv6/conf/tun0/disable_ipv6", "0").expect("IPv6");
             tun
         });

@@ -1,7 +1,5 @@
 //! The kernel's log: lines that tell of checksums, frame lengths, resets and links.
 
-mod sys;
-
 use super::bundle::{Output, Unread, printable};
 use crate::redact;
 use std::collections::VecDeque;
@@ -30,7 +28,7 @@ pub(super) fn read(interfaces: &[String]) -> Output {
     match from_device(&mut keep) {
         Ok(()) => {}
         // A container may lack the device and still be allowed the system call.
-        Err(error) => match sys::whole_log() {
+        Err(error) => match kernel::process::kernel_log() {
             Ok(log) => log
                 .split(|&c| c == b'\n')
                 .for_each(|line| keep(without_priority(&printable(line)).to_owned())),

@@ -1,6 +1,6 @@
 //! Frames as a pcap file (draft-ietf-opsawg-pcap, version 2.4), nanoseconds, little-endian.
 
-use super::sys::Frame;
+use kernel::socket::Control;
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,6 +12,17 @@ const ETHERNET: u32 = 1;
 const RECORD: usize = 16;
 /// Where a VLAN tag stands: behind both addresses (IEEE 802.1Q-2022, clause 9.1).
 const ADDRESSES: usize = 12;
+
+/// A frame as the socket gave it.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// Its first bytes, without the tag beside it.
+    pub bytes: &'a [u8],
+    /// How many it has, without that tag.
+    pub length: usize,
+    /// What the kernel says beside it.
+    pub control: Control,
+}
 
 /// Writes a file, record by record.
 pub struct Writer<'a> {
@@ -42,27 +53,30 @@ impl<'a> Writer<'a> {
 
     /// Octets that the frame's record takes.
     pub fn length_with(&self, frame: &Frame<'_>) -> u64 {
-        let kept = frame.octets.len() + if frame.tag.is_some() { 4 } else { 0 };
+        let kept = frame.bytes.len() + if frame.control.tag.is_some() { 4 } else { 0 };
         (RECORD + kept.min(self.snap as usize)) as u64
     }
 
     /// Writes a frame, its tag put back, and gives its full length.
     pub fn write(&mut self, frame: &Frame<'_>) -> io::Result<u64> {
-        let (addresses, rest) = frame.octets.split_at(frame.octets.len().min(ADDRESSES));
+        let (addresses, rest) = frame.bytes.split_at(frame.bytes.len().min(ADDRESSES));
         let record = &mut self.record;
         record.clear();
         record.extend([0; RECORD]);
         record.extend(addresses);
-        let mut length = frame.length;
-        if let Some(tag) = frame.tag.filter(|_| addresses.len() == ADDRESSES) {
-            record.extend(tag.tpid.to_be_bytes());
-            record.extend(tag.tci.to_be_bytes());
+        let mut length = u32::try_from(frame.length).unwrap_or(u32::MAX);
+        if let Some(tag) = frame.control.tag.filter(|_| addresses.len() == ADDRESSES) {
+            record.extend(tag.tpid.0.to_be_bytes());
+            record.extend(tag.tci.0.to_be_bytes());
             length = length.saturating_add(4);
         }
         record.extend(rest);
         record.truncate(RECORD + self.snap as usize);
-        let since =
-            frame.at.or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+        let since = frame
+            .control
+            .time
+            .or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).ok())
+            .unwrap_or_default();
         // Seconds are 32 bits in this format: until 2106.
         let header = [since.as_secs() as u32, since.subsec_nanos(), (record.len() - RECORD) as u32, length];
         for (place, value) in record.chunks_exact_mut(4).zip(header) {

@@ -3,9 +3,9 @@
 use super::Start;
 use crate::network::Wanted;
 use kernel::netlink::{self, Link};
+use kernel::tun::TunError;
 use link::Error;
 use link::frame_size::{longest_mtu, needed_mtu};
-use link::tun::TunError;
 use service::process::DYING;
 use std::thread;
 use std::time::{Duration, Instant};

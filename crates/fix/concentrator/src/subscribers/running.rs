@@ -5,20 +5,22 @@ use super::registry::Registry;
 use super::view::View;
 use kernel::netlink::Address;
 use kernel::netlink::{self, Events, Link};
+use kernel::socket::Packet;
+use kernel::socket::filter::all_or_none;
+use kernel::tun::Tun;
 use link::Dropped;
 use link::Error;
 use link::batch::{Batch, Below};
 use link::datapath::{DataPath, Line, PathError};
 use link::frame_size::needed_mtu;
 use link::framing::Form;
-use link::parent::{self, Admission, nothing};
+use link::parent::Admission;
 use link::pppoe::{VlanPattern, Wanted, program};
 use link::running::{Claim, Crew, Event, Seen, Watch, check_name, find_parent};
-use link::tun::Tun;
 use link::{Counted, Counters};
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use wire::ethernet::MacAddress;
@@ -42,7 +44,7 @@ pub struct Wish {
 pub struct Subscribers {
     // Dropped in this order: whoever has the last descriptor of a socket on the parent waits for the kernel, which takes tens of
     // milliseconds; these are the workers, all at the same time. The interface goes with the last that has it open.
-    workers: Vec<(Arc<Counters>, OwnedFd)>,
+    workers: Vec<(Arc<Counters>, Packet)>,
     crew: Crew,
     interface: Tun,
     /// Held as long as it is up, so that no other has its frames.
@@ -84,7 +86,11 @@ impl Subscribers {
             Some(tun) => tun.try_clone().map_err(Error::kernel(format!("keep {}", wish.name)))?,
             None => return Err(Error::Worker { name: wish.name.clone() }),
         };
-        let admission = Admission { program: nothing(), has_tags: wish.vlans.has_tags(), has_header: true };
+        let admission = Admission {
+            program: all_or_none(false).into(),
+            has_tags: wish.vlans.has_tags(),
+            has_header: true,
+        };
         let below = Below { index: parent.index, mtu: parent.mtu };
         let refused = |source: io::Error| match source.kind() {
             io::ErrorKind::PermissionDenied => Error::Privilege { parent: wish.parent.clone() },
@@ -177,7 +183,7 @@ impl Subscribers {
         let mut counted = Counted::default();
         for (counters, observer) in &self.workers {
             // What cannot be read is counted the next time.
-            let lost = parent::drops(observer).unwrap_or_default();
+            let lost = observer.drops().unwrap_or_default();
             counters.dropped_many(Dropped::SocketFull, lost.into());
             counted.add(counters.read());
         }
@@ -214,7 +220,7 @@ impl Subscribers {
     pub fn set_local(&self, local: MacAddress) -> Result<(), Error> {
         let program = program(Wanted::Data, local, &self.wish.vlans);
         for (_, socket) in &self.workers {
-            parent::set_filter(socket, &program).map_err(Error::kernel("filter frames of PPPoE"))?;
+            socket.set_filter(&program).map_err(Error::kernel("filter frames of PPPoE"))?;
         }
         Ok(())
     }
@@ -231,7 +237,7 @@ impl Subscribers {
 
     /// Ends it: interface and claim are gone when this returns. Its sockets on the parent, which nobody reads any more, are
     /// the caller's to be closed, since the kernel takes tens of milliseconds for that.
-    pub(crate) fn down_but_sockets(self) -> Vec<OwnedFd> {
+    pub(crate) fn down_but_sockets(self) -> Vec<Packet> {
         let Subscribers { crew, interface, claim, workers, .. } = self;
         drop(crew);
         drop(interface);

@@ -5,7 +5,7 @@ use offload::NetHeader;
 use std::ops::Range;
 
 /// Frames that go out together; what one call of sendmmsg(2) takes here.
-pub const BATCH: usize = crate::transmit::sys::BATCH;
+pub const BATCH: usize = kernel::socket::BATCH;
 /// Octets for what stands in front of frames: MAC addresses, encapsulation, IP and TCP headers, a virtio header.
 const HEADS: usize = 64 * 1024;
 /// The most of them that one frame takes: [`HEADERS`], and a virtio header.

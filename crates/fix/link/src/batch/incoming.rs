@@ -9,7 +9,7 @@ use crate::inbound::{HEADERS, Untaken, inside, lower_mss, take_apart, write};
 use crate::lines::Lines;
 use crate::mss::Checksum;
 use crate::parent::{self, Arrival};
-use crate::tun::{Offloads, Tun};
+use kernel::tun::{Offloads, Tun};
 use offload::coalesce::{Delivery, Limits, Packet};
 use offload::{Coalescer, NetHeader, checksum};
 use rustix::net::sockopt;
@@ -394,8 +394,8 @@ mod tests {
     use crate::counters::Counters;
     use crate::framing::{Framing, Head};
     use crate::parent::Admission;
-    use crate::transmit::Transmit;
     use kernel::netlink::link_by_name;
+    use kernel::socket::Transmit;
     use std::sync::Arc;
     use std::sync::atomic::AtomicU32;
     use testkit::netns::{Namespace, Veth, probe};

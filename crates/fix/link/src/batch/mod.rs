@@ -22,7 +22,6 @@ mod frames;
 mod incoming;
 mod outgoing;
 mod ring;
-mod sys;
 mod way_out;
 mod xsk;
 
@@ -30,13 +29,15 @@ use crate::datapath::{DataPath, Line, PathError};
 use crate::framing::Framing;
 use crate::lines::Lines;
 use crate::parent::Admission;
-use crate::tun::{Offloads, Tun};
 use incoming::Incoming;
+use kernel::socket::Packet;
+use kernel::tun::{Offloads, Tun};
 use outgoing::Outgoing;
 use ring::Ring;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use way_out::WayOut;
 use xsk::Xsk;
@@ -146,8 +147,8 @@ impl<F: Lines> Batch<F> {
         queues.into_iter().map(worker).collect()
     }
 
-    /// Another descriptor of the socket that receives, from which `parent::drops` can be read.
-    pub fn observer(&self) -> io::Result<OwnedFd> {
+    /// Another descriptor of the socket that receives, from which its drops can be read.
+    pub fn observer(&self) -> io::Result<Packet> {
         self.incoming.ring().socket().try_clone()
     }
 }
@@ -170,7 +171,8 @@ impl<F: Lines> DataPath<Line<F>> for Batch<F> {
     }
 
     fn begin(&self) {
-        sys::exact_timers();
+        // Else they end 50 µs late.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     }
 
     fn send_some(&mut self, line: &Line<F>) -> Result<(), PathError> {

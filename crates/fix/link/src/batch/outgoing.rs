@@ -14,7 +14,7 @@ use crate::lines::Lines;
 use crate::mss::Checksum;
 use crate::path_mtu::Allowance;
 use crate::simple::unread;
-use crate::tun::Tun;
+use kernel::tun::Tun;
 use offload::segment::SegmentError;
 use offload::{NetHeader, Prefix, Segments, checksum};
 use std::ops::Range;

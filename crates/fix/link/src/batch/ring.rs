@@ -8,13 +8,12 @@
 //!   their order is that of all slots.
 //! * Slots are looked at in order, and belong to this side until [`Ring::release`].
 
-use super::sys::Mapping;
-use super::sys::packet::{RingRequest, join_fanout, receive_ring};
 use crate::parent::{self, Admission};
+use kernel::socket::{Mapping, Packet, RingRequest};
 use offload::NetHeader;
 use std::io;
 use std::mem::offset_of;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use wire::ethernet::EtherType;
 use wire::vlan::{TAG_LENGTH, Tag, Tci};
@@ -41,7 +40,7 @@ const WAITS_IN_QUEUE: u32 = 2;
 pub struct Ring {
     // Unmapped before the socket is closed.
     mapping: Mapping,
-    socket: OwnedFd,
+    socket: Packet,
     slot: usize,
     count: usize,
     next: usize,
@@ -89,10 +88,10 @@ impl Ring {
         let socket = parent::receiver(
             interface,
             admission,
-            |socket| receive_ring(socket, request),
+            |socket| socket.set_receive_ring(request),
             |socket| {
                 let Some(group) = group else { return Ok(()) };
-                *group = Some(join_fanout(socket, *group)?);
+                *group = Some(socket.join_fanout(*group)?);
                 Ok(())
             },
         )?;
@@ -101,7 +100,7 @@ impl Ring {
     }
 
     /// The socket, from whose queue frames are taken that a slot says wait there.
-    pub const fn socket(&self) -> &OwnedFd {
+    pub const fn socket(&self) -> &Packet {
         &self.socket
     }
 
@@ -129,7 +128,7 @@ impl Ring {
     fn frame(&mut self, at: usize, status: u32) -> Option<Slot> {
         let word = |place: usize| Some(self.mapping.word(at + place)?.load(Ordering::Relaxed));
         let half = |place: usize| {
-            self.mapping.octets(at + place, 2).first_chunk().map(|octets| u16::from_ne_bytes(*octets))
+            self.mapping.bytes(at + place, 2).first_chunk().map(|octets| u16::from_ne_bytes(*octets))
         };
         let length = word(offset_of!(libc::tpacket2_hdr, tp_snaplen))? as usize;
         // Longer than the slot, and there was no room in the queue.
@@ -152,11 +151,11 @@ impl Ring {
         };
         let start = at + offset;
         let before = start.checked_sub(NetHeader::LENGTH)?;
-        let mut header = NetHeader::parse(self.mapping.octets(before, NetHeader::LENGTH).first_chunk()?);
+        let mut header = NetHeader::parse(self.mapping.bytes(before, NetHeader::LENGTH).first_chunk()?);
         let Some(tag) = tag else { return Some(Slot::Frame { start, length, header }) };
         // The virtio header has been read: the addresses move over its end, and the tag goes behind them.
         let start = start - TAG_LENGTH;
-        let front = self.mapping.octets_mut(start, ADDRESSES + TAG_LENGTH);
+        let front = self.mapping.bytes_mut(start, ADDRESSES + TAG_LENGTH);
         if front.len() != ADDRESSES + TAG_LENGTH {
             return None;
         }
@@ -169,13 +168,13 @@ impl Ring {
     /// Octets of the ring, of frames that [`Ring::look`] has shown and that are not released.
     #[inline]
     pub fn octets(&self, start: usize, length: usize) -> &[u8] {
-        self.mapping.octets(start, length)
+        self.mapping.bytes(start, length)
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn octets_mut(&mut self, start: usize, length: usize) -> &mut [u8] {
-        self.mapping.octets_mut(start, length)
+        self.mapping.bytes_mut(start, length)
     }
 
     /// Gives so many slots back to the kernel.

@@ -4,12 +4,12 @@
 use super::*;
 use crate::counters::{Counted, Counters};
 use crate::framing::{Form, Head};
-use crate::parent::{Arrival, Parent, sender, sys as packet_sys};
+use crate::parent::{Arrival, Parent, sender};
 use crate::simple::Simple;
 use kernel::netlink::{self, link_by_name};
+use kernel::socket::{Flag, Packet};
 use offload::checksum::{Sum, complete};
 use offload::{NetHeader, Prefix, Segments};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::collections::BTreeMap;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -244,10 +244,10 @@ struct Scene {
     path: Box<dyn DataPath>,
     line: Line,
     far: Parent,
-    far_sender: OwnedFd,
+    far_sender: Packet,
     far_framing: Framing,
     /// The interface of the link, as the kernel has it.
-    interface: OwnedFd,
+    interface: Packet,
 }
 
 impl Scene {
@@ -370,15 +370,13 @@ fn apart(header: NetHeader, frame: &mut [u8], before: usize) -> Vec<Vec<u8>> {
 }
 
 /// A socket on an interface that gets what the kernel receives there, and from which the kernel sends.
-fn kernels_side(index: u32) -> OwnedFd {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).expect("a socket");
-    for flag in [packet_sys::Flag::NetHeader, packet_sys::Flag::IgnoreOutgoing] {
-        packet_sys::turn_on(&socket, flag).expect("an option");
+fn kernels_side(index: u32) -> Packet {
+    let socket = Packet::open().expect("a socket");
+    for flag in [Flag::NetHeader, Flag::IgnoreOutgoing] {
+        socket.turn_on(flag).expect("an option");
     }
-    rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 16 << 20).expect("room");
-    let protocol = libc::ETH_P_ALL as u16;
-    bind(&socket, &crate::sys::PacketAddress { interface: index, protocol }).expect("bound");
+    socket.set_receive_buffer(16 << 20);
+    socket.bind(index).expect("bound");
     socket
 }
 

@@ -7,11 +7,10 @@ use crate::dropped::Dropped;
 use crate::framing::{Form, Framing};
 use crate::lines::Lines;
 use crate::parent;
-use crate::transmit::sys::Messages;
+use kernel::socket::{Flag, Outgoing, Packet};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::thread::sleep;
 use std::time::Duration;
 use wire::ethernet::EtherType;
@@ -26,8 +25,10 @@ const PAUSE: Duration = Duration::from_micros(200);
 pub enum WayOut {
     /// sendmmsg(2).
     Packet {
-        socket: OwnedFd,
-        messages: Box<Messages<2>>,
+        /// The socket.
+        socket: Packet,
+        /// Its arguments.
+        messages: Outgoing<2>,
         /// Whether a virtio header stands in front of every frame.
         has_header: bool,
         /// Whether the kernel or the card takes super-packets apart.
@@ -54,9 +55,9 @@ impl WayOut {
     fn by_packet(interface: u32, has_header: bool) -> io::Result<WayOut> {
         let socket = parent::sender(interface)?;
         if has_header {
-            parent::sys::turn_on(&socket, parent::sys::Flag::NetHeader)?;
+            socket.turn_on(Flag::NetHeader)?;
         }
-        let messages = Box::new(Messages::new());
+        let messages = Outgoing::new(BATCH);
         Ok(WayOut::Packet { socket, messages, has_header, takes_super_packets: has_header })
     }
 
@@ -84,8 +85,8 @@ impl WayOut {
 
 /// Sends all frames; whether super-packets may come again. Where the kernel takes none, the first is lost.
 fn send_messages<F: Lines>(
-    socket: &OwnedFd,
-    messages: &mut Messages<2>,
+    socket: &Packet,
+    messages: &mut Outgoing<2>,
     line: &Line<F>,
     frames: &Frames<F::Owner>,
     read: &[u8],
@@ -132,7 +133,7 @@ fn send_messages<F: Lines>(
 }
 
 /// Waits for room: in the memory of the socket (`EAGAIN`), or in the queue of the parent (`ENOBUFS`), of which nobody tells.
-fn wait(socket: &OwnedFd, error: Errno) {
+fn wait(socket: &Packet, error: Errno) {
     if error == Errno::AGAIN {
         let timeout = Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 };
         // Whatever it says, the next try tells.

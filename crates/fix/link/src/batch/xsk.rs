@@ -4,13 +4,21 @@
 //! parent, and no packet socket sees them (`__dev_direct_xmit()`). One socket can have a queue of an interface.
 
 use super::frames::{Frame, Frames};
-use super::sys::{Mapping, get, packet::kick, set, xdp};
 use crate::datapath::Line;
 use crate::dropped::Dropped;
 use crate::lines::Lines;
 use crate::parent::refusal;
+use kernel::socket::Mapping;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::net::sockopt::{
+    set_xdp_tx_ring_size, set_xdp_umem_completion_ring_size, set_xdp_umem_fill_ring_size, set_xdp_umem_reg,
+    xdp_mmap_offsets,
+};
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING, XdpRingOffset,
+    XdpUmemReg, XdpUmemRegFlags,
+};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, send, socket_with};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -36,13 +44,13 @@ const SPINS: u32 = 64;
 #[derive(Debug)]
 struct Queue {
     mapping: Mapping,
-    offsets: xdp::Offsets,
+    offsets: XdpRingOffset,
     entry: usize,
 }
 
 impl Queue {
-    fn open(socket: BorrowedFd<'_>, offsets: xdp::Offsets, entry: usize, page: u64) -> io::Result<Queue> {
-        let length = offsets.descriptors as usize + FRAMES as usize * entry;
+    fn open(socket: BorrowedFd<'_>, offsets: XdpRingOffset, entry: usize, page: u64) -> io::Result<Queue> {
+        let length = offsets.desc as usize + FRAMES as usize * entry;
         Ok(Queue { mapping: Mapping::shared(socket, length, page)?, offsets, entry })
     }
 
@@ -57,7 +65,7 @@ impl Queue {
     }
 
     fn at(&self, index: u32) -> usize {
-        self.offsets.descriptors as usize + (index % FRAMES) as usize * self.entry
+        self.offsets.desc as usize + (index % FRAMES) as usize * self.entry
     }
 }
 
@@ -131,21 +139,23 @@ impl Open {
         let socket = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         let fd = socket.as_fd();
         let memory = Mapping::anonymous((FRAMES * chunk) as usize)?;
-        let registered = xdp::Memory {
-            address: memory.address(),
-            length: memory.length() as u64,
-            chunk,
-            ..xdp::Memory::default()
+        let registered = XdpUmemReg {
+            addr: memory.address(),
+            len: memory.length() as u64,
+            chunk_size: chunk,
+            headroom: 0,
+            flags: XdpUmemRegFlags::empty(),
+            tx_metadata_len: 0,
         };
-        set(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, registered)?;
+        set_xdp_umem_reg(fd, registered)?;
         // A socket cannot be bound without a ring for frames to receive into; nothing is put there.
-        for ring in [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_TX_RING] {
-            set(fd, libc::SOL_XDP, ring, FRAMES)?;
-        }
-        let offsets: xdp::AllOffsets = get(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
-        let transmit = Queue::open(fd, offsets.transmit, 16, libc::XDP_PGOFF_TX_RING as u64)?;
-        let completion = Queue::open(fd, offsets.completion, 8, libc::XDP_UMEM_PGOFF_COMPLETION_RING)?;
-        xdp::bind(fd, interface, queue)?;
+        set_xdp_umem_fill_ring_size(fd, FRAMES)?;
+        set_xdp_umem_completion_ring_size(fd, FRAMES)?;
+        set_xdp_tx_ring_size(fd, FRAMES)?;
+        let offsets = xdp_mmap_offsets(fd)?;
+        let transmit = Queue::open(fd, offsets.tx, 16, XDP_PGOFF_TX_RING)?;
+        let completion = Queue::open(fd, offsets.cr, 8, XDP_UMEM_PGOFF_COMPLETION_RING)?;
+        bind(&socket, &SocketAddrXdp::new(SocketAddrXdpFlags::XDP_COPY, interface, queue))?;
         let free = (0..FRAMES).map(|frame| frame * chunk).collect();
         Ok(Open { transmit, completion, memory, socket, chunk, free })
     }
@@ -203,14 +213,14 @@ impl Open {
     /// Copies a frame that [fits](Open::fits) into a free place and its entry into the ring.
     fn put(&mut self, [head, rest]: [&[u8]; 2], address: u32, index: u32) {
         let length = head.len() + rest.len();
-        let octets = self.memory.octets_mut(address as usize, length);
+        let octets = self.memory.bytes_mut(address as usize, length);
         if let Some((front, back)) = octets.split_at_mut_checked(head.len()) {
             front.copy_from_slice(head);
             back.copy_from_slice(rest);
         }
         let at = self.transmit.at(index);
         let entry = [address, 0, length as u32, 0].map(u32::to_ne_bytes);
-        let place = self.transmit.mapping.octets_mut(at, 16);
+        let place = self.transmit.mapping.bytes_mut(at, 16);
         if place.len() == 16 {
             place.copy_from_slice(entry.as_flattened());
         }
@@ -238,11 +248,9 @@ impl Open {
 
     /// Lets the kernel take from the ring; it takes a bounded number a call, and may take none for the moment.
     fn kick(&self) -> Result<(), Dropped> {
-        let answer = kick(self.socket.as_fd());
-        match answer.map_err(|error| error.raw_os_error().map(Errno::from_raw_os_error)) {
-            Ok(()) | Err(Some(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR)) => Ok(()),
-            Err(Some(error)) => Err(refusal(error)),
-            Err(None) => Err(Dropped::ParentRefused),
+        match send(&self.socket, &[], SendFlags::DONTWAIT) {
+            Ok(_) | Err(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR) => Ok(()),
+            Err(error) => Err(refusal(error)),
         }
     }
 
@@ -253,7 +261,7 @@ impl Open {
             self.completion.read(self.completion.offsets.producer),
         );
         while index != end {
-            let octets = self.completion.mapping.octets(self.completion.at(index), 4).first_chunk();
+            let octets = self.completion.mapping.bytes(self.completion.at(index), 4).first_chunk();
             // The lower half of an address; the upper is zero in so small a memory.
             if let Some(octets) = octets {
                 let address = u32::from_ne_bytes(*octets);

@@ -1,6 +1,6 @@
 use super::*;
-use crate::transmit::Transmit;
 use kernel::netlink::link_by_name;
+use kernel::socket::Transmit;
 use std::time::{Duration, Instant};
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::require;
@@ -74,7 +74,7 @@ fn only_frames_of_the_link_arrive_with_every_tag() {
             assert_eq!(next(&mut parent).as_ref(), Some(own), "{link}");
             assert_eq!(next(&mut parent).as_ref(), Some(own), "{link}");
             assert!(matches!(parent.receive(), Ok(Arrival::Nothing)), "{link}");
-            assert_eq!(drops(&parent.observer().expect("a descriptor")).expect("counted"), 0);
+            assert_eq!(parent.observer().expect("a descriptor").drops().expect("counted"), 0);
         }
     });
 }
@@ -147,9 +147,9 @@ fn namespace_down(interface: &str) {
 
 /// Sends a frame with a virtio header, as a machine's own stack hands one to a card: to be segmented, to be summed.
 pub(crate) fn send_with_header(interface: u32, header: &NetHeader, frame: &[u8]) -> io::Result<()> {
-    let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-    sys::turn_on(&socket, sys::Flag::NetHeader)?;
-    bind(&socket, &PacketAddress { interface, protocol: 0 })?;
+    let socket = Packet::open_blocking()?;
+    socket.turn_on(Flag::NetHeader)?;
+    socket.bind_to_send(interface)?;
     let octets = header.octets();
     rustix::io::writev(&socket, &[IoSlice::new(&octets), IoSlice::new(frame)])?;
     Ok(())

@@ -15,23 +15,19 @@
 //!
 //! RFC 2516 sections 4 to 7.
 
-mod sys;
-
 use super::filter::{Wanted, program};
 use super::vlan_pattern::VlanPattern;
 use crate::dropped::Dropped;
-use crate::parent::filter::nothing;
-use crate::parent::sys::Instruction;
 use crate::parent::{self, Admission, refusal};
-use crate::transmit::sys::{BATCH, Messages};
+use kernel::socket::filter::{Instruction, all_or_none};
+use kernel::socket::{BATCH, Flag, Incoming, Outgoing, Packet};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use sys::Inbox;
 use wire::Vlans;
 use wire::ethernet::{EtherType, MacAddress};
 use wire::ppp::PppProtocol;
@@ -49,12 +45,12 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// The socket. See the [module](self).
 #[derive(Debug)]
 pub struct ControlSocket {
-    socket: OwnedFd,
+    socket: Packet,
     local: MacAddress,
     vlans: VlanPattern,
-    inbox: Inbox,
+    inbox: Incoming,
     outbox: Outbox,
-    messages: Box<Messages<1>>,
+    messages: Outgoing<1>,
     refused: u64,
 }
 
@@ -75,7 +71,7 @@ pub struct ControlFrame<'b> {
 /// forgets what it was asked (packet(7), `PACKET_STATISTICS`).
 #[derive(Debug)]
 pub struct Losses {
-    socket: OwnedFd,
+    socket: Packet,
     before: AtomicU64,
 }
 
@@ -83,7 +79,7 @@ impl Losses {
     /// How many so far.
     pub fn count(&self) -> u64 {
         // What cannot be read is counted the next time.
-        let more = parent::drops(&self.socket).unwrap_or_default();
+        let more = self.socket.drops().unwrap_or_default();
         self.before.fetch_add(more.into(), Ordering::Relaxed) + u64::from(more)
     }
 }
@@ -109,7 +105,7 @@ impl ControlSocket {
     /// How often somebody who has other things to do calls it on end, at most.
     pub const BATCHES: usize = 16;
     /// The longest frame either way, octets from the destination address on, the tag that the kernel takes off not counted.
-    pub const LONGEST: usize = sys::ROOM;
+    pub const LONGEST: usize = 2048;
 
     /// Opens it on the interface of this number and MAC address, in the network namespace of the calling thread, for the lines
     /// of `vlans`.
@@ -120,7 +116,7 @@ impl ControlSocket {
 
     /// The same, and it receives nothing until [`ControlSocket::set_local`].
     pub fn deaf(interface: u32, local: MacAddress, vlans: VlanPattern) -> io::Result<ControlSocket> {
-        ControlSocket::with(nothing(), interface, local, vlans)
+        ControlSocket::with(all_or_none(false).into(), interface, local, vlans)
     }
 
     fn with(
@@ -131,16 +127,8 @@ impl ControlSocket {
     ) -> io::Result<ControlSocket> {
         let admission = Admission { program, has_tags: vlans.has_tags(), has_header: false };
         let socket = parent::receiver(interface, &admission, |_| Ok(()), |_| Ok(()))?;
-        let messages = Box::new(Messages::new());
-        Ok(ControlSocket {
-            socket,
-            local,
-            vlans,
-            inbox: Inbox::new(),
-            outbox: Outbox::new(),
-            messages,
-            refused: 0,
-        })
+        let (inbox, messages) = (Incoming::new(BATCH, ControlSocket::LONGEST), Outgoing::new(BATCH));
+        Ok(ControlSocket { socket, local, vlans, inbox, outbox: Outbox::new(), messages, refused: 0 })
     }
 
     /// MAC address of this station.
@@ -150,7 +138,7 @@ impl ControlSocket {
 
     /// Receives what is for this MAC address from now on: another one, since the interface has got it, or the first.
     pub fn set_local(&mut self, local: MacAddress) -> io::Result<()> {
-        parent::sys::filter(&self.socket, &program(Wanted::Control, local, &self.vlans))?;
+        self.socket.set_filter(&program(Wanted::Control, local, &self.vlans))?;
         self.local = local;
         Ok(())
     }
@@ -158,7 +146,7 @@ impl ControlSocket {
     /// From now on frames have the time at which the kernel received them. It costs every frame that the machine receives a
     /// look at the clock.
     pub fn tell_times(&self) -> io::Result<()> {
-        parent::sys::turn_on(&self.socket, parent::sys::Flag::Times)
+        self.socket.turn_on(Flag::Timestamps)
     }
 
     /// Hands over the frames that are there, [`ControlSocket::BATCH`] at most, by one system call; how many frames that call
@@ -175,11 +163,11 @@ impl ControlSocket {
                 _ => return Err(error),
             },
         };
-        for number in 0..count {
-            let frame = self.inbox.message(number).and_then(|message| {
-                let frame = ControlFrame::of(message.octets, message.tag)?;
-                Some(ControlFrame { time: message.time, ..frame })
-            });
+        for message in self.inbox.messages() {
+            let control = message.control();
+            let is_whole = message.length <= ControlSocket::LONGEST;
+            let frame = is_whole.then(|| ControlFrame::of(message.bytes, control.tag)).flatten();
+            let frame = frame.map(|frame| ControlFrame { time: control.time, ..frame });
             match frame.filter(|frame| frame.is_for(self.local) && self.vlans.has(frame.vlans)) {
                 Some(frame) => each(&frame),
                 None => self.refused += 1,

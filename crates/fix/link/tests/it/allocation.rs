@@ -1,11 +1,12 @@
 //! Nothing is allocated once a data path has seen traffic.
 
 use kernel::netlink::{self, link_by_name};
+use kernel::socket::Transmit;
+use kernel::tun::Tun;
+use rxlane_link::Counters;
 use rxlane_link::batch::{Batch, Below, Io};
 use rxlane_link::datapath::{DataPath, Line};
 use rxlane_link::framing::{Form, Framing, Head};
-use rxlane_link::tun::Tun;
-use rxlane_link::{Counters, Transmit};
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;

@@ -1,6 +1,5 @@
 //! The sink.
 
-use super::sys::{self, Incoming, Message};
 use super::{MOST_FLOWS, UdpError, failed, is_again, open};
 use crate::counts::{Counts, Shared, Span};
 use crate::machine::Watched;
@@ -12,6 +11,7 @@ use crate::sequence::{Flow, Seen as Order};
 use crate::supervise::{EachSecond, Seen, Supervisor};
 use crate::wire_size::Framing;
 use foldhash::fast::RandomState;
+use kernel::socket::{Incoming, Message, udp};
 use rustix::net::{bind, sockopt};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -104,7 +104,7 @@ pub fn receive(
     each_second: &mut EachSecond<'_>,
 ) -> Result<Received, UdpError> {
     let buffer = sockets.first().and_then(|socket| sockopt::socket_recv_buffer_size(socket).ok());
-    let drops = || sockets.iter().map(|socket| Some(u64::from(sys::drops(socket).ok()?))).sum();
+    let drops = || sockets.iter().map(|socket| Some(u64::from(udp::drops(socket).ok()?))).sum();
     // Whoever sends from then on is not heard any more, and has no beginning in the counts.
     let all_ended = AtomicBool::new(false);
     let jobs = sockets.iter().enumerate().map(|(number, socket)| Job {
@@ -230,7 +230,7 @@ impl Receiving {
             }
         }
         if self.coalesce {
-            sys::coalesce(&socket).map_err(failed("take several datagrams as one (UDP_GRO)"))?;
+            udp::set_gro(&socket).map_err(failed("take several datagrams as one (UDP_GRO)"))?;
         }
         Ok((socket, address))
     }
@@ -265,9 +265,9 @@ impl Job<'_> {
             {
                 break;
             }
-            match incoming.receive(self.socket) {
+            match incoming.wait(self.socket) {
                 Ok(count) => {
-                    tally.take(incoming.messages(count), count == batch);
+                    tally.take(incoming.messages(), count == batch);
                     let since = std::mem::replace(&mut looked, Instant::now());
                     let gathers = !self.receiving.coalesce && count < batch && last.is_none();
                     if gathers && looked - since < DENSE * count as u32 {
@@ -305,9 +305,9 @@ impl Tally {
     fn take<'m>(&mut self, messages: impl Iterator<Item = Message<'m>>, may_more_wait: bool) {
         let before = self.taken.counts.packets;
         for message in messages {
-            match message.segment {
+            match message.control().segment {
                 Some(segment) if segment < message.length => self.several(&message, segment),
-                _ => self.one(message.octets, message.length, message.is_ipv6),
+                _ => self.one(message.bytes, message.length, message.is_ipv6()),
             }
         }
         let count = self.taken.counts.packets - before;
@@ -339,8 +339,8 @@ impl Tally {
     fn several(&mut self, message: &Message<'_>, segment: usize) {
         for start in (0..message.length).step_by(segment) {
             let length = segment.min(message.length - start);
-            let bytes = message.octets.get(start..).unwrap_or_default();
-            self.one(bytes.get(..length).unwrap_or(bytes), length, message.is_ipv6);
+            let bytes = message.bytes.get(start..).unwrap_or_default();
+            self.one(bytes.get(..length).unwrap_or(bytes), length, message.is_ipv6());
         }
     }
 

@@ -1,6 +1,5 @@
 //! The sender.
 
-use super::sys::{self, Outgoing};
 use super::{LONGEST, MOST_FLOWS, UdpError, failed, is_again, open, raise_descriptors, unspecified};
 use crate::counts::{Counts, Shared};
 use crate::gate::Gate;
@@ -11,6 +10,7 @@ use crate::pin::pin;
 use crate::report::Interval;
 use crate::supervise::{EachSecond, Seen, Supervisor};
 use crate::wire_size::Framing;
+use kernel::socket::{Outgoing, udp};
 use rustix::net::{bind, connect, sockopt};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -187,7 +187,8 @@ impl Sending {
         bind(&socket, &own).map_err(failed(format!("send from {own}")))?;
         connect(&socket, target).map_err(failed(format!("send to {target}")))?;
         if self.segments > 1 {
-            sys::segment(&socket, self.payload as u16).map_err(failed("segment datagrams (UDP_SEGMENT)"))?;
+            udp::set_segment(&socket, self.payload as u16)
+                .map_err(failed("segment datagrams (UDP_SEGMENT)"))?;
         }
         Ok(socket)
     }
@@ -326,7 +327,9 @@ fn note(
 
 /// Room for the datagrams of one call.
 struct Messages {
-    outgoing: Outgoing,
+    outgoing: Outgoing<1>,
+    /// The datagrams, each message in a place of its own.
+    places: Vec<u8>,
     payload: usize,
     segments: u64,
     /// Datagrams of a call.
@@ -338,13 +341,10 @@ impl Messages {
         let segments = usize::from(sending.segments);
         // The kernel takes 1024 at most (`UIO_MAXIOV`).
         let batch = usize::from(sending.batch.min(1024));
-        let mut outgoing = Outgoing::new(batch, sending.payload * segments);
-        for number in 0..batch {
-            let place = outgoing.place(number);
-            place.chunks_mut(sending.payload.max(1)).for_each(payload::prepare);
-        }
-        let most = (batch * segments) as u64;
-        Messages { outgoing, payload: sending.payload, segments: segments as u64, most }
+        let mut places = vec![0; batch * segments * sending.payload];
+        places.chunks_mut(sending.payload.max(1)).for_each(payload::prepare);
+        let (outgoing, most) = (Outgoing::new(batch), (batch * segments) as u64);
+        Messages { outgoing, places, payload: sending.payload, segments: segments as u64, most }
     }
 
     /// Sends the next `count` datagrams of a flow, at most as many as there is room for, and gives how many were sent.
@@ -355,8 +355,13 @@ impl Messages {
         }
         let (payload, segments) = (self.payload, self.segments);
         let messages = count.div_ceil(segments);
-        let length = |message: u64| (count - message * segments).min(segments) as usize * payload;
-        let sent = self.outgoing.send(&flow.socket, (0..messages).map(length))? as u64;
+        // Of datagrams without bytes there are no places.
+        let mut places = self.places.chunks_exact((segments as usize * payload).max(1));
+        let message = |message: u64| {
+            let length = (count - message * segments).min(segments) as usize * payload;
+            [places.next().and_then(|place| place.get(..length)).unwrap_or_default()]
+        };
+        let sent = self.outgoing.send(&flow.socket, (0..messages).map(message))? as u64;
         let sent = (sent * segments).min(count);
         flow.next += sent;
         Ok(sent)
@@ -365,15 +370,13 @@ impl Messages {
     fn number(&mut self, flow: &Flow, count: u64) {
         let mut sequence = flow.next;
         let last = flow.next + count;
-        for message in 0..count.div_ceil(self.segments) {
-            for datagram in self.outgoing.place(message as usize).chunks_exact_mut(self.payload) {
-                if sequence == last {
-                    return;
-                }
-                let bytes = Header { kind: Kind::Data, id: flow.id, sequence }.bytes();
-                datagram.iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte);
-                sequence += 1;
+        for datagram in self.places.chunks_exact_mut(self.payload) {
+            if sequence == last {
+                return;
             }
+            let bytes = Header { kind: Kind::Data, id: flow.id, sequence }.bytes();
+            datagram.iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte);
+            sequence += 1;
         }
     }
 }

@@ -345,7 +345,7 @@ fn interfaces_are_found_by_their_addresses() {
         assert_eq!(to("127.0.0.1:9").as_deref(), Some("lo"));
         assert_eq!(to("[::1]:9").as_deref(), Some("lo"));
         assert_eq!(to("192.0.2.1:9"), None);
-        assert_eq!(udp::interface_with("10.9.0.2".parse().expect("an address")), None);
+        assert_eq!(kernel::netlink::interface_with("10.9.0.2".parse().expect("an address")), None);
     });
 }
 

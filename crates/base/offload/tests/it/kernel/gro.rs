@@ -4,12 +4,12 @@
 //! together; that a tick falls between two of them is why each batch is sent several times, and the run with the fewest
 //! packets counts.
 
-use super::{is_readable, sys, tun_probe};
+use super::{frames, is_readable, tun_probe};
 use crate::packets::received::{Received, coalesce};
 use crate::packets::{ECE, MACS, Spec, URG, frame};
+use kernel::socket::Packet;
 use rxlane_offload::coalesce::{Coalescer, Limits};
-use std::fs::File;
-use std::io::Read;
+use std::io::IoSliceMut;
 use testkit::netns::{Namespace, Veth};
 use testkit::require;
 use wire::emit::{Encapsulation, Tcp};
@@ -20,7 +20,7 @@ const MOST_RUNS: usize = 40;
 
 struct Receiver {
     namespace: Namespace,
-    frames: File,
+    frames: Packet,
 }
 
 impl Receiver {
@@ -32,7 +32,7 @@ impl Receiver {
         namespace.inside(|| {
             std::fs::write("/sys/class/net/in0/gro_flush_timeout", "4000000").expect("a timeout of 4 ms");
         });
-        let frames = namespace.inside(|| sys::frames("in0")).expect("a packet socket");
+        let frames = namespace.inside(|| frames("in0")).expect("a packet socket");
         Receiver { namespace, frames }
     }
 
@@ -59,7 +59,7 @@ impl Receiver {
         let mut lengths = Vec::new();
         let mut buffer = vec![0; 65600];
         while missing > 0 && is_readable(&[&self.frames], 2000)[0] {
-            let length = self.frames.read(&mut buffer).expect("a frame");
+            let (length, _) = self.frames.receive(&mut [IoSliceMut::new(&mut buffer)]).expect("a frame");
             // Nothing but the test's frames has this address.
             if buffer[..6] == MACS[0].0 {
                 lengths.push(length - 14);

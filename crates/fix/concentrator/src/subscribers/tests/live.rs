@@ -2,15 +2,16 @@
 
 use super::*;
 use kernel::netlink::link_by_name;
-use link::Transmit;
-use link::parent::{Admission, Arrival, Instruction, buffer, receive, receiver};
+use kernel::socket::Transmit;
+use kernel::socket::filter::all_or_none;
+use kernel::socket::{Packet, udp};
+use link::parent::{Admission, Arrival, buffer, receive, receiver};
 use link::pppoe::VlanPattern;
 use link::running::{Event, Means, Running, Wish as LinkWish};
 use service::{Instances, Kind, StateDir};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -59,15 +60,14 @@ impl Scene {
 }
 
 /// A socket that gets every frame of an interface.
-fn all_frames(interface: &str) -> OwnedFd {
-    let everything = Instruction { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: u32::MAX };
-    let admission = Admission { program: vec![everything], has_tags: true, has_header: true };
+fn all_frames(interface: &str) -> Packet {
+    let admission = Admission { program: all_or_none(true).into(), has_tags: true, has_header: true };
     let index = link_by_name(interface).expect("there").index;
     receiver(index, &admission, |_| Ok(()), |_| Ok(())).expect("a socket")
 }
 
 /// Frames of PPPoE sessions that come until there are so many.
-fn frames(socket: &OwnedFd, count: usize) -> Vec<Vec<u8>> {
+fn frames(socket: &Packet, count: usize) -> Vec<Vec<u8>> {
     let until = Instant::now() + PATIENCE;
     let (mut buffer, mut all) = (buffer(), Vec::new());
     while all.len() < count {
@@ -363,10 +363,10 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
     let own = scene.registry.insert(&narrow).expect("room");
     scene.registry.add_address(own, address(5).into()).expect("free");
     with_link(&scene, &narrow, address(5), 1492, || {
-        let datagrams = |namespace: &Namespace, discover: libc::c_int, octets: usize| {
+        let datagrams = |namespace: &Namespace, may_fragment: bool, octets: usize| {
             namespace.inside(|| {
                 let socket = UdpSocket::bind((SERVER4, 0)).expect("bound");
-                option::set(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, discover);
+                udp::set_may_fragment(&socket, IpVersion::V4, may_fragment).expect("set");
                 socket.send_to(&vec![0x77; octets], (address(5), 7001)).map_err(|error| error.raw_os_error())
             })
         };
@@ -375,7 +375,7 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
         let mut buffer = [0; 65_536];
         // May be fragmented: as it is, and beyond the MTU of the interface, which the kernel has fragmented before.
         for octets in [900, 1200, 1464, 4000] {
-            datagrams(&scene.near, libc::IP_PMTUDISC_DONT, octets).expect("sent");
+            datagrams(&scene.near, true, octets).expect("sent");
             assert_eq!(taker.recv(&mut buffer).expect("received"), octets);
             assert!(buffer[..octets].iter().all(|octet| *octet == 0x77));
         }
@@ -384,8 +384,8 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
         // Of a super-packet of four datagrams, each.
         scene.near.inside(|| {
             let socket = UdpSocket::bind((SERVER4, 0)).expect("bound");
-            option::set(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT);
-            option::set(&socket, libc::SOL_UDP, libc::UDP_SEGMENT, 1300);
+            udp::set_may_fragment(&socket, IpVersion::V4, true).expect("set");
+            udp::set_segment(&socket, 1300).expect("set");
             socket.send_to(&[0x77; 5000], (address(5), 7001)).expect("sent");
         });
         for octets in [1300, 1300, 1300, 1100] {
@@ -395,13 +395,13 @@ fn who_sends_too_long_packets_is_told_and_datagrams_become_fragments() {
         await_sent(&scene.registry, own, 11 + 8);
         // Must not: the kernel learns of it.
         assert_eq!(scene.subscribers.counted().too_big_told, 0);
-        datagrams(&scene.near, libc::IP_PMTUDISC_DO, 1200).expect("sent");
+        datagrams(&scene.near, false, 1200).expect("sent");
         let until = Instant::now() + PATIENCE;
-        while datagrams(&scene.near, libc::IP_PMTUDISC_DO, 1200) != Err(Some(libc::EMSGSIZE)) {
+        while datagrams(&scene.near, false, 1200) != Err(Some(libc::EMSGSIZE)) {
             assert!(Instant::now() < until);
             thread::sleep(Duration::from_millis(5));
         }
-        datagrams(&scene.near, libc::IP_PMTUDISC_DO, 972).expect("sent");
+        datagrams(&scene.near, false, 972).expect("sent");
         assert_eq!(taker.recv(&mut buffer).expect("received"), 972);
         thread::sleep(Duration::from_millis(50));
         let counted = scene.subscribers.counted();
@@ -508,7 +508,7 @@ fn senders_of_ipv6_are_told() {
     }
     scene.near.inside(|| {
         let socket = UdpSocket::bind("[2001:db8::1]:0").expect("bound");
-        option::set(&socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO);
+        udp::set_may_fragment(&socket, IpVersion::V6, false).expect("set");
         let until = Instant::now() + PATIENCE;
         loop {
             match socket.send_to(&[7; 1400], "[2001:db8:64::9]:7001") {
@@ -528,24 +528,4 @@ fn senders_of_ipv6_are_told() {
         }
     });
     assert!(scene.subscribers.counted().too_big_told > 0);
-}
-
-/// Options of sockets that the standard library lacks.
-mod option {
-    pub mod sys {
-        #![allow(unsafe_code)]
-
-        use std::net::UdpSocket;
-        use std::os::fd::AsRawFd;
-
-        pub fn set(socket: &UdpSocket, level: libc::c_int, name: libc::c_int, value: libc::c_int) {
-            let length = size_of::<libc::c_int>() as libc::socklen_t;
-            let pointer = (&raw const value).cast();
-            // SAFETY: an int is read, which lives through the call.
-            let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, pointer, length) };
-            assert_eq!(result, 0);
-        }
-    }
-
-    pub use sys::set;
 }

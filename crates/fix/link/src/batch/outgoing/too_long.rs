@@ -7,7 +7,7 @@ use crate::fragments::{Fragments, Piece};
 use crate::inbound::{HEADERS, write};
 use crate::lines::Lines;
 use crate::path_mtu;
-use crate::tun::Tun;
+use kernel::tun::Tun;
 use offload::{NetHeader, Prefix, Segments, checksum};
 use std::io::IoSlice;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::transmit::Transmit;
 use kernel::netlink::link_by_name;
+use kernel::socket::Transmit;
 use std::time::{Instant, SystemTime};
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::require;

@@ -268,7 +268,7 @@ fn await_carrier(interface: &str, stop: &AtomicBool) -> Result<(), Error> {
 
 /// Checks that what is sent to an own address arrives on the interface, or on one above it.
 pub fn check_path(own: IpAddr, interface: &str) -> Result<(), Error> {
-    let Some(by) = udp::interface_with(own) else { return Ok(()) };
+    let Some(by) = kernel::netlink::interface_with(own) else { return Ok(()) };
     let is_above = || Watched::open(&by).is_ok_and(|watched| watched.device() == interface);
     if by == interface || is_above() {
         return Ok(());

@@ -3,7 +3,7 @@
 use super::super::Error;
 use super::super::pair::{Pair, WAN};
 use super::super::report::Fact;
-use link::{Transmit, TransmitError};
+use kernel::socket::{Transmit, TransmitError};
 use std::thread::sleep;
 use std::time::Duration;
 

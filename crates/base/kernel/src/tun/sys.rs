@@ -1,7 +1,7 @@
 //! ioctl(2) of a TUN device.
 #![allow(unsafe_code)]
 
-use crate::framing::Form;
+use super::Form;
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use crate::sys::{self, Instruction, Map, map_type};
+use kernel::bpf::{self, Instruction, Map, map_type};
 
 /// What the running kernel can do. `None`: the process may not try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +30,14 @@ pub fn kernel() -> Kernel {
         bpf: !is(&map, libc::ENOSYS),
         btf: Path::new("/sys/kernel/btf/vmlinux").exists(),
         cpumap_programs: cpumap_programs(),
-        frags: works(&sys::load_xdp(&PASS, sys::XDP_HAS_FRAGS, sys::ATTACH_XDP)),
+        frags: works(&bpf::load_xdp(&PASS, bpf::XDP_HAS_FRAGS, bpf::ATTACH_XDP)),
         percpu_lookup: map.ok().and_then(|map| percpu_lookup(&map)),
     }
 }
 
 /// Loads a program that passes every frame on, and lets it go.
 pub(crate) fn smallest_program() -> io::Result<()> {
-    sys::load_xdp(&PASS, 0, 0).map(drop)
+    bpf::load_xdp(&PASS, 0, 0).map(drop)
 }
 
 fn is<T>(tried: &io::Result<T>, number: i32) -> bool {
@@ -67,7 +67,7 @@ const EXIT: Instruction = Instruction::new(0x95, 0, 0, 0, 0);
 fn cpumap_programs() -> Option<bool> {
     // The size of a value says whether there is a place for a program (struct bpf_cpumap_val).
     let map = Map::create(map_type::CPUMAP, 8, 1, "rxlane_probe");
-    let program = sys::load_xdp(&PASS, 0, sys::ATTACH_CPUMAP);
+    let program = bpf::load_xdp(&PASS, 0, bpf::ATTACH_CPUMAP);
     Some(works(&map)? && works(&program)?)
 }
 
@@ -91,7 +91,7 @@ fn percpu_lookup(map: &Map) -> Option<bool> {
         set(0, 2),
         EXIT,
     ];
-    works(&sys::load_xdp(&code, 0, sys::ATTACH_XDP))
+    works(&bpf::load_xdp(&code, 0, bpf::ATTACH_XDP))
 }
 
 #[cfg(test)]

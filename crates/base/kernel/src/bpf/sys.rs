@@ -1,16 +1,14 @@
-//! bpf(2), as `include/uapi/linux/bpf.h` describes it, and leaving the file system context of other threads.
+//! bpf(2), as `include/uapi/linux/bpf.h` describes it.
 //!
 //! Only what aya does not offer or does another way: links (create, ask, detach), pins by path, the kernel's
 //! information about objects, map elements as bytes, and loading without signals.
 #![allow(unsafe_code)]
 
-use kernel::cpu;
+use crate::cpu;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-
-use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// `enum bpf_cmd`.
 #[derive(Clone, Copy)]
@@ -31,28 +29,33 @@ enum Command {
 }
 
 /// `enum bpf_map_type`.
-pub(crate) mod map_type {
-    pub(crate) const ARRAY: u32 = 2;
-    pub(crate) const PERCPU_HASH: u32 = 5;
-    pub(crate) const PERCPU_ARRAY: u32 = 6;
-    pub(crate) const LRU_PERCPU_HASH: u32 = 10;
-    pub(crate) const CPUMAP: u32 = 16;
-    pub(crate) const PERCPU_CGROUP_STORAGE: u32 = 21;
+pub mod map_type {
+    /// `BPF_MAP_TYPE_ARRAY`.
+    pub const ARRAY: u32 = 2;
+    /// `BPF_MAP_TYPE_PERCPU_HASH`.
+    pub const PERCPU_HASH: u32 = 5;
+    /// `BPF_MAP_TYPE_PERCPU_ARRAY`.
+    pub const PERCPU_ARRAY: u32 = 6;
+    /// `BPF_MAP_TYPE_LRU_PERCPU_HASH`.
+    pub const LRU_PERCPU_HASH: u32 = 10;
+    /// `BPF_MAP_TYPE_CPUMAP`.
+    pub const CPUMAP: u32 = 16;
+    pub(super) const PERCPU_CGROUP_STORAGE: u32 = 21;
 }
 
 /// `BPF_PROG_TYPE_XDP`.
 const PROG_TYPE_XDP: u32 = 6;
 /// `enum bpf_attach_type`: `BPF_XDP_CPUMAP`.
-pub(crate) const ATTACH_CPUMAP: u32 = 35;
+pub const ATTACH_CPUMAP: u32 = 35;
 /// `enum bpf_attach_type`: `BPF_XDP`.
-pub(crate) const ATTACH_XDP: u32 = 37;
+pub const ATTACH_XDP: u32 = 37;
 /// `enum bpf_link_type`: `BPF_LINK_TYPE_XDP`.
 const LINK_TYPE_XDP: u32 = 6;
 /// `BPF_F_XDP_HAS_FRAGS`.
-pub(crate) const XDP_HAS_FRAGS: u32 = 1 << 5;
+pub const XDP_HAS_FRAGS: u32 = 1 << 5;
 
 // The beginnings of the members of `union bpf_attr` up to the last field that is used. The kernel takes what is
-// missing behind as zero (`bpf_check_uarg_tail_zero` and the copy in `__sys_bpf`). Every octet is a field: there is no
+// missing behind as zero (`bpf_check_uarg_tail_zero` and the copy in `__sys_bpf`). Every byte is a field: there is no
 // padding.
 
 #[repr(C)]
@@ -186,21 +189,21 @@ fn name_field(name: &str) -> [u8; 16] {
 
 /// A map with keys of four bytes.
 #[derive(Debug)]
-pub(crate) struct Map {
+pub struct Map {
     fd: OwnedFd,
     /// `enum bpf_map_type`.
-    pub(crate) kind: u32,
+    pub kind: u32,
     /// Bytes of a value; of one CPU's, where each has its own.
-    pub(crate) value_size: usize,
+    pub value_size: usize,
     /// Entries it can have.
-    pub(crate) entries: u32,
+    pub entries: u32,
     /// Bytes that the kernel reads and writes for one element, of all CPUs.
     bytes: usize,
 }
 
 impl Map {
     /// Makes a map with keys of four bytes.
-    pub(crate) fn create(kind: u32, value_size: u32, max_entries: u32, name: &str) -> io::Result<Map> {
+    pub fn create(kind: u32, value_size: u32, max_entries: u32, name: &str) -> io::Result<Map> {
         let mut attributes = MapCreate {
             map_type: kind,
             key_size: 4,
@@ -215,7 +218,7 @@ impl Map {
     }
 
     /// What a file descriptor of a map stands for. Fails with `EINVAL` where it is none, or a map with other keys.
-    pub(crate) fn of(fd: OwnedFd) -> io::Result<Map> {
+    pub fn of(fd: OwnedFd) -> io::Result<Map> {
         // struct bpf_map_info: type, id, key_size, value_size, max_entries, map_flags.
         let info: [u32; 6] = info(fd.as_fd())?;
         let [kind, _, key_size, value_size, entries, _] = info;
@@ -235,13 +238,14 @@ impl Map {
         Ok(Map { fd, kind, value_size, entries, bytes })
     }
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+    /// Its file descriptor.
+    pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     /// The value of a key; of a per-CPU map the values of all possible CPUs, each at a multiple of eight bytes.
     /// `None`: there is no such entry.
-    pub(crate) fn lookup(&self, key: u32) -> io::Result<Option<Vec<u8>>> {
+    pub fn lookup(&self, key: u32) -> io::Result<Option<Vec<u8>>> {
         let mut value = vec![0_u8; self.bytes];
         let key = key.to_ne_bytes();
         let mut attributes = Element {
@@ -260,7 +264,7 @@ impl Map {
     }
 
     /// Sets the value of a key; of a per-CPU map the values of all possible CPUs, as [`Map::lookup`] gives them.
-    pub(crate) fn update(&self, key: u32, value: &[u8]) -> io::Result<()> {
+    pub fn update(&self, key: u32, value: &[u8]) -> io::Result<()> {
         if value.len() != self.bytes {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
@@ -279,7 +283,7 @@ impl Map {
 /// `struct bpf_insn`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Instruction {
+pub struct Instruction {
     code: u8,
     registers: u8,
     offset: i16,
@@ -287,14 +291,9 @@ pub(crate) struct Instruction {
 }
 
 impl Instruction {
-    pub(crate) const fn new(
-        code: u8,
-        destination: u8,
-        source: u8,
-        offset: i16,
-        immediate: i32,
-    ) -> Instruction {
-        // Two bit fields, whose order in the octet is that of the bytes in a word.
+    /// An instruction by its fields.
+    pub const fn new(code: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> Instruction {
+        // Two bit fields, whose order in the byte is that of the bytes in a word.
         let registers =
             if cfg!(target_endian = "big") { destination << 4 | source } else { source << 4 | destination };
         Instruction { code, registers, offset, immediate }
@@ -302,7 +301,7 @@ impl Instruction {
 }
 
 /// Loads an XDP program of a few instructions, without a log.
-pub(crate) fn load_xdp(code: &[Instruction], flags: u32, expected_attach_type: u32) -> io::Result<OwnedFd> {
+pub fn load_xdp(code: &[Instruction], flags: u32, expected_attach_type: u32) -> io::Result<OwnedFd> {
     let license = c"Dual MIT/GPL";
     let mut attributes = ProgLoad {
         prog_type: PROG_TYPE_XDP,
@@ -320,14 +319,14 @@ pub(crate) fn load_xdp(code: &[Instruction], flags: u32, expected_attach_type: u
 }
 
 /// Pins an object under a path in a BPF file system.
-pub(crate) fn pin(fd: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
+pub fn pin(fd: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
     let mut attributes = Object { path: path.as_ptr() as u64, fd: number(fd), flags: 0 };
     // SAFETY: Object is what BPF_OBJ_PIN reads; the path ends in a zero and lives until the call returns.
     unsafe { bpf(Command::ObjPin, &mut attributes) }.map(drop)
 }
 
 /// Opens what is pinned under a path.
-pub(crate) fn get(path: &CStr) -> io::Result<OwnedFd> {
+pub fn get(path: &CStr) -> io::Result<OwnedFd> {
     let mut attributes = Object { path: path.as_ptr() as u64, ..Object::default() };
     // SAFETY: as for `pin`.
     unsafe { bpf_fd(Command::ObjGet, &mut attributes) }
@@ -344,26 +343,29 @@ fn info<const N: usize>(fd: BorrowedFd<'_>) -> io::Result<[u32; N]> {
     Ok(words)
 }
 
-/// What the kernel tells of a loaded program.
+/// What the kernel says of a loaded program.
 #[derive(Clone, Debug)]
-pub(crate) struct ProgramInfo {
-    pub(crate) id: u32,
-    pub(crate) tag: [u8; 8],
+pub struct ProgramInfo {
+    /// Its number.
+    pub id: u32,
+    /// A hash of its instructions.
+    pub tag: [u8; 8],
     /// `CLOCK_BOOTTIME`, nanoseconds.
-    pub(crate) loaded_ns: u64,
-    pub(crate) user: u32,
+    pub loaded_ns: u64,
+    /// Who loaded it.
+    pub user: u32,
     /// Empty where it has none.
-    pub(crate) name: String,
+    pub name: String,
 }
 
-/// What the kernel tells of a loaded program.
-pub(crate) fn program_info(fd: BorrowedFd<'_>) -> io::Result<ProgramInfo> {
+/// What the kernel says of a loaded program.
+pub fn program_info(fd: BorrowedFd<'_>) -> io::Result<ProgramInfo> {
     // struct bpf_prog_info: type 0, id 4, tag 8, lengths 16 and 20, pointers 24 and 32, load_time 40, created_by_uid
     // 48, nr_map_ids 52, map_ids 56, name 64 to 80.
     let words: [u32; 20] = info(fd)?;
     let bytes = words.map(u32::to_ne_bytes).concat();
     let part = |from: usize, to: usize| bytes.get(from..to).unwrap_or_default();
-    let name = part(64, 80).split(|&octet| octet == 0).next().unwrap_or_default();
+    let name = part(64, 80).split(|&byte| byte == 0).next().unwrap_or_default();
     Ok(ProgramInfo {
         id: words[1],
         tag: part(8, 16).try_into().unwrap_or_default(),
@@ -373,24 +375,26 @@ pub(crate) fn program_info(fd: BorrowedFd<'_>) -> io::Result<ProgramInfo> {
     })
 }
 
-/// Opens a loaded program by its number. Takes `CAP_SYS_ADMIN`.
-pub(crate) fn program_by_id(id: u32) -> io::Result<OwnedFd> {
+/// Opens a loaded program by its number. Requires `CAP_SYS_ADMIN`.
+pub fn program_by_id(id: u32) -> io::Result<OwnedFd> {
     let mut attributes = Id { start: id, ..Id::default() };
     // SAFETY: Id is what BPF_PROG_GET_FD_BY_ID reads.
     unsafe { bpf_fd(Command::ProgGetFdById, &mut attributes) }
 }
 
-/// What the kernel tells of an XDP link.
+/// What the kernel says of an XDP link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LinkInfo {
-    pub(crate) id: u32,
-    pub(crate) program: u32,
+pub struct LinkInfo {
+    /// Its number.
+    pub id: u32,
+    /// The number of its program.
+    pub program: u32,
     /// Index of the interface in the namespace where that is now; 0: it is gone, or the link was detached.
-    pub(crate) interface: u32,
+    pub interface: u32,
 }
 
-/// What the kernel tells of a link; `None`: it is no XDP link.
-pub(crate) fn link_info(fd: BorrowedFd<'_>) -> io::Result<Option<LinkInfo>> {
+/// What the kernel says of a link; `None`: it is no XDP link.
+pub fn link_info(fd: BorrowedFd<'_>) -> io::Result<Option<LinkInfo>> {
     // struct bpf_link_info: type 0, id 4, prog_id 8, then from 16 on what belongs to the type: the interface's index.
     let [kind, id, program, _, interface, _] = info(fd)?;
     Ok((kind == LINK_TYPE_XDP).then_some(LinkInfo { id, program, interface }))
@@ -398,7 +402,7 @@ pub(crate) fn link_info(fd: BorrowedFd<'_>) -> io::Result<Option<LinkInfo>> {
 
 /// Attaches a program to an interface of the calling thread's network namespace; `flags` as `XDP_FLAGS_*`. The program
 /// is taken off when the last file descriptor and pin of the link are gone.
-pub(crate) fn link_create(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
+pub fn link_create(program: BorrowedFd<'_>, interface: u32, flags: u32) -> io::Result<OwnedFd> {
     let mut attributes =
         LinkCreate { program: number(program), target: interface, attach_type: ATTACH_XDP, flags };
     // SAFETY: LinkCreate is what BPF_LINK_CREATE reads.
@@ -406,14 +410,14 @@ pub(crate) fn link_create(program: BorrowedFd<'_>, interface: u32, flags: u32) -
 }
 
 /// Takes the program of a link off its interface, whoever else has the link open.
-pub(crate) fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
+pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
     let mut attributes = LinkDetach { link: number(link), spare: 0 };
     // SAFETY: LinkDetach is what BPF_LINK_DETACH reads, with four zero bytes behind.
     unsafe { bpf(Command::LinkDetach, &mut attributes) }.map(drop)
 }
 
-/// The number of the link after `id`; `None`: there is none. Takes `CAP_SYS_ADMIN`.
-pub(crate) fn next_link(id: u32) -> io::Result<Option<u32>> {
+/// The number of the link after `id`; `None`: there is none. Requires `CAP_SYS_ADMIN`.
+pub fn next_link(id: u32) -> io::Result<Option<u32>> {
     let mut attributes = Id { start: id, ..Id::default() };
     // SAFETY: Id is what BPF_LINK_GET_NEXT_ID reads, and where it writes `next`.
     match unsafe { bpf(Command::LinkGetNextId, &mut attributes) } {
@@ -423,25 +427,17 @@ pub(crate) fn next_link(id: u32) -> io::Result<Option<u32>> {
     }
 }
 
-/// Opens a link by its number. Takes `CAP_SYS_ADMIN`.
-pub(crate) fn link_by_id(id: u32) -> io::Result<OwnedFd> {
+/// Opens a link by its number. Requires `CAP_SYS_ADMIN`.
+pub fn link_by_id(id: u32) -> io::Result<OwnedFd> {
     let mut attributes = Id { start: id, ..Id::default() };
     // SAFETY: Id is what BPF_LINK_GET_FD_BY_ID reads.
     unsafe { bpf_fd(Command::LinkGetFdById, &mut attributes) }
 }
 
-/// Gives the calling thread a root, a working directory and a umask of its own, as setns(2) wants it before a thread
-/// enters a mount namespace.
-pub(crate) fn leave_shared_file_system() -> io::Result<()> {
-    // SAFETY: what makes unshare(2) unsafe is CLONE_FILES, after which file descriptors of other threads are none of
-    // this one; it is not asked for.
-    Ok(unsafe { unshare_unsafe(UnshareFlags::FS) }?)
-}
-
 /// Loads a program while no signal reaches this thread but SIGKILL and SIGSTOP; one that comes meanwhile goes to another thread,
 /// or waits. Else the verifier gives up with EAGAIN (`do_check` in kernel/bpf/verifier.c), and aya takes that for a refusal: it asks
 /// again, with a log that it lets grow until all of it fits, which makes seconds of a second, or gives up where another signal comes.
-pub(crate) fn without_signals<T>(load: impl FnOnce() -> T) -> T {
+pub fn without_signals<T>(load: impl FnOnce() -> T) -> T {
     struct Former(libc::sigset_t);
     impl Drop for Former {
         fn drop(&mut self) {
@@ -461,6 +457,6 @@ pub(crate) fn without_signals<T>(load: impl FnOnce() -> T) -> T {
 }
 
 /// A path for the kernel.
-pub(crate) fn c_path(path: &str) -> io::Result<CString> {
+pub fn c_path(path: &str) -> io::Result<CString> {
     CString::new(path).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }

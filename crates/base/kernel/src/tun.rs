@@ -1,10 +1,9 @@
-//! The interface of a link: a TUN or TAP device of this process (tuntap.txt of the kernel's documentation).
+//! TUN and TAP devices of this process (tuntap.txt of the kernel's documentation).
 //!
 //! It is not persistent: it goes with the last descriptor of this process, however that ends.
 
 mod sys;
 
-use crate::framing::Form;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use std::io::{self, IoSlice};
@@ -13,7 +12,17 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use sys::Kind;
 
+/// Where such devices are made.
 pub const PATH: &str = "/dev/net/tun";
+
+/// What a device carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// IP packets (TUN).
+    Packets,
+    /// Ethernet frames (TAP).
+    Frames,
+}
 
 /// A TUN or TAP device.
 #[derive(Debug)]
@@ -32,14 +41,23 @@ pub enum TunError {
          given it (`--device {PATH}`)"
     )]
     NoDriver(io::Error),
-    #[error("making an interface takes CAP_NET_ADMIN: run rxlane as root")]
+    /// The process may not make interfaces.
+    #[error("making an interface requires CAP_NET_ADMIN: run rxlane as root")]
     Privilege,
-    #[error(
-        "there is an interface {name} already; `--ifname` of `rxlane pppoe`, `--name` of `rxlane link` takes a name that is free"
-    )]
-    Taken { name: String },
+    /// There is an interface of this name.
+    #[error("there is an interface {name} already; choose a name that is free")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// The kernel refused for another reason.
     #[error("the interface {name} cannot be made: {source}")]
-    Refused { name: String, source: io::Error },
+    Refused {
+        /// The name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 /// What a kernel hands over unfinished, and takes put together.
@@ -79,7 +97,7 @@ impl Tun {
     }
 
     /// Makes a device of several queues. In front of every packet, read or written, stands a virtio header
-    /// (`offload::NetHeader`), and the kernel hands over and takes what it says of its [`Offloads`].
+    /// (`struct virtio_net_hdr`), and the kernel hands over and takes what it says of its [`Offloads`].
     ///
     /// # Errors
     ///
@@ -119,10 +137,12 @@ impl Tun {
         Ok(Tun { device, name: name.to_owned(), form })
     }
 
+    /// The name that it was made with.
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// What it carries.
     pub const fn form(&self) -> Form {
         self.form
     }
@@ -132,7 +152,7 @@ impl Tun {
         Ok(Tun { device: self.device.try_clone()?, name: self.name.clone(), form: self.form })
     }
 
-    /// Lets the kernel see whether the line works. Error: a kernel before 5.0.
+    /// Turns the carrier on or off. Error: a kernel before 5.0.
     pub fn set_carrier(&self, works: bool) -> io::Result<()> {
         sys::set_carrier(self.device.as_fd(), works)
     }

@@ -1,17 +1,11 @@
 //! Frames out of an interface, many a system call (sendmmsg(2) on a packet(7) socket).
 
-pub(crate) mod sys;
-
-use crate::sys::PacketAddress;
-use rustix::io::Errno;
+use super::{Outgoing, Packet};
 use rustix::net::netdevice::name_to_index;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::{Duration, Instant};
-use sys::Messages;
 
 /// How long [`Transmit::send`] waits for room while not one frame goes. A queue of a 10 Mbit/s line that is full (1,000 full
 /// frames) has room for the next after a millisecond.
@@ -20,19 +14,20 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// A packet socket that sends out of one interface.
 #[derive(Debug)]
 pub struct Transmit {
-    socket: OwnedFd,
+    socket: Packet,
     interface: String,
-    messages: Messages<1>,
+    messages: Outgoing<1>,
 }
 
 /// Sending failed.
 #[derive(Debug)]
 pub struct TransmitError {
+    /// The interface.
     pub interface: String,
     /// Frames of the call that were sent before the one that failed.
     pub sent: usize,
-    /// Octets of the frame that failed; `None`: no socket could be had.
-    pub octets: Option<usize>,
+    /// Bytes of the frame that failed; `None`: no socket could be had.
+    pub bytes: Option<usize>,
     /// What the kernel said: `EMSGSIZE` for a frame beyond the MTU, `ENETDOWN`, `ENODEV`, `EPERM` without
     /// CAP_NET_RAW, `ENOBUFS` where there was no room for half a second.
     pub cause: io::Error,
@@ -48,16 +43,16 @@ impl TransmitError {
 
 impl fmt::Display for TransmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.octets {
-            Some(octets) if self.is_no_room() => write!(
+        match self.bytes {
+            Some(bytes) if self.is_no_room() => write!(
                 f,
-                "{}: no room for a frame of {octets} octets for {} ms: its queue stays full, or the other end of a veth \
+                "{}: no room for a frame of {bytes} bytes for {} ms: its queue stays full, or the other end of a veth \
                  pair drops what comes",
                 self.interface,
                 PATIENCE.as_millis()
             ),
-            Some(octets) => {
-                write!(f, "{}: a frame of {octets} octets cannot be sent: {}", self.interface, self.cause)
+            Some(bytes) => {
+                write!(f, "{}: a frame of {bytes} bytes cannot be sent: {}", self.interface, self.cause)
             }
             None => write!(f, "{}: no packet socket: {}", self.interface, self.cause),
         }
@@ -72,7 +67,7 @@ impl std::error::Error for TransmitError {
 
 impl Transmit {
     /// Frames that one system call takes at most.
-    pub const BATCH: usize = sys::BATCH;
+    pub const BATCH: usize = super::BATCH;
 
     /// Opens a socket that sends out of `interface` of the calling thread's network namespace.
     ///
@@ -80,19 +75,14 @@ impl Transmit {
     ///
     /// There is no such interface, or no CAP_NET_RAW.
     pub fn open(interface: &str) -> Result<Transmit, TransmitError> {
-        let socket = || -> rustix::io::Result<OwnedFd> {
-            let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
-            bind(&socket, &PacketAddress { interface: name_to_index(&socket, interface)?, protocol: 0 })?;
+        let socket = || -> io::Result<Packet> {
+            let socket = Packet::open_blocking()?;
+            socket.bind_to_send(name_to_index(&socket, interface)?)?;
             Ok(socket)
         };
-        let failed = |cause: Errno| TransmitError {
-            interface: interface.to_owned(),
-            sent: 0,
-            octets: None,
-            cause: cause.into(),
-        };
+        let failed = |cause| TransmitError { interface: interface.to_owned(), sent: 0, bytes: None, cause };
         let socket = socket().map_err(failed)?;
-        Ok(Transmit { socket, interface: interface.to_owned(), messages: Messages::new() })
+        Ok(Transmit { socket, interface: interface.to_owned(), messages: Outgoing::new(super::BATCH) })
     }
 
     /// Sends a frame once, and says whether it went (`ENOBUFS` otherwise): a queue had no room, or, between the ends of a veth pair,
@@ -108,8 +98,8 @@ impl Transmit {
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(cause) => {
-                    let (interface, octets) = (self.interface.clone(), Some(frame.len()));
-                    return Err(TransmitError { interface, sent: 0, octets, cause });
+                    let (interface, bytes) = (self.interface.clone(), Some(frame.len()));
+                    return Err(TransmitError { interface, sent: 0, bytes, cause });
                 }
             }
         }
@@ -141,8 +131,8 @@ impl Transmit {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(cause) => {
-                    let octets = rest.first().map(|frame| frame.len());
-                    return Err(TransmitError { interface: self.interface.clone(), sent, octets, cause });
+                    let bytes = rest.first().map(|frame| frame.len());
+                    return Err(TransmitError { interface: self.interface.clone(), sent, bytes, cause });
                 }
             }
         }
@@ -169,7 +159,7 @@ mod tests {
             let long = [0_u8; 3000];
             transmit.send(&[&frame, &long, &frame]).expect_err("beyond the MTU")
         });
-        assert_eq!((error.sent, error.octets), (1, Some(3000)));
+        assert_eq!((error.sent, error.bytes), (1, Some(3000)));
         assert_eq!(error.cause.raw_os_error(), Some(libc::EMSGSIZE), "{error}");
         let counter = "/sys/class/net/far0/statistics/rx_packets";
         let counted = namespace.inside(|| std::fs::read_to_string(counter)).expect("a counter");
@@ -193,8 +183,8 @@ mod tests {
         });
         let silent = || testkit::Missing("this kernel does not tell what a veth pair drops".to_owned());
         let Some(error) = require("veth-drops", error.ok_or_else(silent)) else { return };
-        assert_eq!((error.sent, error.octets, error.is_no_room()), (1, Some(1000), true));
-        assert!(error.to_string().starts_with("near0: no room for a frame of 1000 octets"), "{error}");
+        assert_eq!((error.sent, error.bytes, error.is_no_room()), (1, Some(1000), true));
+        assert!(error.to_string().starts_with("near0: no room for a frame of 1000 bytes"), "{error}");
     }
 
     #[test]

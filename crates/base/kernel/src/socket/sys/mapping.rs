@@ -16,7 +16,7 @@ unsafe impl Send for Mapping {}
 
 impl fmt::Debug for Mapping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mapping({} octets)", self.length)
+        write!(f, "Mapping({} bytes)", self.length)
     }
 }
 
@@ -49,7 +49,7 @@ impl Mapping {
         self.start as u64
     }
 
-    /// Octets.
+    /// Bytes.
     pub const fn length(&self) -> usize {
         self.length
     }
@@ -58,25 +58,25 @@ impl Mapping {
     #[inline]
     pub fn word(&self, offset: usize) -> Option<&AtomicU32> {
         let fits = offset.is_multiple_of(4) && self.length.checked_sub(4).is_some_and(|last| offset <= last);
-        // SAFETY: four aligned octets of the mapping, which lives as long as `self`; words that both sides change are
+        // SAFETY: four aligned bytes of the mapping, which lives as long as `self`; words that both sides change are
         // accessed in no other way.
         fits.then(|| unsafe { AtomicU32::from_ptr(self.start.add(offset).cast()) })
     }
 
-    /// Octets that the kernel has handed over by a word read before, and does not change until another word is written;
+    /// Bytes that the kernel has handed over by a word read before, and does not change until another word is written;
     /// none where there are not so many.
     #[inline]
-    pub fn octets(&self, offset: usize, length: usize) -> &[u8] {
+    pub fn bytes(&self, offset: usize, length: usize) -> &[u8] {
         if !self.has(offset, length) {
             return &[];
         }
-        // SAFETY: octets of the mapping, which the kernel leaves alone (see above).
+        // SAFETY: bytes of the mapping, which the kernel leaves alone (see above).
         unsafe { std::slice::from_raw_parts(self.start.add(offset), length) }
     }
 
     /// The same, to be written.
     #[inline]
-    pub fn octets_mut(&mut self, offset: usize, length: usize) -> &mut [u8] {
+    pub fn bytes_mut(&mut self, offset: usize, length: usize) -> &mut [u8] {
         if !self.has(offset, length) {
             return &mut [];
         }
@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn beyond_the_end_is_nothing() {
         let mut mapping = Mapping::anonymous(4096).expect("memory");
-        assert_eq!((mapping.octets(4090, 6).len(), mapping.octets(4090, 7).len()), (6, 0));
-        assert_eq!((mapping.octets_mut(0, 4096).len(), mapping.octets_mut(usize::MAX, 2).len()), (4096, 0));
+        assert_eq!((mapping.bytes(4090, 6).len(), mapping.bytes(4090, 7).len()), (6, 0));
+        assert_eq!((mapping.bytes_mut(0, 4096).len(), mapping.bytes_mut(usize::MAX, 2).len()), (4096, 0));
         assert!(mapping.word(4092).is_some() && mapping.word(4096).is_none() && mapping.word(2).is_none());
     }
 }

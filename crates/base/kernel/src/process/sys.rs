@@ -1,0 +1,52 @@
+//! System calls of processes that no safe function covers.
+
+#![allow(unsafe_code)]
+
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+use std::io;
+
+/// `SYSLOG_ACTION_READ_ALL`, `SYSLOG_ACTION_SIZE_BUFFER` (`include/linux/syslog.h`).
+const READ_ALL: libc::c_int = 3;
+const SIZE_BUFFER: libc::c_int = 10;
+
+/// The kernel's log (syslog(2)), which stays as it is.
+///
+/// # Errors
+///
+/// `EPERM`: only root may read it.
+pub fn kernel_log() -> io::Result<Vec<u8>> {
+    // SAFETY: this action looks at neither the pointer nor the length.
+    let size = unsafe { libc::klogctl(SIZE_BUFFER, std::ptr::null_mut(), 0) };
+    let size = usize::try_from(size).map_err(|_| io::Error::last_os_error())?;
+    let mut log = vec![0u8; size.min(64 << 20)];
+    let length = libc::c_int::try_from(log.len()).unwrap_or(0);
+    // SAFETY: the kernel writes at most `length` bytes to the buffer, which has that many.
+    let written = unsafe { libc::klogctl(READ_ALL, log.as_mut_ptr().cast(), length) };
+    log.truncate(usize::try_from(written).map_err(|_| io::Error::last_os_error())?);
+    Ok(log)
+}
+
+/// Gives the calling thread a root, a working directory and a umask of its own, as setns(2) wants it before a thread enters a
+/// mount namespace.
+///
+/// # Errors
+///
+/// Those of unshare(2).
+pub fn unshare_file_system() -> io::Result<()> {
+    unshare(UnshareFlags::FS)
+}
+
+/// Gives the calling thread a mount namespace of its own.
+///
+/// # Errors
+///
+/// `EPERM` without CAP_SYS_ADMIN.
+pub fn unshare_mounts() -> io::Result<()> {
+    unshare(UnshareFlags::NEWNS)
+}
+
+fn unshare(what: UnshareFlags) -> io::Result<()> {
+    // SAFETY: what makes unshare(2) unsafe is CLONE_FILES, after which the file descriptors of other threads are none of this one;
+    // no caller asks for it.
+    Ok(unsafe { unshare_unsafe(what) }?)
+}
