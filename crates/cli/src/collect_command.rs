@@ -1,6 +1,7 @@
 //! `rxlane collect`: what this machine says of its receive path, as one text; and the script that does the same
 //! on machines without rxlane.
 
+use crate::arguments::seconds;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use crate::output_file::OutputFile;
 use anyhow::bail;
@@ -27,7 +28,7 @@ pub struct CollectArguments {
     interfaces: Vec<String>,
 
     /// Time between the two samples of counters, seconds; 0 takes one sample
-    #[arg(long, value_name = "N", default_value = "3", value_parser = seconds)]
+    #[arg(long, value_name = "N", default_value = "3", value_parser = seconds(0.0, 9999.0))]
     seconds: Duration,
 
     /// File to write, not overwritten if it is there; '-' is standard output
@@ -55,17 +56,6 @@ const NOTE: &str = "\
 # log lines that are not about a network interface.
 # Please read it before you post it: nobody knows better what on this machine is private.
 ";
-
-/// Longest time between samples.
-const LONGEST: u32 = 9999;
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "a number is wanted".to_owned())?;
-    if !(0.0..=f64::from(LONGEST)).contains(&seconds) {
-        return Err(format!("0 to {LONGEST} are possible"));
-    }
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-}
 
 impl CollectArguments {
     /// Runs the command.

@@ -1,5 +1,6 @@
 //! `rxlane gen`: seeded traffic samples as captures.
 
+use crate::arguments::StackArguments;
 use crate::output::{CommandResult, Outcome, Output};
 use crate::output_file::OutputFile;
 use crate::progress::Progress;
@@ -10,8 +11,6 @@ use format::{Table, plural};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use traffic::{Arrival, Class, Generator, NAMED, Popularity, Scenario, Sizes};
-use wire::emit::Encapsulation;
-use wire::ethernet::EtherType;
 
 /// Arguments of `rxlane gen`.
 #[derive(clap::Args)]
@@ -62,17 +61,8 @@ pub struct TrafficArguments {
     #[arg(long, value_name = "NAME", default_value = "pppoe", conflicts_with_all = ["encap", "vlan"])]
     scenario: String,
 
-    /// Encapsulation, outermost first: `q:VID`, `ad:VID`, `0xTPID:VID`, `mpls:LABEL`, `pppoe[:SESSION[@MAC]]`, `none`
-    #[arg(long, value_name = "STACK", conflicts_with = "vlan")]
-    encap: Option<Encapsulation>,
-
-    /// VLAN tags, outer.inner; one is 0x8100, of several the outermost is 0x88a8
-    #[arg(long, value_name = "VID[.VID]")]
-    vlan: Option<String>,
-
-    /// TPID of the outermost tag of --vlan
-    #[arg(long, value_name = "0xTPID", requires = "vlan", value_parser = tpid)]
-    tpid: Option<EtherType>,
+    #[command(flatten)]
+    stack: StackArguments,
 
     /// Number of flows
     #[arg(long, value_name = "N", default_value_t = 1000)]
@@ -155,12 +145,6 @@ fn popularity(text: &str) -> Result<Popularity, String> {
     text.parse()
 }
 
-fn tpid(text: &str) -> Result<EtherType, String> {
-    let tpid = text.strip_prefix("0x").and_then(|digits| u16::from_str_radix(digits, 16).ok()).map(EtherType);
-    tpid.filter(|tpid| tpid.is_tag())
-        .ok_or_else(|| "one of 0x8100, 0x88a8, 0x9100, 0x9200, 0x9300".to_owned())
-}
-
 impl TrafficArguments {
     /// The MTU where nobody said another.
     pub const MTU: u16 = 1500;
@@ -178,13 +162,9 @@ impl TrafficArguments {
     }
 
     fn scenario(&self) -> anyhow::Result<Scenario> {
-        let mut scenario = match (&self.encap, &self.vlan) {
-            (Some(encapsulation), _) => Scenario::new(*encapsulation),
-            (None, Some(vlans)) => {
-                let stack = Encapsulation::NONE.with_vlans(vlans, self.tpid);
-                Scenario::new(stack.with_context(|| format!("--vlan {vlans}"))?)
-            }
-            (None, None) => Scenario::named(&self.scenario)?,
+        let mut scenario = match self.stack.encapsulation()? {
+            Some(encapsulation) => Scenario::new(encapsulation),
+            None => Scenario::named(&self.scenario)?,
         };
         scenario.flows = self.flows;
         scenario.subscribers = self.subscribers.unwrap_or(scenario.subscribers);

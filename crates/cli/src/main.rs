@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod background;
 mod bench_command;
 mod collect_command;
@@ -24,14 +25,13 @@ mod page;
 mod pppoe_command;
 mod progress;
 mod render;
-mod rss_arguments;
 mod rss_command;
 mod steer_command;
 mod top_command;
 mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use output::{CommandResult, Output};
+use output::{CommandResult, Lacks, Output};
 use signal_hook::consts::SIGXFSZ;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -83,7 +83,25 @@ enum Command {
     Top(top_command::TopArguments),
 }
 
+/// Bytes that a command with threads of its own takes besides the program.
+const MEMORY: usize = 48 << 20;
+
 impl Command {
+    /// Sees that there is memory: a thread that cannot be had, or an allocation, would end the process halfway.
+    fn has_memory(&self) -> anyhow::Result<()> {
+        let is_threaded = matches!(
+            self,
+            Command::Collect(_)
+                | Command::Doctor(_)
+                | Command::Envelope(_)
+                | Command::Explain(_)
+                | Command::Steer(_)
+                | Command::Top(_)
+        );
+        let has = if is_threaded { service::memory::expect(MEMORY) } else { Ok(()) };
+        has.map_err(|error| Lacks(error.to_string()).into())
+    }
+
     fn run(self, out: &mut Output) -> CommandResult {
         match self {
             Command::Bench(arguments) => arguments.run(out),
@@ -112,6 +130,10 @@ fn main() -> ExitCode {
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let typed: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let cli = Cli::try_parse().unwrap_or_else(|error| usage::to_the_point(error, &typed).exit());
-    let result = cli.command.run(&mut out).and_then(|outcome| out.finish(outcome));
+    let result = cli
+        .command
+        .has_memory()
+        .and_then(|()| cli.command.run(&mut out))
+        .and_then(|outcome| out.finish(outcome));
     output::exit_code(result)
 }

@@ -1,7 +1,5 @@
 //! Numbers as they are typed.
 
-use std::time::Duration;
-
 /// CPUs in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpus(pub Vec<u16>);
@@ -44,14 +42,6 @@ pub fn count(text: &str) -> Result<u64, String> {
     is_whole.then_some(number as u64).ok_or_else(|| format!("`{text}` is no whole number"))
 }
 
-/// `10`, `0.5`.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
-    // Ten years: a Duration of more might not be added to now.
-    let is_possible = (0.001..=3.2e8).contains(&seconds);
-    is_possible.then(|| Duration::from_secs_f64(seconds)).ok_or_else(|| format!("{text} seconds cannot be"))
-}
-
 /// `0,2-3`, as the kernel lists CPUs.
 pub fn cpus(text: &str) -> Result<Cpus, String> {
     let wrong = || format!("`{text}` is no list of CPUs such as 0,2-3");
@@ -84,8 +74,6 @@ mod tests {
             (rate("max"), rate("2k"), rate("x").is_err()),
             (Ok(Rate::Max), Ok(Rate::PerSecond(2e3)), true)
         );
-        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
-        assert!(["0", "-1", "nan", "1e9", "x"].iter().all(|text| seconds(text).is_err()));
     }
 
     #[test]

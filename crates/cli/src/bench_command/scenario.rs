@@ -8,7 +8,7 @@ mod pps;
 mod progress;
 mod text;
 
-use super::{numbers, prose};
+use super::prose;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::output_file::OutputFile;
 use anyhow::{Context, anyhow, bail};
@@ -42,7 +42,7 @@ struct Common {
     rounds: u32,
 
     /// How long each measurement takes
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = numbers::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = crate::arguments::seconds(0.001, 3.2e8))]
     seconds: Duration,
 
     /// Only these levels of a factor, as the table names them; once for each factor

@@ -6,6 +6,7 @@ pub mod page;
 mod remedies;
 mod source;
 pub mod text;
+use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::output_file::OutputFile;
 use crate::render::prose::{Worded, worded};
@@ -43,7 +44,7 @@ pub struct DoctorArguments {
     #[arg(long, requires = "interface", conflicts_with_all = ["from", "traffic"])]
     sample: bool,
     /// Time between the two samples of counters, seconds.
-    #[arg(long, value_name = "N", default_value = "3", value_parser = seconds, conflicts_with = "from")]
+    #[arg(long, value_name = "N", default_value = "3", value_parser = seconds(0.1, 3600.0), conflicts_with = "from")]
     seconds: std::time::Duration,
     /// Print JSON (schema rxlane.doctor/1).
     #[arg(long)]
@@ -71,15 +72,6 @@ pub struct DoctorArguments {
     /// Folder of the journal of changes.
     #[arg(long, value_name = "FOLDER", hide = true)]
     journal: Option<PathBuf>,
-}
-
-fn seconds(text: &str) -> Result<std::time::Duration, String> {
-    const LONGEST: f64 = 3600.0;
-    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
-    if !(0.1..=LONGEST).contains(&seconds) {
-        return Err(format!("{text} is not between 0.1 and {LONGEST} seconds"));
-    }
-    Ok(std::time::Duration::from_secs_f64(seconds))
 }
 
 impl DoctorArguments {

@@ -5,9 +5,9 @@ pub mod text;
 
 pub use page::render as page;
 
+use crate::arguments::device::{self, DeviceArguments};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use crate::output_file::OutputFile;
-use crate::rss_arguments;
 use anyhow::bail;
 use capture::{Capture, Progress};
 use explain::{Options, Report};
@@ -32,24 +32,8 @@ pub struct ExplainArguments {
     /// Captures (pcap or pcapng, plain, gzip or zstd), counted as one; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Network card: a name of `rxlane nics`, with a mode as in `i210+double-vlan`, or a profile file
-    /// [default: i210].
-    #[arg(long, value_name = "NAME")]
-    nic: Option<String>,
-    /// Receive queues in use [default: as many as the card has, at most 4].
-    #[arg(long, value_name = "N")]
-    queues: Option<u16>,
-    /// Hash key as `ethtool -x` prints it, `microsoft` or `symmetric` [default: that of a --reta file, or
-    /// Microsoft's verification key].
-    #[arg(long, value_name = "KEY", value_parser = rss_arguments::key_in_use)]
-    key: Option<rss::HashKey>,
-    /// Indirection table: `equal:N`, `weight:W0,W1,…`, queues of all entries separated by commas, or a file
-    /// with the output of `ethtool -x` [default: as the driver fills it].
-    #[arg(long, value_name = "TABLE")]
-    reta: Option<rss_arguments::Reta>,
-    /// Hash fields of a flow type, as in `ethtool -N … rx-flow-hash udp4 sdfn`; repeatable.
-    #[arg(long, value_name = "FLOW=FIELDS", value_delimiter = ',')]
-    hash_fields: Vec<rss::FlowHash>,
+    #[command(flatten)]
+    device: DeviceArguments,
     /// CPUs that steering by the inner header would use [default: as many as queues, or 4 for one queue].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     cpus: Option<u16>,
@@ -83,7 +67,7 @@ impl ExplainArguments {
         let options = Options {
             cpus: self.cpus.unwrap_or(usual_cpus),
             workers: self.workers.map_or(processors, usize::from),
-            nic_assumed: self.nic.is_none(),
+            nic_assumed: self.device.nic.is_none(),
         };
         let report = read(captures, &receiver, &options)?;
         if let Some(file) = page_file {
@@ -108,9 +92,7 @@ impl ExplainArguments {
     }
 
     fn receiver(&self) -> anyhow::Result<Receiver> {
-        let profile = nic::lookup(self.nic.as_deref().unwrap_or(USUAL_NIC))?;
-        let (key, reta) = (self.key.clone(), self.reta.as_ref());
-        rss_arguments::receiver(profile, self.queues, key, reta, &self.hash_fields)
+        self.device.receiver(device::profile(self.device.nic.as_deref().unwrap_or(USUAL_NIC))?)
     }
 
     /// Every file that is read.
@@ -119,10 +101,7 @@ impl ExplainArguments {
         for input in inputs.iter_mut().filter(|input| input.as_os_str() == "-") {
             *input = PathBuf::from("/dev/stdin");
         }
-        inputs.extend(self.nic.as_ref().map(PathBuf::from));
-        if let Some(rss_arguments::Reta::File(file)) = &self.reta {
-            inputs.push(PathBuf::from(file));
-        }
+        inputs.extend(self.device.inputs());
         inputs
     }
 }

@@ -6,6 +6,7 @@ mod parent;
 mod status;
 mod up;
 
+use crate::arguments::StackArguments;
 use crate::failure::failed;
 use crate::output::{CommandResult, Output};
 use anstyle::{AnsiColor, Style};
@@ -18,7 +19,6 @@ use std::io;
 use std::path::PathBuf;
 use std::thread;
 use wire::emit::Encapsulation;
-use wire::ethernet::EtherType;
 
 const BOLD: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -58,20 +58,13 @@ impl LinkArguments {
 
 /// What the frames of a link look like: what `up` and `check` are asked alike.
 #[derive(clap::Args)]
-#[command(group(clap::ArgGroup::new("frames").required(true)))]
+#[command(group(clap::ArgGroup::new("frames").required(true).args(["encap", "vlan"])))]
 struct LineArguments {
     /// Ethernet interface below.
     #[arg(long, value_name = "INTERFACE")]
     parent: String,
-    /// Encapsulation, outermost first: q:VID, ad:VID, 0xTPID:VID, pppoe:SESSION@MAC, joined by commas.
-    #[arg(long, value_name = "STACK", group = "frames")]
-    encap: Option<Encapsulation>,
-    /// VLAN tags alone, outermost first, eight at most: 35, or 100.200.
-    #[arg(long, value_name = "VID[.VID…]", group = "frames")]
-    vlan: Option<String>,
-    /// TPID of the outermost tag of --vlan [default: 0x8100 of one tag, 0x88a8 of several].
-    #[arg(long, value_name = "0xTPID", requires = "vlan", conflicts_with = "encap", value_parser = tpid)]
-    tpid: Option<EtherType>,
+    #[command(flatten)]
+    stack: StackArguments,
     /// Longest IP packets, octets [default: 1500, with PPPoE 1492, or what fits the parent].
     #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(68..=65535))]
     mtu: Option<u32>,
@@ -79,22 +72,9 @@ struct LineArguments {
 
 impl LineArguments {
     fn encapsulation(&self) -> anyhow::Result<Encapsulation> {
-        match (&self.encap, &self.vlan) {
-            (Some(encapsulation), _) => Ok(*encapsulation),
-            (None, Some(vlans)) => Encapsulation::NONE
-                .with_vlans(vlans, self.tpid)
-                .map_err(|error| anyhow!("--vlan {vlans}: {error}")),
-            // clap demands one of them.
-            (None, None) => Err(anyhow!("--encap or --vlan says what the frames look like")),
-        }
+        // clap demands one of them.
+        self.stack.encapsulation()?.ok_or_else(|| anyhow!("--encap or --vlan says what the frames look like"))
     }
-}
-
-/// The TPID of `0xTPID`.
-pub fn tpid(text: &str) -> Result<EtherType, String> {
-    let tpid = text.strip_prefix("0x").and_then(|digits| u16::from_str_radix(digits, 16).ok()).map(EtherType);
-    tpid.filter(|tpid| tpid.is_tag())
-        .ok_or_else(|| "one of 0x8100, 0x88a8, 0x9100, 0x9200, 0x9300".to_owned())
 }
 
 /// Where links are asked.

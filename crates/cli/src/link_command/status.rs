@@ -1,8 +1,8 @@
 //! `rxlane link status`.
 
 use super::{BAD, BOLD, GOOD, POOR, StateArguments, failed, item};
+use crate::arguments::seconds;
 use crate::output::{CommandResult, Outcome, Output, complain};
-use crate::steer_command::seconds;
 use format::{bit_rate, plural, printable, thousands};
 use link::error::Error;
 use link::status::{Identity, Status};
@@ -27,7 +27,7 @@ pub struct StatusArguments {
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Time over which rates are taken, seconds; 0 for none.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds(0.0, 3600.0))]
     interval: Duration,
     /// Print JSON (schema rxlane.link/1).
     #[arg(long)]

@@ -3,8 +3,9 @@
 mod advice;
 mod report;
 
+use crate::arguments::StackArguments;
 use crate::output::{CommandResult, Outcome, Output};
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use client::probe;
 use link::running::find_parent;
 use pppoe::discovery::offer::Pin;
@@ -15,7 +16,6 @@ use report::Report;
 use std::time::Duration;
 use wire::Vlans;
 use wire::emit::Encapsulation;
-use wire::ethernet::EtherType;
 
 /// Arguments of `rxlane pppoe discover`.
 #[derive(clap::Args)]
@@ -31,12 +31,8 @@ pub struct DiscoverArguments {
     /// Ethernet interface that the line is on.
     #[arg(value_name = "INTERFACE")]
     interface: String,
-    /// VLAN tags of the line, outermost first, four at most: 7, or 100.200.
-    #[arg(long, value_name = "VID[.VID…]")]
-    vlan: Option<String>,
-    /// TPID of the outermost tag of --vlan [default: 0x8100 of one tag, 0x88a8 of several].
-    #[arg(long, value_name = "0xTPID", requires = "vlan", value_parser = crate::link_command::tpid)]
-    tpid: Option<EtherType>,
+    #[command(flatten)]
+    stack: StackArguments,
     /// Service-Name to ask for; without it any.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     service: String,
@@ -91,11 +87,11 @@ impl DiscoverArguments {
     }
 
     fn vlans(&self) -> anyhow::Result<Vlans> {
-        let Some(text) = &self.vlan else { return Ok(Vlans::NONE) };
-        let encapsulation = Encapsulation::NONE
-            .with_vlans(text, self.tpid)
-            .map_err(|error| anyhow!("--vlan {text}: {error}"))?;
+        let encapsulation = self.stack.encapsulation()?.unwrap_or(Encapsulation::NONE);
+        if encapsulation.pppoe().is_some() || !encapsulation.labels().is_empty() {
+            bail!("--encap {encapsulation}: discovery goes on VLAN tags alone, such as --encap q:7");
+        }
         Vlans::of(encapsulation.tags().iter().copied())
-            .ok_or_else(|| anyhow!("--vlan {text}: {} tags are the most", Vlans::MOST))
+            .ok_or_else(|| anyhow!("{encapsulation}: {} VLAN tags are the most", Vlans::MOST))
     }
 }

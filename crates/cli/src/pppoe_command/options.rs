@@ -45,7 +45,7 @@ pub struct Options {
     #[arg(long, value_name = "VID[.VID…]", value_parser = vlans)]
     pub vlan: Option<String>,
     /// TPID of the outermost tag [default: 0x8100 of one tag, 0x88a8 of several].
-    #[arg(long, value_name = "0xTPID", requires = "vlan", value_parser = crate::link_command::tpid)]
+    #[arg(long, value_name = "0xTPID", requires = "vlan", value_parser = crate::arguments::tpid)]
     pub tpid: Option<EtherType>,
     /// Service to ask for [default: any].
     #[arg(long, value_name = "NAME")]

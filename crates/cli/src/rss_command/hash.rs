@@ -1,15 +1,14 @@
 //! `rxlane rss hash`.
 
 use super::{frame, hex, key_name};
+use crate::arguments::device::{self, DeviceArguments, Reta};
 use crate::output::{CommandResult, Outcome, Output};
-use crate::rss_arguments::{self, Reta};
 use anstyle::Style;
 use anyhow::{anyhow, bail};
 use nic::USUAL_QUEUES;
 use nic::{Landing, ParserDepth, Profile, schema};
 use rss::{
-    FlowHash, HashFields, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, TableShape,
-    Unmatched,
+    HashFields, HashKey, HashType, HashTypes, HashUnit, IndirectionTable, Packet, TableShape, Unmatched,
 };
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -66,37 +65,19 @@ pub struct HashArguments {
     #[arg(long, value_name = "ADDRESS")]
     routing2: Option<Ipv6Addr>,
 
-    /// Network card: a name of rxlane nics, with a mode as in i210+double-vlan, or a profile file
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["types", "table_size", "unmatched"])]
-    nic: Option<String>,
-
-    /// microsoft, symmetric, or the key in colon form [default: the key of --reta where it has one, or microsoft]
-    #[arg(long, value_name = "KEY", value_parser = rss_arguments::key)]
-    key: Option<HashKey>,
+    #[command(flatten)]
+    device: DeviceArguments,
 
     /// Enabled hash types, joined by commas; none for none [default: ipv4,tcp-ipv4,ipv6,tcp-ipv6, or the device's]
-    #[arg(long, value_name = "TYPES")]
+    #[arg(long, value_name = "TYPES", conflicts_with = "nic")]
     types: Option<HashTypes>,
 
-    /// Fields of a flow type, as udp4=sdfn; several joined by commas
-    #[arg(long, value_name = "FLOW=FIELDS", value_delimiter = ',')]
-    hash_fields: Vec<FlowHash>,
-
-    /// Receive queues in use [default: 4, or as many as the device has if that is fewer]
-    #[arg(long, value_name = "N")]
-    queues: Option<u16>,
-
     /// Entries of the table [default: 128]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "nic")]
     table_size: Option<usize>,
 
-    /// Indirection table: equal:N, weight:W0,W1,…, the queues of all entries joined by commas, or a file with the
-    /// output of ethtool -x (- is standard input) [default: queues in turn, or as the device's driver fills it]
-    #[arg(long, value_name = "TABLE")]
-    reta: Option<Reta>,
-
     /// Where a packet goes that no type fits: queue-0 (Intel), entry-0, or a queue number [default: queue-0]
-    #[arg(long, value_name = "RULE")]
+    #[arg(long, value_name = "RULE", conflicts_with = "nic")]
     unmatched: Option<UnmatchedArgument>,
 
     /// Print JSON (schema rxlane.rss-hash/1)
@@ -230,8 +211,8 @@ impl HashArguments {
 
     fn work_out(&self) -> anyhow::Result<WorkedOut> {
         let packet = self.packet()?;
-        match &self.nic {
-            Some(name) => self.on_device(packet, nic::lookup(name)?),
+        match &self.device.nic {
+            Some(name) => self.on_device(packet, device::profile(name)?),
             None => self.by_rule(packet),
         }
     }
@@ -240,9 +221,8 @@ impl HashArguments {
     fn on_device(&self, packet: Packet, profile: Profile) -> anyhow::Result<WorkedOut> {
         let device = (profile.name(), profile.title().to_owned());
         let name = &device.0;
-        let fields = &self.hash_fields;
-        let receiver =
-            rss_arguments::receiver(profile, self.queues, self.key.clone(), self.reta.as_ref(), fields)?;
+        let fields = &self.device.hash_fields;
+        let receiver = self.device.receiver(profile)?;
         let types = HashTypes::from_iter(receiver.hash_types());
         let table = match receiver.table() {
             Some(table) if !types.is_empty() => table.clone(),
@@ -276,7 +256,11 @@ impl HashArguments {
             types_from: self.changed(&format!("default of the {name}")),
             entry: asked.then(|| table.index(hash)),
             table,
-            table_from: self.reta.as_ref().map_or(filled, |reta| given(reta, u32::from(receiver.queues()))),
+            table_from: self
+                .device
+                .reta
+                .as_ref()
+                .map_or(filled, |reta| given(reta, u32::from(receiver.queues()))),
             hash_type,
             why,
             hash,
@@ -288,10 +272,10 @@ impl HashArguments {
     /// What was given, and assumptions for the rest.
     fn by_rule(&self, packet: Packet) -> anyhow::Result<WorkedOut> {
         let (table, printed_key, table_from) = self.table()?;
-        let key = self.key.clone().or(printed_key).unwrap_or(HashKey::MICROSOFT);
+        let key = self.device.key.clone().or(printed_key).unwrap_or(HashKey::MICROSOFT);
         let types = self.types.unwrap_or_else(|| HashTypes::from_iter(USUAL_TYPES));
         let mut unit = HashUnit::new(&key, types)?;
-        for setting in &self.hash_fields {
+        for setting in &self.device.hash_fields {
             unit.set_flow(*setting)?;
         }
         let types_from = if self.types.is_some() { "--types" } else { "assumed: no --nic, no --types" };
@@ -320,9 +304,9 @@ impl HashArguments {
 
     /// The table without a device, the key that was printed with it, and what to call it.
     fn table(&self) -> anyhow::Result<(IndirectionTable, Option<HashKey>, String)> {
-        let Some(reta) = &self.reta else {
+        let Some(reta) = &self.device.reta else {
             let shape = TableShape::new(self.table_size.unwrap_or(USUAL_ENTRIES), 16)?;
-            let in_use = self.queues.unwrap_or(USUAL_QUEUES);
+            let in_use = self.device.queues.unwrap_or(USUAL_QUEUES);
             let table = IndirectionTable::equal(shape, u32::from(in_use), 0)?;
             let assumed = format!("in turn over {} (no --nic, no --reta)", queues(in_use));
             return Ok((table, None, assumed));
@@ -331,7 +315,7 @@ impl HashArguments {
         let shape = TableShape::new(self.table_size.unwrap_or(filled.queues.len()), 16)?;
         let table = IndirectionTable::explicit(shape, &filled.queues)?;
         let needed = filled.rings.unwrap_or(0).max(filled.needs());
-        let in_use = self.queues.map_or(needed, u32::from);
+        let in_use = self.device.queues.map_or(needed, u32::from);
         if filled.needs() > in_use {
             bail!("--reta: {reta} names {} queues, and --queues says {in_use}", filled.needs());
         }
@@ -340,7 +324,11 @@ impl HashArguments {
 
     /// Where types come from, once --hash-fields had its say.
     fn changed(&self, from: &str) -> String {
-        if self.hash_fields.is_empty() { from.to_owned() } else { format!("{from}, then --hash-fields") }
+        if self.device.hash_fields.is_empty() {
+            from.to_owned()
+        } else {
+            format!("{from}, then --hash-fields")
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! `rxlane rss key`.
 
 use super::key_name;
+use crate::arguments::device;
 use crate::output::{CommandResult, Outcome, Output};
-use crate::rss_arguments;
 use anyhow::bail;
 use rand_core::{OsRng, SeedableRng, TryRngCore};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -91,7 +91,7 @@ impl KeyArguments {
                 if self.octets.is_some() {
                     bail!("--octets belongs to a symmetric or random key; this one has a length of its own");
                 }
-                Ok(rss_arguments::key(key)?)
+                Ok(device::key(key)?)
             }
         }
     }

@@ -1,8 +1,8 @@
 //! `rxlane rss table`.
 
 use super::imbalance;
+use crate::arguments::device::read_table;
 use crate::output::{CommandResult, Outcome, Output};
-use crate::rss_arguments::read_table;
 use anstyle::Style;
 use rss::{IndirectionTable, PrintedTable, TableShape};
 use serde_json::json;

@@ -2,8 +2,9 @@
 
 use super::{
     BAD, BOLD, GOOD, POOR, QUIET, StateArguments, WishArguments, failed, item, paragraph, percent, rate,
-    seconds, with_progress,
+    with_progress,
 };
+use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output};
 use format::{printable, thousands};
 use std::io::{self, Write};
@@ -27,7 +28,7 @@ pub struct CheckArguments {
     #[command(flatten)]
     wish: WishArguments,
     /// Time to look at counters and traffic, seconds.
-    #[arg(long, value_name = "N", default_value = "3", value_parser = seconds)]
+    #[arg(long, value_name = "N", default_value = "3", value_parser = seconds(0.0, 3600.0))]
     seconds: Duration,
     /// Print JSON (schema rxlane.steer-check/1).
     #[arg(long)]

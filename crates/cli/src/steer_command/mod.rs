@@ -12,7 +12,6 @@ use anstyle::{AnsiColor, Style};
 use host::live::Progress;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::time::Duration;
 use steer::classes::Choice;
 use steer::error::Error;
 use steer::record::Records;
@@ -128,16 +127,6 @@ impl StateArguments {
     pub fn records(&self) -> Records {
         Records::new(self.journal.clone().unwrap_or_else(|| Records::DIRECTORY.into()))
     }
-}
-
-/// A time that somebody waits, at most an hour.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    const LONGEST: f64 = 3600.0;
-    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
-    if !(0.0..=LONGEST).contains(&seconds) {
-        return Err(format!("{text} is not between 0 and {LONGEST} seconds"));
-    }
-    Ok(Duration::from_secs_f64(seconds))
 }
 
 /// Shows on a terminal how far a look has come.

@@ -1,6 +1,7 @@
 //! `rxlane steer status`.
 
-use super::{BAD, BOLD, GOOD, POOR, QUIET, StateArguments, failed, item, paragraph, percent, rate, seconds};
+use super::{BAD, BOLD, GOOD, POOR, QUIET, StateArguments, failed, item, paragraph, percent, rate};
+use crate::arguments::seconds;
 use crate::output::{CommandResult, Outcome, Output};
 use format::{plural, printable, thousands};
 use std::io::{self, Write};
@@ -21,7 +22,7 @@ pub struct StatusArguments {
     #[arg(value_name = "INTERFACE")]
     interface: Option<String>,
     /// Time over which rates are taken, seconds; 0 for totals alone.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds(0.0, 3600.0))]
     interval: Duration,
     /// Print JSON (schema rxlane.steer/1; without INTERFACE a list under `interfaces`).
     #[arg(long)]

@@ -1,9 +1,10 @@
 //! `rxlane steer up`.
 
 use super::{
-    BOLD, GOOD, POOR, StateArguments, WishArguments, check, cpus, failed, item, paragraph, percent, seconds,
-    stay, with_progress,
+    BOLD, GOOD, POOR, StateArguments, WishArguments, check, cpus, failed, item, paragraph, percent, stay,
+    with_progress,
 };
+use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use format::{printable, quoted, thousands};
 use service::memory;
@@ -54,7 +55,7 @@ pub struct UpArguments {
     #[arg(long)]
     dry_run: bool,
     /// Time to look at counters and traffic before, seconds; 0 for not at all.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds(0.0, 3600.0))]
     seconds: Duration,
     #[command(flatten)]
     state: StateArguments,

@@ -17,6 +17,7 @@ mod table;
 mod traffic;
 mod view;
 
+use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output};
 use app::{App, LONGEST, SHORTEST};
 use gather::{Event, Gatherer};
@@ -40,7 +41,7 @@ pub struct TopArguments {
     #[arg(value_name = "INTERFACE")]
     interface: String,
     /// Time between two samples, seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds(SHORTEST.as_secs_f64(), LONGEST.as_secs_f64()))]
     interval: Duration,
     /// Print one table, after one interval, and end.
     #[arg(long)]
@@ -51,15 +52,6 @@ pub struct TopArguments {
     /// Do not sample the traffic (at most 1000 frames a second, in four looks of at most 25 ms; takes root).
     #[arg(long)]
     no_sample: bool,
-}
-
-fn interval(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
-    if !(SHORTEST.as_secs_f64()..=LONGEST.as_secs_f64()).contains(&seconds) {
-        let (shortest, longest) = (SHORTEST.as_secs_f64(), LONGEST.as_secs_f64());
-        return Err(format!("{text} is not between {shortest} and {longest} seconds"));
-    }
-    Ok(Duration::from_secs_f64(seconds))
 }
 
 impl TopArguments {

@@ -239,3 +239,30 @@ fn a_key_of_zeros_is_no_key() {
     let by_hand = "rss hash --src 10.0.0.1 --sport 1 --dst 10.0.0.2 --dport 2 --key";
     assert!(stdout(rxlane().args(by_hand.split(' ')).arg(&zeros)).contains("0x00000000"));
 }
+
+/// Runs the program under a limit of the shell.
+fn limited(limit: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let script = format!("ulimit {limit}; exec \"$@\"");
+    let mut command = std::process::Command::new("sh");
+    let output = command.args(["-c", &script, "sh", run::BINARY]).args(arguments).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_capture_for_which_there_is_no_room_is_not_there() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("line.pcap").to_str().unwrap().to_owned();
+    let (code, error) = limited("-f 64", &["gen", "--scenario", "pppoe", "-o", &path]);
+    assert_eq!(code, Some(3), "{error}");
+    assert!(error.contains(&format!("cannot write {path}: File too large")), "{error}");
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
+}
+
+#[test]
+fn too_little_memory_is_what_the_machine_lacks() {
+    for arguments in [&["steer", "up", "lo"][..], &["doctor"], &["top", "lo", "--once"], &["collect"]] {
+        let (code, error) = limited("-v 40000", arguments);
+        assert_eq!(code, Some(3), "{arguments:?}: {error}");
+        assert!(error.contains("too little memory") && error.lines().count() == 1, "{arguments:?}: {error}");
+    }
+}

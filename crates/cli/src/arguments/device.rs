@@ -1,11 +1,130 @@
-//! Hash keys and indirection tables as arguments, the same for every command that takes them.
+//! A NIC and how it is set up: profile, queues, hash key, indirection table, hash fields.
 
+use crate::output::complain;
 use anyhow::{Context, anyhow, bail};
-use nic::{Profile, Receiver, Setup, schema};
+use format::printable;
+use nic::{LookupError, Profile, Receiver, Setup, schema};
 use rss::{FlowHash, HashKey, IndirectionTable, KeyError, PrintedTable, TableShape};
 use std::fmt::{self, Display};
 use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+/// The options.
+#[derive(clap::Args)]
+#[group(skip)]
+pub struct DeviceArguments {
+    /// NIC: a name of rxlane nics, with a mode as in i210+double-vlan, an interface of this machine, or a profile file
+    #[arg(long, value_name = "NAME")]
+    pub nic: Option<String>,
+
+    /// Receive queues in use [default: 4, or as many as the NIC has if that is fewer]
+    #[arg(long, value_name = "N")]
+    pub queues: Option<u16>,
+
+    /// microsoft, symmetric, or the key as ethtool -x prints it [default: the key of --reta where it has one, or microsoft]
+    #[arg(long, value_name = "KEY", value_parser = key)]
+    pub key: Option<HashKey>,
+
+    /// Indirection table: equal:N, weight:W0,W1,…, the queues of all entries joined by commas, or a file with the
+    /// output of ethtool -x (- is standard input) [default: as the driver fills it]
+    #[arg(long, value_name = "TABLE")]
+    pub reta: Option<Reta>,
+
+    /// Hash fields of a flow type, as in ethtool -N … rx-flow-hash: udp4=sdfn; several joined by commas
+    #[arg(long, value_name = "FLOW=FIELDS", value_delimiter = ',')]
+    pub hash_fields: Vec<FlowHash>,
+}
+
+impl DeviceArguments {
+    /// The device of that profile, set up so.
+    pub fn receiver(&self, profile: Profile) -> anyhow::Result<Receiver> {
+        receiver(profile, self.queues, self.key.clone(), self.reta.as_ref(), &self.hash_fields)
+    }
+
+    /// Files that the arguments name.
+    pub fn inputs(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        let reta = self.reta.as_ref().and_then(|reta| match reta {
+            Reta::File(file) => Some(file),
+            _ => None,
+        });
+        self.nic.iter().chain(reta).map(PathBuf::from)
+    }
+}
+
+/// The profile that `--nic` means: a name of the catalogue, or the NIC of an interface of this machine. Errors: there is
+/// none, or the name is that of a driver, whose NICs are listed.
+pub fn profile(name: &str) -> anyhow::Result<Profile> {
+    let unknown = match nic::lookup(name) {
+        Err(error @ LookupError::Unknown { .. }) => error,
+        other => return Ok(other?),
+    };
+    let interface = Path::new("/sys/class/net").join(name);
+    if interface.exists() {
+        return of_interface(name, &interface);
+    }
+    match driven_by(name)?.as_slice() {
+        [] => Err(unknown.into()),
+        driven => bail!("--nic {name}: that is a driver; its NICs are {}", names(driven)),
+    }
+}
+
+/// The profile of the NIC below an interface of this machine, by PCI id, else by driver.
+fn of_interface(name: &str, interface: &Path) -> anyhow::Result<Profile> {
+    let device = physical(interface).join("device");
+    let id = |file: &str| {
+        let text = std::fs::read_to_string(device.join(file)).ok()?;
+        Some(text.trim().trim_start_matches("0x").to_owned())
+    };
+    let of_id =
+        id("vendor").zip(id("device")).map(|(vendor, device)| nic::lookup(&format!("{vendor}:{device}")));
+    let driver = std::fs::read_link(device.join("driver")).ok();
+    let driver = driver.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    let name = printable(name);
+    let profile = match (of_id, driver) {
+        (Some(Ok(profile)), _) => profile,
+        (_, Some(driver)) => match <[Profile; 1]>::try_from(driven_by(&driver)?) {
+            Ok([profile]) => profile,
+            Err(driven) if driven.is_empty() => {
+                bail!("--nic {name}: no profile is for its driver {driver}; rxlane nics lists all there are")
+            }
+            Err(driven) => {
+                bail!("--nic {name}: its driver {driver} serves several NICs: {}", names(&driven))
+            }
+        },
+        (_, None) => bail!("--nic {name}: no NIC is below this interface; rxlane nics lists the profiles"),
+    };
+    complain(&format!("--nic {name} is taken for the {} ({})", profile.name(), profile.title()));
+    Ok(profile)
+}
+
+/// The lowest interface below one that stands on others, such as a VLAN.
+fn physical(interface: &Path) -> PathBuf {
+    let mut interface = interface.to_owned();
+    // So many can stand on each other in the kernel.
+    for _ in 0..8 {
+        let entries = std::fs::read_dir(&interface).into_iter().flatten().flatten();
+        let lower =
+            entries.into_iter().find(|entry| entry.file_name().as_encoded_bytes().starts_with(b"lower_"));
+        match lower {
+            Some(lower) if !interface.join("device").exists() => interface = lower.path(),
+            _ => break,
+        }
+    }
+    interface
+}
+
+fn driven_by(driver: &str) -> anyhow::Result<Vec<Profile>> {
+    let systems = ["linux", "freebsd", "netbsd", "openbsd"];
+    let is_driven =
+        |profile: &&Profile| systems.iter().any(|os| profile.drivers(os).any(|own| own == driver));
+    Ok(nic::builtin()?.iter().filter(is_driven).cloned().collect())
+}
+
+fn names(profiles: &[Profile]) -> String {
+    let names: Vec<String> = profiles.iter().map(|profile| format!("--nic {}", profile.name())).collect();
+    names.join(", ")
+}
 
 /// A hash key: `microsoft`, `symmetric` (6d:5a repeated, 40 octets), or its octets in colon form or as plain
 /// hexadecimal digits. Errors: the octets are none, or too few or many.
@@ -15,18 +134,6 @@ pub fn key(text: &str) -> Result<HashKey, KeyError> {
         "symmetric" => HashKey::symmetric(HashKey::USUAL_OCTETS),
         octets => octets.parse(),
     }
-}
-
-/// A hash key of a device that spreads. Errors: as [`key`], and where all its octets are zero, under which every hash is
-/// 0; `/proc/sys/net/core/netdev_rss_key` shows that until a driver has taken its key from there.
-pub fn key_in_use(text: &str) -> Result<HashKey, String> {
-    let key = key(text).map_err(|error| error.to_string())?;
-    if key.octets().iter().all(|octet| *octet == 0) {
-        return Err("all octets of the key are zero: it is in use nowhere (no driver has taken one yet); leave --key out, \
-                    or take the key that ethtool -x shows"
-            .to_owned());
-    }
-    Ok(key)
 }
 
 /// An indirection table as it is written on a command line.
@@ -144,13 +251,19 @@ impl Reta {
 /// A device as the arguments set it up. The key of a printed table holds where none is given, and so does its
 /// number of rings. Errors: what the device would refuse, a table that names a queue it has not in use, a
 /// table for a device that has none.
-pub fn receiver(
+fn receiver(
     profile: Profile,
     queues: Option<u16>,
     key: Option<HashKey>,
     reta: Option<&Reta>,
     fields: &[FlowHash],
 ) -> anyhow::Result<Receiver> {
+    if key.as_ref().is_some_and(|key| key.octets().iter().all(|byte| *byte == 0)) {
+        bail!(
+            "--key: all bytes of the key are zero: it is in use nowhere (no driver has taken one yet); leave --key out, or \
+             take the key that ethtool -x shows"
+        );
+    }
     let mut setup = Setup { queues, key, table: None, fields: fields.to_vec() };
     let asked = setup.key.is_some() || reta.is_some() || !fields.is_empty();
     if asked && Receiver::new(profile.clone(), &Setup { queues, ..Setup::default() })?.table().is_none() {
@@ -220,6 +333,14 @@ mod tests {
         let profile = nic::lookup(nic).unwrap();
         let refused = receiver(profile, queues, None, Some(&reta.parse().unwrap()), &[]);
         format!("{:#}", refused.err().unwrap())
+    }
+
+    #[test]
+    fn a_driver_is_answered_with_its_nics() {
+        let error = |name| profile(name).expect_err("no NIC").to_string();
+        assert_eq!(error("igc"), "--nic igc: that is a driver; its NICs are --nic i225");
+        assert!(error("nothing-like-it").contains("rxlane nics"));
+        assert_eq!(profile("i210").unwrap().name(), "i210");
     }
 
     #[test]

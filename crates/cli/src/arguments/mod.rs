@@ -1,0 +1,8 @@
+//! Arguments that several commands have, each once: the same name, syntax and errors everywhere.
+
+pub mod device;
+mod seconds;
+mod stack;
+
+pub use seconds::seconds;
+pub use stack::{StackArguments, tpid};
