@@ -7,6 +7,7 @@ mod discover;
 mod drain;
 mod options;
 mod password;
+mod prose;
 mod regular_file;
 mod serve;
 mod sessions;

@@ -2,6 +2,7 @@
 
 use super::accounting::Accounts;
 use super::options::Auth;
+use super::prose;
 use super::subscribers_file::{Means, SubscribersFile};
 use super::{BOLD, POOR, StateArguments, failed, item, workers};
 use crate::background::{self, DaemonArguments, no_signals, unread};
@@ -283,7 +284,7 @@ impl ServeArguments {
             Ok(begun) => begun,
             Err(error) => return self.not_begun(error, &sockets),
         };
-        unserved.into_iter().chain(self.own_in_pool()).for_each(|said| speaker.hear(&Event::Remark(said)));
+        unserved.into_iter().chain(self.own_in_pool()).for_each(|said| speaker.note(said));
         let told =
             unread(self.started(out, &restored).and_then(|()| out.flush())).map_err(anyhow::Error::from);
         if let Err(error) = told.and_then(|()| self.leave(leaving, out, log, &mut speaker, &restored)) {
@@ -291,7 +292,7 @@ impl ServeArguments {
             if !has_former {
                 return Err(error);
             }
-            speaker.hear(&Event::Remark(format!("{error:#}; this process serves all the same")));
+            speaker.note(format!("{error:#}; this process serves all the same"));
         }
         // Who is not there need not be told.
         let _ = notify::ready(&format!("serves {}", self.interface));
@@ -359,7 +360,7 @@ impl ServeArguments {
         speaker.voice.tell(format!("{} serves {interface}{sessions}.\n", self.name));
         // The log begins with what was said on the terminal alone, as why sessions were not taken over.
         let early = speaker.early.take().unwrap_or_default();
-        early.into_iter().for_each(|said| speaker.hear(&Event::Remark(said)));
+        early.into_iter().for_each(|said| speaker.note(said));
         Ok(())
     }
 
@@ -444,17 +445,17 @@ impl Speaker {
     }
 
     fn hear(&self, event: &Event) {
-        match event {
-            Event::Remark(text) => {
-                if let Some(early) = self.early.borrow_mut().as_mut().filter(|early| early.len() < EARLY) {
-                    early.push(text.clone());
-                }
-                self.voice.note(text);
-            }
-            Event::Account(line) => {
-                let lost = self.accounts.as_ref().and_then(|accounts| accounts.add(line));
-                lost.into_iter().for_each(|text| self.voice.note(&text));
-            }
+        if let Event::Account(line) = event {
+            let lost = self.accounts.as_ref().and_then(|accounts| accounts.add(line));
+            lost.into_iter().for_each(|text| self.voice.note(&text));
+        }
+        prose::sentence(event).into_iter().for_each(|text| self.note(text));
+    }
+
+    fn note(&self, text: String) {
+        self.voice.note(&text);
+        if let Some(early) = self.early.borrow_mut().as_mut().filter(|early| early.len() < EARLY) {
+            early.push(text);
         }
     }
 

@@ -9,10 +9,12 @@
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
 mod error;
+mod event;
 mod serving;
 pub mod subscribers;
 
 pub use error::Error;
+pub use event::{Event, Takeover, Uncarried};
 pub use serving::{
-    ConcentratorStatus, Disconnected, Event, Over, Prepared, SCHEMA, Serving, Start, SubscriberStatus,
+    ConcentratorStatus, Disconnected, Over, Prepared, SCHEMA, Serving, Start, SubscriberStatus, Withheld,
 };

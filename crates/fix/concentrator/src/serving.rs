@@ -12,6 +12,7 @@ mod routes;
 mod taken_back;
 
 use crate::error::Error;
+use crate::event::{Event, Takeover};
 use crate::subscribers::Subscribers;
 use handover::Successor;
 use kernel::netlink;
@@ -32,6 +33,7 @@ use std::time::{Duration, Instant};
 use taken_back::{Asked, take_back};
 
 pub use desk::{ConcentratorStatus, Disconnected, SCHEMA, SubscriberStatus};
+pub use handover::Withheld;
 pub use prepared::Prepared;
 
 /// How often it is looked whose data came, so that who sends some is asked for no echo; half of the least interval of echoes.
@@ -55,14 +57,6 @@ pub struct Start {
     pub is_takeover: bool,
     /// Records of accounting that no file took, which are counted by whoever writes them.
     pub records_lost: Arc<AtomicU64>,
-}
-
-/// What is said while it runs.
-#[derive(Clone, Debug)]
-pub enum Event {
-    Remark(String),
-    /// A record of a session, as JSON.
-    Account(String),
 }
 
 /// Why a concentrator ended.
@@ -160,18 +154,19 @@ impl Serving {
         let over = match released {
             Ok(()) => Over::HandedOver,
             Err(why) => {
-                let text =
-                    format!("{} had taken the sessions over, and {}", successor.name(), why.at_the_end());
-                let pid = successor.pid();
-                pid.into_iter().for_each(|pid| server.remove_with_own(pid));
+                let successor_pid = successor.pid();
+                successor_pid.into_iter().for_each(|pid| server.remove_with_own(pid));
                 drop(successor);
-                match take_back(&wish, pid, &mut server, &asked, &mut negotiator, tell) {
+                match take_back(&wish, successor_pid, &mut server, &asked, &mut negotiator, tell) {
                     Ok(path) => {
-                        tell(&Event::Remark(format!("{text}: this process goes on with them")));
+                        tell(&Event::Takeover(Takeover::Resumed { successor: successor_pid, why }));
                         let again = Serving { server, path, negotiator, stop, bell, swept, parent, asked };
                         return Left::Again(Box::new(again));
                     }
-                    Err(error) => tell(&Event::Remark(format!("{text}; this process cannot go on: {error}"))),
+                    Err(error) => {
+                        let error = Box::new(error);
+                        tell(&Event::Takeover(Takeover::Lost { successor: successor_pid, why, error }));
+                    }
                 }
                 negotiator.act(tell, |machine, turn, actions| machine.shut_down(turn, actions));
                 Over::Orphaned
@@ -183,21 +178,17 @@ impl Serving {
         Left::Over(over)
     }
 
-    /// Other subscribers from now on; sentences about what changed, and about sessions that do not agree with it.
-    fn reload(&self, secrets: Secrets) -> Vec<String> {
+    /// Other subscribers from now on; what changed, and sessions that do not agree with it.
+    fn reload(&self, secrets: Secrets) -> Vec<Event> {
         let mut inner = self.negotiator.inner();
         let now = self.negotiator.clock.now();
         let reloaded = inner.machine.reload(secrets);
-        let told = |(id, why)| {
-            let session = inner.machine.session(now, id)?;
-            let user = format::Quotable(session.user).to_string();
-            let parent = self.negotiator.desk.parent();
-            Some(format!(
-                "the session {id} of {user} goes on, but {why}: `rxlane pppoe disconnect --concentrator {parent} --id {id}` ends it"
-            ))
+        let disagrees = |(id, why)| {
+            let user = inner.machine.session(now, id)?.user.to_vec();
+            Some(Event::Disagrees { parent: self.negotiator.desk.parent().to_owned(), id, user, why })
         };
-        let read = format!("the secrets were read again: {}", reloaded.difference);
-        std::iter::once(read).chain(reloaded.disagreeing.into_iter().filter_map(told)).collect()
+        let read = Event::SecretsRead(reloaded.difference);
+        std::iter::once(read).chain(reloaded.disagreeing.into_iter().filter_map(disagrees)).collect()
     }
 
     fn serve(&mut self, tell: Tell<'_>, reread: Reread<'_>) -> Result<Next, Error> {
@@ -208,10 +199,8 @@ impl Serving {
                 // What was asked stands at the desk.
                 let _ = self.bell.read(&mut rung);
                 match reread() {
-                    Some(Ok(secrets)) => {
-                        self.reload(secrets).into_iter().for_each(|said| tell(&Event::Remark(said)));
-                    }
-                    Some(Err(text)) => tell(&Event::Remark(text)),
+                    Some(Ok(secrets)) => self.reload(secrets).iter().for_each(&mut *tell),
+                    Some(Err(text)) => tell(&Event::SecretsUnread(text)),
                     None => {}
                 }
             }
@@ -248,22 +237,23 @@ impl Serving {
         let stream = self.negotiator.inner().successor.take()?;
         // What was asked for before is done before.
         self.negotiator.act(tell, |_, _, _| ());
-        let offered = Successor::new(stream).map_err(|error| error.to_string()).and_then(|mut successor| {
-            let now = self.negotiator.clock.now();
-            let snapshot = self.negotiator.inner().turn(now, |machine, turn| machine.snapshot(turn));
-            match successor.offer(&snapshot, self.stop.as_fd()) {
-                Ok(()) => Ok(successor),
-                Err(why) => {
-                    successor.pid().into_iter().for_each(|pid| self.server.remove_with_own(pid));
-                    Err(format!("{} began to take the sessions over, and {why}", successor.name()))
+        let offered =
+            Successor::new(stream).map_err(|error| (None, error.into())).and_then(|mut successor| {
+                let now = self.negotiator.clock.now();
+                let snapshot = self.negotiator.inner().turn(now, |machine, turn| machine.snapshot(turn));
+                match successor.offer(&snapshot, self.stop.as_fd()) {
+                    Ok(()) => Ok(successor),
+                    Err(why) => {
+                        successor.pid().into_iter().for_each(|pid| self.server.remove_with_own(pid));
+                        Err((successor.pid(), why))
+                    }
                 }
-            }
-        });
+            });
         match offered {
             Ok(successor) => Some(successor),
-            Err(text) => {
+            Err((successor, why)) => {
                 self.negotiator.inner().is_offered = false;
-                tell(&Event::Remark(format!("{text}: nothing was changed")));
+                tell(&Event::Takeover(Takeover::Withheld { successor, why }));
                 None
             }
         }
@@ -300,27 +290,16 @@ impl Serving {
     fn changed(&mut self, tell: Tell<'_>) -> Result<Option<Over>, Error> {
         let seen = self.path.look()?;
         for event in &seen.events {
-            let name = self.negotiator.desk.parent();
-            let text = match event {
-                ParentEvent::ParentDown => format!("{name} is down"),
-                ParentEvent::ParentUp => format!("{name} is up again"),
-                ParentEvent::ParentMtu { now, needed } => {
-                    format!("the MTU of {name} is {now} now; the longest packets need {needed}")
-                }
-                ParentEvent::ParentMac => {
-                    let own = netlink::link_by_index(self.parent).ok().and_then(|link| link.mac);
-                    if let Some(own) = own {
-                        let heard = self.negotiator.socket.set_local(own);
-                        heard.map_err(Error::kernel("receive frames of the lines"))?;
-                        self.path.set_local(own)?;
-                        self.negotiator.inner().carried.set_local(own);
-                    }
-                    format!(
-                        "the MAC address of {name} changed: subscribers find out by their echoes, and connect again"
-                    )
-                }
-            };
-            tell(&Event::Remark(text));
+            if *event == ParentEvent::ParentMac
+                && let Some(own) = netlink::link_by_index(self.parent).ok().and_then(|link| link.mac)
+            {
+                let heard = self.negotiator.socket.set_local(own);
+                heard.map_err(Error::kernel("receive frames of the lines"))?;
+                self.path.set_local(own)?;
+                self.negotiator.inner().carried.set_local(own);
+            }
+            let name = self.negotiator.desk.parent().to_owned();
+            tell(&Event::Parent { name, change: event.clone() });
         }
         Ok(seen.ended.map(|ended| match ended {
             Ended::Asked => Over::Asked,

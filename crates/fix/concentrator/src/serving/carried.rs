@@ -1,6 +1,7 @@
 //! Sessions that the data path carries.
 
 use super::routes::Routes;
+use crate::event::Uncarried;
 use crate::subscribers::{Number, Prefix, Registry, Session, Stray};
 use pppoe::concentrator::accounting::Traffic;
 use pppoe::concentrator::network::Network;
@@ -45,23 +46,23 @@ impl Carried {
         Carried::new(registry, routes, self.mss_clamp, self.covered.clone())
     }
 
-    /// Adds all routes once more, since the interface has lost them; what could not be done, in sentences.
-    pub fn route_again(&self) -> Vec<String> {
+    /// Adds all routes once more, since the interface has lost them; what could not be done.
+    pub fn route_again(&self) -> Vec<Uncarried> {
         let all = self.covered.iter().chain(self.sessions.values().flat_map(|one| &one.routes));
         all.filter_map(|network| self.add_route(network)).collect()
     }
 
-    fn add_route(&self, network: &Network) -> Option<String> {
-        let refusal = self.routes.add(network).err()?;
-        Some(format!("no route to {network}: {refusal}"))
+    fn add_route(&self, network: &Network) -> Option<Uncarried> {
+        let why = self.routes.add(network).err()?;
+        Some(Uncarried::Route { network: *network, why })
     }
 
     pub fn set_local(&self, local: MacAddress) {
         self.registry.set_local(local);
     }
 
-    /// Carries a session, or changes what is carried of it; what could not be done, in sentences.
-    pub fn install(&mut self, installed: &Installed) -> Vec<String> {
+    /// Carries a session, or changes what is carried of it; what could not be done.
+    pub fn install(&mut self, installed: &Installed) -> Vec<Uncarried> {
         let session = Session {
             vlans: installed.place.vlans,
             peer: installed.station,
@@ -70,15 +71,15 @@ impl Carried {
             mss_clamp: self.mss_clamp,
             identifier: installed.ipv6.map_or(0, |(_, host)| host),
         };
-        let mut said = Vec::new();
+        let mut lacking = Vec::new();
         let number = match self.sessions.get(&installed.id) {
             Some(one) => {
-                said.extend(self.registry.change(one.number, &session).err().map(|why| why.to_string()));
+                lacking.extend(self.registry.change(one.number, &session).err().map(Uncarried::Change));
                 one.number
             }
             None => match self.registry.insert(&session) {
                 Ok(number) => number,
-                Err(why) => return vec![format!("packets of {} are not carried: {why}", installed.station)],
+                Err(why) => return vec![Uncarried::Session { station: installed.station, why }],
             },
         };
         let wanted = prefixes(installed);
@@ -95,7 +96,7 @@ impl Carried {
                 Ok(()) => kept.push(prefix),
                 // Interface identifiers are each link's own, and two hosts may have the same one.
                 Err(_) if prefix.is_link_local() => {}
-                Err(why) => said.push(format!("{prefix} does not lead to {}: {why}", installed.station)),
+                Err(why) => lacking.push(Uncarried::Prefix { prefix, station: installed.station, why }),
             }
         }
         let routes = self.wanted_routes(installed);
@@ -103,12 +104,12 @@ impl Carried {
             self.routes.remove(network);
         }
         let fresh = routes.iter().filter(|network| !had_routes.contains(network));
-        said.extend(fresh.filter_map(|network| self.add_route(network)));
+        lacking.extend(fresh.filter_map(|network| self.add_route(network)));
         let around = AROUND + TAG * installed.place.vlans.count() as u64;
         let heard = before.as_ref().map_or(0, |one| one.heard);
         let one = One { number, prefixes: kept, routes, heard, around };
         self.sessions.insert(installed.id, one);
-        said
+        lacking
     }
 
     /// What the kernel needs routes for: networks behind the host, and fixed addresses that are of no pool.

@@ -212,11 +212,6 @@ impl Successor {
         self.pid
     }
 
-    /// What it is called in the log.
-    pub fn name(&self) -> String {
-        self.pid.map_or_else(|| "another process".to_owned(), |pid| format!("the process {pid}"))
-    }
-
     /// Gives it the sessions, and waits until it serves them. Ends early where `stop` is readable.
     ///
     /// # Errors

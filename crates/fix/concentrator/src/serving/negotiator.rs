@@ -1,9 +1,9 @@
 //! What is negotiated with subscribers: the machine that stands at the desk, and the socket by which it speaks.
 
 use super::desk::{Desk, Inner};
-use super::{Event, PORT, Tell, record, room::room_behind};
+use super::{PORT, Tell, record, room::room_behind};
 use crate::error::Error;
-use format::Quotable;
+use crate::event::Event;
 use link::pppoe::ControlSocket;
 use link::pppoe::kernel::Clock;
 use pppoe::concentrator::accounting::{Ended, Event as Recorded};
@@ -45,11 +45,15 @@ impl Negotiator {
                     let _ = self.socket.put(destination, place.vlans, stage, &payload);
                 }
                 Action::Installed(installed) => {
-                    inner.carried.install(&installed).into_iter().for_each(|said| tell(&Event::Remark(said)));
+                    for lacking in inner.carried.install(&installed) {
+                        tell(&Event::Uncarried(lacking));
+                    }
                 }
                 Action::Removed(id) => inner.carried.remove(id),
                 Action::Account(record) => {
-                    record::opened(&record).into_iter().for_each(|said| tell(&Event::Remark(said)));
+                    if record.event == Recorded::Start {
+                        tell(&Event::Opened(record.clone()));
+                    }
                     tell(&Event::Account(record::record(&record, SystemTime::now())));
                     if matches!(record.event, Recorded::Stop(_)) {
                         stopped = Some(record.id);
@@ -57,18 +61,8 @@ impl Negotiator {
                 }
                 // Why a subscriber was refused was told with the refusal; that a session began is told with its end.
                 Action::Ended(end) if matches!(end.cause, Ended::Refused(_)) && stopped != Some(end.id) => {}
-                Action::Ended(end) => {
-                    let user = match Quotable(&end.user).to_string() {
-                        user if user.is_empty() => user,
-                        user => format!(" {user}"),
-                    };
-                    let text = format!(
-                        "{} {} session {:#06x}{user}: {}",
-                        end.station, end.place, end.number, end.cause
-                    );
-                    tell(&Event::Remark(text));
-                }
-                Action::Remark(remark) => tell(&Event::Remark(remark.to_string())),
+                Action::Ended(end) => tell(&Event::Ended(end)),
+                Action::Remark(remark) => tell(&Event::Machine(remark)),
             }
         }
         drop(guard);

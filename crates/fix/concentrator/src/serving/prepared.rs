@@ -17,8 +17,9 @@ use super::negotiator::Negotiator;
 use super::room::{room, shorter_behind_tags};
 use super::routes::Routes;
 use super::taken_back::Asked;
-use super::{Event, Serving, Start, Tell, link_local};
+use super::{Serving, Start, Tell, link_local};
 use crate::error::Error;
+use crate::event::{Event, Takeover};
 use crate::subscribers::{self, Limits, Registry, Subscribers};
 use kernel::netlink::Address;
 use kernel::netlink::{self, Link};
@@ -81,7 +82,7 @@ impl Prepared {
         let parent = find_parent(&start.parent)?;
         let lock = lock(sockets, &parent)?;
         let mtu = room(&start, &parent)?;
-        shorter_behind_tags(&start, &parent).into_iter().for_each(|said| tell(&Event::Remark(said)));
+        shorter_behind_tags(&start, &parent).iter().for_each(&mut *tell);
         let former = if start.is_takeover { former(sockets, &start)? } else { None };
         let has_name = former.as_ref().is_some_and(|former| former.interface == start.name);
         let wish = wish(&start, mtu, has_name);
@@ -214,7 +215,9 @@ impl Prepared {
         for (number, action) in actions.into_iter().enumerate() {
             match action {
                 Action::Installed(installed) => {
-                    inner.carried.install(&installed).into_iter().for_each(|said| tell(&Event::Remark(said)));
+                    for lacking in inner.carried.install(&installed) {
+                        tell(&Event::Uncarried(lacking));
+                    }
                 }
                 other => pending.push(other),
             }
@@ -229,14 +232,15 @@ impl Prepared {
     fn take_place(mut self, tell: Tell<'_>) -> Result<Serving, Error> {
         let opened = self.serving.path.set_local(self.own);
         let name = self.name.take();
-        let mut remarks = Vec::new();
+        let mut events = Vec::new();
         if opened.is_ok() {
-            remarks.extend(self.serving.path.claim().err().map(|error| error.to_string()));
-            remarks.extend(name.into_iter().flat_map(|name| self.rename(&name)));
+            let unclaimed = self.serving.path.claim().err().map(Takeover::Unclaimed);
+            events.extend(unclaimed.map(Event::Takeover));
+            events.extend(name.into_iter().flat_map(|name| self.rename(&name)));
             let placed = self.serving.server.take_place();
-            remarks.extend(placed.err().map(|error| format!("nobody can ask this process: {error}")));
+            events.extend(placed.err().map(Takeover::Unasked).map(Event::Takeover));
         }
-        remarks.into_iter().for_each(|said| tell(&Event::Remark(said)));
+        events.iter().for_each(&mut *tell);
         let serving = self.serving;
         match opened {
             Ok(()) => Ok(serving),
@@ -247,22 +251,22 @@ impl Prepared {
         }
     }
 
-    /// Gives the interface the name that the other process's had; what is not as wanted, in sentences.
-    fn rename(&mut self, name: &str) -> Vec<String> {
+    /// Gives the interface the name that the other process's had; what is not as wanted.
+    fn rename(&mut self, name: &str) -> Vec<Event> {
         // That of a process which was killed may still be on its way out.
         wait_until_gone(name);
         let own = netlink::link_by_index(self.serving.path.index()).map(|link| link.name);
-        match self.serving.path.rename(name) {
-            Ok(false) => Vec::new(),
-            Ok(true) => self.serving.negotiator.inner().carried.route_again(),
-            Err(error) => {
+        let unnamed = match self.serving.path.rename(name) {
+            Ok(false) => return Vec::new(),
+            Ok(true) => None,
+            Err(why) => {
                 let own = own.unwrap_or_default();
                 self.serving.negotiator.desk.set_name(&own);
-                let lost = self.serving.negotiator.inner().carried.route_again();
-                let text = format!("the interface of the subscribers is named {own} and not {name}: {error}");
-                [text].into_iter().chain(lost).collect()
+                Some(Event::Takeover(Takeover::Unnamed { own, wanted: name.to_owned(), why }))
             }
-        }
+        };
+        let lacking = self.serving.negotiator.inner().carried.route_again();
+        unnamed.into_iter().chain(lacking.into_iter().map(Event::Uncarried)).collect()
     }
 }
 

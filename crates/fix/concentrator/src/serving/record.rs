@@ -43,20 +43,6 @@ pub fn record(record: &Record, now: SystemTime) -> String {
     .to_string()
 }
 
-/// For the log, that a session is open, in the words in which its end is told; `None`: it is another record.
-pub fn opened(record: &Record) -> Option<String> {
-    if record.event != Event::Start {
-        return None;
-    }
-    let user = Quotable(&record.user).to_string();
-    let user = if user.is_empty() { user } else { format!(" {user}") };
-    let address = record.address.map(|address| address.to_string());
-    let has: Vec<String> =
-        address.into_iter().chain(record.prefix.map(|prefix| prefix.to_string())).collect();
-    let has = if has.is_empty() { String::new() } else { format!(", {}", has.join(", ")) };
-    Some(format!("{} {} session {:#06x}{user}: open{has}", record.station, record.place, record.number))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! How long packets may be: what the interface with the lines has room for, behind as many tags as there are.
 
 use super::Start;
+use crate::event::Event;
 use kernel::netlink;
 use link::Error;
 use link::frame_size::{longest_mtu, needed_mtu};
@@ -16,7 +17,7 @@ pub fn room_behind(tags: Vlans, parent_mtu: u32) -> u16 {
 }
 
 /// Where lines have any number of tags, some may have room for less than others: what to do about it, once for all of them.
-pub fn shorter_behind_tags(start: &Start, parent: &netlink::Link) -> Option<String> {
+pub fn shorter_behind_tags(start: &Start, parent: &netlink::Link) -> Option<Event> {
     let wanted = start.config.discovery.max_payload;
     let tag = |tpid| Tag { tpid, tci: Tci::new(0, false, 0) };
     let tags = Vlans::of([tag(EtherType::SERVICE_VLAN), tag(EtherType::VLAN)])?;
@@ -24,12 +25,9 @@ pub fn shorter_behind_tags(start: &Start, parent: &netlink::Link) -> Option<Stri
     if start.vlans != VlanPattern::Any || wanted <= most {
         return None;
     }
-    let (name, mtu) = (&parent.name, parent.mtu);
     let needed = needed_mtu(wanted.into(), &VlanPattern::from(tags).encapsulation());
-    Some(format!(
-        "{name} has an MTU of {mtu}: packets of subscribers behind two tags are {most} octets at most, and shorter behind more; \
-         `ip link set {name} mtu {needed}` makes room for {wanted}"
-    ))
+    let (parent, parent_mtu) = (parent.name.clone(), parent.mtu);
+    Some(Event::ShorterBehindTags { parent, parent_mtu, most, wanted, needed })
 }
 
 /// The MTU of the interface, if the parent has room for it inside of as many tags as are served. Where that is any number, it

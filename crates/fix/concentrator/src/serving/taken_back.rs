@@ -1,9 +1,10 @@
 //! Going on with sessions that were given away, where the process that was to have them is gone: by a data path made anew.
 
+use super::Tell;
 use super::negotiator::Negotiator;
 use super::prepared::beside;
-use super::{Event, Tell};
 use crate::error::Error;
+use crate::event::Event;
 use crate::subscribers::{Subscribers, Wish};
 use kernel::netlink::link_by_name;
 use service::Instances;
@@ -47,10 +48,11 @@ pub fn take_back(
     let mut inner = negotiator.inner();
     let installed = inner.turn(now, |machine, turn| machine.carried_anew(turn));
     inner.carried = inner.carried.anew(registry, path.index());
-    let mut said = inner.carried.route_again();
-    said.extend(installed.iter().flat_map(|installed| inner.carried.install(installed)).collect::<Vec<_>>());
+    let mut lacking = inner.carried.route_again();
+    lacking
+        .extend(installed.iter().flat_map(|installed| inner.carried.install(installed)).collect::<Vec<_>>());
     inner.is_offered = false;
     drop(inner);
-    said.into_iter().for_each(|said| tell(&Event::Remark(said)));
+    lacking.into_iter().for_each(|lacking| tell(&Event::Uncarried(lacking)));
     Ok(path)
 }

@@ -136,7 +136,7 @@ fn both_ends_understand_each_other() {
     thread::scope(|scope| {
         let predecessor = scope.spawn(move || {
             let mut successor = Successor::new(streams.recv().expect("one")).expect("a connection");
-            assert_eq!(successor.name(), format!("the process {}", std::process::id()));
+            assert_eq!(successor.pid(), Some(std::process::id()));
             successor.offer(&snapshot(), stop.as_fd()).expect("it serves");
             successor.release(&counted()).expect("it is done");
             // The second is refused, the third is left alone while it serves.

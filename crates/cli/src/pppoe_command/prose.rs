@@ -1,0 +1,92 @@
+//! What happens to a concentrator, in sentences.
+
+use concentrator::{Event, Takeover, Uncarried};
+use format::Quotable;
+use link::running::Event as ParentEvent;
+use pppoe::concentrator::accounting::Record;
+
+/// An event in a sentence; `None`: a record of accounting, which is none.
+pub fn sentence(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Account(_) => return None,
+        Event::Opened(record) => opened(record),
+        Event::Ended(end) => {
+            let user = behind_space(&end.user);
+            format!("{} {} session {:#06x}{user}: {}", end.station, end.place, end.number, end.cause)
+        }
+        Event::Machine(remark) => remark.to_string(),
+        Event::Parent { name, change } => parent(name, change),
+        Event::ShorterBehindTags { parent, parent_mtu, most, wanted, needed } => format!(
+            "{parent} has an MTU of {parent_mtu}: packets of subscribers behind two tags are {most} octets at most, and shorter behind \
+             more; `ip link set {parent} mtu {needed}` makes room for {wanted}"
+        ),
+        Event::SecretsRead(difference) => format!("the secrets were read again: {difference}"),
+        Event::SecretsUnread(why) => why.clone(),
+        Event::Disagrees { parent, id, user, why } => format!(
+            "the session {id} of {} goes on, but {why}: `rxlane pppoe disconnect --concentrator {parent} --id {id}` ends it",
+            Quotable(user)
+        ),
+        Event::Uncarried(what) => uncarried(what),
+        Event::Takeover(what) => takeover(what),
+    })
+}
+
+fn behind_space(user: &[u8]) -> String {
+    if user.is_empty() { String::new() } else { format!(" {}", Quotable(user)) }
+}
+
+/// That a session is open, in the words of its end.
+fn opened(record: &Record) -> String {
+    let address = record.address.map(|address| format!(", {address}")).unwrap_or_default();
+    let prefix = record.prefix.map(|prefix| format!(", {prefix}")).unwrap_or_default();
+    let user = behind_space(&record.user);
+    format!("{} {} session {:#06x}{user}: open{address}{prefix}", record.station, record.place, record.number)
+}
+
+fn parent(name: &str, change: &ParentEvent) -> String {
+    match change {
+        ParentEvent::ParentDown => format!("{name} is down"),
+        ParentEvent::ParentUp => format!("{name} is up again"),
+        ParentEvent::ParentMtu { now, needed } => {
+            format!("the MTU of {name} is {now} now; the longest packets need {needed}")
+        }
+        ParentEvent::ParentMac => format!(
+            "the MAC address of {name} changed: subscribers find out by their echoes, and connect again"
+        ),
+    }
+}
+
+fn uncarried(what: &Uncarried) -> String {
+    match what {
+        Uncarried::Session { station, why } => format!("packets of {station} are not carried: {why}"),
+        Uncarried::Change(why) => why.to_string(),
+        Uncarried::Prefix { prefix, station, why } => format!("{prefix} does not lead to {station}: {why}"),
+        Uncarried::Route { network, why } => format!("no route to {network}: {why}"),
+    }
+}
+
+fn takeover(what: &Takeover) -> String {
+    let name = |successor: &Option<u32>| {
+        successor.map_or_else(|| "another process".to_owned(), |pid| format!("the process {pid}"))
+    };
+    match what {
+        Takeover::Withheld { successor, why } => {
+            format!("{} began to take the sessions over, and {why}: nothing was changed", name(successor))
+        }
+        Takeover::Resumed { successor, why } => format!(
+            "{} had taken the sessions over, and {}: this process goes on with them",
+            name(successor),
+            why.at_the_end()
+        ),
+        Takeover::Lost { successor, why, error } => format!(
+            "{} had taken the sessions over, and {}; this process cannot go on: {error}",
+            name(successor),
+            why.at_the_end()
+        ),
+        Takeover::Unclaimed(why) => why.to_string(),
+        Takeover::Unnamed { own, wanted, why } => {
+            format!("the interface of the subscribers is named {own} and not {wanted}: {why}")
+        }
+        Takeover::Unasked(why) => format!("nobody can ask this process: {why}"),
+    }
+}

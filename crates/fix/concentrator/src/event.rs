@@ -1,0 +1,73 @@
+//! What happens while a concentrator begins and serves: facts, which whoever runs it words.
+
+use crate::error::Error;
+use crate::serving::Withheld;
+use crate::subscribers::{Prefix, Refusal};
+use kernel::netlink;
+use pppoe::concentrator::accounting::Record;
+use pppoe::concentrator::network::Network;
+use pppoe::concentrator::secrets::Difference;
+use pppoe::concentrator::{End, Id, Remark, Why};
+use service::control::ControlError;
+use wire::ethernet::MacAddress;
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event {
+    Opened(Box<Record>),
+    Ended(Box<End>),
+    /// What the machine of discovery and negotiation has to say.
+    Machine(Box<Remark>),
+    /// A record of accounting, as JSON.
+    Account(String),
+    Parent {
+        name: String,
+        change: link::running::Event,
+    },
+    /// Lines have any number of tags, and those with two have room for less than is wanted.
+    ShorterBehindTags {
+        parent: String,
+        parent_mtu: u32,
+        most: u16,
+        wanted: u16,
+        needed: u32,
+    },
+    SecretsRead(Difference),
+    /// Why they were not; they are as before.
+    SecretsUnread(String),
+    /// A session goes on that does not agree with the secrets.
+    Disagrees {
+        parent: String,
+        id: Id,
+        user: Vec<u8>,
+        why: Why,
+    },
+    Uncarried(Uncarried),
+    Takeover(Takeover),
+}
+
+/// What the data path or the kernel does not take.
+#[derive(Debug)]
+pub enum Uncarried {
+    Session { station: MacAddress, why: Refusal },
+    Change(Refusal),
+    Prefix { prefix: Prefix, station: MacAddress, why: Refusal },
+    Route { network: Network, why: netlink::Refusal },
+}
+
+/// What came of taking sessions over, other than that it was done. `successor`: number of the other process.
+#[derive(Debug)]
+pub enum Takeover {
+    /// It got none of them, and nothing was changed.
+    Withheld { successor: Option<u32>, why: Withheld },
+    /// It had them and is gone; this process goes on with them.
+    Resumed { successor: Option<u32>, why: Withheld },
+    /// It had them and is gone, and this process cannot go on.
+    Lost { successor: Option<u32>, why: Withheld, error: Box<Error> },
+    /// Another process has the frames, too.
+    Unclaimed(link::Error),
+    /// The interface could not get the name of the former one.
+    Unnamed { own: String, wanted: String, why: link::Error },
+    /// Nobody can ask this process.
+    Unasked(ControlError),
+}
