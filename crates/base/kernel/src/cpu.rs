@@ -1,8 +1,10 @@
-//! CPUs: sets of them, and which there are.
+//! CPUs: sets of them, which there are, and how they spend their time.
 
 mod set;
+mod usage;
 
 pub use set::{CpuSet, ParseError};
+pub use usage::{Ticks, usage, usage_in};
 
 use rustix::thread::{CpuSet as Affinity, sched_getaffinity, sched_setaffinity};
 use std::fs;

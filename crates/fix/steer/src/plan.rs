@@ -1,6 +1,7 @@
 //! Which CPUs get which buckets when steering begins.
 
 use crate::weights::{self, Receiving, Weight, Work};
+use kernel::cpu::CpuSet;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use xdp::layout::{BUCKETS, CPUS};
@@ -188,20 +189,8 @@ fn whole(mut weights: Vec<Weight>) -> Vec<Weight> {
 
 /// `0-2,5`.
 fn ranges(cpus: &[u32]) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    let mut sorted = cpus.to_vec();
-    sorted.sort_unstable();
-    for cpu in sorted {
-        match runs.last_mut() {
-            Some((_, last)) if cpu <= last.saturating_add(1) => *last = cpu,
-            _ => runs.push((cpu, cpu)),
-        }
-    }
-    let run = |(first, last): (u32, u32)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    if runs.is_empty() { "none".to_owned() } else { runs.into_iter().map(run).collect::<Vec<_>>().join(",") }
+    let set = CpuSet::new(cpus.iter().copied()).unwrap_or_default();
+    if set.is_empty() { "none".to_owned() } else { set.list() }
 }
 
 #[cfg(test)]

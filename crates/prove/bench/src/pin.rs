@@ -1,7 +1,6 @@
 //! Threads bound to CPUs.
 
-use rustix::io::Errno;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use kernel::cpu::{self, CpuSet};
 use std::io;
 
 /// Binds the calling thread to a CPU.
@@ -10,24 +9,15 @@ use std::io;
 ///
 /// The CPU is not there or not allowed; those that are.
 pub fn pin(cpu: u16) -> io::Result<()> {
-    let none = || {
-        let allowed = kernel::cpu::CpuSet::new(allowed().into_iter().map(u32::from));
-        let allowed = allowed.map_or_else(|_| "others".to_owned(), |cpus| cpus.list());
+    let none = |_| {
+        let allowed = cpu::allowed().map_or_else(|_| "others".to_owned(), |cpus| cpus.list());
         io::Error::new(io::ErrorKind::InvalidInput, format!("this process may use {allowed}"))
     };
-    if usize::from(cpu) >= CpuSet::MAX_CPU {
-        return Err(none());
-    }
-    let mut cpus = CpuSet::new();
-    cpus.set(cpu.into());
-    match sched_setaffinity(None, &cpus) {
-        Err(Errno::INVAL) => Err(none()),
-        done => Ok(done?),
-    }
+    cpu::pin(&CpuSet::new([cpu.into()]).unwrap_or_default()).map_err(none)
 }
 
-/// CPUs that the calling thread may use; the first, where the kernel does not tell.
+/// CPUs that the calling thread may use; the first, where the kernel does not say.
 pub fn allowed() -> Vec<u16> {
-    let Ok(cpus) = sched_getaffinity(None) else { return vec![0] };
-    (0..CpuSet::MAX_CPU).filter(|cpu| cpus.is_set(*cpu)).map(|cpu| cpu as u16).collect()
+    let Ok(cpus) = cpu::allowed() else { return vec![0] };
+    cpus.iter().filter_map(|cpu| u16::try_from(cpu).ok()).collect()
 }

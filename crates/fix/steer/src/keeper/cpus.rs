@@ -1,6 +1,7 @@
 //! How busy CPUs are, and which are online: `/proc/stat` and `/sys/devices/system/cpu/online`.
 
 use crate::rebalance::Condition;
+use kernel::cpu::{CpuSet, Ticks, usage_in};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -9,8 +10,7 @@ use std::time::{Duration, Instant};
 /// The kernel counts the time of CPUs in ticks of 1 to 10 ms: shorter times say nothing.
 const SPAN: Duration = Duration::from_millis(900);
 
-/// Idle and whole time of each CPU.
-type Times = BTreeMap<u32, (u64, u64)>;
+type Times = BTreeMap<u32, Ticks>;
 
 /// Looks at the CPUs of a machine.
 #[derive(Debug)]
@@ -42,50 +42,22 @@ impl Cpus {
     }
 
     fn look(&mut self) {
-        let stat = fs::read_to_string(self.root.join("proc/stat")).unwrap_or_default();
+        let times: Times = usage_in(&self.root.join("proc/stat")).unwrap_or_default();
         let online = fs::read_to_string(self.root.join("sys/devices/system/cpu/online"));
-        let online = online.ok().and_then(|list| numbers(list.trim()));
-        let times: Times = stat.lines().filter_map(times).collect();
+        let online = online.ok().and_then(|list| CpuSet::parse_list(&list).ok());
         let empty = BTreeMap::new();
         let before = self.before.as_ref().map_or(&empty, |(_, times)| times);
-        let busy = |cpu: u32| {
-            let ((idle, all), (idle_before, all_before)) = (times.get(&cpu)?, before.get(&cpu)?);
-            let passed = all.checked_sub(*all_before).filter(|passed| *passed > 0)?;
-            // iowait may go backwards (proc_stat(5)).
-            let idle = idle.saturating_sub(*idle_before).min(passed);
-            Some(1.0 - idle as f64 / passed as f64)
-        };
+        let busy = |cpu: u32| times.get(&cpu)?.since(*before.get(&cpu)?).busy();
         // /proc/stat has the CPUs that are online.
         let mut known: BTreeMap<u32, Condition> =
             times.keys().map(|&cpu| (cpu, Condition { online: true, busy: busy(cpu) })).collect();
         if let Some(online) = online {
-            let gone = before.keys().chain(self.known.keys()).filter(|cpu| !online.contains(cpu));
+            let gone = before.keys().chain(self.known.keys()).filter(|cpu| !online.contains(**cpu));
             known.extend(gone.map(|&cpu| (cpu, Condition { online: false, busy: None })));
         }
         self.known = known;
         self.before = Some((Instant::now(), times));
     }
-}
-
-/// `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`: idle and whole time. Guest time is in user
-/// time already.
-fn times(line: &str) -> Option<(u32, (u64, u64))> {
-    let mut words = line.split_ascii_whitespace();
-    let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
-    let times: Vec<u64> = words.take(8).map_while(|word| word.parse().ok()).collect();
-    let idle = times.get(3)?.saturating_add(times.get(4).copied().unwrap_or(0));
-    Some((cpu, (idle, times.iter().fold(0, |sum: u64, time| sum.saturating_add(*time)))))
-}
-
-/// `0-2,5`.
-fn numbers(list: &str) -> Option<Vec<u32>> {
-    let mut numbers = Vec::new();
-    for part in list.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        numbers.extend((first..=last).take(65_536));
-    }
-    Some(numbers)
 }
 
 #[cfg(test)]
@@ -121,10 +93,5 @@ mod tests {
     fn a_machine_that_says_nothing_is_unknown() {
         let folder = tempfile::tempdir().expect("a folder");
         assert!(Cpus::below(folder.path()).conditions().is_empty());
-        for list in ["", "x", "1-", "3,,4"] {
-            assert_eq!(numbers(list), None, "{list}");
-        }
-        assert_eq!(numbers("0-2,5"), Some(vec![0, 1, 2, 5]));
-        assert_eq!(times("cpu0 1 2"), None);
     }
 }

@@ -5,10 +5,10 @@
 //! on the CPU that sent them, steered, and read by a packet socket behind the queues of the CPUs. The socket has one
 //! queue, so what it reads is the order of delivery.
 
+use kernel::cpu::{self, CpuSet};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketFlags, SocketType, recv, socket_with};
-use rustix::thread::{CpuSet, sched_setaffinity};
 use rxlane_steer::keeper::{Cpus, Keeping, Progress, keep};
 use rxlane_steer::plan;
 use rxlane_steer::rebalance::{Balancer, Limits, Reading, Setup, State};
@@ -117,9 +117,7 @@ fn send(namespace: &Namespace, cpu: u32, rate: u32, is_over: &AtomicBool) -> u64
     let (mut count, mut next) = (0_u32, Instant::now());
     let frames = std::iter::from_fn(|| {
         if count == 0 {
-            let mut own = CpuSet::new();
-            own.set(cpu as usize);
-            sched_setaffinity(None, &own).expect("a CPU of this process");
+            cpu::pin(&CpuSet::new([cpu]).expect("a CPU")).expect("a CPU of this process");
         }
         count = count.wrapping_add(1).max(1);
         if count.is_multiple_of(16) {

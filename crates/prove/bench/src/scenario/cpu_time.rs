@@ -1,9 +1,12 @@
 //! What the CPUs did while something was measured.
 
-use crate::machine::{CpuShare, Usage, Watched};
+use crate::machine::{CpuShare, Usage};
+use kernel::cpu::{Ticks, usage};
+use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// From a time on.
-pub struct CpuTime(Option<Watched>);
+pub struct CpuTime(Option<(Instant, BTreeMap<u32, Ticks>)>);
 
 /// CPU time of all that ran on the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -35,16 +38,23 @@ impl Spent {
 impl CpuTime {
     /// From now on.
     pub fn start() -> CpuTime {
-        let watched = Watched::cpus_alone().and_then(|mut watched| {
-            watched.step().ok()?;
-            Some(watched)
-        });
-        CpuTime(watched)
+        CpuTime(usage().ok().map(|ticks| (Instant::now(), ticks)))
     }
 
-    /// Until now; `None`: the kernel does not tell.
+    /// Until now; `None`: the kernel does not say.
     pub fn spent(self) -> Option<Spent> {
-        Spent::of(&self.0?.step().ok()?)
+        let (since, before) = self.0?;
+        let (now, lasted) = (usage().ok()?, since.elapsed().as_secs_f64());
+        let mut spent = Spent { lasted, ..Spent::default() };
+        for (cpu, ticks) in &now {
+            let ticks = ticks.since(*before.get(cpu)?);
+            let seconds = |ticks: u64| ticks as f64 / Ticks::PER_SECOND as f64;
+            spent.all += seconds(ticks.whole().saturating_sub(ticks.idle));
+            spent.user += seconds(ticks.user);
+            spent.system += seconds(ticks.system);
+            spent.softirq += seconds(ticks.softirq);
+        }
+        Some(spent)
     }
 }
 

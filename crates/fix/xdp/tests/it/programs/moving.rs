@@ -4,7 +4,7 @@ use crate::programs::kernel::{PASS, Program, REDIRECT, arrive_as_ordinary, probe
 use crate::programs::packet::{TCP, eth};
 use crate::programs::settings;
 use aya::maps::PerCpuArray;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use kernel::cpu::{self, CpuSet};
 use rxlane_xdp::layout::{Arrivals, Counts, Settings, map};
 use rxlane_xdp::object;
 use rxlane_xdp::reference::decide;
@@ -25,16 +25,13 @@ fn two_cpus() -> Result<(), Missing> {
 
 /// Stays on one CPU, as the frames of a receive queue do: gives its number.
 fn stay() -> u32 {
-    let allowed = sched_getaffinity(None).expect("affinity");
-    let cpu = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu)).expect("a CPU") as u32;
+    let cpu = cpu::allowed().expect("affinity").iter().next().expect("a CPU");
     stay_on(cpu);
     cpu
 }
 
 fn stay_on(cpu: u32) {
-    let mut only = CpuSet::new();
-    only.set(cpu as usize);
-    sched_setaffinity(None, &only).expect("affinity");
+    cpu::pin(&CpuSet::new([cpu]).expect("a CPU")).expect("affinity");
 }
 
 struct Moving {
