@@ -19,7 +19,7 @@ use serde_json::Value;
 /// Octets behind the Ethernet header that the line has room for: four tags and PPPoE around packets of 1500.
 const WIRE_MTU: u32 = 1524;
 
-static GUESTS: Pool = Pool::of(3);
+static GUESTS: Pool = Pool::of(2);
 
 /// A guest with the namespaces `home` and `isp`, and a line of veth between them.
 fn guest() -> Option<Taken> {

@@ -7,8 +7,6 @@ use super::subscriber::{Mode, Subscriber};
 use super::{Home, WIRE_MTU, guest, ping, ping_from};
 use rxlane_lab::Guest;
 use serde_json::Value;
-use std::thread;
-use std::time::Duration;
 
 /// Either end misses the other soon.
 const ECHO: &str = "--vlan any --echo-interval 1 --echo-failures 5";
@@ -53,6 +51,7 @@ fn mac(guest: &Guest, namespace: &str, device: &str) -> String {
 }
 
 #[test]
+#[ignore = "make nightly"]
 fn two_concentrators_on_one_segment_are_told_apart() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
@@ -99,6 +98,7 @@ fn two_concentrators_on_one_segment_are_told_apart() {
 
 /// A concentrator whose adapter is exchanged: sessions belonged to the former address, and come back at the new one.
 #[test]
+#[ignore = "make nightly"]
 fn a_concentrator_gets_another_mac_address() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
@@ -134,6 +134,7 @@ fn a_concentrator_gets_another_mac_address() {
 
 /// A day forward and two back: sessions go on, others come up, and nobody's time is wrong.
 #[test]
+#[ignore = "make nightly"]
 fn the_clock_is_set_while_sessions_are_open() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
@@ -149,8 +150,7 @@ fn the_clock_is_set_while_sessions_are_open() {
         let who = ("wan0", NEIGHBOUR, PASSWORD);
         let home = Home::connect_on(&guest, &rxlane, who, "--ifname ppp9 --echo-interval 1");
         home.await_said(": open");
-        thread::sleep(Duration::from_secs(2));
-        let after = isp.session(USER);
+        let after = two_seconds_later(&before, || isp.session(USER));
         println!("{change}: {after}");
         assert_eq!((&after["id"], &after["session_id"]), (&first["id"], &first["session_id"]));
         assert_passed(2.0, &before, &after);
@@ -172,6 +172,7 @@ fn the_clock_is_set_while_sessions_are_open() {
 }
 
 #[test]
+#[ignore = "make nightly"]
 fn the_clock_is_set_while_a_session_with_pppoe_server_is_open() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };
@@ -181,8 +182,7 @@ fn the_clock_is_set_while_a_session_with_pppoe_server_is_open() {
     for change in ["+1 day", "-2 days", "+1 day"] {
         let before = home.status();
         guest.sh(&format!("date -s '{change}'")).expect("another day");
-        thread::sleep(Duration::from_secs(2));
-        let after = home.status();
+        let after = two_seconds_later(&before, || home.status());
         println!("{change}: {after}");
         assert_eq!((&after["phase"], &after["sessions"]), (&"open".into(), &1.into()), "{after}");
         assert_passed(2.0, &before, &after);
@@ -190,6 +190,13 @@ fn the_clock_is_set_while_a_session_with_pppoe_server_is_open() {
     }
     assert_eq!(home.end(), Some(0));
     provider.stop().expect("stopped");
+}
+
+/// What a session says when it is two seconds older.
+fn two_seconds_later(before: &Value, look: impl Fn() -> Value) -> Value {
+    testkit::wait_for("two seconds of the session", || {
+        Some(look()).filter(|now| uptime(now) >= uptime(before) + 2.0)
+    })
 }
 
 /// Between two looks at an open session at least so many seconds passed, and no day.
@@ -231,6 +238,7 @@ fn a_line_is_unplugged() {
 }
 
 #[test]
+#[ignore = "make nightly"]
 fn a_client_of_debian_waits_for_an_address() {
     let Some(guest) = guest() else { return };
     let Some(rxlane) = crate::steer::rxlane() else { return };

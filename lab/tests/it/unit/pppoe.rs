@@ -145,6 +145,7 @@ const BEFORE: &str = "nameserver 192.0.2.1";
 
 /// The name servers of the session are the machine's as long as it is open, before and after a kill.
 #[test]
+#[ignore = "make nightly"]
 fn name_servers_of_the_unit_are_kept_by_whoever_keeps_those_of_the_machine() {
     let Some((guest, _turn)) = guest() else { return };
     let Some(lab) = Lab::require() else { return };
