@@ -2,7 +2,6 @@
 
 mod check;
 mod down;
-mod prose;
 mod status;
 mod stay;
 mod up;

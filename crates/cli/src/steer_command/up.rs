@@ -1,6 +1,5 @@
 //! `rxlane steer up`.
 
-use super::prose;
 use super::{
     BOLD, GOOD, POOR, StateArguments, WishArguments, check, cpus, failed, item, paragraph, percent, stay,
     with_progress,
@@ -88,11 +87,10 @@ impl UpArguments {
             .wish
             .wish()
             .and_then(|wish| with_progress(|progress| resolve(&wish, &manner, self.seconds, progress)));
-        let mut resolved = match resolved {
+        let resolved = match resolved {
             Ok(resolved) => resolved,
-            Err(error) => return failed(prose::Worded(error)),
+            Err(error) => return failed(error),
         };
-        prose::complete(&mut resolved.check);
         if self.rebalance && xdp::kernel().percpu_lookup == Some(false) {
             return Err(Lacks(
                 "this kernel cannot rebalance: a bucket moves only when the program may read what other CPUs counted \

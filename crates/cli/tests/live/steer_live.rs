@@ -301,23 +301,6 @@ fn a_keeper_that_cannot_start_leaves_nothing_behind() {
 }
 
 #[test]
-fn another_program_is_left_alone() {
-    let Some(machine) = Machine::new() else { return };
-    let Some(()) = machine.attach_foreign() else { return };
-    let before = machine.state();
-    let up = machine.run(&["up", WAN, "--seconds", "0", "--disable-rxvlan"]);
-    assert_eq!(code(&up), 1, "{}", said(&up));
-    assert!(said(&up).contains("XDP program already"), "{}", said(&up));
-    let check = machine.run(&["check", WAN, "--seconds", "0"]);
-    assert_eq!(code(&check), 1, "{}", said(&check));
-    let status = machine.status(&["--interval", "0"]);
-    assert_eq!(status["mode"], "off");
-    let down = machine.run(&["down", WAN]);
-    assert_eq!(code(&down), 0, "{}", said(&down));
-    assert_eq!(machine.state(), before);
-}
-
-#[test]
 fn without_root_it_says_what_it_takes() {
     let Some(machine) = Machine::new() else { return };
     let Some(()) = require("setpriv", program("setpriv").map(|_| ())) else { return };

@@ -190,21 +190,6 @@ impl Machine {
         load::under_load(&self.namespace, FAR, &Machine::frames(scenario), work)
     }
 
-    /// Attaches a program of somebody else, by netlink: two instructions that pass the frame.
-    pub fn attach_foreign(&self) -> Option<()> {
-        const SOURCE: &str = "__attribute__((section(\"xdp\"), used)) int pass(void *frame) { return 2; }\n\
-                              char granted[] __attribute__((section(\"license\"), used)) = \"GPL\";\n";
-        let clang = require("clang", program("clang-14"))?;
-        let (source, object) = (self.folder.path().join("pass.c"), self.folder.path().join("pass.o"));
-        fs::write(&source, SOURCE).expect("a source");
-        let compiled =
-            Command::new(clang).args(["-O2", "-target", "bpf", "-c", "-o"]).args([&object, &source]).status();
-        assert!(compiled.expect("clang").success());
-        let object = object.to_str().expect("UTF-8");
-        self.ip(&["link", "set", "dev", WAN, "xdp", "obj", object, "sec", "xdp"]);
-        Some(())
-    }
-
     /// What of the interface `up` could change.
     pub fn state(&self) -> String {
         format!("{}{}", self.state_of(WAN), self.features())

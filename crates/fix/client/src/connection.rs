@@ -175,7 +175,7 @@ impl Connection {
             server,
             network: None,
             client,
-            clock: Clock::default(),
+            clock: Clock::new(),
             socket,
             losses,
             vlans,

@@ -174,7 +174,7 @@ fn resolve_from(
 ) -> Result<Resolved, Error> {
     let Checked { check, plan, classes, stripping } = check::check(wish, look, known)?;
     if let Some(place) = check.stops().find(|fact| fact.about == "place") {
-        return Err(Error::Misplaced(interface.name, Box::new(place.clone())));
+        return Err(Error::Place(place.text.clone()));
     }
     if let (Some(program), true) = (&known.program, check.stops().any(|fact| fact.about == "program")) {
         let program = Box::new(program.clone());
@@ -182,7 +182,7 @@ fn resolve_from(
     }
     let stops: Vec<_> = check.stops().cloned().collect();
     if !stops.is_empty() {
-        return Err(Error::Stopped(interface.name, stops));
+        return Err(Error::Stopped(stops));
     }
     let plan = plan?;
     if classes == 0 {

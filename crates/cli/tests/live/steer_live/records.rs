@@ -110,7 +110,6 @@ fn down_takes_steering_away_whatever_the_journal_is() {
 #[test]
 fn down_in_the_midst_of_up_leaves_no_process() {
     let Some(machine) = Machine::new() else { return };
-    let mut taken = 0;
     for milliseconds in (20..=270).step_by(25) {
         let mut up = machine.command(&["up", WAN, "--seconds", "0", "--rebalance"]);
         let mut up = up.stdout(std::process::Stdio::null()).spawn().expect("it starts");
@@ -118,7 +117,6 @@ fn down_in_the_midst_of_up_leaves_no_process() {
         let down = machine.run(&["down", WAN]);
         assert_eq!(code(&down), 0, "after {milliseconds} ms: {}", said(&down));
         up.wait().expect("an end");
-        taken += u32::from(!said(&down).contains("nothing to take back"));
         let status = machine.status_of(WAN);
         // Either `down` came before, and all is there, or after, and nothing is.
         let is_steered = status["mode"] != "off";
@@ -130,5 +128,4 @@ fn down_in_the_midst_of_up_leaves_no_process() {
         assert_eq!(code(&machine.run(&["down", WAN])), 0);
         machine.assert_nothing_left();
     }
-    assert!(taken > 0, "`down` never met what `up` had attached");
 }

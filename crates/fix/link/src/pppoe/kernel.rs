@@ -8,13 +8,11 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Instant);
 
-impl Default for Clock {
-    fn default() -> Clock {
+impl Clock {
+    pub fn new() -> Clock {
         Clock(Instant::now())
     }
-}
 
-impl Clock {
     pub fn now(self) -> Duration {
         self.0.elapsed()
     }

@@ -3,24 +3,11 @@
 use std::process::Command;
 
 use rxlane_xdp::layout::Class;
-use rxlane_xdp::{Attachment, Error, Interface, Mode, Plan, Program, attach, check};
+use rxlane_xdp::{Attachment, Error, Interface, Mode, Plan, Program, attach};
 use testkit::{program, require};
 
 use crate::loader::child::{answer, arguments, deny, work};
 use crate::loader::machine::{Machine, PEER, WAN, find, plan};
-
-#[test]
-fn a_second_attach_says_that_the_interface_is_steered() {
-    let Some(machine) = Machine::new() else { return };
-    let _attachment = machine.attached();
-    let attempt = |plan: &Plan| [attach(plan).map(drop), check(plan)];
-    for answer in machine.namespace.inside(|| attempt(&plan(find(WAN)))) {
-        let error = answer.expect_err("busy");
-        assert!(matches!(error, Error::Attached { .. }) && !error.lacks(), "{error}");
-        assert!(error.to_string().contains("`rxlane steer down wan0`"), "{error}");
-    }
-    machine.open().expect("untouched");
-}
 
 #[test]
 fn a_program_of_another_tool_is_named() {
@@ -129,35 +116,14 @@ fn what_is_not_there_is_named() {
     assert_eq!(Class::ALL.len(), 5);
 }
 
-/// Runs `attach` in a process without some capabilities.
-fn without(machine: &Machine, arguments_of_setpriv: &[&str]) -> Option<String> {
-    let setpriv = require("setpriv", program("setpriv"))?;
-    let mut command = machine.namespace.command(setpriv);
-    command.args(arguments_of_setpriv).args(arguments());
-    Some(answer(work(&mut command, "attach")))
-}
-
-#[test]
-fn missing_capabilities_are_named() {
-    let Some(machine) = Machine::new() else { return };
-    let Some(said) = without(&machine, &["--bounding-set=-all", "--inh-caps=-all"]) else { return };
-    assert!(said.starts_with("lacks=true no permission to make BPF maps (missing:"), "{said}");
-    for word in ["CAP_BPF", "CAP_NET_ADMIN", "run it as root"] {
-        assert!(said.contains(word), "{said}");
-    }
-    machine.assert_clean(WAN);
-
-    let said = without(&machine, &["--bounding-set=-net_admin", "--inh-caps=-all"]).expect("as before");
-    assert!(said.starts_with("lacks=true ") && said.contains("(missing: CAP_NET_ADMIN)"), "{said}");
-    machine.assert_clean(WAN);
-}
-
 #[test]
 fn a_mount_namespace_that_cannot_be_left_is_said() {
     let Some(machine) = Machine::new() else { return };
+    let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
     // What is left suffices for everything but the way to the pins.
-    let said = without(&machine, &["--bounding-set=-all,+bpf,+net_admin,+perfmon", "--inh-caps=-all"]);
-    let Some(said) = said else { return };
+    let mut command = machine.namespace.command(setpriv);
+    command.args(["--bounding-set=-all,+bpf,+net_admin,+perfmon", "--inh-caps=-all"]).args(arguments());
+    let said = answer(work(&mut command, "attach"));
     assert!(said.starts_with("lacks=true no BPF file system for pins: "), "{said}");
     assert!(said.contains("(missing: ") && said.contains("CAP_SYS_ADMIN, CAP_SYS_CHROOT)"), "{said}");
     machine.assert_clean(WAN);
@@ -293,19 +259,4 @@ fn nothing_is_attached_by_netlink_instead() {
     assert!(said.starts_with("lacks=true wan0 (veth) refuses the program in native mode"), "{said}");
     assert!(said.contains("an MTU that is too long for XDP (it is 1500)") && said.contains("LRO"), "{said}");
     machine.assert_clean(WAN);
-}
-
-/// Whoever cannot see pins does not take the interface for one that is not steered.
-#[test]
-fn without_privilege_an_attachment_is_not_overlooked() {
-    let Some(machine) = Machine::new() else { return };
-    let Some(setpriv) = require("setpriv", program("setpriv")) else { return };
-    let _attachment = machine.attached();
-    for work_to_do in ["open", "remove"] {
-        let mut command = machine.namespace.command(&setpriv);
-        command.args(["--bounding-set=-all", "--inh-caps=-all"]).args(arguments());
-        let said = answer(work(&mut command, work_to_do));
-        assert!(said.starts_with("lacks=true no permission to see what is pinned on /sys/fs/bpf"), "{said}");
-    }
-    assert!(machine.open().is_some());
 }
