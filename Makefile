@@ -101,7 +101,7 @@ fresh-user:
 # part of `make test`, too, where there is QEMU. Programs are those of `make test`: with one package's features alone, cargo
 # would build most crates a second time.
 lab-prepare:
-	$(CARGO) test --workspace --locked --no-run
+	$(CARGO) test --workspace --locked --lib --bins --tests --no-run
 	"$${CARGO_TARGET_DIR:-target}/debug/rxlane-lab" prepare
 
 # All experiments, the long ones too.
