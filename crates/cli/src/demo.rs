@@ -79,7 +79,7 @@ impl DemoArguments {
             router.display()
         )?;
         let diagnosis = diagnosed(&pppoe)?;
-        let diagnosis = prose::worded(&diagnosis);
+        let diagnosis = prose::worded(&diagnosis, false);
         doctor_command::text::gravest(out, &diagnosis)?;
 
         steering::show(out, 6)?;

@@ -1,4 +1,4 @@
-//! `--apply` and `--undo`: runs remedies, with the former values in the journal, and puts them back.
+//! `--apply` and `--undo`: runs remedies, with the former values in the journal, and restores them.
 
 use super::lacks;
 use crate::output::{CommandResult, Outcome, Output};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const BY: &str = "doctor --apply";
 
 /// Where the journal is, and whether to ask.
-pub struct Manner {
+pub struct Options {
     /// A folder other than [`StateDir::DEFAULT`], for tests.
     pub journal: Option<PathBuf>,
     /// Whether to go on without asking.
@@ -32,7 +32,7 @@ struct Plan {
 }
 
 /// Runs the first Linux remedy of the chosen findings.
-pub fn apply(out: &mut Output, report: &Worded<'_>, ids: &[String], manner: &Manner) -> CommandResult {
+pub fn apply(out: &mut Output, report: &Worded<'_>, ids: &[String], options: &Options) -> CommandResult {
     let findings = chosen(report, ids)?;
     let plan = plan(out, &findings)?;
     let remarks: Vec<&str> = report
@@ -44,7 +44,7 @@ pub fn apply(out: &mut Output, report: &Worded<'_>, ids: &[String], manner: &Man
     if ids.is_empty() && !remarks.is_empty() {
         writeln!(
             out,
-            "Remarks and possible findings are left alone; to apply one: --apply {}",
+            "Remarks and possible findings are not applied; to apply one: --apply {}",
             remarks.join(",")
         )?;
     }
@@ -56,8 +56,8 @@ pub fn apply(out: &mut Output, report: &Worded<'_>, ids: &[String], manner: &Man
         return Ok(Outcome::Success);
     }
     // Before asking: who may not open the journal may not change anything either.
-    let mut journal = open(manner.journal.as_deref())?;
-    if !manner.yes && !confirmed(out, plan.settings.len())? {
+    let mut journal = open(options.journal.as_deref())?;
+    if !options.yes && !confirmed(out, plan.settings.len())? {
         writeln!(out, "Nothing was changed.")?;
         return Ok(Outcome::Success);
     }
@@ -84,7 +84,7 @@ pub fn apply(out: &mut Output, report: &Worded<'_>, ids: &[String], manner: &Man
 fn chosen<'r>(report: &'r Worded<'r>, ids: &[String]) -> anyhow::Result<Vec<&'r WordedFinding<'r>>> {
     for id in ids {
         if doctor::rules::by_id(id).is_none() {
-            bail!("`{id}` is no finding; `rxlane doctor --why` lists them");
+            bail!("`{id}` is no finding; `rxlane doctor --explain` lists them");
         }
         if !report.findings.iter().any(|finding| finding.id == id) {
             bail!("`{id}` was not found on this machine, so there is nothing to apply for it");
@@ -181,11 +181,11 @@ fn failed(error: Error) -> anyhow::Error {
     let kind = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     match kind {
         Some(PermissionDenied) => {
-            lacks(format!("{error:#}; changing settings takes root (sudo rxlane doctor …)"))
+            lacks(format!("{error:#}; changing settings requires root (sudo rxlane doctor …)"))
         }
         Some(NotFound | ReadOnlyFilesystem) => lacks(format!("{error:#}")),
         _ if is_unsafe && !is_root() => {
-            lacks(format!("{error:#}; changing settings takes root (sudo rxlane doctor …)"))
+            lacks(format!("{error:#}; changing settings requires root (sudo rxlane doctor …)"))
         }
         _ if is_busy => lacks(format!("{error:#}")),
         _ => error,

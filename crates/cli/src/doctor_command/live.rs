@@ -47,11 +47,11 @@ fn snapshot(arguments: &DoctorArguments) -> anyhow::Result<Snapshot> {
     })?;
     drop(line);
     let mut reader = Reader::new();
-    reader.read(NAME, bundle.as_slice()).context("what this machine told")?;
+    reader.read(NAME, bundle.as_slice()).context("what this machine's tools print")?;
     Ok(reader.finish())
 }
 
-/// Octets of a line that a reader of bundles takes for sure.
+/// Bytes of a line that a reader of bundles takes for sure.
 const LINE: usize = 32 * 1024;
 
 /// What `rxlane steer status NAME --json` prints: on one line, over many where it would be a long one.
@@ -83,7 +83,7 @@ fn take_sample(name: &str, duration: Duration) -> anyhow::Result<Vec<u8>> {
         let error = anyhow::Error::from(error);
         let denied = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
         if denied.into_iter().any(|cause| cause.kind() == std::io::ErrorKind::PermissionDenied) {
-            lacks(format!("{error:#}; sampling traffic takes root (sudo rxlane doctor …)"))
+            lacks(format!("{error:#}; sampling traffic requires root (sudo rxlane doctor …)"))
         } else {
             error
         }

@@ -6,6 +6,7 @@ pub mod page;
 mod remedies;
 mod source;
 pub mod text;
+
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use crate::output_file::OutputFile;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
     rxlane doctor enp1s0 --sample --seconds 10\n  \
     rxlane doctor --from paste.txt --traffic line.pcap --html line.html\n  \
     ssh router 'sh -s' < collector.sh | rxlane doctor --from -    (collector.sh: rxlane collect --script)\n  \
-    rxlane doctor --why pppoe-unhashed"
+    rxlane doctor --explain pppoe-unhashed"
 )]
 pub struct DoctorArguments {
     /// Judge this interface, the device below it and what stands on that device [default: all].
@@ -46,16 +47,19 @@ pub struct DoctorArguments {
     /// Time between the two samples of counters, seconds.
     #[arg(long, value_name = "N", default_value = "3", value_parser = seconds(0.1, 3600.0), conflicts_with = "from")]
     seconds: std::time::Duration,
+    /// Print every finding with all evidence and remedies, and the tables of queues, interrupts and CPUs.
+    #[arg(long, short)]
+    verbose: bool,
     /// Print JSON (schema rxlane.doctor/1).
-    #[arg(long)]
+    #[arg(long, conflicts_with = "verbose")]
     json: bool,
     /// Write a page, too; `-` writes it, and only it, to standard output.
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
     /// Explain a finding: what it means, how it shows, how to fix it, what that costs. Without an id, list all.
-    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "",
+    #[arg(long, alias = "why", value_name = "ID", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = ["interface", "from", "traffic", "json", "html", "apply", "undo"])]
-    why: Option<String>,
+    explain: Option<String>,
     /// Run the commands of these findings, after showing them and asking; without an id, of all but remarks.
     #[arg(long, value_name = "ID", num_args = 0.., value_delimiter = ',',
           conflicts_with_all = ["from", "json", "html", "undo"])]
@@ -77,8 +81,8 @@ pub struct DoctorArguments {
 impl DoctorArguments {
     /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        if let Some(id) = &self.why {
-            return why(out, id);
+        if let Some(id) = &self.explain {
+            return explain(out, id);
         }
         if self.undo {
             return apply::undo(out, self.force, self.journal.as_deref());
@@ -93,13 +97,13 @@ impl DoctorArguments {
         let case = Case::new(&material.snapshot, material.traffic.as_ref(), self.interface.as_deref())?;
         self.check(&case)?;
         let report = doctor::diagnose(&case);
-        let report = worded(&report);
+        let report = worded(&report, self.from.is_empty());
         if let Some(ids) = &self.apply {
             return apply::apply(
                 out,
                 &report,
                 ids,
-                &apply::Manner { journal: self.journal.clone(), yes: self.yes },
+                &apply::Options { journal: self.journal.clone(), yes: self.yes },
             );
         }
         if let Some(file) = page_file {
@@ -122,7 +126,8 @@ impl DoctorArguments {
         } else if self.json {
             out.json(report)?;
         } else {
-            text::print(out, report)?;
+            let print = if self.verbose { text::print } else { text::summary };
+            print(out, report)?;
             if let Some(path) = &self.html {
                 writeln!(out, "\nThe page is in {}.", printable(&path.display().to_string()))?;
             }
@@ -130,24 +135,27 @@ impl DoctorArguments {
         Ok(())
     }
 
-    /// The interface that was asked for is one that the text tells of.
+    /// The interface is one that the text names.
     fn check(&self, case: &Case<'_>) -> anyhow::Result<()> {
         let snapshot = case.snapshot();
-        let Some(asked) = self.interface.as_deref().filter(|asked| snapshot.interface(asked).is_none())
+        let Some(requested) =
+            self.interface.as_deref().filter(|requested| snapshot.interface(requested).is_none())
         else {
             return Ok(());
         };
         let known: Vec<&str> =
             snapshot.interfaces.iter().map(|i| i.name.as_str()).filter(|name| !name.is_empty()).collect();
         if known.is_empty() {
-            bail!("`{asked}`: the text names no interface at all; leave the name out to judge what is there");
+            bail!(
+                "`{requested}`: the text names no interface at all; leave the name out to judge what is there"
+            );
         }
-        bail!("`{asked}`: no such interface in the text; it tells of {}", known.join(", "))
+        bail!("`{requested}`: no such interface in the text; it names {}", known.join(", "))
     }
 }
 
 /// The page of a finding, or the list of all.
-fn why(out: &mut Output, id: &str) -> CommandResult {
+fn explain(out: &mut Output, id: &str) -> CommandResult {
     if id.is_empty() {
         let width = RULES.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
         for rule in RULES {
@@ -159,7 +167,7 @@ fn why(out: &mut Output, id: &str) -> CommandResult {
         let near = RULES.iter().map(|rule| rule.id).filter(|known| known.contains(id) || id.contains(known));
         let near: Vec<&str> = near.collect();
         if near.is_empty() {
-            bail!("`{id}` is no finding; `rxlane doctor --why` lists them");
+            bail!("`{id}` is no finding; `rxlane doctor --explain` lists them");
         }
         bail!("`{id}` is no finding; did you mean {}?", near.join(" or "));
     };
@@ -175,7 +183,7 @@ fn why(out: &mut Output, id: &str) -> CommandResult {
     Ok(Outcome::Success)
 }
 
-/// What the machine lacks for what was asked, exit 3.
+/// What the machine lacks for what was requested, exit 3.
 fn lacks(error: impl std::fmt::Display) -> anyhow::Error {
     Lacks(error.to_string()).into()
 }

@@ -1,6 +1,6 @@
 //! The page that `rxlane doctor --html FILE` writes: verdict, findings, queues × CPUs.
 
-use super::remedies::{self, Shown};
+use super::remedies::{self, Rendered};
 use super::text::{steering, system, way_down, yes_or_no};
 use crate::page::figures::duration;
 use crate::page::table::{figures, first, inline_bar, table, words};
@@ -64,7 +64,7 @@ fn header(report: &Worded<'_>) -> Markup {
 
 /// Findings that want something done, or those that do not.
 fn findings(report: &Worded<'_>, remarks: bool) -> Markup {
-    let mut findings = remedies::shown(report);
+    let mut findings = remedies::rendered(report);
     findings.retain(|(finding, _)| (finding.severity == Severity::Info) == remarks);
     let (shown, rest) = first(&findings, FINDINGS);
     html! {
@@ -73,7 +73,7 @@ fn findings(report: &Worded<'_>, remarks: bool) -> Markup {
     }
 }
 
-fn finding_section(finding: &WordedFinding<'_>, remedies: &[Shown<'_>]) -> Markup {
+fn finding_section(finding: &WordedFinding<'_>, remedies: &[Rendered<'_>]) -> Markup {
     let (class, word) = match finding.severity {
         Severity::Critical => ("excess", "critical"),
         Severity::Warning => ("excess", "warning"),
@@ -102,8 +102,8 @@ fn finding_section(finding: &WordedFinding<'_>, remedies: &[Shown<'_>]) -> Marku
             }
             @for remedy in remedies {
                 @match remedy {
-                    Shown::Whole(remedy) => (remedy_block(remedy)),
-                    Shown::As { os, id } => p.why { (system(os)) ": as under " (id) },
+                    Rendered::Whole(remedy) => (remedy_block(remedy)),
+                    Rendered::As { os, id } => p.why { (system(os)) ": as under " (id) },
                 }
             }
         }

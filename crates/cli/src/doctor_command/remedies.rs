@@ -1,11 +1,11 @@
-//! Which remedies of a report people are shown: those of the machine's own system, each once.
+//! Which remedies of a report are rendered for people: those of the machine's own system, each once.
 
 use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
 use doctor::finding::Severity;
 
-/// A remedy as it is shown.
+/// A remedy as it is rendered.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Shown<'r> {
+pub enum Rendered<'r> {
     /// In full.
     Whole(&'r WordedRemedy<'r>),
     /// The same as under a finding before.
@@ -18,30 +18,30 @@ pub enum Shown<'r> {
 }
 
 /// The remedies of each finding, in the order of the report; `--json` has all of every system.
-pub fn shown<'r>(report: &'r Worded<'r>) -> Vec<(&'r WordedFinding<'r>, Vec<Shown<'r>>)> {
+pub fn rendered<'r>(report: &'r Worded<'r>) -> Vec<(&'r WordedFinding<'r>, Vec<Rendered<'r>>)> {
     let mut before: Vec<(&WordedRemedy<'_>, &str)> = Vec::new();
     let of_finding = |finding: &'r WordedFinding<'r>| {
-        let mut shown = Vec::new();
-        for remedy in wanted(report, finding) {
+        let mut rendered = Vec::new();
+        for remedy in of_system(report, finding) {
             let same = before.iter().find(|(other, _)| is_same(other, remedy));
             let next = match same {
-                Some((_, id)) if *id != finding.id => Shown::As { os: remedy.os, id },
+                Some((_, id)) if *id != finding.id => Rendered::As { os: remedy.os, id },
                 Some(_) => continue,
                 None => {
                     before.push((remedy, finding.id));
-                    Shown::Whole(remedy)
+                    Rendered::Whole(remedy)
                 }
             };
-            if !shown.contains(&next) {
-                shown.push(next);
+            if !rendered.contains(&next) {
+                rendered.push(next);
             }
         }
-        (finding, shown)
+        (finding, rendered)
     };
     report.findings.iter().map(of_finding).collect()
 }
 
-fn wanted<'r>(
+fn of_system<'r>(
     report: &'r Worded<'r>,
     finding: &'r WordedFinding<'r>,
 ) -> impl Iterator<Item = &'r WordedRemedy<'r>> {

@@ -18,10 +18,10 @@ pub struct Material {
     pub traffic: Option<Traffic>,
 }
 
-/// CPUs that a prediction deals to where the text does not say how many there are.
+/// CPUs that a prediction spreads over where the text does not say how many there are.
 const USUAL_CPUS: u16 = 4;
 
-/// Octets that are read at once.
+/// Bytes that are read at once.
 const BUFFER: usize = 1 << 20;
 
 /// Reads everything that the arguments name.

@@ -1,13 +1,14 @@
-//! A diagnosis as text: the verdict, findings by severity, queues × CPUs, what could not be read.
+//! A diagnosis as text. Without `--verbose`: the verdict in a sentence, the fix as commands, three lines of evidence.
+//! With it: every finding, then queues × CPUs and what could not be read.
 
-use super::remedies::{self, Shown};
+use super::remedies::{self, Rendered};
 use crate::output::Output;
-use crate::render::prose::{Worded, WordedFinding};
+use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
 use anstyle::{AnsiColor, Style};
 use doctor::finding::{Certainty, Evidence, Severity};
-use doctor::report::{CpuRow, InterfaceRow, Outcome, QueueRow, SteeringRow, UnreadRow, VectorRow, Verdict};
+use doctor::report::{InterfaceRow, Outcome, QueueRow, SteeringRow, UnreadRow, VectorRow, Verdict};
 use doctor::stacked::StackedRow;
-use format::{printable, thousands, wrapped};
+use format::{Share, Table, plural, printable, shortened, thousands, wrapped};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -17,26 +18,93 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const POOR: Style = AnsiColor::Yellow.on_default();
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 
+/// Columns.
+const WIDTH: usize = 80;
+/// Lines of evidence, and commands, without `--verbose`.
+const FEW: usize = 3;
 /// Lines of evidence of a finding; `--json` has all.
 const EVIDENCE: usize = 8;
-/// Lines of evidence of what is merely missing.
-const LITTLE: usize = 3;
 /// Stacks of a traffic sample.
 const STACKS: usize = 3;
-/// Rows of a table that a text can make arbitrarily long.
+/// Rows of a table that a text can make arbitrarily long, interfaces with tables, and places that could not be read.
 const ROWS: usize = 64;
-/// Places that could not be read.
+const INTERFACES: usize = 16;
 const UNREAD: usize = 12;
 
-/// Prints a diagnosis.
+fn width(out: &Output) -> usize {
+    out.width().min(WIDTH)
+}
+
+/// Prints what a person wants to know first, in a dozen lines.
+pub fn summary(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
+    verdict(out, report)?;
+    let groups = grouped(report);
+    let graver = || groups.iter().filter(|group| group.finding.severity != Severity::Info);
+    if let Some(Group { finding, remedies, others }) = graver().next() {
+        if !others.is_empty() {
+            paragraph(out, "", &the_same_for(others))?;
+        }
+        if let Some(Rendered::Whole(remedy)) = remedies.iter().find(|one| matches!(one, Rendered::Whole(_))) {
+            fix(out, remedy)?;
+        }
+        evidence(out, finding, "", FEW)?;
+    } else if report.verdict == Verdict::Unknown
+        && let Some(finding) = report.findings.iter().find(|finding| finding.id == "insufficient-data")
+    {
+        paragraph(out, "", &finding.explanation)?;
+    }
+    let mut more: Vec<&str> = graver().skip(1).map(|group| group.finding.id).collect();
+    more.dedup();
+    let is_remark =
+        |finding: &WordedFinding<'_>| finding.severity == Severity::Info && finding.id != "insufficient-data";
+    let remarks = groups.iter().filter(|group| is_remark(group.finding)).count();
+    let mut also = more.join(", ");
+    if remarks > 0 {
+        let and = if also.is_empty() { "" } else { ", and " };
+        also += &format!("{and}{}", plural(remarks as u64, "remark"));
+    }
+    if also.is_empty() {
+        Ok(())
+    } else {
+        paragraph(out, "", &format!("Also (--verbose shows them): {also}."))
+    }
+}
+
+/// Commands that fix it; where there are none, in words what does.
+fn fix(out: &mut Output, remedy: &WordedRemedy<'_>) -> io::Result<()> {
+    if remedy.commands.is_empty() {
+        return paragraph(out, "", &format!("Fix: {}.", remedy.what));
+    }
+    writeln!(out, "Fix:")?;
+    for command in remedy.commands.iter().take(FEW) {
+        let command = out.styled(BOLD, printable(command));
+        writeln!(out, "    {command}")?;
+    }
+    match remedy.commands.len().saturating_sub(FEW) {
+        0 => Ok(()),
+        more => writeln!(out, "    … and {} (--verbose)", plural(more as u64, "more command")),
+    }
+}
+
+/// Prints everything that a person may want to know.
 pub fn print(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     verdict(out, report)?;
     traffic(out, report)?;
-    for (finding, remedies) in remedies::shown(report) {
-        print_finding(out, finding, &remedies)?;
+    for group in grouped(report) {
+        print_finding(out, &group)?;
     }
-    for interface in &report.interfaces {
+    let has_tables = |row: &&InterfaceRow| {
+        !row.queues.is_empty()
+            || row.steering.is_some()
+            || report.vectors.iter().any(|v| v.interface == row.name)
+    };
+    let interfaces: Vec<&InterfaceRow> = report.interfaces.iter().filter(has_tables).collect();
+    for interface in interfaces.iter().take(INTERFACES) {
         print_interface(out, report, interface)?;
+    }
+    if interfaces.len() > INTERFACES {
+        let more = plural((interfaces.len() - INTERFACES) as u64, "more interface");
+        writeln!(out, "\n… and {more} (--json lists them)")?;
     }
     stacked(out, report)?;
     cpus(out, report)?;
@@ -47,10 +115,38 @@ pub fn print(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
 /// The verdict and the gravest finding alone.
 pub fn gravest(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     verdict(out, report)?;
-    match remedies::shown(report).first() {
-        Some((finding, remedies)) => print_finding(out, finding, remedies),
-        None => Ok(()),
+    grouped(report).first().map_or(Ok(()), |group| print_finding(out, group))
+}
+
+/// Findings that say the same of several interfaces: the first of them, and the names of the others.
+struct Group<'r> {
+    finding: &'r WordedFinding<'r>,
+    remedies: Vec<Rendered<'r>>,
+    others: Vec<&'r str>,
+}
+
+/// The same fact of the same weight is one finding: machines with a thousand interfaces exist.
+fn grouped<'r>(report: &'r Worded<'r>) -> Vec<Group<'r>> {
+    let key = |finding: &WordedFinding<'_>| {
+        let fact = finding.facts.first().map(std::mem::discriminant);
+        (finding.id, finding.severity, finding.certainty, fact, finding.remedies.is_empty())
+    };
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for (finding, remedies) in remedies::rendered(report) {
+        let same = groups.iter_mut().find(|group| key(group.finding) == key(finding));
+        match (same, finding.interface.as_deref()) {
+            (Some(group), Some(name)) => group.others.push(name),
+            _ => groups.push(Group { finding, remedies, others: Vec::new() }),
+        }
     }
+    groups
+}
+
+/// `The same of 1,999 more interfaces: veth1, veth2, veth3 …`
+fn the_same_for(others: &[&str]) -> String {
+    let names = others.iter().take(FEW).copied().collect::<Vec<_>>().join(", ");
+    let more = if others.len() > FEW { " … (--json lists them)" } else { "." };
+    format!("The same of {}: {names}{more}", plural(others.len() as u64, "more interface"))
 }
 
 fn verdict(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
@@ -59,8 +155,9 @@ fn verdict(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
         Verdict::Limited => BAD,
         Verdict::Unknown => POOR,
     };
-    for (place, sentence) in report.conclusion.iter().enumerate() {
-        for line in wrapped(&printable(sentence), out.width()) {
+    let is_other = |sentence: &&String| !sentence.starts_with("Also: ");
+    for (place, sentence) in report.conclusion.iter().filter(is_other).enumerate() {
+        for line in wrapped(&printable(sentence), width(out)) {
             let line = if place == 0 { out.styled(style, line) } else { line };
             writeln!(out, "{line}")?;
         }
@@ -71,16 +168,15 @@ fn verdict(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
 /// What the traffic sample is.
 fn traffic(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     for row in report.traffic.iter().take(ROWS) {
-        let stacks = row.stacks.iter().take(STACKS).map(|stack| {
-            let share = 100.0 * stack.frames as f64 / row.frames.max(1) as f64;
-            format!("{} {share:.0} %", stack.stack)
-        });
-        let stacks: Vec<String> = stacks.collect();
+        let stacks = row.stacks.iter().take(STACKS);
+        let stacks: Vec<String> = stacks
+            .map(|stack| format!("{} {}", stack.stack, Share::of(stack.frames, row.frames).rounded()))
+            .collect();
         let text = format!(
-            "Traffic sample for {}: {} frames, {} flows; {}",
+            "Traffic sample for {}: {} frames, {}; {}",
             row.interface,
             thousands(row.frames),
-            thousands(row.flows),
+            plural(row.flows, "flow"),
             stacks.join(", ")
         );
         paragraph(out, "", &text)?;
@@ -88,7 +184,8 @@ fn traffic(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn print_finding(out: &mut Output, finding: &WordedFinding<'_>, remedies: &[Shown<'_>]) -> io::Result<()> {
+fn print_finding(out: &mut Output, group: &Group<'_>) -> io::Result<()> {
+    let Group { finding, remedies, others } = group;
     let (style, word) = match finding.severity {
         Severity::Critical => (BAD, "critical"),
         Severity::Warning => (POOR, "warning"),
@@ -104,24 +201,34 @@ fn print_finding(out: &mut Output, finding: &WordedFinding<'_>, remedies: &[Show
     let id = out.styled(BOLD, finding.id);
     writeln!(out, "\n{word}  {id}  stage {}{interface}{possible}", finding.stage)?;
     paragraph(out, "  ", &finding.explanation)?;
-    let most = if finding.id == "insufficient-data" { LITTLE } else { EVIDENCE };
-    for evidence in finding.evidence.iter().take(most) {
-        let line = out.styled(QUIET, evidence_line(evidence, out.width().saturating_sub(4)));
-        writeln!(out, "  | {line}")?;
+    if !others.is_empty() {
+        paragraph(out, "  ", &the_same_for(others))?;
     }
-    if finding.evidence.len() > most {
-        writeln!(out, "  | … and {} more lines (--json has them)", finding.evidence.len() - most)?;
-    }
+    let most = if finding.id == "insufficient-data" { FEW } else { EVIDENCE };
+    evidence(out, finding, "  ", most)?;
     for remedy in remedies {
         print_remedy(out, *remedy)?;
     }
     Ok(())
 }
 
-fn print_remedy(out: &mut Output, remedy: Shown<'_>) -> io::Result<()> {
+fn evidence(out: &mut Output, finding: &WordedFinding<'_>, indent: &str, most: usize) -> io::Result<()> {
+    for evidence in finding.evidence.iter().take(most) {
+        let line = out.styled(QUIET, evidence_line(evidence, width(out).saturating_sub(indent.len() + 2)));
+        writeln!(out, "{indent}| {line}")?;
+    }
+    match finding.evidence.len().saturating_sub(most) {
+        more if more > 0 && !indent.is_empty() => {
+            writeln!(out, "{indent}| … and {} (--json has them)", plural(more as u64, "more line"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn print_remedy(out: &mut Output, remedy: Rendered<'_>) -> io::Result<()> {
     let remedy = match remedy {
-        Shown::Whole(remedy) => remedy,
-        Shown::As { os, id } => return paragraph(out, "  ", &format!("{}: as under {id}", system(os))),
+        Rendered::Whole(remedy) => remedy,
+        Rendered::As { os, id } => return paragraph(out, "  ", &format!("{}: as under {id}", system(os))),
     };
     paragraph(out, "  ", &format!("{}: {}", system(remedy.os), remedy.what))?;
     for command in remedy.commands {
@@ -134,18 +241,18 @@ fn print_remedy(out: &mut Output, remedy: Shown<'_>) -> io::Result<()> {
 /// What was read, with the blanks of columns closed up, and where, as far as there is room.
 fn evidence_line(evidence: &Evidence, width: usize) -> String {
     let words: Vec<&str> = evidence.text.split_whitespace().collect();
-    let from = place(&printable(&evidence.from), width * 2 / 5);
+    let from = place(&printable(&evidence.from), width / 2);
     let room = width.saturating_sub(from.chars().count() + 3);
-    format!("{}   {from}", cut(&printable(&words.join(" ")), room))
+    format!("{}   {from}", shortened(&printable(&words.join(" ")), room))
 }
 
 /// Command, file and line in at most `width` characters, of which the command loses first.
 fn place(from: &str, width: usize) -> String {
     match from.rsplit_once(" (") {
         Some((command, place)) if from.chars().count() > width && place.chars().count() + 10 < width => {
-            format!("{} ({place}", cut(command, width - place.chars().count() - 2))
+            format!("{} ({place}", shortened(command, width - place.chars().count() - 2))
         }
-        _ => cut(from, width),
+        _ => shortened(from, width),
     }
 }
 
@@ -160,25 +267,15 @@ pub fn system(os: &str) -> &str {
 }
 
 fn paragraph(out: &mut Output, indent: &str, text: &str) -> io::Result<()> {
-    for line in wrapped(&printable(text), out.width().saturating_sub(indent.len())) {
+    for line in wrapped(&printable(text), width(out).saturating_sub(indent.len())) {
         writeln!(out, "{indent}{line}")?;
     }
     Ok(())
 }
 
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
-}
-
 fn print_interface(out: &mut Output, report: &Worded<'_>, interface: &InterfaceRow) -> io::Result<()> {
     let vectors: Vec<&VectorRow> =
         report.vectors.iter().filter(|vector| vector.interface == interface.name).collect();
-    if interface.queues.is_empty() && vectors.is_empty() && interface.steering.is_none() {
-        return Ok(());
-    }
     let name = if interface.name.is_empty() { "unnamed interface" } else { interface.name.as_str() };
     let mut what: Vec<String> = interface.driver.iter().map(|driver| format!("driver {driver}")).collect();
     match (&interface.profile, interface.candidates.as_slice()) {
@@ -186,14 +283,16 @@ fn print_interface(out: &mut Output, report: &Worded<'_>, interface: &InterfaceR
         (None, []) => {}
         (None, several) => what.push(format!("one of {}", several.join(", "))),
     }
-    let two_samples = interface.queues.iter().any(|queue| queue.packets.is_some()) && !interface.since_start;
-    let when = if two_samples { "between the samples" } else { "since start" };
-    out.heading(&printable(&format!("{name}{}", brackets(&what))))?;
+    let what = if what.is_empty() { String::new() } else { format!(" ({})", what.join("; ")) };
+    let title = wrapped(&printable(&format!("{name}{what}")), width(out)).join("\n  ");
+    out.heading(&title)?;
     if let Some(row) = &interface.steering {
         paragraph(out, "  ", &steering(row))?;
     }
     if !interface.queues.is_empty() {
-        queues(out, &interface.queues, when)?;
+        let is_counted = interface.queues.iter().any(|queue| queue.packets.is_some());
+        let since = if is_counted && !interface.since_start { "between the samples" } else { "since start" };
+        queues(out, &interface.queues, since)?;
     }
     matrix(out, &vectors)
 }
@@ -227,10 +326,6 @@ pub fn steering(row: &SteeringRow) -> String {
     text + "."
 }
 
-fn brackets(words: &[String]) -> String {
-    if words.is_empty() { String::new() } else { format!(" ({})", words.join("; ")) }
-}
-
 fn number(value: Option<u64>) -> String {
     value.map_or("?".to_owned(), thousands)
 }
@@ -239,96 +334,102 @@ fn rate(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| format!("{}/s", thousands(value.round() as u64)))
 }
 
-fn queues(out: &mut Output, rows: &[QueueRow], when: &str) -> io::Result<()> {
-    let line =
-        out.styled(QUIET, format!("  queue          frames    share          rate     drops   {when}"));
-    writeln!(out, "{line}")?;
-    for row in rows.iter().take(ROWS) {
-        let share = row.share.map_or("?".to_owned(), |share| format!("{:.1} %", 100.0 * share));
-        writeln!(
-            out,
-            "  {:<5} {:>15} {share:>8} {:>13} {:>9}",
-            row.queue,
-            number(row.packets),
-            rate(row.per_second),
-            number(row.drops)
-        )?;
+/// A table of at most [`ROWS`] rows, and how many more there are.
+fn table<const N: usize>(
+    out: &mut Output,
+    (words, head): (usize, [&str; N]),
+    rows: impl ExactSizeIterator<Item = [String; N]>,
+) -> io::Result<()> {
+    let all = rows.len();
+    let table = Table::new(words, head).rows(rows.take(ROWS));
+    for (at, line) in table.lines(width(out) - 2).into_iter().enumerate() {
+        let line = shortened(&line, width(out) - 2);
+        let line = if at == 0 { out.styled(QUIET, line) } else { line };
+        writeln!(out, "  {line}")?;
     }
-    more(out, rows.len())
+    more(out, all)
 }
 
 fn more(out: &mut Output, rows: usize) -> io::Result<()> {
     if rows > ROWS { writeln!(out, "  … and {} more (--json lists them)", rows - ROWS) } else { Ok(()) }
 }
 
+fn queues(out: &mut Output, rows: &[QueueRow], since: &str) -> io::Result<()> {
+    let row = |row: &QueueRow| {
+        let share = row.share.map_or("?".to_owned(), |share| format!("{:.1} %", 100.0 * share));
+        [
+            row.queue.to_string(),
+            number(row.packets),
+            share,
+            rate(row.per_second),
+            number(row.drops),
+            String::new(),
+        ]
+    };
+    table(out, (1, ["queue", "frames", "share", "rate", "drops", since]), rows.iter().map(row))
+}
+
 /// Vectors × CPUs: the interrupts that each CPU took for each vector.
 fn matrix(out: &mut Output, vectors: &[&VectorRow]) -> io::Result<()> {
+    const NAME: usize = 24;
     if vectors.is_empty() {
         return Ok(());
     }
-    let busy: BTreeSet<u32> = vectors
-        .iter()
-        .flat_map(|vector| vector.per_cpu.iter())
-        .filter(|(_, count)| **count > 0)
-        .map(|(&cpu, _)| cpu)
-        .collect();
-    let name = vectors.iter().map(|vector| vector.action.chars().count()).max().unwrap_or(0).clamp(8, 24);
-    let room = out.width().saturating_sub(name + 2 + 14) / 14;
-    let shown: Vec<u32> = busy.iter().copied().take(room.max(1)).collect();
-    let mut line = format!("  {:name$}", "interrupts");
-    for cpu in &shown {
-        line += &format!("{:>14}", format!("CPU {cpu}"));
-    }
-    if busy.is_empty() {
-        line += &format!("{:>16}", "all CPUs");
-    }
+    let taken = vectors.iter().flat_map(|vector| vector.per_cpu.iter()).filter(|(_, count)| **count > 0);
+    let busy: BTreeSet<u32> = taken.map(|(&cpu, _)| cpu).collect();
+    let room = (width(out) - NAME - 14) / 14;
+    let cpus: Vec<u32> = busy.iter().copied().take(room).collect();
     let since_start = vectors.iter().any(|vector| vector.since_start);
-    line += if since_start { "   since start" } else { "         rate" };
-    let line = out.styled(QUIET, line.trim_end());
-    writeln!(out, "{line}")?;
-    for vector in vectors.iter().take(ROWS) {
-        let mut line = format!("  {:name$}", cut(&printable(&vector.action), name));
-        for cpu in &shown {
-            let count = vector.per_cpu.get(cpu).copied().unwrap_or(0);
-            line += &format!("{:>14}", if count == 0 { "·".to_owned() } else { thousands(count) });
-        }
-        if busy.is_empty() {
-            line += &format!("{:>16}", thousands(vector.total));
-        }
-        line += &format!("{:>13}", rate(vector.per_second));
-        writeln!(out, "{}", line.trim_end())?;
+    let mut head = vec!["interrupts".to_owned()];
+    head.extend(cpus.iter().map(|cpu| format!("CPU {cpu}")));
+    head.extend(cpus.is_empty().then(|| "all CPUs".to_owned()));
+    head.push(if since_start { "since start" } else { "rate" }.to_owned());
+    let rows = vectors.iter().take(ROWS).map(|vector| {
+        let count = |cpu: &u32| match vector.per_cpu.get(cpu).copied().unwrap_or(0) {
+            0 => "·".to_owned(),
+            count => thousands(count),
+        };
+        let mut row = vec![shortened(&printable(&vector.action), NAME)];
+        row.extend(cpus.iter().map(count));
+        row.extend(cpus.is_empty().then(|| thousands(vector.total)));
+        row.push(rate(vector.per_second));
+        row
+    });
+    let table = Table::new(1, head).rows(rows);
+    for (at, line) in table.lines(width(out) - 2).into_iter().enumerate() {
+        let line = if at == 0 { out.styled(QUIET, line) } else { line };
+        writeln!(out, "  {line}")?;
     }
-    if busy.len() > shown.len() {
-        writeln!(out, "  … and {} more CPUs (--json lists them)", busy.len() - shown.len())?;
+    if busy.len() > cpus.len() {
+        writeln!(
+            out,
+            "  … and {} (--json lists them)",
+            plural((busy.len() - cpus.len()) as u64, "more CPU")
+        )?;
     }
     more(out, vectors.len())
 }
 
-/// Stacked interfaces: what their frames measure, and whether the way down lets them in.
+/// Stacked interfaces: what their frames measure, and whether the interfaces below let them in.
 fn stacked(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     if report.stacked.is_empty() {
         return Ok(());
     }
     out.heading("Stacked interfaces (bytes; frames with FCS)")?;
-    let line = "  interface         MTU   frame  fits  1500-byte PPPoE  offloads lost      over";
-    let line = out.styled(QUIET, line);
-    writeln!(out, "{line}")?;
     let bytes = |value: Option<u32>| value.map_or("?".to_owned(), |bytes| bytes.to_string());
-    for row in report.stacked.iter().take(ROWS) {
-        let line = format!(
-            "  {:<15} {:>5} {:>7}  {:<4}  {:<15}  {:<17}  {}",
-            cut(&printable(&row.name), 15),
+    let row = |row: &StackedRow| {
+        [
+            shortened(&printable(&row.name), 15),
             bytes(row.mtu),
             bytes(row.frame_with_fcs),
-            yes_or_no(row.fits()),
-            yes_or_no(row.pppoe_1500.works),
+            yes_or_no(row.fits()).to_owned(),
+            yes_or_no(row.pppoe_1500.works).to_owned(),
             lost(row),
-            way_down(row)
-        );
-        let line = cut(&line, out.width());
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    more(out, report.stacked.len())
+            way_down(row),
+        ]
+    };
+    let head = ["interface", "MTU", "frame", "fits", "RFC 4638", "offloads lost", "over"];
+    table(out, (1, head), report.stacked.iter().map(row))
 }
 
 /// A question mark is unknown.
@@ -346,7 +447,7 @@ fn lost(row: &StackedRow) -> String {
     if row.offloads.is_empty() { "?".to_owned() } else { format!("{lost} of {}", row.offloads.len()) }
 }
 
-/// `0x88a8/100 eth0.100, eth0`.
+/// `eth0.100 (0x88a8/100) < eth0`.
 pub fn way_down(row: &StackedRow) -> String {
     let layers = row.chain.iter().map(|layer| {
         let tag = match (&layer.tpid, layer.vlan) {
@@ -364,25 +465,13 @@ fn cpus(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
         return Ok(());
     }
     out.heading("CPUs")?;
-    let line = "  CPU      NET_RX softirqs        frames     dropped   squeezed     busy  softirq";
-    let line = out.styled(QUIET, line);
-    writeln!(out, "{line}")?;
     let percent = |value: Option<f64>| value.map_or("?".to_owned(), |value| format!("{value:.0} %"));
-    for CpuRow { cpu, net_rx, processed, dropped, time_squeeze, busy, softirq, .. } in
-        report.per_cpu.iter().take(ROWS)
-    {
-        writeln!(
-            out,
-            "  {cpu:<5} {:>18} {:>13} {:>11} {:>10} {:>8} {:>8}",
-            number(*net_rx),
-            number(*processed),
-            number(*dropped),
-            number(*time_squeeze),
-            percent(*busy),
-            percent(*softirq)
-        )?;
-    }
-    more(out, report.per_cpu.len())
+    let rows = report.per_cpu.iter().map(|row| {
+        let counts = [row.net_rx, row.processed, row.dropped, row.time_squeeze].map(number);
+        let [net_rx, frames, dropped, squeezed] = counts;
+        [row.cpu.to_string(), net_rx, frames, dropped, squeezed, percent(row.busy), percent(row.softirq)]
+    });
+    table(out, (1, ["CPU", "NET_RX", "frames", "dropped", "squeezed", "busy", "softirq"]), rows)
 }
 
 fn unread(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
@@ -398,7 +487,7 @@ fn unread(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     }
     out.heading("Not read")?;
     for row in unread.iter().take(UNREAD) {
-        let line = cut(&printable(&format!("{}: {}", row.what, row.why)), out.width().saturating_sub(2));
+        let line = shortened(&printable(&format!("{}: {}", row.what, row.why)), width(out) - 2);
         writeln!(out, "  {line}")?;
     }
     let rest = unread.len().saturating_sub(UNREAD);
@@ -407,19 +496,14 @@ fn unread(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
 
 fn footer(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     let count = |outcome| report.rules.iter().filter(|row| row.outcome == outcome).count();
+    writeln!(out)?;
     let text = format!(
-        "{} rules: {} found something, {} are clear, {} lack data, {} do not apply. rxlane doctor --why ID explains a \
-         finding.",
+        "{} rules: {} found something, {} are clear, {} lack data, {} do not apply.",
         report.rules.len(),
         count(Outcome::Found),
         count(Outcome::Clear),
         count(Outcome::InsufficientData),
         count(Outcome::DoesNotApply)
     );
-    writeln!(out)?;
-    for line in wrapped(&text, out.width()) {
-        let line = out.styled(QUIET, line);
-        writeln!(out, "{line}")?;
-    }
-    Ok(())
+    paragraph(out, "", &text)
 }

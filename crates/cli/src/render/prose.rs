@@ -4,7 +4,7 @@ mod facts;
 mod remedies;
 
 use doctor::Report;
-use doctor::facts::{Assumption, Model};
+use doctor::facts::{Assumption, Fact, Model};
 use doctor::finding::{Certainty, Finding, Remedy, Severity};
 use doctor::report::{Outcome, Verdict};
 use format::{Share, thousands};
@@ -75,16 +75,18 @@ pub struct WordedModel {
     assumptions: Vec<String>,
 }
 
-/// The report with its sentences.
-pub fn worded(report: &Report) -> Worded<'_> {
-    let findings: Vec<WordedFinding<'_>> =
-        report.findings.iter().map(|finding| worded_finding(report, finding)).collect();
+/// The report with its sentences. What a live machine did not show, no command of the person's would.
+pub fn worded(report: &Report, live: bool) -> Worded<'_> {
+    let findings = report.findings.iter().map(|finding| worded_finding(report, finding, live)).collect();
     Worded { report, conclusion: conclusion(report), findings }
 }
 
-fn worded_finding<'r>(report: &'r Report, finding: &'r Finding) -> WordedFinding<'r> {
-    let sentences: Vec<String> =
-        finding.facts.iter().map(|fact| facts::sentence(report, finding, fact)).collect();
+fn worded_finding<'r>(report: &'r Report, finding: &'r Finding, live: bool) -> WordedFinding<'r> {
+    let sentence = |fact: &Fact| match fact {
+        Fact::Insufficient { ids, of, .. } if live => facts::insufficient_live(ids, *of),
+        fact => facts::sentence(report, finding, fact),
+    };
+    let sentences: Vec<String> = finding.facts.iter().map(sentence).collect();
     let remedies = finding.remedies.iter().map(|remedy| worded_remedy(finding, remedy)).collect();
     WordedFinding { finding, explanation: sentences.join(" ").replace('\n', " "), remedies }
 }
@@ -119,7 +121,7 @@ fn worded_model(model: &Model) -> Option<WordedModel> {
             format!("a frame takes {:.2} µs as between the samples", seconds * 1e6)
         }
         Assumption::InterruptsCountFrames => {
-            "the vectors' interrupts tell how many frames each queue has".to_owned()
+            "the vectors' interrupts show how many frames each queue has".to_owned()
         }
         Assumption::CpusAlike => "a frame takes as long on every CPU".to_owned(),
     });
@@ -160,7 +162,7 @@ fn conclusion(report: &Report) -> Vec<String> {
     let mut sentences = vec![first(report, graver().next())];
     if report.verdict == Verdict::Unknown && report.summary.idle {
         sentences.push(
-            "Hardly a frame came in between the samples: look again while the line is busy.".to_owned(),
+            "Hardly a frame arrived between the samples: run it again while the line is busy.".to_owned(),
         );
     }
     let others: Vec<&str> = graver().skip(1).map(|finding| finding.id).collect();
@@ -183,19 +185,18 @@ fn first(report: &Report, gravest: Option<&Finding>) -> String {
     match (report.verdict, gravest) {
         (Verdict::Limited, Some(finding)) => {
             let (stage, of, fact) = at_stage(finding);
-            format!("Limited at stage {stage}{of}: {fact}")
+            format!("Bottleneck: {}{of}: {fact}", stage_name(stage))
         }
         (Verdict::Unknown, Some(finding)) if finding.certainty == Certainty::Possible => {
             let (stage, of, fact) = at_stage(finding);
-            format!("Perhaps limited at stage {stage}{of}, which this text does not prove: {fact}")
+            format!("Possible bottleneck (not proven): {}{of}: {fact}", stage_name(stage))
         }
         (Verdict::Healthy, _) if report.summary.steered => {
-            "Healthy: frames spread over the CPUs, by steering where the queues do not, and none are lost, as far as was \
-             read."
+            "Healthy: frames spread over the CPUs, by steering where the queues do not, and none are lost, as far as the text shows."
                 .to_owned()
         }
         (Verdict::Healthy, _) => {
-            "Healthy: frames spread over the receive queues and CPUs, and none are lost, as far as was read.".to_owned()
+            "Healthy: frames spread over the receive queues and CPUs, and none are lost, as far as the text shows.".to_owned()
         }
         _ if report.summary.nothing_read => {
             "Unknown: nothing in this text is the output of a tool that rxlane knows.".to_owned()
@@ -211,6 +212,25 @@ fn first(report: &Report, gravest: Option<&Finding>) -> String {
             format!("Unknown: {seen}, but {lacking} of {} rules lack the data to tell.", report.rules.len())
         }
     }
+}
+
+/// A stage of the receive path with what it is.
+fn stage_name(stage: &str) -> String {
+    let what = match stage {
+        "admit" => "the link and the NIC's frame filter",
+        "parse" => "the NIC's parser",
+        "hash" => "the RSS hash",
+        "queue" => "the receive queues",
+        "moderate" => "interrupt moderation",
+        "poll" => "interrupts and polling",
+        "steer" => "steering to other CPUs",
+        "coalesce" => "GRO",
+        "decap" => "decapsulation",
+        "deliver" => "the IP input queue",
+        "segment" => "checksums and segmentation",
+        _ => return stage.to_owned(),
+    };
+    format!("{stage} ({what})")
 }
 
 /// The interface of a finding in a sentence or a command.

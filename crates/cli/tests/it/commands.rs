@@ -25,7 +25,7 @@ fn demo_shows_queue_0_and_writes_captures_and_page() {
     assert!(section(2).contains("100.0 %") && section(2).contains("1.00 effective queues of 4"), "{text}");
     assert!(!section(3).contains("100.0 %"), "{text}");
     assert!(!section(4).contains("100.0 %"), "{text}");
-    assert!(section(5).contains("Limited at stage parse"), "{text}");
+    assert!(section(5).contains("Bottleneck: parse"), "{text}");
     assert!(text.contains("echo e > /sys/class/net/enp1s0/queues/rx-0/rps_cpus"), "{text}");
     if testkit::require("netns", testkit::netns::probe()).is_some() {
         assert!(section(6).contains("A line and a router"), "{text}");

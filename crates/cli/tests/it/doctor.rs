@@ -42,16 +42,16 @@ fn a_limited_path_is_exit_1_with_evidence() {
     let output = doctor(&hot, &[]);
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.starts_with("Limited at stage queue of enp1s0: "), "{text}");
+    assert!(text.starts_with("Bottleneck: queue (the receive queues) of enp1s0: "), "{text}");
     assert!(text.contains("| rx_queue_0_packets: 16630368449   ethtool -S enp1s0"), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(!text.contains('\x1b'), "colour in a pipe");
 }
 
 #[test]
 fn what_a_text_does_not_tell_is_unknown_and_exit_0() {
     let directory = TempDir::new().unwrap();
-    let output = doctor(&written(&directory, "paste.txt", UNEVEN), &[]);
+    let output = doctor(&written(&directory, "paste.txt", UNEVEN), &["--verbose"]);
     assert_eq!(output.status.code(), Some(0));
     assert!(stdout(&output).starts_with("Unknown: nothing wrong was seen"), "{}", stdout(&output));
     assert!(stdout(&output).contains("insufficient-data"));
@@ -116,11 +116,11 @@ fn a_page_does_not_overwrite_what_is_read() {
 
 #[test]
 fn every_finding_is_explained() {
-    let list = stdout(&rxlane().args(["doctor", "--why"]).output().unwrap());
+    let list = stdout(&rxlane().args(["doctor", "--explain"]).output().unwrap());
     assert_eq!(list.lines().count(), 36, "{list}");
     for line in list.lines() {
         let id = line.split_whitespace().next().unwrap();
-        let output = rxlane().args(["doctor", "--why", id]).output().unwrap();
+        let output = rxlane().args(["doctor", "--explain", id]).output().unwrap();
         let text = stdout(&output);
         assert_eq!(output.status.code(), Some(0), "{id}");
         for heading in ["What it means", "How it shows", "How to fix it", "What the fix costs"] {
@@ -138,8 +138,8 @@ fn wrong_usage_is_exit_2_and_says_what_to_do() {
     let cases: [(&[&str], &str); 8] = [
         (&["--from", prose], "is the output of a tool that rxlane knows"),
         (&["--from", "/nonexistent/paste"], "/nonexistent/paste"),
-        (&["eth9", "--from", hot], "it tells of enp1s0"),
-        (&["--why", "queue-hot"], "did you mean one-queue-hot?"),
+        (&["eth9", "--from", hot], "it names enp1s0"),
+        (&["--explain", "queue-hot"], "did you mean one-queue-hot?"),
         (&["--from", hot, "--apply"], "cannot be used with"),
         (&["--sample"], "<INTERFACE>"),
         (&["--from", hot, "--traffic", "/nonexistent/line.pcap"], "/nonexistent/line.pcap"),
@@ -161,13 +161,36 @@ fn undo_without_changes_has_nothing_to_do() {
 }
 
 #[test]
-fn octets_that_are_no_text_do_no_harm() {
+fn bytes_that_are_no_text_do_no_harm() {
     let directory = TempDir::new().unwrap();
-    let mut octets = HOT.as_bytes().to_vec();
-    octets.extend([0, 0xff, 0xfe, 0x1b, b'[', b'3', b'1', b'm', 0x80]);
-    octets.extend(std::iter::repeat_n(b'x', 200_000));
-    octets.extend(b"\n$ ethtool -g enp1s0\nRing parameters for \x1b[31menp1s0:\n");
-    let output = doctor(&written(&directory, "paste.txt", octets), &[]);
+    let mut bytes = HOT.as_bytes().to_vec();
+    bytes.extend([0, 0xff, 0xfe, 0x1b, b'[', b'3', b'1', b'm', 0x80]);
+    bytes.extend(std::iter::repeat_n(b'x', 200_000));
+    bytes.extend(b"\n$ ethtool -g enp1s0\nRing parameters for \x1b[31menp1s0:\n");
+    let output = doctor(&written(&directory, "paste.txt", bytes), &[]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(!output.stdout.contains(&0x1b));
+}
+
+#[test]
+fn a_thousand_interfaces_with_the_same_finding_are_one() {
+    let directory = TempDir::new().unwrap();
+    let link = |n: u32| {
+        format!(
+            "{n}: veth{n}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000\n    \
+             link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 65535\n    veth addrgenmode eui64 \
+             numtxqueues 1 numrxqueues 1\n$ ethtool -l veth{n}\nChannel parameters for veth{n}:\nPre-set maximums:\nRX:\t\tn/a\nTX:\t\tn/a\n\
+             Other:\t\tn/a\nCombined:\t1\nCurrent hardware settings:\nRX:\t\tn/a\nTX:\t\tn/a\nOther:\t\tn/a\nCombined:\t1\n$ ip -d link\n"
+        )
+    };
+    let links: String = (2..1002).map(link).collect();
+    let paste = written(&directory, "paste.txt", format!("$ uname -sr\nLinux 6.12.9\n$ ip -d link\n{links}"));
+    let text = stdout(&doctor(&paste, &["--verbose"]));
+    assert_eq!(text.matches("single-queue").count(), 1, "{text}");
+    assert!(text.contains("The same of 999 more interfaces: veth3, veth4, veth5"), "{text}");
+    assert!(text.lines().count() < 60 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(stdout(&doctor(&paste, &[])).lines().count() <= 12);
+    let report: Value = serde_json::from_slice(&doctor(&paste, &["--json"]).stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    assert_eq!(findings.iter().filter(|finding| finding["id"] == "single-queue").count(), 1000);
 }

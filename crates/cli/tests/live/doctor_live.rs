@@ -307,7 +307,7 @@ fn what_is_steered_is_seen_and_not_offered_again() {
     let read = run(&namespace, &["doctor", "--from", bundle, "--json"]);
     let read: Value = serde_json::from_slice(&read.stdout).expect("JSON");
     assert_eq!(read["interfaces"][0]["steering"]["mode"], "native", "{read:#}");
-    let read = run(&namespace, &["doctor", "--from", bundle]);
+    let read = run(&namespace, &["doctor", "--from", bundle, "--verbose"]);
     assert!(String::from_utf8_lossy(&read.stdout).contains("Steering: native mode, "));
 
     drop(steered);

@@ -37,13 +37,13 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             format!("CPU {cpu}, which takes most of them, is idle {idle:.0} % of the time.")
         }
         Fact::DriverAndTarget { cpu } => {
-            format!("CPU {cpu} takes the interrupts and is a target besides.")
+            format!("CPU {cpu} takes the interrupts and is a steering target, too.")
         }
         Fact::DriverWorkRemains { cpu } => format!(
-            "What is left on CPU {cpu} is the driver's own work for each frame, which no software takes off it."
+            "What remains on CPU {cpu} is the driver's own work for each frame, which no software can move."
         ),
         Fact::RpsAgain { cpus } => format!(
-            "RPS of queue 0 deals them a second time, to CPUs {}, which only costs.",
+            "RPS of queue 0 distributes them a second time, to CPUs {}, which only costs.",
             numbers(cpus)
         ),
         Fact::SteeringPasses { steering, share, reason } => {
@@ -58,11 +58,11 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             format!("Steering is on, but for other classes of frames ({classes}).")
         }
         Fact::RpsSpreads { cpus } => format!(
-            "RPS deals the frames on to CPUs {}, after this queue's CPU took them.",
+            "RPS distributes the frames to CPUs {}, after this queue's CPU took them.",
             numbers(cpus)
         ),
         Fact::ProgramUnread { why } => format!(
-            "An XDP program is attached, and whether it deals these frames to other CPUs could not be read ({why})."
+            "An XDP program is attached, and whether it steers these frames to other CPUs could not be read ({why})."
         ),
         Fact::NetisrSpreads { threads } => {
             format!("netisr hands packets on to {threads} bound threads.")
@@ -90,7 +90,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
         Fact::TooLong(lost) => {
             format!("{}: frames longer than the device accepts were dropped.", loss_sentence(lost))
         }
-        Fact::TooLongUnknown => "Which they are the text does not tell: full frames with one tag more than expected, \
+        Fact::TooLongUnknown => "The text does not say which: full frames with one tag more than expected, \
                                  PPPoE with packets of 1500 bytes, or jumbo frames of others on the wire."
             .into(),
         Fact::FullFrame { chain, frame, tags, limit } => {
@@ -103,7 +103,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
                 frame.saturating_add(4)
             )
         }
-        Fact::NoneAmong { frames } => format!("None such came among {frames} frames so far."),
+        Fact::NoneAmong { frames } => format!("None such arrived among {frames} frames so far."),
         Fact::BelowTooSmall { name, packet, below, mtu } => format!(
             "A full packet of {name} takes {packet} bytes below it, and {below} carries {mtu}: what is longer is lost or \
              refused there."
@@ -119,40 +119,38 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
              CPU arrives there without its outer tag, at the wrong interface."
         ),
         Fact::StrippedForSteering { name: stacked } => format!(
-            "{stacked} brings encapsulated traffic in tagged frames, which the device does not spread. Steering it with an \
-             XDP cpumap would be a way, and needs the tags that the device strips now: `rxlane steer up {name} \
-             --disable-rxvlan` has them left in. Nothing has to be changed until then."
+            "{stacked} carries encapsulated traffic in tagged frames, which the device does not spread. Steering with an XDP cpumap would spread it, and needs the tags that the device strips now: `rxlane steer up {name} \
+             --disable-rxvlan` keeps them in. Nothing has to be changed until then."
         ),
 
         Fact::PppoeUnhashed { device } => format!(
-            "PPPoE comes in by {name}, and {device} cannot hash it: its parser stops at the PPPoE header, so that every \
+            "PPPoE arrives on {name}, and {device} cannot hash it: its parser stops at the PPPoE header, so that every \
              frame of every session goes to one queue and one CPU."
         ),
         Fact::PppoeUnknown { queue, share } => {
-            format!("PPPoE comes in by {name}, and queue {queue} takes {:.0} % of all frames.", share * 100.0)
+            format!("PPPoE arrives on {name}, and queue {queue} takes {:.0} % of all frames.", share * 100.0)
         }
         Fact::PppoeDeviceUnknown { device } => {
             format!("Whether {device} can hash PPPoE is not known; most cannot.")
         }
-        Fact::OthersSpread => "The queue counters show other traffic besides, which does spread.".into(),
+        Fact::OthersSpread => "The queue counters show other traffic, too, which does spread.".into(),
         Fact::PppoeSomewhere { devices } => format!(
-            "This machine carries PPP, over PPPoE as it seems, though the text does not say by which device. {} cannot \
-             hash PPPoE: what comes in by it goes to one queue and one CPU.",
+            "This machine carries PPP, over PPPoE as it seems, though the text does not say on which device it arrives. {} cannot hash PPPoE: what arrives there goes to one queue and one CPU.",
             devices.join(" or ")
         ),
         Fact::PppoeOnOneCpu { cpu, frames, packets, workers, of } => format!(
             "CPU {cpu} took {frames} frames from Ethernet that no other protocol accounts for, and {packets} PPPoE \
-             packets were worked off on {} of {of}: the device seems to deliver all PPPoE on one CPU, and software \
+             packets were processed on {} of {of}: the device seems to deliver all PPPoE on one CPU, and software \
              spreads it from there. That it reaches no more CPUs may be a matter of few flows, or of the CPUs that it \
              is allowed.",
             cpus(workers)
         ),
         Fact::QinqUnhashed { device } => format!(
-            "Frames with two VLAN tags come in by {name}, and {device} cannot hash them: its parser stops before the IP \
+            "Frames with two VLAN tags arrive on {name}, and {device} cannot hash them: its parser stops before the IP \
              header, so that they all go to one queue."
         ),
         Fact::QinqUnknown { device } => format!(
-            "Frames with two VLAN tags come in by {name}, and whether {device} looks behind two tags is not known; many \
+            "Frames with two VLAN tags arrive on {name}, and whether {device} looks behind two tags is not known; many \
              devices do not."
         ),
 
@@ -169,7 +167,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
         }
         Fact::UdpChanged { flow, former, now } => format!(
             "{flow} was hashed by addresses alone (`{former}`), so that all UDP between two addresses shared a queue, and \
-             is hashed with ports now (`{now}`). Nothing is left to do; counters from before the change still show the \
+             is hashed with ports now (`{now}`). Nothing remains to be done; counters from before the change still show the \
              former distribution."
         ),
 
@@ -188,7 +186,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
             format!("At {rate:.0} frames a second this limits nothing yet.")
         }
         Fact::Little(Little::BesideBusiest) => {
-            "Beside the busiest interface of this machine that is nothing.".into()
+            "Compared with the busiest interface of this machine that is nothing.".into()
         }
         Fact::Little(Little::Total) => "So few frames limit nothing.".into(),
         Fact::CausesKnown { ids } => format!("The cause is known: {}.", ids.join(", ")),
@@ -258,7 +256,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
         ),
 
         Fact::InterruptEach { interrupts, frames } => format!(
-            "{interrupts:.0} interrupts a second for {frames:.0} frames: about one a frame.\nModeration is off (rx-usecs \
+            "{interrupts:.0} interrupts a second for {frames:.0} frames a second: about one for each frame.\nModeration is off (rx-usecs \
              0), and each interrupt costs as much time as several frames."
         ),
         Fact::ModerationOff { idle } => format!(
@@ -273,7 +271,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
              about halves them and doubles the burst that reaches the IP input queue."
         ),
         Fact::Burst { usecs, mbps, full, small, entries } => format!(
-            "In {usecs} us at {mbps} Mbit/s up to {full} full-size frames come, or {small} of the smallest; the ring \
+            "In {usecs} us at {mbps} Mbit/s up to {full} full-size frames arrive, or {small} of the smallest; the ring \
              holds {entries}."
         ),
         Fact::BurstLost(lost) => format!("And frames are lost at the ring: {}.", loss_clause(lost)),
@@ -315,7 +313,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
         }
         Fact::WorkIsLittle => "It is so little that one CPU carries it easily.".into(),
         Fact::WorkOverUnknownTime => {
-            "In which time it did that, the text does not say: two samples under load would.".into()
+            "The text does not say over what time: two samples under load would.".into()
         }
         Fact::WorkSteered { steering, uncounted } => format!(
             "Software spreads frames already: {}.{}",
@@ -324,7 +322,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
         ),
         Fact::Ksoftirqd { cpu, share } => format!(
             "ksoftirqd/{cpu} takes {share:.0} % of CPU {cpu}, and no other CPU's thread is as busy: more soft interrupts \
-             come to that CPU than it can serve.\nOf a machine that forwards they are most likely NET_RX, which \
+             reach that CPU than it can serve.\nOf a machine that forwards they are most likely NET_RX, which \
              `cat /proc/softirqs` shows."
         ),
         Fact::Squeezed { cpu, times, frames, share, per_second } => format!(
@@ -346,7 +344,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
                 Need::OneQueue { queue, share } => {
                     format!("queue {queue} takes {:.0} % of its frames", share * 100.0)
                 }
-                Need::Unhashed => "it cannot hash the frames that come in".to_owned(),
+                Need::Unhashed => "it cannot hash the frames that arrive".to_owned(),
             }
         ),
         Fact::RpsSameCpu { queue, cpu } => format!(
@@ -376,7 +374,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
         ),
 
         Fact::NetisrDirect { pppoe } => format!(
-            "Packets are worked off on the CPU that took them from the ring.\n{}",
+            "Packets are processed on the CPU that took them from the ring.\n{}",
             match pppoe {
                 true =>
                     "This machine carries PPPoE, which most cards deliver to one queue: one CPU does all of it.",
@@ -400,8 +398,7 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
         Fact::GroOff => {
             "GRO is off: every received TCP segment runs through VLAN, firewall, routing and socket by itself.".into()
         }
-        Fact::GroPppoe => "What comes in PPPoE is not coalesced either way (Linux 6.12); it is the other traffic that \
-                           would gain."
+        Fact::GroPppoe => "GRO does not coalesce what PPPoE carries (Linux 6.12); the other traffic would gain."
             .into(),
         Fact::VlanMtu { name, mtu } => format!(
             "{name} has an MTU of {mtu}. That shortens what is sent; what the other side sends stays as long as its own MTU \
@@ -415,14 +412,14 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
         ),
         Fact::PppMtu { name, mtu } => format!("{name} has an MTU of {mtu}."),
         Fact::FullPppoe { below: None, .. } => {
-            "For 1500 (RFC 4638) the interface below it, which the text does not tell, needs an MTU of 1508.".into()
+            "For 1500 (RFC 4638) the interface below it, which the text does not name, needs an MTU of 1508.".into()
         }
         Fact::FullPppoe { below: Some((way, frame)), works } => format!(
             "1500 (RFC 4638) takes an MTU of 1508 of {way}, and frames of {frame} bytes ({} with FCS): {}",
             frame.saturating_add(4),
             match works {
                 Some(true) =>
-                    "this device accepts them. Whether the provider does, its answer to PPP-Max-Payload tells.",
+                    "this device accepts them. Whether the provider does, its answer to PPP-Max-Payload shows.",
                 Some(false) => "this device, or its driver, does not accept them.",
                 None => "whether this device accepts them is not known.",
             }
@@ -472,19 +469,29 @@ pub fn sentence(report: &Report, finding: &Finding, fact: &Fact) -> String {
         }
 
         Fact::Insufficient { ids, of, commands, more } => {
-            let rules = match ids.len() <= RULES {
-                true => format!("These rules could not tell: {}.", ids.join(", ")),
-                false => format!("{} of {of} rules could not tell (--json lists them).", ids.len()),
-            };
+            let rules = insufficient(ids, *of);
             let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
             match commands.is_empty() {
                 true => rules,
-                false => {
-                    format!("{rules} The output of these would help: {}{more}.", commands.join("; "))
-                }
+                false => format!("{rules} The output of these would help: {}{more}.", commands.join("; ")),
             }
         }
     }
+}
+
+fn insufficient(ids: &[&str], of: usize) -> String {
+    match ids.len() <= RULES {
+        true => format!("These rules could not tell: {}.", ids.join(", ")),
+        false => format!("{} of {of} rules could not tell (--json lists them).", ids.len()),
+    }
+}
+
+/// The same of this machine, of which rxlane has read what there is to read.
+pub fn insufficient_live(ids: &[&str], of: usize) -> String {
+    format!(
+        "{} Run it again while the line is busy; as root it reads more, and --sample adds the traffic of an interface.",
+        insufficient(ids, of)
+    )
 }
 
 fn over(since: Since, start: &'static str) -> &'static str {
@@ -581,9 +588,7 @@ fn words_of_cause(report: &Report, name: &str, cause: Cause) -> String {
                 let driver = name.trim_end_matches(|c: char| c.is_ascii_digit());
                 let unit = name.strip_prefix(driver).unwrap_or_default();
                 let node = if unit.is_empty() { driver.to_owned() } else { format!("{driver}.{unit}") };
-                format!(
-                    "RSS switched off in the driver (`sysctl dev.{node}` shows what it tells of its queues)"
-                )
+                format!("RSS switched off in the driver (`sysctl dev.{node}` shows its queues)")
             }
             Some("netbsd") => "RSS switched off in the driver".into(),
             _ => format!("RSS switched off, or a filter rule (`ethtool -n {name}`)"),

@@ -7,8 +7,8 @@ use host::System;
 
 const NETISR: &str = "IP, firewall and forwarding leave the CPU of the queue, which still takes off the PPPoE header. What \
                       spreads by flow are packets that the device hashed. Packets that it did not hash, as all of PPPoE, \
-                      are dealt by their interface: several sessions with an interface each can go to several CPUs, and one \
-                      session stays on one CPU, though another than the queue's, unless the kernel was built with \
+                      go to the CPU of their interface: several sessions with an interface each can go to several CPUs, and one \
+                      session stays on one CPU, another than the queue's, unless the kernel was built with \
                       `options RSS`. What the model expects of it is unknown: nobody has counted what the hand-over costs \
                       there.";
 const AGAIN: &str = "Other options have to be given again.";
@@ -31,8 +31,7 @@ pub fn forecast(forecast: &Forecast) -> String {
                 .into()
         }
         Forecast::Sample { cpus, after, before, effective } => format!(
-            "In the traffic sample, dealing flows by the inner header over {cpus} CPUs leaves {:.0} % of the frames on the \
-             busiest{}: worth {effective:.1} evenly loaded CPUs.",
+            "In the traffic sample, spreading flows by the inner header over {cpus} CPUs leaves {:.0} % of the frames on the busiest{}: equivalent to {effective:.1} evenly loaded CPUs.",
             after * 100.0,
             before.map_or(String::new(), |before| {
                 format!(" where the busiest queue takes {:.0} % now", before * 100.0)
@@ -49,14 +48,13 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         Effect::Steer { native } => {
             return (
                 format!(
-                    "or steer by the inner header in XDP, before the socket buffer is made: the CPU that takes the \
+                    "or steer by the inner header in XDP, before the socket buffer (skb) is allocated: the CPU that takes the \
                      interrupt then does less than with RPS.{} The first command says what it would bring here, and \
                      changes nothing",
                     if *native { " The driver runs XDP programs itself." } else { "" }
                 ),
                 format!(
-                    "Flows are dealt to CPUs as with RPS; what differs is that the first CPU does less for each frame. \
-                     `rxlane steer down {name}` takes it back."
+                    "Flows are distributed to CPUs as with RPS, and the first CPU does less for each frame. `rxlane steer down {name}` undoes it."
                 ),
             );
         }
@@ -81,18 +79,18 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         }
         Effect::MoreTargets => {
             return again(
-                "deal to more CPUs: take steering off and attach it again with a longer list",
+                "spread over more CPUs: detach steering and attach it again with a longer list",
                 "As many CPUs as there are busy flows can share the work.",
             );
         }
         Effect::FreeDriverCpu { cpu } => {
             return again(
                 &format!("leave CPU {cpu} to the driver alone"),
-                "The CPU that takes the interrupts has only the driver's work left.",
+                "The CPU that takes the interrupts has only the driver's work to do.",
             );
         }
         Effect::SeeWhyPassed => (
-            "see why steering leaves the frames: the first command counts them by reason, the second says what this \
+            "see why steering passes the frames: the first command counts them by reason, the second says what this \
              device's frames would need"
                 .into(),
             "Cannot tell before the reason is known. Tags that the device strips, classes that are not selected and frames \
@@ -100,9 +98,8 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         ),
         Effect::SteerThese => {
             return again(
-                "steer these frames, too: take steering off and attach it again, which looks anew at what the device does \
-                 not spread",
-                "Flows are dealt to CPUs by their inner header. `--classes` names classes where the look finds others.",
+                "steer these frames, too: detach steering and attach it again, which examines anew what the device does not spread",
+                "Flows are distributed to CPUs by their inner header. `--classes` names classes where that finds others.",
             );
         }
         Effect::SeeProgram => (
@@ -147,7 +144,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
              table.",
         ),
         Effect::RetaAll { queues } => (
-            format!("all {queues} queues that RSS can reach, if none was left out on purpose"),
+            format!("all {queues} queues that RSS can reach, if none was excluded on purpose"),
             "Flows that are hashed spread over all of these queues.",
         ),
         Effect::Channels => (
@@ -177,11 +174,11 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
             "Full packets fit the frames below. Until the other end uses that MTU as well, what it sends may stay longer.",
         ),
         Effect::KeepTags => (
-            "tags left in the frame".into(),
+            "tags kept in the frame".into(),
             "The program sees all tags; the kernel takes them off in software after it.",
         ),
         Effect::SteerWithTags => (
-            "steering attached again with the tags left in the frame".into(),
+            "steering attached again with the tags kept in the frame".into(),
             "The program sees all tags; the kernel takes them off in software after it. `rxlane steer down` has the device \
              strip them again.",
         ),
@@ -203,7 +200,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
         Effect::Moderation => (
             "the driver's default moderation".into(),
             "Fewer interrupts, by ten times and more under load, and the CPU time they took; some microseconds more \
-             latency. How much throughput that gives cannot be told from the text.",
+             latency. How much throughput that gives the text does not say.",
         ),
         Effect::ShorterModeration => (
             "the driver's default moderation".into(),
@@ -224,7 +221,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
                      instead of all.",
                     share * 100.0
                 ),
-                None => "The vectors are dealt to all CPUs in turn.".to_owned(),
+                None => "The vectors are distributed to all CPUs in turn.".to_owned(),
             };
             return ("a CPU for each receive vector".into(), format!("{expected} {IRQBALANCE}"));
         }
@@ -235,10 +232,9 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
             );
         }
         Effect::FindCause => (
-            "find the cause at the busy interface: several vectors on one CPU want other affinities, one queue wants RPS or \
-             steering in XDP (`rxlane steer`)"
+            "find the cause at the busy interface: several vectors on one CPU need other affinities, one busy queue needs RPS or steering in XDP (`rxlane steer`)"
                 .into(),
-            "Cannot tell before the cause is known: `cat /proc/interrupts` and `ethtool -S IFACE` tell.",
+            "Cannot tell before the cause is known: `cat /proc/interrupts` and `ethtool -S IFACE` show it.",
         ),
         Effect::Budget { known } => (
             match known {
@@ -250,19 +246,18 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
             "Fewer, longer runs. It makes no CPU faster: if the CPU is full, only spreading the load helps.",
         ),
         Effect::RpsOff => {
-            ("RPS off, as it spreads nothing".into(), "A little less work a packet on that CPU.")
+            ("RPS off, as it spreads nothing".into(), "A little less work for each packet on that CPU.")
         }
         Effect::SteerNative => (
-            "steering attached natively, which is what `rxlane steer up` does unless generic mode is asked for".into(),
-            "The cost of a socket buffer a frame leaves the receiving CPU. Where the driver refuses, the second command \
-             says why.",
+            "steering attached natively, which is what `rxlane steer up` does unless generic mode is requested".into(),
+            "The receiving CPU no longer allocates a socket buffer for each frame. Where the driver refuses, the second command says why.",
         ),
         Effect::AttachNative => (
             format!(
                 "the program attached natively: `ip link set dev {name} xdpgeneric off`, then its loader in native mode (a \
                  program can be attached in one of the two at a time)"
             ),
-            "The cost of a socket buffer a frame leaves the receiving CPU. How much that is cannot be told from the text.",
+            "The receiving CPU no longer allocates a socket buffer for each frame. How much that saves the text does not say.",
         ),
         Effect::Backlog { now } => (
             match now {
@@ -280,15 +275,14 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
                  has time and only bursts overflow its queue"
                     .into(),
                 format!(
-                    "By what was read `{}` comes first. One flow that fills a CPU is helped by none of them.",
+                    "By what was read `{}` comes first. One flow that fills a CPU is not helped by any of them.",
                     if *rebalance { "--rebalance" } else { "--queue-size N" }
                 ),
             );
         }
         Effect::Gro => (
             "segments of one TCP flow joined on receipt".into(),
-            "Less work for each received TCP segment, the more the larger the flows. How much cannot be told from the text. \
-             Segments inside PPPoE stay as they are.",
+            "Less work for each received TCP segment, the more the larger the flows. How much the text does not say. Segments inside PPPoE are unchanged.",
         ),
         Effect::Pppoe1500 { raised } => return full_pppoe(remedy.os, raised.as_ref()),
         Effect::KernelPppoe { limit } => (
@@ -299,7 +293,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
             },
             match limit {
                 true => "The process no longer limits; the next limit is the CPU that takes the interrupts.",
-                false => "Less CPU for the same traffic; how much cannot be told before.",
+                false => "Less CPU for the same traffic; how much, only a measurement shows.",
             },
         ),
         Effect::InputQueue => (
@@ -325,8 +319,7 @@ pub fn words(finding: &Finding, remedy: &Remedy) -> (String, String) {
                 }
                 false => "the offloads that the device below has".into(),
             },
-            "Less work for what is sent there, TCP of this machine and packets that GRO joined before they were forwarded. \
-             How much cannot be told from the text.",
+            "Less work for what is sent there, TCP of this machine and packets that GRO joined before they were forwarded. How much the text does not say.",
         ),
         Effect::DeviceMode { title, enable, stack } => (
             match stack {
@@ -354,7 +347,7 @@ fn rps(targets: &[u32], file: &str, conditional: bool, filter: bool) -> String {
         true => "; an EtherType filter for 0x8864 would only move all PPPoE to another queue",
         false => "",
     };
-    format!("{condition}RPS: hash the inner header in software and deal flows to {to}{filter}")
+    format!("{condition}RPS: hash the inner header in software and distribute flows to {to}{filter}")
 }
 
 fn full_pppoe(os: System, raised: Option<&doctor::facts::RaisedDevice>) -> (String, String) {
