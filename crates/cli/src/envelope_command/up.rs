@@ -2,7 +2,7 @@
 
 use super::{BOLD, GOOD, StateArguments, failed, item};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
-use envelope::{Done, Resolved, Wish, down, resolve, up};
+use envelope::{Resolved, Wish, down, recover, resolve, up};
 use format::{printable, quoted, thousands};
 use service::memory;
 use service::signals::Interrupted;
@@ -56,6 +56,8 @@ impl UpArguments {
         let generic = self.mode == ModeArgument::Generic;
         let wish = Wish { interface: self.interface, header: self.header, generic };
         let records = self.state.records();
+        // Who only asks changes nothing. Without root there is nothing to recover, and the loader says what is missing.
+        let recovered = if self.dry_run { Vec::new() } else { recover(&records).unwrap_or_default() };
         let resolved = match resolve(&wish, &records) {
             Ok(resolved) => resolved,
             Err(error) => return failed(error),
@@ -78,7 +80,7 @@ impl UpArguments {
             drop(done);
             return taken_back(out, &resolved.plan.interface.name, &records, signal);
         }
-        match print_done(out, &resolved, &done).and_then(|()| out.flush()) {
+        match print_done(out, &resolved, done.mode, &recovered).and_then(|()| out.flush()) {
             // Who reads no further has not asked for an end.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 drop(done);
@@ -92,12 +94,12 @@ impl UpArguments {
     }
 }
 
-fn print_done(out: &mut Output, resolved: &Resolved, done: &Done) -> io::Result<()> {
+fn print_done(out: &mut Output, resolved: &Resolved, mode: Mode, recovered: &[String]) -> io::Result<()> {
     let name = printable(&resolved.plan.interface.name);
     let title = format!("{name} has an envelope of {} octets.", resolved.plan.header);
     writeln!(out, "{}", out.styled(GOOD, title))?;
-    print(out, resolved, done.mode)?;
-    done.recovered.iter().try_for_each(|remark| item(out, "remark", &printable(remark)))?;
+    print(out, resolved, mode)?;
+    recovered.iter().try_for_each(|remark| item(out, "remark", &printable(remark)))?;
     item(out, "look", &format!("rxlane envelope status {}", quoted(&name)))?;
     item(out, "undo", &format!("rxlane envelope down {}", quoted(&name)))
 }

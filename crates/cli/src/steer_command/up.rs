@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 use steer::classes;
-use steer::down::Down;
+use steer::down::{Down, recover};
 use steer::error::Error;
 use steer::facts::{Fact, Level};
 use steer::plan::{QUEUE_SIZE, QUEUE_SIZE_MAX};
@@ -83,6 +83,9 @@ impl UpArguments {
             return failed(error);
         }
         let manner = Manner { queue_size: self.queue_size, symmetric: self.symmetric };
+        let records = self.state.records();
+        // Who only asks changes nothing. Without root there is nothing to recover, and the loader says what is missing.
+        let recovered = if self.dry_run { Vec::new() } else { recover(&records).unwrap_or_default() };
         let resolved = self
             .wish
             .wish()
@@ -103,7 +106,6 @@ impl UpArguments {
             self.print_plan(out, &resolved)?;
             return Ok(Outcome::Success);
         }
-        let records = self.state.records();
         // From here on the machine is changed, and a signal that ended this process would leave it so.
         let (interrupted, stop) = Interrupted::watch()
             .map_err(|error| Lacks(format!("signals cannot be waited for ({error}); nothing was changed")))?;
@@ -118,7 +120,7 @@ impl UpArguments {
         let task = stay::Task { rebalance: self.rebalance, metrics: self.metrics };
         if self.foreground {
             drop(working);
-            let Done { attachment, mode, changed, recovered } = done;
+            let Done { attachment, mode, changed } = done;
             let ready =
                 |out: &mut Output| self.print_done(out, &resolved, (mode, &changed, &recovered), None);
             return stay::in_foreground(out, attachment, &task, &records, stop, ready);
@@ -145,7 +147,7 @@ impl UpArguments {
             return taken_back(out, done.attachment, &records, signal);
         }
         let printed = self
-            .print_done(out, &resolved, (done.mode, &done.changed, &done.recovered), keeper)
+            .print_done(out, &resolved, (done.mode, &done.changed, &recovered), keeper)
             .and_then(|()| out.flush());
         match printed {
             // Who reads no further has not asked for an end.

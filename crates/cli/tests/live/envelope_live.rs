@@ -160,7 +160,9 @@ fn a_kill_between_program_and_mtu_is_told_and_taken_back() {
     assert_eq!(machine.mtu(WAN), "1500");
     let status = machine.expect(1, &["status", WAN]);
     assert!(status.contains("damaged") && status.contains("the MTU is 1500 and not 1508"), "{status}");
-    machine.expect(1, &UP);
+    // The next one undoes what that did, and begins anew.
+    let up = machine.expect(0, &UP);
+    assert!(up.contains("a process was killed"), "{up}");
     machine.expect(0, &["down", WAN]);
     assert_eq!(machine.state(), before);
     machine.assert_nothing_left();

@@ -33,6 +33,12 @@ fn was_killed(output: &Output) -> bool {
     output.status.code().is_none() || said(output).contains("signal 9 ended the daemon")
 }
 
+/// Whether it says so, wherever a line is broken.
+fn is_recovered(output: &Output) -> bool {
+    let words: Vec<String> = said(output).split_whitespace().map(str::to_owned).collect();
+    words.join(" ").contains("what it did is undone")
+}
+
 #[track_caller]
 fn succeeds(output: &Output) {
     assert_eq!(code(output), 0, "{}", said(output));
@@ -55,13 +61,14 @@ fn steering_that_was_killed_at_any_step_is_undone() {
             if step % 2 == 0 {
                 let again = machine.run(&up);
                 succeeds(&again);
-                assert!(said(&again).contains("what it did is undone"), "step {step}: {}", said(&again));
+                assert!(is_recovered(&again), "step {step}: {}", said(&again));
             }
             succeeds(&machine.run(&down));
             is_undone();
         },
     );
     assert!(steps >= 8, "{steps} steps of up");
+    succeeds(&machine.run(&down));
     let steps = at_every_step(
         || {
             succeeds(&machine.run(&up));
@@ -93,13 +100,14 @@ fn an_envelope_that_was_killed_at_any_step_is_undone() {
             if step % 2 == 0 {
                 let again = machine.run(&up);
                 succeeds(&again);
-                assert!(said(&again).contains("what it did is undone"), "step {step}: {}", said(&again));
+                assert!(is_recovered(&again), "step {step}: {}", said(&again));
             }
             succeeds(&machine.run(&down));
             is_undone();
         },
     );
     assert!(steps >= 6, "{steps} steps of up");
+    succeeds(&machine.run(&down));
     let steps = at_every_step(
         || {
             succeeds(&machine.run(&up));
@@ -188,7 +196,8 @@ fn a_concentrator_and_a_session_that_were_killed_at_any_step_leave_nothing() {
                 code(&status()) != 0 || text().contains("10.64.0.53")
             });
             let ended = hidden(&["disconnect", "ppp0"]).output().expect("it starts");
-            if code(&ended) == 0 {
+            // One that is killed at the very end has answered before.
+            if code(&ended) == 0 && own().is_empty() {
                 break;
             }
         }

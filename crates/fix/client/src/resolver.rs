@@ -270,10 +270,13 @@ impl Resolver {
             // The file has what it had.
             let _ = place.put_back(&self.note, &self.noted);
         })?;
+        service::step();
         place.write(self.note.written.as_bytes()).inspect_err(|_| {
             // What cannot be put back stays in the note, for the next one who tries.
             let _ = place.put_back(&self.note, &self.noted);
-        })
+        })?;
+        service::step();
+        Ok(())
     }
 
     /// Takes them back.

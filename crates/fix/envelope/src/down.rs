@@ -63,7 +63,16 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
 
 /// Undoes what processes did that were killed while they brought envelopes up; a sentence each. What cannot be undone stays
 /// recorded, for `down`.
-pub(crate) fn recover(instances: &Instances, records: &Records) -> Vec<String> {
+///
+/// # Errors
+///
+/// Records cannot be read, or another process is at work for a minute.
+pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
+    let instances = &Instances::new(Kind::Envelope, records.state().clone())?;
+    if interrupted(instances)?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let _turn = records.work()?;
     let again = |name: &String| -> Result<String, Error> {
         let (dead, interface) = (place::dead(name)?, find(name)?);
         match undo(name, interface, &dead, records) {
@@ -74,8 +83,7 @@ pub(crate) fn recover(instances: &Instances, records: &Records) -> Vec<String> {
         forget_interrupted(instances, name)?;
         Ok(format!("a process was killed while it brought up an envelope of {name}: what it did is undone"))
     };
-    let names = interrupted(instances).unwrap_or_default();
-    names.iter().filter_map(|name| again(name).ok()).collect()
+    Ok(interrupted(instances)?.iter().filter_map(|name| again(name).ok()).collect())
 }
 
 fn find(name: &str) -> Result<Option<Interface>, Error> {

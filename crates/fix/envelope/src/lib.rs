@@ -20,7 +20,7 @@ mod place;
 mod status;
 mod up;
 
-pub use down::{Down, down};
+pub use down::{Down, down, recover};
 pub use error::Error;
 pub use status::{Row, State, Status, status};
 pub use up::{Done, Resolved, Wish, resolve, up};

@@ -1,6 +1,6 @@
 //! Putting an envelope on an interface: everything is resolved first, shown if asked, and only then done.
 
-use crate::{Error, by, down, place};
+use crate::{Error, by, place};
 use host::setting::{InterfaceName, Setting};
 use service::journal::Applied;
 use service::record::begin;
@@ -42,8 +42,6 @@ pub struct Done {
     pub envelope: Envelope,
     /// How the program is run, from what the kernel says.
     pub mode: Mode,
-    /// What killed processes had left, and is undone.
-    pub recovered: Vec<String>,
 }
 
 /// Decides everything. Changes nothing and takes no privilege.
@@ -161,7 +159,6 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<Done, Error> {
     envelope::check(plan)?;
     let _turn = records.work()?;
     let instances = Instances::new(Kind::Envelope, records.state().clone())?;
-    let recovered = down::recover(&instances, records);
     stale_namespaces::clear(records);
     let interface = &plan.interface;
     if let Some(mut journal) = place::journal(records)? {
@@ -182,7 +179,7 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<Done, Error> {
     };
     let raised = raise(plan, setting, driver.as_ref(), records);
     match raised.and_then(|()| Ok(envelope.mode()?)) {
-        Ok(mode) => Ok(Done { envelope, mode, recovered }),
+        Ok(mode) => Ok(Done { envelope, mode }),
         Err(error) => {
             // Of two errors the first says more than that of cleaning up behind it.
             let _ = take_back(interface, records);

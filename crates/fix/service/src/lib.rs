@@ -30,6 +30,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # A process that is killed
+//!
+//! Nothing relies on code that runs at the end of a process. Whoever dies at any moment leaves: a journal, which undoes
+//! settings; a record of what came up, which the next `up` or `down` of that kind takes down; a record of the former name
+//! servers, which the next session or `status` restores; sockets and locks that nobody holds. Interfaces of links and sessions
+//! go with their process.
+//!
+//! So `panic = "abort"` would be safe for the state of a machine: it is one more way to be killed. It would differ from
+//! unwinding in three ways: settings stay changed until the next command instead of being undone at once; subscribers of a
+//! concentrator hear no goodbye; and commands that catch a panic while they only look at a machine (`doctor`, `steer check`)
+//! would end with it.
+//!
 //! # Deliberately not here
 //!
 //! What comes up (crates `link`, `steer`, `envelope` and others), and what a command prints (crate `cli`).
@@ -52,6 +64,7 @@ mod steps;
 
 pub use instance::{Instance, Instances, Kind};
 pub use state::{StateDir, StateError};
+pub use steps::step;
 
 /// What a failure means for the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -144,6 +144,8 @@ fn expect_record(path: &Path) -> io::Result<()> {
 pub struct Live {
     lock: Lock,
     path: PathBuf,
+    /// What is in it.
+    text: Vec<u8>,
 }
 
 impl Live {
@@ -154,7 +156,7 @@ impl Live {
     /// [`RecordError::Busy`]: another process holds it; [`RecordError::State`].
     pub fn hold(state: &StateDir, path: &Path, record: &impl Serialize) -> Result<Live, RecordError> {
         let lock = lock(state, path, TURN)?;
-        let mut live = Live { lock, path: path.to_owned() };
+        let mut live = Live { lock, path: path.to_owned(), text: Vec::new() };
         live.write(record)?;
         Ok(live)
     }
@@ -165,11 +167,22 @@ impl Live {
     ///
     /// [`StateError`].
     pub fn write(&mut self, record: &impl Serialize) -> Result<(), StateError> {
-        let mut file = self.lock.file();
         let text = text(record);
-        let written =
-            file.rewind().and_then(|()| file.write_all(&text)).and_then(|()| file.set_len(text.len() as u64));
-        written.map_err(StateError::file("write", &self.path))
+        self.overwrite(&text).map_err(|error| {
+            // On a full disk there is room for what was there before.
+            let _ = self.overwrite(&self.text);
+            StateError::file("write", &self.path)(error)
+        })?;
+        self.text = text;
+        Ok(())
+    }
+
+    /// In place, since the file is the lock.
+    fn overwrite(&self, text: &[u8]) -> io::Result<()> {
+        let mut file = self.lock.file();
+        file.rewind()?;
+        file.write_all(text)?;
+        file.set_len(text.len() as u64)
     }
 
     /// Reads one, and whether the process that made it still lives; `None`: there is none.

@@ -3,7 +3,7 @@
 /// One more step is done. A test kills the process at a step of its choice (`RXLANE_KILL_AT_STEP`, from 1); a release has
 /// no such thing.
 #[cfg(debug_assertions)]
-pub(crate) fn step() {
+pub fn step() {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,4 +19,4 @@ pub(crate) fn step() {
 
 /// See above.
 #[cfg(not(debug_assertions))]
-pub(crate) const fn step() {}
+pub const fn step() {}

@@ -13,7 +13,6 @@ use crate::stale_namespaces;
 use format::quoted;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
-use service::Instances;
 use service::record::{RecordError, Turn, forget_interrupted, interrupted};
 use std::path::PathBuf;
 use std::thread;
@@ -160,7 +159,16 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
 
 /// Undoes what processes did that were killed while they brought steering up; a sentence each. What cannot be undone stays
 /// recorded, for `down`.
-pub(crate) fn recover(instances: &Instances, turn: &Turn, records: &Records) -> Vec<String> {
+///
+/// # Errors
+///
+/// [`Error::Record`]: records cannot be read, or another process is at work for a minute.
+pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
+    let instances = &records.instances()?;
+    if interrupted(instances)?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let turn = &records.work()?;
     let undo = |name: &String| -> Result<String, Error> {
         let found = find(name)?;
         let mut down = Down { interface: name.clone(), ..Down::default() };
@@ -175,8 +183,7 @@ pub(crate) fn recover(instances: &Instances, turn: &Turn, records: &Records) -> 
         forget_interrupted(instances, name)?;
         Ok(format!("a process was killed while it brought up steering of {name}: what it did is undone"))
     };
-    let names = interrupted(instances).unwrap_or_default();
-    names.iter().filter_map(|name| undo(name).ok()).collect()
+    Ok(interrupted(instances)?.iter().filter_map(|name| undo(name).ok()).collect())
 }
 
 /// Whether the pins can be looked at, and so removed.

@@ -49,8 +49,6 @@ pub struct Done {
     pub mode: Mode,
     /// The settings that were changed, each with what puts it back.
     pub changed: Vec<(String, String)>,
-    /// What killed processes had left, and is undone.
-    pub recovered: Vec<String>,
 }
 
 /// The turn, and the record that the interface comes up: until this is dropped, a killed process is recognised as one that was
@@ -250,7 +248,6 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
         other => other?,
     };
     let instances = records.instances()?;
-    let recovered = down::recover(&instances, &turn, records);
     // Their maps have threads. What `down` tells of them is no matter of this interface.
     stale_namespaces::clear(records);
     let interface = &resolved.plan.interface;
@@ -263,7 +260,7 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
     let attached = xdp::attach(&resolved.plan).map_err(Error::from).and_then(|attachment| {
         let noted = note(&attachment, resolved, records).and_then(|()| Ok(attachment.mode()?));
         match noted {
-            Ok(mode) => Ok(Done { attachment, mode, changed: changed.clone(), recovered }),
+            Ok(mode) => Ok(Done { attachment, mode, changed: changed.clone() }),
             Err(error) => {
                 // Of two errors the first says more than that of cleaning up behind it.
                 let _ = records.forget_plan(&Place::of(&attachment));

@@ -214,3 +214,54 @@ fn who_asks_removes_what_no_process_holds() {
     control.is_answered();
     assert!(!left.exists());
 }
+
+#[test]
+fn only_its_owner_can_connect_to_a_socket() {
+    use std::os::unix::fs::PermissionsExt;
+    let control = control();
+    let mode = |name: &str| {
+        let path = control.instances.file(name, ".sock");
+        std::fs::metadata(path).expect("a socket").permissions().mode() & 0o777
+    };
+    assert_eq!(mode("one"), 0o600);
+    // What a careless umask would give to everybody.
+    let former = rustix::process::umask(rustix::fs::Mode::empty());
+    let (_stop, ask) = UnixStream::pair().expect("a pair");
+    let server = Server::new(&control.instances, "two", Arc::new(Handler), ask);
+    rustix::process::umask(former);
+    assert_eq!(mode("two"), 0o600);
+    drop(server.expect("a socket"));
+}
+
+/// Attack: another user, where somebody opened folder and socket to all.
+#[test]
+fn another_user_is_not_answered() {
+    use rustix::process::Uid;
+    use rustix::thread::set_thread_res_uid;
+    use std::os::unix::fs::PermissionsExt;
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let control = control();
+    let path = control.instances.file("one", ".sock");
+    let open = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("a mode");
+    };
+    open(control.instances.state().path(), 0o755);
+    open(&path, 0o666);
+    let asked = thread::spawn(move || {
+        let nobody = Uid::from_raw(65534);
+        set_thread_res_uid(nobody, nobody, nobody).expect("another user");
+        let mut stream = UnixStream::connect(path).expect("connected");
+        // It may be closed before the question is written.
+        let _ = stream.write_all(b"status\n");
+        let mut answer = Vec::new();
+        match stream.read_to_end(&mut answer) {
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
+        }
+        answer
+    });
+    assert_eq!(asked.join().expect("no panic"), b"");
+    control.is_answered();
+}
