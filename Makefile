@@ -109,7 +109,7 @@ lab: lab-prepare
 	RXLANE_REQUIRE=lab,$(RXLANE_REQUIRE) RXLANE_TEST_ARGS=--include-ignored .ci/tests -p lab
 
 bench:
-	$(CARGO) run --release --quiet --locked -p rxlane-capture --example read_speed
+	$(CARGO) run --release --quiet --locked --manifest-path peers/Cargo.toml -p bench-capture
 
 bench-peers:
 	peers/run

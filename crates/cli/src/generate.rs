@@ -94,7 +94,7 @@ fn with_words(command: Command) -> Result<Command, nic::FileError> {
             let bench =
                 ["vlan", "steer", "pps", "pppoe", "forward"].into_iter().fold(bench, |bench, scenario| {
                     bench.mut_subcommand(scenario, |scenario| {
-                        scenario.mut_arg("page", |page| page.value_hint(ValueHint::FilePath))
+                        scenario.mut_arg("html", |html| html.value_hint(ValueHint::FilePath))
                     })
                 });
             bench.mut_subcommand("compare", |compare| {

@@ -40,6 +40,9 @@ pub struct ExplainArguments {
     /// Write a page with charts, too; `-` writes it, and only it, to standard output.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Print what the traffic consists of besides: stacks and why they hash so, tags, sessions, largest flows.
+    #[arg(long, conflicts_with = "json")]
+    verbose: bool,
     /// Print JSON (schema rxlane.explain/1).
     #[arg(long)]
     json: bool,
@@ -78,7 +81,7 @@ impl ExplainArguments {
         } else if self.json {
             out.json(&report)?;
         } else {
-            text::print(out, &report)?;
+            text::print(out, &report, self.verbose)?;
             if let Some(path) = &self.html {
                 writeln!(out, "\nThe page is in {}.", format::printable(&path.display().to_string()))?;
             }

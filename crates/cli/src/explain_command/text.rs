@@ -1,4 +1,4 @@
-//! A report as text: tables no wider than the terminal, the conclusion last, next to the prompt.
+//! A report as text: what it means, then where frames land; with --verbose what the traffic consists of.
 
 use crate::output::Output;
 use anstyle::{AnsiColor, Style};
@@ -17,15 +17,18 @@ const LONGEST: usize = 58;
 const REFUSED_ROWS: usize = 4;
 
 /// Prints a report.
-pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
+pub fn print(out: &mut Output, report: &Report, is_verbose: bool) -> io::Result<()> {
     source(out, report)?;
-    stacks(out, report)?;
-    facts(out, report)?;
+    conclusion(out, report)?;
     bad(out, report)?;
     queues(out, report)?;
     steered(out, report)?;
-    top_flows(out, report)?;
-    conclusion(out, report)
+    if !is_verbose {
+        return Ok(());
+    }
+    stacks(out, report)?;
+    facts(out, report)?;
+    top_flows(out, report)
 }
 
 fn share(part: u64, whole: u64) -> String {
@@ -315,7 +318,7 @@ fn top_flows(out: &mut Output, report: &Report) -> io::Result<()> {
 }
 
 fn conclusion(out: &mut Output, report: &Report) -> io::Result<()> {
-    out.heading("Conclusion")?;
+    writeln!(out)?;
     for sentence in &report.conclusion {
         for line in wrapped(sentence, out.width().saturating_sub(2)) {
             writeln!(out, "  {line}")?;

@@ -143,7 +143,7 @@ fn wrong_usage_is_exit_2_and_says_what_to_do() {
         (&["--from", hot, "--apply"], "cannot be used with"),
         (&["--sample"], "<INTERFACE>"),
         (&["--from", hot, "--traffic", "/nonexistent/line.pcap"], "/nonexistent/line.pcap"),
-        (&["--seconds", "0"], "not between 0.1 and"),
+        (&["--seconds", "0"], "'0' for '--seconds <N>': 0.1 to 3600 seconds are possible"),
     ];
     for (arguments, words) in cases {
         let output = rxlane().arg("doctor").args(arguments).output().unwrap();

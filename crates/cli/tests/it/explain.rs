@@ -295,15 +295,19 @@ fn one_queue_is_never_called_a_spread() {
 }
 
 #[test]
-fn text_has_no_colour_in_a_pipe_and_ends_with_the_conclusion() {
+fn text_has_no_colour_in_a_pipe_begins_with_the_conclusion_and_fits_a_terminal() {
     let directory = TempDir::new().unwrap();
     let path = file(&directory, "a.pcap", &sample("pppoe"));
     let output = rxlane().arg("explain").arg(&path).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(!text.contains('\x1b'), "{text}");
-    let conclusion = text.split("Conclusion\n").nth(1).expect("a conclusion");
+    let conclusion = text.split("Receive queues").next().expect("a conclusion");
     let conclusion = conclusion.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(conclusion.contains("because the parser stops at the PPPoE header"), "{conclusion}");
+    assert!(text.lines().count() <= 24, "{text}");
+    let verbose = rxlane().arg("explain").arg(&path).arg("--verbose").output().unwrap();
+    let verbose = String::from_utf8(verbose.stdout).unwrap();
+    assert!(verbose.starts_with(&text) && verbose.contains("Largest flows"), "{verbose}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
 

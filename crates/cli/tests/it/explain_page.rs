@@ -109,8 +109,8 @@ fn hostile_strings_are_shown_and_do_nothing() {
     assert!(
         shown.contains("<script>alert('1')</script><img src=http://e.vil/x onerror=a>&\"\\u{202e}\\u{7}")
     );
-    // The command to copy names neither file, since one of them cannot be shown as it is.
-    assert!(shown.contains("rxlane explain FILE… --nic NIC --queues 4 --cpus 4 --json"), "{shown}");
+    // In the command to copy, a shell takes each name as one word, and nothing in it is hidden.
+    assert!(shown.contains(r"\342\200\256\007' --queues 4 --cpus 4 --json"), "{shown}");
 }
 
 #[test]

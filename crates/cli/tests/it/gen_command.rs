@@ -155,7 +155,7 @@ fn wrong_usage_names_culprit_and_way_out() -> TestResult {
         (&["-o", "-", "--encap", "pppoe:0"], "from 1 to 65534"),
         (&["-o", "-", "--size", "9000"], "do not fit the MTU of 1500, which allows 1518"),
         (&["-o", "-", "--rate", "0"], "0 frames a second; 1 to 1000000000 are possible"),
-        (&["-o", "/nowhere/at/all.pcap"], "cannot create /nowhere/at/all.pcap"),
+        (&["-o", "/nowhere/at/all.pcap"], "cannot write /nowhere/at/all.pcap"),
     ];
     for (arguments, message) in cases {
         let output = rxlane(arguments)?.output()?;

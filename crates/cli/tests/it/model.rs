@@ -75,7 +75,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("router.toml");
     fs::write(&file, fs::read_to_string(ROUTER).unwrap().replace("ring = 256", "rign = 256")).unwrap();
-    refused(&["run", file.to_str().unwrap()], "line 19: unknown key `rign`");
+    refused(&["run", file.to_str().unwrap()], "line 19: interface.wan: unknown key `rign`");
     refused(&["run", "no-such-file.toml"], "cannot read no-such-file.toml");
     // A key of another kind.
     refused(&["run", ROUTER, "--set", "interface.wan.moderation.us=100"], "unknown key `us`");

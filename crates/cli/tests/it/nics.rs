@@ -179,5 +179,5 @@ fn a_profile_of_ones_own_is_checked_and_shown() {
     std::fs::write(&path, good.replace(", source = \"ds: 3\"", "")).unwrap();
     let (code, _, error) = nics(&[path.to_str().unwrap()]);
     assert_eq!(code, 2);
-    assert!(error.contains("mine.toml: parse.pppoe.source: is missing"), "{error}");
+    assert!(error.contains("mine.toml: parse.pppoe: the key `source` is missing"), "{error}");
 }

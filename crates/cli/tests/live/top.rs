@@ -1,8 +1,9 @@
 //! `rxlane top` in a pipe and on a terminal: veth pairs in network namespaces of the tests' own, with traffic from the
-//! generator, and pseudo-terminals whose screen crate `vt100` reads.
+//! generator, and pseudo-terminals and the screen that a person would see.
 
 use crate::load;
 use crate::pair;
+mod screen;
 mod terminal;
 
 use crate::pair::{FAR, WAN, binary, send_from_one_queue};

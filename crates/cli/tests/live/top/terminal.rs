@@ -1,11 +1,11 @@
 //! A pseudo-terminal with a program on it, and the screen that a person would see.
 
+use super::screen::Screen;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::num::NonZero;
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use testkit::{wait_for, wait_until};
 
 /// What the program wrote: as a screen, and as it came.
 struct Shown {
-    screen: vt100::Parser,
+    screen: Screen,
     octets: Vec<u8>,
 }
 
@@ -39,10 +39,6 @@ fn size(columns: u16, rows: u16) -> Winsize {
     Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
-fn least_one(number: u16) -> NonZero<u16> {
-    NonZero::new(number).unwrap_or(NonZero::<u16>::MIN)
-}
-
 impl Terminal {
     /// Starts `command` on a terminal of that size.
     pub fn run(mut command: Command, columns: u16, rows: u16) -> Terminal {
@@ -57,8 +53,8 @@ impl Terminal {
         let end = || slave.try_clone().expect("a descriptor");
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
         let master = File::from(master);
-        let parser = vt100::Parser::new(least_one(rows), least_one(columns), 0);
-        let shown = Arc::new(Mutex::new(Shown { screen: parser, octets: Vec::new() }));
+        let screen = Screen::new(columns, rows);
+        let shown = Arc::new(Mutex::new(Shown { screen, octets: Vec::new() }));
         let (mut from, to) = (master.try_clone().expect("a descriptor"), Arc::clone(&shown));
         let is_closing = Arc::new(AtomicBool::new(false));
         let is_last = Arc::clone(&is_closing);
@@ -66,7 +62,7 @@ impl Terminal {
             let mut octets = [0; 4096];
             while let Ok(count @ 1..) = from.read(&mut octets) {
                 let mut to = to.lock().expect("no panic");
-                to.screen.process(&octets[..count]);
+                to.screen.write(&octets[..count]);
                 to.octets.extend(&octets[..count]);
                 if is_last.load(Ordering::SeqCst) {
                     break;
@@ -90,7 +86,7 @@ impl Terminal {
 
     /// The text on the screen.
     pub fn screen(&self) -> String {
-        self.shown.lock().expect("no panic").screen.screen().contents()
+        self.shown.lock().expect("no panic").screen.text()
     }
 
     /// Waits until `text` is on the screen.
@@ -106,12 +102,7 @@ impl Terminal {
 
     /// Another size, which the kernel tells the program.
     pub fn resize(&self, columns: u16, rows: u16) {
-        self.shown
-            .lock()
-            .expect("no panic")
-            .screen
-            .screen_mut()
-            .set_size(least_one(rows), least_one(columns));
+        self.shown.lock().expect("no panic").screen.resize(columns, rows);
         tcsetwinsize(self.master(), size(columns, rows)).expect("its size");
     }
 
@@ -123,7 +114,7 @@ impl Terminal {
     /// Waits for the end of the program.
     pub fn end(&mut self) -> ExitStatus {
         let shown = Arc::clone(&self.shown);
-        let screen = || shown.lock().expect("no panic").screen.screen().contents();
+        let screen = || shown.lock().expect("no panic").screen.text();
         let what = std::fmt::from_fn(|f| write!(f, "its end:\n{}", screen()));
         let status = wait_for(what, || self.child.try_wait().expect("a child"));
         // What it wrote last is on its way.
@@ -139,14 +130,13 @@ impl Terminal {
     /// Whether the program has the other screen and takes keys one by one.
     pub fn is_taken(&self) -> bool {
         let shown = self.shown.lock().expect("no panic");
-        shown.screen.screen().alternate_screen() && !self.is_line_wise()
+        shown.screen.is_alternate() && !self.is_line_wise()
     }
 
     /// Whether the terminal is as it was.
     pub fn is_restored(&self) -> bool {
         let shown = self.shown.lock().expect("no panic");
-        let screen = shown.screen.screen();
-        !screen.alternate_screen() && !screen.hide_cursor() && self.is_line_wise()
+        !shown.screen.is_alternate() && !shown.screen.is_cursor_hidden && self.is_line_wise()
     }
 
     /// Whether any colour was set: SGR 30 to 37, 38, 90 to 97 (ECMA-48, ISO 8613-6).

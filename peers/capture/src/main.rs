@@ -1,10 +1,9 @@
 //! Megabytes per second of reading a capture: plain read, this crate with one and two threads, pcap-parser.
 //!
-//! `cargo run --release -p rxlane-capture --example read_speed -- [MEGABYTES [REPETITIONS [CHUNK_KIB]]]`
+//! `cargo run --release -p bench-capture -- [MEGABYTES [REPETITIONS [CHUNK_KIB]]]`
 //!
 //! Writes a temporary file of frames of about 400 bytes, reads it from the page cache, all readers in turn, and
 //! prints the median and the range of each. Every reader sums frames, lengths and one byte of each frame.
-#![allow(clippy::print_stdout)]
 
 use std::fs::File;
 use std::hint::black_box;
