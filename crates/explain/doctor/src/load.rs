@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_cpu_that_a_user_process_fills_is_no_receive_limit() {
         let of = |user, system, interrupt, softirq, idle| {
-            let load = host::Load { user, system, interrupt, softirq, idle, ..host::Load::default() };
+            let load = host::Load { user, system, interrupt, softirq, idle };
             let load = Load { state: state(0, &load), quote: None };
             (load.is_full(), load.is_no_limit())
         };

@@ -69,7 +69,7 @@ fn is_settable(device: &Device<'_>) -> bool {
 /// The table as the two rules on it judge it; else what became of them.
 fn table<'d>(device: &'d Device<'_>) -> Result<&'d Observed<Reta>, Judgement> {
     let selection = |profile: &nic::Profile| profile.text(schema::SELECTION).map(|word| word == "rss");
-    let chooses = device.case.agreed(device, |profile| selection(profile));
+    let chooses = device.case.agreed(device, selection);
     let Some(reta) = &device.reta else {
         let is_none = device.case.is_bsd() || chooses == Some(false) || device.channel_count() == Some(1);
         return Err(match is_none {

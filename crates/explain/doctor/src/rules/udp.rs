@@ -35,7 +35,7 @@ pub(super) fn is_by_addresses(device: &Device<'_>) -> Option<bool> {
 pub(super) fn two_tuple(device: &Device<'_>) -> Judgement {
     let selection =
         |profile: &nic::Profile| profile.text(schema::SELECTION).map(|word| matches!(word, "rss" | "hash"));
-    let chooses = device.case.agreed(device, |profile| selection(profile));
+    let chooses = device.case.agreed(device, selection);
     if device.case.queue_count(device) == Some(1) || chooses == Some(false) {
         return Judgement::DoesNotApply;
     }

@@ -301,8 +301,7 @@ fn pppoe_of(device: &Device<'_>) -> Judgement {
 /// Whether the device has several queues, or may.
 fn has_queues(device: &Device<'_>) -> bool {
     let selection = |profile: &nic::Profile| profile.text(schema::SELECTION).map(|word| word == "single");
-    device.case.queue_count(device) != Some(1)
-        && device.case.agreed(device, |profile| selection(profile)) != Some(true)
+    device.case.queue_count(device) != Some(1) && device.case.agreed(device, selection) != Some(true)
 }
 
 /// FreeBSD's netisr, where it hands packets on to other CPUs.
