@@ -50,7 +50,7 @@ impl Accounts {
     ) -> anyhow::Result<Accounts> {
         let (refused, mut file) = (Arc::clone(&lost), WholeLines::of(file));
         let write = move |record: Option<String>, _| {
-            let record = record.unwrap_or_default();
+            let Some(record) = record else { return };
             if let Err(error) = file.add(&record) {
                 refused.fetch_add(1, Ordering::Relaxed);
                 say(not_taken(&error, &record));

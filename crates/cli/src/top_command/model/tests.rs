@@ -74,8 +74,8 @@ fn what_is_hot_is_said_the_worst_first() {
         texts,
         [
             "212 frames/s are lost at the ring (queue)",
-            "CPU 0 spends 94.0% of the time in softirq, the others 3.0% at most",
-            "queue 0 takes 98.1% of the frames; 4 queues would take 25.0% each",
+            "CPU 0 spends 94.0 % of the time in softirq, the others 3.0 % at most",
+            "queue 0 takes 98.1 % of the frames; 4 queues would take 25.0 % each",
             "2 busy vectors of the device interrupt CPU 2",
             "polling ran out of budget 37 times/s on CPU 0 (time_squeeze)",
         ]
@@ -95,7 +95,7 @@ fn stages_say_what_they_were_counted_from() {
     assert!(near(queue.drops_per_second, 212.0) && queue.drops == Some(42_089), "{queue:?}");
     assert_eq!(queue.told, "ring 256; rx_fifo_errors, rx_missed_errors");
     assert_eq!(stage(&model, "admit").drops, Some(17));
-    assert_eq!(stage(&model, "parse").told, "sample: 99.6% pppoe, 0.4% other");
+    assert_eq!(stage(&model, "parse").told, "sample: 99.6 % pppoe, 0.4 % other");
     assert_eq!(stage(&model, "moderate").told, "9.09k interrupts/s; 6.9 frames each; rx-usecs 3");
     assert_eq!(stage(&model, "steer").told, "rxlane off; RPS off; drops: backlogs of all CPUs");
     // The PPP interface stands on the VLAN interface, and its frames are not counted again.

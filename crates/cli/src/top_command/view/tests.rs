@@ -172,7 +172,7 @@ fn rows_are_ordered_by_the_chosen_column() {
     let model = Model::new(&steered(), &Sampling::Off);
     let column = |keys: &str| -> Vec<String> {
         let shown = text(&drawn(Some(&model), &app(keys), &Sampling::Off, COLOUR, LEAST));
-        let rows = shown.lines().skip_while(|line| !line.contains("frames/s  share")).skip(1);
+        let rows = shown.lines().skip_while(|line| !line.contains("frames/s   share")).skip(1);
         rows.take(4).filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
     };
     assert_eq!(column("2"), ["0", "1", "2", "3"]);

@@ -13,8 +13,8 @@ use aya::maps::{Array, Map, MapData};
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketType, recv, socket, sockopt};
 use rxlane_xdp::layout::BUCKETS;
-use rxlane_xdp::{Attachment, Death, Error, attach, clear_dead};
-use testkit::program;
+use rxlane_xdp::{Attachment, Counters, Death, Error, attach, clear_dead};
+use testkit::{program, wait_until};
 
 use crate::loader::child::{answer, arguments, work};
 use crate::loader::machine::{Machine, PEER, SOON, WAN, find, plan, pppoe, settled};
@@ -272,7 +272,7 @@ fn nothing_is_lost_while_attaching_and_detaching() {
     let stop = AtomicBool::new(false);
     let (sent, detached) = thread::scope(|scope| {
         let sender = scope.spawn(|| {
-            let flows = (0..=u16::MAX).cycle().take_while(|_| !stop.load(Ordering::Relaxed));
+            let flows = (0..=u16::MAX).cycle().take(1_000_000).take_while(|_| !stop.load(Ordering::Relaxed));
             // Some thousand frames a second, so that no queue is full.
             let paced = flows.map(|flow| {
                 spin(Duration::from_micros(200));
@@ -281,15 +281,16 @@ fn nothing_is_lost_while_attaching_and_detaching() {
             machine.namespace.send(PEER, paced)
         });
         let attachment = machine.namespace.inside(|| attach(&plan(find(WAN))));
-        thread::sleep(Duration::from_millis(300));
-        let detached = attachment.and_then(|attachment| machine.namespace.inside(|| attachment.detach(SOON)));
-        thread::sleep(Duration::from_millis(100));
+        let detached = attachment.and_then(|attachment| {
+            wait_until("200 steered frames", || steered(&attachment.counts().expect("counted")) > 200);
+            machine.namespace.inside(|| attachment.detach(SOON))
+        });
         stop.store(true, Ordering::Relaxed);
         (sender.join().expect("joined").expect("sent"), detached.expect("detached"))
     });
     assert_eq!(detached.unseen, 0);
-    let steered: u64 = (0..BUCKETS).map(|bucket| detached.counters.frames(bucket)).sum();
-    assert!(steered > 100 && steered < sent, "{steered} of {sent}");
+    let steered = steered(&detached.counters);
+    assert!(steered > 200 && steered < sent, "{steered} of {sent}");
     let mut received = 0;
     let until = Instant::now() + SOON;
     while received < sent {
@@ -299,6 +300,10 @@ fn nothing_is_lost_while_attaching_and_detaching() {
         }
         assert!(Instant::now() < until, "{received} of {sent} came to the stack, {steered} of them steered");
     }
+}
+
+fn steered(counters: &Counters) -> u64 {
+    (0..BUCKETS).map(|bucket| counters.frames(bucket)).sum()
 }
 
 /// A socket that gets every PPPoE session frame that the stack of this namespace receives.
