@@ -412,7 +412,7 @@ fn rows_are_no_wider_than_there_is_room() {
     let lines = lines(80);
     let name = lines.iter().position(|line| line == "  no steering").expect("a line of its own");
     assert!(
-        lines[name + 1].starts_with("    ") && lines[name + 1].contains("1.00  within the noise"),
+        lines[name + 1].starts_with("  ") && lines[name + 1].contains("1.00  within the noise"),
         "{lines:#?}"
     );
 }

@@ -133,7 +133,7 @@ fn a_signal_ends_both_with_their_summaries() {
     assert_eq!(received.status.code(), Some(0));
     let text = said(&received);
     assert!(text.contains("Receiving on [::]:7184") && text.contains("lost   reordered"), "{text}");
-    assert!(text.contains("0 of what was sent, 0%") && text.contains("softirq"), "{text}");
+    assert!(text.contains("0 of what was sent, 0 %") && text.contains("softirq"), "{text}");
 }
 
 #[test]

@@ -496,7 +496,10 @@ fn what_is_missing_or_wrong_is_said() {
         (&["vlan", "--page", "/tmp"], "--html /tmp is a directory"),
         (&["vlan", "--html", "-", "--json"], "both want standard output"),
         (&["steer", "--rounds", "0"], "0 is not in 1..=1000"),
-        (&["pps", "--seconds", "0"], "0 seconds cannot be"),
+        (
+            &["pps", "--seconds", "0"],
+            "'0' for '--seconds <SECONDS>': 0.001 to 320000000 seconds are possible",
+        ),
         (&["pps", "--interface", ""], "a value is required for '--interface <NAME>'"),
         (&["forward", "--cable", "eth1"], "is not LINE:ROUTER"),
         (&["forward", "--cable", "a:b", "--cable", "c:b"], "--cable names b twice"),

@@ -192,7 +192,7 @@ fn the_manager_hears_when_it_is_up_and_when_it_ends() {
     };
     let mut command = ends.up_command(Side::Near, "q:35", &[]);
     let up = ends.spawn(command.env("NOTIFY_SOCKET", &socket));
-    assert_eq!(heard(), "READY=1\nSTATUS=sub0 is up");
+    assert_eq!(heard(), "READY=1\nSTATUS=sub0 is up\n");
     let ended = up.interrupted();
     assert_eq!(heard(), "STOPPING=1");
     assert_eq!(code(&ended), 0, "{}", said(&ended));

@@ -217,7 +217,7 @@ fn in_the_foreground_it_tells_the_manager_and_ends_with_a_signal() {
         let length = manager.recv(&mut buffer).expect("heard in time");
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     };
-    assert_eq!(heard(), format!("READY=1\nSTATUS={WAN} is steered"));
+    assert_eq!(heard(), format!("READY=1\nSTATUS={WAN} is steered\n"));
     let status = machine.status(&["--interval", "0"]);
     assert_eq!(
         (status["mode"].as_str(), status["keeper"]["foreground"].as_bool()),

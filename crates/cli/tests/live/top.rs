@@ -55,7 +55,7 @@ fn a_pipe_gets_tables() {
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.starts_with("wan0 (veth): ") && !text.contains('\x1b'), "{text}");
-    assert!(text.contains("! queue 0 takes 100% of the frames; 4 queues would take 25.0% each"), "{text}");
+    assert!(text.contains("! queue 0 takes 100 % of the frames; 4 queues would take 25.0 % each"), "{text}");
     for part in ["\nQueues\n", "\nCPUs\n", "\nStages\n", "\nTraffic, a sample of ", "\nSteering: off\n"] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -147,7 +147,7 @@ fn a_terminal_gets_a_screen_that_obeys_keys_and_sizes() {
     let Some(namespace) = namespace() else { return };
     let Some(mut terminal) = on_terminal(&namespace, &[WAN], &[]) else { return };
     under_load(&namespace, || {
-        terminal.wait_for("! queue 0 takes 100% of the frames");
+        terminal.wait_for("! queue 0 takes 100 % of the frames");
         terminal.wait_for("sample: ");
         assert!(terminal.screen().starts_with(" rxlane top  wan0  veth "), "{}", terminal.screen());
         assert!(terminal.is_taken());

@@ -176,7 +176,7 @@ fn a_name_that_is_taken_is_told() {
     // An interface that is another program's is taken, too.
     line.ip(&["link", "add", "other0", "type", "veth", "peer", "name", "other1"]);
     let said = line.connect_in_vain("bob", &["--ifname", "other0"]);
-    assert!(said.contains("there is an interface other0 already") && said.contains("--ifname"), "{said}");
+    assert!(said.contains("there is an interface other0 already; choose a name that is free"), "{said}");
     assert!(line.has("other0"));
     for running in [first, serving] {
         assert_eq!(running.interrupted().0, 0);

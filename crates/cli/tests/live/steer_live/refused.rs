@@ -142,7 +142,7 @@ fn records_that_cannot_be_written_leave_no_program_behind() {
     std::fs::write(machine.journal(), "").expect("a file");
     let up = machine.run(&UP);
     assert_eq!(code(&up), 3, "{}", said(&up));
-    assert!(said(&up).contains("journal") && said(&up).contains("Not a directory"), "{}", said(&up));
+    assert!(said(&up).contains("journal") && said(&up).contains("is no folder; remove it"), "{}", said(&up));
     assert_eq!(machine.state(), before);
     std::fs::remove_file(machine.journal()).expect("removed");
     machine.assert_nothing_left();

@@ -65,19 +65,29 @@ impl Screen {
             rest = &rest[character.len_utf8()..];
             match character {
                 '\r' => self.column = 0,
-                '\n' if self.row + 1 == self.cells.len() => {
-                    self.cells.remove(0);
-                    self.cells.push(vec![' '; self.columns]);
-                }
-                '\n' => self.row += 1,
+                '\n' => self.line_feed(),
                 character if character.is_control() => {}
                 character => {
-                    self.cells[self.row][self.column.min(self.columns - 1)] = character;
+                    // DECAWM: a line goes on in the next one.
+                    if self.column == self.columns {
+                        self.column = 0;
+                        self.line_feed();
+                    }
+                    self.cells[self.row][self.column] = character;
                     self.column += 1;
                 }
             }
         }
         self.pending = [rest.as_bytes(), &pending[valid..]].concat();
+    }
+
+    fn line_feed(&mut self) {
+        if self.row + 1 == self.cells.len() {
+            self.cells.remove(0);
+            self.cells.push(vec![' '; self.columns]);
+        } else {
+            self.row += 1;
+        }
     }
 
     fn go(&mut self, row: usize, column: usize) {

@@ -89,10 +89,10 @@ impl Terminal {
         self.shown.lock().expect("no panic").screen.text()
     }
 
-    /// Waits until `text` is on the screen.
+    /// Waits until `text` is on the screen, in one line or wrapped.
     pub fn wait_for(&self, text: &str) {
         let what = std::fmt::from_fn(|f| write!(f, "`{text}` on\n{}", self.screen()));
-        wait_until(what, || self.screen().contains(text));
+        wait_until(what, || self.screen().replace('\n', "").contains(text));
     }
 
     /// Types.

@@ -48,7 +48,7 @@ fn what_nobody_knows_is_refused_with_its_line() {
         (
             "kind = \"poisson\"",
             "kind = \"poison\"",
-            "traffic.download.arrival: unknown word `poison`, expected one of",
+            "traffic.download.arrival.kind: unknown word `poison`, expected one of",
         ),
     ] {
         let text = ROUTER.replace(from, to);
