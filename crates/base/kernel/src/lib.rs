@@ -1,4 +1,10 @@
-//! Everything that talks to Linux: processes, files, CPUs, network namespaces.
+//! Everything that talks to Linux, and the only crate besides SIMD with `unsafe`, in modules named `sys`.
+//!
+//! * [`netlink`]: interfaces, addresses, routes, XDP programs, generic families, notifications.
+//! * [`socket`]: packet sockets and their filters, many messages a system call, UDP, memory shared with the kernel.
+//! * [`tun`], [`ethtool`], [`bpf`]: devices of this process, what drivers say, bpf(2).
+//! * [`process`], [`netns`], [`cpu`]: who is alive, which network namespace, which CPUs and what they do.
+//! * [`file`]: locks, private folders, files replaced as a whole, bounded reads.
 //!
 //! ```
 //! use rxlane_kernel::cpu::CpuSet;

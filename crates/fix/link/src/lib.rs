@@ -20,7 +20,7 @@
 //! Making frames (crates `wire` and `traffic`), capture files (crate `capture`), samples of received frames for a
 //! diagnosis (`host::sample`); what discovery and PPP say to each other (crate `pppoe`).
 //!
-//! `unsafe` lives in modules named `sys` alone.
+//! There is no `unsafe`: system calls are crate `kernel`'s.
 
 #![allow(missing_docs, reason = "a name and its type say most; comments say the rest")]
 #![deny(unsafe_code)]

@@ -27,8 +27,6 @@
 //!
 //! Making frames (crate `traffic`), packet sockets (crate `link`), printing results (crate `cli`). What a scenario measures as
 //! a command (`rxlane link`, `rxlane steer`) it runs as a command. TCP is `iperf3`'s.
-//!
-//! `unsafe` lives in the module `udp::sys` alone.
 
 #![deny(unsafe_code)]
 
