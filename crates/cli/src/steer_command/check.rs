@@ -1,5 +1,6 @@
 //! `rxlane steer check`.
 
+use super::prose;
 use super::{
     BAD, BOLD, GOOD, POOR, QUIET, StateArguments, WishArguments, failed, item, paragraph, percent, rate,
     with_progress,
@@ -82,7 +83,9 @@ fn look(
     let name = wish.interface.parse()?;
     let (_, known): (_, Known) = up::known(&name)?;
     let look = look::look(&name, interval, progress)?;
-    Ok(check::check(wish, &look, &known)?.check)
+    let mut check = check::check(wish, &look, &known)?.check;
+    prose::complete(&mut check);
+    Ok(check)
 }
 
 fn print(out: &mut Output, check: &Check, wish: &Wish) -> io::Result<()> {

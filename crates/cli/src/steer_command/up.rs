@@ -1,5 +1,6 @@
 //! `rxlane steer up`.
 
+use super::prose;
 use super::{
     BOLD, GOOD, POOR, StateArguments, WishArguments, check, cpus, failed, item, paragraph, percent, stay,
     with_progress,
@@ -90,10 +91,11 @@ impl UpArguments {
             .wish
             .wish()
             .and_then(|wish| with_progress(|progress| resolve(&wish, &manner, self.seconds, progress)));
-        let resolved = match resolved {
+        let mut resolved = match resolved {
             Ok(resolved) => resolved,
-            Err(error) => return failed(error),
+            Err(error) => return failed(prose::Worded(error)),
         };
+        prose::complete(&mut resolved.check);
         if self.rebalance && xdp::kernel().percpu_lookup == Some(false) {
             return Err(Lacks(
                 "this kernel cannot rebalance: a bucket moves only when the program may read what other CPUs counted \

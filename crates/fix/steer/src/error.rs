@@ -40,12 +40,15 @@ pub enum Error {
         /// Its name when it was attached.
         interface: String,
     },
-    /// What is there is not where frames come in.
+    /// What is there is not where frames arrive.
     #[error("{0}")]
     Place(String),
-    /// Something stops steering as asked: one or more facts of a check.
-    #[error("{}", sentences(.0))]
-    Stopped(Vec<Fact>),
+    /// The same of this interface; the fact of a check says what it is.
+    #[error("frames do not arrive on {0} with all their headers")]
+    Misplaced(String, Box<Fact>),
+    /// Something stops steering this interface as asked: one or more facts of a check.
+    #[error("steering {0} is not possible as asked")]
+    Stopped(String, Vec<Fact>),
     /// There is nothing to steer.
     #[error(
         "{interface} spreads every class of frames over its queues by itself, so there is nothing to steer; `--all` or \
@@ -120,6 +123,7 @@ impl Error {
         match self {
             Error::NoInterface { .. }
             | Error::Place(_)
+            | Error::Misplaced(..)
             | Error::NoCpu { .. }
             | Error::Cpus(_)
             | Error::Name(_) => Kind::Usage,
@@ -129,10 +133,12 @@ impl Error {
             | Error::Kept(_)
             | Error::Random(_) => Kind::Lacks,
             Error::Plan(_) => Kind::Usage,
-            Error::Stopped(facts) if facts.iter().all(|fact| matches!(fact.about, "kernel" | "driver")) => {
+            Error::Stopped(_, facts)
+                if facts.iter().all(|fact| matches!(fact.about, "kernel" | "driver")) =>
+            {
                 Kind::Lacks
             }
-            Error::Stopped(_)
+            Error::Stopped(..)
             | Error::NothingSelected { .. }
             | Error::Elsewhere { .. }
             | Error::Removed { .. } => Kind::No,
@@ -186,10 +192,6 @@ fn suggest(near: &[String], known: &[String]) -> String {
         ([], known) => format!("there are {}", known.join(", ")),
         (near, _) => format!("near it are {}", near.join(", ")),
     }
-}
-
-fn sentences(facts: &[Fact]) -> String {
-    facts.iter().map(|fact| fact.text.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 /// An error with its causes, which it does not name itself.

@@ -6,7 +6,7 @@ use host::{Interface, Kind, Observed};
 use kernel::netlink::XdpFeatures;
 use nic::schema;
 use serde::Serialize;
-use xdp::{AttachedBy, Program};
+use xdp::Program;
 
 /// What a fact means for steering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -22,30 +22,140 @@ pub enum Level {
     Unknown,
 }
 
-/// What steering does without on kernels before 5.19, for which there are programs of their own.
-pub const OLDER: &str = "the programs for kernels before 5.19 steer: a bucket keeps the CPU it has (no --rebalance), and \
-                         frames in several buffers, which large MTUs need, are not for XDP";
-
 /// A fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// What it is about: one of `place`, `kernel`, `driver`, `mtu`, `attaching`, `coalescing`, `tags`, `rps`, `gro`,
-    /// `program`.
+    /// What it is about: one of `place`, `kernel`, `driver`, `mtu`, `attaching`, `coalescing`, `tags`, `checksums`, `rps`,
+    /// `gro`, `program`.
     pub about: &'static str,
     /// What it means.
     pub level: Level,
-    /// A sentence without its full stop.
+    /// A sentence without its full stop, where whoever prints the check has made it.
     pub text: String,
     /// Where that is written: a line of the machine, or a file of the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
+    /// What there is.
+    #[serde(skip)]
+    pub what: What,
+}
+
+/// What there is on an interface, its driver and its kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// The interface is a VLAN device or a PPP interface on another.
+    Above {
+        /// Whether it is PPP.
+        ppp: bool,
+        /// The device below, where it is known.
+        below: Option<String>,
+    },
+    /// It is a bridge, a bond or a team.
+    Master {
+        /// Which of them.
+        kind: String,
+        /// Its ports.
+        ports: Vec<String>,
+    },
+    /// It is the loopback.
+    Loopback,
+    /// The release of the kernel is older than 5.9.
+    KernelTooOld(String),
+    /// The release of the kernel is older than 5.19.
+    KernelOlder(String),
+    /// Whether the driver runs XDP programs itself.
+    Native {
+        /// The driver.
+        driver: Option<String>,
+        /// `None`: unknown.
+        native: Option<bool>,
+        /// Generic mode was asked for.
+        generic: bool,
+    },
+    /// The MTU.
+    Mtu(u32, MtuFits),
+    /// In generic mode attaching changes nothing of the driver.
+    AttachedByKernel,
+    /// What a driver does when a program is attached, and again when it is detached.
+    Attaching(&'static str, &'static str),
+    /// What this driver does then is unknown.
+    AttachingUnknown(Option<String>),
+    /// Features that merge segments: name, and what `ethtool -K` calls it.
+    Coalescing(Vec<(&'static str, &'static str)>),
+    /// What local programs at the other end of a veth pair send has no checksum yet.
+    VethChecksums,
+    /// A veth pair hands tags on as the sending end left them.
+    VethTags,
+    /// In generic mode the device takes the outer tag off, and frames keep it.
+    TagsOfGeneric,
+    /// The device leaves tags in the frame.
+    TagsKept,
+    /// The device takes tags off.
+    TagsStripped {
+        /// By what, as `ethtool -K` calls it.
+        set: &'static str,
+        /// It cannot be turned off.
+        fixed: bool,
+        /// Whether tagged frames arrive.
+        tagged: Tagged,
+        /// It may be turned off.
+        disable: bool,
+    },
+    /// RPS distributes the frames of a queue, and of so many more, to CPUs.
+    Rps {
+        /// The queue.
+        queue: u32,
+        /// How many others.
+        more: usize,
+        /// The CPUs of the first.
+        cpus: Vec<u32>,
+    },
+    /// Whether this kernel coalesces steered frames.
+    Gro(bool),
+    /// The interface is steered, attached under this name.
+    Steered(String),
+    /// Another program is attached.
+    Program(Box<Program>),
+}
+
+/// Whether a driver takes a program at an MTU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MtuFits {
+    /// This driver takes one up to so much.
+    UpTo(&'static str, u32),
+    /// A frame fits one page.
+    OnePage,
+    /// The driver takes frames of several buffers.
+    Frags,
+    /// It does not: so much is possible.
+    NoFrags(u32),
+    /// Nobody says.
+    Unknown,
+}
+
+impl What {
+    const fn about(&self) -> &'static str {
+        match self {
+            What::Above { .. } | What::Master { .. } | What::Loopback => "place",
+            What::KernelTooOld(_) | What::KernelOlder(_) => "kernel",
+            What::Native { .. } => "driver",
+            What::Mtu(..) => "mtu",
+            What::AttachedByKernel | What::Attaching(..) | What::AttachingUnknown(_) => "attaching",
+            What::Coalescing(_) => "coalescing",
+            What::VethChecksums => "checksums",
+            What::VethTags | What::TagsOfGeneric | What::TagsKept | What::TagsStripped { .. } => "tags",
+            What::Rps { .. } => "rps",
+            What::Gro(_) => "gro",
+            What::Steered(_) | What::Program(_) => "program",
+        }
+    }
+
+    fn fact(self, level: Level) -> Fact {
+        Fact { about: self.about(), level, text: String::new(), from: None, what: self }
+    }
 }
 
 impl Fact {
-    fn new(about: &'static str, level: Level, text: impl Into<String>) -> Fact {
-        Fact { about, level, text: text.into(), from: None }
-    }
-
     fn from(self, from: impl Into<String>) -> Fact {
         Fact { from: Some(from.into()), ..self }
     }
@@ -66,7 +176,7 @@ pub struct Asked<'a> {
     pub tagged: Tagged,
 }
 
-/// Whether tagged frames come in.
+/// Whether tagged frames arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tagged {
     /// VLAN devices stand on the interface.
@@ -91,7 +201,7 @@ pub fn facts(case: &Case<'_>, interface: &Interface, asked: &Asked<'_>) -> Vec<F
         checksums(interface, asked),
         rps(interface),
         gro(case),
-        program(interface, asked),
+        program(asked),
     ];
     let mut all: Vec<Fact> = all.into_iter().flatten().collect();
     all.sort_by_key(|fact| fact.level != Level::Stops);
@@ -108,103 +218,65 @@ pub fn release(case: &Case<'_>) -> Option<(u32, u32)> {
 /// Where frames come in: XDP sees them on the physical device, with all their headers.
 fn place(case: &Case<'_>, interface: &Interface) -> Option<Fact> {
     let name = &interface.name;
-    let below = case.physical(name);
-    let attach_to = |to: &str| format!("steer {to} instead, where the frames come in with all their headers");
-    let text = match interface.kind.as_ref().map(|kind| &kind.value)? {
-        Kind::Vlan { .. } if below != name => {
-            format!("{name} is a VLAN device on {below}: {}", attach_to(below))
-        }
-        Kind::Vlan { .. } => format!("{name} is a VLAN device: {}", attach_to("the device below it")),
-        Kind::Ppp if below != name => format!("{name} is a PPP interface on {below}: {}", attach_to(below)),
-        Kind::Ppp => format!("{name} is a PPP interface: {}", attach_to("the Ethernet device below it")),
-        Kind::Bridge { .. } => under(case, name, "a bridge"),
-        Kind::Other(kind) if kind == "bond" || kind == "team" => under(case, name, &format!("a {kind}")),
-        Kind::Other(kind) if kind == "loopback" => format!("{name} is the loopback: nothing comes in by it"),
-        _ if name == "lo" => format!("{name} is the loopback: nothing comes in by it"),
+    let below = Some(case.physical(name)).filter(|below| *below != name).map(str::to_owned);
+    let what = match interface.kind.as_ref().map(|kind| &kind.value)? {
+        Kind::Vlan { .. } => What::Above { ppp: false, below },
+        Kind::Ppp => What::Above { ppp: true, below },
+        Kind::Bridge { .. } => master(case, name, "bridge"),
+        Kind::Other(kind) if kind == "bond" || kind == "team" => master(case, name, kind),
+        Kind::Other(kind) if kind == "loopback" => What::Loopback,
+        _ if name == "lo" => What::Loopback,
         _ => return None,
     };
-    Some(Fact::new("place", Level::Stops, text))
+    Some(what.fact(Level::Stops))
 }
 
-fn under(case: &Case<'_>, name: &str, what: &str) -> String {
+fn master(case: &Case<'_>, name: &str, kind: &str) -> What {
     let ports = case.snapshot().interfaces.iter();
     let ports = ports.filter(|port| port.master.as_ref().is_some_and(|master| master.value == name));
-    let ports: Vec<&str> = ports.map(|port| port.name.as_str()).collect();
-    match ports[..] {
-        [] => format!("{name} is {what}: steer its ports instead, where the frames come in"),
-        [port] => format!("{name} is {what}: steer its port {port} instead, where the frames come in"),
-        _ => format!("{name} is {what}: steer each of its ports instead ({})", ports.join(", ")),
-    }
+    What::Master { kind: kind.to_owned(), ports: ports.map(|port| port.name.clone()).collect() }
 }
 
 /// Entries of a cpumap take a program since 5.9 (commit 9216477449f3); programs take frames of several buffers since
 /// 5.18 and read what other CPUs counted since 5.19 ([`xdp::Kernel`]).
 fn kernel(case: &Case<'_>) -> Option<Fact> {
-    let quote = case.snapshot().kernel.as_ref()?;
+    let found = case.snapshot().kernel.as_ref()?.value.clone();
     match release(case)? {
-        release if release < (5, 9) => {
-            let text = format!("Linux {} is too old: steering takes 5.9, best is 6.1 or newer", quote.value);
-            Some(Fact::new("kernel", Level::Stops, text))
-        }
-        release if release < (5, 19) => {
-            let text = format!("Linux {}: {OLDER}", quote.value);
-            Some(Fact::new("kernel", Level::Note, text))
-        }
+        release if release < (5, 9) => Some(What::KernelTooOld(found).fact(Level::Stops)),
+        release if release < (5, 19) => Some(What::KernelOlder(found).fact(Level::Note)),
         _ => None,
     }
 }
 
 /// Whether the driver runs XDP programs itself.
 fn native(case: &Case<'_>, interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
-    let driver = interface.driver.as_ref().map_or("the driver", |driver| driver.value.as_str());
     let (native, from) = match asked.features {
         Some(features) => {
             (Some(features.is_native() && features.redirects()), "the kernel (netdev netlink)".into())
         }
-        None => told_by_profile(case, interface),
+        None => by_profile(case, interface),
     };
-    let fact = match (native, asked.generic) {
-        (Some(true), false) => {
-            Fact::new("driver", Level::Good, format!("{driver} runs XDP programs itself (native)"))
-        }
-        (Some(true), true) => Fact::new(
-            "driver",
-            Level::Note,
-            format!(
-                "{driver} runs XDP programs itself, yet generic mode is asked for, which comes after the socket buffer"
-            ),
-        ),
-        (Some(false), false) => Fact::new(
-            "driver",
-            Level::Stops,
-            format!("{driver} has no native XDP; `--mode generic` works with any driver, but gains little"),
-        ),
-        (Some(false), true) => Fact::new(
-            "driver",
-            Level::Note,
-            format!(
-                "{driver} has no native XDP; in generic mode the interrupt CPU builds the socket buffer first"
-            ),
-        ),
-        (None, _) => Fact::new(
-            "driver",
-            Level::Unknown,
-            format!("whether {driver} runs XDP programs itself shows when the program is attached"),
-        ),
+    let level = match (native, asked.generic) {
+        (Some(true), false) => Level::Good,
+        (Some(false), false) => Level::Stops,
+        (Some(_), true) => Level::Note,
+        (None, _) => Level::Unknown,
     };
+    let driver = interface.driver.as_ref().map(|driver| driver.value.clone());
+    let fact = What::Native { driver, native, generic: asked.generic }.fact(level);
     Some(if from.is_empty() { fact } else { fact.from(from) })
 }
 
 /// What the profiles that fit say, with the source of the first.
-fn told_by_profile(case: &Case<'_>, interface: &Interface) -> (Option<bool>, String) {
-    let told = case.agreed(interface, |profile| profile.tri(schema::XDP_NATIVE));
-    let from = told.and_then(|_| {
+fn by_profile(case: &Case<'_>, interface: &Interface) -> (Option<bool>, String) {
+    let native = case.agreed(interface, |profile| profile.tri(schema::XDP_NATIVE));
+    let from = native.and_then(|_| {
         let profiles = case.profiles(interface);
         let claim = profiles.first()?.claim(schema::XDP_NATIVE)?;
         let citation = claim.citations.first()?;
         Some(format!("profile {}: {}", profiles.first()?.name(), citation.place))
     });
-    (told, from.unwrap_or_default())
+    (native, from.unwrap_or_default())
 }
 
 /// Drivers give a frame that fills more than one buffer only to programs that know such frames.
@@ -218,65 +290,31 @@ fn mtu(interface: &Interface, asked: &Asked<'_>, driver: Option<&Driver>) -> Opt
     if let Some(driver) = driver
         && let Some(most) = driver.mtu_most
     {
-        let (level, text) = if mtu > most {
-            let lower = format!("`ip link set {} mtu {most}` lowers it", interface.name);
-            let text =
-                format!("{} takes a program up to MTU {most}, and this is {mtu} ({lower})", driver.name);
-            (Level::Stops, text)
-        } else {
-            (Level::Good, format!("{mtu} ({} takes a program up to {most})", driver.name))
-        };
-        return Some(Fact::new("mtu", level, text).from(driver.source));
+        let level = if mtu > most { Level::Stops } else { Level::Good };
+        return Some(What::Mtu(mtu, MtuFits::UpTo(driver.name, most)).fact(level).from(driver.source));
     }
-    Some(match asked.features {
-        _ if mtu <= ONE_PAGE => Fact::new("mtu", Level::Good, format!("{mtu}: a frame fits one page")),
-        Some(features) if features.has_frags() => Fact::new(
-            "mtu",
-            Level::Good,
-            format!("{mtu}: frames of several buffers are taken, as the driver can"),
-        ),
-        Some(_) => Fact::new(
-            "mtu",
-            Level::Stops,
-            format!(
-                "{mtu} is more than one page holds, and the driver has no frames of several buffers (`ip link set {} \
-                 mtu {ONE_PAGE}` lowers it)",
-                interface.name
-            ),
-        ),
-        None => Fact::new(
-            "mtu",
-            Level::Unknown,
-            format!(
-                "{mtu} is more than one page holds; whether the driver takes a program then shows when it is attached"
-            ),
-        ),
-    })
+    let (level, fits) = match asked.features {
+        _ if mtu <= ONE_PAGE => (Level::Good, MtuFits::OnePage),
+        Some(features) if features.has_frags() => (Level::Good, MtuFits::Frags),
+        Some(_) => (Level::Stops, MtuFits::NoFrags(ONE_PAGE)),
+        None => (Level::Unknown, MtuFits::Unknown),
+    };
+    Some(What::Mtu(mtu, fits).fact(level))
 }
 
 /// What attaching costs.
 fn attaching(interface: &Interface, asked: &Asked<'_>, driver: Option<&Driver>) -> Option<Fact> {
     if asked.generic {
-        let text = "the kernel runs the program on finished socket buffers; the driver is left alone, nothing is lost";
-        return Some(Fact::new("attaching", Level::Good, text));
+        return Some(What::AttachedByKernel.fact(Level::Good));
     }
     Some(match driver {
         Some(driver) => {
             let level = if driver.loses { Level::Note } else { Level::Good };
-            Fact::new(
-                "attaching",
-                level,
-                format!("{} {}; detaching does so again", driver.name, driver.attaching),
-            )
-            .from(driver.source)
+            What::Attaching(driver.name, driver.attaching).fact(level).from(driver.source)
         }
         None => {
-            let driver = interface.driver.as_ref().map_or("this driver", |driver| driver.value.as_str());
-            Fact::new(
-                "attaching",
-                Level::Unknown,
-                format!("whether {driver} resets the adapter, and loses frames by it, is not known"),
-            )
+            let driver = interface.driver.as_ref().map(|driver| driver.value.clone());
+            What::AttachingUnknown(driver).fact(Level::Unknown)
         }
     })
 }
@@ -293,26 +331,13 @@ fn coalescing(interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
         return None;
     }
     let kinds = [("large-receive-offload", "LRO", "lro"), ("rx-gro-hw", "hardware GRO", "rx-gro-hw")];
-    let on: Vec<(&str, &str, String)> = kinds
-        .into_iter()
-        .filter_map(|(feature, name, set)| {
-            let (on, _, line) = is_on(interface, feature)?;
-            on.then_some((name, set, line))
-        })
-        .collect();
-    let (_, _, line) = on.first()?;
-    let names: Vec<&str> = on.iter().map(|(name, ..)| *name).collect();
-    let commands = on.iter().map(|(_, set, _)| format!("`ethtool -K {} {set} off`", interface.name));
-    let text = format!(
-        "{} on: some drivers refuse a program then ({} if so)",
-        if names.len() == 2 {
-            "LRO and hardware GRO are".to_owned()
-        } else {
-            format!("{} is", names.join(""))
-        },
-        commands.collect::<Vec<_>>().join(", ")
-    );
-    Some(Fact::new("coalescing", Level::Note, text).from(line.clone()))
+    let on = |(feature, name, set): (&str, &'static str, &'static str)| {
+        let (on, _, line) = is_on(interface, feature)?;
+        on.then_some(((name, set), line))
+    };
+    let (on, lines): (Vec<_>, Vec<String>) = kinds.into_iter().filter_map(on).unzip();
+    let line = lines.into_iter().next()?;
+    Some(What::Coalescing(on).fact(Level::Note).from(line))
 }
 
 /// The features that take a tag off before a program sees the frame: ethtool's name, and what `ethtool -K` calls it.
@@ -343,75 +368,37 @@ fn checksums(interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
     if asked.generic || !is_veth(interface) {
         return None;
     }
-    let text = "what local programs at the other end of the veth pair send has no checksum yet, and steered it is dropped for \
-                that (TcpInCsumErrors): `ethtool -K PEER tx off` at the other end, or `--mode generic`";
-    Some(Fact::new("checksums", Level::Note, text))
+    Some(What::VethChecksums.fact(Level::Note))
 }
 
-/// A stripped tag is told to the driver beside the frame, where a program does not see it and a cpumap loses it.
+/// A stripped tag is handed to the driver next to the frame, where a program does not see it and a cpumap loses it.
 fn tags(interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
     if interface.features.is_empty() {
         return None;
     }
     if is_veth(interface) {
-        let text = "a veth pair hands on tags as the sending end left them: turn off `txvlan` there where VLAN devices \
-                    send";
         let level = if asked.tagged == Tagged::Devices { Level::Note } else { Level::Good };
-        return Some(Fact::new("tags", level, text));
+        return Some(What::VethTags.fact(level));
     }
     let stripping = stripping(interface);
     if asked.generic && !stripping.is_empty() && !asked.disable_rxvlan {
-        // The socket buffer itself is queued, and keeps the tag beside it (cpu_map_generic_redirect).
-        let text = "the device takes the outer VLAN tag off, so the class of a frame is that without it";
-        return Some(Fact::new("tags", Level::Note, text));
+        // The socket buffer itself is queued, and keeps the tag next to it (cpu_map_generic_redirect).
+        return Some(What::TagsOfGeneric.fact(Level::Note));
     }
-    let Some((set, fixed)) = stripping.first() else {
-        return Some(Fact::new("tags", Level::Good, "the device leaves VLAN tags in the frame"));
+    let Some(&(set, fixed)) = stripping.first() else {
+        return Some(What::TagsKept.fact(Level::Good));
     };
-    let from = is_on(interface, "rx-vlan-offload").filter(|(on, ..)| *on).map(|(.., line)| line);
-    let seen = match asked.tagged {
-        Tagged::Devices => "VLAN devices stand on it",
-        Tagged::Seen => "tagged frames come in",
-        Tagged::Unseen => "no tagged frame was seen",
-    };
-    let harm = "a steered frame would lose its VLAN tag";
-    let (level, text) = match (fixed, asked.tagged, asked.disable_rxvlan) {
-        (true, Tagged::Unseen, _) => (
-            Level::Note,
-            format!("the device takes VLAN tags off and cannot be told not to; {seen}, else {harm}"),
-        ),
-        (true, ..) => (
-            Level::Stops,
-            format!("the device takes VLAN tags off and cannot be told not to; {seen}, so {harm}"),
-        ),
-        (false, _, true) => (
-            Level::Note,
-            format!(
-                "the device takes VLAN tags off; `ethtool -K {} {set} off` until `steer down`",
-                interface.name
-            ),
-        ),
-        (false, Tagged::Unseen, false) => (
-            Level::Note,
-            format!(
-                "the device takes VLAN tags off; {seen}, else {harm}: `--disable-rxvlan` keeps tags in the frame"
-            ),
-        ),
-        (false, ..) => (
-            Level::Stops,
-            format!(
-                "the device takes VLAN tags off before XDP sees the frame; {seen}, so {harm}: add `--disable-rxvlan`"
-            ),
-        ),
-    };
-    let fact = Fact::new("tags", level, text);
-    Some(match from {
-        Some(line) => fact.from(line),
+    let (tagged, disable) = (asked.tagged, asked.disable_rxvlan);
+    let loses = tagged != Tagged::Unseen && (fixed || !disable);
+    let what = What::TagsStripped { set, fixed, tagged, disable };
+    let fact = what.fact(if loses { Level::Stops } else { Level::Note });
+    Some(match is_on(interface, "rx-vlan-offload").filter(|(on, ..)| *on) {
+        Some((.., line)) => fact.from(line),
         None => fact,
     })
 }
 
-/// The queues whose frames RPS deals on, and to how many CPUs.
+/// The queues whose frames RPS distributes, and to how many CPUs.
 pub fn rps_queues(interface: &Interface) -> Vec<(u32, Vec<u32>)> {
     let masks = interface.queues.iter().filter_map(|(&number, queue)| Some((number, queue.rps.as_ref()?)));
     masks
@@ -423,14 +410,7 @@ pub fn rps_queues(interface: &Interface) -> Vec<(u32, Vec<u32>)> {
 fn rps(interface: &Interface) -> Option<Fact> {
     let queues = rps_queues(interface);
     let (first, cpus) = queues.first()?;
-    let text = format!(
-        "RPS is at work on queue {first}{} (CPUs {}); it would move steered frames a second time: turn it off with \
-         `echo 0 > /sys/class/net/{}/queues/rx-{first}/rps_cpus`",
-        if queues.len() > 1 { format!(" and {} more", queues.len() - 1) } else { String::new() },
-        list(cpus),
-        interface.name
-    );
-    Some(Fact::new("rps", Level::Note, text))
+    Some(What::Rps { queue: *first, more: queues.len() - 1, cpus: cpus.clone() }.fact(Level::Note))
 }
 
 /// `0-3,5`.
@@ -440,38 +420,15 @@ pub fn list(cpus: &[u32]) -> String {
 
 /// The threads of a cpumap coalesce since 6.15 (`cpu_map_gro_receive()` in kernel/bpf/cpumap.c).
 fn gro(case: &Case<'_>) -> Option<Fact> {
-    let release = release(case)?;
-    Some(if release >= (6, 15) {
-        Fact::new(
-            "gro",
-            Level::Good,
-            "this kernel coalesces segments (GRO) on the CPU that frames are steered to",
-        )
-    } else {
-        let text = "this kernel does not coalesce steered frames (GRO; Linux 6.15 does): plain and single-tagged TCP \
-                    loses by that, PPPoE has no GRO to lose";
-        Fact::new("gro", Level::Note, text)
-    })
+    let coalesces = release(case)? >= (6, 15);
+    Some(What::Gro(coalesces).fact(if coalesces { Level::Good } else { Level::Note }))
 }
 
 /// What is on the interface already.
-fn program(interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
+fn program(asked: &Asked<'_>) -> Option<Fact> {
     let program = asked.program?;
-    if let Some(name) = &program.ours {
-        return Some(Fact::new(
-            "program",
-            Level::Note,
-            format!("steered already (`rxlane steer status {name}`)"),
-        ));
-    }
-    let off = match program.attached_by {
-        _ if program.envelope.is_some() => {
-            let name = program.envelope.as_deref().unwrap_or_default();
-            format!("; `rxlane envelope down {name}` ends it")
-        }
-        Some(AttachedBy::Netlink) => format!("; {} takes it off", program.off(&interface.name)),
-        Some(AttachedBy::Link(_)) => "; end the program that holds it".to_owned(),
-        None => String::new(),
-    };
-    Some(Fact::new("program", Level::Stops, format!("another XDP program is attached: {program}{off}")))
+    Some(match &program.ours {
+        Some(name) => What::Steered(name.clone()).fact(Level::Note),
+        None => What::Program(Box::new(program.clone())).fact(Level::Stops),
+    })
 }

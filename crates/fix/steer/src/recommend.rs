@@ -43,10 +43,48 @@ impl Answer {
 pub struct Recommendation {
     /// The answer.
     pub answer: Answer,
-    /// Sentences.
+    /// Sentences, where whoever prints the recommendation has made them.
     pub reasons: Vec<String>,
+    /// What they say.
+    #[serde(skip)]
+    pub why: Vec<Reason>,
     /// What the busiest CPU would have to do; `None` where the CPUs that receive are not known.
     pub predicted: Option<Prediction>,
+}
+
+/// Why an answer is what it is. Shares are 0 to 1, times per cent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// There is one CPU.
+    OneCpu,
+    /// The device spreads every class of frames by itself.
+    DeviceSpreads,
+    /// So small a share of the sampled frames is of the selected classes.
+    FewSelected(f64),
+    /// The CPU that receives most is idle for so much of its time.
+    Idle(u32, f64),
+    /// The CPU that receives most is full, and receives for so much of its time.
+    OtherWork(u32, f64),
+    /// Nearly all frames are of one flow.
+    OneFlow,
+    /// So few frames arrived during the look.
+    FewFrames(u64),
+    /// Frames were not counted twice.
+    NotCounted,
+    /// Which CPU receives is unknown.
+    ReceiverUnknown,
+    /// A CPU receives such a share of the frames, and is idle for so much of its time.
+    Receives(Hot),
+    /// The driver has no native XDP.
+    NoNative,
+    /// Frames arrive in socket buffers.
+    Buffered,
+    /// With so many CPUs RPS and steering leave the busiest one about the same work.
+    TooLittle(usize, Prediction),
+    /// Steering leaves the busiest CPU less.
+    Leaves(Prediction),
+    /// The interface is steered, attached under another name where one stands here.
+    Steered(String, Option<String>),
 }
 
 /// Work of the busiest CPU for an average frame, as part of what it is with neither RPS nor steering.
@@ -133,67 +171,45 @@ const LITTLE: f64 = 0.1;
 
 /// The answer for an interface that rxlane steers, attached as it was called then.
 pub fn steered(interface: &str, attached_as: &str) -> Recommendation {
-    let formerly = match attached_as == interface {
-        true => String::new(),
-        false => format!(", attached as {attached_as}"),
-    };
-    let reason = format!(
-        "rxlane steers it{formerly}; whether that is worth it shows without steering alone: `rxlane steer down \
-         {interface}`, then check again"
-    );
-    Recommendation { answer: Answer::Steered, reasons: vec![reason], predicted: None }
+    let formerly = Some(attached_as).filter(|name| *name != interface).map(str::to_owned);
+    let why = vec![Reason::Steered(interface.to_owned(), formerly)];
+    Recommendation { answer: Answer::Steered, reasons: Vec::new(), why, predicted: None }
 }
 
 /// The answer.
 pub fn recommend(evidence: &Evidence) -> Recommendation {
     let predicted = predict(evidence);
-    let (answer, reasons) = no_use(evidence)
+    let (answer, why) = no_use(evidence)
         .map(|reason| (Answer::Nothing, vec![reason]))
         .or_else(|| unknown(evidence).map(|reason| (Answer::Unknown, vec![reason])))
         .unwrap_or_else(|| worth(evidence, predicted));
-    Recommendation { answer, reasons, predicted }
+    Recommendation { answer, reasons: Vec::new(), why, predicted }
 }
 
 /// Why nothing is to be done, if so.
-fn no_use(evidence: &Evidence) -> Option<String> {
+fn no_use(evidence: &Evidence) -> Option<Reason> {
     if evidence.online.len() < 2 {
-        return Some("there is one CPU, so there is none to spread to".to_owned());
+        return Some(Reason::OneCpu);
     }
     if !evidence.selected {
-        return Some("the device spreads every class of frames over its queues by itself".to_owned());
+        return Some(Reason::DeviceSpreads);
     }
-    if let Some(part) = evidence.steerable
-        && part < LITTLE
-        && is_enough(evidence)
-    {
-        return Some(format!("of the sampled frames {:.0} % are of the selected classes", part * 100.0));
+    if !is_enough(evidence) {
+        return None;
     }
-    if let Some(Hot { cpu, load: Some(load), .. }) = evidence.hot
-        && is_enough(evidence)
-    {
+    if let Some(part) = evidence.steerable.filter(|part| *part < LITTLE) {
+        return Some(Reason::FewSelected(part));
+    }
+    if let Some(Hot { cpu, load: Some(load), .. }) = evidence.hot {
         if load.idle >= ROOM {
-            return Some(format!(
-                "CPU {cpu}, which receives most, is idle {:.0} % of the time: it is not the limit",
-                load.idle
-            ));
+            return Some(Reason::Idle(cpu, load.idle));
         }
         let received = receiving(&load);
         if received < RECEIVING && load.idle < 10.0 {
-            return Some(format!(
-                "CPU {cpu}, which receives most, is full, but receives only {received:.0} % of its time: other work \
-                 fills it"
-            ));
+            return Some(Reason::OtherWork(cpu, received));
         }
     }
-    if let Some(worth) = evidence.worth
-        && worth < ONE_FLOW
-        && is_enough(evidence)
-    {
-        return Some(
-            "nearly all frames are of one flow: nothing can spread one flow without reordering it".to_owned(),
-        );
-    }
-    None
+    evidence.worth.is_some_and(|worth| worth < ONE_FLOW).then_some(Reason::OneFlow)
 }
 
 fn receiving(load: &Load) -> f64 {
@@ -205,72 +221,30 @@ fn is_enough(evidence: &Evidence) -> bool {
 }
 
 /// Why the look does not tell, if so.
-fn unknown(evidence: &Evidence) -> Option<String> {
+fn unknown(evidence: &Evidence) -> Option<Reason> {
     match evidence.frames {
-        Some(frames) if frames < ENOUGH => Some(format!(
-            "{} came in during the look: look again under load",
-            format::plural(frames, "frame")
-        )),
-        None => Some(
-            "frames were not counted twice: look for a second or more (`--seconds 3`), under load".to_owned(),
-        ),
-        Some(_) if evidence.hot.is_none() => Some(
-            "which CPU receives is not known: neither queues nor interrupts tell, and other interfaces bring more frames than \
-             this one; look again while this one brings most of them (`rxlane top` shows them by CPU)"
-                .to_owned(),
-        ),
-        Some(_) => None,
+        Some(frames) if frames < ENOUGH => Some(Reason::FewFrames(frames)),
+        None => Some(Reason::NotCounted),
+        Some(_) => evidence.hot.is_none().then_some(Reason::ReceiverUnknown),
     }
 }
 
 /// Steering or RPS.
-fn worth(evidence: &Evidence, predicted: Option<Prediction>) -> (Answer, Vec<String>) {
-    let mut reasons = Vec::new();
-    if let Some(Hot { cpu, share, load }) = evidence.hot {
-        let idle = load.map_or(String::new(), |load| format!(" and is idle {:.0} % of the time", load.idle));
-        reasons.push(format!("CPU {cpu} receives {:.0} % of the frames{idle}", share * 100.0));
-    }
-    let part = |part: f64| format!("{:.0} %", part * 100.0);
-    if evidence.native == Some(false) {
-        reasons.insert(
-            0,
-            "the driver has no native XDP, and generic mode builds the socket buffer first, as RPS does"
-                .to_owned(),
-        );
-        return (Answer::Rps, reasons);
-    }
-    if evidence.buffered {
-        reasons.insert(
-            0,
-            "frames arrive on it in socket buffers, which a program has to have copied: on veth, steering forwarded 0.7 \
-             times the frames of no steering, RPS 1.3 times"
-                .to_owned(),
-        );
-        return (Answer::Rps, reasons);
-    }
-    match predicted {
-        Some(Prediction { rps: Some(rps), steer }) if rps < steer * WORTH => {
-            reasons.insert(
-                0,
-                format!(
-                    "with {} RPS leaves the busiest CPU {} of the work of now, steering {}: too little to choose between",
-                    format::plural(evidence.online.len() as u64, "CPU"),
-                    part(rps),
-                    part(steer)
-                ),
-            );
-            (Answer::Rps, reasons)
+fn worth(evidence: &Evidence, predicted: Option<Prediction>) -> (Answer, Vec<Reason>) {
+    let mut reasons: Vec<Reason> = evidence.hot.map(Reason::Receives).into_iter().collect();
+    let decisive = match predicted {
+        _ if evidence.native == Some(false) => Reason::NoNative,
+        _ if evidence.buffered => Reason::Buffered,
+        Some(found @ Prediction { rps: Some(rps), steer }) if rps < steer * WORTH => {
+            Reason::TooLittle(evidence.online.len(), found)
         }
-        Some(Prediction { rps, steer }) => {
-            let beside = rps.map_or(String::new(), |rps| format!(", RPS {}", part(rps)));
-            reasons.push(format!(
-                "steering leaves the busiest CPU about {} of the work of now{beside}",
-                part(steer)
-            ));
-            (Answer::Steer, reasons)
+        found => {
+            reasons.extend(found.map(Reason::Leaves));
+            return (Answer::Steer, reasons);
         }
-        None => (Answer::Steer, reasons),
-    }
+    };
+    reasons.insert(0, decisive);
+    (Answer::Rps, reasons)
 }
 
 /// What the busiest CPU would have to do ([`Work::spent`]). Steering chooses the shares ([`weights::weigh`]); RPS has a
@@ -338,11 +312,11 @@ mod tests {
         }
     }
 
-    fn answer(change: impl FnOnce(&mut Evidence)) -> (Answer, String) {
+    fn answer(change: impl FnOnce(&mut Evidence)) -> (Answer, Reason) {
         let mut evidence = evidence();
         change(&mut evidence);
         let found = recommend(&evidence);
-        (found.answer, found.reasons.first().cloned().unwrap_or_default())
+        (found.answer, found.why.first().cloned().expect("a reason"))
     }
 
     #[test]
@@ -360,15 +334,10 @@ mod tests {
             evidence.online = vec![0, 1];
             evidence.targets = vec![0, 1];
         });
-        assert_eq!(found, Answer::Rps);
-        assert!(
-            reason.contains("2 CPUs RPS leaves the busiest CPU 50 %") && reason.contains("50 %:"),
-            "{reason}"
-        );
-        let (found, reason) = answer(|evidence| evidence.native = Some(false));
-        assert!(found == Answer::Rps && reason.contains("no native XDP"), "{reason}");
-        let (found, reason) = answer(|evidence| evidence.buffered = true);
-        assert!(found == Answer::Rps && reason.contains("socket buffers"), "{reason}");
+        let half = Prediction { rps: Some(0.5), steer: 0.5 };
+        assert_eq!((found, reason), (Answer::Rps, Reason::TooLittle(2, half)));
+        assert_eq!(answer(|evidence| evidence.native = Some(false)), (Answer::Rps, Reason::NoNative));
+        assert_eq!(answer(|evidence| evidence.buffered = true), (Answer::Rps, Reason::Buffered));
     }
 
     #[test]
@@ -400,22 +369,22 @@ mod tests {
 
     #[test]
     fn nothing_is_to_be_done_where_nothing_is_gained() {
-        let nothing = |change: fn(&mut Evidence), word: &str| {
-            let (found, reason) = answer(change);
-            assert!(found == Answer::Nothing && reason.contains(word), "{found:?} {reason}");
-        };
-        nothing(|evidence| evidence.online = vec![0], "one CPU");
-        nothing(|evidence| evidence.selected = false, "every class");
-        nothing(|evidence| evidence.steerable = Some(0.02), "2 %");
-        nothing(|evidence| evidence.worth = Some(1.0), "one flow");
-        nothing(
-            |evidence| evidence.hot = Some(Hot { cpu: 2, share: 1.0, load: busy(50.0, 50.0) }),
-            "CPU 2, which receives most, is idle 50 %",
-        );
-        nothing(
-            |evidence| evidence.hot = Some(Hot { cpu: 2, share: 1.0, load: busy(5.0, 1.0) }),
-            "other work",
-        );
+        let hot = |softirq, idle| Some(Hot { cpu: 2, share: 1.0, load: busy(softirq, idle) });
+        type Change = fn(&mut Evidence);
+        let cases: [(Change, Reason); 4] = [
+            (|evidence| evidence.online = vec![0], Reason::OneCpu),
+            (|evidence| evidence.selected = false, Reason::DeviceSpreads),
+            (|evidence| evidence.steerable = Some(0.02), Reason::FewSelected(0.02)),
+            (|evidence| evidence.worth = Some(1.0), Reason::OneFlow),
+        ];
+        for (change, reason) in cases {
+            assert_eq!(answer(change), (Answer::Nothing, reason));
+        }
+        for (softirq, idle, reason) in
+            [(50.0, 50.0, Reason::Idle(2, 50.0)), (5.0, 1.0, Reason::OtherWork(2, 5.0))]
+        {
+            assert_eq!(answer(|evidence| evidence.hot = hot(softirq, idle)), (Answer::Nothing, reason));
+        }
     }
 
     #[test]
@@ -426,11 +395,11 @@ mod tests {
         }
         assert_eq!(answer(|evidence| evidence.hot = None).0, Answer::Unknown);
         // A few frames of one flow are no proof that there is one.
-        let (found, reason) = answer(|evidence| {
+        let found = answer(|evidence| {
             evidence.frames = Some(12);
             evidence.worth = Some(1.0);
         });
-        assert!(found == Answer::Unknown && reason.starts_with("12 frames"), "{reason}");
+        assert_eq!(found, (Answer::Unknown, Reason::FewFrames(12)));
     }
 
     #[test]
@@ -442,6 +411,9 @@ mod tests {
             (found.answer, found.predicted.and_then(|predicted| predicted.rps)),
             (Answer::Steer, None)
         );
-        assert!(found.reasons.iter().all(|reason| !reason.contains("RPS")), "{:?}", found.reasons);
+        assert!(
+            matches!(found.why[..], [Reason::Receives(_), Reason::Leaves(Prediction { rps: None, .. })]),
+            "{found:?}"
+        );
     }
 }

@@ -289,7 +289,11 @@ fn remarks(status: &mut Status, attachment: &Attachment, displaced: &[u32]) {
         ));
     }
     if status.frags == Some(false) {
-        status.remarks.push(crate::facts::OLDER.to_owned());
+        status.remarks.push(
+            "the programs for kernels before 5.19 steer: a bucket keeps the CPU it has (no --rebalance), and frames in several \
+             buffers, which large MTUs need, are not for XDP"
+                .to_owned(),
+        );
     }
     let online = crate::up::cpus("online");
     for row in

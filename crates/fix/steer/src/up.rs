@@ -172,7 +172,7 @@ fn resolve_from(
 ) -> Result<Resolved, Error> {
     let Checked { check, plan, classes, stripping } = check::check(wish, look, known)?;
     if let Some(place) = check.stops().find(|fact| fact.about == "place") {
-        return Err(Error::Place(place.text.clone()));
+        return Err(Error::Misplaced(interface.name, Box::new(place.clone())));
     }
     if let (Some(program), true) = (&known.program, check.stops().any(|fact| fact.about == "program")) {
         let program = Box::new(program.clone());
@@ -180,7 +180,7 @@ fn resolve_from(
     }
     let stops: Vec<_> = check.stops().cloned().collect();
     if !stops.is_empty() {
-        return Err(Error::Stopped(stops));
+        return Err(Error::Stopped(interface.name, stops));
     }
     let plan = plan?;
     if classes == 0 {

@@ -1,0 +1,316 @@
+//! The sentences of a check, made of its facts.
+
+use crate::failure::Failure;
+use format::plural;
+use service::ErrorKind;
+use std::fmt;
+use steer::check::Check;
+use steer::error::Error;
+use steer::facts::{Fact, MtuFits, Tagged, What, list};
+use steer::recommend::{Hot, Prediction, Reason};
+use xdp::{AttachedBy, Program};
+
+/// Gives facts and recommendation of a check their sentences.
+pub fn complete(check: &mut Check) {
+    let interface = check.interface.clone();
+    check.facts.iter_mut().for_each(|fact| fact.text = fact_text(fact, &interface));
+    check.recommendation.reasons = check.recommendation.why.iter().map(reason).collect();
+}
+
+/// An error, with the sentences of the facts that it is about.
+pub struct Worded(pub Error);
+
+impl fmt::Display for Worded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Error::Misplaced(interface, fact) => f.write_str(&fact_text(fact, interface)),
+            Error::Stopped(interface, facts) => {
+                let texts: Vec<String> = facts.iter().map(|fact| fact_text(fact, interface)).collect();
+                f.write_str(&texts.join("; "))
+            }
+            other => other.fmt(f),
+        }
+    }
+}
+
+impl Failure for Worded {
+    fn kind(&self) -> ErrorKind {
+        self.0.kind()
+    }
+}
+
+/// The sentence of a fact, without its full stop.
+fn fact_text(fact: &Fact, name: &str) -> String {
+    let driver_name =
+        |driver: &Option<String>, else_: &str| driver.clone().unwrap_or_else(|| else_.to_owned());
+    match &fact.what {
+        What::Above { .. } | What::Master { .. } | What::Loopback => place(&fact.what, name),
+        What::KernelTooOld(release) => {
+            format!("Linux {release} is too old: steering needs 5.9, best is 6.1 or newer")
+        }
+        What::KernelOlder(release) => format!(
+            "Linux {release}: the programs for kernels before 5.19 steer: a bucket keeps the CPU it has (no --rebalance), and frames \
+             in several buffers, which large MTUs need, are not for XDP"
+        ),
+        What::Native { driver, native, generic } => {
+            let driver = driver_name(driver, "the driver");
+            match (native, generic) {
+                (Some(true), false) => format!("{driver} runs XDP programs itself (native)"),
+                (Some(true), true) => format!(
+                    "{driver} runs XDP programs itself, yet generic mode is asked for, which comes after the socket buffer"
+                ),
+                (Some(false), false) => format!(
+                    "{driver} has no native XDP; `--mode generic` works with any driver, but gains little"
+                ),
+                (Some(false), true) => format!(
+                    "{driver} has no native XDP; in generic mode the interrupt CPU builds the socket buffer first"
+                ),
+                (None, _) => {
+                    format!("whether {driver} runs XDP programs itself shows when the program is attached")
+                }
+            }
+        }
+        What::Mtu(mtu, fits) => mtu_text(*mtu, *fits, name),
+        What::AttachedByKernel => {
+            "the kernel runs the program on finished socket buffers; the driver is left alone, nothing is lost".to_owned()
+        }
+        What::Attaching(driver, effect) => format!("{driver} {effect}; detaching does so again"),
+        What::AttachingUnknown(driver) => {
+            let driver = driver_name(driver, "this driver");
+            format!("whether {driver} resets the NIC, and loses frames by it, is unknown")
+        }
+        What::Coalescing(on) => {
+            let names: Vec<&str> = on.iter().map(|(name, _)| *name).collect();
+            let are = if names.len() > 1 { "are" } else { "is" };
+            let commands: Vec<String> = on.iter().map(|(_, set)| format!("`ethtool -K {name} {set} off`")).collect();
+            format!(
+                "{} {are} on: some drivers refuse a program then ({} if so)",
+                names.join(" and "),
+                commands.join(", ")
+            )
+        }
+        What::VethChecksums => {
+            "what local programs at the other end of the veth pair send has no checksum yet, and steered it is dropped for that \
+             (TcpInCsumErrors): `ethtool -K PEER tx off` at the other end, or `--mode generic`"
+                .to_owned()
+        }
+        What::VethTags => {
+            "a veth pair hands on tags as the sending end left them: turn off `txvlan` there where VLAN devices send".to_owned()
+        }
+        What::TagsOfGeneric => {
+            "the device takes the outer VLAN tag off, so the class of a frame is that without it".to_owned()
+        }
+        What::TagsKept => "the device leaves VLAN tags in the frame".to_owned(),
+        What::TagsStripped { set, fixed, tagged, disable } => stripped(name, set, *fixed, *tagged, *disable),
+        What::Rps { queue, more, cpus } => format!(
+            "RPS is on for queue {queue}{} (CPUs {}); it would move steered frames a second time: turn it off with `echo 0 > \
+             /sys/class/net/{name}/queues/rx-{queue}/rps_cpus`",
+            if *more > 0 { format!(" and {more} more") } else { String::new() },
+            list(cpus)
+        ),
+        What::Gro(true) => "this kernel coalesces segments (GRO) on the CPU that frames are steered to".to_owned(),
+        What::Gro(false) => {
+            "this kernel does not coalesce steered frames (GRO; Linux 6.15 does): plain and single-tagged TCP loses by that, PPPoE has \
+             no GRO to lose"
+                .to_owned()
+        }
+        What::Steered(attached) => format!("steered already (`rxlane steer status {attached}`)"),
+        What::Program(program) => other_program(program, name),
+    }
+}
+
+fn place(what: &What, name: &str) -> String {
+    let instead = |to: &str| format!("steer {to} instead, where the frames arrive with all their headers");
+    match what {
+        What::Above { ppp, below } => {
+            let (kind, device) = match ppp {
+                true => ("PPP interface", "the Ethernet device below it"),
+                false => ("VLAN device", "the device below it"),
+            };
+            match below {
+                Some(below) => format!("{name} is a {kind} on {below}: {}", instead(below)),
+                None => format!("{name} is a {kind}: {}", instead(device)),
+            }
+        }
+        What::Master { kind, ports } => match &ports[..] {
+            [] => format!("{name} is a {kind}: steer its ports instead, where the frames arrive"),
+            [port] => format!("{name} is a {kind}: steer its port {port} instead, where the frames arrive"),
+            _ => format!("{name} is a {kind}: steer each of its ports instead ({})", ports.join(", ")),
+        },
+        _ => format!("{name} is the loopback: nothing arrives on it"),
+    }
+}
+
+fn mtu_text(mtu: u32, fits: MtuFits, name: &str) -> String {
+    match fits {
+        MtuFits::UpTo(driver, most) if mtu > most => format!(
+            "{driver} takes a program up to MTU {most}, and this is {mtu} (`ip link set {name} mtu {most}` lowers it)"
+        ),
+        MtuFits::UpTo(driver, most) => format!("{mtu} ({driver} takes a program up to {most})"),
+        MtuFits::OnePage => format!("{mtu}: a frame fits one page"),
+        MtuFits::Frags => format!("{mtu}: frames of several buffers are taken, as the driver can"),
+        MtuFits::NoFrags(most) => format!(
+            "{mtu} is more than one page holds, and the driver has no frames of several buffers (`ip link set {name} mtu {most}` \
+             lowers it)"
+        ),
+        MtuFits::Unknown => format!(
+            "{mtu} is more than one page holds; whether the driver takes a program then shows when it is attached"
+        ),
+    }
+}
+
+fn stripped(name: &str, set: &str, fixed: bool, tagged: Tagged, disable: bool) -> String {
+    let seen = match tagged {
+        Tagged::Devices => "VLAN devices stand on it",
+        Tagged::Seen => "tagged frames arrive",
+        Tagged::Unseen => "no tagged frame was seen",
+    };
+    let harm = "a steered frame would lose its VLAN tag";
+    let fixed_off = "the device takes VLAN tags off and cannot be told not to";
+    match (fixed, tagged, disable) {
+        (true, Tagged::Unseen, _) => format!("{fixed_off}; {seen}, else {harm}"),
+        (true, ..) => format!("{fixed_off}; {seen}, so {harm}"),
+        (false, _, true) => {
+            format!("the device takes VLAN tags off; `ethtool -K {name} {set} off` until `steer down`")
+        }
+        (false, Tagged::Unseen, false) => format!(
+            "the device takes VLAN tags off; {seen}, else {harm}: `--disable-rxvlan` keeps tags in the frame"
+        ),
+        (false, ..) => format!(
+            "the device takes VLAN tags off before XDP sees the frame; {seen}, so {harm}: add `--disable-rxvlan`"
+        ),
+    }
+}
+
+fn other_program(program: &Program, name: &str) -> String {
+    let remedy = match (&program.envelope, program.attached_by) {
+        (Some(envelope), _) => format!("; `rxlane envelope down {envelope}` ends it"),
+        (None, Some(AttachedBy::Netlink)) => format!("; {} takes it off", program.off(name)),
+        (None, Some(AttachedBy::Link(_))) => "; end the program that holds it".to_owned(),
+        (None, None) => String::new(),
+    };
+    format!("another XDP program is attached: {program}{remedy}")
+}
+
+fn reason(reason: &Reason) -> String {
+    let part = |part: f64| format!("{:.0} %", part * 100.0);
+    match reason {
+        Reason::OneCpu => "there is one CPU, so there is none to spread to".to_owned(),
+        Reason::DeviceSpreads => "the device spreads every class of frames over its queues by itself".to_owned(),
+        Reason::FewSelected(share) => {
+            format!("of the sampled frames {} are of the selected classes", part(*share))
+        }
+        Reason::Idle(cpu, idle) => {
+            format!("CPU {cpu}, which receives most, is idle {idle:.0} % of the time: it is not the bottleneck")
+        }
+        Reason::OtherWork(cpu, received) => format!(
+            "CPU {cpu}, which receives most, is full, but receives only {received:.0} % of its time: other work fills it"
+        ),
+        Reason::OneFlow => {
+            "nearly all frames are of one flow: nothing can spread one flow without reordering it".to_owned()
+        }
+        Reason::FewFrames(frames) => {
+            format!("{} arrived during the look: look again under load", plural(*frames, "frame"))
+        }
+        Reason::NotCounted => {
+            "frames were not counted twice: look for a second or more (`--seconds 3`), under load".to_owned()
+        }
+        Reason::ReceiverUnknown => {
+            "which CPU receives is unknown: neither queues nor interrupts show it, and other interfaces bring more frames than this \
+             one; look again while this one brings most of them (`rxlane top` shows them by CPU)"
+                .to_owned()
+        }
+        Reason::Receives(Hot { cpu, share, load }) => {
+            let idle =
+                load.map_or(String::new(), |load| format!(" and is idle {:.0} % of the time", load.idle));
+            format!("CPU {cpu} receives {} of the frames{idle}", part(*share))
+        }
+        Reason::NoNative => {
+            "the driver has no native XDP, and generic mode builds the socket buffer first, as RPS does".to_owned()
+        }
+        Reason::Buffered => {
+            "frames arrive on it in socket buffers, which a program has to have copied: on veth, steering forwarded 0.7 times the \
+             frames of no steering, RPS 1.3 times"
+                .to_owned()
+        }
+        Reason::TooLittle(cpus, Prediction { rps, steer }) => format!(
+            "with {} RPS leaves the busiest CPU {} of the work of now, steering {}: too little to choose between",
+            plural(*cpus as u64, "CPU"),
+            part(rps.unwrap_or_default()),
+            part(*steer)
+        ),
+        Reason::Leaves(Prediction { rps, steer }) => {
+            let compared = rps.map_or(String::new(), |rps| format!(", RPS {}", part(rps)));
+            format!("steering leaves the busiest CPU about {} of the work of now{compared}", part(*steer))
+        }
+        Reason::Steered(interface, formerly) => {
+            let formerly =
+                formerly.as_ref().map(|name| format!(", attached as {name}")).unwrap_or_default();
+            format!(
+                "rxlane steers it{formerly}; whether that is worth it shows without steering alone: `rxlane steer down \
+                 {interface}`, then check again"
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_and_mtus_name_the_way_out() {
+        let above = |ppp, below: Option<&str>| What::Above { ppp, below: below.map(str::to_owned) };
+        let master = |ports: &[&str]| What::Master {
+            kind: "bridge".to_owned(),
+            ports: ports.iter().map(|port| (*port).to_owned()).collect(),
+        };
+        for (what, expected) in [
+            (above(false, Some("eth0")), "a VLAN device on eth0: steer eth0 instead"),
+            (above(true, None), "a PPP interface: steer the Ethernet device below it instead"),
+            (master(&["eth1"]), "a bridge: steer its port eth1 instead"),
+            (master(&["eth1", "eth2"]), "steer each of its ports instead (eth1, eth2)"),
+            (What::Loopback, "nothing arrives on it"),
+        ] {
+            assert!(place(&what, "x0").contains(expected), "{}", place(&what, "x0"));
+        }
+        assert!(
+            mtu_text(1508, MtuFits::UpTo("igc", 1500), "x0").contains("up to MTU 1500, and this is 1508")
+        );
+        assert!(mtu_text(9000, MtuFits::NoFrags(3498), "x0").contains("`ip link set x0 mtu 3498` lowers it"));
+    }
+
+    #[test]
+    fn stripped_tags_are_named_with_what_keeps_them() {
+        for (fixed, tagged, disable, expected) in [
+            (true, Tagged::Unseen, false, "no tagged frame was seen, else a steered frame"),
+            (true, Tagged::Seen, true, "tagged frames arrive, so a steered frame"),
+            (false, Tagged::Devices, true, "`ethtool -K x0 rxvlan off` until `steer down`"),
+            (false, Tagged::Unseen, false, "`--disable-rxvlan` keeps tags"),
+            (
+                false,
+                Tagged::Devices,
+                false,
+                "VLAN devices stand on it, so a steered frame would lose its VLAN tag: add",
+            ),
+        ] {
+            let text = stripped("x0", "rxvlan", fixed, tagged, disable);
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn reasons_have_their_figures() {
+        let half = Prediction { rps: Some(0.5), steer: 0.25 };
+        for (of, expected) in [
+            (Reason::FewSelected(0.02), "2 % are of the selected"),
+            (Reason::FewFrames(12), "12 frames arrived"),
+            (Reason::TooLittle(2, half), "with 2 CPUs RPS leaves the busiest CPU 50 %"),
+            (Reason::Leaves(half), "about 25 % of the work of now, RPS 50 %"),
+            (Reason::Leaves(Prediction { rps: None, steer: 0.25 }), "about 25 % of the work of now"),
+            (Reason::Steered("eth0".to_owned(), Some("wan".to_owned())), "attached as wan; whether"),
+        ] {
+            assert!(reason(&of).contains(expected), "{}", reason(&of));
+        }
+    }
+}
