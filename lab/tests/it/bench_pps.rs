@@ -331,10 +331,9 @@ fn another_host_sends_what_is_asked_for() {
     let (Some(guest), Some(rxlane)) = (guest(), rxlane()) else { return };
     let missing = run(&guest, &rxlane, "--interface near --from 198.18.1.2 --rounds 1");
     assert_eq!(missing.status, 3, "{}{}", missing.text(), missing.errors());
-    let expected = "rxlane bench send 198.18.1.1 --on-request";
+    let expected = "rxlane bench send 198.18.1.1 --remote";
     assert!(missing.errors().contains(expected), "{}", missing.errors());
-    let argv =
-        ["ip", "netns", "exec", "other", rxlane.as_str(), "bench", "send", "198.18.1.1", "--on-request"];
+    let argv = ["ip", "netns", "exec", "other", rxlane.as_str(), "bench", "send", "198.18.1.1", "--remote"];
     let pid = guest.start(&argv, "/tmp/send").expect("a sender");
     guest.sh("until grep -q ^Sending /tmp/send; do sleep 0.1; done").expect("it listens");
     let report = report(

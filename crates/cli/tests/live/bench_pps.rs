@@ -74,7 +74,7 @@ fn another_host_sends_what_is_asked_for_and_refusals_are_told() {
     let Some(ends) = Ends::new() else { return };
     let nobody = ends.pps("--interface wan0 --from 198.18.0.1");
     assert_eq!(nobody.status.code(), Some(3), "{}", said(&nobody));
-    let way_out = "there has to run: rxlane bench send 198.18.0.2 --on-request";
+    let way_out = "there has to run: rxlane bench send 198.18.0.2 --remote";
     assert!(said(&nobody).contains(way_out), "{}", said(&nobody));
     let mut sender = ends.sender();
     let mut lines = sender.listens();

@@ -88,7 +88,7 @@ pub struct Served {
 pub enum AskError {
     /// Nobody listens, or there is no way.
     #[error(
-        "{at} does not answer ({cause}); there has to run: rxlane bench send {} --on-request",
+        "{at} does not answer ({cause}); there has to run: rxlane bench send {} --remote",
         own.map_or_else(|| "ADDRESS-OF-THIS-HOST".to_owned(), |own| own.to_string())
     )]
     Nobody {
@@ -543,7 +543,7 @@ mod tests {
             let error = reach(at(7002), &never).expect_err("nobody").to_string();
             assert!(
                 error.starts_with("127.0.0.1:7002 does not answer")
-                    && error.ends_with("rxlane bench send 127.0.0.1 --on-request"),
+                    && error.ends_with("rxlane bench send 127.0.0.1 --remote"),
                 "{error}"
             );
         });
