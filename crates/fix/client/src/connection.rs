@@ -175,7 +175,7 @@ impl Connection {
             server,
             network: None,
             client,
-            clock: Clock::new(),
+            clock: Clock::default(),
             socket,
             losses,
             vlans,

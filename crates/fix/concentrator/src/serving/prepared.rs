@@ -109,7 +109,7 @@ impl Prepared {
         let socket = open(parent.index, own, start.vlans.clone())
             .map_err(Error::kernel(format!("open a packet socket on {}", start.parent)))?;
         let losses = socket.losses().map_err(Error::kernel("watch the packet socket"))?;
-        let (clock, local, workers) = (Clock::new(), start.config.local, start.workers);
+        let (clock, local, workers) = (Clock::default(), start.config.local, start.workers);
         let machine = Concentrator::new(start.config, start.secrets, clock.now(), &mut random)
             .map_err(|error| Error::Options(error.to_string()))?;
         let carried = Carried::new(registry, routes, start.mss_clamp, covered);

@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Instant);
 
-impl Clock {
-    pub fn new() -> Clock {
+impl Default for Clock {
+    fn default() -> Clock {
         Clock(Instant::now())
     }
+}
 
+impl Clock {
     pub fn now(self) -> Duration {
         self.0.elapsed()
     }
