@@ -1,4 +1,4 @@
-//! Any octets as a frame of any link type, captured whole or in part: no panic, the short cut for common
+//! Any bytes as a frame of any link type, captured whole or in part: no panic, the short cut for common
 //! frames tells the same as the general walk, everything told lies within the frame, and a capture that kept
 //! less of a good frame makes it no worse than cut by the capture.
 

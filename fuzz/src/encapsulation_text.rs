@@ -16,7 +16,7 @@ pub fn run(octets: &[u8]) {
 
     let mut frame = [0; 256];
     let (to, from) = (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2]));
-    let length = encapsulation.emit(to, from, IpVersion::V4, 20, &mut frame).expect("256 octets suffice");
+    let length = encapsulation.emit(to, from, IpVersion::V4, 20, &mut frame).expect("256 bytes suffice");
     assert_eq!(length, encapsulation.length());
     frame[length] = 0x45;
     frame[length + 3] = 20;

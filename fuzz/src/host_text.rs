@@ -1,11 +1,11 @@
-//! Any octets as the text that somebody pasted, whole and as two texts: no panic, the bounds of the snapshot, and
+//! Any bytes as the text that somebody pasted, whole and as two texts: no panic, the bounds of the snapshot, and
 //! every quote is the line that it names.
 
 use rxlane_host::text::Reader;
 use rxlane_host::{Counter, Fact, Interface, Limited, Observed, Quote, Snapshot};
 use std::sync::Arc;
 
-/// Octets of a line that the reader looks at.
+/// Bytes of a line that the reader looks at.
 const LONGEST_LINE: usize = 64 * 1024;
 
 /// Lines of a text as quotes show them.

@@ -1,4 +1,4 @@
-//! Any octets as a chain of extension headers: each header by itself is written again octet for octet, its
+//! Any bytes as a chain of extension headers: each header by itself is written again byte for byte, its
 //! options and addresses are read without panic, and the whole chain behind an IPv6 header is walked to an
 //! end that lies within the packet.
 
@@ -31,7 +31,7 @@ fn alone(kind: Kind, octets: &[u8]) {
         }
     };
     if let Ok(again) = again {
-        // The reserved field of an authentication header, octets 2 and 3, is not kept.
+        // The reserved field of an authentication header, bytes 2 and 3, is not kept.
         let compared = if kind == Kind::Authentication { 2 } else { 4 };
         assert_eq!(header.octets[..compared], again[..compared]);
         assert_eq!(header.octets[4..], again[4..]);

@@ -1,8 +1,8 @@
-//! Any octets as a frame that a link receives, as what its interface hands over, and as a packet with TCP options: no
+//! Any bytes as a frame that a link receives, as what its interface hands over, and as a packet with TCP options: no
 //! panic; what is refused is untouched; what is taken is a part of the frame that the other end would send so; lowering
-//! the segment size keeps the sum of all octets, and so a right checksum right.
+//! the segment size keeps the sum of all bytes, and so a right checksum right.
 //!
-//! The first octet chooses the link, the others are the frame.
+//! The first byte chooses the link, the others are the frame.
 
 use rxlane_link::framing::{Form, Framing, Head};
 use rxlane_link::mss::{Checksum, Clamp};

@@ -1,5 +1,5 @@
 //! Any text as a NIC profile, and any frame on the device that it describes, in every mode: no panic, an error
-//! that names the file, and a queue that the device has. Text and frame are parted by a zero octet.
+//! that names the file, and a queue that the device has. Text and frame are parted by a zero byte.
 
 use rxlane_nic::{Profile, Receiver, Setup};
 use rxlane_wire::{Link, dissect};

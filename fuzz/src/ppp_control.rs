@@ -1,5 +1,5 @@
-//! Any octets as PPP, with protocol field compression forbidden and allowed, as a control packet with its options, and as packets
-//! of PAP and CHAP: what is read is written again octet for octet.
+//! Any bytes as PPP, with protocol field compression forbidden and allowed, as a control packet with its options, and as packets
+//! of PAP and CHAP: what is read is written again byte for byte.
 
 use rxlane_pppoe::control::{options, packet, put_option};
 use rxlane_pppoe::{chap, ms_chap, pap};
@@ -21,7 +21,7 @@ pub fn run(octets: &[u8]) {
             assert_eq!(error.rule, Rule::Compressed);
             assert_eq!(lenient.0, u16::from(octets[0]));
         }
-        // Of an empty field one octet would have done where compression is allowed.
+        // Of an empty field one byte would have done where compression is allowed.
         (Err(strict), Err(lenient)) if octets.is_empty() => assert_eq!((strict.limit, lenient.limit), (2, 1)),
         (Err(strict), Err(lenient)) => assert_eq!(strict, lenient),
         other => panic!("{other:?}"),

@@ -1,5 +1,5 @@
-//! A PPP session of either end, to which any packets come at any time. The first octet chooses the end and its methods, then
-//! steps follow: an octet below 0xf0 is the length of a packet, which follows; 0xf0 lets time pass to the next deadline, 0xf1 to
+//! A PPP session of either end, to which any packets come at any time. The first byte chooses the end and its methods, then
+//! steps follow: an byte below 0xf0 is the length of a packet, which follows; 0xf0 lets time pass to the next deadline, 0xf1 to
 //! 0xfd so many times 700 ms, 0xfe answers claims, right or wrong, 0xff closes the session. It never panics, sends a bounded
 //! number of packets of bounded length, and its deadline is not past once it was called.
 

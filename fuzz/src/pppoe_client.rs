@@ -1,7 +1,7 @@
 //! A sequence of frames, times and events to a PPPoE client: no panic; sessions open and close in turn, and what is over sends no
 //! PPP any more; whatever happens it waits no longer than it should, and closed it has nothing left to do.
 //!
-//! Each step is an octet that says what, an octet that says which concentrator or how long, and what it needs: see `step`. The
+//! Each step is an byte that says what, an byte that says which concentrator or how long, and what it needs: see `step`. The
 //! concentrators want no authentication, so that sessions come up.
 
 use rxlane_pppoe::client::{Action, Client, Config, Phase, Reconnect};
@@ -221,7 +221,7 @@ impl World {
     }
 }
 
-/// As many octets as the first says.
+/// As many bytes as the first says.
 fn part(octets: &[u8]) -> (&[u8], &[u8]) {
     match octets {
         [length, rest @ ..] => rest.split_at(rest.len().min(usize::from(*length))),

@@ -2,7 +2,7 @@
 //! address twice, nothing taken from the data path that it has not got; every session ends with one reason; and once nobody
 //! speaks any more all sessions end, and all addresses are free.
 //!
-//! Each step is an octet that says what, an octet that says which host, and what it needs: see `step`. Passwords are known, so
+//! Each step is an byte that says what, an byte that says which host, and what it needs: see `step`. Passwords are known, so
 //! that sessions come up.
 
 use rxlane_pppoe::concentrator::accounting::Traffic;
@@ -267,7 +267,7 @@ impl World {
     }
 }
 
-/// As many octets as the first says.
+/// As many bytes as the first says.
 fn part(octets: &[u8]) -> (&[u8], &[u8]) {
     match octets {
         [length, rest @ ..] => rest.split_at(rest.len().min(usize::from(*length))),

@@ -1,7 +1,7 @@
-//! Any octets as a discovery packet, and as packets that come to a host and to a concentrator: no panic, no session without a
+//! Any bytes as a discovery packet, and as packets that come to a host and to a concentrator: no panic, no session without a
 //! number, no request without a cookie that was given out, and whatever is sent can be read.
 //!
-//! Input: packets, each `how | from | length | octets`. The lowest bits of `how` say what the octets are framed as.
+//! Input: packets, each `how | from | length | octets`. The lowest bits of `how` say what the bytes are framed as.
 
 use rxlane_pppoe::discovery::concentrator::{self, Answer, Arrival, Concentrator};
 use rxlane_pppoe::discovery::host::{self, Action, Host};

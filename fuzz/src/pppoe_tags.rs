@@ -1,5 +1,5 @@
-//! Any octets as the payload of a PPPoE discovery packet: the walk over tags ends, each tag lies behind the
-//! one before it, what was read is written again octet for octet, and a line identification is read without
+//! Any bytes as the payload of a PPPoE discovery packet: the walk over tags ends, each tag lies behind the
+//! one before it, what was read is written again byte for byte, and a line identification is read without
 //! panic.
 
 use rxlane_wire::emit::{Emit, LineIdentification};

@@ -1,10 +1,10 @@
-//! Any octets as a super-packet with a virtio header, and as a batch of frames: no panic; segments hold all of the payload
+//! Any bytes as a super-packet with a virtio header, and as a batch of frames: no panic; segments hold all of the payload
 //! and right checksums; every frame of a batch comes out once, none overtakes another of its flow, and what was
 //! coalesced segments into what was received.
 //!
-//! The first octet says which. A super-packet: a second octet of choices, ten of virtio header, the packet. A batch: steps,
-//! each an octet that says what follows: a frame with its length in the next octet, or one octet for a frame that
-//! continues the one before, with that octet changed.
+//! The first byte says which. A super-packet: a second byte of choices, ten of virtio header, the packet. A batch: steps,
+//! each an byte that says what follows: a frame with its length in the next byte, or one byte for a frame that
+//! continues the one before, with that byte changed.
 
 use rxlane_offload::checksum::{Verdict, verify, verify_ipv4_header};
 use rxlane_offload::coalesce::{Coalescer, Delivery, Limits};
@@ -89,7 +89,7 @@ fn mend_partial(seen: &Dissection, packet: &mut [u8], header: &mut NetHeader) ->
     Some(())
 }
 
-/// The frames that the steps describe, their checksums mended unless a step says otherwise.
+/// The frames that the steps describe, their checksums fixed unless a step says otherwise.
 fn frames(mut steps: &[u8]) -> Vec<Vec<u8>> {
     let mut frames: Vec<Vec<u8>> = Vec::new();
     while let Some((step, rest)) = steps.split_first() {
@@ -171,7 +171,7 @@ fn mend(frame: &mut [u8]) {
     }
 }
 
-/// Octets of an IPv4 header: AH, which is an extension header here, counts to what is behind it.
+/// Bytes of an IPv4 header: AH, which is an extension header here, counts to what is behind it.
 fn flow_header(is_v4: bool, network: usize, seen: &Dissection) -> u16 {
     let at = seen.transport_offset().filter(|_| is_v4 && seen.extensions().is_empty());
     at.map_or(20, |at| (at - network).min(60) as u16)

@@ -1,4 +1,4 @@
-//! Any octets as a frame, whole or in several buffers: no panic, the flow of a frame without a defect is the one that its
+//! Any bytes as a frame, whole or in several buffers: no panic, the flow of a frame without a defect is the one that its
 //! dissection tells, what is missing from a first buffer only makes a frame one that is not read, and both directions of
 //! a flow have one bucket where that is wanted. (The programs and the C parser are held to the same decisions by the
 //! tests of crate xdp.)

@@ -262,7 +262,7 @@ fn print(name: &str, work: &Work, router: usize) {
     );
 }
 
-/// A burst of TCP segments of [`FLOWS`] flows in session 1, with frames of so many octets.
+/// A burst of TCP segments of [`FLOWS`] flows in session 1, with frames of so many bytes.
 fn pppoe(guest: &Guest, size: u16) -> Result<Vec<Vec<u8>>> {
     let mut scenario = Scenario::new(format!("pppoe:1@{GATEWAY}").parse()?).with_flows(FLOWS).data_only();
     scenario.popularity = Popularity::RoundRobin;
@@ -293,7 +293,7 @@ fn forwarded(guest: &Guest, cpus: usize) -> Result<()> {
     for size in [1400_u16, 90] {
         let frames = pppoe(guest, size)?;
         println!(
-            "forwarded, frames of {size} octets, {FLOWS} flows; instructions per packet on CPUs 0 to {}",
+            "forwarded, frames of {size} bytes, {FLOWS} flows; instructions per packet on CPUs 0 to {}",
             cpus - 1
         );
         for mode in modes(cpus) {

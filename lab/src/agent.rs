@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Name of the port in the guest.
 pub const PORT: &str = "rxlane.agent";
 
-/// Octets in JSON: every octet is the character of its number, so that text stays readable and nothing is lost.
+/// Bytes in JSON: every byte is the character of its number, so that text stays readable and nothing is lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Octets(pub Vec<u8>);

@@ -5,7 +5,7 @@ const MAGIC: &str = "070701";
 const FOLDER: u32 = 0o040_755;
 const FILE: u32 = 0o100_000;
 const DEVICE: u32 = 0o020_600;
-/// Headers, names and contents start at multiples of this many octets.
+/// Headers, names and contents start at multiples of this many bytes.
 const ALIGNMENT: usize = 4;
 
 /// An archive that grows entry by entry.

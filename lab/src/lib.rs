@@ -35,7 +35,7 @@
 //! - With two tags of 0x8100 in the frame, `e1000e` fills no transport checksum in (`tx`), whoever sends: the kernel's own
 //!   `8021q` fails so with `txvlan off`, and works while the adapter puts the outer tag on. Whether silicon does so too is
 //!   not known; the driver gives it places, not headers.
-//! - The emulated adapters do not fill short frames up to 60 octets, and count them as errors where they arrive.
+//! - The emulated adapters do not fill short frames up to 60 bytes, and count them as errors where they arrive.
 //! - Instructions are counted, not cycles: a cache miss costs nothing here.
 //! - Virtual CPUs share the cores of the machine, so throughput says nothing about scaling.
 //!

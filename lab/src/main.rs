@@ -75,7 +75,7 @@ fn session(interface: &str, number: &str, peer: &str) -> Result<ExitCode> {
 
 /// For each pair of addresses, one of each end, in their order.
 fn transferred(octets: &str, sizes: &str, one: (&str, &str), other: (&str, &str)) -> Result<ExitCode> {
-    let octets = octets.parse().with_context(|| format!("{octets}: no number of octets"))?;
+    let octets = octets.parse().with_context(|| format!("{octets}: no number of bytes"))?;
     let sizes = sizes.split(',').map(|size| size.parse().with_context(|| format!("{size}: no size")));
     let sizes = sizes.collect::<Result<Vec<usize>>>()?;
     let (near, far) = (End::listed(one.0, one.1)?, End::listed(other.0, other.1)?);

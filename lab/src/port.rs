@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longer than any frame that an adapter here sends, octets.
+/// Longer than any frame that an adapter here sends, bytes.
 const LONGEST: usize = 70_000;
 /// How many frames are kept until somebody collects them.
 const KEPT: usize = 65_536;
@@ -76,7 +76,7 @@ impl Port {
         self.shared.frames.load(Ordering::Relaxed)
     }
 
-    /// How many octets these frames had.
+    /// How many bytes these frames had.
     pub fn received_octets(&self) -> u64 {
         self.shared.octets.load(Ordering::Relaxed)
     }

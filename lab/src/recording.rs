@@ -4,7 +4,7 @@
 //! complete, segments have the size that the wire has. Every frame is there once, answers behind what they answer. Times
 //! are those at which the harness passed a frame on; they say order and rough distance, not a network's timing.
 //!
-//! An adapter fills a short frame up to 60 octets (IEEE 802.3 section 4.2.3.3; `igb` switches that on with TCTL.PSP) and
+//! An adapter fills a short frame up to 60 bytes (IEEE 802.3 section 4.2.3.3; `igb` switches that on with TCTL.PSP) and
 //! appends the FCS. The emulated one does neither: the cable fills frames up, and there is no FCS.
 
 mod exchange;
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// How often the far ends of both adapters are looked at.
 const POLL: Duration = Duration::from_micros(500);
 
-/// The shortest frame, octets without FCS, however many tags it has.
+/// The shortest frame, bytes without FCS, however many tags it has.
 pub const SHORTEST: usize = 60;
 
 /// A frame that passed the cable.

@@ -1,7 +1,7 @@
-//! Content that is compared octet by octet where it arrives, over TCP and UDP, between two network namespaces of one
+//! Content that is compared byte by byte where it arrives, over TCP and UDP, between two network namespaces of one
 //! machine. Runs inside the guest, one process for both ends.
 //!
-//! The content repeats every 65,521 octets, a prime: no number of segments or fragments of a size is as long, so what is
+//! The content repeats every 65,521 bytes, a prime: no number of segments or fragments of a size is as long, so what is
 //! lost, doubled or out of its place shows.
 
 #[allow(unsafe_code)]
@@ -17,13 +17,13 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-/// Octets after which the content repeats.
+/// Bytes after which the content repeats.
 const PERIOD: usize = 65_521;
-/// Octets that are written in one call: TCP makes super-packets of as much.
+/// Bytes that are written in one call: TCP makes super-packets of as much.
 const CHUNK: usize = 60_000;
 /// How long an end waits for the other: longer than TCP takes to repeat a segment several times.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Octets of a datagram among those that are handed to the kernel as one.
+/// Bytes of a datagram among those that are handed to the kernel as one.
 const SEGMENT: usize = 1200;
 /// How many of these are handed over at once; the last one is shorter.
 const SEGMENTS: usize = 12;
@@ -90,7 +90,7 @@ fn content() -> Vec<u8> {
     octets
 }
 
-/// The content from an octet on, at most a [`CHUNK`]: as much as is wanted and known.
+/// The content from an byte on, at most a [`CHUNK`]: as much as is wanted and known.
 fn piece(content: &[u8], from: u64, wanted: usize) -> &[u8] {
     let start = (from % PERIOD as u64) as usize;
     content.get(start..start + wanted.min(CHUNK)).unwrap_or_default()
@@ -108,7 +108,7 @@ fn send(mut stream: &TcpStream, content: &[u8], octets: u64) -> Result<()> {
     while sent < octets {
         let wanted = usize::try_from(octets - sent).unwrap_or(CHUNK);
         let piece = piece(content, sent, wanted);
-        stream.write_all(piece).with_context(|| format!("sending after {sent} octets"))?;
+        stream.write_all(piece).with_context(|| format!("sending after {sent} bytes"))?;
         sent += piece.len() as u64;
     }
     stream.shutdown(Shutdown::Write).context("end of the stream")
@@ -118,14 +118,14 @@ fn check(mut stream: &TcpStream, content: &[u8], octets: u64) -> Result<()> {
     let mut buffer = vec![0; CHUNK];
     let mut seen = 0_u64;
     loop {
-        let length = stream.read(&mut buffer).with_context(|| format!("receiving after {seen} octets"))?;
+        let length = stream.read(&mut buffer).with_context(|| format!("receiving after {seen} bytes"))?;
         if length == 0 {
-            ensure!(seen == octets, "the stream ended after {seen} of {octets} octets");
+            ensure!(seen == octets, "the stream ended after {seen} of {octets} bytes");
             return Ok(());
         }
         let got = buffer.get(..length).unwrap_or_default();
         if let Some(place) = differs(got, piece(content, seen, length)) {
-            bail!("octet {} of the stream is not what was sent", seen + place as u64);
+            bail!("byte {} of the stream is not what was sent", seen + place as u64);
         }
         seen += length as u64;
     }
@@ -141,7 +141,7 @@ fn both_ways(stream: &TcpStream, content: &[u8], octets: u64) -> Result<()> {
     })
 }
 
-/// A TCP connection with so many octets each way at the same time.
+/// A TCP connection with so many bytes each way at the same time.
 ///
 /// # Errors
 ///
@@ -216,10 +216,10 @@ fn datagram(socket: &UdpSocket) -> Result<Vec<u8>> {
 }
 
 fn received(socket: &UdpSocket, content: &[u8], place: usize, size: usize) -> Result<Vec<u8>> {
-    let datagram = datagram(socket).with_context(|| format!("datagram {place} of {size} octets"))?;
+    let datagram = datagram(socket).with_context(|| format!("datagram {place} of {size} bytes"))?;
     if let Some(octet) = differs(&datagram, piece(content, from(place), size)) {
         let length = datagram.len();
-        bail!("datagram {place} came with {length} of {size} octets and differs from octet {octet} on");
+        bail!("datagram {place} came with {length} of {size} bytes and differs from byte {octet} on");
     }
     Ok(datagram)
 }
@@ -228,21 +228,20 @@ fn received(socket: &UdpSocket, content: &[u8], place: usize, size: usize) -> Re
 fn burst_received(socket: &UdpSocket, content: &[u8]) -> Result<()> {
     let mut sizes = Vec::new();
     while sizes.len() < SEGMENTS {
-        let datagram =
-            datagram(socket).with_context(|| format!("of a super-packet came {sizes:?} octets"))?;
+        let datagram = datagram(socket).with_context(|| format!("of a super-packet came {sizes:?} bytes"))?;
         sizes.push(datagram.len());
         if let Some(octet) = differs(&datagram, piece(content, 0, datagram.len())) {
-            bail!("of a super-packet came {sizes:?} octets, of which the last differ from octet {octet} on");
+            bail!("of a super-packet came {sizes:?} bytes, of which the last differ from byte {octet} on");
         }
     }
     sizes.sort_unstable();
     let mut expected = [SEGMENT; SEGMENTS];
     expected[0] = SEGMENT / 2;
-    ensure!(sizes == expected, "of a super-packet came {sizes:?} octets");
+    ensure!(sizes == expected, "of a super-packet came {sizes:?} bytes");
     Ok(())
 }
 
-/// Datagrams of [`SEGMENT`] octets with the same content, the last of half the size.
+/// Datagrams of [`SEGMENT`] bytes with the same content, the last of half the size.
 fn burst(content: &[u8]) -> Vec<u8> {
     let mut octets = piece(content, 0, SEGMENT).repeat(SEGMENTS - 1);
     octets.extend_from_slice(piece(content, 0, SEGMENT / 2));
@@ -301,7 +300,7 @@ mod tests {
         wrong[4000] ^= 0x10;
         near.write_all(&wrong).expect("sent");
         let said = check(&far, &content, 5000).expect_err("it differs").to_string();
-        assert_eq!(said, "octet 4000 of the stream is not what was sent");
+        assert_eq!(said, "byte 4000 of the stream is not what was sent");
     }
 
     #[test]
@@ -318,9 +317,9 @@ mod tests {
         assert!(burst_received(&other, &content).is_err());
         one.send_to(piece(&content, from(2), 100), far).expect("sent");
         let said = received(&other, &content, 3, 100).expect_err("another").to_string();
-        assert_eq!(said, "datagram 3 came with 100 of 100 octets and differs from octet 0 on");
+        assert_eq!(said, "datagram 3 came with 100 of 100 bytes and differs from byte 0 on");
         other.set_read_timeout(Some(Duration::from_millis(10))).expect("set");
         let said = received(&other, &content, 3, 100).expect_err("none").to_string();
-        assert_eq!(said, "datagram 3 of 100 octets");
+        assert_eq!(said, "datagram 3 of 100 bytes");
     }
 }

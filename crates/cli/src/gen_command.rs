@@ -20,7 +20,7 @@ Examples:
   rxlane gen --vlan 100.200 --ip 4 --proto tcp -o - | tcpdump -nr - -c 5
   rxlane gen --encap 'ad:100,q:200,pppoe:1234@02:00:5e:00:00:01' --size 1518 -o full.pcapng --format pcapng
 
-The same arguments give the same octets on every machine.")]
+The same arguments give the same bytes on every machine.")]
 pub struct GenArguments {
     /// List the scenarios
     #[arg(long)]
@@ -92,8 +92,8 @@ pub struct TrafficArguments {
     #[arg(long, value_name = "N")]
     subscribers: Option<u32>,
 
-    /// MTU behind tags and labels; PPPoE takes 8 octets of it [default: 1500]
-    #[arg(long, value_name = "OCTETS")]
+    /// MTU behind tags and labels; PPPoE takes 8 bytes of it [default: 1500]
+    #[arg(long, value_name = "BYTES")]
     mtu: Option<u16>,
 
     /// Control frames (PPPoE discovery, LCP echo, ARP, router solicitation) in a million frames
@@ -268,7 +268,7 @@ impl GenArguments {
 
 /// What went into a capture.
 struct Written {
-    /// Octets of all frames.
+    /// Bytes of all frames.
     octets: u64,
     /// From the first frame to the last.
     nanoseconds: u64,

@@ -45,7 +45,7 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes of every command: 0 success, 1 the answer is no or a capture is damaged, 2 wrong usage or input, 3 the environment lacks something.";
+Exit codes of every command: 0 success, 1 negative result or a capture is damaged, 2 wrong usage or input, 3 the environment lacks something.";
 
 #[derive(Subcommand)]
 enum Command {

@@ -1,6 +1,6 @@
 //! How a command speaks: standard output with or without colour, and the exit codes.
 //!
-//! Exit codes: 0 success, 1 the answer is no, 2 wrong usage or input, 3 the environment lacks something.
+//! Exit codes: 0 success, 1 negative result, 2 wrong usage or input, 3 the environment lacks something.
 //! A reader that closes the pipe early (`rxlane … | head`) has what it wanted: a command that has not come to its end by then exits 0.
 
 use anstyle::Style;
@@ -20,7 +20,7 @@ pub const HEADING: Style = Style::new().bold();
 pub enum Outcome {
     /// Exit 0.
     Success,
-    /// The answer is no: a finding, a failed check. Exit 1.
+    /// Negative result: a finding, a failed check. Exit 1.
     Negative,
 }
 

@@ -1,7 +1,7 @@
 //! Writes a small corpus for every fuzz target, so that ten seconds of fuzzing start from valid input:
 //! `seeds DIRECTORY`, which `make fuzz` runs.
 //!
-//! The octets come from the project's own generator, captures and data files; the same version writes the same files.
+//! The bytes come from the project's own generator, captures and data files; the same version writes the same files.
 
 use rxlane_capture::{Capture, LinkType, Resolution, Writer};
 use rxlane_traffic::{NAMED, Scenario, Sizes};
@@ -62,10 +62,10 @@ fn recorded(folder: &Path) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
 
 fn dissect(corpus: &Corpus, frames: &[Vec<u8>]) -> Done {
     for (i, frame) in frames.iter().enumerate() {
-        // Link type, octets missing, octets kept of a second capture; see the target.
+        // Link type, bytes missing, bytes kept of a second capture; see the target.
         let missing = [0, if frame.len() == 160 { 4 } else { 0 }, 0];
         corpus.put("dissect", &format!("frame-{i}"), &[&[0], &missing[..], frame].concat())?;
-        // Classes that are steered, octets in the first buffer.
+        // Classes that are steered, bytes in the first buffer.
         corpus.put("steering", &format!("frame-{i}"), &[&[0x1f, 0, 40], &frame[..]].concat())?;
         if let (Some(ip), Some(pppoe)) = (frame.get(14..), frame.get(22..)) {
             corpus.put("dissect", &format!("ip-{i}"), &[&[3, 5, 0, 64], ip].concat())?;
@@ -372,7 +372,7 @@ fn captures(corpus: &Corpus, frames: &[Vec<u8>]) -> Done {
             }
             let file = writer.finish()?;
             let name = format!("{name}-{ng}");
-            // The target's first octets say how the input is read.
+            // The target's first bytes say how the input is read.
             corpus.put("capture_reader", &name, &[&[64, 0], &file[..]].concat())?;
             corpus.put("explain", &name, &file)?;
         }

@@ -1,7 +1,7 @@
 //! PPPoE clients side by side: `rxlane pppoe connect` by either data path, `pppd` with the kernel's PPPoE, and `pppd` with
 //! rp-pppoe's program, asynchronous and synchronous, each against `rxlane pppoe serve`; the bare line without PPPoE; and
 //! two of them against Debian's `pppoe-server`. TCP both ways, round trips both ways, where the CPU time of the client's end
-//! goes, memory, and instructions for each octet at either end.
+//! goes, memory, and instructions for each byte at either end.
 //!
 //! ```console
 //! $ cargo build --release -p rxlane -p rxlane-lab && cargo run --release -p rxlane-lab --example pppoe -- 5 4
@@ -12,7 +12,7 @@
 //!
 //! The subscriber's end has CPU 0 for itself, the provider's CPU 1, each with the `iperf3` of its end, and the harness CPU 2:
 //! two machines with a CPU each, so that what one CPU executes is the work of one end. Throughput is that of an emulated
-//! machine and depends on what else the host does. So do instructions an octet, in so far as what comes slowly is handled
+//! machine and depends on what else the host does. So do instructions an byte, in so far as what comes slowly is handled
 //! frame by frame, and what comes fast by the batch: figures that are to be compared take an idle host.
 
 #![allow(clippy::print_stdout)]

@@ -5,7 +5,7 @@ use rxlane_lab::{Guest, Lab, Series, Spec};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Octets behind the Ethernet header that the line has room for: two tags and PPPoE around packets of 1492.
+/// Bytes behind the Ethernet header that the line has room for: two tags and PPPoE around packets of 1492.
 const WIRE_MTU: u32 = 1508;
 /// Of IP packets, over PPPoE and without.
 const MTU: u32 = 1492;
@@ -178,7 +178,7 @@ impl Scene {
         };
         read(1)?;
         println!(
-            "read(2) from memory: {:.3} instructions an octet",
+            "read(2) from memory: {:.3} instructions an byte",
             (read(512)? - read(1)?) / f64::from(511 << 16)
         );
         let versions = "dpkg-query -W -f '${Package} ${Version}\\n' iperf3 2>/dev/null; pppd --version 2>&1; pppoe -V 2>&1 | head -1";

@@ -16,11 +16,11 @@ const SPEED: [Column; 5] = [
 ];
 
 const WORK: [Column; 8] = [
-    ("up: instructions an octet, client's end", 2, |turn| turn.up.instructions[0]),
+    ("up: instructions an byte, client's end", 2, |turn| turn.up.instructions[0]),
     ("server's end", 2, |turn| turn.up.instructions[1]),
     ("a frame, client's end", 0, |turn| each_frame(&turn.up)),
     ("CPU s/GB, client's end", 1, |turn| each_gigabyte(&turn.up)),
-    ("down: instructions an octet, client's end", 2, |turn| turn.down.instructions[0]),
+    ("down: instructions an byte, client's end", 2, |turn| turn.down.instructions[0]),
     ("server's end", 2, |turn| turn.down.instructions[1]),
     ("a frame, client's end", 0, |turn| each_frame(&turn.down)),
     ("CPU s/GB, client's end", 1, |turn| each_gigabyte(&turn.down)),
@@ -93,7 +93,7 @@ fn split(ways: &[(Way, Vec<Turn>)]) {
 fn beside_the_kernel(ways: &[(Way, Vec<Turn>)]) {
     let is_kernel = |way: &Way| way.client == Client::Kernel && way.name() == "pppd, kernel";
     let Some((_, kernel)) = ways.iter().find(|(way, _)| is_kernel(way)) else { return };
-    println!("\n| times pppd, kernel | up | down | instructions an octet at the client's end, up | down |");
+    println!("\n| times pppd, kernel | up | down | instructions an byte at the client's end, up | down |");
     println!("|{}", " --- |".repeat(5));
     for (way, turns) in ways.iter().filter(|(_, turns)| turns.len() == kernel.len() && !turns.is_empty()) {
         let ratio = |figure: fn(&Turn) -> f64| {

@@ -34,7 +34,7 @@ pub struct Transfer {
     pub programs: [BTreeMap<String, f64>; 2],
     /// CPU seconds of each end's CPU, of whatever kind.
     pub busy: [f64; 2],
-    /// Instructions of each end's CPU for an octet of payload.
+    /// Instructions of each end's CPU for an byte of payload.
     pub instructions: [f64; 2],
     /// Frames of the line that carried it, and those that went back.
     pub frames: [f64; 2],
@@ -116,7 +116,7 @@ fn measure(scene: &Scene, ends: &Ends<'_>, is_down: bool, seconds: u32) -> Resul
         bail!("iperf3: {error}");
     }
     let sum = |name: &str, field: &str| answer["end"][name][field].as_f64();
-    let octets = sum("sum_received", "bytes").context("iperf3 tells no octets")?;
+    let octets = sum("sum_received", "bytes").context("iperf3 tells no bytes")?;
     let spent: Vec<[f64; 5]> =
         ticks.iter().zip(&ticks_after).map(|(before, after)| less(after, before)).collect();
     let [up, down] = [0, 1].map(|way| frames_after[way] - frames[way]);
@@ -235,8 +235,8 @@ impl fmt::Display for Turn {
             };
             write!(
                 f,
-                "{name} {:.1} Mbit/s, {:.0} octets, {:.0} retransmitted, frames {:.0} and {:.0}, \
-                 instructions an octet {:.3} and {:.3}, home {home}, isp {isp}, CPU s {:.2} and {:.2}, of that {} and {}; ",
+                "{name} {:.1} Mbit/s, {:.0} bytes, {:.0} retransmitted, frames {:.0} and {:.0}, \
+                 instructions an byte {:.3} and {:.3}, home {home}, isp {isp}, CPU s {:.2} and {:.2}, of that {} and {}; ",
                 transfer.rate / 1e6,
                 transfer.octets,
                 transfer.retransmitted,

@@ -23,7 +23,7 @@ pub(super) enum Traffic {
 const ECHO: &str = "use IO::Socket::IP; my $s = IO::Socket::IP->new(LocalHost => '::', LocalPort => 7, \
     Proto => 'udp', V6Only => 0) or die $@; while (1) { $s->recv(my $m, 65536); $s->send($m); }";
 
-/// Sends datagrams and waits for each one's echo: address, octets, how many, then options of IPv6 packets as
+/// Sends datagrams and waits for each one's echo: address, bytes, how many, then options of IPv6 packets as
 /// `NUMBER:HEX` (54 hop-by-hop, 59 destination options: linux/in6.h).
 const ASK: &str = "use IO::Socket::IP; my ($a, $n, $k, @o) = @ARGV; \
     my $s = IO::Socket::IP->new(PeerHost => $a, PeerPort => 7, Proto => 'udp') or die $@; \
@@ -33,7 +33,7 @@ const ASK: &str = "use IO::Socket::IP; my ($a, $n, $k, @o) = @ARGV; \
 /// Downloads the file from an address. (A static busybox resolves no IPv6 address.)
 const FETCH: &str = "use IO::Socket::IP; my $s = IO::Socket::IP->new(PeerHost => $ARGV[0], PeerPort => 80, Proto => 'tcp') \
     or die $@; alarm 20; print $s qq(GET /file HTTP/1.0\r\n\r\n); my $n = 0; while (<$s>) { $n += length; } \
-    $n > 6000 or die \"$n octets\";";
+    $n > 6000 or die \"$n bytes\";";
 
 /// Servers at the far end.
 pub(super) fn set_up(guest: &Guest) -> Result<()> {

@@ -104,7 +104,7 @@ pub(super) fn set_up(guest: &Guest) -> Result<()> {
         .map(drop)
 }
 
-/// Both adapters have room for so many octets behind the Ethernet header.
+/// Both adapters have room for so many bytes behind the Ethernet header.
 pub(super) fn resize(guest: &Guest, octets: u32) -> Result<()> {
     guest.sh(&format!("ip link set near mtu {octets}; ip -n far link set far mtu {octets}"))?;
     // The driver sets the adapter up anew.

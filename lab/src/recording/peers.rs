@@ -101,7 +101,7 @@ impl<'a> Subscriber<'a> {
         let near = line.near();
         let (number, log) = (unit.to_string(), log(unit));
         let mtu = guest.sh(&format!("cat /sys/class/net/{near}/mtu"))?;
-        // Header of PPPoE and PPP protocol: eight octets.
+        // Header of PPPoE and PPP protocol: eight bytes.
         let mtu = (mtu.trim().parse::<u32>().context("MTU")?.min(1508) - 8).to_string();
         let command = [
             &["pppd", "plugin", "rp-pppoe.so", &near, "rp_pppoe_service", "internet", "unit", &number][..],

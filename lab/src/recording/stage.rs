@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// A capture above this is not small any more, octets.
+/// A capture above this is not small any more, bytes.
 pub const LARGEST: u64 = 50 << 10;
 /// When nothing has passed for so long, an exchange is over: the end that was told to terminate a link waits three seconds
 /// (RFC 1661 section 4.6) before it ends the session. Interfaces that have just got addresses have no more to report then
@@ -86,7 +86,7 @@ impl Stage<'_> {
             flaws = tshark::flaws(tshark, path)?;
             if flaws.is_empty() {
                 let octets = fs::metadata(path)?.len();
-                ensure!(octets <= LARGEST, "{octets} octets are more than {LARGEST}");
+                ensure!(octets <= LARGEST, "{octets} bytes are more than {LARGEST}");
                 return summary::of(tshark, path);
             }
             eprintln!("{name}: recorded anew because of frame {}", flaws.join(", frame "));
@@ -151,7 +151,7 @@ impl Stage<'_> {
         Ok(frames)
     }
 
-    /// The subscriber asks for 1,500 octets in a session (RFC 4638) on a line that has room for them.
+    /// The subscriber asks for 1,500 bytes in a session (RFC 4638) on a line that has room for them.
     fn max_payload(&self) -> Result<Vec<Frame>> {
         lines::resize(self.guest, 1508)?;
         let frames = self.session(Line::Untagged, Login::Pap, Traffic::Everyday);

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Octets of an interface's name with its end (IFNAMSIZ).
+/// Bytes of an interface's name with its end (IFNAMSIZ).
 pub(super) const NAME_LENGTH: usize = 16;
-/// `struct sockaddr_pppox` is packed: family 2, protocol 4, session id 2, station 6, name 16 octets.
+/// `struct sockaddr_pppox` is packed: family 2, protocol 4, session id 2, station 6, name 16 bytes.
 const ADDRESS_LENGTH: usize = 30;
 /// `PX_PROTO_OE`.
 const PPPOE: libc::c_int = 0;

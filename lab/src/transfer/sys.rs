@@ -4,7 +4,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// Has the kernel make datagrams of `size` octets, the last one shorter, of what is sent at once. Where the interface
+/// Has the kernel make datagrams of `size` bytes, the last one shorter, of what is sent at once. Where the interface
 /// leaves checksums to the stack, kernels before 6.11 refuse that (`EIO`), and datagrams are sent one by one.
 pub(super) fn send_segments(
     socket: &UdpSocket,

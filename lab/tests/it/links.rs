@@ -14,7 +14,7 @@ const DATAPATHS: [&str; 2] = ["simple", "batch"];
 const TAGS: [&str; 2] = ["ad:100,q:200", "q:100,q:200"];
 const VETH: Wire = Wire { own: "veth0", peer: "veth1" };
 const ADAPTERS: [Wire; 2] = [Wire { own: "igb0", peer: "igb1" }, Wire { own: "e1000e0", peer: "e1000e1" }];
-/// Octets of each TCP connection each way, where offloads take turns, and where they stay.
+/// Bytes of each TCP connection each way, where offloads take turns, and where they stay.
 const SHORT: u32 = 150_000;
 const LONG: u32 = 1_000_000;
 

@@ -42,7 +42,7 @@ fn a_limit_of_locked_memory_that_cannot_be_raised_is_named() {
     let limited = format!("prlimit --memlock=65536:65536 {rxlane} steer {UP}");
     let held = format!("setpriv --bounding-set -sys_resource --inh-caps -sys_resource {limited}");
     let said = refusal(&guest.run(&held.split(' ').collect::<Vec<_>>()).expect("it runs"), 3);
-    assert!(said.contains("65536 octets") && said.contains("ulimit -l unlimited"), "{said}");
+    assert!(said.contains("65536 bytes") && said.contains("ulimit -l unlimited"), "{said}");
     assert_nothing_left(&guest, &rxlane, "wan");
     // Whoever may raise it does.
     let done = guest.run(&limited.split(' ').collect::<Vec<_>>()).expect("it runs");

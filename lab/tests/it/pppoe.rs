@@ -16,7 +16,7 @@ use provider::{Login, PASSWORD, Provider, USER};
 use rxlane_lab::{Guest, Lab, Series, Spec};
 use serde_json::Value;
 
-/// Octets behind the Ethernet header that the line has room for: four tags and PPPoE around packets of 1500.
+/// Bytes behind the Ethernet header that the line has room for: four tags and PPPoE around packets of 1500.
 const WIRE_MTU: u32 = 1524;
 
 static GUESTS: Pool = Pool::of(2);
@@ -130,7 +130,7 @@ fn ping(guest: &Guest, size: u32, far: &str) {
 fn ping_from(guest: &Guest, namespace: &str, size: u32, far: &str) {
     guest
         .sh(&format!("ip netns exec {namespace} busybox ping -q -A -c 2 -W 10 -s {size} {far}"))
-        .unwrap_or_else(|error| panic!("{size} octets from {namespace} to {far}: {error:#}"));
+        .unwrap_or_else(|error| panic!("{size} bytes from {namespace} to {far}: {error:#}"));
 }
 
 /// Waits, three minutes at most, until so many lines of a file of the guest have the text.

@@ -11,14 +11,14 @@ use measure::{Way, compare};
 use rxlane_offload::checksum::{Path, Sum};
 use std::process::ExitCode;
 
-/// What is wanted against the best peer, and for how many octets.
+/// What is wanted against the best peer, and for how many bytes.
 const TARGET: (usize, f64) = (1460, 1.3);
 const LENGTHS: [usize; 7] = [20, 40, 64, 576, 1460, 9000, 65000];
 
-/// Octets of all inputs together, about: what the first-level cache holds beside the rest.
+/// Bytes of all inputs together, about: what the first-level cache holds beside the rest.
 const TOGETHER: usize = 16384;
 
-/// Inputs of one length in one buffer, each starting 6 octets after a multiple of 64, as behind headers.
+/// Inputs of one length in one buffer, each starting 6 bytes after a multiple of 64, as behind headers.
 pub struct Inputs {
     octets: Vec<u8>,
     length: usize,
@@ -40,7 +40,7 @@ impl Inputs {
         Inputs { octets, length, stride, count }
     }
 
-    /// The octets from the first input on, octets from one input to the next, octets of an input, inputs.
+    /// The bytes from the first input on, bytes from one input to the next, bytes of an input, inputs.
     fn parts(&self) -> (&[u8], usize, usize, usize) {
         (&self.octets[6..], self.stride, self.length, self.count)
     }

@@ -70,7 +70,7 @@ pub fn compare(length: usize, inputs: &Inputs, ways: &[Way], sums: usize, target
             each.map(|(way, passes)| way.time(inputs, *passes) / (passes * sums) as f64).collect()
         })
         .collect();
-    println!("{length} octets");
+    println!("{length} bytes");
     for (place, way) in ways.iter().enumerate() {
         let spread = Spread::of(turns.iter().map(|turn| turn[place]).collect());
         let ratio = Spread::of(turns.iter().map(|turn| turn[place] / turn[0]).collect());

@@ -1,4 +1,4 @@
-//! Captures to measure with: 98, 594 and 1518 octets at 7:4:1; of ten flows four are IPv4 and two IPv6 TCP behind
+//! Captures to measure with: 98, 594 and 1518 bytes at 7:4:1; of ten flows four are IPv4 and two IPv6 TCP behind
 //! two tags and PPPoE, two UDP behind one tag, two untagged TCP.
 
 use rxlane_capture::{LinkType, Resolution, Writer};
@@ -26,7 +26,7 @@ impl Kinds {
         Ok(Kinds([parse("ad:100,q:200,pppoe:7")?, parse("q:7")?, parse("none")?]))
     }
 
-    /// A frame of `flow` with `length` octets in `buffer`. No two flows have the same addresses and ports.
+    /// A frame of `flow` with `length` bytes in `buffer`. No two flows have the same addresses and ports.
     fn frame(&self, flow: u64, length: usize, buffer: &mut [u8; 1518]) -> Result<(), Box<dyn Error>> {
         let random = mix(flow);
         let (kind, v6, udp) = match flow % 10 {
@@ -80,7 +80,7 @@ impl Kinds {
     }
 }
 
-/// Writes a capture of about `bytes` octets and says how many frames it has. `flows` of 0: every frame is a flow
+/// Writes a capture of about `bytes` bytes and says how many frames it has. `flows` of 0: every frame is a flow
 /// of its own. The same arguments give the same file.
 pub fn generate(path: &Path, bytes: u64, flows: u64) -> Result<u64, Box<dyn Error>> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);

@@ -2,7 +2,7 @@
 //! the frame.
 //!
 //! No peer knows PPPoE, and smoltcp knows no VLAN tags either: for those frames the headers before IP are walked
-//! by [`inner`], which checks nothing but that the octets are there, and the peer starts at the IP header. That
+//! by [`inner`], which checks nothing but that the bytes are there, and the peer starts at the IP header. That
 //! favours the peers: rxlane checks the PPPoE version, code, length and protocol field.
 
 use rxlane_wire::{FlowKey, Link, dissect, flow_key};
@@ -10,8 +10,8 @@ use rxlane_wire::{FlowKey, Link, dissect, flow_key};
 /// Reads one frame.
 pub type Parser = fn(&[u8]) -> Option<u32>;
 
-/// All octets of the 5-tuple that are addresses or ports, in the order in which they stand on the wire, mixed
-/// into 32 bits. The same for every library, so that each has to produce every octet.
+/// All bytes of the 5-tuple that are addresses or ports, in the order in which they stand on the wire, mixed
+/// into 32 bits. The same for every library, so that each has to produce every byte.
 #[inline(always)]
 fn digest(source: &[u8], destination: &[u8], ports: [u16; 2]) -> u32 {
     let word = |acc: u32, word: &[u8; 4]| acc.rotate_left(5) ^ u32::from_be_bytes(*word);
@@ -118,7 +118,7 @@ pub fn smoltcp(frame: &[u8]) -> Option<u32> {
     }
 }
 
-/// pnet: its own Ethernet and VLAN views, then PPPoE by hand. It checks that a header's least octets are
+/// pnet: its own Ethernet and VLAN views, then PPPoE by hand. It checks that a header's least bytes are
 /// there, and no length.
 pub fn pnet(frame: &[u8]) -> Option<u32> {
     use pnet_packet::Packet;

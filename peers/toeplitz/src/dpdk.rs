@@ -1,6 +1,6 @@
 //! DPDK's Toeplitz functions, safe to call.
 
-/// Inputs of `N` octets in the three forms in which DPDK takes them, and the key prepared for it.
+/// Inputs of `N` bytes in the three forms in which DPDK takes them, and the key prepared for it.
 pub struct Dpdk<'a, const N: usize> {
     key: [u8; 40],
     matrices: Vec<u64>,
@@ -32,11 +32,11 @@ pub fn has_gfni() -> bool {
 }
 
 impl<'a, const N: usize> Dpdk<'a, N> {
-    /// A multiple of 64 inputs of 12 or 36 octets.
+    /// A multiple of 64 inputs of 12 or 36 bytes.
     pub fn new(key: &[u8; 40], inputs: &'a [[u8; N]]) -> Dpdk<'a, N> {
         assert!((N == 12 || N == 36) && !inputs.is_empty() && inputs.len().is_multiple_of(64));
         let mut matrices = vec![0; 40];
-        // SAFETY: one matrix is written per octet of the key.
+        // SAFETY: one matrix is written per byte of the key.
         unsafe { sys::dpdk_matrices(matrices.as_mut_ptr(), key.as_ptr(), 40) };
         let words =
             inputs.as_flattened().as_chunks().0.iter().map(|word| u32::from_be_bytes(*word)).collect();
@@ -53,7 +53,7 @@ impl<'a, const N: usize> Dpdk<'a, N> {
     pub fn softrss(&self, hashes: &mut [u32]) {
         let count = self.count(hashes);
         let call = if N == 12 { sys::dpdk_softrss_12 } else { sys::dpdk_softrss_36 };
-        // SAFETY: a key of 40 octets, `N / 4` words and one hash per input.
+        // SAFETY: a key of 40 bytes, `N / 4` words and one hash per input.
         unsafe { call(self.key.as_ptr(), self.words.as_ptr(), hashes.as_mut_ptr(), count) }
     }
 
@@ -61,7 +61,7 @@ impl<'a, const N: usize> Dpdk<'a, N> {
     pub fn gfni(&self, hashes: &mut [u32]) {
         let count = self.count(hashes);
         let call = if N == 12 { sys::dpdk_gfni_12 } else { sys::dpdk_gfni_36 };
-        // SAFETY: matrices of a 40-octet key, `N` octets and one hash per input.
+        // SAFETY: matrices of a 40-byte key, `N` bytes and one hash per input.
         unsafe { call(self.matrices.as_ptr(), self.octets.as_ptr().cast(), hashes.as_mut_ptr(), count) }
     }
 
@@ -69,7 +69,7 @@ impl<'a, const N: usize> Dpdk<'a, N> {
     pub fn bulk(&self, hashes: &mut [u32]) {
         let count = self.count(hashes);
         let call = if N == 12 { sys::dpdk_bulk_12 } else { sys::dpdk_bulk_36 };
-        // SAFETY: a pointer to `N` octets and one hash per input, a multiple of 32 of them.
+        // SAFETY: a pointer to `N` bytes and one hash per input, a multiple of 32 of them.
         unsafe { call(self.matrices.as_ptr(), self.pointers.as_ptr(), hashes.as_mut_ptr(), count) }
     }
 

@@ -47,7 +47,7 @@ pub fn iperf(ends: &[Namespace; 2], to: &str, more: &[&str], seconds: u32) -> an
     Ok(answer)
 }
 
-/// Bit/s of TCP payload that arrived in a transfer, and its octets.
+/// Bit/s of TCP payload that arrived in a transfer, and its bytes.
 pub fn arrived(answer: &Value) -> anyhow::Result<(f64, f64)> {
     let sum = &answer["end"]["sum_received"];
     let figure = |name: &str| sum[name].as_f64().with_context(|| format!("iperf3 tells no {name}: {answer}"));

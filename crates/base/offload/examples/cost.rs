@@ -14,7 +14,7 @@ use wire::ethernet::MacAddress;
 use wire::{IpProtocol, IpVersion};
 
 const TURNS: usize = 41;
-/// Payload octets of a segment on a PPPoE line with TCP timestamps.
+/// Payload bytes of a segment on a PPPoE line with TCP timestamps.
 const SIZE: usize = 1440;
 const SEGMENTS: usize = 44;
 const NEAR: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
@@ -113,11 +113,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for text in ["none", "ad:100,q:200,pppoe:7"] {
         let encapsulation: Encapsulation = text.parse()?;
         println!("{text}");
-        println!("  a segment of {SIZE} octets of payload           {}", segment(&encapsulation)?);
+        println!("  a segment of {SIZE} bytes of payload           {}", segment(&encapsulation)?);
         for (flows, payload) in [(1, SIZE), (8, SIZE), (256, SIZE), (4096, SIZE), (8, 64)] {
             let (cost, delivered) = coalesce(&encapsulation, flows, payload)?;
             println!(
-                "  a frame of {payload:4} octets of payload, {flows:4} flows  {cost}, {delivered} packets delivered"
+                "  a frame of {payload:4} bytes of payload, {flows:4} flows  {cost}, {delivered} packets delivered"
             );
         }
     }

@@ -2,18 +2,18 @@
 //!
 //! # Contract
 //!
-//! - [`checksum`] sums octets in one piece or many, with the vector instructions of this processor; every way of
+//! - [`checksum`] sums bytes in one piece or many, with the vector instructions of this processor; every way of
 //!   computing ([`checksum::Path`]) gives one answer.
 //! - [`segment`] makes frames of what a TUN device with `IFF_VNET_HDR` hands over: super-packets of TCP and UDP, and
 //!   packets whose checksum is left to the card. Each frame is a piece of headers, written into a buffer of the caller,
 //!   and a part of the packet, which is never copied. A [`Prefix`] (VLAN tags, MPLS, PPPoE) goes in front of each.
 //! - [`coalesce`] puts the frames of a batch together, behind the same encapsulations, into super-packets for such a
 //!   device: headers, then the payload of each frame where it lies, and a virtio header. Packets of a flow keep their
-//!   order. Segmenting again gives back every octet.
+//!   order. Segmenting again gives back every byte.
 //! - **No panic on any input**; what is wrong with a packet or its virtio header is an error with a name. Every access to
-//!   octets is checked (`clippy::indexing_slicing`, `unwrap_used` and `panic` are denied).
+//!   bytes is checked (`clippy::indexing_slicing`, `unwrap_used` and `panic` are denied).
 //! - Nothing is allocated, but by a [`Coalescer`] whose batch is larger than any before.
-//! - Octets are in network order, as in frames; numbers in host order.
+//! - Bytes are in network order, as in frames; numbers in host order.
 //!
 //! # Specifications
 //!
@@ -25,7 +25,7 @@
 //! # Deliberately not here
 //!
 //! System calls; CRC32c of SCTP (`wire::emit::checksum`); segmentation of tunnels and of UDP into IP fragments (UFO);
-//! packets of more than 65,535 octets (jumbograms, BIG TCP); pacing, and the size of segments, which the stack chose;
+//! packets of more than 65,535 bytes (jumbograms, BIG TCP); pacing, and the size of segments, which the stack chose;
 //! coalescing across batches, which would hold packets back.
 //!
 //! `unsafe` lives in the module `simd` alone.

@@ -6,9 +6,9 @@ use wire::ethernet::{Header, MacAddress};
 use wire::ppp::PppProtocol;
 use wire::{mpls, pppoe, vlan};
 
-/// Octets of a PPP protocol field on PPPoE (RFC 2516 section 7).
+/// Bytes of a PPP protocol field on PPPoE (RFC 2516 section 7).
 const PPP_LENGTH: usize = 2;
-/// Octets from the PPPoE length field to the IP header.
+/// Bytes from the PPPoE length field to the IP header.
 const BEHIND_LENGTH: usize = PPP_LENGTH + 2;
 /// The longest prefix of any [`Encapsulation`].
 const LONGEST: usize = Header::LENGTH
@@ -17,7 +17,7 @@ const LONGEST: usize = Header::LENGTH
     + pppoe::Header::LENGTH
     + PPP_LENGTH;
 
-/// The octets in front of the IP header of a frame: MAC addresses, tags, labels, PPPoE. Written once for a link and
+/// The bytes in front of the IP header of a frame: MAC addresses, tags, labels, PPPoE. Written once for a link and
 /// copied in front of every packet; the PPPoE length is then the packet's own.
 #[derive(Clone, Debug)]
 pub struct Prefix {
@@ -28,10 +28,10 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// No octets at all, for IP packets without a frame.
+    /// No bytes at all, for IP packets without a frame.
     pub const NONE: Prefix = Prefix { ipv4: [0; LONGEST], ipv6: [0; LONGEST], length: 0, has_pppoe: false };
 
-    /// The octets of an encapsulation between two stations. A PPPoE session that is not fixed is written as 0.
+    /// The bytes of an encapsulation between two stations. A PPPoE session that is not fixed is written as 0.
     /// Errors: those of [`Encapsulation::emit`], none of which its values can cause.
     pub fn new(
         encapsulation: &Encapsulation,
@@ -45,12 +45,12 @@ impl Prefix {
         Ok(prefix)
     }
 
-    /// Octets.
+    /// Bytes.
     pub const fn length(&self) -> usize {
         self.length
     }
 
-    /// The most octets that an IP packet behind this prefix can have: PPPoE counts them and two more in 16 bits
+    /// The most bytes that an IP packet behind this prefix can have: PPPoE counts them and two more in 16 bits
     /// (RFC 2516 section 4).
     pub const fn longest_packet(&self) -> usize {
         let most = u16::MAX as usize;
@@ -77,7 +77,7 @@ impl Prefix {
         true
     }
 
-    /// Writes the prefix of a packet of `packet_length` octets into a buffer of its own length; into any other
+    /// Writes the prefix of a packet of `packet_length` bytes into a buffer of its own length; into any other
     /// nothing.
     #[inline]
     pub fn write(&self, version: IpVersion, packet_length: usize, buffer: &mut [u8]) {

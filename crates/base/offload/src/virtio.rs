@@ -1,8 +1,8 @@
 //! The header in front of every packet of a TUN device that was opened with `IFF_VNET_HDR`.
 
-/// `struct virtio_net_hdr` (virtio 1.2 section 5.1.6; `linux/virtio_net.h`), ten octets.
+/// `struct virtio_net_hdr` (virtio 1.2 section 5.1.6; `linux/virtio_net.h`), ten bytes.
 ///
-/// The two octets more of `virtio_net_hdr_v1` (`TUNSETVNETHDRSZ` 12) are a number of buffers, which TUN neither sets nor
+/// The two bytes more of `virtio_net_hdr_v1` (`TUNSETVNETHDRSZ` 12) are a number of buffers, which TUN neither sets nor
 /// reads. Numbers are in the byte order of this machine, as TUN has them unless `TUNSETVNETLE` or `TUNSETVNETBE` says
 /// otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -11,18 +11,18 @@ pub struct NetHeader {
     pub flags: u8,
     /// One of the types below, with or without [`NetHeader::ECN`].
     pub gso_type: u8,
-    /// Octets of all headers, or of what lies in one piece: a hint.
+    /// Bytes of all headers, or of what lies in one piece: a hint.
     pub header_length: u16,
-    /// Octets of payload of each segment but the last.
+    /// Bytes of payload of each segment but the last.
     pub gso_size: u16,
-    /// Where the checksum starts to sum, octets from the start of the packet.
+    /// Where the checksum starts to sum, bytes from the start of the packet.
     pub checksum_start: u16,
-    /// Where the checksum is written, octets from there.
+    /// Where the checksum is written, bytes from there.
     pub checksum_offset: u16,
 }
 
 impl NetHeader {
-    /// Octets.
+    /// Bytes.
     pub const LENGTH: usize = 10;
 
     /// Flag: the checksum is partial ([`crate::checksum::complete`]).
@@ -41,7 +41,7 @@ impl NetHeader {
     /// Bit in the type: the first segment carries CWR.
     pub const ECN: u8 = 0x80;
 
-    /// Of ten octets.
+    /// Of ten bytes.
     pub const fn parse(octets: &[u8; NetHeader::LENGTH]) -> NetHeader {
         let [flags, gso_type, a, b, c, d, e, f, g, h] = *octets;
         NetHeader {
@@ -54,7 +54,7 @@ impl NetHeader {
         }
     }
 
-    /// The ten octets.
+    /// The ten bytes.
     pub const fn octets(&self) -> [u8; NetHeader::LENGTH] {
         let [a, b] = self.header_length.to_ne_bytes();
         let [c, d] = self.gso_size.to_ne_bytes();

@@ -22,15 +22,15 @@ pub enum KeyError {
         /// What stands there.
         found: char,
     },
-    /// The text ends in the middle of an octet.
-    #[error("hash key: ends after character {position} in the middle of an octet")]
+    /// The text ends in the middle of an byte.
+    #[error("hash key: ends after character {position} in the middle of an byte")]
     Unfinished {
         /// The last character.
         position: usize,
     },
-    /// More or fewer octets than a key may have.
+    /// More or fewer bytes than a key may have.
     #[error(
-        "hash key: {octets} octets; a key has {} to {} (40 and 52 are usual)",
+        "hash key: {octets} bytes; a key has {} to {} (40 and 52 are usual)",
         crate::HashKey::MIN_OCTETS,
         crate::HashKey::MAX_OCTETS
     )]
@@ -40,7 +40,7 @@ pub enum KeyError {
     },
     /// The key cannot cover the addresses and ports of IPv6.
     #[error(
-        "hash key: {octets} octets cover inputs of {} octets; addresses and ports of IPv6 are 36 and need a \
+        "hash key: {octets} bytes cover inputs of {} bytes; addresses and ports of IPv6 are 36 and need a \
          key of 40",
         octets.saturating_sub(4)
     )]
@@ -51,13 +51,13 @@ pub enum KeyError {
 }
 
 /// A hash input that the key does not cover: each input bit is combined with the 32 key bits that start at
-/// its position, so a key of `n` octets covers `n - 4`.
+/// its position, so a key of `n` bytes covers `n - 4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("hash input of {input} octets: this key covers {covered} (its length less 4)")]
 pub struct InputTooLong {
-    /// Octets of the input.
+    /// Bytes of the input.
     pub input: usize,
-    /// Octets that the key covers.
+    /// Bytes that the key covers.
     pub covered: usize,
 }
 

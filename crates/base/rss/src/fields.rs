@@ -12,7 +12,7 @@ use std::str::FromStr;
 /// | `v` | VLAN tag |
 /// | `t` | layer 3 protocol |
 /// | `s`, `d` | source, destination IP address |
-/// | `f`, `n` | octets 0 and 1, octets 2 and 3 of the layer 4 header: the ports |
+/// | `f`, `n` | bytes 0 and 1, bytes 2 and 3 of the layer 4 header: the ports |
 /// | `r` | the packets are discarded; stands alone |
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HashFields(u8);

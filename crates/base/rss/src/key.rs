@@ -5,14 +5,14 @@ use rand_core::RngCore;
 use std::fmt;
 use std::str::FromStr;
 
-/// A Toeplitz hash key: 8 to 256 octets, the first octet is used first.
+/// A Toeplitz hash key: 8 to 256 bytes, the first byte is used first.
 ///
-/// Most devices take 40 octets (enough for two IPv6 addresses and two ports), the X710, E810 and mlx5 up to
+/// Most devices take 40 bytes (enough for two IPv6 addresses and two ports), the X710, E810 and mlx5 up to
 /// 52, others more. Parsed from the colon form that `ethtool -x` prints and `ethtool -X … hkey` takes, or
 /// from plain hexadecimal digits; printed in colon form.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct HashKey {
-    /// Unused octets are zero, so that equal keys are equal structures.
+    /// Unused bytes are zero, so that equal keys are equal structures.
     octets: [u8; HashKey::MAX_OCTETS],
     length: usize,
 }
@@ -27,11 +27,11 @@ pub struct Symmetry {
 }
 
 impl HashKey {
-    /// Fewest octets of a key.
+    /// Fewest bytes of a key.
     pub const MIN_OCTETS: usize = 8;
-    /// Most octets of a key.
+    /// Most bytes of a key.
     pub const MAX_OCTETS: usize = 256;
-    /// Octets that addresses and ports of IPv6 need, and the key length of most devices.
+    /// Bytes that addresses and ports of IPv6 need, and the key length of most devices.
     pub const USUAL_OCTETS: usize = 40;
 
     /// The key of Microsoft, "Verifying the RSS Hash Calculation", which many drivers use by default.
@@ -51,7 +51,7 @@ impl HashKey {
         HashKey { octets: all, length: i }
     }
 
-    /// A key of these octets. Errors: fewer than 8 or more than 256.
+    /// A key of these bytes. Errors: fewer than 8 or more than 256.
     pub fn from_octets(octets: &[u8]) -> Result<HashKey, KeyError> {
         if octets.len() < HashKey::MIN_OCTETS {
             return Err(KeyError::Length { octets: octets.len() });
@@ -62,7 +62,7 @@ impl HashKey {
         Ok(HashKey { octets: all, length: octets.len() })
     }
 
-    /// A key of `length` octets from a function of their position.
+    /// A key of `length` bytes from a function of their position.
     fn build(length: usize, octet: impl FnMut(usize) -> u8) -> Result<HashKey, KeyError> {
         if !(HashKey::MIN_OCTETS..=HashKey::MAX_OCTETS).contains(&length) {
             return Err(KeyError::Length { octets: length });
@@ -77,18 +77,18 @@ impl HashKey {
         HashKey::build(length, |i| if i % 2 == 0 { 0x6d } else { 0x5a })
     }
 
-    /// Random octets, as Linux draws one key at boot for all devices (`netdev_rss_key_fill`). Errors: a
+    /// Random bytes, as Linux draws one key at boot for all devices (`netdev_rss_key_fill`). Errors: a
     /// length outside 8 to 256.
     pub fn random(length: usize, generator: &mut impl RngCore) -> Result<HashKey, KeyError> {
         HashKey::build(length, |_| (generator.next_u32() >> 24) as u8)
     }
 
-    /// The octets of the key.
+    /// The bytes of the key.
     pub fn octets(&self) -> &[u8] {
         self.octets.get(..self.length).unwrap_or_default()
     }
 
-    /// How many octets of input this key covers: its length less 4.
+    /// How many bytes of input this key covers: its length less 4.
     pub const fn covered(&self) -> usize {
         self.length - 4
     }
@@ -98,7 +98,7 @@ impl HashKey {
         self.octets.get(index / 8).map_or(0, |octet| u32::from(octet >> (7 - index % 8)) & 1)
     }
 
-    /// The 64 key bits from octet `at` on as a big-endian number, zeros behind the end.
+    /// The 64 key bits from byte `at` on as a big-endian number, zeros behind the end.
     pub(crate) fn word(&self, at: usize) -> u64 {
         (at..at + 8).fold(0, |word, i| word << 8 | u64::from(self.octets.get(i).copied().unwrap_or(0)))
     }
@@ -139,16 +139,16 @@ impl HashKey {
     }
 }
 
-/// The 39 key bits that an octet of input is combined with.
+/// The 39 key bits that an byte of input is combined with.
 pub(crate) struct Window(u64);
 
 impl Window {
-    /// The bits from the first bit of input octet `octet` on.
+    /// The bits from the first bit of input byte `octet` on.
     pub(crate) fn of(key: &HashKey, octet: usize) -> Window {
         Window(key.word(octet))
     }
 
-    /// The 32 key bits that input bit `bit` selects; 0 is the most significant bit of the octet.
+    /// The 32 key bits that input bit `bit` selects; 0 is the most significant bit of the byte.
     pub(crate) fn of_bit(&self, bit: u32) -> u32 {
         (self.0 << (bit & 7) >> 32) as u32
     }

@@ -5,11 +5,11 @@ use crate::key::Window;
 
 const FLOW_OCTETS: usize = 36;
 
-/// One table per input octet: what each of its 256 values adds to the hash. The hash is linear over XOR, so
-/// the contributions of the octets are independent of each other.
+/// One table per input byte: what each of its 256 values adds to the hash. The hash is linear over XOR, so
+/// the contributions of the bytes are independent of each other.
 #[derive(Clone)]
 pub(crate) struct Tables {
-    /// The octets of addresses and ports, apart so that their number is known at compile time.
+    /// The bytes of addresses and ports, apart so that their number is known at compile time.
     flow: Box<[[u32; 256]; FLOW_OCTETS]>,
     rest: Vec<[u32; 256]>,
 }
@@ -45,7 +45,7 @@ impl Tables {
         self.flow.iter().zip(input).fold(0, |hash, (table, octet)| hash ^ table[usize::from(*octet)])
     }
 
-    /// The input is covered by the key, so every octet has its table.
+    /// The input is covered by the key, so every byte has its table.
     pub(crate) fn hash(&self, input: &[u8]) -> u32 {
         let tables = self.flow.iter().chain(&self.rest);
         tables.zip(input).fold(0, |hash, (table, octet)| hash ^ table[usize::from(*octet)])

@@ -10,7 +10,7 @@ use std::fmt;
 pub enum Path {
     /// Bit by bit, as Microsoft states the function: the reference.
     Scalar,
-    /// One table look-up per input octet, on any processor.
+    /// One table look-up per input byte, on any processor.
     Tables,
     /// Carry-less multiplication (x86-64: PCLMULQDQ, SSSE3); batches hash one input after the other.
     Pclmul,
@@ -73,7 +73,7 @@ enum Prepared {
 
 /// The Toeplitz hash under one key.
 ///
-/// Inputs are octets in the order in which they are hashed: source address, destination address, source
+/// Inputs are bytes in the order in which they are hashed: source address, destination address, source
 /// port, destination port, each in network byte order, as
 /// [`FlowKey::addresses_and_ports`](wire::flow::FlowKey::addresses_and_ports) has them. The fast calls take
 /// inputs of fixed length; the decision how to hash was made when the value was built.
@@ -94,7 +94,7 @@ pub struct Toeplitz {
 }
 
 impl Toeplitz {
-    /// Prepares a key for the fastest path of this processor. Errors: a key of fewer than 40 octets, which
+    /// Prepares a key for the fastest path of this processor. Errors: a key of fewer than 40 bytes, which
     /// does not cover addresses and ports of IPv6; [`HashKey::hash`] hashes shorter inputs with it.
     pub fn new(key: &HashKey) -> Result<Toeplitz, KeyError> {
         Toeplitz::prepare(key, Path::best())
@@ -150,7 +150,7 @@ impl Toeplitz {
         }
     }
 
-    /// The bit-by-bit hash of an input of at most 36 octets, which every prepared key covers.
+    /// The bit-by-bit hash of an input of at most 36 bytes, which every prepared key covers.
     #[cold]
     fn reference(&self, input: &[u8]) -> u32 {
         self.key.hash(input).unwrap_or(0)

@@ -28,7 +28,7 @@ impl Packet {
     }
 }
 
-/// The octets that are hashed for a packet, in their order.
+/// The bytes that are hashed for a packet, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashInput {
     octets: [u8; 36],
@@ -46,7 +46,7 @@ impl HashInput {
         }
     }
 
-    /// The octets; none for [`HashType::None`].
+    /// The bytes; none for [`HashType::None`].
     pub fn octets(&self) -> &[u8] {
         self.octets.get(..self.length).unwrap_or_default()
     }
@@ -182,7 +182,7 @@ impl HashUnit {
         narrowed.map_or(default_fields(hash_type), |(_, fields)| *fields)
     }
 
-    /// The octets that are hashed for a packet under a type.
+    /// The bytes that are hashed for a packet under a type.
     pub fn input(&self, packet: &Packet, hash_type: HashType) -> HashInput {
         let mut input = HashInput::EMPTY;
         if hash_type == HashType::None {
@@ -227,7 +227,7 @@ impl HashUnit {
 
     #[cold]
     fn hash_input(&self, packet: &Packet, hash_type: HashType) -> u32 {
-        // 36 octets at most, which the key covers (`HashUnit::new`).
+        // 36 bytes at most, which the key covers (`HashUnit::new`).
         self.toeplitz.hash(self.input(packet, hash_type).octets()).unwrap_or(0)
     }
 }

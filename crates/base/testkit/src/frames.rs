@@ -17,11 +17,11 @@ use kernel::socket::{Flag, Packet, Transmit};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Octets that the kernel keeps until they are received: thousands of short frames that come at once.
+/// Bytes that the kernel keeps until they are received: thousands of short frames that come at once.
 const QUEUE: usize = 64 << 20;
 /// Room for a frame without its outermost tag.
 const ROOM: usize = 9216;
-/// Octets of both MAC addresses.
+/// Bytes of both MAC addresses.
 const ADDRESSES: usize = 12;
 
 /// The socket, in the network namespace in which it was opened.

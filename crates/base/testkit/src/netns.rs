@@ -69,7 +69,7 @@ pub struct Veth<'a> {
     pub far: &'a str,
     /// Receive and transmit queues of each end.
     pub queues: u32,
-    /// MTU of both, octets. A frame with two VLAN tags takes 4 more than that of an untagged one to be sent.
+    /// MTU of both, bytes. A frame with two VLAN tags takes 4 more than that of an untagged one to be sent.
     pub mtu: u32,
     /// Where the other end is; `None`: in the same namespace.
     pub peer: Option<&'a Namespace>,

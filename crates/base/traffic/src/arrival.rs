@@ -36,7 +36,7 @@ pub(crate) struct Clock {
     poisson: bool,
 }
 
-/// 2026-01-01 00:00:00 UTC: a fixed start, since the same seed has to give the same octets.
+/// 2026-01-01 00:00:00 UTC: a fixed start, since the same seed has to give the same bytes.
 const START_NS: u64 = 1_767_225_600_000_000_000;
 
 impl Clock {

@@ -39,7 +39,7 @@ pub struct Generator {
     sequences: Vec<u32>,
     /// The payload pattern behind room for headers, which end where the pattern starts.
     buffer: Vec<u8>,
-    /// Sums of the pattern's first 0, 2, 4 … octets.
+    /// Sums of the pattern's first 0, 2, 4 … bytes.
     sums: Vec<u16>,
     /// Control frames and later fragments.
     aside: Vec<u8>,
@@ -55,14 +55,14 @@ struct Pending {
     number: u32,
     flow: Flow,
     identification: u32,
-    /// Octets of the IP payload in the first fragment.
+    /// Bytes of the IP payload in the first fragment.
     first: usize,
 }
 
 /// Room for every header that can stand before a payload: MAC header, eight tags, four labels or PPPoE, IPv6
 /// with fragment header, TCP.
 const HEADROOM: usize = 192;
-/// IP payload in second fragments, octets.
+/// IP payload in second fragments, bytes.
 const SECOND: usize = 200;
 /// IP payload in first fragments, at most.
 const FIRST_MAX: usize = 60_000;
@@ -232,7 +232,7 @@ impl Generator {
         Ok(at + SECOND)
     }
 
-    /// Writes the transport header before the pattern, for `payload` octets of it.
+    /// Writes the transport header before the pattern, for `payload` bytes of it.
     fn transport(&mut self, number: u32, flow: &Flow, payload: usize) -> Result<(), EmitError> {
         let length = transport_header(flow) + payload;
         let at = HEADROOM - transport_header(flow);
@@ -283,7 +283,7 @@ fn transport_header(flow: &Flow) -> usize {
     if flow.protocol == IpProtocol::UDP { 8 } else { 20 }
 }
 
-/// The place of a fragment, offset in units of eight octets.
+/// The place of a fragment, offset in units of eight bytes.
 #[derive(Clone, Copy)]
 struct Part {
     offset: u16,
@@ -292,7 +292,7 @@ struct Part {
 
 struct Ip<'a> {
     flow: &'a Flow,
-    /// Octets behind IP and fragment header.
+    /// Bytes behind IP and fragment header.
     payload: usize,
     identification: u32,
     part: Option<Part>,

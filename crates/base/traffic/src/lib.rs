@@ -1,4 +1,4 @@
-//! Seeded traffic: the same seed gives the same octets on every machine.
+//! Seeded traffic: the same seed gives the same bytes on every machine.
 //!
 //! A [`Scenario`] says what the traffic is: encapsulations with their weights, number of flows and how frames
 //! spread over them, frame sizes, arrival times, shares of IPv6, UDP, fragments and control frames.

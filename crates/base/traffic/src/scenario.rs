@@ -29,7 +29,7 @@ impl Class {
 pub struct Scenario {
     /// Encapsulations.
     pub classes: Vec<Class>,
-    /// Number of flows, 1 to [`Scenario::MAX_FLOWS`]. Each takes up to 12 octets of memory.
+    /// Number of flows, 1 to [`Scenario::MAX_FLOWS`]. Each takes up to 12 bytes of memory.
     pub flows: u32,
     /// Number of subscribers that the flows belong to, at least 1.
     pub subscribers: u32,
@@ -50,7 +50,7 @@ pub struct Scenario {
     pub control_per_million: u32,
     /// Of a million frames, how many start a fragmented packet; its second fragment is the next frame.
     pub fragments_per_million: u32,
-    /// MTU of the Ethernet link, octets: what stands behind tags and MPLS labels. PPPoE takes eight of them
+    /// MTU of the Ethernet link, bytes: what stands behind tags and MPLS labels. PPPoE takes eight of them
     /// (RFC 2516 section 7); 1508 leaves 1500 (RFC 4638).
     pub mtu: u16,
 }
@@ -297,20 +297,20 @@ pub enum ScenarioError {
         found: u64,
     },
     /// MTU.
-    #[error("an MTU of {found} octets is below {}, which every IPv4 host accepts", Scenario::MIN_MTU)]
+    #[error("an MTU of {found} bytes is below {}, which every IPv4 host accepts", Scenario::MIN_MTU)]
     Mtu {
         /// What was asked for.
         found: u16,
     },
     /// Sizes.
-    #[error("frame sizes {sizes}: the least is 64 octets with FCS, and a range goes upwards")]
+    #[error("frame sizes {sizes}: the least is 64 bytes with FCS, and a range goes upwards")]
     Sizes {
         /// What was asked for.
         sizes: Sizes,
     },
     /// A size that the MTU forbids.
     #[error(
-        "frames of {size} octets (with FCS) do not fit the MTU of {mtu}, which allows {}; raise the MTU",
+        "frames of {size} bytes (with FCS) do not fit the MTU of {mtu}, which allows {}; raise the MTU",
         u32::from(*mtu) + 18
     )]
     TooLong {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How long frames are. A size is that of the untagged Ethernet frame, from MAC address to FCS, as in RFC 2544
-/// section 9: tags, labels and PPPoE come on top. Captures hold no FCS: a size of 64 is a frame of 60 octets.
+/// section 9: tags, labels and PPPoE come on top. Captures hold no FCS: a size of 64 is a frame of 60 bytes.
 /// A size that does not hold the headers (IPv6 and TCP take 78) is raised to what they need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
@@ -14,15 +14,15 @@ pub enum Sizes {
     Fixed(u16),
     /// From the first to the last, each as likely as any other.
     Range(u16, u16),
-    /// The "simple IMIX": of twelve frames seven of 64, four of 594 and one of 1518 octets. These are IP packets
-    /// of 40 (padded to 46), 576 and 1500 octets in Ethernet; the mix goes back to Spirent's, and traffic
+    /// The "simple IMIX": of twelve frames seven of 64, four of 594 and one of 1518 bytes. These are IP packets
+    /// of 40 (padded to 46), 576 and 1500 bytes in Ethernet; the mix goes back to Spirent's, and traffic
     /// generators use it as such (Cisco TRex, `scripts/stl/imix.py`, gives it as 60, 590, 1514 without FCS at
     /// 28 : 16 : 4). Mean 361.8.
     Imix,
 }
 
 impl Sizes {
-    /// Octets of MAC header and FCS of an untagged frame.
+    /// Bytes of MAC header and FCS of an untagged frame.
     pub const ETHERNET: u16 = 18;
     /// The least size of an Ethernet frame (IEEE 802.3-2022 clause 3.2.8).
     pub const LEAST: u16 = 64;

@@ -7,9 +7,9 @@ use crate::ethernet::EtherType;
 /// Which of the two headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// LINKTYPE_LINUX_SLL: 16 octets, the protocol last.
+    /// LINKTYPE_LINUX_SLL: 16 bytes, the protocol last.
     One,
-    /// LINKTYPE_LINUX_SLL2: 20 octets, the protocol first.
+    /// LINKTYPE_LINUX_SLL2: 20 bytes, the protocol first.
     Two,
 }
 
@@ -27,7 +27,7 @@ pub enum Protocol {
 /// The part of a cooked header that says what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Octets of the header.
+    /// Bytes of the header.
     pub length: usize,
     /// What follows.
     pub protocol: Protocol,

@@ -1,4 +1,4 @@
-//! A whole frame, from its first octet to the transport header, in one pass.
+//! A whole frame, from its first byte to the transport header, in one pass.
 //!
 //! [`dissect`] never fails: it says how far it came, what it saw, and what was wrong. Every header's own
 //! rules are in that header's module; here is only their order.
@@ -17,7 +17,7 @@ mod common;
 mod network;
 mod walk;
 
-/// What the first octet of a frame is. The numbers of capture files are at tcpdump.org/linktypes.html.
+/// What the first byte of a frame is. The numbers of capture files are at tcpdump.org/linktypes.html.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Link {
     /// MAC header, LINKTYPE_ETHERNET.
@@ -38,7 +38,7 @@ pub enum Link {
 /// words.
 const NESTED_IP: u32 = 3;
 
-/// What [`dissect`] saw. 104 octets, plain data; what needs the octets of the frame takes it again.
+/// What [`dissect`] saw. 104 bytes, plain data; what needs the bytes of the frame takes it again.
 #[derive(Clone, Copy, Debug)]
 pub struct Dissection {
     flow: FlowKey,
@@ -107,7 +107,7 @@ impl Dissection {
         })
     }
 
-    /// The octets of the tags behind the first TPID, in network order: TCI, then TPID and TCI of each
+    /// The bytes of the tags behind the first TPID, in network order: TCI, then TPID and TCI of each
     /// further tag, as far as the frame has them. Together with [`Dissection::tpids`] they identify the
     /// tags.
     #[inline(always)]
@@ -164,7 +164,7 @@ impl Dissection {
         self.shape.extensions()
     }
 
-    /// Where the first IP header starts, octets from the start of the frame.
+    /// Where the first IP header starts, bytes from the start of the frame.
     pub fn network_offset(&self) -> Option<usize> {
         self.flow().map(|_| self.network_at as usize)
     }
@@ -217,7 +217,7 @@ impl Dissection {
     }
 }
 
-/// Dissects `frame`, the captured octets of a frame that was `wire_length` octets long (without FCS). Where
+/// Dissects `frame`, the captured bytes of a frame that was `wire_length` bytes long (without FCS). Where
 /// the two differ, lengths are checked against the frame and not against what was captured of it.
 ///
 /// Allocates nothing and cannot panic: every access is checked, every walk moves forward.

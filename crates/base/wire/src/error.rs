@@ -139,11 +139,11 @@ impl Field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Rule {
-    /// The frame ends inside the header: `found` octets of the `limit` needed.
+    /// The frame ends inside the header: `found` bytes of the `limit` needed.
     Cut,
-    /// The frame was longer, but the capture kept only its beginning: `found` of `limit` octets.
+    /// The frame was longer, but the capture kept only its beginning: `found` of `limit` bytes.
     CaptureCut,
-    /// The field claims `found` octets where `limit` follow.
+    /// The field claims `found` bytes where `limit` follow.
     Exceeds,
     /// The field says `found` where at least `limit` is required.
     Below,
@@ -156,20 +156,20 @@ pub enum Rule {
     /// The header may not stand here: hop-by-hop options behind another extension header (RFC 8200
     /// section 4.1), a fragment header in a jumbogram (RFC 2675 section 3).
     OutOfPlace,
-    /// A one-octet protocol field (RFC 1661 section 6.5), which PPPoE forbids (RFC 2516 section 7).
+    /// A one-byte protocol field (RFC 1661 section 6.5), which PPPoE forbids (RFC 2516 section 7).
     Compressed,
 }
 
-/// Whether a frame lacks octets or contradicts itself.
+/// Whether a frame lacks bytes or contradicts itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Octets are missing: a header is not whole, or a length reaches past the end of the frame.
+    /// Bytes are missing: a header is not whole, or a length reaches past the end of the frame.
     Truncated,
     /// A field has a value that its specification rules out.
     Malformed,
 }
 
-/// A defect of a frame. Numbers are in octets unless the field is a number of something else.
+/// A defect of a frame. Numbers are in bytes unless the field is a number of something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Error {
     /// The header.
@@ -178,7 +178,7 @@ pub struct Error {
     pub field: Field,
     /// The rule.
     pub rule: Rule,
-    /// Where the header starts, in octets from the start of the frame.
+    /// Where the header starts, in bytes from the start of the frame.
     pub offset: u32,
     /// What was found.
     pub found: u32,
@@ -187,19 +187,19 @@ pub struct Error {
 }
 
 impl Error {
-    /// A defect at octet `offset` of the frame.
+    /// A defect at byte `offset` of the frame.
     pub const fn new(layer: Layer, field: Field, rule: Rule, found: usize, limit: usize) -> Error {
         Error { layer, field, rule, offset: 0, found: found as u32, limit: limit as u32 }
     }
 
-    /// The same defect of a header that starts at octet `offset`.
+    /// The same defect of a header that starts at byte `offset`.
     #[must_use]
     pub const fn at(mut self, offset: usize) -> Error {
         self.offset = offset as u32;
         self
     }
 
-    /// Missing octets or contradiction.
+    /// Missing bytes or contradiction.
     pub const fn class(&self) -> Class {
         self.reason().class()
     }
@@ -215,14 +215,14 @@ impl core::error::Error for Error {}
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Error { layer, field, rule, offset, found, limit } = *self;
-        write!(f, "{} at octet {offset}: ", layer.name())?;
+        write!(f, "{} at byte {offset}: ", layer.name())?;
         let field = field.name();
         match rule {
-            Rule::Cut => write!(f, "the frame ends after {found} of the {limit} octets of the {field}"),
+            Rule::Cut => write!(f, "the frame ends after {found} of the {limit} bytes of the {field}"),
             Rule::CaptureCut => {
-                write!(f, "the capture kept {found} of the {limit} octets of the {field}")
+                write!(f, "the capture kept {found} of the {limit} bytes of the {field}")
             }
-            Rule::Exceeds => write!(f, "{field} {found} exceeds the {limit} octets that follow"),
+            Rule::Exceeds => write!(f, "{field} {found} exceeds the {limit} bytes that follow"),
             Rule::Below => write!(f, "{field} {found} is below the least possible, {limit}"),
             Rule::MustBe => write!(f, "{field} {found} where only {limit} is defined"),
             Rule::Undefined => write!(f, "{field} {found:#x} is undefined"),
@@ -245,7 +245,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// Missing octets or contradiction.
+    /// Missing bytes or contradiction.
     pub const fn class(&self) -> Class {
         match self.rule {
             Rule::Cut | Rule::CaptureCut | Rule::Exceeds => Class::Truncated,

@@ -106,10 +106,10 @@ impl fmt::Debug for MacAddress {
 pub struct Header<'a>(&'a [u8; Header::LENGTH]);
 
 impl<'a> Header<'a> {
-    /// Octets.
+    /// Bytes.
     pub const LENGTH: usize = 14;
 
-    /// View over the 14 octets.
+    /// View over the 14 bytes.
     #[inline(always)]
     pub const fn of(octets: &'a [u8; Header::LENGTH]) -> Header<'a> {
         Header(octets)
@@ -127,14 +127,14 @@ impl<'a> Header<'a> {
         MacAddress([a, b, c, d, e, f])
     }
 
-    /// The last two octets.
+    /// The last two bytes.
     #[inline(always)]
     pub const fn ethertype(&self) -> EtherType {
         EtherType(u16::from_be_bytes([self.0[12], self.0[13]]))
     }
 }
 
-/// Checks a type/length field that is not an EtherType against the `available` octets behind it, and gives
+/// Checks a type/length field that is not an EtherType against the `available` bytes behind it, and gives
 /// the length. IEEE 802.3-2022 clause 3.2.6: up to 1500 it is a length, 1501 to 1535 is undefined.
 #[inline]
 pub const fn check_length(field: EtherType, available: usize) -> Result<usize, Error> {
@@ -152,18 +152,18 @@ pub const fn check_length(field: EtherType, available: usize) -> Result<usize, E
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Llc {
     /// SNAP with an OUI under which the protocol is an EtherType: 00-00-00 (RFC 1042) or 00-00-F8
-    /// (IEEE 802.1H). `length` octets of LLC and SNAP precede the payload.
+    /// (IEEE 802.1H). `length` bytes of LLC and SNAP precede the payload.
     Ethertype {
         /// The protocol.
         ethertype: EtherType,
-        /// Octets of LLC and SNAP header.
+        /// Bytes of LLC and SNAP header.
         length: usize,
     },
     /// Any other service access point: spanning tree, IS-IS, CDP …
     Other,
 }
 
-/// Reads the LLC header. Error: fewer than three octets, or a SNAP header that is not whole.
+/// Reads the LLC header. Error: fewer than three bytes, or a SNAP header that is not whole.
 pub fn llc(octets: &[u8]) -> Result<Llc, Error> {
     let cut = |needs| Error::new(Layer::Llc, Field::Header, Rule::Cut, octets.len(), needs);
     let Some(&[dsap, ssap, control]) = octets.first_chunk::<3>() else { return Err(cut(3)) };

@@ -49,7 +49,7 @@ impl Kind {
 pub struct Header<'a> {
     /// What it is.
     pub kind: Kind,
-    /// All its octets, at least eight.
+    /// All its bytes, at least eight.
     pub octets: &'a [u8],
 }
 
@@ -88,7 +88,7 @@ impl<'a> Header<'a> {
         self.octets.get(at).copied().unwrap_or_default()
     }
 
-    /// Place among fragments, of a fragment header: offset in the upper 13 bits of octets 2 and 3, the more
+    /// Place among fragments, of a fragment header: offset in the upper 13 bits of bytes 2 and 3, the more
     /// flag in the lowest.
     pub fn fragment(&self) -> Fragment {
         let field = u16::from_be_bytes([self.octet(2), self.octet(3)]);
@@ -158,7 +158,7 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// The home address option of a destination options header (RFC 6275 section 6.3): type 0xC9, 16 octets.
+    /// The home address option of a destination options header (RFC 6275 section 6.3): type 0xC9, 16 bytes.
     pub fn home_address(&self) -> Option<[u8; 16]> {
         if self.kind != Kind::DestinationOptions {
             return None;
@@ -169,7 +169,7 @@ impl<'a> Header<'a> {
             .and_then(|option| option.value.try_into().ok())
     }
 
-    /// The jumbo payload option of a hop-by-hop header (RFC 2675 section 2): octets behind the IPv6 header.
+    /// The jumbo payload option of a hop-by-hop header (RFC 2675 section 2): bytes behind the IPv6 header.
     /// Error: a wrong option length, or a value that the ordinary length field could have said.
     pub fn jumbo_payload(&self) -> Result<Option<u32>, Error> {
         if self.kind != Kind::HopByHop {

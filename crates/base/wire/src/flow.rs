@@ -8,13 +8,13 @@
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Octets of a hash input: two IPv4 addresses.
+/// Bytes of a hash input: two IPv4 addresses.
 pub const IPV4_ADDRESSES: usize = 8;
-/// Octets of a hash input: two IPv4 addresses and two ports.
+/// Bytes of a hash input: two IPv4 addresses and two ports.
 pub const IPV4_ADDRESSES_PORTS: usize = 12;
-/// Octets of a hash input: two IPv6 addresses.
+/// Bytes of a hash input: two IPv6 addresses.
 pub const IPV6_ADDRESSES: usize = 32;
-/// Octets of a hash input: two IPv6 addresses and two ports.
+/// Bytes of a hash input: two IPv6 addresses and two ports.
 pub const IPV6_ADDRESSES_PORTS: usize = 36;
 
 /// IP version of a flow.
@@ -26,17 +26,17 @@ pub enum IpVersion {
     V6,
 }
 
-/// The 5-tuple of a packet, 40 octets, compared and hashed as octets.
+/// The 5-tuple of a packet, 40 bytes, compared and hashed as bytes.
 ///
-/// Octets 0 to 11 (IPv4) or 0 to 35 (IPv6) are source address, destination address, source port and
-/// destination port in network byte order; unused octets are zero, so equal flows are equal octets.
+/// Bytes 0 to 11 (IPv4) or 0 to 35 (IPv6) are source address, destination address, source port and
+/// destination port in network byte order; unused bytes are zero, so equal flows are equal bytes.
 #[derive(Clone, Copy, Eq, PartialOrd, Ord)]
 #[repr(C, align(8))]
 pub struct FlowKey {
     octets: [u8; 40],
 }
 
-/// As five words: a call into the C library for 40 octets costs more than the comparison.
+/// As five words: a call into the C library for 40 bytes costs more than the comparison.
 impl PartialEq for FlowKey {
     #[inline(always)]
     fn eq(&self, other: &FlowKey) -> bool {
@@ -52,7 +52,7 @@ impl core::hash::Hash for FlowKey {
 }
 
 impl FlowKey {
-    /// The key of no packet, all octets zero. No packet's key equals it.
+    /// The key of no packet, all bytes zero. No packet's key equals it.
     pub(crate) const NONE: FlowKey = FlowKey { octets: [0; 40] };
 
     /// A key of a packet whose ports are unknown: no port-carrying transport, or a later fragment.
@@ -93,8 +93,8 @@ impl FlowKey {
         Some(key)
     }
 
-    /// From the octets of a header: `addresses` is source then destination as they stand in an IPv4 header,
-    /// `ports` the first four octets of a TCP, UDP or SCTP header.
+    /// From the bytes of a header: `addresses` is source then destination as they stand in an IPv4 header,
+    /// `ports` the first four bytes of a TCP, UDP or SCTP header.
     #[inline(always)]
     pub fn from_ipv4(addresses: &[u8; IPV4_ADDRESSES], ports: Option<[u8; 4]>, protocol: u8) -> FlowKey {
         let mut octets = [0; 40];
@@ -104,7 +104,7 @@ impl FlowKey {
         FlowKey { octets }.finish(IPV4_ADDRESSES, 4, ports, protocol)
     }
 
-    /// From the octets of an IPv6 header, as [`FlowKey::from_ipv4`].
+    /// From the bytes of an IPv6 header, as [`FlowKey::from_ipv4`].
     #[inline(always)]
     pub fn from_ipv6(addresses: &[u8; IPV6_ADDRESSES], ports: Option<[u8; 4]>, protocol: u8) -> FlowKey {
         let mut octets = [0; 40];
@@ -162,19 +162,19 @@ impl FlowKey {
         self.meta()[2] != 0
     }
 
-    /// All 40 octets.
+    /// All 40 bytes.
     #[inline(always)]
     pub const fn octets(&self) -> &[u8; 40] {
         &self.octets
     }
 
-    /// Source and destination address, 8 or 32 octets in network order: a 2-tuple hash input.
+    /// Source and destination address, 8 or 32 bytes in network order: a 2-tuple hash input.
     #[inline(always)]
     pub fn addresses(&self) -> &[u8] {
         self.octets.get(..self.ports_at()).unwrap_or_default()
     }
 
-    /// Addresses and ports, 12 or 36 octets in network order: a 4-tuple hash input. The ports are zero
+    /// Addresses and ports, 12 or 36 bytes in network order: a 4-tuple hash input. The ports are zero
     /// where [`FlowKey::has_ports`] is false.
     #[inline(always)]
     pub fn addresses_and_ports(&self) -> &[u8] {

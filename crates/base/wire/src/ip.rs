@@ -47,7 +47,7 @@ impl fmt::Debug for IpProtocol {
     }
 }
 
-/// The largest length that the 16-bit length field of an IP header can say, octets.
+/// The largest length that the 16-bit length field of an IP header can say, bytes.
 pub const MAX_LENGTH: usize = 65535;
 
 /// Where a packet stands in the sequence of fragments that it may be part of.

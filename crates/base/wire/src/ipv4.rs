@@ -4,7 +4,7 @@ use crate::error::{Error, Field, Layer, Rule};
 use crate::ip::{Fragment, IpProtocol, MAX_LENGTH};
 use core::net::Ipv4Addr;
 
-/// View of the fixed part of a header, 20 octets. Options follow it up to [`Header::header_length`].
+/// View of the fixed part of a header, 20 bytes. Options follow it up to [`Header::header_length`].
 ///
 /// The header checksum is not verified here: captures taken on the sending host hold unfinished checksums,
 /// and a flow is the same flow either way.
@@ -12,10 +12,10 @@ use core::net::Ipv4Addr;
 pub struct Header<'a>(&'a [u8; Header::LENGTH]);
 
 impl<'a> Header<'a> {
-    /// Octets of the fixed part.
+    /// Bytes of the fixed part.
     pub const LENGTH: usize = 20;
 
-    /// View over the 20 octets.
+    /// View over the 20 bytes.
     #[inline(always)]
     pub const fn of(octets: &'a [u8; Header::LENGTH]) -> Header<'a> {
         Header(octets)
@@ -27,7 +27,7 @@ impl<'a> Header<'a> {
         self.0[0] >> 4
     }
 
-    /// Octets of the header, options included.
+    /// Bytes of the header, options included.
     #[inline(always)]
     pub const fn header_length(&self) -> usize {
         (self.0[0] & 0x0f) as usize * 4
@@ -38,7 +38,7 @@ impl<'a> Header<'a> {
         self.0[1]
     }
 
-    /// Octets of the packet, header included; zero in a super-packet of more than 65,535 octets.
+    /// Bytes of the packet, header included; zero in a super-packet of more than 65,535 bytes.
     #[inline(always)]
     pub const fn total_length(&self) -> u16 {
         u16::from_be_bytes([self.0[2], self.0[3]])
@@ -64,7 +64,7 @@ impl<'a> Header<'a> {
         self.flags_and_offset() & 0x2000 != 0
     }
 
-    /// Fragment offset in units of eight octets.
+    /// Fragment offset in units of eight bytes.
     pub const fn fragment_offset(&self) -> u16 {
         self.flags_and_offset() & 0x1fff
     }
@@ -123,10 +123,10 @@ impl<'a> Header<'a> {
         Ok(())
     }
 
-    /// The length of the packet, checked against the `available` octets from the start of the header.
-    /// Octets behind the length are padding of the frame.
+    /// The length of the packet, checked against the `available` bytes from the start of the header.
+    /// Bytes behind the length are padding of the frame.
     ///
-    /// Zero means "all that is available" for a packet of more than 65,535 octets, which Linux builds when
+    /// Zero means "all that is available" for a packet of more than 65,535 bytes, which Linux builds when
     /// it coalesces or segments (BIG TCP, `net/ipv4/ip_input.c`, `iph_totlen`); otherwise it is an error.
     #[inline(always)]
     pub const fn check_length(&self, available: usize) -> Result<usize, Error> {

@@ -4,15 +4,15 @@ use crate::error::{Error, Field, Layer, Rule};
 use crate::ip::{IpProtocol, MAX_LENGTH};
 use core::net::Ipv6Addr;
 
-/// View of the fixed header, 40 octets.
+/// View of the fixed header, 40 bytes.
 #[derive(Clone, Copy)]
 pub struct Header<'a>(&'a [u8; Header::LENGTH]);
 
 impl<'a> Header<'a> {
-    /// Octets.
+    /// Bytes.
     pub const LENGTH: usize = 40;
 
-    /// View over the 40 octets.
+    /// View over the 40 bytes.
     #[inline(always)]
     pub const fn of(octets: &'a [u8; Header::LENGTH]) -> Header<'a> {
         Header(octets)
@@ -34,7 +34,7 @@ impl<'a> Header<'a> {
         u32::from_be_bytes([0, self.0[1] & 0x0f, self.0[2], self.0[3]])
     }
 
-    /// Octets behind this header; zero in a jumbogram.
+    /// Bytes behind this header; zero in a jumbogram.
     #[inline(always)]
     pub const fn payload_length(&self) -> u16 {
         u16::from_be_bytes([self.0[4], self.0[5]])
@@ -79,10 +79,10 @@ impl<'a> Header<'a> {
         Err(Error::new(Layer::Ipv6, Field::Version, Rule::MustBe, self.version() as usize, 6))
     }
 
-    /// The octets behind this header, checked against the `available` ones. Octets behind the length are
+    /// The bytes behind this header, checked against the `available` ones. Bytes behind the length are
     /// padding of the frame.
     ///
-    /// Zero is "all that is available" where more than 65,535 octets follow: a jumbogram (RFC 2675; its
+    /// Zero is "all that is available" where more than 65,535 bytes follow: a jumbogram (RFC 2675; its
     /// option is then checked with the hop-by-hop header) or a super-packet that Linux built without one.
     #[inline(always)]
     pub const fn check_length(&self, available: usize) -> Result<usize, Error> {

@@ -3,13 +3,13 @@
 //!
 //! # Contract
 //!
-//! - [`dissect()`] reads a frame from its first octet to its transport header in one pass and gives a flow
+//! - [`dissect()`] reads a frame from its first byte to its transport header in one pass and gives a flow
 //!   key; it allocates nothing and validates every length on the way.
-//! - One module a header: a view over its octets with every field, and the header's rules as `check`
+//! - One module a header: a view over its bytes with every field, and the header's rules as `check`
 //!   functions with the section of the specification that they follow. An [`Error`] says which header,
 //!   which field, which rule.
 //! - [`emit`] writes the same headers from plain representations, which parse back to what they were.
-//! - **No panic on any input.** Every access to octets is checked (`clippy::indexing_slicing`, `unwrap_used`
+//! - **No panic on any input.** Every access to bytes is checked (`clippy::indexing_slicing`, `unwrap_used`
 //!   and `panic` are denied). What voids it: nothing that a caller can pass; arithmetic on offsets assumes
 //!   frames below 4 GiB.
 //! - `no_std`, no allocation, no `unsafe`.

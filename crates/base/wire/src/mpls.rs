@@ -1,6 +1,6 @@
 //! MPLS label stacks (RFC 3032 section 2.1).
 
-/// Octets of one label stack entry.
+/// Bytes of one label stack entry.
 pub const ENTRY_LENGTH: usize = 4;
 
 /// One label stack entry.
@@ -15,7 +15,7 @@ impl Entry {
         )
     }
 
-    /// From the four octets of the wire.
+    /// From the four bytes of the wire.
     #[inline(always)]
     pub const fn of(octets: [u8; ENTRY_LENGTH]) -> Entry {
         Entry(u32::from_be_bytes(octets))
@@ -56,7 +56,7 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// From the first octet behind the bottom of the stack.
+    /// From the first byte behind the bottom of the stack.
     #[inline]
     pub const fn of(first: u8) -> Payload {
         match first >> 4 {

@@ -39,17 +39,17 @@ impl fmt::Debug for PppProtocol {
 /// How a protocol field may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Two octets always. RFC 2516 section 7: the protocol field MUST NOT be compressed on PPPoE.
+    /// Two bytes always. RFC 2516 section 7: the protocol field MUST NOT be compressed on PPPoE.
     Forbidden,
-    /// One octet where it is odd (RFC 1661 section 6.5), as on a serial line.
+    /// One byte where it is odd (RFC 1661 section 6.5), as on a serial line.
     Allowed,
 }
 
-/// Reads the protocol field: the protocol and how many octets the field took.
+/// Reads the protocol field: the protocol and how many bytes the field took.
 ///
-/// The least significant bit of the field's last octet is 1 and that of the octet before it 0
-/// (RFC 1661 section 2), so a first octet that is odd is a compressed field. Errors: [`Rule::Compressed`]
-/// where that is forbidden, [`Rule::Undefined`] for an even last octet, [`Rule::Cut`].
+/// The least significant bit of the field's last byte is 1 and that of the byte before it 0
+/// (RFC 1661 section 2), so a first byte that is odd is a compressed field. Errors: [`Rule::Compressed`]
+/// where that is forbidden, [`Rule::Undefined`] for an even last byte, [`Rule::Cut`].
 #[inline(always)]
 pub fn protocol(octets: &[u8], compression: Compression) -> Result<(PppProtocol, usize), Error> {
     let error = |rule, found, limit| Error::new(Layer::Ppp, Field::Protocol, rule, found, limit);
@@ -74,10 +74,10 @@ pub fn protocol(octets: &[u8], compression: Compression) -> Result<(PppProtocol,
 pub struct ControlHeader<'a>(&'a [u8; ControlHeader::LENGTH]);
 
 impl<'a> ControlHeader<'a> {
-    /// Octets.
+    /// Bytes.
     pub const LENGTH: usize = 4;
 
-    /// View over the four octets.
+    /// View over the four bytes.
     pub const fn of(octets: &'a [u8; ControlHeader::LENGTH]) -> ControlHeader<'a> {
         ControlHeader(octets)
     }
@@ -92,12 +92,12 @@ impl<'a> ControlHeader<'a> {
         self.0[1]
     }
 
-    /// Length of the packet in octets, this header included.
+    /// Length of the packet in bytes, this header included.
     pub const fn length(&self) -> u16 {
         u16::from_be_bytes([self.0[2], self.0[3]])
     }
 
-    /// Checks the length against the `available` octets from the start of the packet. Octets behind the
+    /// Checks the length against the `available` bytes from the start of the packet. Bytes behind the
     /// length are padding (RFC 1661 section 5).
     pub fn check(&self, available: usize) -> Result<(), Error> {
         let length = usize::from(self.length());

@@ -56,10 +56,10 @@ impl fmt::Debug for Code {
 pub struct Header<'a>(&'a [u8; Header::LENGTH]);
 
 impl<'a> Header<'a> {
-    /// Octets.
+    /// Bytes.
     pub const LENGTH: usize = 6;
 
-    /// View over the six octets.
+    /// View over the six bytes.
     #[inline(always)]
     pub const fn of(octets: &'a [u8; Header::LENGTH]) -> Header<'a> {
         Header(octets)
@@ -87,7 +87,7 @@ impl<'a> Header<'a> {
         u16::from_be_bytes([self.0[2], self.0[3]])
     }
 
-    /// Octets behind this header that belong to the packet.
+    /// Bytes behind this header that belong to the packet.
     #[inline(always)]
     pub const fn length(&self) -> u16 {
         u16::from_be_bytes([self.0[4], self.0[5]])
@@ -104,7 +104,7 @@ impl<'a> Header<'a> {
         Err(Error::new(Layer::Pppoe, field, Rule::MustBe, found as usize, 1))
     }
 
-    /// The length against the `available` octets behind the header. Octets behind the length are padding,
+    /// The length against the `available` bytes behind the header. Bytes behind the length are padding,
     /// which a short frame needs.
     #[inline(always)]
     pub const fn check_length(&self, available: usize) -> Result<(), Error> {
@@ -152,11 +152,11 @@ impl TagType {
     pub const HOST_UNIQ: TagType = TagType(0x0103);
     /// AC-Cookie, opaque.
     pub const AC_COOKIE: TagType = TagType(0x0104);
-    /// Vendor-Specific: four octets of vendor id (the first is zero), then the vendor's own.
+    /// Vendor-Specific: four bytes of vendor id (the first is zero), then the vendor's own.
     pub const VENDOR_SPECIFIC: TagType = TagType(0x0105);
-    /// Relay-Session-Id, at most 12 octets.
+    /// Relay-Session-Id, at most 12 bytes.
     pub const RELAY_SESSION_ID: TagType = TagType(0x0110);
-    /// PPP-Max-Payload, two octets (RFC 4638).
+    /// PPP-Max-Payload, two bytes (RFC 4638).
     pub const PPP_MAX_PAYLOAD: TagType = TagType(0x0120);
     /// Service-Name-Error.
     pub const SERVICE_NAME_ERROR: TagType = TagType(0x0201);
@@ -180,12 +180,12 @@ pub const BROADBAND_FORUM: u32 = 3561;
 pub struct Tag<'a> {
     /// The type.
     pub kind: TagType,
-    /// The value, as many octets as the tag's length says.
+    /// The value, as many bytes as the tag's length says.
     pub value: &'a [u8],
 }
 
 impl<'a> Tag<'a> {
-    /// Octets of type and length.
+    /// Bytes of type and length.
     pub const HEADER_LENGTH: usize = 4;
 
     /// The sub-options of a TR-101 line identification tag (TR-101 section 3.9.2: vendor id 3561, then
@@ -224,7 +224,7 @@ impl<'a> Iterator for LineIdentification<'a> {
 }
 
 /// Iterator over the tags of a discovery packet: `octets` is the packet's payload, cut to the length in its
-/// header. Ends at End-Of-List or with the last octet; a tag that does not fit ends it with an error.
+/// header. Ends at End-Of-List or with the last byte; a tag that does not fit ends it with an error.
 /// Offsets in errors count from the start of `octets`.
 pub fn tags(octets: &[u8]) -> Tags<'_> {
     Tags { octets, at: 0 }

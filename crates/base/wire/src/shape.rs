@@ -10,7 +10,7 @@ use crate::ppp::PppProtocol;
 use crate::pppoe::Code;
 use crate::stack::{Stack, Word};
 
-/// The shape of a frame, 28 octets of plain data.
+/// The shape of a frame, 28 bytes of plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     pub(crate) stack: Stack,

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Field, Layer, Rule};
 
-/// Octets of the two ports at the start of a TCP, UDP or SCTP header.
+/// Bytes of the two ports at the start of a TCP, UDP or SCTP header.
 pub const PORTS_LENGTH: usize = 4;
 
 /// View of a TCP header without options (RFC 9293 section 3.1).
@@ -10,10 +10,10 @@ pub const PORTS_LENGTH: usize = 4;
 pub struct Tcp<'a>(&'a [u8; Tcp::LENGTH]);
 
 impl<'a> Tcp<'a> {
-    /// Octets of the fixed part.
+    /// Bytes of the fixed part.
     pub const LENGTH: usize = 20;
 
-    /// View over the 20 octets.
+    /// View over the 20 bytes.
     #[inline(always)]
     pub const fn of(octets: &'a [u8; Tcp::LENGTH]) -> Tcp<'a> {
         Tcp(octets)
@@ -39,7 +39,7 @@ impl<'a> Tcp<'a> {
         u32::from_be_bytes([self.0[8], self.0[9], self.0[10], self.0[11]])
     }
 
-    /// Octets of the header, options included.
+    /// Bytes of the header, options included.
     #[inline(always)]
     pub const fn header_length(&self) -> usize {
         (self.0[12] >> 4) as usize * 4
@@ -65,7 +65,7 @@ impl<'a> Tcp<'a> {
         u16::from_be_bytes([self.0[18], self.0[19]])
     }
 
-    /// The data offset: at least five words, at most the `available` octets of the segment.
+    /// The data offset: at least five words, at most the `available` bytes of the segment.
     #[inline(always)]
     pub const fn check(&self, available: usize) -> Result<(), Error> {
         let length = self.header_length();
@@ -83,10 +83,10 @@ impl<'a> Tcp<'a> {
 pub struct Udp<'a>(&'a [u8; Udp::LENGTH]);
 
 impl<'a> Udp<'a> {
-    /// Octets.
+    /// Bytes.
     pub const LENGTH: usize = 8;
 
-    /// View over the eight octets.
+    /// View over the eight bytes.
     #[inline(always)]
     pub const fn of(octets: &'a [u8; Udp::LENGTH]) -> Udp<'a> {
         Udp(octets)
@@ -102,7 +102,7 @@ impl<'a> Udp<'a> {
         u16::from_be_bytes([self.0[2], self.0[3]])
     }
 
-    /// Octets of header and data; zero in a jumbogram.
+    /// Bytes of header and data; zero in a jumbogram.
     #[inline(always)]
     pub const fn length(&self) -> u16 {
         u16::from_be_bytes([self.0[4], self.0[5]])
@@ -113,8 +113,8 @@ impl<'a> Udp<'a> {
         u16::from_be_bytes([self.0[6], self.0[7]])
     }
 
-    /// The length: at least eight, at most the `available` octets of the datagram. Zero is legal in a
-    /// jumbogram (RFC 2675 section 4), where more than 65,535 octets are available.
+    /// The length: at least eight, at most the `available` bytes of the datagram. Zero is legal in a
+    /// jumbogram (RFC 2675 section 4), where more than 65,535 bytes are available.
     #[inline(always)]
     pub const fn check(&self, available: usize) -> Result<(), Error> {
         let length = self.length() as usize;
@@ -132,10 +132,10 @@ impl<'a> Udp<'a> {
 pub struct Sctp<'a>(&'a [u8; Sctp::LENGTH]);
 
 impl<'a> Sctp<'a> {
-    /// Octets.
+    /// Bytes.
     pub const LENGTH: usize = 12;
 
-    /// View over the 12 octets.
+    /// View over the 12 bytes.
     pub const fn of(octets: &'a [u8; Sctp::LENGTH]) -> Sctp<'a> {
         Sctp(octets)
     }
@@ -166,10 +166,10 @@ impl<'a> Sctp<'a> {
 pub struct Icmp<'a>(&'a [u8; Icmp::LENGTH]);
 
 impl<'a> Icmp<'a> {
-    /// Octets that every message has.
+    /// Bytes that every message has.
     pub const LENGTH: usize = 4;
 
-    /// View over the four octets.
+    /// View over the four bytes.
     pub const fn of(octets: &'a [u8; Icmp::LENGTH]) -> Icmp<'a> {
         Icmp(octets)
     }

@@ -4,7 +4,7 @@ use crate::error::{Error, Field, Layer, Rule};
 use crate::ethernet::EtherType;
 use core::fmt;
 
-/// Octets of one tag: two of TPID, two of TCI. In a frame the TPID of a tag stands where the EtherType of
+/// Bytes of one tag: two of TPID, two of TCI. In a frame the TPID of a tag stands where the EtherType of
 /// the header before it would, so a tag adds the TCI and the next EtherType.
 pub const TAG_LENGTH: usize = 4;
 
@@ -77,7 +77,7 @@ pub struct Protocol {
     pub ethertype: EtherType,
     /// Number of tags.
     pub tags: usize,
-    /// Where the payload of `ethertype` starts, in octets from the start of the frame.
+    /// Where the payload of `ethertype` starts, in bytes from the start of the frame.
     pub payload: usize,
 }
 

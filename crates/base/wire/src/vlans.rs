@@ -5,7 +5,7 @@ use crate::vlan::{Tag, Tci};
 use core::fmt;
 
 /// TPID and VID of each tag of a frame, outermost first, at most four: what tells lines on one interface apart. Priority and
-/// drop eligibility are no part of it. Eight octets, to be compared and hashed at once.
+/// drop eligibility are no part of it. Eight bytes, to be compared and hashed at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Vlans(
     /// The outermost tag in the highest 16 bits: TPID number ([`EtherType::tpid_number`]) in three, VID in the lowest twelve;

@@ -126,8 +126,8 @@ fn names(profiles: &[Profile]) -> String {
     names.join(", ")
 }
 
-/// A hash key: `microsoft`, `symmetric` (6d:5a repeated, 40 octets), or its octets in colon form or as plain
-/// hexadecimal digits. Errors: the octets are none, or too few or many.
+/// A hash key: `microsoft`, `symmetric` (6d:5a repeated, 40 bytes), or its bytes in colon form or as plain
+/// hexadecimal digits. Errors: the bytes are none, or too few or many.
 pub fn key(text: &str) -> Result<HashKey, KeyError> {
     match text {
         "microsoft" => Ok(HashKey::MICROSOFT),

@@ -1,4 +1,4 @@
-//! The part of the demo that takes root: PPPoE frames that keep one CPU busy, steered over all, in two network
+//! The part of the demo that requires root: PPPoE frames that keep one CPU busy, steered over all, in two network
 //! namespaces.
 
 use crate::explain_command::text;
@@ -42,7 +42,7 @@ pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
     let pair = match Pair::between(("line", LINE), ("router", ROUTER), QUEUES, MTU) {
         Ok(pair) => pair,
         Err(bench::SceneError::NotRoot) => {
-            return left_out(out, "making network namespaces takes root (sudo rxlane demo)");
+            return left_out(out, "making network namespaces requires root (sudo rxlane demo)");
         }
         Err(error) => return left_out(out, &error.to_string()),
     };

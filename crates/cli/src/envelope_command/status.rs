@@ -10,7 +10,7 @@ use std::io::{self, Write};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 it is as `up` left it, or there is none, 1 something was changed since (it says what), 2 no such \
-interface, 3 it takes root.")]
+interface, 3 it requires root.")]
 pub struct StatusArguments {
     /// Interface.
     #[arg(value_name = "INTERFACE")]
@@ -48,8 +48,8 @@ fn print(out: &mut Output, status: &Status) -> io::Result<()> {
     };
     writeln!(out, "{name}: {}", out.styled(style, state))?;
     if let (Some(payload), Some(header)) = (status.payload, status.header) {
-        item(out, "payload", &format!("{} octets at most", thousands(payload.into())))?;
-        item(out, "header", &format!("{header} octets"))?;
+        item(out, "payload", &format!("{} bytes at most", thousands(payload.into())))?;
+        item(out, "header", &format!("{header} bytes"))?;
     }
     if let Some(mtu) = status.mtu.filter(|_| status.state != State::Off) {
         item(out, "mtu", &mtu.to_string())?;

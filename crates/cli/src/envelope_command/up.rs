@@ -14,7 +14,7 @@ use xdp::envelope::{HEADER_LEAST, HEADER_MOST};
 /// Arguments of `rxlane envelope up`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-One tag takes 4 octets, PPPoE 8: `--header 8` is room for two tags or for PPPoE with a full payload, `--header 16` for both. \
+One tag takes 4 bytes, PPPoE 8: `--header 8` is room for two tags or for PPPoE with a full payload, `--header 16` for both. \
 The envelope stays when the command has ended; `rxlane envelope down INTERFACE` restores everything.\n\n\
 Exit codes: 0 done, 1 there is an envelope or another XDP program already, 2 wrong usage, 3 the kernel, the driver or a \
 privilege is missing. Nothing is left behind unless it is 0.\n\n\
@@ -25,7 +25,7 @@ pub struct UpArguments {
     /// Interface on which the frames come in.
     #[arg(value_name = "INTERFACE")]
     interface: String,
-    /// Room for headers behind the MAC header, octets: 4 for one tag to 482 (IEEE 802.3as).
+    /// Room for headers behind the MAC header, bytes: 4 for one tag to 482 (IEEE 802.3as).
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(i64::from(HEADER_LEAST)..=i64::from(HEADER_MOST)))]
     header: u32,
@@ -96,7 +96,7 @@ impl UpArguments {
 
 fn print_done(out: &mut Output, resolved: &Resolved, mode: Mode, recovered: &[String]) -> io::Result<()> {
     let name = printable(&resolved.plan.interface.name);
-    let title = format!("{name} has an envelope of {} octets.", resolved.plan.header);
+    let title = format!("{name} has an envelope of {} bytes.", resolved.plan.header);
     writeln!(out, "{}", out.styled(GOOD, title))?;
     print(out, resolved, mode)?;
     recovered.iter().try_for_each(|remark| item(out, "remark", &printable(remark)))?;
@@ -129,7 +129,7 @@ fn print(out: &mut Output, resolved: &Resolved, mode: Mode) -> io::Result<()> {
     item(out, "mode", mode.name())?;
     item(out, "mtu", &format!("{raised}, was {}; raised after the program is attached", plan.payload))?;
     let refused = format!(
-        "frames with more than {} octets behind the MAC header, tags and PPPoE",
+        "frames with more than {} bytes behind the MAC header, tags and PPPoE",
         thousands(plan.payload.into())
     );
     item(out, "refused", &refused)?;

@@ -7,7 +7,7 @@ use std::io;
 
 const EXIT_STATUS: [(&str, &str); 4] = [
     ("0", "Success."),
-    ("1", "The answer is no, or a capture is damaged: everything before the damage was counted."),
+    ("1", "Negative result, or a capture is damaged: everything before the damage was counted."),
     ("2", "Wrong usage or input."),
     ("3", "The environment lacks something: a privilege, a kernel feature."),
 ];
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn exit_codes_are_those_of_the_command() {
         let (rest, codes) = apart(
-            "It waits.\n\nExit codes: 0 done; a session is open. 1 it is not,\nor it has 2 of them, 3 it takes root.\n\nExamples:\n  rxlane x",
+            "It waits.\n\nExit codes: 0 done; a session is open. 1 it is not,\nor it has 2 of them, 3 it requires root.\n\nExamples:\n  rxlane x",
         );
         assert_eq!(rest, "It waits.\n\nExamples:\n  rxlane x");
         let codes: Vec<(&str, &str)> = codes.iter().map(|(code, meaning)| (&**code, &**meaning)).collect();
@@ -208,7 +208,7 @@ mod tests {
             [
                 ("0", "Done; a session is open."),
                 ("1", "It is not, or it has 2 of them."),
-                ("3", "It takes root.")
+                ("3", "It requires root.")
             ]
         );
         // What is in no such form stays where it is.

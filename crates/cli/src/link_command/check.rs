@@ -61,7 +61,7 @@ struct Check {
     schema: &'static str,
     parent: String,
     encapsulation: String,
-    /// Longest IP packet, octets.
+    /// Longest IP packet, bytes.
     mtu: u32,
     /// The frame around it on the line, FCS included.
     frame: u32,
@@ -75,7 +75,7 @@ struct Check {
     facts: Vec<Fact>,
 }
 
-/// Octets of a MAC header, and of an FCS.
+/// Bytes of a MAC header, and of an FCS.
 const MAC_HEADER: u32 = 14;
 const FCS: u32 = 4;
 /// The MTU for which profiles state what a device lets in.
@@ -88,7 +88,7 @@ const TUN_DRIVER: &str = "tun";
 struct Line {
     parent: kernel::netlink::Link,
     encapsulation: Encapsulation,
-    /// Longest IP packet, octets.
+    /// Longest IP packet, bytes.
     mtu: u32,
     envelope: Option<Envelope>,
 }
@@ -179,14 +179,14 @@ fn sending(line: &Line) -> Fact {
     let (needed, most) = (needed_mtu(*mtu, encapsulation), longest_mtu(parent.mtu, encapsulation));
     let (name, has) = (&parent.name, parent.mtu);
     let (answer, text) = if needed <= has {
-        (Answer::Yes, format!("packets of {mtu} octets need an MTU of {needed}, and {name} has {has}"))
+        (Answer::Yes, format!("packets of {mtu} bytes need an MTU of {needed}, and {name} has {has}"))
     } else {
         let way_out = match envelope {
             Some(envelope) => envelope.way_out(name, needed),
             None => format!("`ip link set {name} mtu {needed}` makes room"),
         };
         let text = format!(
-            "packets of {mtu} octets need an MTU of {needed}, and {name} has {has}, enough for {most}: {way_out} where the \
+            "packets of {mtu} bytes need an MTU of {needed}, and {name} has {has}, enough for {most}: {way_out} where the \
              device allows it"
         );
         (Answer::No, text)
@@ -223,8 +223,7 @@ fn device(
     let limit = first.filter(|first| limits.all(|other| other == Some(*first)));
     let frame = mtu + encapsulation.length() as u32;
     let whole = frame + FCS;
-    let accepted =
-        |why: String| (Answer::Yes, format!("frames of {whole} octets with FCS are let in: {why}"));
+    let accepted = |why: String| (Answer::Yes, format!("frames of {whole} bytes with FCS are let in: {why}"));
     let (answer, text) = match limit {
         _ if frame <= parent_mtu + MAC_HEADER => {
             accepted(format!("they are no longer than untagged ones of its MTU {parent_mtu}"))
@@ -232,7 +231,7 @@ fn device(
         Some(limit) if frame <= limit => accepted(format!("its driver takes {} at MTU 1500", limit + FCS)),
         Some(limit) if parent_mtu <= USUAL_MTU => {
             let text = format!(
-                "frames of {whole} octets with FCS are dropped in the device, which takes {} at MTU {parent_mtu}{}",
+                "frames of {whole} bytes with FCS are dropped in the device, which takes {} at MTU {parent_mtu}{}",
                 limit + FCS,
                 follows(&profiles)
             );
@@ -240,7 +239,7 @@ fn device(
         }
         Some(limit) => {
             let text = format!(
-                "the device takes frames of {} octets with FCS at MTU 1500, and these have {whole}; nothing is known for \
+                "the device takes frames of {} bytes with FCS at MTU 1500, and these have {whole}; nothing is known for \
                  MTU {parent_mtu}{}",
                 limit + FCS,
                 follows(&profiles)
@@ -251,7 +250,7 @@ fn device(
             let of = driver.as_ref().map_or("this device".to_owned(), |driver| format!("driver {driver}"));
             (
                 Answer::Unknown,
-                format!("what {of} makes of frames of {whole} octets with FCS is not known here"),
+                format!("what {of} makes of frames of {whole} bytes with FCS is not known here"),
             )
         }
     };
@@ -305,7 +304,7 @@ fn print(out: &mut Output, check: &Check) -> io::Result<()> {
     };
     let title = out.styled(BOLD, format!("{} over {}", printable(encapsulation), printable(parent)));
     let says = out.styled(style, says);
-    let headline = format!("{title}: packets of {mtu} octets, frames of {frame} with FCS, {says}.");
+    let headline = format!("{title}: packets of {mtu} bytes, frames of {frame} with FCS, {says}.");
     for line in wrapped(&headline, out.width()) {
         writeln!(out, "{line}")?;
     }

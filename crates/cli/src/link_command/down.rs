@@ -9,7 +9,7 @@ use std::io::Write;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Waits until the interface is gone. Exit codes: 0 it is, 1 there was no such link, or its process was killed before (its \
-interface went with it, and what else it left is removed), or does not answer, 3 it takes root.")]
+interface went with it, and what else it left is removed), or does not answer, 3 it requires root.")]
 pub struct DownArguments {
     /// Name of the link.
     #[arg(value_name = "NAME")]

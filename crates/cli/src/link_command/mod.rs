@@ -1,4 +1,4 @@
-//! `rxlane link`: an encapsulated line as a network interface: check, up, status, down.
+//! `rxlane link`: an VLAN, QinQ or PPPoE line as a network interface: check, up, status, down.
 
 mod check;
 mod down;
@@ -36,7 +36,7 @@ pub struct LinkArguments {
 enum Command {
     /// Say whether frames of a link pass its parent.
     Check(check::CheckArguments),
-    /// Make a network interface of an encapsulated line, and stay until it is ended; with --daemon in the background.
+    /// Make a network interface of an VLAN, QinQ or PPPoE line, and stay until it is ended; with --daemon in the background.
     Up(Box<up::UpArguments>),
     /// Show how links stand: traffic, rates, drops by reason.
     Status(status::StatusArguments),
@@ -65,8 +65,8 @@ struct LineArguments {
     parent: String,
     #[command(flatten)]
     stack: StackArguments,
-    /// Longest IP packets, octets [default: 1500, with PPPoE 1492, or what fits the parent].
-    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(68..=65535))]
+    /// Longest IP packets, bytes [default: 1500, with PPPoE 1492, or what fits the parent].
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65535))]
     mtu: Option<u32>,
 }
 

@@ -13,7 +13,7 @@ use wire::emit::Encapsulation;
 /// An envelope, which refuses payloads that the parent's raised MTU would let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// Octets of the longest payload.
+    /// Bytes of the longest payload.
     payload: u32,
 }
 
@@ -36,17 +36,16 @@ impl Envelope {
         }
     }
 
-    /// Whether packets of so many octets get in.
+    /// Whether packets of so many bytes get in.
     pub fn receiving(&self, parent: &str, mtu: u32, needed: u32) -> Fact {
         let payload = self.payload;
         let (answer, text) = if mtu <= payload {
-            let text = format!(
-                "the envelope on {parent} lets payloads of {payload} octets in, and these have {mtu}"
-            );
+            let text =
+                format!("the envelope on {parent} lets payloads of {payload} bytes in, and these have {mtu}");
             (Answer::Yes, text)
         } else {
             let text = format!(
-                "the envelope on {parent} refuses payloads of more than {payload} octets, and these have {mtu}: `--mtu \
+                "the envelope on {parent} refuses payloads of more than {payload} bytes, and these have {mtu}: `--mtu \
                  {payload}` fits; `rxlane envelope down {parent}` and `ip link set {parent} mtu {needed}` let them in, and \
                  longer untagged frames with them"
             );
@@ -118,7 +117,7 @@ impl Opinion {
                 None => format!("`ip link set {} mtu {needed}` makes room", parent.name),
             };
             opinion.notes.push(format!(
-                "packets have {wanted} octets at most, not {usual}: {way_out} for the next `up`"
+                "packets have {wanted} bytes at most, not {usual}: {way_out} for the next `up`"
             ));
         }
         let needed = needed_mtu(wanted, encapsulation);

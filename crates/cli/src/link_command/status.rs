@@ -21,7 +21,7 @@ const SCHEMA: &str = "rxlane.link/1";
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 there is such a link (without NAME: or none at all), 1 there is none, its process was killed, or does \
-not answer, 3 it takes root.")]
+not answer, 3 it requires root.")]
 pub struct StatusArguments {
     /// Name of the link [default: all of this network namespace].
     #[arg(value_name = "NAME")]
@@ -221,7 +221,7 @@ pub fn line(out: &mut Output, status: &Status) -> io::Result<()> {
         item(out, "offloads", &printable(&identity.offloads.join(", ")))?;
     }
     let parent = printable(&identity.parent);
-    item(out, "mtu", &format!("{} octets; that of {parent} is {}", identity.mtu, status.parent_mtu))?;
+    item(out, "mtu", &format!("{} bytes; that of {parent} is {}", identity.mtu, status.parent_mtu))?;
     if !identity.addresses.is_empty() {
         item(out, "addresses", &identity.addresses.join(", "))?;
     }
@@ -253,7 +253,7 @@ fn notes(out: &mut Output, status: &Status, present: &str) -> io::Result<()> {
         item(
             out,
             "parent",
-            &format!("{mark}: packets of {} octets need an MTU of {needed} of {parent}", identity.mtu),
+            &format!("{mark}: packets of {} bytes need an MTU of {needed} of {parent}", identity.mtu),
         )?;
     }
     if !status.parent_works {

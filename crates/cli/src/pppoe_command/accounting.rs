@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Octets of records that may wait: two of each of 65,536 sessions.
+/// Bytes of records that may wait: two of each of 65,536 sessions.
 const WAITING: usize = 64 << 20;
 
 /// Takes sentences for the log, without their mark and end.

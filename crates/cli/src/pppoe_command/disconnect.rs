@@ -15,7 +15,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// The longest name of a user, octets (RFC 1334 section 2.2.1).
+/// The longest name of a user, bytes (RFC 1334 section 2.2.1).
 const LONGEST: usize = 255;
 
 /// How long people wait without being told for what.
@@ -34,7 +34,7 @@ before.\n\n\
 Subscribers of a concentrator are told in the same way, and connect again if they want to: those that one of --id, --user, --address, \
 --mac and --all names. Without any of these the concentrator itself ends.\n\n\
 Exit codes: 0 done, 1 there was no such session or concentrator, or its process was killed before (what it left is put back), or does \
-not answer, 2 wrong usage, or several interfaces are served and none is named, 3 it takes root.\n\n\
+not answer, 2 wrong usage, or several interfaces are served and none is named, 3 it requires root.\n\n\
 Examples:\n  \
 rxlane pppoe disconnect ppp0\n  \
 rxlane pppoe disconnect --concentrator eth1 --user alice\n  \
@@ -82,7 +82,7 @@ impl Which {
                 return Err(anyhow!("{option} {}: no name has control characters", text.escape_debug()));
             }
             if text.len() > LONGEST {
-                return Err(anyhow!("{option}: {} octets, and PPP has room for {LONGEST}", text.len()));
+                return Err(anyhow!("{option}: {} bytes, and PPP has room for {LONGEST}", text.len()));
             }
         }
         Ok(())

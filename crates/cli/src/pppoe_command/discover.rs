@@ -20,7 +20,7 @@ use wire::emit::Encapsulation;
 /// Arguments of `rxlane pppoe discover`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Sends one PADI a second and asks for no session, so that no concentrator has to remember anything. Takes root.\n\n\
+Sends one PADI a second and asks for no session, so that no concentrator has to remember anything. Requires root.\n\n\
 Exit codes: 0 a concentrator answered that fits --ac and --service, 1 none did, or the interface is down, 2 wrong usage, \
 3 a privilege is missing.\n\n\
 Examples:\n  \
@@ -42,8 +42,8 @@ pub struct DiscoverArguments {
     /// How long to listen, seconds; a PADI goes out in each.
     #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
-    /// Largest PPP payload to ask for (PPP-Max-Payload, RFC 4638), octets; 1492 asks for none.
-    #[arg(long, value_name = "OCTETS", default_value_t = 1500, value_parser = clap::value_parser!(u16).range(1492..))]
+    /// Largest PPP payload to ask for (PPP-Max-Payload, RFC 4638), bytes; 1492 asks for none.
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u16).range(1492..))]
     max_payload: u16,
     /// Print JSON (schema rxlane.pppoe-discover/1).
     #[arg(long)]

@@ -13,7 +13,7 @@ use std::io::Write;
 Subscribers that look for a concentrator get no offer, and those that have one are told that no more sessions are taken; so another \
 concentrator of the line gets them. Sessions go on until they end by themselves, or `rxlane pppoe disconnect --concentrator IFACE --all` \
 ends them.\n\n\
-Exit codes: 0 done, 1 the interface is not served, or its process was killed, or does not answer, 3 it takes root.\n\n\
+Exit codes: 0 done, 1 the interface is not served, or its process was killed, or does not answer, 3 it requires root.\n\n\
 Examples:\n  \
 rxlane pppoe drain eth1\n  \
 rxlane pppoe drain eth1 --undo")]

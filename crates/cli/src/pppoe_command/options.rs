@@ -38,7 +38,7 @@ pub struct Options {
     /// File whose first line is the password; without it RXLANE_PPPOE_PASSWORD is taken, or the terminal asked.
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// Methods of authentication to agree to, the most wanted first [default: chap,ms-chap-v2,pap].
+    /// Methods of authentication to agree to, in order of preference [default: chap,ms-chap-v2,pap].
     #[arg(long, value_enum, value_delimiter = ',')]
     pub auth: Option<Vec<Auth>>,
     /// VLAN tags of the line, outermost first: 35, or 100.200.
@@ -53,8 +53,8 @@ pub struct Options {
     /// Only this concentrator, by its name or MAC address.
     #[arg(long, value_name = "NAME|MAC")]
     pub ac: Option<String>,
-    /// Longest IP packets, octets [default: 1492]; more than 1492 where both ends can (RFC 4638), else 1492.
-    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u16).range(128..=9000))]
+    /// Longest IP packets, bytes [default: 1492]; more than 1492 where both ends can (RFC 4638), else 1492.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(128..=9000))]
     pub mtu: Option<u16>,
     /// Name of the network interface [default: ppp0].
     #[arg(long, value_name = "NAME")]

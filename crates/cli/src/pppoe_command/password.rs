@@ -12,7 +12,7 @@ use std::thread;
 
 /// The variable of the environment.
 pub const VARIABLE: &str = "RXLANE_PPPOE_PASSWORD";
-/// The longest password, octets: what a length of PAP has room for (RFC 1334 section 2.2.1).
+/// The longest password, bytes: what a length of PAP has room for (RFC 1334 section 2.2.1).
 const LONGEST: usize = 255;
 
 /// Where a password comes from.
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(read(b"secret\nmore\n").expect("one"), b"secret");
         assert_eq!(read(b"with spaces \xff\r\n").expect("one"), b"with spaces \xff");
         assert!(read(b"\n").expect_err("empty").to_string().contains("is empty"));
-        assert!(read(&[b'x'; 300]).expect_err("too long").to_string().contains("300 octets"));
+        assert!(read(&[b'x'; 300]).expect_err("too long").to_string().contains("300 bytes"));
         let nowhere = PasswordSource::of(Some("me"), Some(Path::new("/nowhere"))).read();
         assert!(format!("{:#}", nowhere.expect_err("none")).contains("cannot read the password in /nowhere"));
         let endless = PasswordSource::of(Some("me"), Some(Path::new("/dev/zero"))).read();

@@ -17,7 +17,7 @@ pub fn sentence(event: &Event) -> Option<String> {
         Event::Machine(remark) => remark.to_string(),
         Event::Parent { name, change } => parent(name, change),
         Event::ShorterBehindTags { parent, parent_mtu, most, wanted, needed } => format!(
-            "{parent} has an MTU of {parent_mtu}: packets of subscribers behind two tags are {most} octets at most, and shorter behind \
+            "{parent} has an MTU of {parent_mtu}: packets of subscribers behind two tags are {most} bytes at most, and shorter behind \
              more; `ip link set {parent} mtu {needed}` makes room for {wanted}"
         ),
         Event::SecretsRead(difference) => format!("the secrets were read again: {difference}"),

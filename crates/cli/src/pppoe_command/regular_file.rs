@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// The largest file that is read, octets: as much as a million subscribers take.
+/// The largest file that is read, bytes: as much as a million subscribers take.
 const LARGEST: u64 = 64 << 20;
 
 /// A regular file that is open for reading.

@@ -58,7 +58,7 @@ pub struct ServeArguments {
     /// Nobody has to say who they are.
     #[arg(long, conflicts_with_all = ["secrets", "auth"])]
     anybody: bool,
-    /// What subscribers have to authenticate by, the most wanted first [default: chap,ms-chap-v2,pap].
+    /// What subscribers have to authenticate by, in order of preference [default: chap,ms-chap-v2,pap].
     #[arg(long, value_enum, value_delimiter = ',')]
     auth: Option<Vec<Auth>>,
     /// Own IPv4 address, the gateway of all subscribers.
@@ -85,8 +85,8 @@ pub struct ServeArguments {
     /// Service to offer by name; may be given several times [default: any].
     #[arg(long, value_name = "NAME")]
     service: Vec<String>,
-    /// Longest IP packets, octets; above 1492 with subscribers that ask for it (RFC 4638).
-    #[arg(long, value_name = "OCTETS", default_value_t = 1492, value_parser = clap::value_parser!(u16).range(576..=9000))]
+    /// Longest IP packets, bytes; above 1492 with subscribers that ask for it (RFC 4638).
+    #[arg(long, value_name = "BYTES", default_value_t = 1492, value_parser = clap::value_parser!(u16).range(576..=9000))]
     mtu: u16,
     /// Name of the interface of all subscribers.
     #[arg(long, value_name = "NAME", default_value = "pppoe0")]

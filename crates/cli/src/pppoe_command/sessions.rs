@@ -14,7 +14,7 @@ use wire::emit::Encapsulation;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 the interface is served, 1 it is not, or the process was killed, or does not answer, 2 several are served and none is \
-named, 3 it takes root.")]
+named, 3 it requires root.")]
 pub struct SessionsArguments {
     /// Interface that is served [default: the only one].
     #[arg(value_name = "IFACE")]

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 the session is open (without IFNAME: whatever there is), 1 it is not open, there is none, its process was killed, or \
-does not answer, 3 it takes root.")]
+does not answer, 3 it requires root.")]
 pub struct StatusArguments {
     /// Interface of the session [default: all of this network namespace, and the interfaces that are served].
     #[arg(value_name = "IFNAME")]
@@ -188,7 +188,7 @@ pub fn line(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
         let missing = status.dns_missing.as_ref().map_or(String::new(), |why| format!(" ({why})"));
         item(out, "name servers", &format!("{}{missing}", servers.join(", ")))?;
     }
-    status.mtu.map_or(Ok(()), |mtu| item(out, "MTU", &format!("{mtu} octets")))
+    status.mtu.map_or(Ok(()), |mtu| item(out, "MTU", &format!("{mtu} bytes")))
 }
 
 /// Default routes that were asked for, or why they are not there.
@@ -209,7 +209,7 @@ fn times(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
         item(out, "open for", &duration(uptime))?;
     }
     if let Some(milliseconds) = status.round_trip_ms {
-        item(out, "echo", &format!("{milliseconds:.1} ms there and back"))?;
+        item(out, "echo", &format!("{milliseconds:.1} ms both ways"))?;
     }
     if let Some(next) = status.next_try {
         item(out, "next try", &format!("in {}", duration(next)))?;
@@ -241,7 +241,7 @@ pub fn unwritten(status: &ConcentratorStatus) -> impl Iterator<Item = String> {
 pub fn traffic(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
     let Some(counted) = &status.counted else { return Ok(()) };
     for (name, way) in [("received", counted.received), ("sent", counted.sent)] {
-        let text = format!("{}, {} octets", plural(way.frames, "frame"), thousands(way.octets));
+        let text = format!("{}, {} bytes", plural(way.frames, "frame"), thousands(way.octets));
         item(out, name, &text)?;
     }
     for (reason, count) in &counted.drops {

@@ -87,7 +87,7 @@ fn ipv6(
         if packet.routing2_destination.is_some() { IpProtocol::ROUTING } else { before_options };
     let mut extensions = Vec::new();
     if let Some(address) = packet.routing2_destination {
-        // RFC 6275 section 6.4.1: type 2, one segment left, four reserved octets, the home address.
+        // RFC 6275 section 6.4.1: type 2, one segment left, four reserved bytes, the home address.
         let data = [[0; 4].as_slice(), &address].concat();
         let routing = Routing { next_header: before_options, routing_type: 2, segments_left: 1, data: &data };
         push(&mut extensions, &routing)?;
@@ -117,7 +117,7 @@ fn ipv6(
     Ok(())
 }
 
-/// The transport header, filled up to a multiple of eight octets as a first fragment has to be.
+/// The transport header, filled up to a multiple of eight bytes as a first fragment has to be.
 fn transport(packet: &Packet) -> anyhow::Result<Vec<u8>> {
     let ports = packet.flow.source_port().zip(packet.flow.destination_port());
     let mut octets = Vec::new();

@@ -359,7 +359,7 @@ fn why(packet: &Packet, hash_type: HashType) -> &'static str {
 }
 
 impl WorkedOut {
-    /// The octets that were hashed in groups of their fields.
+    /// The bytes that were hashed in groups of their fields.
     fn input(&self) -> String {
         let input = self.unit.input(&self.packet, self.hash_type);
         let octets: Vec<String> = input.octets().iter().map(|octet| format!("{octet:02x}")).collect();
@@ -419,7 +419,7 @@ impl WorkedOut {
             line(out, "input", wrapped(&self.input()))?;
             let key = self.unit.toeplitz().key();
             let name = key_name(key).map_or(String::new(), |name| format!(", {name}"));
-            line(out, "key", format!("{} octets{name}\n{}", key.octets().len(), wrapped(&key.to_string())))?;
+            line(out, "key", format!("{} bytes{name}\n{}", key.octets().len(), wrapped(&key.to_string())))?;
         }
         line(out, "hash", format!("{:#010x}", self.hash))?;
         let shape = self.table.shape();
@@ -442,7 +442,7 @@ impl WorkedOut {
     }
 }
 
-/// Sixteen octets to a line.
+/// Sixteen bytes to a line.
 fn wrapped(octets: &str) -> String {
     let groups = octets.as_bytes().chunks(16 * 3).map(String::from_utf8_lossy);
     groups.map(|group| group.trim_end().to_owned()).collect::<Vec<_>>().join("\n")

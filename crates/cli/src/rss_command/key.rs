@@ -14,7 +14,7 @@ use std::io::Write;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  rxlane rss key random --octets 52
+  rxlane rss key random --bytes 52
   rxlane rss key symmetric
   rxlane rss key 6d:5a:56:da:25:5b:0e:c2:41:67:25:3d:43:a3:8f:b0:d0:ca:2b:cb:ae:7b:30:b4:77:cb:2d:a3:80:30:f2:0c:6a:42:b7:3b:be:ac:01:fa
 
@@ -23,8 +23,8 @@ pub struct KeyArguments {
     /// microsoft, symmetric (6d:5a repeated), random, or a key to check: colon form or hexadecimal digits
     key: String,
 
-    /// Octets of a symmetric or random key [default: 40]
-    #[arg(long, value_name = "N")]
+    /// Bytes of a symmetric or random key [default: 40]
+    #[arg(long = "bytes", alias = "octets", value_name = "N")]
     octets: Option<usize>,
 
     /// Seed of a random key; without one the operating system's random numbers are used
@@ -59,8 +59,8 @@ impl KeyArguments {
         if let Some(name) = key_name(&key) {
             writeln!(out, "name       {name}")?;
         }
-        writeln!(out, "length     {} octets", key.octets().len())?;
-        writeln!(out, "covers     inputs of {} octets ({} bits): {}", covered, covered * 8, reach(covered))?;
+        writeln!(out, "length     {} bytes", key.octets().len())?;
+        writeln!(out, "covers     inputs of {} bytes ({} bits): {}", covered, covered * 8, reach(covered))?;
         let both = match (symmetry.ipv4, symmetry.ipv6) {
             (true, true) => "yes: both directions of a connection get the same hash",
             (true, false) => "for IPv4 only",
@@ -89,7 +89,7 @@ impl KeyArguments {
             ("symmetric", _) => Ok(HashKey::symmetric(octets)?),
             (key, _) => {
                 if self.octets.is_some() {
-                    bail!("--octets belongs to a symmetric or random key; this one has a length of its own");
+                    bail!("--bytes belongs to a symmetric or random key; this one has a length of its own");
                 }
                 Ok(device::key(key)?)
             }

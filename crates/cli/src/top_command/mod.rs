@@ -49,7 +49,7 @@ pub struct TopArguments {
     /// Print JSON (schema rxlane.top/1), one line an interval; with --once one document.
     #[arg(long)]
     json: bool,
-    /// Do not sample the traffic (at most 1000 frames a second, in four looks of at most 25 ms; takes root).
+    /// Do not sample the traffic (at most 1000 frames a second, in four looks of at most 25 ms; requires root).
     #[arg(long)]
     no_sample: bool,
 }

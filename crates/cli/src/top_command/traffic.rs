@@ -94,7 +94,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a frame: its first octets, and its length on the wire.
+    /// Counts a frame: its first bytes, and its length on the wire.
     pub fn frame(&mut self, octets: &[u8], length: usize) {
         let dissection = dissect(Link::Ethernet, octets, length);
         self.frames += 1;

@@ -92,7 +92,7 @@ mod on_linux {
     use super::*;
     use std::time::{Duration, Instant};
 
-    /// Octets of a MAC address as they stand in sysfs, of each interface that has one.
+    /// Bytes of a MAC address as they stand in sysfs, of each interface that has one.
     fn addresses() -> Vec<String> {
         let folder = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
         folder

@@ -88,7 +88,7 @@ fn every_command_has_a_man_page_and_every_shell_completions() {
     for (name, own) in [
         ("rxlane-pppoe-serve.1", "\\fB1\\fR\nAnother one serves the interface or begins to, "),
         ("rxlane-pppoe-connect.1", "\\fB1\\fR\nThe name is taken, "),
-        ("rxlane-pppoe-status.1", "\\fB3\\fR\nIt takes root.\n"),
+        ("rxlane-pppoe-status.1", "\\fB3\\fR\nIt requires root.\n"),
         ("rxlane-pppoe-sessions.1", "\\fB2\\fR\nSeveral are served and none is named.\n"),
     ] {
         let page = page(name);
@@ -127,7 +127,7 @@ fn the_help_says_what_exit_codes_mean() {
         help.starts_with("Finds out why PPPoE, VLAN and QinQ traffic is slow on a multi-queue router,"),
         "{help}"
     );
-    assert!(help.contains("Exit codes of every command: 0 success, 1 the answer is no"), "{help}");
+    assert!(help.contains("Exit codes of every command: 0 success, 1 negative result"), "{help}");
 }
 
 #[test]

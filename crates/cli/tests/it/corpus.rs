@@ -49,7 +49,7 @@ const EXPLAINED: &[Explained] = &[
         quantity: "extension headers",
         ours: r#"{}"#,
         theirs: r#"{"routing":1}"#,
-        why: "frame 1 is cut inside its routing header. tshark counts it by its first octets; we count whole \
+        why: "frame 1 is cut inside its routing header. tshark counts it by its first bytes; we count whole \
               headers, and the frame among the truncated ones.",
     },
     Explained {

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use testkit::captures::{self, Sample};
 
-/// A capture above this is not small any more, octets.
+/// A capture above this is not small any more, bytes.
 const LARGEST: u64 = 50 << 10;
-/// The shortest and the longest frame without FCS: two tags, and a PPPoE session for packets of 1,500 octets.
+/// The shortest and the longest frame without FCS: two tags, and a PPPoE session for packets of 1,500 bytes.
 const SHORTEST: usize = 60;
 const LONGEST: usize = 1522;
 
@@ -131,7 +131,7 @@ fn the_folder_has_what_it_says_and_every_capture_is_small() {
         let name = name(&sample);
         assert!(described.contains(&format!("| `{name}` |")), "README.md does not describe {name}");
         let octets = std::fs::metadata(&sample.capture).unwrap().len();
-        assert!(octets <= LARGEST, "{name}: {octets} octets");
+        assert!(octets <= LARGEST, "{name}: {octets} bytes");
     }
 }
 
@@ -185,7 +185,7 @@ fn odd_packets_are_where_they_should_be() {
     let pieces = explain(&capture("pppoe_fragments"));
     for (first, later) in [("ipv4_first", "ipv4_later"), ("ipv6_first", "ipv6_later")] {
         let firsts = count(&pieces, "fragments", first);
-        // Pings and datagrams of 3,000 octets, three pieces each.
+        // Pings and datagrams of 3,000 bytes, three pieces each.
         assert_eq!((firsts, count(&pieces, "fragments", later)), (6, 12), "{first}");
     }
     let extensions = explain(&capture("pppoe_ipv6_extensions"));
@@ -200,7 +200,7 @@ fn odd_packets_are_where_they_should_be() {
         }
         longest
     };
-    // RFC 4638: eight octets more behind the same Ethernet header.
+    // RFC 4638: eight bytes more behind the same Ethernet header.
     assert_eq!((longest("pppoe_pap"), longest("pppoe_max_payload")), (1514, 1522));
 }
 

@@ -39,7 +39,7 @@ enabled    ipv4,tcp-ipv4,ipv6,tcp-ipv6 (assumed: no --nic, no --types)
 hash type  tcp-ipv4 (the transport protocol's type wins)
 fields     source address, destination address, source port, destination port
 input      42 09 95 bb a1 8e 64 50 0a ea 06 e6
-key        40 octets, Microsoft's
+key        40 bytes, Microsoft's
            6d:5a:56:da:25:5b:0e:c2:41:67:25:3d:43:a3:8f:b0:
            d0:ca:2b:cb:ae:7b:30:b4:77:cb:2d:a3:80:30:f2:0c:
            6a:42:b7:3b:be:ac:01:fa
@@ -259,17 +259,17 @@ fn the_table_refuses_with_a_sentence() {
 fn keys() {
     let text = output(&mut rxlane("key microsoft"));
     assert_eq!(text.lines().next(), Some(MICROSOFT));
-    assert!(text.contains("inputs of 36 octets (288 bits)") && text.contains("symmetric  no"), "{text}");
-    assert!(output(&mut rxlane("key symmetric --octets 8")).contains("symmetric  not to be told"));
-    let symmetric = json("key symmetric --octets 52");
+    assert!(text.contains("inputs of 36 bytes (288 bits)") && text.contains("symmetric  no"), "{text}");
+    assert!(output(&mut rxlane("key symmetric --bytes 8")).contains("symmetric  not to be told"));
+    let symmetric = json("key symmetric --bytes 52");
     assert_eq!((&symmetric["octets"], &symmetric["input_bits"]), (&json!(52), &json!(384)));
     assert_eq!(symmetric["symmetric"], json!({"ipv4": true, "ipv6": true}));
     assert_eq!(json("key random --seed 1"), json("key random --seed 1"));
     assert_ne!(json("key random --seed 1"), json("key random --seed 2"));
     assert_ne!(json("key random"), json("key random"));
     refused("key 6d:5a:6x", "'x' at character 8");
-    refused("key 6d:5a", "2 octets; a key has 8 to 256");
-    refused("key microsoft --octets 52", "length of its own");
+    refused("key 6d:5a", "2 bytes; a key has 8 to 256");
+    refused("key microsoft --bytes 52", "length of its own");
     refused("key microsoft --seed 1", "--seed belongs to a random key");
-    refused("key random --octets 5000", "5000 octets");
+    refused("key random --bytes 5000", "5000 bytes");
 }

@@ -85,7 +85,7 @@ fn what_was_sent_arrives_and_is_told_in_json() {
         assert!(report["machine"]["cpus"].as_u64().is_some_and(|cpus| cpus > 0), "{report:#}");
         let run = &report["runs"][0];
         assert_eq!((&run["packets"], &run["flows"]), (&20_000.into(), &8.into()), "{report:#}");
-        // 14 + 20 + 8 + 32 octets, and 24 around them.
+        // 14 + 20 + 8 + 32 bytes, and 24 around them.
         let each =
             run["bits_per_second"].as_f64().expect("known") / run["pps"].as_f64().expect("known") / 8.0;
         assert!((each - 98.0).abs() < 0.01, "{report:#}");

@@ -232,7 +232,7 @@ fn bpf() -> Result<(), Missing> {
     match xdp::kernel().cpumap_programs {
         Some(true) => Ok(()),
         Some(false) => Err(Missing("this kernel has no cpumap programs (Linux 5.9 has)".to_owned())),
-        None => Err(Missing("loading BPF programs takes root".to_owned())),
+        None => Err(Missing("loading BPF programs requires root".to_owned())),
     }
 }
 

@@ -14,7 +14,7 @@ use testkit::wait_until;
 
 const UP: [&str; 4] = ["up", WAN, "--header", "8"];
 
-/// A frame of these headers and a payload of so many octets.
+/// A frame of these headers and a payload of so many bytes.
 fn frame(headers: &[u8], payload: usize) -> Vec<u8> {
     let stations = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
     [&stations[..], headers, &vec![0; payload]].concat()
@@ -50,7 +50,7 @@ fn headers_get_room_and_payloads_do_not() {
     assert_eq!(machine.state(), before);
 
     let up = machine.expect(0, &UP);
-    assert!(up.contains("wan0 has an envelope of 8 octets.") && up.contains("native"), "{up}");
+    assert!(up.contains("wan0 has an envelope of 8 bytes.") && up.contains("native"), "{up}");
     assert_eq!(machine.mtu(WAN), "1508");
     let kinds = [UNTAGGED, TAGGED, TWO_TAGS, PPPOE];
     let at_limit = kinds.map(|headers| frame(headers, 1500));
@@ -77,7 +77,7 @@ fn headers_get_room_and_payloads_do_not() {
     assert_eq!(none, "rxlane: wan0 has no envelope: there is nothing to take back\n");
 }
 
-/// A UDP datagram in a packet of so many octets (RFC 791, RFC 768: no checksum).
+/// A UDP datagram in a packet of so many bytes (RFC 791, RFC 768: no checksum).
 fn datagram(length: usize) -> Vec<u8> {
     let mut packet = vec![0; length];
     packet[..10].copy_from_slice(&[0x45, 0, (length >> 8) as u8, length as u8, 0, 0, 0, 0, 64, 17]);

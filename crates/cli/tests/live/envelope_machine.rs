@@ -40,7 +40,7 @@ fn bpf() -> Result<(), Missing> {
     match xdp::kernel().frags {
         Some(true) => Ok(()),
         Some(false) => Err(Missing("this kernel has no XDP in several buffers (Linux 5.18)".to_owned())),
-        None => Err(Missing("loading BPF programs takes root".to_owned())),
+        None => Err(Missing("loading BPF programs requires root".to_owned())),
     }
 }
 

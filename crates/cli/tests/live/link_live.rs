@@ -139,7 +139,7 @@ fn segments_are_lowered_to_what_fits() {
             let far = ends.up(Side::Far, link, &["--mtu", "1500"]);
             for (address, most) in [("10.9.0.1", 1360), ("fd00::1", 1340)] {
                 let seen = talk::segment_size(&ends, address);
-                // The option of timestamps takes 12 octets of each.
+                // The option of timestamps takes 12 bytes of each.
                 assert!(seen <= most && seen >= most - 12, "{link} {address}: {seen}");
             }
             let status = ends.status(Side::Near);

@@ -158,7 +158,7 @@ fn who_answers_is_listed_with_what_it_offers() {
         // The parent's MTU does not let such packets out.
         assert_eq!(
             report["advice"][0],
-            "packets of 1500 octets need an MTU of 1508 on wan0, which has 1500: `ip link set wan0 mtu 1508`"
+            "packets of 1500 bytes need an MTU of 1508 on wan0, which has 1500: `ip link set wan0 mtu 1508`"
         );
         let text = ends.discover(&[WAN, "--seconds", "1"]);
         let said = said(&text);

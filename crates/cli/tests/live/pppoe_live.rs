@@ -127,7 +127,7 @@ fn what_the_lines_have_no_room_for_is_told() {
     let mtu = |namespace: &Namespace, mtu| {
         namespace.run("ip", &["link", "set", WAN, "mtu", mtu]).expect("another MTU");
     };
-    // Two tags take 4 octets each, PPPoE takes 8.
+    // Two tags take 4 bytes each, PPPoE takes 8.
     mtu(&line.far, "1507");
     let (code, said) = Process::start(&mut line.serve_command(&["--vlan", "100.*"])).ended();
     assert!(code == 1 && said.contains("ip link set wan0 mtu 1508"), "{said}");
@@ -203,7 +203,7 @@ fn one_of_both_protocols_is_enough() {
 #[test]
 fn packets_that_are_too_short_for_ipv6_are_told() {
     let Some(line) = Line::new() else { return };
-    let told = "IPv6 takes packets of 1280 octets or more, and these are 1279 at most (`--mtu`)";
+    let told = "IPv6 takes packets of 1280 bytes or more, and these are 1279 at most (`--mtu`)";
     let (code, said) = Process::start(&mut line.serve_command(&["--mtu", "1279"])).ended();
     assert!(code == 2 && said.contains(told) && said.contains("`--ipv6 false`"), "{said}");
     let _serving = line.serve(&[]);

@@ -306,7 +306,7 @@ fn without_root_it_says_what_it_takes() {
     let Some(()) = require("setpriv", program("setpriv").map(|_| ())) else { return };
     let check = machine.as_nobody(&["check", WAN, "--seconds", "0.2"]);
     assert!(matches!(code(&check), 0 | 1), "{}", said(&check));
-    assert!(said(&check).contains("takes root"), "{}", said(&check));
+    assert!(said(&check).contains("requires root"), "{}", said(&check));
     let dry = machine.as_nobody(&["up", WAN, "--dry-run", "--seconds", "0"]);
     assert_eq!(code(&dry), 0, "{}", said(&dry));
     let up = machine.as_nobody(&["up", WAN, "--seconds", "0"]);

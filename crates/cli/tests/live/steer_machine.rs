@@ -45,7 +45,7 @@ fn bpf() -> Result<(), Missing> {
     match xdp::kernel() {
         xdp::Kernel { cpumap_programs: Some(true), .. } => Ok(()),
         xdp::Kernel { cpumap_programs: None, .. } => {
-            Err(Missing("loading BPF programs takes root".to_owned()))
+            Err(Missing("loading BPF programs requires root".to_owned()))
         }
         _ => Err(Missing("this kernel has no cpumap programs (Linux 5.9 has)".to_owned())),
     }

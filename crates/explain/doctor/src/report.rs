@@ -200,7 +200,7 @@ pub struct TrafficRow {
     pub interface: String,
     /// Frames.
     pub frames: u64,
-    /// Octets on the wire.
+    /// Bytes on the wire.
     pub bytes: u64,
     /// Flows, each direction counted.
     pub flows: u64,

@@ -20,7 +20,7 @@ const PARTS: usize = 16;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Direction {
     pub frames: u64,
-    /// Octets on the wire, without FCS.
+    /// Bytes on the wire, without FCS.
     pub bytes: u64,
     /// The shape of the first frame: while it stays the same, queue and bucket do too.
     pub group: u32,

@@ -4,7 +4,7 @@
 //!
 //! [`explain`] reads captures to their end and gives a [`Report`]: what the traffic is, which receive queue
 //! each class of it lands on with a given device, why, how uneven that is, and what steering by the inner
-//! header would do. Memory is bounded by the number of flows (about a hundred octets each), of tag stacks
+//! header would do. Memory is bounded by the number of flows (about a hundred bytes each), of tag stacks
 //! and of PPPoE sessions, not by the size of the capture. Frames are counted exactly, whatever the number of
 //! workers; no input panics.
 //!

@@ -35,7 +35,7 @@ pub struct Report {
     pub steered: Steered,
     /// What the device would refuse for its size.
     pub admission: Admission,
-    /// Flows with the most octets.
+    /// Flows with the most bytes.
     pub top_flows: Vec<FlowRow>,
     /// Two or three sentences for people.
     pub conclusion: Vec<String>,
@@ -53,11 +53,11 @@ pub struct Source {
     pub files: Vec<String>,
     /// Whole records.
     pub frames: u64,
-    /// Octets of the input that were read; of a compressed file, compressed octets.
+    /// Bytes of the input that were read; of a compressed file, compressed bytes.
     pub bytes: u64,
-    /// Octets of frames that the capture kept.
+    /// Bytes of frames that the capture kept.
     pub captured_bytes: u64,
-    /// Octets of frames on the wire, without FCS.
+    /// Bytes of frames on the wire, without FCS.
     pub wire_bytes: u64,
     /// Seconds from the first frame to the last; absent where the capture carries no times.
     pub seconds: Option<f64>,
@@ -82,7 +82,7 @@ pub struct StackRow {
     pub stack: String,
     /// Frames.
     pub frames: u64,
-    /// Octets on the wire.
+    /// Bytes on the wire.
     pub bytes: u64,
     /// Hash type of most of its frames: `none`, `unknown`, or a type's name.
     pub hash_type: String,
@@ -141,7 +141,7 @@ pub struct Fragments {
 /// Frames with a defect.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Bad {
-    /// Octets are missing.
+    /// Bytes are missing.
     pub truncated: u64,
     /// A field contradicts its specification.
     pub malformed: u64,
@@ -194,7 +194,7 @@ pub struct QueueRow {
     pub queue: u16,
     /// Frames.
     pub frames: u64,
-    /// Octets on the wire.
+    /// Bytes on the wire.
     pub bytes: u64,
     /// Unidirectional flows.
     pub flows: u64,
@@ -262,11 +262,11 @@ pub struct Admission {
 pub struct Dropped {
     /// Stack of the frames.
     pub stack: String,
-    /// The longest frame let in, octets without FCS.
+    /// The longest frame let in, bytes without FCS.
     pub limit: u32,
     /// Frames.
     pub frames: u64,
-    /// Octets.
+    /// Bytes.
     pub bytes: u64,
     /// The longest of them.
     pub largest: u32,
@@ -281,7 +281,7 @@ pub struct FlowRow {
     pub protocol: &'static str,
     /// Frames.
     pub frames: u64,
-    /// Octets on the wire.
+    /// Bytes on the wire.
     pub bytes: u64,
     /// Queue of most of its frames; absent where the profile does not tell.
     pub queue: Option<u16>,

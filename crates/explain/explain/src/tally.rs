@@ -23,7 +23,7 @@ pub(crate) struct Rules<'a> {
     pub hasher: RandomState,
 }
 
-/// Counts of frames and their octets on the wire.
+/// Counts of frames and their bytes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub frames: u64,
@@ -425,7 +425,7 @@ pub(crate) fn is_read(link_type: LinkType) -> bool {
 }
 
 fn dissect_other(link_type: LinkType, data: &[u8], wire: usize) -> Dissection {
-    // BSD loopback: four octets of address family, which the IP version says again.
+    // BSD loopback: four bytes of address family, which the IP version says again.
     let loopback = || dissect(Link::Ip, data.get(4..).unwrap_or_default(), wire.saturating_sub(4));
     match link_type {
         LinkType::LinuxCooked => dissect(Link::LinuxCooked, data, wire),

@@ -1,7 +1,7 @@
 //! How long the text reader takes for a long paste: `cargo run --release -p rxlane-host --example paste_speed`.
 //!
 //! Each kind of text is repeated up to 100 MB and read; the time is for all of it, memory not included. With
-//! a folder, and a number of octets where 100 MB are too many, the texts are written there instead, for
+//! a folder, and a number of bytes where 100 MB are too many, the texts are written there instead, for
 //! `rxlane doctor --from`.
 
 use rxlane_host::text::Reader;

@@ -3,7 +3,7 @@
 use crate::{Counter, Fact, Observed, Quote};
 use std::collections::BTreeMap;
 
-/// Octets of the longest name, an alternative one (`ALTIFNAMSIZ` in include/uapi/linux/if.h, less the final NUL).
+/// Bytes of the longest name, an alternative one (`ALTIFNAMSIZ` in include/uapi/linux/if.h, less the final NUL).
 const LONGEST_NAME: usize = 127;
 
 /// Whether a name is a word for every shell and program as it stands. The kernel lets an interface be called
@@ -93,7 +93,7 @@ pub struct Reta {
 pub struct Queue {
     /// Frames.
     pub packets: Option<Counter>,
-    /// Octets.
+    /// Bytes.
     pub bytes: Option<Counter>,
     /// Frames lost for want of a buffer or a ring entry.
     pub drops: Option<Counter>,

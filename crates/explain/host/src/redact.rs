@@ -36,7 +36,7 @@ pub const MAC: &str = "(mac)";
 /// In the place of a key, or of another identity.
 pub const HIDDEN: &str = "(hidden)";
 
-/// Octets before a number in which a word may announce a version.
+/// Bytes before a number in which a word may announce a version.
 const ANNOUNCED: usize = 32;
 
 /// `line` without the addresses in it, by the rules of this [module](self). A line without any comes back as it is.

@@ -4,8 +4,8 @@
 //!
 //! * Frames come from a packet socket (packet(7)) bound to the interface. Only received ones are taken, also those for
 //!   other stations where the interface lets them in; it is not made promiscuous.
-//! * A sample ends with its time, its number of frames, or its octets ([`Limits`]), whichever is first. Memory is
-//!   that of 32 frames of [`Limits::snap`] octets, and 8 MiB in the kernel.
+//! * A sample ends with its time, its number of frames, or its bytes ([`Limits`]), whichever is first. Memory is
+//!   that of 32 frames of [`Limits::snap`] bytes, and 8 MiB in the kernel.
 //! * A VLAN tag that the device or the kernel took off a frame (`rx-vlan-offload`; `skb_vlan_untag()` of net/core/dev.c)
 //!   is put back in its place, with its TPID.
 //! * The file is a pcap of version 2.4 with nanoseconds and link type Ethernet; each record tells the frame's full
@@ -41,15 +41,15 @@ pub struct Limits {
     pub duration: Duration,
     /// Most frames.
     pub frames: u64,
-    /// Most octets of the file.
+    /// Most bytes of the file.
     pub octets: u64,
-    /// Octets kept of each frame, 64 to 65535; others are taken for the nearest. 256 holds every header that is
+    /// Bytes kept of each frame, 64 to 65535; others are taken for the nearest. 256 holds every header that is
     /// looked at.
     pub snap: u32,
 }
 
 impl Default for Limits {
-    /// Three seconds, a million frames, 64 MiB, 256 octets of each.
+    /// Three seconds, a million frames, 64 MiB, 256 bytes of each.
     fn default() -> Limits {
         Limits { duration: Duration::from_secs(3), frames: 1_000_000, octets: 64 << 20, snap: 256 }
     }
@@ -62,7 +62,7 @@ pub enum End {
     Time,
     /// It has as many frames as it may.
     Frames,
-    /// It has as many octets as it may.
+    /// It has as many bytes as it may.
     Octets,
     /// The interface went down, or away.
     Down,
@@ -73,7 +73,7 @@ pub enum End {
 pub struct Sample {
     /// Frames in the file.
     pub frames: u64,
-    /// Their octets, tags included and FCS not, before they were cut to [`Limits::snap`].
+    /// Their bytes, tags included and FCS not, before they were cut to [`Limits::snap`].
     pub octets: u64,
     /// Frames that the kernel dropped since this program was too slow to take them.
     pub dropped: u64,
@@ -203,7 +203,7 @@ fn open(interface: &InterfaceName) -> Result<Packet, Error> {
 /// linux/if_arp.h; the frames of the loopback interface have Ethernet headers, too.
 const ARPHRD_ETHER: u16 = 1;
 const ARPHRD_LOOPBACK: u16 = 772;
-/// Octets that the kernel keeps until they are taken. A full-size frame counts about 2,300 there.
+/// Bytes that the kernel keeps until they are taken. A full-size frame counts about 2,300 there.
 const BUFFER: usize = 8 << 20;
 /// Frames taken at once.
 const SLOTS: usize = 32;

@@ -149,7 +149,7 @@ pub enum Setting {
     Mtu {
         /// The interface.
         interface: InterfaceName,
-        /// Octets.
+        /// Bytes.
         mtu: u32,
     },
     /// `echo f > /sys/class/net/eth0/queues/rx-0/rps_cpus`: RPS of a receive queue.

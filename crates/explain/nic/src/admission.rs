@@ -11,7 +11,7 @@ use crate::schema::{self, Key};
 const STAG: u16 = 0x88a8;
 /// The usual MTU, for which the limits are claimed.
 pub const USUAL_MTU: u32 = 1500;
-/// Octets of the frame check sequence.
+/// Bytes of the frame check sequence.
 pub const FCS: u32 = 4;
 /// Longest envelope frame without FCS (IEEE 802.3-2012, 1.4.184: 2000 bytes at most, of which 482 are for encapsulation).
 pub const ENVELOPE: u32 = 2000 - FCS;
@@ -74,7 +74,7 @@ pub struct FrameClass {
     pub name: &'static str,
     /// Its tags, outermost first.
     pub tpids: Vec<u16>,
-    /// Octets without FCS.
+    /// Bytes without FCS.
     pub length: u32,
 }
 

@@ -116,7 +116,7 @@ impl Stack {
         self.encapsulation.pppoe().is_some()
     }
 
-    /// Octets from the destination address to the end of a packet of `mtu` bytes, without FCS.
+    /// Bytes from the destination address to the end of a packet of `mtu` bytes, without FCS.
     pub fn frame(&self, mtu: u32) -> u32 {
         let head = u32::try_from(self.encapsulation.length()).unwrap_or(u32::MAX);
         mtu.saturating_add(head)

@@ -42,7 +42,7 @@ pub struct Told {
     pub user: String,
     /// `MACREMOTE`: MAC address of the concentrator.
     pub mac: String,
-    /// `MTU`, octets.
+    /// `MTU`, bytes.
     pub mtu: u32,
     /// At the end: `CONNECT_TIME` seconds, `BYTES_SENT`, `BYTES_RCVD`.
     pub totals: Option<(u64, u64, u64)>,

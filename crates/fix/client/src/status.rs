@@ -38,7 +38,7 @@ pub struct SessionStatus {
     /// Why they are not this machine's, where they were to be, and what to do about it; `None`: they are, or were not to be.
     #[serde(default)]
     pub dns_missing: Option<String>,
-    /// MTU, octets.
+    /// MTU, bytes.
     pub mtu: Option<u32>,
     /// Name of the concentrator, escaped.
     pub ac_name: Option<String>,

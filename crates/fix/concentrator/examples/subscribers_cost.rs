@@ -28,7 +28,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const SESSIONS: [u32; 3] = [1, 10_000, 60_000];
 const LIMITS: Limits = Limits { sessions: 60_000, prefixes: 65_536 };
-/// Places of the ring, and octets of each.
+/// Places of the ring, and bytes of each.
 const PLACES: usize = 2048;
 const PLACE: usize = 2048;
 const TURNS: usize = 101;
@@ -100,7 +100,7 @@ fn frame(session: &Session, local: MacAddress, packet: &[u8]) -> Outcome<Vec<u8>
     Ok([head.get(..length).unwrap_or_default(), packet].concat())
 }
 
-/// Resident memory of this process, octets.
+/// Resident memory of this process, bytes.
 fn resident() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
@@ -252,7 +252,7 @@ fn main() -> Outcome<()> {
         println!("{count:>9}  {way_in:>18}  {way_out:>18}  {each:>20.0}  {taken:>16.1}  {made:>12.0}");
     }
     if probe().is_err() {
-        println!("the whole way of a packet takes root");
+        println!("the whole way of a packet requires root");
         return Ok(());
     }
     println!("\nwhole way, ns of the worker a packet: median [least]");

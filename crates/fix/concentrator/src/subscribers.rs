@@ -20,7 +20,7 @@
 //!   words that are read one by one, and whoever finds a session being written finds none. (A lock for readers and writers
 //!   would be held by workers while control inserts thousands of sessions a second, and a copy of the tables that is swapped
 //!   would have to be made for each of them.)
-//! * Nothing is allocated for a packet. Memory: see [`Registry::memory`]; about 220 octets a session.
+//! * Nothing is allocated for a packet. Memory: see [`Registry::memory`]; about 220 bytes a session.
 //!
 //! # Deliberately not here
 //!
@@ -54,7 +54,7 @@ pub struct Session {
     pub peer: MacAddress,
     /// Session id, 1 to 65534.
     pub id: u16,
-    /// The longest packet that the subscriber takes, octets: the lesser of its MRU and what the parent has room for.
+    /// The longest packet that the subscriber takes, bytes: the lesser of its MRU and what the parent has room for.
     pub mtu: u16,
     /// Whether the segment sizes that TCP names are lowered to fit it.
     pub mss_clamp: bool,

@@ -75,7 +75,7 @@ pub enum Error {
         interface: String,
         /// Its driver.
         driver: Option<String>,
-        /// Octets.
+        /// Bytes.
         wanted: u32,
         /// Who says so, and what would be taken.
         why: String,

@@ -32,11 +32,11 @@ pub struct Status {
     pub state: State,
     /// Who runs the program, `native` or `generic`; `None` where it is not on the interface.
     pub mode: Option<&'static str>,
-    /// MTU of now, octets.
+    /// MTU of now, bytes.
     pub mtu: Option<u32>,
-    /// MTU without the envelope, octets: the longest payload.
+    /// MTU without the envelope, bytes: the longest payload.
     pub payload: Option<u32>,
-    /// Room for headers, octets.
+    /// Room for headers, bytes.
     pub header: Option<u32>,
     /// When it was put up, seconds since 1970-01-01 UTC.
     pub since: Option<u64>,
@@ -127,7 +127,7 @@ fn changed(name: &str, mtu: u32, payload: u32, raised: u32) -> Option<String> {
              for: {restore}"
         )),
         _ => Some(format!(
-            "the MTU is {mtu} and not {raised}; payloads of more than {payload} octets are refused all the same: {restore}"
+            "the MTU is {mtu} and not {raised}; payloads of more than {payload} bytes are refused all the same: {restore}"
         )),
     }
 }

@@ -16,7 +16,7 @@ use xdp::{Described, Interface, Mode};
 pub struct Wish {
     /// The interface.
     pub interface: String,
-    /// Octets for headers.
+    /// Bytes for headers.
     pub header: u32,
     /// Generic mode.
     pub generic: bool,

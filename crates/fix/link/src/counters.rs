@@ -26,11 +26,11 @@ struct Way {
     octets: AtomicU64,
 }
 
-/// Frames and octets one way.
+/// Frames and bytes one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     pub frames: u64,
-    /// Their octets there, MAC addresses and encapsulation included, FCS not.
+    /// Their bytes there, MAC addresses and encapsulation included, FCS not.
     pub octets: u64,
 }
 
@@ -99,17 +99,17 @@ impl Way {
 }
 
 impl Counters {
-    /// A frame of this many octets went to the interface.
+    /// A frame of this many bytes went to the interface.
     pub fn received(&self, octets: usize) {
         self.received.add(1, octets as u64);
     }
 
-    /// A frame of this many octets went to the parent.
+    /// A frame of this many bytes went to the parent.
     pub fn sent(&self, octets: usize) {
         self.sent.add(1, octets as u64);
     }
 
-    /// So many frames of so many octets together went to the parent.
+    /// So many frames of so many bytes together went to the parent.
     pub fn sent_many(&self, frames: u64, octets: u64) {
         self.sent.add(frames, octets);
     }

@@ -18,19 +18,19 @@ pub struct Line<F = Framing> {
     /// How far TCP segments are lowered; `None`: not at all.
     pub clamp: Option<Clamp>,
     pub counters: Arc<Counters>,
-    /// The parent's MTU now, octets.
+    /// The parent's MTU now, bytes.
     pub parent_mtu: Arc<AtomicU32>,
 }
 
 impl Line {
-    /// The longest packets of the interface that the parent lets out, octets.
+    /// The longest packets of the interface that the parent lets out, bytes.
     pub fn longest_packet(&self) -> u32 {
         longest_mtu(self.parent_mtu.load(Ordering::Relaxed), self.framing.encapsulation())
     }
 }
 
 impl<F: Lines> Line<F> {
-    /// The longest frames that the parent lets out, octets without FCS.
+    /// The longest frames that the parent lets out, bytes without FCS.
     pub(crate) fn longest_frame(&self) -> u32 {
         self.framing.longest_frame(self.parent_mtu.load(Ordering::Relaxed))
     }

@@ -32,7 +32,7 @@ pub enum Error {
     #[error(transparent)]
     Framing(#[from] FramingError),
     #[error(
-        "packets of {mtu} octets do not fit {parent}, whose MTU is {parent_mtu}: with this encapsulation {most} is the \
+        "packets of {mtu} bytes do not fit {parent}, whose MTU is {parent_mtu}: with this encapsulation {most} is the \
          most; `ip link set {parent} mtu {needed}` makes room where the device allows it"
     )]
     MtuTooLarge {
@@ -44,7 +44,7 @@ pub enum Error {
         needed: u32,
     },
     /// An MTU that IP does not allow.
-    #[error("an MTU of {mtu} octets is too small: {least} is the least for {version}")]
+    #[error("an MTU of {mtu} bytes is too small: {least} is the least for {version}")]
     MtuTooSmall {
         /// What was asked for, or what fits the parent.
         mtu: u32,
@@ -63,7 +63,7 @@ pub enum Error {
     Address {
         name: String,
         address: Address,
-        /// MTU of the interface then, octets; `None`: nobody knows.
+        /// MTU of the interface then, bytes; `None`: nobody knows.
         mtu: Option<u32>,
         refusal: Refusal,
     },
@@ -195,7 +195,7 @@ fn no_ipv6(address: &Address, mtu: Option<u32>, refusal: &Refusal) -> String {
         }
         _ => match too_short(address, mtu) {
             Some(mtu) => {
-                format!("; IPv6 takes packets of {LEAST_IPV6} octets or more, and these are {mtu} at most (`--mtu`)")
+                format!("; IPv6 takes packets of {LEAST_IPV6} bytes or more, and these are {mtu} at most (`--mtu`)")
             }
             None => String::new(),
         },

@@ -6,7 +6,7 @@ use wire::ipv4;
 
 /// The longest header.
 pub const HEADER: usize = 60;
-/// Octets that the offset counts in.
+/// Bytes that the offset counts in.
 const UNIT: usize = 8;
 /// In the word of flags and offset.
 const DONT_FRAGMENT: u16 = 0x4000;
@@ -23,7 +23,7 @@ pub struct Fragments {
     header: [u8; HEADER],
     length: usize,
     data: usize,
-    /// Octets of data of each fragment but the last.
+    /// Bytes of data of each fragment but the last.
     room: usize,
     at: usize,
     word: u16,
@@ -33,15 +33,15 @@ pub struct Fragments {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     pub header: [u8; HEADER],
-    /// Octets of that.
+    /// Bytes of that.
     pub length: usize,
-    /// Which octets behind the packet's header are its data.
+    /// Which bytes behind the packet's header are its data.
     pub data: Range<usize>,
 }
 
 impl Fragments {
-    /// Of a packet with this header, whose options are whole, and so many octets behind it; each of at most `most` octets.
-    /// `None`: it is no header, it must not be fragmented, or there is no room for eight octets of data.
+    /// Of a packet with this header, whose options are whole, and so many bytes behind it; each of at most `most` bytes.
+    /// `None`: it is no header, it must not be fragmented, or there is no room for eight bytes of data.
     pub fn of(header: &[u8], data: usize, most: usize) -> Option<Fragments> {
         let seen = ipv4::Header::of(header.first_chunk()?);
         seen.check_header().ok()?;
@@ -57,7 +57,7 @@ impl Fragments {
         Some(Fragments { header: own, length, data, room, at: 0, word })
     }
 
-    /// Octets of data of each fragment but the last.
+    /// Bytes of data of each fragment but the last.
     pub const fn room(&self) -> usize {
         self.room
     }

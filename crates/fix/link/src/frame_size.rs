@@ -4,31 +4,31 @@ use wire::emit::Encapsulation;
 use wire::ethernet::{self, EtherType};
 use wire::vlan::TAG_LENGTH;
 
-/// Octets of a frame beyond the MTU that Linux sends all the same: those of a tag, where the outermost TPID is 0x8100
+/// Bytes of a frame beyond the MTU that Linux sends all the same: those of a tag, where the outermost TPID is 0x8100
 /// (`packet_snd()` of net/packet/af_packet.c).
 fn allowance(encapsulation: &Encapsulation) -> usize {
     let outermost = encapsulation.tags().first().map(|tag| tag.tpid);
     if outermost == Some(EtherType::VLAN) { TAG_LENGTH } else { 0 }
 }
 
-/// The MTU that a parent must have for packets of `mtu` octets.
+/// The MTU that a parent must have for packets of `mtu` bytes.
 pub fn needed_mtu(mtu: u32, encapsulation: &Encapsulation) -> u32 {
     let more = encapsulation.overhead().saturating_sub(allowance(encapsulation));
     mtu.saturating_add(more as u32)
 }
 
-/// The longest packet that a parent of `parent_mtu` octets lets out.
+/// The longest packet that a parent of `parent_mtu` bytes lets out.
 pub fn longest_mtu(parent_mtu: u32, encapsulation: &Encapsulation) -> u32 {
     let more = encapsulation.overhead().saturating_sub(allowance(encapsulation));
     parent_mtu.saturating_sub(more as u32)
 }
 
-/// The longest frame that a parent of `parent_mtu` octets lets out, octets without FCS.
+/// The longest frame that a parent of `parent_mtu` bytes lets out, bytes without FCS.
 pub fn longest_frame(parent_mtu: u32, encapsulation: &Encapsulation) -> u32 {
     parent_mtu.saturating_add((ethernet::Header::LENGTH + allowance(encapsulation)) as u32)
 }
 
-/// Octets of the frame on the line with a packet of `mtu` octets, FCS included.
+/// Bytes of the frame on the line with a packet of `mtu` bytes, FCS included.
 pub fn on_the_line(mtu: u32, encapsulation: &Encapsulation) -> u32 {
     const FCS: u32 = 4;
     mtu.saturating_add(encapsulation.length() as u32 + FCS)

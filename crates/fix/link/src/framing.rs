@@ -10,8 +10,8 @@
 //!
 //! * A frame is taken when it has exactly the link's tags: TPID and VID of each match, priority and DEI are ignored, and
 //!   no further tag follows. With PPPoE: version and type 1, code 0, the link's session, from the peer to this station,
-//!   a length within the frame, PPP protocol 0x0021 or 0x0057 in two octets, and a packet of that IP version.
-//! * Octets behind the PPPoE length, and behind the length of an IP packet, are padding and cut off.
+//!   a length within the frame, PPP protocol 0x0021 or 0x0057 in two bytes, and a packet of that IP version.
+//! * Bytes behind the PPPoE length, and behind the length of an IP packet, are padding and cut off.
 //! * Whatever is wrong has a reason of its own ([`Dropped`]). No input panics; nothing is allocated or copied but MAC
 //!   addresses and headers.
 //!
@@ -33,9 +33,9 @@ use wire::pppoe::{self, Code};
 use wire::vlan::{TAG_LENGTH, Tag, Tci};
 use wire::{ipv4, ipv6};
 
-/// Octets of both MAC addresses.
+/// Bytes of both MAC addresses.
 const ADDRESSES: usize = 12;
-/// Octets of a PPP protocol field on PPPoE.
+/// Bytes of a PPP protocol field on PPPoE.
 const PPP_LENGTH: usize = 2;
 /// The longest head of any link: all tags and PPPoE.
 pub(crate) const LONGEST_HEAD: usize =
@@ -85,7 +85,7 @@ pub struct Framing {
     is_managed: bool,
 }
 
-/// The octets in front of what is sent, from the destination address on.
+/// The bytes in front of what is sent, from the destination address on.
 #[derive(Clone, Debug)]
 pub struct Head {
     octets: [u8; LONGEST_HEAD],
@@ -93,12 +93,12 @@ pub struct Head {
 }
 
 impl Head {
-    /// Without any octets.
+    /// Without any bytes.
     pub const fn new() -> Head {
         Head { octets: [0; LONGEST_HEAD], length: 0 }
     }
 
-    /// The octets.
+    /// The bytes.
     #[inline]
     pub fn octets(&self) -> &[u8] {
         self.octets.get(..self.length).unwrap_or_default()
@@ -312,13 +312,13 @@ impl Framing {
     }
 }
 
-/// The four octets of a tag.
+/// The four bytes of a tag.
 pub const fn octets_of(tag: Tag) -> [u8; TAG_LENGTH] {
     let ([a, b], [c, d]) = (tag.tpid.0.to_be_bytes(), tag.tci.0.to_be_bytes());
     [a, b, c, d]
 }
 
-/// The IP version that the PPP protocol field announces, and the octets of the field.
+/// The IP version that the PPP protocol field announces, and the bytes of the field.
 pub fn ip_of_ppp(payload: &[u8]) -> Result<(IpVersion, usize), Dropped> {
     /// Network control protocols and link control, from here to the end (RFC 1661 section 2).
     const CONTROL: u16 = 0x8000;
@@ -336,7 +336,7 @@ pub fn ip_of_ppp(payload: &[u8]) -> Result<(IpVersion, usize), Dropped> {
     }
 }
 
-/// Octets of the IP packet at the start of `octets`, which must be of `version`.
+/// Bytes of the IP packet at the start of `octets`, which must be of `version`.
 pub fn ip_length(announced: IpVersion, octets: &[u8]) -> Result<usize, Dropped> {
     if version(octets).ok_or(if octets.is_empty() { Dropped::Short } else { Dropped::IpVersion })?
         != announced
@@ -358,7 +358,7 @@ pub fn ip_length(announced: IpVersion, octets: &[u8]) -> Result<usize, Dropped> 
     }
 }
 
-/// The version in the first four bits; `None`: neither 4 nor 6, or no octet at all.
+/// The version in the first four bits; `None`: neither 4 nor 6, or no byte at all.
 #[inline]
 pub fn version(packet: &[u8]) -> Option<IpVersion> {
     match packet.first()? >> 4 {
@@ -368,7 +368,7 @@ pub fn version(packet: &[u8]) -> Option<IpVersion> {
     }
 }
 
-/// Two octets in network order.
+/// Two bytes in network order.
 #[inline]
 pub fn word(octets: &[u8], at: usize) -> Option<u16> {
     octets.get(at..)?.first_chunk().map(|word| u16::from_be_bytes(*word))

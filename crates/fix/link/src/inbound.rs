@@ -17,9 +17,9 @@ use wire::ethernet::{self, EtherType};
 /// Headers of a segment: addresses, IP with extension headers, TCP.
 pub const HEADERS: usize = 1024;
 
-/// The most segments of a super-packet: 64 KiB of the shortest that Linux sends, whose 8 octets of payload are what the longest
+/// The most segments of a super-packet: 64 KiB of the shortest that Linux sends, whose 8 bytes of payload are what the longest
 /// options leave of the least segment size (`TCP_MIN_SND_MSS`, `MAX_TCP_OPTION_SPACE` of include/net/tcp.h). Whoever is at the
-/// other end of a virtual parent can ask for segments of one octet, and a single frame would be 65,000 writes.
+/// other end of a virtual parent can ask for segments of one byte, and a single frame would be 65,000 writes.
 const MOST_SEGMENTS: usize = 65_536 / 8;
 
 /// Why a received frame did not get to the interface.
@@ -48,7 +48,7 @@ pub fn inside<F: Lines>(
     Ok(NetHeader { checksum_start: start as u16, header_length: 0, ..header })
 }
 
-/// Writes the segments of what the kernel had put together (GRO), each behind `lead`, octets that the interface wants in front
+/// Writes the segments of what the kernel had put together (GRO), each behind `lead`, bytes that the interface wants in front
 /// of every packet; how many there were. What a card puts together itself (LRO) comes without the partial checksum that segments
 /// are made from, and is refused; so is what has more than [`MOST_SEGMENTS`].
 pub fn take_apart<F: Lines>(

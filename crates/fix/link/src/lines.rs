@@ -19,7 +19,7 @@ pub trait Lines: fmt::Debug + Send + Sized + 'static {
     /// What the interface carries.
     fn form(&self) -> Form;
 
-    /// Octets of the interface's packets or frames in front of the IP packet.
+    /// Bytes of the interface's packets or frames in front of the IP packet.
     fn network_offset(&self) -> usize;
 
     /// Where in a received frame, with every tag in its place, the packet or frame for the interface is, and whose it is.
@@ -35,15 +35,15 @@ pub trait Lines: fmt::Debug + Send + Sized + 'static {
     /// How far the segments of TCP are lowered, where `all` is what the data path does.
     fn clamp(&self, all: Option<Clamp>, owner: Self::Owner) -> Option<Clamp>;
 
-    /// The longest packet that goes out to an owner, octets, where `packet` with this header, or one of its segments, is
+    /// The longest packet that goes out to an owner, bytes, where `packet` with this header, or one of its segments, is
     /// longer than that.
     fn exceeded(&self, owner: Self::Owner, header: &NetHeader, packet: &[u8]) -> Option<usize>;
 
-    /// A frame of so many octets, padding not counted, is about to go to the interface. Told before anybody can have seen it,
+    /// A frame of so many bytes, padding not counted, is about to go to the interface. Told before anybody can have seen it,
     /// so that whoever has, and ends the session, finds it in the account.
     fn received(&self, owner: Self::Owner, octets: u64);
 
-    /// So many frames of so many octets together are about to go to the parent; told before, as with those received.
+    /// So many frames of so many bytes together are about to go to the parent; told before, as with those received.
     fn sent(&self, owner: Self::Owner, frames: u64, octets: u64);
 
     /// What was told to go to the interface, or to the parent, did not.
@@ -52,7 +52,7 @@ pub trait Lines: fmt::Debug + Send + Sized + 'static {
     /// So many that were received for an owner went no further; or that were to be sent.
     fn dropped(&self, owner: Self::Owner, is_received: bool, frames: u64);
 
-    /// The longest frames that a parent of this MTU lets out, octets without FCS.
+    /// The longest frames that a parent of this MTU lets out, bytes without FCS.
     fn longest_frame(&self, parent_mtu: u32) -> u32;
 }
 

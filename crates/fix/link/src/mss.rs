@@ -6,8 +6,8 @@
 //! # Contract
 //!
 //! * SYN and SYN-ACK segments over IPv4 and IPv6 whose TCP header is whole in this packet; never a later fragment.
-//! * The option is only ever lowered. A segment without it is left: both ends then take 536 or 1220 octets.
-//! * Options whose lengths do not add up leave the packet as it is. The walk ends after at most 40 octets, whatever is in
+//! * The option is only ever lowered. A segment without it is left: both ends then take 536 or 1220 bytes.
+//! * Options whose lengths do not add up leave the packet as it is. The walk ends after at most 40 bytes, whatever is in
 //!   them.
 //! * The checksum is updated (RFC 1624), unless it is partial: then it covers only the pseudo header so far.
 
@@ -23,13 +23,13 @@ use wire::{Fragment, IpProtocol, IpVersion, ipv4, ipv6};
 /// What the checksum of a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
-    /// Whole: it covers all octets.
+    /// Whole: it covers all bytes.
     Whole,
     /// Partial: to be completed by a card, or by [`checksum::complete`].
     Partial,
 }
 
-/// The largest segments that fit a link, octets of TCP payload.
+/// The largest segments that fit a link, bytes of TCP payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clamp {
     ipv4: u16,
@@ -42,12 +42,12 @@ const MOST_EXTENSIONS: usize = 8;
 const END: u8 = 0;
 const NO_OPERATION: u8 = 1;
 const MAXIMUM_SEGMENT_SIZE: u8 = 2;
-/// Octets of the maximum segment size option.
+/// Bytes of the maximum segment size option.
 const OPTION_LENGTH: usize = 4;
 const CHECKSUM: usize = 16;
 
 impl Clamp {
-    /// For an MTU, in octets of IP packet.
+    /// For an MTU, in bytes of IP packet.
     pub const fn for_mtu(mtu: u32) -> Clamp {
         const fn segment(mtu: u32, headers: u32) -> u16 {
             let size = mtu.saturating_sub(headers);

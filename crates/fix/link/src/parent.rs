@@ -25,7 +25,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use wire::vlan::TAG_LENGTH;
 
-/// Octets that the kernel keeps of each link until they are taken, of which it doubles the number (socket(7)); a full-size
+/// Bytes that the kernel keeps of each link until they are taken, of which it doubles the number (socket(7)); a full-size
 /// frame counts about 2,300 there.
 const QUEUE: usize = 4 << 20;
 /// The longest frame: the largest super-packet, addresses and tags.

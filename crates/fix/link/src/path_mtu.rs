@@ -7,7 +7,7 @@
 //!   machine would be refused by its own kernel, which takes nothing from its own addresses.
 //! * No message about ICMP errors, later fragments, groups, broadcasts, or packets whose sender is no single station
 //!   (RFC 1122 section 3.2.2, RFC 4443 section 2.4); nor about a packet whose header is not whole.
-//! * It quotes as much as fits 576 octets of IPv4 (RFC 1812 section 4.3.2.3) and 1280 of IPv6.
+//! * It quotes as much as fits 576 bytes of IPv4 (RFC 1812 section 4.3.2.3) and 1280 of IPv6.
 
 use offload::checksum::{self, Sum};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use wire::emit::{Emit, Icmp, Icmpv6, Ipv4, Ipv6};
 use wire::{Fragment, IpProtocol, IpVersion, ipv4, ipv6};
 
-/// The longest messages, octets.
+/// The longest messages, bytes.
 const MOST_IPV4: usize = 576;
 pub const MOST: usize = 1280;
 /// The least MTU of IPv6, of which alone a sender may be told (RFC 8200 section 5).
@@ -24,7 +24,7 @@ const TTL: u8 = 64;
 /// Internetwork control, as Linux marks ICMP errors.
 const CONTROL: u8 = 0xc0;
 
-/// Writes the message about a packet that is longer than `mtu` octets into `room`, of at least [`MOST`] octets, and gives
+/// Writes the message about a packet that is longer than `mtu` bytes into `room`, of at least [`MOST`] bytes, and gives
 /// its length; `None`: its sender must not be told.
 pub fn message(packet: &[u8], mtu: usize, room: &mut [u8]) -> Option<usize> {
     match crate::framing::version(packet)? {

@@ -58,7 +58,7 @@ pub struct Wish {
     /// Whether this process negotiates the session, so that the data path is given IP alone: [`Framing::managed`].
     pub is_managed: bool,
     pub addresses: Vec<Address>,
-    /// MTU, octets; `None`: 1500, 1492 with PPPoE, or less where the parent has no room for it.
+    /// MTU, bytes; `None`: 1500, 1492 with PPPoE, or less where the parent has no room for it.
     pub mtu: Option<u32>,
     /// Whether to lower the maximum segment size of TCP to what fits the MTU.
     pub mss_clamp: bool,
@@ -86,7 +86,7 @@ impl Means {
         }
     }
 
-    /// Octets that it takes of this process, by and large.
+    /// Bytes that it takes of this process, by and large.
     pub const fn memory(self) -> usize {
         match self {
             Means::Simple => memory::THREAD + (1 << 20),
@@ -422,7 +422,7 @@ impl Claim {
 
     /// See [`claim`].
     pub fn lay(&self, parent: &netlink::Link, encapsulation: &str) -> Result<(), Error> {
-        // A name has room for 107 octets, an encapsulation may take more.
+        // A name has room for 107 bytes, an encapsulation may take more.
         let mut hasher = DefaultHasher::new();
         encapsulation.hash(&mut hasher);
         let name = format!("rxlane-link-{}-{:016x}", parent.index, hasher.finish());

@@ -30,9 +30,9 @@ pub struct Identity {
     /// What the kernel leaves to the data path: `checksum`, `tso4`, `tso6`, `uso`.
     #[serde(default)]
     pub offloads: Vec<String>,
-    /// MTU that the interface was given, octets.
+    /// MTU that the interface was given, bytes.
     pub mtu: u32,
-    /// The MTU that the parent needs for packets of that length, octets.
+    /// The MTU that the parent needs for packets of that length, bytes.
     #[serde(default)]
     pub needed_parent_mtu: u32,
     pub addresses: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Status {
     pub seconds: f64,
     /// Whether the parent is up and its line works.
     pub parent_works: bool,
-    /// MTU of the parent now, octets.
+    /// MTU of the parent now, bytes.
     pub parent_mtu: u32,
     /// Packets that the kernel could not hand to this process, which was too slow to take them.
     pub interface_full: Option<u64>,

@@ -40,7 +40,7 @@ mod sys {
 
     struct Counting;
 
-    /// Octets in use, as they were asked for.
+    /// Bytes in use, as they were asked for.
     pub static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
     // SAFETY: every call is handed on to the system's allocator with its arguments.
@@ -117,7 +117,7 @@ fn in_use() -> usize {
     sys::IN_USE.load(Ordering::Relaxed)
 }
 
-/// Octets of this process in memory.
+/// Bytes of this process in memory.
 fn resident() -> Done<usize> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;

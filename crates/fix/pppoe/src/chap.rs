@@ -14,7 +14,7 @@ pub fn value(value: &[u8], name: &[u8]) -> Vec<u8> {
     [&[value.len() as u8], value, name].concat()
 }
 
-/// Value and name of a Challenge or Response. Errors: a value that is empty (RFC 1994 section 4.1: one or more octets) or
+/// Value and name of a Challenge or Response. Errors: a value that is empty (RFC 1994 section 4.1: one or more bytes) or
 /// reaches beyond the packet.
 pub fn parse_value(code: u8, data: &[u8]) -> Result<(&[u8], &[u8]), ControlError> {
     let error = |least| ControlError::Data { code, found: data.len(), least };

@@ -70,9 +70,9 @@ pub struct Opened {
     pub ipv4: Option<Ipv4>,
     /// What came of IPV6CP; `None`: it is not up.
     pub ipv6: Option<Ipv6>,
-    /// Longest IP packet that may be sent, octets.
+    /// Longest IP packet that may be sent, bytes.
     pub mtu: u16,
-    /// Longest IP packet that may come, octets.
+    /// Longest IP packet that may come, bytes.
     pub mru: u16,
 }
 

@@ -103,7 +103,7 @@ pub struct Installed {
     pub station: MacAddress,
     pub number: u16,
     pub user: Arc<[u8]>,
-    /// Longest IP packet that may be sent to the host, octets.
+    /// Longest IP packet that may be sent to the host, bytes.
     pub mtu: u16,
     /// While IPv4 is up: the own address and that of the host. Packets from any other that is not of `routes` are not the
     /// host's.

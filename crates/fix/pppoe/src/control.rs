@@ -26,37 +26,37 @@ pub enum ControlError {
     #[error("{0}")]
     Header(#[from] wire::error::Error),
     /// An option of which only the type is there.
-    #[error("the option at octet {at} ends behind its type")]
+    #[error("the option at byte {at} ends behind its type")]
     Cut {
-        /// Octets of the options before it.
+        /// Bytes of the options before it.
         at: usize,
     },
     /// An option whose length does not even count its own type and length.
-    #[error("the option of type {kind} at octet {at} has length {length}, the least is 2")]
+    #[error("the option of type {kind} at byte {at} has length {length}, the least is 2")]
     Short {
-        /// Octets of the options before it.
+        /// Bytes of the options before it.
         at: usize,
         kind: u8,
         /// Its length: 0 or 1.
         length: u8,
     },
     /// An option that reaches beyond the packet.
-    #[error("the option of type {kind} at octet {at} has length {length}, with {left} octets left")]
+    #[error("the option of type {kind} at byte {at} has length {length}, with {left} bytes left")]
     Exceeds {
-        /// Octets of the options before it.
+        /// Bytes of the options before it.
         at: usize,
         kind: u8,
         length: u8,
-        /// Octets from its type to the end of the packet.
+        /// Bytes from its type to the end of the packet.
         left: usize,
     },
     /// A packet that is too short for what its code says is in it.
-    #[error("code {code} has {found} octets of data, the least is {least}")]
+    #[error("code {code} has {found} bytes of data, the least is {least}")]
     Data {
         code: u8,
-        /// Octets behind the header.
+        /// Bytes behind the header.
         found: usize,
-        /// Octets wanted.
+        /// Bytes wanted.
         least: usize,
     },
 }
@@ -106,7 +106,7 @@ pub(crate) fn has_option(kind: u8, data: &[u8]) -> bool {
     options(data).map_while(Result::ok).any(|option| option.kind == kind)
 }
 
-/// Appends an option. Data beyond 253 octets, the most that the length can tell, is cut off; no option of this crate is as
+/// Appends an option. Data beyond 253 bytes, the most that the length can tell, is cut off; no option of this crate is as
 /// long.
 pub fn put_option(kind: u8, data: &[u8], options: &mut Vec<u8>) {
     let data = data.get(..data.len().min(253)).unwrap_or_default();
@@ -115,7 +115,7 @@ pub fn put_option(kind: u8, data: &[u8], options: &mut Vec<u8>) {
 }
 
 /// A control packet behind its protocol field, as [`Action::Send`](crate::session::Action::Send) wants it. `limit`: the most
-/// octets that the peer receives behind the protocol field (its MRU); `None` where it would be longer.
+/// bytes that the peer receives behind the protocol field (its MRU); `None` where it would be longer.
 pub fn packet(protocol: PppProtocol, packet: ControlPacket<'_>, limit: u16) -> Option<Vec<u8>> {
     if packet.length() > usize::from(limit) {
         return None;

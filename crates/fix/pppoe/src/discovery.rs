@@ -2,8 +2,8 @@
 //!
 //! # Contract
 //!
-//! * Octets that come in are the payload of an Ethernet frame of EtherType 0x8863, behind all VLAN tags: PPPoE header, tags,
-//!   and perhaps padding. Octets that go out are the same without padding, which a device adds.
+//! * Bytes that come in are the payload of an Ethernet frame of EtherType 0x8863, behind all VLAN tags: PPPoE header, tags,
+//!   and perhaps padding. Bytes that go out are the same without padding, which a device adds.
 //! * [`message`] reads and writes packets, [`host`] is the end that looks for a concentrator, [`concentrator`] the end that
 //!   is found, [`probe`] only looks who is there.
 //! * Every list that strangers can fill has a bound: offers, services, tables of rates. The concentrator keeps nothing at all
@@ -35,7 +35,7 @@ pub struct Packet<'a> {
     pub payload: &'a [u8],
 }
 
-/// Most octets of PPP payload without PPP-Max-Payload: RFC 2516 section 7, 1500 less PPPoE header and PPP protocol field.
+/// Most bytes of PPP payload without PPP-Max-Payload: RFC 2516 section 7, 1500 less PPPoE header and PPP protocol field.
 pub const PLAIN_PAYLOAD: u16 = 1492;
 
 /// Whether a session can have this number: 0 is that of the discovery stage (RFC 2516 section 5.4), 0xffff is reserved

@@ -39,7 +39,7 @@ impl Peer {
 
 #[derive(Clone, Debug)]
 pub struct Lcp {
-    /// Most octets that this end receives.
+    /// Most bytes that this end receives.
     mru: u16,
     /// MRU that is asked for; `None`: the peer does not want to hear of it.
     asked_mru: Option<u16>,
@@ -81,12 +81,12 @@ impl Lcp {
         Lcp { magic, peer, ..Lcp::new(mru) }
     }
 
-    /// The most octets that may be sent to the peer behind the protocol field.
+    /// The most bytes that may be sent to the peer behind the protocol field.
     pub fn peer_mru(&self) -> u16 {
         self.peer.mru.min(self.mru)
     }
 
-    /// The most octets that this end receives.
+    /// The most bytes that this end receives.
     pub(crate) fn own_mru(&self) -> u16 {
         self.mru
     }

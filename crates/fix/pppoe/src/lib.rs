@@ -3,13 +3,13 @@
 //! # Contract
 //!
 //! * No machine reads a clock, draws a random number, opens a socket or sleeps. Time ([`Time`]), randomness ([`Random`]) and
-//!   received octets come in as arguments; what is to be done goes out as actions. The same arguments give the same actions,
+//!   received bytes come in as arguments; what is to be done goes out as actions. The same arguments give the same actions,
 //!   so that every run can be replayed from a seed.
 //! * A machine says when it wants to be called next (`deadline`), and may be called at any time before and after.
 //! * No input panics, loops without end, or makes a machine keep more than the bound that its documentation states.
 //! * What a peer said and people or scripts will see goes through [`format::Quotable`] first.
 //!
-//! Nothing of it is a hot path: octets are allocated where that is simplest. IP packets of a session never come here; who has
+//! Nothing of it is a hot path: bytes are allocated where that is simplest. IP packets of a session never come here; who has
 //! the sockets leaves them to the data path of the link.
 //!
 //! # Specifications

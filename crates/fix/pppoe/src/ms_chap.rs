@@ -9,7 +9,7 @@ use md4::Md4;
 use sha1::{Digest, Sha1};
 use std::fmt;
 
-/// Octets of the value of a Response: peer challenge (16), reserved (8), NT response (24), flags (1).
+/// Bytes of the value of a Response: peer challenge (16), reserved (8), NT response (24), flags (1).
 pub(crate) const RESPONSE_LENGTH: usize = 49;
 
 pub fn response_value(peer_challenge: &[u8; 16], nt_response: &[u8; 24]) -> [u8; RESPONSE_LENGTH] {
@@ -40,7 +40,7 @@ pub(crate) fn nt_response(
     challenge_response(&challenge, &password_hash(secret))
 }
 
-/// What the authenticator shows in return: the 20 octets behind `S=` (section 8.7).
+/// What the authenticator shows in return: the 20 bytes behind `S=` (section 8.7).
 pub(crate) fn authenticator_response(
     authenticator_challenge: &[u8; 16],
     peer_challenge: &[u8; 16],
@@ -82,7 +82,7 @@ fn password_hash(secret: &[u8]) -> [u8; 16] {
     Md4::digest(units).into()
 }
 
-/// Section 8.5: the challenge under three DES keys, which are the 21 octets of the hash and five zeros.
+/// Section 8.5: the challenge under three DES keys, which are the 21 bytes of the hash and five zeros.
 fn challenge_response(challenge: &[u8; 8], hash: &[u8; 16]) -> [u8; 24] {
     let mut keys = hash.iter().copied().chain([0; 5]);
     let mut response = [0; 24];
@@ -95,7 +95,7 @@ fn challenge_response(challenge: &[u8; 8], hash: &[u8; 16]) -> [u8; 24] {
     response
 }
 
-/// Section 8.6: 56 bits of key, seven to an octet; the parity bits are not looked at.
+/// Section 8.6: 56 bits of key, seven to an byte; the parity bits are not looked at.
 fn with_parity(key: &[u8; 7]) -> [u8; 8] {
     let bits = key.iter().fold(0_u64, |bits, octet| bits << 8 | u64::from(*octet));
     std::array::from_fn(|place| ((bits >> (49 - 7 * place) & 0x7f) << 1) as u8)

@@ -28,7 +28,7 @@ impl<T: Copy> Pages<T> {
         page.get_or_insert_with(|| Box::new([self.first; PAGE])).get_mut(number % PAGE)
     }
 
-    /// Octets that its entries take.
+    /// Bytes that its entries take.
     #[cfg(test)]
     pub fn octets(&self) -> usize {
         self.pages.iter().flatten().count() * size_of::<[T; PAGE]>()

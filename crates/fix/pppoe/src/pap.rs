@@ -6,7 +6,7 @@ pub(crate) const REQUEST: u8 = 1;
 pub const ACK: u8 = 2;
 pub(crate) const NAK: u8 = 3;
 
-/// Data of an Authenticate-Request. Names and passwords beyond 255 octets, which the packet cannot tell, are cut.
+/// Data of an Authenticate-Request. Names and passwords beyond 255 bytes, which the packet cannot tell, are cut.
 pub fn request(user: &[u8], password: &[u8]) -> Vec<u8> {
     let mut data = Vec::with_capacity(2 + user.len() + password.len());
     for field in [user, password] {
@@ -25,7 +25,7 @@ pub fn parse_request(data: &[u8]) -> Result<(&[u8], &[u8]), ControlError> {
     Ok((user, password))
 }
 
-/// A field behind its length; the error is how many octets it would take.
+/// A field behind its length; the error is how many bytes it would take.
 fn field(octets: &[u8]) -> Result<(&[u8], &[u8]), usize> {
     let (length, rest) = octets.split_first().ok_or(1_usize)?;
     rest.split_at_checked(usize::from(*length)).ok_or(1 + usize::from(*length))
@@ -65,7 +65,7 @@ mod tests {
         for length in 0..data.len() {
             let Err(ControlError::Data { code: REQUEST, found, least }) = parse_request(&data[..length])
             else {
-                panic!("{length} octets are a whole request");
+                panic!("{length} bytes are a whole request");
             };
             assert!(found == length && least > length, "{length}: {least}");
         }

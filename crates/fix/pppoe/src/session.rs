@@ -40,7 +40,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that was agreed to by discovery. `mru`: the most octets of PPP payload that this end receives, 1492, or up
+    /// A session that was agreed to by discovery. `mru`: the most bytes of PPP payload that this end receives, 1492, or up
     /// to 1500 and more where discovery agreed to it by PPP-Max-Payload (RFC 4638); at least 128.
     pub fn new(config: Arc<Config>, mru: u16, _random: &mut dyn Random) -> Session {
         Session { config, machine: Machine::new(mru), manners: Manners::default() }
@@ -113,7 +113,7 @@ impl Session {
         self.machine.ipv6cp.as_ref().filter(|network| network.up).map(|network| network.layer.result())
     }
 
-    /// The most octets of PPP payload that may be sent to the peer: its MRU, and never more than this end's.
+    /// The most bytes of PPP payload that may be sent to the peer: its MRU, and never more than this end's.
     pub fn peer_mru(&self) -> u16 {
         self.machine.lcp.peer_mru()
     }
@@ -160,6 +160,6 @@ mod tests {
     #[test]
     fn a_session_is_small() {
         let size = size_of::<Session>();
-        assert!(size <= 512, "{size} octets");
+        assert!(size <= 512, "{size} bytes");
     }
 }

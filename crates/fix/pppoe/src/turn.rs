@@ -27,7 +27,7 @@ pub struct Turn<'a> {
     pub actions: &'a mut Vec<Action>,
     pub config: &'a Config,
     pub(crate) manners: &'a mut Manners,
-    /// Octets behind the protocol field that the peer receives.
+    /// Bytes behind the protocol field that the peer receives.
     pub limit: u16,
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 const READY: &str = "ready";
 /// Time for it to say so.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Octets of its complaint that are read.
+/// Bytes of its complaint that are read.
 const LONGEST: u64 = 4096;
 
 /// Starts the command and waits until it is ready. Gives its number.

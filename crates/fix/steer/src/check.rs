@@ -414,7 +414,7 @@ fn remarks(look: &Look, plan: Option<&PlanError>) -> Vec<String> {
     match &look.sampled {
         Sampled::Unasked => {}
         Sampled::NotPermitted => remarks.push(
-            "the traffic was not sampled, which takes root: which classes come in, and how many flows, is not known"
+            "the traffic was not sampled, which requires root: which classes come in, and how many flows, is not known"
                 .to_owned(),
         ),
         Sampled::Failed(why) => remarks.push(format!("the traffic was not sampled: {why}")),

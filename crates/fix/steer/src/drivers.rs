@@ -18,7 +18,7 @@ pub struct Driver {
     pub source: &'static str,
 }
 
-// What the drivers reckon with, by the kernel's names, on machines with pages of 4 KiB, cache lines of 64 octets and
+// What the drivers reckon with, by the kernel's names, on machines with pages of 4 KiB, cache lines of 64 bytes and
 // NET_IP_ALIGN 0, as x86-64 has.
 const PAGE_SIZE: u32 = 4096;
 const ETH_HLEN: u32 = 14;

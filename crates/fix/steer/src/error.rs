@@ -208,7 +208,7 @@ pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error.source();
     while let Some(next) = cause {
         if denied(next) {
-            text.push_str("; changing settings takes root");
+            text.push_str("; changing settings requires root");
         }
         cause = next.source();
     }

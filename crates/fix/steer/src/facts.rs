@@ -281,7 +281,7 @@ fn by_profile(case: &Case<'_>, interface: &Interface) -> (Option<bool>, String) 
 
 /// Drivers give a frame that fills more than one buffer only to programs that know such frames.
 fn mtu(interface: &Interface, asked: &Asked<'_>, driver: Option<&Driver>) -> Option<Fact> {
-    /// One page less the headroom of XDP (256 octets), the end of a socket buffer (320), and Ethernet with two tags.
+    /// One page less the headroom of XDP (256 bytes), the end of a socket buffer (320), and Ethernet with two tags.
     const ONE_PAGE: u32 = 4096 - 256 - 320 - 22;
     let mtu = *interface.mtu.as_ref()?.get();
     if asked.generic {

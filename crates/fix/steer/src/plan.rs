@@ -9,7 +9,7 @@ use xdp::layout::{BUCKETS, CPUS};
 /// Frames that the queue in front of each CPU holds, where nobody says otherwise.
 ///
 /// It has to cover the time until a sleeping CPU begins to work: 133 µs out of a deep power-saving state are 1,979
-/// frames of 64 octets at 10 Gbit/s (14.88 million a second). Of frames of 1,500 octets it holds 25 ms at 1 Gbit/s,
+/// frames of 64 bytes at 10 Gbit/s (14.88 million a second). Of frames of 1,500 bytes it holds 25 ms at 1 Gbit/s,
 /// which bounds the delay that an overloaded CPU adds.
 pub const QUEUE_SIZE: u32 = 2048;
 

@@ -186,7 +186,7 @@ impl Namespace {
     }
 
     /// A pair of virtual Ethernet devices, `near` in here and `far` in there, with so many queues each, both up. `mtu` in
-    /// octets; a frame sent from user space with two tags takes 4 more than one without.
+    /// bytes; a frame sent from user space with two tags takes 4 more than one without.
     ///
     /// # Errors
     ///

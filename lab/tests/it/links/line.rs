@@ -13,7 +13,7 @@ use wire::ethernet::EtherType;
 
 /// The link's interface.
 const LINK: &str = "link0";
-/// Octets behind the Ethernet header that the wire has room for: two tags and PPPoE around packets of 1492, or tags
+/// Bytes behind the Ethernet header that the wire has room for: two tags and PPPoE around packets of 1492, or tags
 /// alone around 1500, as `rxlane link check` counts them.
 const WIRE_MTU: u32 = 1516;
 const OUTPUT: &str = "/tmp/link.output";
@@ -240,7 +240,7 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    /// Octets over TCP each way, and datagrams, over both versions of IP.
+    /// Bytes over TCP each way, and datagrams, over both versions of IP.
     pub fn transfer(&self, octets: u32) -> Result<()> {
         let agent = env!("CARGO_BIN_EXE_rxlane-lab");
         let (own, peer): (Vec<&str>, Vec<&str>) = ADDRESSES.into_iter().unzip();

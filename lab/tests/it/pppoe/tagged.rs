@@ -3,7 +3,7 @@
 use anyhow::Result;
 use rxlane_lab::Guest;
 
-/// VLAN devices over an interface, with room for PPPoE around packets of 1500 octets. They go with this.
+/// VLAN devices over an interface, with room for PPPoE around packets of 1500 bytes. They go with this.
 pub struct Tagged<'a> {
     guest: &'a Guest,
     namespace: &'static str,

@@ -2,7 +2,7 @@
 //! udpsender and udpreceiver1 (github.com/majek/dump, how-to-receive-a-million-packets) where they have been built.
 //!
 //! `bench-udp RXLANE [ROUNDS [SECONDS [PAYLOAD [ORIGINAL]]]]`, as root; ORIGINAL is the folder of the last two, which send 32
-//! octets and nothing else. Each sender has the first CPU, each sink the last (taskset). In each round every way has its turn,
+//! bytes and nothing else. Each sender has the first CPU, each sink the last (taskset). In each round every way has its turn,
 //! one after the other; ratios are taken round by round. What was sent and what arrived are the kernel's own counters
 //! (OutDatagrams, InDatagrams of /proc/net/snmp) in the two namespaces, over the same time; with GSO and GRO, of which they
 //! count a whole message as one, they are rxlane's.
@@ -190,9 +190,9 @@ fn main() -> anyhow::Result<()> {
     let payload: usize = arguments.next().map_or(Ok(ORIGINAL_PAYLOAD), |text| text.parse()).context(usage)?;
     let original = arguments.next().map(fs::canonicalize).transpose().context("the folder of udpsender")?;
     if original.is_some() && payload != ORIGINAL_PAYLOAD {
-        bail!("udpsender sends {ORIGINAL_PAYLOAD} octets and nothing else");
+        bail!("udpsender sends {ORIGINAL_PAYLOAD} bytes and nothing else");
     }
-    ensure!((16..=1472).contains(&payload), "a payload has 16 to 1472 octets here");
+    ensure!((16..=1472).contains(&payload), "a payload has 16 to 1472 bytes here");
     let last = std::thread::available_parallelism()?.get() - 1;
     let cpus = ["0".to_owned(), last.to_string()];
     let mut ways = vec![Way::Iperf, Way::Rxlane, Way::Segments];
@@ -200,7 +200,7 @@ fn main() -> anyhow::Result<()> {
         ways.insert(1, Way::Original);
     }
     println!(
-        "{payload} octets of payload, {rounds} rounds, {seconds} s each; CPU 0 sends, CPU {last} receives"
+        "{payload} bytes of payload, {rounds} rounds, {seconds} s each; CPU 0 sends, CPU {last} receives"
     );
     let setting = Setting { rxlane, original, payload, seconds, cpus };
     let turns = rounds::measure(&ways, rounds, &COLUMNS, Way::name, |way| turn(way, &setting))?;

@@ -1,6 +1,6 @@
 //! The `SIOCETHTOOL` ioctl (`net/ethtool/ioctl.c`), for commands that read.
 //!
-//! The kernel writes as many octets as the driver has names, counters or table entries at that moment, which may
+//! The kernel writes as many bytes as the driver has names, counters or table entries at that moment, which may
 //! be more than when the size was asked for. So the buffer ends at a page that nobody may write: what does not
 //! fit is an error of the call and no damage to this process.
 
@@ -62,7 +62,7 @@ impl Caller {
     }
 
     /// Asks `command` of the interface `name`. `question` follows the command's number in its structure; room is
-    /// made for at least `room` octets of answer, which is returned from its start, the number included.
+    /// made for at least `room` bytes of answer, which is returned from its start, the number included.
     pub(super) fn ask(
         &mut self,
         name: &[u8],
@@ -80,9 +80,9 @@ impl Caller {
         for (to, from) in bytes.iter_mut().zip(number.iter().chain(question)) {
             *to = *from;
         }
-        // SAFETY: all-zero octets are a valid `ifreq`, which is integers, octets and a pointer.
+        // SAFETY: all-zero bytes are a valid `ifreq`, which is integers, bytes and a pointer.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        // The last octet stays zero and ends the name.
+        // The last byte stays zero and ends the name.
         let places = request.ifr_name.len() - 1;
         if name.len() > places {
             return Err(io::Error::from_raw_os_error(libc::ENODEV));
@@ -105,14 +105,14 @@ impl Caller {
 #[derive(Debug)]
 struct Guarded {
     start: NonNull<u8>,
-    /// Octets that may be written: whole pages.
+    /// Bytes that may be written: whole pages.
     size: usize,
-    /// Octets mapped.
+    /// Bytes mapped.
     mapped: usize,
 }
 
 impl Guarded {
-    /// At least `room` octets.
+    /// At least `room` bytes.
     fn new(room: usize) -> io::Result<Guarded> {
         let page = rustix::param::page_size();
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
@@ -141,7 +141,7 @@ impl Guarded {
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: `size` octets from `start` are mapped readable and writable for as long as `self` lives,
+        // SAFETY: `size` bytes from `start` are mapped readable and writable for as long as `self` lives,
         // initialised (anonymous memory is zero), and reached through `self` alone.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.size) }
     }

@@ -21,7 +21,7 @@ pub struct Kind {
 pub fn attach(device: BorrowedFd<'_>, name: &str, kind: Kind) -> io::Result<()> {
     // SAFETY: `ifreq` is integers, pointers and arrays of them, for which zero is a value.
     let mut request: libc::ifreq = unsafe { zeroed() };
-    // The last octet stays zero.
+    // The last byte stays zero.
     let room = libc::IFNAMSIZ - 1;
     for (place, octet) in request.ifr_name.iter_mut().zip(name.bytes().take(room)) {
         *place = octet as libc::c_char;

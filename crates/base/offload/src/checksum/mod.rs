@@ -1,17 +1,17 @@
-//! The internet checksum (RFC 1071): sums of octets, in one piece or scattered, whole, partial and updated.
+//! The internet checksum (RFC 1071): sums of bytes, in one piece or scattered, whole, partial and updated.
 //!
 //! ```
 //! use rxlane_offload::checksum::Sum;
 //!
 //! // RFC 1071 section 3.
-//! let octets = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
-//! assert_eq!(Sum::of(&octets).folded(), 0xddf2);
-//! // The same octets in pieces of odd length.
-//! let pieces = [&octets[..3], &octets[3..4], &octets[4..]];
+//! let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+//! assert_eq!(Sum::of(&bytes).folded(), 0xddf2);
+//! // The same bytes in pieces of odd length.
+//! let pieces = [&bytes[..3], &bytes[3..4], &bytes[4..]];
 //! assert_eq!(Sum::of_pieces(pieces).checksum(), !0xddf2);
 //! ```
 //!
-//! A sum has two zeros, 0x0000 and 0xffff. A sum of octets is 0x0000 only if every octet is zero; what is left where one
+//! A sum has two zeros, 0x0000 and 0xffff. A sum of bytes is 0x0000 only if every byte is zero; what is left where one
 //! sum is taken from another that is equal is 0xffff. A receiver takes both for the same, so what differs is only what is
 //! written.
 
@@ -30,7 +30,7 @@ use wire::IpProtocol;
 
 /// A one's complement sum of 16-bit words, not yet folded to 16 bits.
 ///
-/// It is kept as the words lie in memory: addition with end-around carry gives the same octets in either order
+/// It is kept as the words lie in memory: addition with end-around carry gives the same bytes in either order
 /// (RFC 1071 section 2 (B)), so only the result is swapped.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum(u64);
@@ -39,7 +39,7 @@ impl Sum {
     /// The sum of nothing.
     pub const ZERO: Sum = Sum(0);
 
-    /// The sum of octets that start at an even place of what is summed; a last odd one counts as if a zero octet
+    /// The sum of bytes that start at an even place of what is summed; a last odd one counts as if a zero byte
     /// followed (RFC 1071 section 1).
     #[inline]
     pub fn of(octets: &[u8]) -> Sum {
@@ -65,7 +65,7 @@ impl Sum {
         Sum(word.to_be() as u64)
     }
 
-    /// The pseudo header of a transport packet of `length` octets over IPv4 (RFC 9293 section 3.1, RFC 768):
+    /// The pseudo header of a transport packet of `length` bytes over IPv4 (RFC 9293 section 3.1, RFC 768):
     /// `addresses` is source, then destination, as they stand in the IP header.
     #[inline]
     pub fn pseudo_ipv4(addresses: &[u8; 8], protocol: IpProtocol, length: u16) -> Sum {
@@ -99,7 +99,7 @@ impl Sum {
         self.plus(Sum(!other.0))
     }
 
-    /// The sum of the same octets one place later: what it is for a piece that starts at an odd place
+    /// The sum of the same bytes one place later: what it is for a piece that starts at an odd place
     /// (RFC 1071 section 2 (B), byte swapping).
     #[inline(always)]
     #[must_use]
@@ -117,7 +117,7 @@ impl Sum {
         u16::from_be(sum)
     }
 
-    /// The checksum, host order: the complement of the folded sum. Zero over octets with a right checksum in them.
+    /// The checksum, host order: the complement of the folded sum. Zero over bytes with a right checksum in them.
     #[inline(always)]
     pub const fn checksum(self) -> u16 {
         !self.folded()

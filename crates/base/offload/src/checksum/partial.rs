@@ -2,11 +2,11 @@
 
 use super::Sum;
 
-/// Octets of UDP in front of its checksum.
+/// Bytes of UDP in front of its checksum.
 pub(crate) const UDP_OFFSET: usize = 6;
 
-/// Completes a partial checksum in place and gives it, host order: `packet` from octet `start` on is summed, and the
-/// complement of the sum is written `offset` octets behind `start`.
+/// Completes a partial checksum in place and gives it, host order: `packet` from byte `start` on is summed, and the
+/// complement of the sum is written `offset` bytes behind `start`.
 ///
 /// The field holds the sum of the pseudo header beforehand, not complemented. This is what `CHECKSUM_PARTIAL` means in
 /// Linux and `VIRTIO_NET_HDR_F_NEEDS_CSUM` in a virtio header (`csum_start`, `csum_offset`; virtio 1.2 section 5.1.6.2).
@@ -32,31 +32,31 @@ pub fn complete(packet: &mut [u8], start: usize, offset: usize) -> Result<u16, P
     Ok(checksum)
 }
 
-/// Why a partial checksum cannot be completed. Numbers are octets.
+/// Why a partial checksum cannot be completed. Numbers are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartialError {
     /// What is to be summed starts behind the packet.
-    #[error("the checksum starts at octet {start} of a packet of {available}")]
+    #[error("the checksum starts at byte {start} of a packet of {available}")]
     Start {
         /// Where the sum starts.
         start: usize,
-        /// Octets of the packet.
+        /// Bytes of the packet.
         available: usize,
     },
     /// The packet ends before or inside the checksum field.
-    #[error("the checksum is {offset} octets behind octet {start}, and the packet has {available}")]
+    #[error("the checksum is {offset} bytes behind byte {start}, and the packet has {available}")]
     Field {
         /// Where the sum starts.
         start: usize,
-        /// Octets from there to the field.
+        /// Bytes from there to the field.
         offset: usize,
-        /// Octets of the packet.
+        /// Bytes of the packet.
         available: usize,
     },
     /// The field would lie across two words of the sum.
-    #[error("the checksum is {offset} octets behind the start of its sum, which is no whole number of words")]
+    #[error("the checksum is {offset} bytes behind the start of its sum, which is no whole number of words")]
     Odd {
-        /// Octets from the start of the sum to the field.
+        /// Bytes from the start of the sum to the field.
         offset: usize,
     },
 }

@@ -4,7 +4,7 @@ use super::portable;
 use crate::simd;
 use std::fmt;
 
-/// A way of summing octets. All give the same sum.
+/// A way of summing bytes. All give the same sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Path {
     /// 64-bit words, on any processor.
@@ -65,7 +65,7 @@ pub struct PathUnavailable {
     pub path: Path,
 }
 
-/// Octets from which vectors pay for being gathered again.
+/// Bytes from which vectors pay for being gathered again.
 const VECTORS_FROM: usize = 96;
 
 /// The sum by the fastest path for this length.
@@ -74,7 +74,7 @@ pub(super) fn sum(octets: &[u8]) -> u64 {
     if octets.len() < VECTORS_FROM { portable::sum(octets) } else { long(octets) }
 }
 
-/// Not inlined: callers with short octets should not carry it.
+/// Not inlined: callers with short bytes should not carry it.
 #[inline(never)]
 fn long(octets: &[u8]) -> u64 {
     simd::avx512(octets).or_else(|| simd::avx2(octets)).unwrap_or_else(|| portable::sum(octets))

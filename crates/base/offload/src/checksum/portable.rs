@@ -24,7 +24,7 @@ const fn halves(all: u64, upper: u64) -> u64 {
     all.wrapping_sub(upper << 32) + upper
 }
 
-/// The sum of fewer than eight octets.
+/// The sum of fewer than eight bytes.
 #[inline(always)]
 fn last(octets: &[u8]) -> u64 {
     let (fours, rest) = octets.as_chunks::<4>();

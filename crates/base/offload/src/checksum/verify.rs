@@ -63,7 +63,7 @@ impl Verified {
     const UNKNOWN: Verified = Verified { header: Verdict::Unknown, transport: Verdict::Unknown };
 }
 
-/// Verifies the first IP packet of an Ethernet frame, whatever tags, labels and PPPoE are in front of it. Octets behind
+/// Verifies the first IP packet of an Ethernet frame, whatever tags, labels and PPPoE are in front of it. Bytes behind
 /// the IP length are padding and not summed.
 ///
 /// A frame that the sending host captured may hold unfinished checksums, which are wrong here.
@@ -94,7 +94,7 @@ pub fn verify(frame: &[u8]) -> Verified {
     Verified { header, transport }
 }
 
-/// `packet` is the IP packet, whose transport header is at octet `at`.
+/// `packet` is the IP packet, whose transport header is at byte `at`.
 fn transport_of(seen: &Dissection, frame: &[u8], packet: &[u8], at: usize) -> Verdict {
     let (Some(flow), Some(transport)) = (seen.flow(), packet.get(at..)) else { return Verdict::Unknown };
     let protocol = IpProtocol(flow.protocol());

@@ -14,10 +14,10 @@ const ALONE: u8 = CWR | URG | Tcp::RST | Tcp::SYN;
 const URG: u8 = 0x20;
 /// Segments that end a super-packet.
 pub(super) const LAST: u8 = Tcp::FIN | Tcp::PSH;
-/// The most octets of IP and transport header of a super-packet: more than extension headers in use need.
+/// The most bytes of IP and transport header of a super-packet: more than extension headers in use need.
 const MOST_HEADERS: usize = 256;
 
-/// An IP packet in a frame; offsets are octets from the start of the frame.
+/// An IP packet in a frame; offsets are bytes from the start of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// Where the IP header starts.
@@ -57,7 +57,7 @@ pub(super) struct Candidate<'f> {
     /// IP header with extension headers.
     pub(super) network_header: &'f [u8],
     pub(super) transport_header: &'f [u8],
-    /// At least one octet.
+    /// At least one byte.
     pub(super) payload: &'f [u8],
     /// Of TCP.
     pub(super) sequence: u32,
@@ -156,7 +156,7 @@ impl<'f> Candidate<'f> {
     }
 }
 
-/// The sum of the pseudo header of a packet with this IP header, whose transport part has `length` octets. With a
+/// The sum of the pseudo header of a packet with this IP header, whose transport part has `length` bytes. With a
 /// routing header that has a way to go it is not what the sender took, so that the packet does not verify and stands
 /// alone.
 pub(super) fn pseudo_header(

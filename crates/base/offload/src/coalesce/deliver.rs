@@ -60,7 +60,7 @@ impl<'b, F: AsRef<[u8]>> Packet<'b, F> {
         self.super_packet.map_or(NetHeader::default(), |packet| packet.header)
     }
 
-    /// Its octets, in order: headers, then the payload of each frame; one piece for a packet of one frame.
+    /// Its bytes, in order: headers, then the payload of each frame; one piece for a packet of one frame.
     pub fn pieces(&self) -> Pieces<'b, F> {
         let (head, length) = match (self.super_packet, self.item.place) {
             (Some(packet), _) => {
@@ -77,7 +77,7 @@ impl<'b, F: AsRef<[u8]>> Packet<'b, F> {
         Pieces { coalescer: self.coalescer, frames: self.frames, head: Some(head), next, left: length }
     }
 
-    /// Octets of all pieces.
+    /// Bytes of all pieces.
     pub fn length(&self) -> usize {
         match (self.super_packet, self.item.place) {
             (Some(packet), _) => packet.length,
@@ -111,7 +111,7 @@ impl<'b, F: AsRef<[u8]>> Packet<'b, F> {
     }
 }
 
-/// The octets of a packet, piece by piece.
+/// The bytes of a packet, piece by piece.
 #[derive(Debug)]
 pub struct Pieces<'b, F> {
     coalescer: &'b Coalescer,

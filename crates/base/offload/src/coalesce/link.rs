@@ -4,13 +4,13 @@ use wire::ethernet::EtherType;
 use wire::mpls::ENTRY_LENGTH;
 use wire::vlan::TAG_LENGTH;
 
-/// Octets of the two MAC addresses.
+/// Bytes of the two MAC addresses.
 const ADDRESSES: usize = 12;
 /// The bits of a tag that are not priority or drop eligibility (IEEE 802.1Q-2022 clause 9.6).
 const TAG_MASK: u32 = 0xffff_0fff;
 /// The bits of an MPLS entry that are not traffic class or time to live (RFC 3032 section 2.1).
 const ENTRY_MASK: u32 = 0xffff_f100;
-/// Octets from the PPPoE length field to the IP header.
+/// Bytes from the PPPoE length field to the IP header.
 const BEHIND_LENGTH: usize = 4;
 
 /// Two prefixes, from the MAC addresses to the IP header, compared.
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn class_and_time_to_live_of_a_label_are_no_other_link() {
-        // Labels stand at octets 18 and 22.
+        // Labels stand at bytes 18 and 22.
         let first = prefix("q:1,mpls:9,mpls:10", 100, 4);
         for (at, bit, link) in [
             (20, 0x0e, Link::Alike),
@@ -133,7 +133,7 @@ mod tests {
         ] {
             let mut other = first.clone();
             other[at] ^= bit;
-            assert_eq!(Link::compare(&first, &other, 1), link, "octet {at}");
+            assert_eq!(Link::compare(&first, &other, 1), link, "byte {at}");
         }
     }
 

@@ -30,22 +30,22 @@
 //! | what | rule |
 //! | --- | --- |
 //! | never coalesced | fragments; IPv4 options; AH, ESP; SYN, RST, URG, CWR; no payload (a bare ACK); UDP without checksum; wrong checksums of IPv4 header, TCP or UDP |
-//! | has to be equal | addresses, ports, encapsulation; traffic class (DSCP and ECN), TTL or hop limit, DF, flow label, extension headers; TCP data offset, reserved bits and flags but FIN and PSH, acknowledgment, window, options octet by octet |
+//! | has to be equal | addresses, ports, encapsulation; traffic class (DSCP and ECN), TTL or hop limit, DF, flow label, extension headers; TCP data offset, reserved bits and flags but FIN and PSH, acknowledgment, window, options byte by byte |
 //! | IPv4 identification | one more each packet, or, where DF is set, the same for all, as the second packet tells |
-//! | TCP sequence number | that of the next octet |
+//! | TCP sequence number | that of the next byte |
 //! | length | no longer than the first; a shorter packet is the last |
 //! | FIN, PSH | are the last; a packet that has them begins none |
-//! | at most | 65,535 octets, [`Limits::segments`] packets, 64 datagrams |
+//! | at most | 65,535 bytes, [`Limits::segments`] packets, 64 datagrams |
 //!
 //! Stricter than Linux: CWR stands alone, which older kernels allow in the first segment and newer ones in all of them
 //! (`SKB_GSO_TCP_ACCECN`), what a virtio header cannot say; urgent pointers have to be equal, too; the reserved bit of IPv4
 //! must not be set; a fixed identification needs DF, for which the newest kernels no longer ask; and a checksum of
 //! 0xffff, which no sum but that of UDP gives, stands alone. With that, segmenting a super-packet again
-//! ([`crate::Segments`]; with [`Packet::has_fixed_identification`] if so) gives back every octet. A virtio header cannot
+//! ([`crate::Segments`]; with [`Packet::has_fixed_identification`] if so) gives back every byte. A virtio header cannot
 //! say that identifications are fixed: a kernel that segments such a packet counts them up, which DF allows (RFC 6864
 //! section 4.1).
 //!
-//! Looser than Linux: octets behind the IP length (padding) are cut off first, where Linux leaves a padded packet alone.
+//! Looser than Linux: bytes behind the IP length (padding) are cut off first, where Linux leaves a padded packet alone.
 //!
 //! # Order
 //!
@@ -93,7 +93,7 @@ impl Default for Limits {
 }
 
 /// Puts the frames of a batch together. Nothing is held from one batch to the next but the memory, which grows to what
-/// the largest batch took: about 200 octets a frame, and the headers of super-packets.
+/// the largest batch took: about 200 bytes a frame, and the headers of super-packets.
 #[derive(Clone, Debug)]
 pub struct Coalescer {
     limits: Limits,

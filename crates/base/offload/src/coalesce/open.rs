@@ -26,9 +26,9 @@ pub(super) struct Open {
     pub(super) transport: Transport,
     pub(super) network_length: usize,
     pub(super) header_length: usize,
-    /// Payload octets of the first packet, and of each but the last.
+    /// Payload bytes of the first packet, and of each but the last.
     pub(super) size: usize,
-    /// Octets of the IP packet so far.
+    /// Bytes of the IP packet so far.
     pub(super) length: usize,
     pub(super) count: u32,
     /// FIN and PSH of the last segment.

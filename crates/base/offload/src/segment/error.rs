@@ -2,7 +2,7 @@
 
 use crate::checksum::PartialError;
 
-/// What is wrong with a packet or with what its virtio header says about it. Numbers are octets.
+/// What is wrong with a packet or with what its virtio header says about it. Numbers are bytes.
 ///
 /// The virtio header comes from a kernel, and so does the packet; a hostile one must not bring anything down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,9 +14,9 @@ pub enum SegmentError {
     #[error("virtio header: {0}")]
     Partial(#[from] PartialError),
     /// A packet longer than the encapsulation, or the length field of IP, can count.
-    #[error("an IP packet of {octets} octets, where the encapsulation can count {most}")]
+    #[error("an IP packet of {octets} bytes, where the encapsulation can count {most}")]
     TooLong {
-        /// Octets of the packet.
+        /// Bytes of the packet.
         octets: usize,
         /// The most that can be counted.
         most: usize,
@@ -27,18 +27,18 @@ pub enum SegmentError {
         /// The type as found.
         found: u8,
     },
-    /// Segments of no octets.
-    #[error("virtio header: a super-packet with segments of 0 octets")]
+    /// Segments of no bytes.
+    #[error("virtio header: a super-packet with segments of 0 bytes")]
     NoSize,
     /// A super-packet whose checksum is not partial (virtio 1.2 section 5.1.6.2 demands the flag).
     #[error("virtio header: a super-packet without the flag for a partial checksum")]
     NoChecksum,
-    /// More header octets than the packet has.
-    #[error("virtio header: {found} octets of headers in a packet of {packet}")]
+    /// More header bytes than the packet has.
+    #[error("virtio header: {found} bytes of headers in a packet of {packet}")]
     HeaderLength {
         /// What the virtio header says.
         found: u16,
-        /// Octets of the packet.
+        /// Bytes of the packet.
         packet: usize,
     },
     /// The type wants another IP version, or another transport protocol.
@@ -52,7 +52,7 @@ pub enum SegmentError {
         protocol: u8,
     },
     /// The checksum does not start at the transport header.
-    #[error("virtio header: the checksum starts at octet {found}, the transport header at {transport}")]
+    #[error("virtio header: the checksum starts at byte {found}, the transport header at {transport}")]
     ChecksumStart {
         /// What the virtio header says.
         found: u16,
@@ -61,7 +61,7 @@ pub enum SegmentError {
     },
     /// The checksum is not where the transport protocol has it.
     #[error(
-        "virtio header: the checksum is {found} octets behind its start, where the protocol has it at {expected}"
+        "virtio header: the checksum is {found} bytes behind its start, where the protocol has it at {expected}"
     )]
     ChecksumOffset {
         /// What the virtio header says.
@@ -70,19 +70,19 @@ pub enum SegmentError {
         expected: u16,
     },
     /// An IP packet whose length is not that of what was handed over.
-    #[error("an IP packet of {found} octets by its header, {packet} in fact")]
+    #[error("an IP packet of {found} bytes by its header, {packet} in fact")]
     Length {
         /// What the IP header says, header included.
         found: usize,
-        /// Octets of the packet.
+        /// Bytes of the packet.
         packet: usize,
     },
     /// A UDP length that is not that of the rest of the packet.
-    #[error("a UDP length of {found} where {available} octets follow the IP header")]
+    #[error("a UDP length of {found} where {available} bytes follow the IP header")]
     UdpLength {
         /// What the UDP header says.
         found: u16,
-        /// Octets from the UDP header on.
+        /// Bytes from the UDP header on.
         available: usize,
     },
     /// A fragment: it cannot be segmented again.
@@ -92,10 +92,10 @@ pub enum SegmentError {
 
 /// The buffer for the headers of a segment is too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the headers of a segment take {needed} octets, the buffer has {available}")]
+#[error("the headers of a segment take {needed} bytes, the buffer has {available}")]
 pub struct RoomError {
-    /// Octets that the headers take.
+    /// Bytes that the headers take.
     pub needed: usize,
-    /// Octets of the buffer.
+    /// Bytes of the buffer.
     pub available: usize,
 }

@@ -7,9 +7,9 @@ use wire::extension::{self, Kind};
 use wire::transport::{Tcp, Udp};
 use wire::{Fragment, IpProtocol, IpVersion, ipv4, ipv6};
 
-/// Octets of a TCP header in front of its checksum.
+/// Bytes of a TCP header in front of its checksum.
 pub(crate) const TCP_CHECKSUM: usize = 16;
-/// Octets of a UDP header in front of its checksum.
+/// Bytes of a UDP header in front of its checksum.
 pub(crate) const UDP_CHECKSUM: usize = 6;
 
 /// The transport protocols that are segmented.
@@ -24,9 +24,9 @@ pub(crate) enum Transport {
 pub(super) struct Layout {
     pub(super) version: IpVersion,
     pub(super) transport: Transport,
-    /// Octets before the transport header.
+    /// Bytes before the transport header.
     pub(super) network_length: usize,
-    /// Octets before the payload.
+    /// Bytes before the payload.
     pub(super) length: usize,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn version(packet: &[u8]) -> Result<IpVersion, wire::Error> {
     }
 }
 
-/// Version, octets of the IP header with its options or extension headers, and the protocol behind them.
+/// Version, bytes of the IP header with its options or extension headers, and the protocol behind them.
 fn network(packet: &[u8]) -> Result<(IpVersion, usize, IpProtocol), SegmentError> {
     let cut = |layer, needed| Error::new(layer, Field::Header, Rule::Cut, packet.len(), needed);
     match version(packet)? {
@@ -126,7 +126,7 @@ fn network(packet: &[u8]) -> Result<(IpVersion, usize, IpProtocol), SegmentError
 
 /// The end of the extension headers that a segment may have, and the protocol behind them. Options and routing go into
 /// every segment as they are; a fragment header makes the packet a fragment, and any other header stands for the
-/// protocol. Every header is at least eight octets, so the packet bounds the walk.
+/// protocol. Every header is at least eight bytes, so the packet bounds the walk.
 fn extension_headers(
     packet: &[u8],
     mut next: IpProtocol,
@@ -146,7 +146,7 @@ fn extension_headers(
     Ok((IpVersion::V6, at, next))
 }
 
-/// Octets of the transport header at octet `at`.
+/// Bytes of the transport header at byte `at`.
 fn transport_header(transport: Transport, packet: &[u8], at: usize) -> Result<usize, SegmentError> {
     let rest = packet.get(at..).unwrap_or_default();
     match transport {

@@ -26,7 +26,7 @@
 //! | IPv4 total length, IPv6 payload length, UDP length | those of the segment |
 //! | IPv4 identification | one more for each segment, modulo 65536, whatever DF says (Linux: `inet_gso_segment`); with [`Segments::with_fixed_identification`] and DF the same for all |
 //! | IPv4 options, IPv6 extension headers, TCP options | as they are |
-//! | TCP sequence number | that of its first octet |
+//! | TCP sequence number | that of its first byte |
 //! | TCP FIN, PSH | in the last segment only |
 //! | TCP CWR | in the first segment only (RFC 3168 section 6.1.2; Linux: `tcp_gso_segment`) |
 //! | other TCP flags, acknowledgment, window, urgent pointer | as they are |
@@ -54,9 +54,9 @@ pub(crate) const CWR: u8 = 0x80;
 /// A frame: the headers that [`Segments::emit`] has written, then the payload, which stays where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'p> {
-    /// Octets written into the buffer.
+    /// Bytes written into the buffer.
     pub header_length: usize,
-    /// Where the payload starts in the packet, octets.
+    /// Where the payload starts in the packet, bytes.
     pub start: usize,
     /// The rest of the frame, a part of the super-packet. Empty where it has no payload.
     pub payload: &'p [u8],
@@ -168,13 +168,13 @@ impl<'p> Segments<'p> {
         self.left
     }
 
-    /// Octets that [`Segments::emit`] writes for each segment.
+    /// Bytes that [`Segments::emit`] writes for each segment.
     pub fn header_length(&self) -> usize {
         self.prefix.length() + self.parts.map_or(0, |parts| parts.layout.length)
     }
 
     /// Writes the headers of the next segment at the start of `buffer`. `None` when there is none left. Error: the
-    /// buffer has less than [`Segments::header_length`] octets; the segment is then still the next.
+    /// buffer has less than [`Segments::header_length`] bytes; the segment is then still the next.
     #[inline]
     pub fn emit(&mut self, buffer: &mut [u8]) -> Result<Option<Segment<'p>>, RoomError> {
         if self.left == 0 {
@@ -290,7 +290,7 @@ fn without(header: &[u8], places: &[usize], length: usize) -> Sum {
     places.iter().fold(all, |sum, at| sum.minus(Sum::word(word(header, *at))))
 }
 
-/// The octets at `at`; zeros where there are none.
+/// The bytes at `at`; zeros where there are none.
 #[inline(always)]
 pub(crate) fn octets<const N: usize>(header: &[u8], at: usize) -> [u8; N] {
     header.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])

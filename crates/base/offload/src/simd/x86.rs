@@ -57,7 +57,7 @@ fn sum_avx2(octets: &[u8]) -> u64 {
 
 #[target_feature(enable = "avx2")]
 fn add_256(octets: &[u8; 32], all: &mut __m256i, upper: &mut __m256i) {
-    // SAFETY: 32 octets are read where 32 are, at any alignment.
+    // SAFETY: 32 bytes are read where 32 are, at any alignment.
     let vector = unsafe { _mm256_loadu_si256(octets.as_ptr().cast()) };
     *all = _mm256_add_epi64(*all, vector);
     *upper = _mm256_add_epi64(*upper, _mm256_srli_epi64::<32>(vector));
@@ -70,14 +70,14 @@ fn sum_avx512(octets: &[u8]) -> u64 {
     let (blocks, rest) = octets.as_chunks::<{ 64 * WIDE }>();
     for block in blocks {
         for ((vector, all), upper) in block.as_chunks::<64>().0.iter().zip(&mut all).zip(&mut upper) {
-            // SAFETY: 64 octets are read where 64 are, at any alignment.
+            // SAFETY: 64 bytes are read where 64 are, at any alignment.
             add_512(unsafe { _mm512_loadu_si512(vector.as_ptr().cast()) }, all, upper);
         }
     }
     // What is masked out of the last vector is zero and adds nothing.
     for (vector, (all, upper)) in rest.chunks(64).zip(all.iter_mut().zip(&mut upper)) {
         let mask = u64::MAX >> (64 - vector.len());
-        // SAFETY: the mask has one bit for each octet of `vector`, of which there are 1 to 64, and no other octet is
+        // SAFETY: the mask has one bit for each byte of `vector`, of which there are 1 to 64, and no other byte is
         // read.
         add_512(unsafe { _mm512_maskz_loadu_epi8(mask, vector.as_ptr().cast()) }, all, upper);
     }

@@ -5,7 +5,7 @@ use rxlane_offload::checksum::{PartialError, Path, Scattered, Sum, complete, int
 use wire::IpProtocol;
 use wire::emit::checksum as plain;
 
-/// Octets that a mistake in a lane, a carry or a place changes.
+/// Bytes that a mistake in a lane, a carry or a place changes.
 fn octets(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     (0..length)
@@ -42,9 +42,9 @@ fn every_length_and_alignment() {
                 let expected = plain::internet(octets);
                 for path in available() {
                     let sum = Sum::by_path(path, octets).expect("available");
-                    assert_eq!(sum.checksum(), expected, "{path}, {length} octets at {skew}");
+                    assert_eq!(sum.checksum(), expected, "{path}, {length} bytes at {skew}");
                 }
-                assert_eq!(internet(octets), expected, "{length} octets at {skew}");
+                assert_eq!(internet(octets), expected, "{length} bytes at {skew}");
             }
         }
     }

@@ -17,7 +17,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// What arrives when `event` happens to the next packet of `length` octets of payload.
+    /// What arrives when `event` happens to the next packet of `length` bytes of payload.
     fn next(&mut self, event: u8, length: usize) -> Received {
         let mut spec = self.spec.clone();
         let payload: Vec<u8> = (0..length).map(|octet| (octet as u8) ^ spec.sequence as u8).collect();

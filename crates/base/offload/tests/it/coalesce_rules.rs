@@ -19,7 +19,7 @@ fn stream(encapsulation: &str, specs: &[(Spec, Vec<u8>)]) -> Vec<Received> {
     each.collect()
 }
 
-/// `count` packets of 100 octets each in order, as a sender sends them.
+/// `count` packets of 100 bytes each in order, as a sender sends them.
 fn in_order(spec: &Spec, count: u16) -> Vec<(Spec, Vec<u8>)> {
     let each = (0..count).map(|number| {
         let mut spec = spec.clone();
@@ -171,7 +171,7 @@ fn checksums_that_segmentation_would_write_otherwise_stand_alone() {
         assert_eq!(counts(&received), [3]);
         received[1].packet[at..at + 2].fill(0xff);
         received[1].frame[14 + at..16 + at].fill(0xff);
-        assert_eq!(counts(&received), [1, 1, 1], "octet {at}");
+        assert_eq!(counts(&received), [1, 1, 1], "byte {at}");
     }
 }
 
@@ -229,7 +229,7 @@ fn a_packet_stays_below_64_kib_and_the_limits() {
         coalesce(&mut coalescer, &received).iter().map(Vec::len).collect()
     };
     assert_eq!(large(100, 1448, 1000), [45, 45, 10]);
-    // 40 octets of headers and five times 13,099: 65,535.
+    // 40 bytes of headers and five times 13,099: 65,535.
     assert_eq!(large(5, 13_099, 1000), [5]);
     assert_eq!(large(5, 13_100, 1000), [4, 1]);
     assert_eq!(large(10, 100, 4), [4, 4, 2]);
@@ -258,7 +258,7 @@ fn priority_and_addresses_keep_packets_apart_but_in_order() {
     for at in [0, 6, 14] {
         let mut received = stream("q:5", &in_order(&Spec::default(), 4));
         received[1].frame[at] ^= 0x40;
-        assert_eq!(counts(&received), [1, 1, 2], "octet {at}");
+        assert_eq!(counts(&received), [1, 1, 2], "byte {at}");
     }
 }
 

@@ -180,7 +180,7 @@ fn segments_are_those_of_the_kernel() {
             let left = router.left(expected.len());
             assert_eq!(left.len(), expected.len(), "packets that left of {spec:?}");
             for (number, (left, expected)) in left.iter().zip(&expected).enumerate() {
-                assert_eq!(left, expected, "segment {number} of {length} octets by {size} of {spec:?}");
+                assert_eq!(left, expected, "segment {number} of {length} bytes by {size} of {spec:?}");
                 compared += 1;
             }
         }
@@ -301,7 +301,7 @@ fn transfer(addresses: [&str; 2], octets: usize, encapsulation: &str) -> [usize;
             if payload.len() != octets
                 || payload.iter().enumerate().any(|(at, octet)| *octet != (at % 251) as u8)
             {
-                return Err(io::Error::other(format!("{} other octets", payload.len())));
+                return Err(io::Error::other(format!("{} other bytes", payload.len())));
             }
             stream.write_all(&[1])
         })();

@@ -19,7 +19,7 @@ pub const MACS: [MacAddress; 2] = [MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2
 pub struct Spec {
     pub version_6: bool,
     pub udp: bool,
-    /// Last octets of the addresses.
+    /// Last bytes of the addresses.
     pub ends: (u8, u8),
     pub ports: (u16, u16),
     pub traffic_class: u8,
@@ -28,7 +28,7 @@ pub struct Spec {
     pub identification: u16,
     pub dont_fragment: bool,
     pub ip_options: Vec<u8>,
-    /// Hop-by-hop options and destination options, without their first two octets.
+    /// Hop-by-hop options and destination options, without their first two bytes.
     pub extensions: (Option<Vec<u8>>, Option<Vec<u8>>),
     pub sequence: u32,
     pub acknowledgment: u32,
@@ -83,7 +83,7 @@ impl Spec {
         if self.udp { IpProtocol::UDP } else { IpProtocol::TCP }
     }
 
-    /// Octets before the transport header.
+    /// Bytes before the transport header.
     pub fn network_length(&self) -> usize {
         let extension = |options: &Option<Vec<u8>>| options.as_ref().map_or(0, |options| 2 + options.len());
         if self.version_6 {

@@ -134,7 +134,7 @@ proptest! {
     }
 }
 
-/// What is said of a super-packet of 3 segments whose header or octets were changed.
+/// What is said of a super-packet of 3 segments whose header or bytes were changed.
 fn refused(spec: &Spec, change: impl FnOnce(&mut NetHeader, &mut Vec<u8>)) -> SegmentError {
     let (mut header, mut packet) = spec.super_packet(&[5; 3000], 1000);
     change(&mut header, &mut packet);
@@ -213,7 +213,7 @@ fn defects_of_the_packet_are_named() {
     assert_eq!(error, SegmentError::UdpLength { found: 3009, available: 3008 });
     assert_eq!(
         refused(&tcp, |header, packet| (*header, *packet) = (NetHeader::default(), vec![])).to_string(),
-        "IP at octet 0: the frame ends after 0 of the 1 octets of the header"
+        "IP at byte 0: the frame ends after 0 of the 1 bytes of the header"
     );
     // A packet of its own whose checksum lies outside.
     let outside = refused(&tcp, |header, _| (header.gso_type, header.checksum_start) = (0, 3041));
@@ -230,7 +230,7 @@ fn every_cut_of_a_super_packet_is_refused() {
         let (header, packet) = spec.super_packet(&[5; 300], 100);
         for length in 0..packet.len() {
             let mut cut = packet[..length].to_vec();
-            assert!(Segments::new(&Prefix::NONE, &header, &mut cut).is_err(), "{length} octets of {spec:?}");
+            assert!(Segments::new(&Prefix::NONE, &header, &mut cut).is_err(), "{length} bytes of {spec:?}");
         }
     }
 }

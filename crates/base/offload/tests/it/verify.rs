@@ -35,11 +35,11 @@ fn frames_of_every_scenario_are_right_and_any_changed_octet_is_found() {
             let is_v4 = dissection.stack().contains(Word::Ipv4);
             assert_eq!(verified.header, if is_v4 { Verdict::Right } else { Verdict::Unknown });
             seen[1] += 1;
-            // The last octet of the transport header, which no length and no flag is.
+            // The last byte of the transport header, which no length and no flag is.
             let mut changed = frame.clone();
             let at = dissection.transport_offset().expect("transport") + turn % 4;
             changed[at] ^= 0x10;
-            assert_ne!(verify(&changed).transport, Verdict::Right, "octet {at}");
+            assert_ne!(verify(&changed).transport, Verdict::Right, "byte {at}");
             if is_v4 {
                 let mut changed = frame.clone();
                 changed[network + 8] ^= 1;
@@ -93,7 +93,7 @@ fn node(number: u16) -> Ipv6Addr {
 
 #[test]
 fn the_last_node_of_a_routing_header_is_the_destination() {
-    // Type, data between the fixed four octets and the list, the last node's place in the list of two.
+    // Type, data between the fixed four bytes and the list, the last node's place in the list of two.
     for (kind, last_is_first) in [(0_u8, false), (4, true)] {
         let list = if last_is_first { [node(9), node(3)] } else { [node(3), node(9)] };
         // Of a segment routing header, the index of the last entry.
@@ -149,7 +149,7 @@ fn every_prefix_of_a_frame_gets_a_verdict() {
     checksum::fill(node(1).into(), node(2).into(), IpProtocol::TCP, &mut segment).expect("whole");
     let whole = frame(IpVersion::V6, &ipv6(IpProtocol::TCP, node(2), &segment));
     for length in 0..whole.len() {
-        assert_eq!(verify(&whole[..length]).transport, Verdict::Unknown, "{length} octets");
+        assert_eq!(verify(&whole[..length]).transport, Verdict::Unknown, "{length} bytes");
     }
     assert_eq!(verify(&whole).transport, Verdict::Right);
 }

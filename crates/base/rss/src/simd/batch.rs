@@ -2,7 +2,7 @@
 //!
 //! # Packed inputs to columns
 //!
-//! Sixteen inputs of `n` words of 4 octets (`n` = 3 or 9) fill `n` vectors exactly; word `c` of input `t` is
+//! Sixteen inputs of `n` words of 4 bytes (`n` = 3 or 9) fill `n` vectors exactly; word `c` of input `t` is
 //! word `n·t + c` of that memory. What follows wants the words of one column together: a vector with word
 //! `c` of every input. Since `n` is odd, `n·t + c` modulo 16 takes every value once as `t` runs: the
 //! words of a column lie in the `n` vectors at sixteen different places of the vector. So a column is put
@@ -13,10 +13,10 @@
 //!
 //! # Matrices
 //!
-//! Hash octet `o` is the sum over input octets `b` of an 8×8 bit matrix times the octet, and the matrix
+//! Hash byte `o` is the sum over input bytes `b` of an 8×8 bit matrix times the byte, and the matrix
 //! depends on `b + o` alone ("Toeplitz"): row `r` holds the 8 key bits from `8·(b + o) + r` on. The
-//! permutation lays octet `b` of the sixteen inputs of a column side by side, and one GF2P8AFFINEQB
-//! multiplies 64 octets, four of each input.
+//! permutation lays byte `b` of the sixteen inputs of a column side by side, and one GF2P8AFFINEQB
+//! multiplies 64 bytes, four of each input.
 //!
 //! # Products
 //!
@@ -28,14 +28,14 @@ use std::arch::x86_64::*;
 
 const INPUTS: usize = 16;
 
-/// Matrix for input octet `b` and hash octet `o` at `b + o`, laid out for GF2P8AFFINEQB: for the four octets
-/// of a column, each twice, since 16 octets of each position stand side by side.
+/// Matrix for input byte `b` and hash byte `o` at `b + o`, laid out for GF2P8AFFINEQB: for the four bytes
+/// of a column, each twice, since 16 bytes of each position stand side by side.
 #[repr(C, align(64))]
 #[derive(Clone)]
 pub(super) struct Matrices([[u64; 8]; 36]);
 
-/// The bit matrix, as GF2P8AFFINEQB takes it, that multiplies an input octet into a hash octet; `at` is the sum
-/// of their positions. Row `r` holds the 8 key bits from `8·at + r` on and stands in octet `r`.
+/// The bit matrix, as GF2P8AFFINEQB takes it, that multiplies an input byte into a hash byte; `at` is the sum
+/// of their positions. Row `r` holds the 8 key bits from `8·at + r` on and stands in byte `r`.
 fn matrix(key: &HashKey, at: usize) -> u64 {
     let bits = key.word(at);
     (0..8).fold(0, |matrix, r| matrix | (bits << r >> 56) << (8 * r))
@@ -55,12 +55,12 @@ impl Matrices {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn at(&self, at: usize) -> __m512i {
-        // SAFETY: indexing has checked the bound; the row is 64 octets, aligned by the type.
+        // SAFETY: indexing has checked the bound; the row is 64 bytes, aligned by the type.
         unsafe { _mm512_load_si512(self.0[at].as_ptr().cast()) }
     }
 }
 
-/// 64 octets for a permutation.
+/// 64 bytes for a permutation.
 #[repr(C, align(64))]
 struct Octets([u8; 64]);
 
@@ -72,7 +72,7 @@ impl Octets {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn load(&self) -> __m512i {
-        // SAFETY: 64 octets, aligned by the type.
+        // SAFETY: 64 bytes, aligned by the type.
         unsafe { _mm512_load_si512(self.0.as_ptr().cast()) }
     }
 }
@@ -81,12 +81,12 @@ impl Words {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn load(&self) -> __m512i {
-        // SAFETY: 64 octets, aligned by the type.
+        // SAFETY: 64 bytes, aligned by the type.
         unsafe { _mm512_load_si512(self.0.as_ptr().cast()) }
     }
 }
 
-/// Per column of `N`: octet `b` of input `t` to place `16·b + t`.
+/// Per column of `N`: byte `b` of input `t` to place `16·b + t`.
 const fn octet_order<const N: usize>() -> [Octets; N] {
     let mut orders = [const { Octets([0; 64]) }; N];
     let mut c = 0;
@@ -117,7 +117,7 @@ const fn word_order<const N: usize>() -> [Words; N] {
     orders
 }
 
-/// Octet `o` of hash `t` from place `16·o + t`, most significant octet last (little-endian number).
+/// Byte `o` of hash `t` from place `16·o + t`, most significant byte last (little-endian number).
 const fn hash_order() -> Octets {
     let mut order = Octets([0; 64]);
     let mut place = 0;
@@ -173,13 +173,13 @@ unsafe fn load<const N: usize>(from: *const u8, words: usize) -> [__m512i; N] {
 ///
 /// # Safety
 ///
-/// `from` points at `64 * N` readable octets.
+/// `from` points at `64 * N` readable bytes.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn load_whole<const N: usize>(from: *const u8) -> [__m512i; N] {
     let mut vectors = [_mm512_setzero_si512(); N];
     for (k, vector) in vectors.iter_mut().enumerate() {
-        // SAFETY: the caller vouches for `N` times 64 octets; the load needs no alignment.
+        // SAFETY: the caller vouches for `N` times 64 bytes; the load needs no alignment.
         *vector = unsafe { _mm512_loadu_si512(from.add(64 * k).cast()) };
     }
     vectors
@@ -225,8 +225,8 @@ fn sum(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
     _mm512_ternarylogic_epi64::<0x96>(a, b, c)
 }
 
-/// Each of `octets` sums hash octet `o` in four lanes, one per octet of a word: adds the lanes up and puts the
-/// octets of each hash together.
+/// Each of `octets` sums hash byte `o` in four lanes, one per byte of a word: adds the lanes up and puts the
+/// bytes of each hash together.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn hashes_of_lanes(octets: [__m512i; 4]) -> __m512i {
@@ -237,7 +237,7 @@ fn hashes_of_lanes(octets: [__m512i; 4]) -> __m512i {
     _mm512_permutexvar_epi8(HASH_ORDER.load(), all)
 }
 
-/// Columns in octet order times their matrices, for hash octet `o`.
+/// Columns in byte order times their matrices, for hash byte `o`.
 #[inline]
 #[target_feature(enable = "avx512f,gfni")]
 fn multiply<const N: usize>(matrices: &Matrices, columns: &[__m512i; N], o: usize) -> __m512i {

@@ -1,14 +1,14 @@
 //! One hash at a time by carry-less multiplication.
 //!
-//! Octets come from memory with the first in the lowest place, and within an octet the first bit is the
-//! highest. With the bits of every octet reversed ("reflected"), input bit `i` has degree `i`. A key word
+//! Bytes come from memory with the first in the lowest place, and within an byte the first bit is the
+//! highest. With the bits of every byte reversed ("reflected"), input bit `i` has degree `i`. A key word
 //! read as a big-endian number has its bit `m` at degree `63 - m`. Their product has
 //! `Σ input[i] · key[i + j]` at degree `63 - j`, so the hash stands in bits 32 to 63 of the product, the
 //! first bit highest, as a number should have it.
 //!
-//! Four octets of input need 63 key bits, one multiplication. Eight octets need 95: multiplied by key bits 0
+//! Four bytes of input need 63 key bits, one multiplication. Eight bytes need 95: multiplied by key bits 0
 //! to 31 they have their share of the hash in bits 32 to 63, by key bits 32 to 95 in bits 64 to 95
-//! (`Keys::later_earlier`). The multiplications are as many either way; what differs is how many octets one
+//! (`Keys::later_earlier`). The multiplications are as many either way; what differs is how many bytes one
 //! load and one reflection serve.
 
 use super::x86::Keys;
@@ -19,7 +19,7 @@ pub(super) mod ssse3 {
     use super::*;
     use crate::HashKey;
 
-    /// Reverses the bits of each octet by looking both halves up.
+    /// Reverses the bits of each byte by looking both halves up.
     #[inline]
     #[target_feature(enable = "ssse3")]
     fn reflect(octets: __m128i) -> __m128i {
@@ -34,7 +34,7 @@ pub(super) mod ssse3 {
         _mm_or_si128(_mm_shuffle_epi8(to_high, low), _mm_shuffle_epi8(to_low, high))
     }
 
-    /// Four octets of input by the 64 key bits that start where they do: the hash in bits 32 to 63.
+    /// Four bytes of input by the 64 key bits that start where they do: the hash in bits 32 to 63.
     #[inline]
     #[target_feature(enable = "pclmulqdq,ssse3")]
     fn product(octets: [u8; 4], word: u64) -> __m128i {
@@ -67,11 +67,11 @@ pub(super) mod ssse3 {
         value(_mm_xor_si128(_mm_xor_si128(first, second), third))
     }
 
-    /// Two octet groups of eight by the key: shares of the hash in bits 32 to 63 (first) and 64 to 95.
+    /// Two byte groups of eight by the key: shares of the hash in bits 32 to 63 (first) and 64 to 95.
     #[inline]
     #[target_feature(enable = "pclmulqdq,ssse3")]
     fn products_16(octets: &[u8; 16], earlier: [u64; 2], later: [u64; 2]) -> (__m128i, __m128i) {
-        // SAFETY: the reference is to 16 octets, and the load needs no alignment.
+        // SAFETY: the reference is to 16 bytes, and the load needs no alignment.
         let input = reflect(unsafe { _mm_loadu_si128(octets.as_ptr().cast()) });
         let earlier = _mm_set_epi64x(earlier[1] as i64, earlier[0] as i64);
         let later = _mm_set_epi64x(later[1] as i64, later[0] as i64);
@@ -131,7 +131,7 @@ pub(super) mod ssse3 {
         }
     }
 
-    /// Any length that the key covers, four octets at a time; zeros behind the end add nothing.
+    /// Any length that the key covers, four bytes at a time; zeros behind the end add nothing.
     #[target_feature(enable = "pclmulqdq,ssse3")]
     pub(in crate::simd) fn hash(key: &HashKey, input: &[u8]) -> u32 {
         let mut sum = _mm_setzero_si128();
@@ -147,16 +147,16 @@ pub(super) mod ssse3 {
 /// GFNI for the reflection, VPCLMULQDQ and AVX-512 for the addresses of IPv6.
 ///
 /// A function with a `target_feature` is not inlined into one without, and a call costs about as much as half
-/// a hash of twelve octets. The two instructions that such a hash needs are therefore written as inline
+/// a hash of twelve bytes. The two instructions that such a hash needs are therefore written as inline
 /// assembly, which is inlined everywhere.
 pub(super) mod gfni {
     use super::*;
     use std::arch::asm;
 
-    /// The bit matrix that reverses the bits of an octet.
+    /// The bit matrix that reverses the bits of an byte.
     const REVERSAL: i64 = 0x8040_2010_0804_0201_u64 as i64;
 
-    /// Reverses the bits of each octet.
+    /// Reverses the bits of each byte.
     ///
     /// # Safety
     ///
@@ -177,7 +177,7 @@ pub(super) mod gfni {
         reflected
     }
 
-    /// Four octets of input by the 64 key bits that start where they do: the hash in bits 32 to 63.
+    /// Four bytes of input by the 64 key bits that start where they do: the hash in bits 32 to 63.
     ///
     /// # Safety
     ///
@@ -242,12 +242,12 @@ pub(super) mod gfni {
         value(xor(xor(first, second), third))
     }
 
-    /// Sums of the four groups of eight octets; the hash in bits 32 to 63. The input stands twice in the
+    /// Sums of the four groups of eight bytes; the hash in bits 32 to 63. The input stands twice in the
     /// vector, once for each half of the key bits that a group needs.
     #[inline]
     #[target_feature(enable = "vpclmulqdq,gfni,avx2,avx512f,avx512vl")]
     fn addresses_32(keys: &Keys, input: &[u8; 32]) -> __m128i {
-        // SAFETY: the references are to 32 and 64 octets, and the loads need no alignment.
+        // SAFETY: the references are to 32 and 64 bytes, and the loads need no alignment.
         let (input, parts) = unsafe {
             (
                 _mm256_loadu_si256(input.as_ptr().cast()),

@@ -24,12 +24,12 @@ pub(crate) fn has_avx512() -> bool {
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct Keys {
-    /// First key bits 32 to 95 from the start of each of four groups of 8 octets of input; then for the same
+    /// First key bits 32 to 95 from the start of each of four groups of 8 bytes of input; then for the same
     /// groups key bits 0 to 31 in the upper half and zeros in the lower.
     pub(super) later_earlier: [u64; 8],
-    /// Key bits 0 to 63 from the start of each 4 octets of input.
+    /// Key bits 0 to 63 from the start of each 4 bytes of input.
     pub(super) words: [u64; 9],
-    /// What [`batch`] multiplies octets with; built for that path alone.
+    /// What [`batch`] multiplies bytes with; built for that path alone.
     pub(super) matrices: Option<Box<batch::Matrices>>,
 }
 

@@ -20,7 +20,7 @@ fn key(lengths: impl Strategy<Value = usize>) -> impl Strategy<Value = HashKey> 
         .prop_map(|octets| HashKey::from_octets(&octets).unwrap())
 }
 
-/// Inputs of `N` octets that start `skew` octets behind an address with the alignment of the allocation.
+/// Inputs of `N` bytes that start `skew` bytes behind an address with the alignment of the allocation.
 fn skewed<const N: usize>(octets: &[u8], skew: usize) -> &[[u8; N]] {
     octets[skew..].as_chunks().0
 }

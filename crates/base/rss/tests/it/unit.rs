@@ -1,4 +1,4 @@
-//! Which hash type fits which packet, and over which octets.
+//! Which hash type fits which packet, and over which bytes.
 
 use proptest::prelude::*;
 use rxlane_rss::{
@@ -172,7 +172,7 @@ fn any_packet() -> impl Strategy<Value = Packet> {
 }
 
 proptest! {
-    /// The short way that most packets take gives the hash of the octets that `input` names.
+    /// The short way that most packets take gives the hash of the bytes that `input` names.
     #[test]
     fn the_hash_is_that_of_the_input(
         packet in any_packet(),

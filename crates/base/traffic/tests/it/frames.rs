@@ -16,7 +16,7 @@ fn seen(octets: &[u8]) -> Dissection {
     dissect(Link::Ethernet, octets, octets.len())
 }
 
-/// Octets of the transport packet, and what its checksum covers besides.
+/// Bytes of the transport packet, and what its checksum covers besides.
 fn transport_is_right(octets: &[u8], seen: &Dissection) -> bool {
     let (Some(flow), Some(network), Some(transport)) =
         (seen.flow(), seen.network_offset(), seen.transport_offset())
@@ -39,7 +39,7 @@ fn every_frame_of_every_scenario_is_valid() -> Result<(), ScenarioError> {
             let place = format!("{} frame {number}", named.name);
             let seen = seen(frame.octets);
             assert_eq!(seen.error(), None, "{place}: {:02x?}", frame.octets);
-            assert!(frame.octets.len() >= 60, "{place} has {} octets", frame.octets.len());
+            assert!(frame.octets.len() >= 60, "{place} has {} bytes", frame.octets.len());
             let (flow, fragment, found) = (frame.flow, seen.fragment(), seen.flow().copied());
             match (flow, fragment) {
                 (Some(_), Fragment::None) => {
@@ -210,7 +210,7 @@ fn tcp_segments_of_a_flow_follow_one_another() -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// FNV-1a, 64 bits, of times and octets.
+/// FNV-1a, 64 bits, of times and bytes.
 fn digest(name: &str, arrival: Arrival) -> Result<u64, ScenarioError> {
     let mut traffic = Scenario { arrival, ..lively(name)? }.generate(1)?;
     let mut digest = 0xcbf2_9ce4_8422_2325;
@@ -223,7 +223,7 @@ fn digest(name: &str, arrival: Arrival) -> Result<u64, ScenarioError> {
     Ok(digest)
 }
 
-/// Benchmarks and expected outputs depend on these octets. When this test fails, either a platform differs,
+/// Benchmarks and expected outputs depend on these bytes. When this test fails, either a platform differs,
 /// which is a defect, or generation was changed on purpose: then the digests change with it.
 #[test]
 fn the_same_seed_gives_the_same_octets_on_every_machine() -> Result<(), ScenarioError> {

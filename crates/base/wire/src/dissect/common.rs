@@ -15,12 +15,12 @@ use crate::stack::{Stack, Word};
 use crate::transport::{Tcp, Udp};
 use crate::{ipv4, ipv6, pppoe, vlan};
 
-/// Octets of an uncompressed PPP protocol field.
+/// Bytes of an uncompressed PPP protocol field.
 const PPP_LENGTH: usize = 2;
 
 #[inline(always)]
 pub(super) fn dissect(frame: &[u8], wire_length: usize) -> Option<Dissection> {
-    // Octets of the frame that the capture left out, after `rest`.
+    // Bytes of the frame that the capture left out, after `rest`.
     let missing = wire_length.saturating_sub(frame.len());
     let mut stack = Stack::EMPTY;
     stack.push(Word::Eth);
@@ -95,7 +95,7 @@ pub(super) fn dissect(frame: &[u8], wire_length: usize) -> Option<Dissection> {
 }
 
 /// The ports of a whole and valid TCP or UDP header at the start of `rest`, in a packet of which
-/// `available` octets are left.
+/// `available` bytes are left.
 #[inline(always)]
 fn ports(rest: &[u8], available: usize, protocol: IpProtocol, stack: &mut Stack) -> Option<[u8; 4]> {
     match protocol {

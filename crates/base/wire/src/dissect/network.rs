@@ -135,7 +135,7 @@ impl Walk<'_> {
     }
 
     /// Extension headers from `at` on. Gives whether the transport header was reached, its protocol, and
-    /// the place among fragments. Each header is at least eight octets, so the packet bounds the walk.
+    /// the place among fragments. Each header is at least eight bytes, so the packet bounds the walk.
     fn extension_chain(&mut self, mut next: IpProtocol, mut place: Fragment) -> (bool, IpProtocol, Fragment) {
         let start = self.at;
         let mut jumbogram = false;

@@ -1,4 +1,4 @@
-//! The general walk: from the first octet to the IP header, in the order in which headers can stand.
+//! The general walk: from the first byte to the IP header, in the order in which headers can stand.
 //!
 //! It goes on behind a length that is merely too long, since what is inside is still worth showing, and stops
 //! at anything else. IP and what follows it are in `network`.
@@ -33,7 +33,7 @@ pub(super) fn dissect(link: Link, frame: &[u8], wire_length: usize) -> Dissectio
 }
 
 pub(super) struct Walk<'a> {
-    /// The captured octets, cut to what the enclosing headers say belongs to the packet.
+    /// The captured bytes, cut to what the enclosing headers say belongs to the packet.
     pub(super) frame: &'a [u8],
     /// Where the next header starts.
     pub(super) at: usize,
@@ -53,7 +53,7 @@ impl<'a> Walk<'a> {
         self.rest().first_chunk()
     }
 
-    /// Octets from `at` to the end of the enclosing packet.
+    /// Bytes from `at` to the end of the enclosing packet.
     pub(super) fn available(&self) -> usize {
         self.end.saturating_sub(self.at)
     }

@@ -15,7 +15,7 @@ impl Sum {
     /// The sum of nothing.
     pub const ZERO: Sum = Sum(0);
 
-    /// The sum of the pseudo header of a transport packet of `length` octets (RFC 9293 section 3.1 for IPv4,
+    /// The sum of the pseudo header of a transport packet of `length` bytes (RFC 9293 section 3.1 for IPv4,
     /// RFC 8200 section 8.1 for IPv6). Addresses of different versions have no pseudo header: `None`.
     pub fn pseudo_header(
         source: IpAddr,
@@ -44,11 +44,11 @@ impl Sum {
     #[inline]
     #[must_use]
     pub const fn word(self, word: u16) -> Sum {
-        // 2^48 words are needed to overflow: more octets than a machine addresses.
+        // 2^48 words are needed to overflow: more bytes than a machine addresses.
         Sum(self.0 + word as u64)
     }
 
-    /// Adds octets that start at an even place of what is summed; a last odd one counts as if a zero octet
+    /// Adds bytes that start at an even place of what is summed; a last odd one counts as if a zero byte
     /// followed.
     #[inline]
     #[must_use]
@@ -78,7 +78,7 @@ impl Sum {
     }
 }
 
-/// The internet checksum of `octets` (RFC 1071). Over octets that contain a right checksum it is zero.
+/// The internet checksum of `octets` (RFC 1071). Over bytes that contain a right checksum it is zero.
 pub fn internet(octets: &[u8]) -> u16 {
     Sum::ZERO.octets(octets).finish()
 }
@@ -113,7 +113,7 @@ pub fn fill(
     };
     field.fill(0);
     if protocol == IpProtocol::SCTP {
-        // RFC 9260 appendix A: the CRC goes out least significant octet first.
+        // RFC 9260 appendix A: the CRC goes out least significant byte first.
         let crc = crc32c(packet).to_le_bytes();
         if let Some(field) = packet.get_mut(at..at + width) {
             field.copy_from_slice(&crc);
@@ -162,7 +162,7 @@ fn crc32c_continue(state: u32, octets: &[u8]) -> u32 {
     })
 }
 
-/// What each octet does to the state; the polynomial is 0x1EDC6F41, bits reversed.
+/// What each byte does to the state; the polynomial is 0x1EDC6F41, bits reversed.
 static CRC32C: [u32; 256] = crc32c_table();
 
 #[allow(clippy::indexing_slicing)] // evaluated at compile time only

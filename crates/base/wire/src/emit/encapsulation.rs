@@ -140,13 +140,13 @@ impl Encapsulation {
         }
     }
 
-    /// Octets between the MAC header and the IP header.
+    /// Bytes between the MAC header and the IP header.
     pub fn overhead(&self) -> usize {
         let pppoe = if self.pppoe.is_some() { pppoe::Header::LENGTH + 2 } else { 0 };
         self.tags().len() * TAG_LENGTH + self.labels().len() * ENTRY_LENGTH + pppoe
     }
 
-    /// Octets before the IP header.
+    /// Bytes before the IP header.
     pub fn length(&self) -> usize {
         Header::LENGTH + self.overhead()
     }
@@ -178,7 +178,7 @@ impl Encapsulation {
         Ok(at)
     }
 
-    /// Writes everything before an IP packet of `version` and `packet_length` octets, and gives its length.
+    /// Writes everything before an IP packet of `version` and `packet_length` bytes, and gives its length.
     /// A PPPoE session that is not fixed is written as 0.
     pub fn emit(
         &self,
@@ -261,7 +261,7 @@ impl fmt::Display for EncapsulationError {
             EncapsulationError::VlanIdentifier => f.write_str("a VLAN identifier is a number from 0 to 4094"),
             EncapsulationError::Session => f.write_str("a PPPoE session id is a number from 1 to 65534"),
             EncapsulationError::MacAddress => {
-                f.write_str("a MAC address is written as six hexadecimal octets, 02:00:5e:00:00:01")
+                f.write_str("a MAC address is written as six hexadecimal bytes, 02:00:5e:00:00:01")
             }
         }
     }

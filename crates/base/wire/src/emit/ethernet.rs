@@ -76,7 +76,7 @@ impl Emit for VlanTag {
     }
 }
 
-/// LLC header with a one-octet control field (IEEE 802.2 clause 3.2).
+/// LLC header with a one-byte control field (IEEE 802.2 clause 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Llc {
     /// Destination service access point.
@@ -185,7 +185,7 @@ pub struct LinuxCooked {
     pub packet_type: u16,
     /// ARPHRD type of the device.
     pub hardware: u16,
-    /// Octets of `address` that are meant.
+    /// Bytes of `address` that are meant.
     pub address_length: u16,
     /// Link-layer address of the sender, padded.
     pub address: [u8; 8],
@@ -230,14 +230,14 @@ pub struct LinuxCooked2 {
     pub hardware: u16,
     /// As [`LinuxCooked::packet_type`].
     pub packet_type: u8,
-    /// Octets of `address` that are meant.
+    /// Bytes of `address` that are meant.
     pub address_length: u8,
     /// Link-layer address of the sender, padded.
     pub address: [u8; 8],
 }
 
 impl LinuxCooked2 {
-    /// Reads the header at the start of `octets`. Error: not whole. The two reserved octets are not kept.
+    /// Reads the header at the start of `octets`. Error: not whole. The two reserved bytes are not kept.
     pub fn parse(octets: &[u8]) -> Result<LinuxCooked2, Error> {
         let [p0, p1, _, _, i0, i1, i2, i3, h0, h1, packet_type, address_length, address @ ..] =
             *cut::<20>(Layer::LinuxCooked, octets)?;
@@ -280,7 +280,7 @@ pub struct Arp {
 }
 
 impl Arp {
-    /// Octets.
+    /// Bytes.
     pub const LENGTH: usize = 28;
 
     /// Hardware type 1, protocol type 0x0800, address lengths 6 and 4.

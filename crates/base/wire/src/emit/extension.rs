@@ -6,17 +6,17 @@ use crate::extension::{HOME_ADDRESS, Header, JUMBO_PAYLOAD, Kind};
 use crate::ip::IpProtocol;
 use core::net::Ipv6Addr;
 
-/// Octets that the one-octet extension length can say: 256 units of eight.
+/// Bytes that the one-byte extension length can say: 256 units of eight.
 const MAX_LENGTH: usize = 256 * 8;
 
 /// The jumbo payload option (RFC 2675 section 2): alone it fills a hop-by-hop header, at the alignment that
-/// it requires. `length` is what follows the IPv6 header, octets.
+/// it requires. `length` is what follows the IPv6 header, bytes.
 pub const fn jumbo_payload_option(length: u32) -> [u8; 6] {
     let [a, b, c, d] = length.to_be_bytes();
     [JUMBO_PAYLOAD, 4, a, b, c, d]
 }
 
-/// The home address option (RFC 6275 section 6.3) behind four octets of padding: alone it fills a destination
+/// The home address option (RFC 6275 section 6.3) behind four bytes of padding: alone it fills a destination
 /// options header, at the alignment 8n + 6 that it requires.
 pub fn home_address_option(address: Ipv6Addr) -> [u8; 22] {
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = address.octets();
@@ -47,7 +47,7 @@ fn parse_options(kind: Kind, octets: &[u8]) -> Result<(IpProtocol, &[u8]), Error
 pub struct HopByHop<'a> {
     /// Protocol of what follows.
     pub next_header: IpProtocol,
-    /// Options with their padding: six octets, or six and a multiple of eight.
+    /// Options with their padding: six bytes, or six and a multiple of eight.
     pub options: &'a [u8],
 }
 
@@ -74,7 +74,7 @@ impl Emit for HopByHop<'_> {
 pub struct DestinationOptions<'a> {
     /// Protocol of what follows.
     pub next_header: IpProtocol,
-    /// Options with their padding: six octets, or six and a multiple of eight.
+    /// Options with their padding: six bytes, or six and a multiple of eight.
     pub options: &'a [u8],
 }
 
@@ -105,7 +105,7 @@ pub struct Routing<'a> {
     pub routing_type: u8,
     /// Segments left.
     pub segments_left: u8,
-    /// What the type defines: four octets (reserved, or last entry, flags and tag), then the addresses.
+    /// What the type defines: four bytes (reserved, or last entry, flags and tag), then the addresses.
     pub data: &'a [u8],
 }
 
@@ -143,7 +143,7 @@ impl Emit for Routing<'_> {
 pub struct Fragment {
     /// Protocol of what the first fragment carries.
     pub next_header: IpProtocol,
-    /// Offset in units of eight octets, 13 bits.
+    /// Offset in units of eight bytes, 13 bits.
     pub offset: u16,
     /// More fragments follow.
     pub more: bool,
@@ -190,15 +190,15 @@ pub struct Authentication<'a> {
     pub spi: u32,
     /// Sequence number.
     pub sequence: u32,
-    /// Integrity check value with its padding, a multiple of four octets (of eight over IPv6, for which the
+    /// Integrity check value with its padding, a multiple of four bytes (of eight over IPv6, for which the
     /// caller answers).
     pub icv: &'a [u8],
 }
 
 impl<'a> Authentication<'a> {
-    /// Octets before the integrity check value.
+    /// Bytes before the integrity check value.
     pub const FIXED_LENGTH: usize = 12;
-    /// Octets that the length field can say: it counts words, less two.
+    /// Bytes that the length field can say: it counts words, less two.
     pub const MAX_LENGTH: usize = (255 + 2) * 4;
 
     /// Reads the header at the start of `octets`. Errors: not whole, a length below 12.

@@ -13,7 +13,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 pub struct Ipv4<'a> {
     /// Differentiated services and ECN.
     pub traffic_class: u8,
-    /// Octets of the packet, this header included.
+    /// Bytes of the packet, this header included.
     pub total_length: u16,
     /// Identification.
     pub identification: u16,
@@ -21,7 +21,7 @@ pub struct Ipv4<'a> {
     pub dont_fragment: bool,
     /// More fragments follow.
     pub more_fragments: bool,
-    /// Fragment offset in units of eight octets, 13 bits.
+    /// Fragment offset in units of eight bytes, 13 bits.
     pub fragment_offset: u16,
     /// Time to live.
     pub ttl: u8,
@@ -31,15 +31,15 @@ pub struct Ipv4<'a> {
     pub source: Ipv4Addr,
     /// Destination address.
     pub destination: Ipv4Addr,
-    /// Options, padded to a multiple of four octets, at most 40.
+    /// Options, padded to a multiple of four bytes, at most 40.
     pub options: &'a [u8],
 }
 
 impl<'a> Ipv4<'a> {
-    /// The most option octets: IHL counts 15 words.
+    /// The most option bytes: IHL counts 15 words.
     pub const MAX_OPTIONS: usize = 40;
 
-    /// A packet of so many octets, its header of 20 included, in one piece: not to be fragmented, with an identification of 0
+    /// A packet of so many bytes, its header of 20 included, in one piece: not to be fragmented, with an identification of 0
     /// (RFC 6864 section 4), a time to live of 64 (RFC 1700) and no options.
     pub const fn new(
         protocol: IpProtocol,
@@ -121,7 +121,7 @@ pub struct Ipv6 {
     pub traffic_class: u8,
     /// Flow label, 20 bits.
     pub flow_label: u32,
-    /// Octets behind this header; zero in a jumbogram.
+    /// Bytes behind this header; zero in a jumbogram.
     pub payload_length: u16,
     /// Protocol of what follows directly.
     pub next_header: IpProtocol,

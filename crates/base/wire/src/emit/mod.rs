@@ -1,7 +1,7 @@
 //! Writing headers: the counterpart of the views.
 //!
 //! Each header has a plain representation, a struct of its fields. [`Emit::emit`] writes it, `parse` reads it
-//! back from octets with the rules of the header's view, and the two are inverse: what was emitted parses to
+//! back from bytes with the rules of the header's view, and the two are inverse: what was emitted parses to
 //! the same representation. Options, tags and the like are borrowed slices, so nothing is allocated.
 //!
 //! # Contract
@@ -40,13 +40,13 @@ use core::fmt;
 /// Why a header was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmitError {
-    /// The buffer has `available` octets, the header needs `needed`.
+    /// The buffer has `available` bytes, the header needs `needed`.
     BufferShort {
         /// The header.
         layer: Layer,
-        /// Octets that the header takes.
+        /// Bytes that the header takes.
         needed: usize,
-        /// Octets of the buffer.
+        /// Bytes of the buffer.
         available: usize,
     },
     /// The field cannot hold `found`; `limit` is the largest value that it can.
@@ -60,18 +60,18 @@ pub enum EmitError {
         /// The largest value that fits.
         limit: usize,
     },
-    /// A part of the header has `found` octets, which must be a multiple of `unit` (after `besides` octets
+    /// A part of the header has `found` bytes, which must be a multiple of `unit` (after `besides` bytes
     /// that stand before it in the same unit).
     NotMultiple {
         /// The header.
         layer: Layer,
         /// The part.
         field: Field,
-        /// Octets given.
+        /// Bytes given.
         found: usize,
-        /// Octets that count along with them.
+        /// Bytes that count along with them.
         besides: usize,
-        /// The unit in octets.
+        /// The unit in bytes.
         unit: usize,
     },
 }
@@ -82,14 +82,14 @@ impl fmt::Display for EmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             EmitError::BufferShort { layer, needed, available } => {
-                write!(f, "{} header takes {needed} octets, the buffer has {available}", layer.name())
+                write!(f, "{} header takes {needed} bytes, the buffer has {available}", layer.name())
             }
             EmitError::TooLarge { layer, field, found, limit } => {
                 write!(f, "{} {}: {found} does not fit, the largest is {limit}", layer.name(), field.name())
             }
             EmitError::NotMultiple { layer, field, found, besides, unit } => write!(
                 f,
-                "{} {}: {found} octets and the {besides} before them are no multiple of {unit}",
+                "{} {}: {found} bytes and the {besides} before them are no multiple of {unit}",
                 layer.name(),
                 field.name()
             ),
@@ -99,7 +99,7 @@ impl fmt::Display for EmitError {
 
 /// A header that can be written.
 pub trait Emit {
-    /// Octets that [`Emit::emit`] writes.
+    /// Bytes that [`Emit::emit`] writes.
     fn length(&self) -> usize;
 
     /// Writes the header at the start of `buffer` and gives its length. Errors: see [`EmitError`]; the
@@ -117,7 +117,7 @@ pub fn headers(headers: &[&dyn Emit], buffer: &mut [u8]) -> Result<usize, EmitEr
     Ok(at)
 }
 
-/// The first `length` octets of `buffer` as a place to write a header.
+/// The first `length` bytes of `buffer` as a place to write a header.
 fn place(layer: Layer, length: usize, buffer: &mut [u8]) -> Result<Octets<'_>, EmitError> {
     let available = buffer.len();
     match buffer.get_mut(..length) {
@@ -139,7 +139,7 @@ fn multiple(layer: Layer, field: Field, found: usize, besides: usize, unit: usiz
     Err(EmitError::NotMultiple { layer, field, found, besides, unit })
 }
 
-/// Octets being filled from the front. [`place`] made room for all of them, so a value for which no room is
+/// Bytes being filled from the front. [`place`] made room for all of them, so a value for which no room is
 /// left cannot occur; it would be left out.
 struct Octets<'b> {
     rest: &'b mut [u8],
@@ -175,7 +175,7 @@ impl<'b> Octets<'b> {
 
     #[inline]
     fn length(self) -> usize {
-        debug_assert!(self.rest.is_empty(), "a header wrote fewer octets than its length");
+        debug_assert!(self.rest.is_empty(), "a header wrote fewer bytes than its length");
         self.length
     }
 }

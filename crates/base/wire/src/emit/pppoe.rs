@@ -14,7 +14,7 @@ pub struct Pppoe {
     pub code: Code,
     /// Session id.
     pub session: u16,
-    /// Octets behind this header that belong to the packet.
+    /// Bytes behind this header that belong to the packet.
     pub payload_length: u16,
 }
 
@@ -91,14 +91,14 @@ impl Emit for PppoeTags<'_> {
 /// Broadband Forum with sub-options 1 and 2. An empty id is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineIdentification<'a> {
-    /// Agent circuit id, at most 63 octets.
+    /// Agent circuit id, at most 63 bytes.
     pub circuit: &'a [u8],
-    /// Agent remote id, at most 63 octets.
+    /// Agent remote id, at most 63 bytes.
     pub remote: &'a [u8],
 }
 
 impl<'a> LineIdentification<'a> {
-    /// TR-101 section 3.9.2, R-124 and R-125: no longer than 63 octets.
+    /// TR-101 section 3.9.2, R-124 and R-125: no longer than 63 bytes.
     const MAX_ID: usize = 63;
 
     /// Reads the two ids from a tag; `None` for any other tag. Errors: a sub-option that does not fit.
@@ -138,7 +138,7 @@ impl Emit for LineIdentification<'_> {
     }
 }
 
-/// The PPP protocol field, two octets, which is how PPPoE wants it (RFC 2516 section 7).
+/// The PPP protocol field, two bytes, which is how PPPoE wants it (RFC 2516 section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ppp {
     /// Protocol.
@@ -174,7 +174,7 @@ pub struct ControlPacket<'a> {
 }
 
 impl<'a> ControlPacket<'a> {
-    /// Reads the packet at the start of `octets`; octets behind its length are padding. Errors: not whole,
+    /// Reads the packet at the start of `octets`; bytes behind its length are padding. Errors: not whole,
     /// a length below four or beyond `octets`.
     pub fn parse(octets: &'a [u8]) -> Result<ControlPacket<'a>, Error> {
         let cut = |field, rule, limit| Error::new(Layer::PppControl, field, rule, octets.len(), limit);

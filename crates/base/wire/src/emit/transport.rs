@@ -28,12 +28,12 @@ pub struct Tcp<'a> {
     pub checksum: u16,
     /// Urgent pointer.
     pub urgent: u16,
-    /// Options, padded to a multiple of four octets, at most 40.
+    /// Options, padded to a multiple of four bytes, at most 40.
     pub options: &'a [u8],
 }
 
 impl<'a> Tcp<'a> {
-    /// The most option octets: the data offset counts 15 words.
+    /// The most option bytes: the data offset counts 15 words.
     pub const MAX_OPTIONS: usize = 40;
     /// FIN flag.
     pub const FIN: u8 = 0x01;
@@ -88,7 +88,7 @@ pub struct Udp {
     pub source_port: u16,
     /// Destination port.
     pub destination_port: u16,
-    /// Octets of header and data; zero in a jumbogram.
+    /// Bytes of header and data; zero in a jumbogram.
     pub length: u16,
     /// Checksum.
     pub checksum: u16,
@@ -128,7 +128,7 @@ pub struct Sctp {
     pub destination_port: u16,
     /// Verification tag.
     pub verification_tag: u32,
-    /// CRC32c, as the four octets of the wire read in network order.
+    /// CRC32c, as the four bytes of the wire read in network order.
     pub checksum: u32,
 }
 
@@ -156,7 +156,7 @@ impl Emit for Sctp {
     }
 }
 
-/// The part that every ICMP message has (RFC 792), and the four octets behind it, which each type uses in its
+/// The part that every ICMP message has (RFC 792), and the four bytes behind it, which each type uses in its
 /// own way. View: [`transport::Icmp`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Icmp {
@@ -186,7 +186,7 @@ pub struct Icmpv6 {
 macro_rules! icmp {
     ($name:ident, $layer:expr) => {
         impl $name {
-            /// Octets: the common part and the second word.
+            /// Bytes: the common part and the second word.
             pub const LENGTH: usize = 8;
 
             /// Reads the header at the start of `octets`. Error: not whole.

@@ -68,7 +68,7 @@ fn a_buffer_one_octet_short_or_more_is_left_as_it_was() {
             let mut buffer = vec![0xcc; available];
             let error = EmitError::BufferShort { layer, needed, available };
             assert_eq!(header.emit(&mut buffer), Err(error));
-            assert!(buffer.iter().all(|octet| *octet == 0xcc), "{layer:?} wrote into {available} octets");
+            assert!(buffer.iter().all(|octet| *octet == 0xcc), "{layer:?} wrote into {available} bytes");
         }
     });
     assert_eq!(headers, 26);
@@ -80,7 +80,7 @@ fn a_header_touches_its_own_octets_and_no_more() {
         let length = header.length();
         let (mut zeros, mut ones) = (vec![0; length + 8], vec![0xff; length + 8]);
         assert_eq!((header.emit(&mut zeros), header.emit(&mut ones)), (Ok(length), Ok(length)));
-        assert_eq!(zeros[..length], ones[..length], "{layer:?} leaves an octet unwritten");
+        assert_eq!(zeros[..length], ones[..length], "{layer:?} leaves an byte unwritten");
         assert_eq!((&zeros[length..], &ones[length..]), (&[0; 8][..], &[0xff; 8][..]), "{layer:?}");
     });
 }
@@ -194,12 +194,12 @@ fn an_encapsulation_refuses_a_packet_that_pppoe_cannot_hold() {
 #[test]
 fn messages_hold_the_numbers() {
     let short = Tcp { options: &[1; 12], ..tcp() }.emit(&mut [0; 31]).map_err(|error| error.to_string());
-    assert_eq!(short, Err("TCP header takes 32 octets, the buffer has 31".to_owned()));
+    assert_eq!(short, Err("TCP header takes 32 bytes, the buffer has 31".to_owned()));
     let large = Ipv4 { options: &[0; 44], ..ipv4(IpProtocol::TCP) }.emit(&mut [0; 64]);
     let message = large.map_err(|error| error.to_string());
     assert_eq!(message, Err("IPv4 option: 44 does not fit, the largest is 40".to_owned()));
     let odd = HopByHop { next_header: IpProtocol::TCP, options: &[0; 7] }.emit(&mut [0; 64]);
     let message = odd.map_err(|error| error.to_string());
-    let expected = "IPv6 hop-by-hop options option: 7 octets and the 2 before them are no multiple of 8";
+    let expected = "IPv6 hop-by-hop options option: 7 bytes and the 2 before them are no multiple of 8";
     assert_eq!(message, Err(expected.to_owned()));
 }

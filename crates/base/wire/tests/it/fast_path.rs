@@ -93,7 +93,7 @@ fn transport(protocol: IpProtocol, ports: (u16, u16), payload: usize) -> Vec<u8>
         let length = 8 + payload as u16;
         Udp { source_port, destination_port, length, checksum: 0 }.emit(&mut octets)
     };
-    octets.truncate(written.expect("20 octets suffice") + payload);
+    octets.truncate(written.expect("20 bytes suffice") + payload);
     octets
 }
 
@@ -115,8 +115,8 @@ fn frame(stack: &str, v6: bool, protocol: IpProtocol, flow: (u32, u32), payload:
     let mut frame = vec![0; 256];
     let (to, from) = (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2]));
     let length = ip.length() + transport.len();
-    let mut at = encapsulation.emit(to, from, version, length, &mut frame).expect("256 octets suffice");
-    at += headers(&[ip], &mut frame[at..]).expect("256 octets suffice");
+    let mut at = encapsulation.emit(to, from, version, length, &mut frame).expect("256 bytes suffice");
+    at += headers(&[ip], &mut frame[at..]).expect("256 bytes suffice");
     frame.truncate(at);
     frame.extend(transport);
     frame

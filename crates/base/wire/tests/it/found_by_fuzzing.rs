@@ -4,7 +4,7 @@ use rxlane_wire::error::{Field, Layer, Rule};
 use rxlane_wire::{Link, dissect};
 
 /// A serial line's frame that consists of a compressed protocol field and of which nothing was captured: the
-/// frame was said to end within the two octets of the field, where one octet would have done.
+/// frame was said to end within the two bytes of the field, where one byte would have done.
 #[test]
 fn nothing_captured_of_a_frame_of_one_octet_is_the_captures_fault() {
     let input = include_bytes!("../../../../../fuzz/regressions/dissect/ppp-nothing-captured");
@@ -20,7 +20,7 @@ fn a_discovery_tag_cut_by_the_capture_is_the_captures_fault() {
     let input = include_bytes!("../../../../../fuzz/regressions/dissect/pppoe-tag-cut-by-capture");
     let frame = &input[4..];
     assert_eq!(dissect(Link::Ethernet, frame, frame.len()).error(), None);
-    let error = *dissect(Link::Ethernet, &frame[..35], frame.len()).error().expect("seven octets of twelve");
+    let error = *dissect(Link::Ethernet, &frame[..35], frame.len()).error().expect("seven bytes of twelve");
     assert_eq!((error.layer, error.field, error.rule), (Layer::PppoeTag, Field::Length, Rule::CaptureCut));
     assert_eq!((error.offset, error.found, error.limit), (24, 7, 12));
 }

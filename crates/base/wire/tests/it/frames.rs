@@ -42,7 +42,7 @@ pub fn octets(header: &dyn Emit) -> Vec<u8> {
 }
 
 impl Built {
-    /// `length` octets that no header accounts for.
+    /// `length` bytes that no header accounts for.
     pub fn payload(name: &'static str, length: usize) -> Built {
         Built { name, link: Link::Ethernet, octets: vec![0xa5; length], regions: Vec::new() }
     }
@@ -142,7 +142,7 @@ pub fn ipv6(next_header: IpProtocol) -> Ipv6 {
     }
 }
 
-/// Six octets of padding: the rest of an options header without options.
+/// Six bytes of padding: the rest of an options header without options.
 pub const PADDING: [u8; 6] = [1, 4, 0, 0, 0, 0];
 
 /// The data of a type 4 routing header with one segment: last entry 0, no flags, no tag, one address.

@@ -163,7 +163,7 @@ fn no_frame_is_too_strange() -> Result<(), TestCaseError> {
             read_everything(&frame);
         }
     }
-    // As many tags as 70,000 octets hold.
+    // As many tags as 70,000 bytes hold.
     let tags = [0x81, 0x00].repeat(35_000);
     check_everywhere(&tags, tags.len())
 }

@@ -21,12 +21,12 @@ fn protocol() -> impl Strategy<Value = IpProtocol> {
     any::<u8>().prop_map(IpProtocol)
 }
 
-/// Up to 40 octets in words of four.
+/// Up to 40 bytes in words of four.
 fn words() -> impl Strategy<Value = Vec<u8>> {
     (0usize..=10).prop_flat_map(|words| vec(any::<u8>(), 4 * words))
 }
 
-/// Options of an extension header, each whole, padded to 8n + 6 octets.
+/// Options of an extension header, each whole, padded to 8n + 6 bytes.
 fn ipv6_options() -> impl Strategy<Value = Vec<u8>> {
     vec((2u8..=255, vec(any::<u8>(), 0..20)), 0..6).prop_map(|items| {
         let mut options = Vec::new();
@@ -90,7 +90,7 @@ proptest! {
     fn pppoe_header_and_ppp(code in any::<u8>(), session in any::<u16>(), payload_length in any::<u16>(), number in any::<u16>()) {
         let header = Pppoe { code: Code(code), session, payload_length };
         prop_assert_eq!(Pppoe::parse(&octets(&header)), Ok(header));
-        // RFC 1661 section 2: the first octet even, the second odd.
+        // RFC 1661 section 2: the first byte even, the second odd.
         let field = Ppp { protocol: PppProtocol(number & 0xfeff | 1) };
         prop_assert_eq!(Ppp::parse(&octets(&field)), Ok(field));
     }

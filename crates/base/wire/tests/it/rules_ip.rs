@@ -352,7 +352,7 @@ mod transport {
         assert_eq!(defect(&udp4(0)), Some((Layer::Udp, Field::Length, Rule::Below)), "only a jumbogram's");
         assert_eq!(defect(&udp4(25)), Some((Layer::Udp, Field::Length, Rule::Exceeds)));
         assert_eq!(defect(&udp4(24)), None);
-        assert_eq!(defect(&udp4(8)), None, "octets behind the datagram");
+        assert_eq!(defect(&udp4(8)), None, "bytes behind the datagram");
     }
 
     #[test]
@@ -394,16 +394,16 @@ mod messages {
         let message = |octets: &[u8]| seen(octets).error().map(Error::to_string);
         assert_eq!(
             message(&udp4(7)).as_deref(),
-            Some("UDP at octet 34: length 7 is below the least possible, 8")
+            Some("UDP at byte 34: length 7 is below the least possible, 8")
         );
         assert_eq!(
             message(&tcp4().octets[..30]).as_deref(),
-            Some("IPv4 at octet 14: the frame ends after 16 of the 20 octets of the header")
+            Some("IPv4 at byte 14: the frame ends after 16 of the 20 bytes of the header")
         );
         let captured = dissect(Link::Ethernet, &tcp4().octets[..30], 78);
         assert_eq!(
             captured.error().map(Error::to_string).as_deref(),
-            Some("IPv4 at octet 14: the capture kept 16 of the 20 octets of the header")
+            Some("IPv4 at byte 14: the capture kept 16 of the 20 bytes of the header")
         );
         assert_eq!(captured.error().map(Error::class), Some(Class::Truncated));
         assert_eq!(captured.stack().last(), Some(Word::Ipv4));

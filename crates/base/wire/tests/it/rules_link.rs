@@ -235,7 +235,7 @@ mod pppoe_discovery {
     #[test]
     fn tags_stay_within_the_payload() {
         let exceeds = Some((Layer::PppoeTag, Field::Length, Rule::Exceeds));
-        assert_eq!(defect(&packet(0x09, &[1, 3, 0, 5, 1, 2, 3, 4])), exceeds, "one octet short");
+        assert_eq!(defect(&packet(0x09, &[1, 3, 0, 5, 1, 2, 3, 4])), exceeds, "one byte short");
         assert_eq!(defect(&packet(0x09, &[1, 3, 0xff, 0xff])), exceeds);
         let cut = Some((Layer::PppoeTag, Field::Header, Rule::Cut));
         assert_eq!(defect(&packet(0x09, &[1, 1, 0, 0, 1, 3, 0])), cut);

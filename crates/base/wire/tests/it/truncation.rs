@@ -20,7 +20,7 @@ fn may_end_before(frame: &Built, index: usize) -> bool {
     behind_labels || layer == Layer::PppoeTag
 }
 
-/// The header that the first `length` octets break off in.
+/// The header that the first `length` bytes break off in.
 fn broken_at(frame: &Built, length: usize) -> Option<(usize, &Region)> {
     frame.regions.iter().enumerate().find(|(_, region)| length < region.end)
 }
@@ -44,7 +44,7 @@ fn a_frame_that_ends_early_names_the_outermost_header_that_lacks_octets() {
                 continue;
             };
             assert_eq!(error.class(), Class::Truncated, "{place}: {error}");
-            // Without its first octet the version of a bare IP packet is not known.
+            // Without its first byte the version of a bare IP packet is not known.
             let layer = if length == 0 && frame.name == "raw ip" { Layer::Ip } else { region.layer };
             assert_eq!(error.layer, layer, "{place}: {error}");
             assert_eq!(error.offset as usize, region.start, "{place}: {error}");

@@ -17,12 +17,12 @@ fn path() -> PathBuf {
 }
 
 const HEAD: &str = "\
-# Frames without a defect, from the first octet of the named link type on, without FCS; octets in hexadecimal.
+# Frames without a defect, from the first byte of the named link type on, without FCS; bytes in hexadecimal.
 # stack: headers, outermost first. Flow: the first IP header's, ports empty where the packet has none.
-# fragment: none, first or later; offsets count octets from the start to the IP header and to the transport header.
+# fragment: none, first or later; offsets count bytes from the start to the IP header and to the transport header.
 # Source: built by crates/base/wire/tests/it/frames.rs from the specifications named in crates/base/wire/src/emit. tshark
 # 4.0.17 reads the same headers, but for the TPIDs 0x9200 and 0x9300, which it does not know.
-name,link,octets,stack,source,source_port,destination,destination_port,protocol,fragment,network,transport
+name,link,bytes,stack,source,source_port,destination,destination_port,protocol,fragment,network,transport
 ";
 
 /// The corpus, and the places of a packet among fragments under PPPoE.
@@ -61,7 +61,7 @@ fn optional(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// What the dissection says of a frame, as the columns behind its octets.
+/// What the dissection says of a frame, as the columns behind its bytes.
 fn answer(link: Link, octets: &[u8]) -> String {
     let seen = dissect(link, octets, octets.len());
     assert_eq!(seen.error(), None);

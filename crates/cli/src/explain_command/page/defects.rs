@@ -81,7 +81,7 @@ pub fn bad(report: &Report) -> Markup {
                         (counted(bad.malformed, "frame")) " malformed: a field contradicts its specification. "
                     }
                     @if bad.truncated > 0 {
-                        (counted(bad.truncated, "frame")) " truncated: octets are missing."
+                        (counted(bad.truncated, "frame")) " truncated: bytes are missing."
                     }
                 }
                 (table(&columns, rows))

@@ -82,7 +82,7 @@ fn payload(report: &Report, parent: &Link, vlans: Vlans, advice: &mut Vec<String
     let Some(asked) = report.asked.max_payload else { return };
     let Some(agreed) = report.larger_payload() else {
         advice.push(format!(
-            "nobody answered to PPP-Max-Payload {asked} (RFC 4638): packets of this line are no longer than {PLAIN_PAYLOAD} octets"
+            "nobody answered to PPP-Max-Payload {asked} (RFC 4638): packets of this line are no longer than {PLAIN_PAYLOAD} bytes"
         ));
         return;
     };
@@ -95,7 +95,7 @@ fn payload(report: &Report, parent: &Link, vlans: Vlans, advice: &mut Vec<String
     let needed = needed_mtu(agreed.into(), &encapsulation);
     if needed > parent.mtu {
         advice.push(format!(
-            "packets of {agreed} octets need an MTU of {needed} on {name}, which has {}: `ip link set {name} mtu {needed}`",
+            "packets of {agreed} bytes need an MTU of {needed} on {name}, which has {}: `ip link set {name} mtu {needed}`",
             parent.mtu,
             name = parent.name
         ));

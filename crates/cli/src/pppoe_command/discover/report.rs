@@ -46,7 +46,7 @@ pub struct Asked {
     pub service: String,
     /// AC-Name or MAC address.
     pub ac: Option<String>,
-    /// Octets; `null`: not asked for.
+    /// Bytes; `null`: not asked for.
     pub max_payload: Option<u16>,
 }
 
@@ -57,7 +57,7 @@ pub struct Concentrator {
     services: Vec<String>,
     /// Whether it is the one asked for, serves the service, and says nothing else.
     fits: bool,
-    /// Largest PPP payload that it agrees to, octets.
+    /// Largest PPP payload that it agrees to, bytes.
     max_payload: u16,
     latency: Latency,
     tags: Vec<Tag>,
@@ -182,7 +182,7 @@ impl Report {
         }
         if self.has_answers() {
             self.table(out)?;
-            out.heading("Tags of their offers, octets")?;
+            out.heading("Tags of their offers, bytes")?;
             for concentrator in &self.concentrators {
                 let tags: Vec<String> = concentrator.tags.iter().map(Tag::in_words).collect();
                 out.item(19, &concentrator.mac, &tags.join(", "))?;

@@ -59,7 +59,7 @@ pub struct Model {
     pub speed: Option<u32>,
     /// Whether the device is up and has carrier.
     pub up: Option<bool>,
-    /// Of the interface, octets.
+    /// Of the interface, bytes.
     pub mtu: Option<u32>,
     /// How an XDP program is attached to the device.
     pub xdp: Option<&'static str>,
@@ -90,7 +90,7 @@ pub struct Model {
 pub struct Totals {
     /// Received frames a second.
     pub frames_per_second: Option<f64>,
-    /// Received octets a second.
+    /// Received bytes a second.
     pub bytes_per_second: Option<f64>,
     /// Frames lost at the ring, refused as too long, and lost on the way to the CPU that they were steered to, a second.
     pub drops_per_second: Option<f64>,

@@ -18,7 +18,7 @@ pub struct QueueRow {
     pub queue: u32,
     /// Frames a second.
     pub frames_per_second: Option<f64>,
-    /// Octets a second.
+    /// Bytes a second.
     pub bytes_per_second: Option<f64>,
     /// Frames that it lost, a second.
     pub drops_per_second: Option<f64>,

@@ -150,7 +150,8 @@ fn a_counter_that_vanished_is_unknown_and_not_zero() {
 
 #[test]
 fn little_is_known_of_a_veth_in_a_container() {
-    let model = Model::new(&material(&VETH, "veth0"), &Sampling::Refused("a sample takes root".to_owned()));
+    let model =
+        Model::new(&material(&VETH, "veth0"), &Sampling::Refused("a sample requires root".to_owned()));
     assert!(near(model.totals.frames_per_second, 6.0) && near(model.totals.bytes_per_second, 420.0));
     assert_eq!((model.queues.len(), model.vectors.len()), (1, 0));
     assert_eq!(model.queues[0].frames_per_second, None);
@@ -160,7 +161,7 @@ fn little_is_known_of_a_veth_in_a_container() {
     assert_eq!(
         model.notes,
         [
-            "traffic classes: a sample takes root",
+            "traffic classes: a sample requires root",
             "queues: veth counts no frames by queue",
             "vectors: no interrupt in /proc/interrupts is veth0's",
             "cat /proc/stat: Permission denied",

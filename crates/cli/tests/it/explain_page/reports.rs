@@ -102,7 +102,7 @@ pub fn usual() -> Report {
         seconds: Some(8.214),
         link_types: map(&[("Ethernet", 100_000)]),
         problems: vec![
-            "evening-peak.pcapng.gz: frame 100001, offset 63102024: 12 octets are missing".to_owned(),
+            "evening-peak.pcapng.gz: frame 100001, offset 63102024: 12 bytes are missing".to_owned(),
         ],
         ..Source::default()
     };

@@ -29,7 +29,7 @@ fn a_guest_behind_a_router_finds_the_path_mtu() {
             let guest = Guest::new(&ends);
             guest.ip(&["addr", "add", "10.77.0.2/24", "dev", "eth0"]);
             guest.ip(&["route", "add", "default", "via", "10.77.0.1"]);
-            // Both ends know that the link carries 1400 octets; the guest has 1500, and is told by ICMP.
+            // Both ends know that the link carries 1400 bytes; the guest has 1500, and is told by ICMP.
             let near = ends.up(Side::Near, link, &["--mtu", "1400"]);
             let far = ends.up(Side::Far, link, &["--mtu", "1400"]);
             ends.ip(Side::Near, &["addr", "add", "10.77.0.1/24", "dev", "lan0"]);

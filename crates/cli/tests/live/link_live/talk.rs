@@ -1,4 +1,4 @@
-//! Traffic over a link: datagrams there and back, and streams.
+//! Traffic over a link: datagrams both ways, and streams.
 
 use super::ends::{Ends, Side};
 use std::io::{self, ErrorKind, Read, Write};
@@ -12,7 +12,7 @@ use testkit::wait_until;
 const PORT: u16 = 7777;
 /// How long anything may take.
 const PATIENCE: Duration = testkit::PATIENCE;
-/// Octets of a stream.
+/// Bytes of a stream.
 const STREAM: usize = 1 << 20;
 
 /// Datagrams of many sizes and a stream each way, over IPv4 and IPv6.
@@ -130,16 +130,16 @@ pub fn stream_between(from: &Namespace, to: &Namespace, address: &str) {
         stream.write_all(&sent).expect("sent");
         drop(stream);
         let received = received.join().expect("no panic").expect("received");
-        assert!(received == sent, "{address}: {} octets, or other ones", received.len());
+        assert!(received == sent, "{address}: {} bytes, or other ones", received.len());
     });
 }
 
-/// The segment size, octets of payload, that the far end uses towards an address of the near one.
+/// The segment size, bytes of payload, that the far end uses towards an address of the near one.
 pub fn segment_size(ends: &Ends, address: &str) -> u32 {
     let listener = listener(ends.namespace(Side::Near), address);
     let stream = connected(ends.namespace(Side::Far), address);
     let _accepted = listener.accept().expect("accepted");
-    // A connection that still closes, over a link that is gone, has segments of 36 octets: its route leads nowhere.
+    // A connection that still closes, over a link that is gone, has segments of 36 bytes: its route leads nowhere.
     let port = format!(":{}", stream.local_addr().expect("an address").port());
     let shown = ends.namespace(Side::Far).run("ss", &["-tinH", "sport", "=", &port]).expect("ss");
     let size = shown.split_whitespace().find_map(|word| word.strip_prefix("mss:"));

@@ -128,7 +128,7 @@ fn of_a_stranger(ends: &Ends, flow: u8) -> Vec<u8> {
     let near = ends.mac(Side::Near);
     let octets: Vec<u8> =
         near.split(':').map(|part| u8::from_str_radix(part, 16).expect("hexadecimal")).collect();
-    let near = MacAddress(octets.try_into().expect("six octets"));
+    let near = MacAddress(octets.try_into().expect("six bytes"));
     let line: Encapsulation = ends.named(Side::Far, LINE).parse().expect("an encapsulation");
     let mut frame = vec![0; 100];
     let stranger = MacAddress([2, 0, 0x5e, 0, 0, 0x66]);

@@ -27,7 +27,7 @@ fn a_client_that_cannot_have_what_it_wants_asks_nobody() {
         (
             &["--service", &long],
             2,
-            "--service: the name of the service has 2000 octets, and a PADI has room for 1454",
+            "--service: the name of the service has 2000 bytes, and a PADI has room for 1454",
         ),
         (&["--up-script", "/none"], 2, "/none cannot be run: No such file"),
         (&["--down-script", &plain], 2, "plain cannot be run: Permission denied"),

@@ -167,7 +167,7 @@ impl Line {
         self.near.run("ip", arguments).expect("ip")
     }
 
-    /// Whole packets of so many octets there and back.
+    /// Whole packets of so many bytes both ways.
     pub fn ping(&self, from: &Namespace, address: &str, octets: usize) {
         let headers = if address.contains(':') { 48 } else { 28 };
         let size = (octets - headers).to_string();

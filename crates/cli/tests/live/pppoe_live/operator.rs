@@ -320,7 +320,7 @@ fn frames_that_are_lost_are_counted() {
     assert_eq!(client.interrupted().0, 0);
 }
 
-/// Octets that a thread of a process has read from files and pipes (proc(5)).
+/// Bytes that a thread of a process has read from files and pipes (proc(5)).
 fn read_by(process: u32, thread: &str) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("a process").filter_map(Result::ok);
     let is_it = |task: &fs::DirEntry| {
@@ -349,7 +349,7 @@ fn the_thread_that_answers_reads_no_secrets() {
         serving.hear("the secrets were read again: 20002 subscribers", times);
     }
     let [serves, reads] = [0, 1].map(|thread| read()[thread] - before[thread]);
-    assert!(reads >= 3 * length && serves < length, "{serves} and {reads} of {length} octets");
+    assert!(reads >= 3 * length && serves < length, "{serves} and {reads} of {length} bytes");
     let client = line.connect("carol", &[]);
     line.ping(&line.near, GATEWAY, 1492);
     assert_eq!(client.interrupted().0, 0);

@@ -1,4 +1,4 @@
-//! Streams of TCP whose octets are compared.
+//! Streams of TCP whose bytes are compared.
 
 use super::process::PATIENCE;
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ impl Stream {
         Stream { sends, takes }
     }
 
-    /// So many octets there and the same back.
+    /// So many bytes there and the same back.
     pub fn carry(&mut self, octets: usize) {
         for is_back in [false, true] {
             let (from, to) = if is_back { (&self.takes, &self.sends) } else { (&self.sends, &self.takes) };
@@ -47,7 +47,7 @@ fn one_way(mut from: &TcpStream, mut to: &TcpStream, octets: usize) {
         });
         from.write_all(&sent).expect("sent");
         let received = received.join().expect("no panic").expect("received");
-        assert!(received == sent, "other octets");
+        assert!(received == sent, "other bytes");
     });
 }
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Octets of one file that are read: `/proc/interrupts` of a machine with hundreds of CPUs takes a few million.
+/// Bytes of one file that are read: `/proc/interrupts` of a machine with hundreds of CPUs takes a few million.
 const MOST: u64 = 64 << 20;
 
 /// A file's text.
@@ -20,12 +20,12 @@ pub(super) fn of_this_namespace(name: &str) -> PathBuf {
     Path::new("/proc/thread-self/net").join(name)
 }
 
-/// A file's octets.
+/// A file's bytes.
 pub(super) fn octets(path: &Path) -> Result<Vec<u8>, Unread> {
     let mut octets = Vec::new();
     File::open(path)?.take(MOST + 1).read_to_end(&mut octets)?;
     if octets.len() as u64 > MOST {
-        return Err(Unread(format!("longer than {MOST} octets")));
+        return Err(Unread(format!("longer than {MOST} bytes")));
     }
     Ok(octets)
 }

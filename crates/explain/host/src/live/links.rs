@@ -19,7 +19,7 @@ pub(super) use listing::render;
 
 /// `RTM_GETLINK`, `RTM_NEWLINK` (`include/uapi/linux/rtnetlink.h`).
 const GET_LINK: u16 = 18;
-/// Octets of `struct ifinfomsg`.
+/// Bytes of `struct ifinfomsg`.
 const HEADER: usize = 16;
 /// Virtual functions are listed only on request.
 const WITH_FUNCTIONS: u32 = linux_raw_sys::netlink::RTEXT_FILTER_VF;

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 /// Lines that are kept, the latest.
 const MOST: usize = 10_000;
-/// Octets of one record (`CONSOLE_EXT_LOG_MAX`, `kernel/printk/printk.c`, and room).
+/// Bytes of one record (`CONSOLE_EXT_LOG_MAX`, `kernel/printk/printk.c`, and room).
 const RECORD: usize = 16 << 10;
 /// Records that are read at most: a log that grows as fast as it is read has an end, too.
 const RECORDS: usize = 1 << 20;

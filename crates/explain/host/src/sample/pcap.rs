@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const MAGIC: u32 = 0xa1b2_3c4d;
 /// LINKTYPE_ETHERNET.
 const ETHERNET: u32 = 1;
-/// Octets of a record's header.
+/// Bytes of a record's header.
 const RECORD: usize = 16;
 /// Where a VLAN tag stands: behind both addresses (IEEE 802.1Q-2022, clause 9.1).
 const ADDRESSES: usize = 12;
@@ -46,12 +46,12 @@ impl<'a> Writer<'a> {
         Ok(Writer { file, snap, written: header.len() as u64, record: Vec::new() })
     }
 
-    /// Octets of the file.
+    /// Bytes of the file.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Octets that the frame's record takes.
+    /// Bytes that the frame's record takes.
     pub fn length_with(&self, frame: &Frame<'_>) -> u64 {
         let kept = frame.bytes.len() + if frame.control.tag.is_some() { 4 } else { 0 };
         (RECORD + kept.min(self.snap as usize)) as u64

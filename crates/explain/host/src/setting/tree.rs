@@ -45,7 +45,7 @@ pub struct Tree {
     held: Option<Arc<File>>,
 }
 
-/// Octets of a procfs or sysfs file, or of a program's output, that are looked at.
+/// Bytes of a procfs or sysfs file, or of a program's output, that are looked at.
 const LONGEST: u64 = 1 << 20;
 /// Where Debian keeps ethtool and ip, in case `PATH` lacks it.
 const SBIN: &str = "/usr/sbin:/sbin";

@@ -6,7 +6,7 @@ use super::drivers::{self, Counts};
 use super::{Meaning, What};
 use std::sync::LazyLock;
 
-/// Octets of the longest name that is looked at; the kernel's are shorter than 32.
+/// Bytes of the longest name that is looked at; the kernel's are shorter than 32.
 const LONGEST: usize = 128;
 
 /// Numbers in a name that are tried as the queue's.

@@ -58,7 +58,7 @@ pub enum Meaning {
     TotalPackets,
     /// Frames of one kind that the device received: all kinds together are its frames.
     TotalPacketsPart,
-    /// Octets that the device received.
+    /// Bytes that the device received.
     TotalBytes,
     /// Frames that the device lost since a ring or a FIFO was full or the host gave no buffer, or how often
     /// that was so.

@@ -12,7 +12,7 @@ const PREFIXES: [&str; 4] = ["sudo", "doas", "time", "\\"];
 /// First letters of the programs that are known without a prompt, and of the prefixes.
 const BARE: [[u8; 2]; 10] = [*b"et", *b"ca", *b"sy", *b"vm", *b"ne", *b"pc", *b"ls", *b"su", *b"do", *b"ti"];
 
-/// Octets that a prompt may take before its `$` or `#`.
+/// Bytes that a prompt may take before its `$` or `#`.
 const LONGEST_PROMPT: usize = 80;
 
 /// Whose output a command's is, where the output itself names no interface.

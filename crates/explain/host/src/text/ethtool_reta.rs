@@ -23,7 +23,7 @@ const MOST: usize = 65_536;
 /// Entries of a table whose end was not read that is taken for whole.
 const COMMON: usize = 128;
 
-/// Octets of a key that may have been broken over lines after its first one (the shortest key of a driver).
+/// Bytes of a key that may have been broken over lines after its first one (the shortest key of a driver).
 const SHORTEST_KEY: usize = 40;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

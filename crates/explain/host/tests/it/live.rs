@@ -150,7 +150,7 @@ fn the_devices_of_this_machine_read_the_same_too() {
         let mut tool =
             Command::new(&ethtool).args(words(command).iter().skip(1)).output().expect("it starts");
         let stdout = String::from_utf8_lossy(&tool.stdout).into_owned();
-        // The key, where there is one, is one line of octets.
+        // The key, where there is one, is one line of bytes.
         let hidden = stdout.lines().map(|line| {
             if words(line).len() == 1 && line.contains(':') && line.len() > 32 { HIDDEN } else { line }
         });

@@ -74,7 +74,7 @@ fn frames(scenario: &str, count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|_| traffic.next_frame().octets.to_vec()).collect()
 }
 
-/// Octets, full length and time of every frame of a capture.
+/// Bytes, full length and time of every frame of a capture.
 fn read(file: Vec<u8>) -> Vec<(Vec<u8>, u32, i64)> {
     let mut capture = Capture::from_reader(Cursor::new(file), "sample").expect("a capture");
     let mut frames = Vec::new();

@@ -36,7 +36,7 @@ pub(super) fn room(start: &mut Start, parent: &Link) -> Result<Option<String>, E
     };
     start.config.discovery.max_payload = shorter;
     Ok(Some(format!(
-        "{name} has an MTU of {}, in which packets of {shorter} octets have room behind tags and PPPoE: `ip link set {name} mtu \
+        "{name} has an MTU of {}, in which packets of {shorter} bytes have room behind tags and PPPoE: `ip link set {name} mtu \
          {needed}` makes room for {wanted}",
         parent.mtu
     )))

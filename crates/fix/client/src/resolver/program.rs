@@ -11,7 +11,7 @@ use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Octets of what it says that are kept.
+/// Bytes of what it says that are kept.
 const SAID: usize = 4096;
 
 /// Why a program did not do it.

@@ -9,7 +9,7 @@ use pppoe::concentrator::{Id, Installed};
 use std::collections::HashMap;
 use wire::ethernet::MacAddress;
 
-/// Octets of a frame around an IP packet, without tags: Ethernet header, PPPoE header, PPP protocol.
+/// Bytes of a frame around an IP packet, without tags: Ethernet header, PPPoE header, PPP protocol.
 const AROUND: u64 = 14 + 6 + 2;
 const TAG: u64 = 4;
 
@@ -144,7 +144,7 @@ impl Carried {
         self.registry.strays().collect()
     }
 
-    /// What a session transferred: IP packets and their octets.
+    /// What a session transferred: IP packets and their bytes.
     pub fn traffic(&self, id: Id) -> Traffic {
         let usage =
             self.sessions.get(&id).and_then(|one| Some((one.around, self.registry.usage(one.number).ok()?)));

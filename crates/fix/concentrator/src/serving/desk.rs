@@ -115,13 +115,13 @@ pub struct SubscriberStatus {
     /// IPv6 prefix of the link.
     pub prefix: Option<String>,
     pub routes: Vec<String>,
-    /// Longest IP packet to the host, octets.
+    /// Longest IP packet to the host, bytes.
     pub mtu: u16,
     /// Seconds since it is open.
     pub uptime: Option<f64>,
     /// Milliseconds between the last Echo-Request that was answered and its answer.
     pub round_trip_ms: Option<f64>,
-    /// IP packets and octets from and to the host, over restarts of the concentrator, too.
+    /// IP packets and bytes from and to the host, over restarts of the concentrator, too.
     pub received_packets: u64,
     /// See `received_packets`.
     pub received_octets: u64,

@@ -40,7 +40,7 @@ const DONE: &str = "done";
 
 /// How long either waits for the other.
 pub const SILENCE: Duration = Duration::from_secs(10);
-/// The longest line, octets: that of a million sessions.
+/// The longest line, bytes: that of a million sessions.
 const LONGEST: usize = 1 << 30;
 
 /// What each session has transferred, by its name in accounting.

@@ -37,12 +37,12 @@ impl Index {
         (most.max(8) * 2).next_power_of_two()
     }
 
-    /// Octets that one with room for so many entries takes.
+    /// Bytes that one with room for so many entries takes.
     pub fn octets(most: usize) -> usize {
         Index::size(most) * size_of::<AtomicU64>()
     }
 
-    /// Octets that it takes.
+    /// Bytes that it takes.
     pub fn memory(&self) -> usize {
         self.entries.len() * size_of::<AtomicU64>()
     }

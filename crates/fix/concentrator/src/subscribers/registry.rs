@@ -85,7 +85,7 @@ impl Registry {
         }
     }
 
-    /// Octets that one takes without any session, by and large.
+    /// Bytes that one takes without any session, by and large.
     pub fn least(limits: Limits) -> usize {
         let sessions = limits.sessions.clamp(1, Registry::MOST);
         let ids = (1 << 16) * size_of::<u16>();
@@ -97,7 +97,7 @@ impl Registry {
         View::new(Arc::clone(&self.table))
     }
 
-    /// Octets that tables and registry take now.
+    /// Bytes that tables and registry take now.
     pub fn memory(&self) -> usize {
         let prefixes: usize =
             self.held.iter().map(|held| held.prefixes.capacity() * size_of::<Prefix>()).sum();

@@ -146,7 +146,7 @@ impl Routes {
         }
     }
 
-    /// Octets that it takes now.
+    /// Bytes that it takes now.
     pub fn memory(&self) -> usize {
         let used = self.records.iter().filter(|piece| piece.get().is_some()).count();
         self.index4.memory()

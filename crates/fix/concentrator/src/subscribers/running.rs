@@ -32,7 +32,7 @@ pub struct Wish {
     pub parent: String,
     pub vlans: VlanPattern,
     pub addresses: Vec<Address>,
-    /// MTU of the interface, octets: the longest that any subscriber has.
+    /// MTU of the interface, bytes: the longest that any subscriber has.
     pub mtu: u32,
     /// Threads that move packets, at least one.
     pub workers: usize,

@@ -25,7 +25,7 @@ pub struct Owner {
     pub slot: u32,
     /// Which of those that had this place.
     pub generation: u16,
-    /// The longest packet that it takes, octets; 0: nobody's.
+    /// The longest packet that it takes, bytes; 0: nobody's.
     pub mtu: u16,
     /// Whether its maximum segment sizes are lowered.
     pub has_clamp: bool,
@@ -68,7 +68,7 @@ impl Key {
     }
 }
 
-/// Frames and octets of a session. The octets are those of frames, from the destination address on, without FCS.
+/// Frames and bytes of a session. The bytes are those of frames, from the destination address on, without FCS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Frames from the subscriber whose packets were taken.
@@ -89,7 +89,7 @@ struct Slot {
     vlans: AtomicU64,
     station: AtomicU64,
     identifier: AtomicU64,
-    /// Frames and octets from the subscriber, then to it.
+    /// Frames and bytes from the subscriber, then to it.
     counts: [AtomicU64; 4],
 }
 
@@ -117,7 +117,7 @@ impl Slots {
         Slots { pieces: (0..most.div_ceil(PIECE)).map(|_| OnceLock::new()).collect() }
     }
 
-    /// Octets that it takes now.
+    /// Bytes that it takes now.
     pub fn memory(&self) -> usize {
         let used = self.pieces.iter().filter(|piece| piece.get().is_some()).count();
         used * PIECE * (size_of::<Slot>() + size_of::<[AtomicU32; 2]>())

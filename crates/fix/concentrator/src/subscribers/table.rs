@@ -49,7 +49,7 @@ impl Table {
         table
     }
 
-    /// Octets that it takes now.
+    /// Bytes that it takes now.
     pub fn memory(&self) -> usize {
         self.sessions.memory()
             + self.slots.memory()

@@ -10,7 +10,7 @@ use wire::ethernet::EtherType;
 use wire::{IpProtocol, IpVersion};
 
 const LOCAL: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 1]);
-/// Octets of a header of UDP.
+/// Bytes of a header of UDP.
 const UDP: usize = 8;
 const LIMITS: Limits = Limits { sessions: 64, prefixes: 64 };
 

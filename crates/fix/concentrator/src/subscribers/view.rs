@@ -15,9 +15,9 @@ use wire::transport::Udp;
 use wire::vlan::{TAG_LENGTH, Tag, Tci};
 use wire::{IpProtocol, IpVersion, Vlans, ipv6};
 
-/// Octets of both MAC addresses.
+/// Bytes of both MAC addresses.
 const ADDRESSES: usize = 12;
-/// Octets in front of a PPPoE length, at most.
+/// Bytes in front of a PPPoE length, at most.
 const FRONT: usize = ADDRESSES + Vlans::MOST * TAG_LENGTH + 2 + 4;
 /// The first ten bits of link-local addresses, and what the rest of the upper half is (RFC 4291 section 2.5.6).
 const LINK_LOCAL: u64 = 0xfe80 << 48;
@@ -273,7 +273,7 @@ impl Lines for View {
     }
 }
 
-/// Octets of the headers of a super-packet; what is wrong with them is found when it is segmented.
+/// Bytes of the headers of a super-packet; what is wrong with them is found when it is segmented.
 fn headers_of(header: &NetHeader, packet: &[u8]) -> usize {
     let transport = usize::from(header.checksum_start);
     let length = match header.gso_type & !NetHeader::ECN {
@@ -283,7 +283,7 @@ fn headers_of(header: &NetHeader, packet: &[u8]) -> usize {
     transport + length
 }
 
-/// Writes MAC addresses, tags and PPPoE header up to its length; how many octets.
+/// Writes MAC addresses, tags and PPPoE header up to its length; how many bytes.
 #[inline]
 fn put_front(front: &mut [u8; FRONT], view: &View, key: &Key) -> usize {
     let mut at = 0;

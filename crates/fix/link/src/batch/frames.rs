@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Frames that go out together; what one call of sendmmsg(2) takes here.
 pub const BATCH: usize = kernel::socket::BATCH;
-/// Octets for what stands in front of frames: MAC addresses, encapsulation, IP and TCP headers, a virtio header.
+/// Bytes for what stands in front of frames: MAC addresses, encapsulation, IP and TCP headers, a virtio header.
 const HEADS: usize = 64 * 1024;
 /// The most of them that one frame takes: [`HEADERS`], and a virtio header.
 const LONGEST_HEAD: usize = HEADERS + NetHeader::LENGTH;
@@ -19,7 +19,7 @@ pub struct Frame<O = ()> {
     pub rest: Range<usize>,
     /// Frames on the line, more than one of a super-packet that the kernel or the card takes apart.
     pub count: u32,
-    /// Octets on the line of all of them, without FCS.
+    /// Bytes on the line of all of them, without FCS.
     pub octets: u32,
     pub owner: O,
 }
@@ -57,7 +57,7 @@ impl<O: Copy> Frames<O> {
         self.list.len() >= BATCH || self.used + LONGEST_HEAD > HEADS
     }
 
-    /// Room for the head of the next frame; at least [`HEADERS`] octets and a virtio header unless it is full.
+    /// Room for the head of the next frame; at least [`HEADERS`] bytes and a virtio header unless it is full.
     #[inline]
     pub fn room(&mut self) -> &mut [u8] {
         self.heads.get_mut(self.used..).unwrap_or_default()

@@ -35,11 +35,11 @@ const WINDOW: Duration = Duration::from_micros(150);
 /// A frame in the ring that is one of the link.
 #[derive(Clone, Copy, Debug)]
 struct Place<O> {
-    /// Where the frame starts and ends that is looked at for coalescing; of no octets where it is not.
+    /// Where the frame starts and ends that is looked at for coalescing; of no bytes where it is not.
     looked_at: (usize, usize),
     /// Where the packet or frame for the interface starts and ends.
     inner: (usize, usize),
-    /// Octets on the line.
+    /// Bytes on the line.
     octets: u32,
     /// The same without padding.
     unpadded: u32,
@@ -261,7 +261,7 @@ enum Stopped {
 
 /// A frame that is one of the link.
 struct Prepared<O> {
-    /// Which octets are looked at for coalescing.
+    /// Which bytes are looked at for coalescing.
     looked_at: Range<usize>,
     inner: Range<usize>,
     owner: O,
@@ -327,7 +327,7 @@ fn write_packet<F: Lines>(
     write(tun, pieces.get(..count).unwrap_or_default())
 }
 
-/// The virtio header of an IP packet as it is behind `before` octets.
+/// The virtio header of an IP packet as it is behind `before` bytes.
 fn behind(header: NetHeader, before: usize) -> NetHeader {
     if !header.needs_checksum() {
         return header;

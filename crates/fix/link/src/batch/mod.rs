@@ -14,7 +14,7 @@
 //!   take is counted.
 //! * A lone frame waits for nothing. Where frames come densely, a worker looks for them every 100 µs instead of being woken.
 //! * Bytes on the line and packets of the interface are those of the data path [`crate::simple`], but for what
-//!   coalescing does, which segmenting undoes to the octet.
+//!   coalescing does, which segmenting undoes to the byte.
 //!
 //! Memory: see [`Batch::MEMORY`]. Nothing is allocated once every kind of batch has been seen.
 
@@ -84,14 +84,14 @@ pub struct Batch<F: Lines = Framing> {
 #[derive(Clone, Copy, Debug)]
 pub struct Below {
     pub index: u32,
-    /// Its MTU, octets.
+    /// Its MTU, bytes.
     pub mtu: u32,
 }
 
 impl Batch {
-    /// Octets that a worker takes, at most: 4 MiB of ring in the kernel and as many in the queue of its socket for frames
+    /// Bytes that a worker takes, at most: 4 MiB of ring in the kernel and as many in the queue of its socket for frames
     /// that are longer than a slot, 450 KiB for what is read and written, and 200 KiB of coalescer; with AF_XDP 2 MiB or,
-    /// for frames beyond 2048 octets, 4 MiB more.
+    /// for frames beyond 2048 bytes, 4 MiB more.
     pub const MEMORY: usize = (4 + 8 + 1 + 4) << 20;
 
     /// A worker for each queue of the interface.

@@ -26,13 +26,13 @@ use wire::transport::Udp;
 
 /// The longest packet or frame that is read, with its virtio header, in whole cache lines.
 const LONGEST: usize = (65_535 + ethernet::Header::LENGTH + NetHeader::LENGTH).next_multiple_of(64);
-/// Octets for what is read before it is sent.
+/// Bytes for what is read before it is sent.
 const ROOM: usize = 4 * LONGEST;
 /// Packets that are read before they are sent, so that small ones share a system call, too.
 const PACKETS: usize = super::frames::BATCH;
 /// Batches that one way may take before the other has its turn.
 const TURN: usize = 4;
-/// Octets of both MAC addresses.
+/// Bytes of both MAC addresses.
 const ADDRESSES: usize = 12;
 
 /// The way from the interface to the parent.
@@ -257,7 +257,7 @@ impl<O: Copy + Default> Outgoing<O> {
         self.put(line, framing, header, range, count, repeated)
     }
 
-    /// Puts a frame of the interface behind its tags. `repeated` octets of it stand in each of `count` frames on the line.
+    /// Puts a frame of the interface behind its tags. `repeated` bytes of it stand in each of `count` frames on the line.
     fn put<F: Lines<Owner = O>>(
         &mut self,
         line: &Line<F>,
@@ -335,7 +335,7 @@ fn flush<F: Lines>(line: &Line<F>, way: &mut WayOut, frames: &mut Frames<F::Owne
     }
 }
 
-/// Octets of a frame with a partial checksum in front of the payload; `None` where they are not all there.
+/// Bytes of a frame with a partial checksum in front of the payload; `None` where they are not all there.
 fn headers_of(header: &NetHeader, frame: &[u8]) -> Option<usize> {
     let transport = usize::from(header.checksum_start);
     let length = match header.gso_type & !NetHeader::ECN {
@@ -365,11 +365,11 @@ mod tests {
     use wire::emit::{Emit, Ipv4, Tcp};
     use wire::ethernet::MacAddress;
 
-    /// Octets of the payload of a super-packet, and of a segment.
+    /// Bytes of the payload of a super-packet, and of a segment.
     const PAYLOAD: usize = 60_000;
     const SIZE: usize = 1440;
 
-    /// A super-packet with its virtio header, behind so many octets of MAC addresses and EtherType.
+    /// A super-packet with its virtio header, behind so many bytes of MAC addresses and EtherType.
     fn super_packet(before: usize) -> Vec<u8> {
         let mut headers = [0; 40];
         let ip = Ipv4 {

@@ -18,16 +18,16 @@ use std::sync::atomic::Ordering;
 use wire::ethernet::EtherType;
 use wire::vlan::{TAG_LENGTH, Tag, Tci};
 
-/// Octets of a ring. At 10 Gbit/s of full-size frames that is two milliseconds, at 1 Gbit/s more than twenty.
+/// Bytes of a ring. At 10 Gbit/s of full-size frames that is two milliseconds, at 1 Gbit/s more than twenty.
 const OCTETS: usize = 4 << 20;
-/// Octets that the kernel allocates in one piece.
+/// Bytes that the kernel allocates in one piece.
 const BLOCK: usize = 1 << 16;
 /// The smallest slot, and the largest; longer frames wait in the queue of the socket.
 const SLOTS: std::ops::RangeInclusive<usize> = 2048..=16_384;
-/// Octets of a slot in front of a frame: `tpacket2_hdr`, `sockaddr_ll`, room for a virtio header and a tag. The kernel says
+/// Bytes of a slot in front of a frame: `tpacket2_hdr`, `sockaddr_ll`, room for a virtio header and a tag. The kernel says
 /// where the frame is; this is only for choosing a size.
 const FRONT: usize = 128;
-/// Octets of both MAC addresses.
+/// Bytes of both MAC addresses.
 const ADDRESSES: usize = 12;
 
 /// The status of a slot (linux/if_packet.h).
@@ -51,9 +51,9 @@ pub struct Ring {
 pub enum Slot {
     /// A frame, from its destination address on, and what the kernel says about it.
     Frame {
-        /// Where it is in the ring, octets.
+        /// Where it is in the ring, bytes.
         start: usize,
-        /// Octets.
+        /// Bytes.
         length: usize,
         /// Places in it count from the start of the frame.
         header: NetHeader,
@@ -65,7 +65,7 @@ pub enum Slot {
 }
 
 impl Ring {
-    /// Opens a socket with a ring on the interface of this number, for the frames of `admission` over an MTU of `mtu` octets.
+    /// Opens a socket with a ring on the interface of this number, for the frames of `admission` over an MTU of `mtu` bytes.
     /// With `group`, the sockets of which share the frames: the first call makes it and fills it in.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ impl Ring {
         Some(Slot::Frame { start, length: length + TAG_LENGTH, header })
     }
 
-    /// Octets of the ring, of frames that [`Ring::look`] has shown and that are not released.
+    /// Bytes of the ring, of frames that [`Ring::look`] has shown and that are not released.
     #[inline]
     pub fn octets(&self, start: usize, length: usize) -> &[u8] {
         self.mapping.bytes(start, length)

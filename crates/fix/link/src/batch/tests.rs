@@ -1,4 +1,4 @@
-//! `batch` beside `simple`, with the same streams: every octet on the line, and every packet of the interface once what was
+//! `batch` beside `simple`, with the same streams: every byte on the line, and every packet of the interface once what was
 //! put together is taken apart, are those of the reference, flow by flow in order.
 
 use super::*;

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 /// Frames of memory, and entries of each ring; a power of two.
 const FRAMES: u32 = 1024;
-/// Octets of memory for a frame: the longest of an MTU of 1500 and every encapsulation, and of a page, which is the most
+/// Bytes of memory for a frame: the longest of an MTU of 1500 and every encapsulation, and of a page, which is the most
 /// that a frame of an XDP socket can have.
 const CHUNKS: [u32; 2] = [2048, 4096];
 /// Frames that are handed over before the kernel is told, which takes as many at once (`TX_BATCH_SIZE`).
@@ -100,7 +100,7 @@ struct Open {
 }
 
 impl Xsk {
-    /// For a queue of the interface of this number, and frames of up to `longest` octets.
+    /// For a queue of the interface of this number, and frames of up to `longest` bytes.
     ///
     /// # Errors
     ///

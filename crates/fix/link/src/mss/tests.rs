@@ -168,7 +168,7 @@ fn options_that_do_not_add_up_leave_the_packet() {
         &[8, 255, 1, 1],
         &[2, 5, 0x23, 0x00],
         &[2, 3, 0x23, 0x00],
-        // The last octet of the header is a kind without a length.
+        // The last byte of the header is a kind without a length.
         &[1, 1, 1, 8],
         &[1, 1, 1, 2],
     ];

@@ -9,7 +9,7 @@ use wire::ethernet::MacAddress;
 
 const PEER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 2]);
 
-/// Octets from the EtherType under the tags on.
+/// Bytes from the EtherType under the tags on.
 const PLAIN: [u8; 48] = {
     let mut octets = [7; 48];
     (octets[0], octets[1]) = (8, 6);
@@ -121,7 +121,7 @@ fn frames_that_the_mtu_forbids_are_told_apart() {
     namespace.veth(&Veth::pair("near0", "far0")).expect("a pair");
     namespace.inside(|| {
         let near = link_by_name("near0").expect("there");
-        // Linux lets a frame be four octets longer whose outermost TPID is 0x8100.
+        // Linux lets a frame be four bytes longer whose outermost TPID is 0x8100.
         for (link, most) in [("q:35", 1500), ("q:1,q:2", 1496), ("ad:100,q:200", 1492), ("ad:1", 1496)] {
             let encapsulation: Encapsulation = link.parse().expect("an encapsulation");
             assert_eq!(crate::frame_size::longest_mtu(near.mtu, &encapsulation), most, "{link}");

@@ -7,8 +7,8 @@
 //!   everything else out, so that data of sessions costs this socket nothing but the filter.
 //! * The tag that the kernel takes off a frame counts as its outermost (`PACKET_AUXDATA`). Frames of other lines than the
 //!   [`VlanPattern`] has, and of more tags than [`Vlans::MOST`], are left out; so is what is longer than [`ControlSocket::LONGEST`].
-//! * Nothing behind the EtherType has been looked at but that protocol field. Octets behind a PPPoE length may be padding.
-//! * Sent: a frame for each packet, padded to 60 octets (IEEE 802.3 clause 4.2.3.3, without FCS). Many frames share a system
+//! * Nothing behind the EtherType has been looked at but that protocol field. Bytes behind a PPPoE length may be padding.
+//! * Sent: a frame for each packet, padded to 60 bytes (IEEE 802.3 clause 4.2.3.3, without FCS). Many frames share a system
 //!   call, each way.
 //! * With tags the interface is promiscuous as long as the socket lives ([`crate::parent`]).
 //! * Nothing is allocated after [`ControlSocket::open`], which takes 300 KiB.
@@ -34,7 +34,7 @@ use wire::ppp::PppProtocol;
 use wire::pppoe::{self, Stage};
 use wire::vlan::{TAG_LENGTH, Tag, Tci};
 
-/// Octets of both MAC addresses.
+/// Bytes of both MAC addresses.
 const ADDRESSES: usize = 12;
 /// The shortest frame, without FCS.
 const SHORTEST: usize = 60;
@@ -104,7 +104,7 @@ impl ControlSocket {
     pub const BATCH: usize = BATCH;
     /// How often somebody who has other things to do calls it on end, at most.
     pub const BATCHES: usize = 16;
-    /// The longest frame either way, octets from the destination address on, the tag that the kernel takes off not counted.
+    /// The longest frame either way, bytes from the destination address on, the tag that the kernel takes off not counted.
     pub const LONGEST: usize = 2048;
 
     /// Opens it on the interface of this number and MAC address, in the network namespace of the calling thread, for the lines

@@ -22,7 +22,7 @@ use wire::{IpProtocol, IpVersion};
 
 const PEER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 2]);
 const PORT: u16 = 4000;
-/// Octets of IPv4 and UDP header.
+/// Bytes of IPv4 and UDP header.
 const HEADERS: usize = 28;
 
 /// A frame of the link with a datagram, whose checksum is the sum of its pseudo header only, and where that starts.

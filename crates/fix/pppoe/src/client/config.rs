@@ -8,7 +8,7 @@ use std::time::Duration;
 /// What a client wants; shared by all of its sessions.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Concentrator, service, and most octets of PPP payload.
+    /// Concentrator, service, and most bytes of PPP payload.
     pub discovery: host::Config,
     pub session: Arc<session::Config>,
     pub reconnect: Reconnect,

@@ -14,9 +14,9 @@ pub enum Remark {
     /// The concentrator does not agree to the payload wanted (RFC 4638).
     Payload {
         offer: Offer,
-        /// What was asked for, octets.
+        /// What was asked for, bytes.
         asked: u16,
-        /// What holds instead, octets.
+        /// What holds instead, bytes.
         agreed: u16,
     },
     Session(session::Remark),
@@ -45,7 +45,7 @@ impl fmt::Display for Remark {
                     None => write!(f, "did not answer to PPP-Max-Payload {asked} (RFC 4638)")?,
                     Some(_) => write!(f, "did not agree to PPP-Max-Payload {asked} (RFC 4638)")?,
                 }
-                write!(f, ": packets of this session are no longer than {agreed} octets.")
+                write!(f, ": packets of this session are no longer than {agreed} bytes.")
             }
             Remark::Session(remark) => remark.fmt(f),
             Remark::LineDown => f.write_str(

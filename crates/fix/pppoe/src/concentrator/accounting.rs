@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::ethernet::MacAddress;
 
-/// What went through a session, as its data path counts it: IP packets and their octets.
+/// What went through a session, as its data path counts it: IP packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// Octets from the subscriber.
+    /// Bytes from the subscriber.
     pub received_octets: u64,
     pub received_packets: u64,
-    /// Octets to the subscriber.
+    /// Bytes to the subscriber.
     pub sent_octets: u64,
     pub sent_packets: u64,
 }

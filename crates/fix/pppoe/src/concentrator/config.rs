@@ -23,7 +23,7 @@ pub enum SameUser {
 pub struct Config {
     /// Name, services, largest payload, cookies, rates.
     pub discovery: Discovery,
-    /// What subscribers have to authenticate by, the most wanted first. Empty: nobody has to.
+    /// What subscribers have to authenticate by, in order of preference. Empty: nobody has to.
     pub methods: Vec<Method>,
     pub timers: Timers,
     /// The own IPv4 address, on the link to every subscriber. `None`: no IPv4.

@@ -104,7 +104,7 @@ fn answer(request: &Request, payload: Vec<u8>) -> Action {
     Action::Send { place: request.place, destination: request.host, stage: Stage::Discovery, payload }
 }
 
-/// What tells one cookie from all others: those that were good differ in their last octets, which are a keyed hash.
+/// What tells one cookie from all others: those that were good differ in their last bytes, which are a keyed hash.
 fn nonce(cookie: &[u8]) -> u64 {
     cookie.last_chunk().map_or(0, |octets| u64::from_be_bytes(*octets))
 }

@@ -34,7 +34,7 @@ pub struct Listed<'a> {
     /// Interface identifier of the host, while IPv6 is up.
     pub identifier: Option<u64>,
     pub routes: &'a [Network],
-    /// Longest IP packet to the host, octets.
+    /// Longest IP packet to the host, bytes.
     pub mtu: u16,
     /// Time since the PADS, or since this process took the session over.
     pub age: Duration,

@@ -51,12 +51,12 @@ use std::net::Ipv4Addr;
 pub struct Password(Box<[u8]>);
 
 impl Password {
-    /// From its octets.
+    /// From its bytes.
     pub fn new(octets: &[u8]) -> Password {
         Password(octets.into())
     }
 
-    /// Its octets, for the authentication alone.
+    /// Its bytes, for the authentication alone.
     pub const fn octets(&self) -> &[u8] {
         &self.0
     }

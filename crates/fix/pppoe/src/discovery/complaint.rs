@@ -5,7 +5,7 @@ use format::Quotable;
 use std::fmt;
 use wire::pppoe::TagType;
 
-/// Octets kept of a text: as many as are ever shown.
+/// Bytes kept of a text: as many as are ever shown.
 const LONGEST: usize = 4 * Quotable::MOST;
 
 /// Which tag.
@@ -42,7 +42,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     pub kind: Kind,
-    /// What it says, which a peer chose: at most 800 octets, to be shown through [`Quotable`].
+    /// What it says, which a peer chose: at most 800 bytes, to be shown through [`Quotable`].
     pub text: Vec<u8>,
 }
 

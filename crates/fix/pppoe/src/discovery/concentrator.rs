@@ -30,7 +30,7 @@ pub struct Config {
     pub services: Vec<Vec<u8>>,
     /// Whether a service with any other name is served, too.
     pub any_service: bool,
-    /// Most octets of PPP payload that can be received and sent; above 1492 they are agreed to where a host asks (RFC 4638).
+    /// Most bytes of PPP payload that can be received and sent; above 1492 they are agreed to where a host asks (RFC 4638).
     pub max_payload: u16,
     pub cookies: cookie::Config,
     pub offers: Rates,
@@ -51,7 +51,7 @@ impl Config {
         }
     }
 
-    /// Sees that an offer has room for all names, beside a Host-Uniq of 64 octets and a Relay-Session-Id of 12.
+    /// Sees that an offer has room for all names, beside a Host-Uniq of 64 bytes and a Relay-Session-Id of 12.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl Config {
         service.is_empty() || self.any_service || self.services.iter().any(|name| name == service)
     }
 
-    /// PPP-Max-Payload to be answered (RFC 4638 section 5) where frames have room for so many octets.
+    /// PPP-Max-Payload to be answered (RFC 4638 section 5) where frames have room for so many bytes.
     fn agreed(&self, message: &Message<'_>, room: u16) -> Option<u16> {
         let both = message.max_payload()?.min(self.max_payload).min(room);
         Some(both).filter(|octets| *octets > PLAIN_PAYLOAD)
@@ -197,7 +197,7 @@ pub struct Request {
     pub service: Vec<u8>,
     /// Whether that service is served; a request for another one can only be refused.
     pub(crate) is_served: bool,
-    /// Most octets of PPP payload either way: 1492, or what both ends named, and no more than there is room for.
+    /// Most bytes of PPP payload either way: 1492, or what both ends named, and no more than there is room for.
     pub max_payload: u16,
     /// What an access node says of the line.
     pub line: Option<Line>,
@@ -242,7 +242,7 @@ impl Request {
 pub struct Arrival<'a> {
     pub place: Place,
     pub own: MacAddress,
-    /// Octets of PPP payload for which frames with these tags have room on the port.
+    /// Bytes of PPP payload for which frames with these tags have room on the port.
     pub room: u16,
     pub packet: Packet<'a>,
 }

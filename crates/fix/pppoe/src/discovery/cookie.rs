@@ -125,7 +125,7 @@ fn key(random: &mut dyn Random) -> Hmac<Sha256> {
 }
 
 fn code(key: &Hmac<Sha256>, head: &[u8; HEAD], host: MacAddress, place: &Place) -> Hmac<Sha256> {
-    // The length of each part is fixed, so that no two sets of parts are the same octets.
+    // The length of each part is fixed, so that no two sets of parts are the same bytes.
     let mut code = key.clone();
     code.update(head);
     code.update(&host.0);
@@ -178,7 +178,7 @@ mod tests {
             for bit in 0..8 {
                 let mut other = cookie;
                 other[octet] ^= 1 << bit;
-                assert_eq!(check(NOW, HOST, place, &other), forged, "octet {octet}");
+                assert_eq!(check(NOW, HOST, place, &other), forged, "byte {octet}");
             }
             assert_eq!(check(NOW, HOST, place, &cookie[..octet]), forged);
         }

@@ -10,7 +10,7 @@
 //!   agrees to the payload wanted is taken, else the first. At most [`MOST_OFFERS`] are kept.
 //! * What belongs to the session comes from the concentrator's address or is ignored. Nothing that is ignored ends an attempt,
 //!   and a failure says what was.
-//! * PPP-Max-Payload (RFC 4638) is sent only where more than 1492 octets are wanted, and [`Found::max_payload`] is never more
+//! * PPP-Max-Payload (RFC 4638) is sent only where more than 1492 bytes are wanted, and [`Found::max_payload`] is never more
 //!   than what both ends named.
 
 mod failure;
@@ -41,7 +41,7 @@ pub struct Config {
     pub service: Vec<u8>,
     /// The only concentrator to be taken; `None`: any.
     pub pin: Option<Pin>,
-    /// PPP payload wanted, octets; above 1492 it is asked for by PPP-Max-Payload.
+    /// PPP payload wanted, bytes; above 1492 it is asked for by PPP-Max-Payload.
     pub max_payload: u16,
     pub timers: Timers,
     /// Name of the interface, for advice; empty: nobody has said it.
@@ -63,7 +63,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What PPP-Max-Payload says (RFC 4638 section 5: only where more than 1492 octets are wanted).
+    /// What PPP-Max-Payload says (RFC 4638 section 5: only where more than 1492 bytes are wanted).
     pub(crate) fn asked_payload(&self) -> Option<u16> {
         Some(self.max_payload).filter(|octets| *octets > PLAIN_PAYLOAD)
     }
@@ -90,11 +90,11 @@ impl Config {
 
 /// The name of a service that no PADI has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the name of the service has {octets} octets, and a PADI has room for {most} (RFC 2516 section 5.1)")]
+#[error("the name of the service has {octets} bytes, and a PADI has room for {most} (RFC 2516 section 5.1)")]
 pub struct LongService {
-    /// Octets of the name.
+    /// Bytes of the name.
     pub octets: usize,
-    /// Octets that it may have.
+    /// Bytes that it may have.
     pub most: usize,
 }
 
@@ -142,13 +142,13 @@ impl Timers {
 pub struct Found {
     pub session: u16,
     pub offer: Offer,
-    /// Most octets of PPP payload either way, by which the MRU is negotiated: 1492, or what both ends named.
+    /// Most bytes of PPP payload either way, by which the MRU is negotiated: 1492, or what both ends named.
     pub max_payload: u16,
     pub(crate) asked_payload: Option<u16>,
 }
 
 impl Found {
-    /// Whether more than 1492 octets were asked for, and less came of it.
+    /// Whether more than 1492 bytes were asked for, and less came of it.
     pub(crate) fn fell_back(&self) -> bool {
         self.asked_payload.is_some_and(|asked| self.max_payload < asked)
     }
@@ -181,7 +181,7 @@ pub struct Host {
     ignored: Ignored,
 }
 
-/// Octets of Host-Uniq: nobody who does not hear the PADI guesses it.
+/// Bytes of Host-Uniq: nobody who does not hear the PADI guesses it.
 const UNIQ: usize = 16;
 
 #[derive(Debug)]

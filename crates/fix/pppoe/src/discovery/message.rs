@@ -6,9 +6,9 @@ use wire::emit::{Emit, LineIdentification, Pppoe};
 use wire::error::{Error, Field, Layer, Rule};
 use wire::pppoe::{Code, Header, Stage, Tag, TagType, tags};
 
-/// Most octets of a PADI, PPPoE header included: a relay must be able to add a tag of 12 octets (RFC 2516 section 5.1).
+/// Most bytes of a PADI, PPPoE header included: a relay must be able to add a tag of 12 bytes (RFC 2516 section 5.1).
 pub(crate) const LONGEST_PADI: usize = 1484;
-/// Most octets of any other packet: what an Ethernet frame carries.
+/// Most bytes of any other packet: what an Ethernet frame carries.
 pub const LONGEST: usize = 1500;
 
 /// A received packet. That it exists says: version, type and code are right, the length in its header is there, and every
@@ -92,7 +92,7 @@ impl<'a> Message<'a> {
         self.first(TagType::RELAY_SESSION_ID)
     }
 
-    /// PPP-Max-Payload, octets (RFC 4638 section 4). One that has not two octets is as good as none.
+    /// PPP-Max-Payload, bytes (RFC 4638 section 4). One that has not two bytes is as good as none.
     pub fn max_payload(&self) -> Option<u16> {
         self.first(TagType::PPP_MAX_PAYLOAD)?.try_into().ok().map(u16::from_be_bytes)
     }
@@ -107,10 +107,10 @@ impl<'a> Message<'a> {
     }
 }
 
-/// of TR-101 section 3.9.2 allow 63 octets; more is nobody's identification.
+/// of TR-101 section 3.9.2 allow 63 bytes; more is nobody's identification.
 const LONGEST_ID: usize = 63;
 
-/// Line identification of an access node, each at most 63 octets; empty where it is not told. Shown, it is escaped.
+/// Line identification of an access node, each at most 63 bytes; empty where it is not told. Shown, it is escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Agent circuit id: access node, slot, port, VLAN.
@@ -127,12 +127,12 @@ impl fmt::Display for Line {
 
 /// What was to be written is longer than such a packet may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a {code} of {needed} octets is longer than the {most} that one may have (RFC 2516 section 5)")]
+#[error("a {code} of {needed} bytes is longer than the {most} that one may have (RFC 2516 section 5)")]
 pub struct TooLong {
     pub code: Code,
-    /// Octets with its header.
+    /// Bytes with its header.
     pub needed: usize,
-    /// Octets that it may have.
+    /// Bytes that it may have.
     pub most: usize,
 }
 
@@ -143,7 +143,7 @@ pub struct Builder {
     code: Code,
     session: u16,
     tags: Vec<u8>,
-    /// Octets of all tags, those that had no room among them.
+    /// Bytes of all tags, those that had no room among them.
     length: usize,
 }
 
@@ -173,7 +173,7 @@ impl Builder {
         }
     }
 
-    /// PPP-Max-Payload, octets.
+    /// PPP-Max-Payload, bytes.
     pub fn max_payload(self, octets: Option<u16>) -> Builder {
         match octets {
             Some(octets) => self.tag(TagType::PPP_MAX_PAYLOAD, &octets.to_be_bytes()),
@@ -181,7 +181,7 @@ impl Builder {
         }
     }
 
-    /// Octets that the packet takes, with its header.
+    /// Bytes that the packet takes, with its header.
     pub const fn length(&self) -> usize {
         Header::LENGTH + self.length
     }
@@ -210,13 +210,13 @@ impl Builder {
     }
 }
 
-/// A PADT (RFC 2516 section 5.5), with what may be told about the reason: a text for people, at most 200 octets of it, in a
+/// A PADT (RFC 2516 section 5.5), with what may be told about the reason: a text for people, at most 200 bytes of it, in a
 /// Generic-Error tag.
 pub fn padt(session: u16, text: Option<&str>) -> Vec<u8> {
     const MOST: usize = 200;
     let text = text.map(|text| text.get(..text.floor_char_boundary(MOST)).unwrap_or(text));
     let packet = Builder::new(Code::PADT, session);
-    // 210 octets fit.
+    // 210 bytes fit.
     packet.tag_if(TagType::GENERIC_ERROR, text.map(str::as_bytes)).finish().unwrap_or_default()
 }
 

@@ -22,7 +22,7 @@ pub struct Offer {
     pub cookie: Option<Vec<u8>>,
     /// Relay-Session-Id, which belongs into the PADR.
     pub relay: Option<Vec<u8>>,
-    /// PPP-Max-Payload, octets.
+    /// PPP-Max-Payload, bytes.
     pub max_payload: Option<u16>,
     pub complaint: Option<Complaint>,
 }
@@ -90,7 +90,7 @@ impl Pin {
 impl FromStr for Pin {
     type Err = std::convert::Infallible;
 
-    /// Six octets in hexadecimal with colons are a MAC address, everything else a name.
+    /// Six bytes in hexadecimal with colons are a MAC address, everything else a name.
     fn from_str(text: &str) -> Result<Pin, Self::Err> {
         Ok(mac(text).map_or_else(|| Pin::Name(text.as_bytes().to_vec()), Pin::Mac))
     }

@@ -27,7 +27,7 @@ const MOST_TAGS: usize = 32;
 pub struct Question {
     /// Service-Name; empty for any.
     pub service: Vec<u8>,
-    /// PPP-Max-Payload, octets, in every second PADI from the first on; `None`: in none.
+    /// PPP-Max-Payload, bytes, in every second PADI from the first on; `None`: in none.
     pub max_payload: Option<u16>,
 }
 
@@ -47,7 +47,7 @@ pub struct Answer {
 pub struct Probe {
     question: Question,
     own: MacAddress,
-    /// Octets that begin every Host-Uniq; the number of the PADI follows.
+    /// Bytes that begin every Host-Uniq; the number of the PADI follows.
     uniq: [u8; 12],
     sent: Vec<Time>,
     answers: Vec<Answer>,

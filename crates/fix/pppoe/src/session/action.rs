@@ -5,7 +5,7 @@ use crate::session::{Claim, Closed, Family, Ipv4, Ipv6, Phase, Remark};
 /// What is to be done, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send this payload of a PPPoE session packet: the protocol field (two octets) and the packet.
+    /// Send this payload of a PPPoE session packet: the protocol field (two bytes) and the packet.
     Send(Vec<u8>),
     /// Concentrator: say what comes of this claim, by [`Session::authenticated`](crate::session::Session::authenticated),
     /// now or later.

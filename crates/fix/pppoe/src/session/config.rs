@@ -32,7 +32,7 @@ pub struct Host {
     /// Name to authenticate with; no authentication is agreed to where there is none.
     pub user: Vec<u8>,
     pub secret: Vec<u8>,
-    /// What may be agreed to, the most wanted first. A concentrator that demands another one is told so by a Nak, and what
+    /// What may be agreed to, in order of preference. A concentrator that demands another one is told so by a Nak, and what
     /// is not in here is never used: no silent downgrade to PAP.
     pub methods: Vec<Method>,
     /// Whether IPv4 is wanted, and the address to ask for first (`UNSPECIFIED`: whatever is given).
@@ -59,7 +59,7 @@ impl fmt::Debug for Host {
 #[derive(Clone, Debug)]
 pub struct Concentrator {
     pub name: Vec<u8>,
-    /// What is demanded, the most wanted first; a subscriber may choose another one of them by a Nak. Empty: nobody has to
+    /// What is demanded, in order of preference; a subscriber may choose another one of them by a Nak. Empty: nobody has to
     /// say who they are.
     pub methods: Vec<Method>,
 }

@@ -89,7 +89,7 @@ impl Machine {
         networks.into_iter().chain(others).flatten().min()
     }
 
-    /// Octets behind the protocol field that the peer receives. What negotiates LCP has to be received whatever was agreed
+    /// Bytes behind the protocol field that the peer receives. What negotiates LCP has to be received whatever was agreed
     /// to (RFC 1661 section 6.1), and PPPoE carries no more than discovery agreed to.
     pub fn limit(&self) -> u16 {
         if self.lcp_negotiation.is_open() { self.lcp.peer_mru() } else { self.lcp.own_mru() }

@@ -31,7 +31,7 @@ pub enum Remark {
     Malformed { protocol: PppProtocol, error: ControlError },
     /// A packet with a compressed or otherwise bad protocol field was dropped (RFC 2516 section 7).
     BadProtocolField {
-        /// Its first octet.
+        /// Its first byte.
         first: u8,
     },
     /// A packet of a protocol that this end does not speak was rejected.
@@ -44,7 +44,7 @@ pub enum Remark {
     EchoLost,
     /// The peer wants to send, or be sent, packets that are no longer than this.
     PeerMru {
-        /// Octets of PPP payload.
+        /// Bytes of PPP payload.
         mru: u16,
     },
     /// The peer named an address that no host can have.
@@ -114,7 +114,7 @@ impl fmt::Display for Remark {
             Remark::OwnEcho => f.write_str("This end's own echo came back: the line may be looped."),
             Remark::EchoLost => f.write_str("The peer left an echo request without an answer."),
             Remark::PeerMru { mru } => {
-                write!(f, "The peer receives no more than {mru} octets of PPP payload.")
+                write!(f, "The peer receives no more than {mru} bytes of PPP payload.")
             }
             Remark::BadAddress { address } => {
                 write!(f, "The peer named {address}, which is no address of a host; it was refused.")

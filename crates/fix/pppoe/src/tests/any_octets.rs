@@ -1,4 +1,4 @@
-//! Any octets, and packets that are almost right, at any time: no panic, bounded answers, a deadline that is not past.
+//! Any bytes, and packets that are almost right, at any time: no panic, bounded answers, a deadline that is not past.
 
 use super::line;
 
@@ -36,7 +36,7 @@ fn corpus() -> &'static [Vec<u8>] {
 #[derive(Clone, Debug)]
 enum Step {
     Octets(Vec<u8>),
-    /// A packet of the corpus, with some octets changed, cut or lengthened.
+    /// A packet of the corpus, with some bytes changed, cut or lengthened.
     Mutated {
         packet: usize,
         changes: Vec<(usize, u8)>,

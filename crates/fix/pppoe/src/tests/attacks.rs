@@ -58,9 +58,9 @@ fn options_that_do_not_fit_are_dropped_and_named() {
     let bad: [(&[u8], &str); 5] = [
         (b"\x01\x00\x05\xd4", "has length 0, the least is 2"),
         (b"\x01\x01", "has length 1, the least is 2"),
-        (b"\x03\x06\x01\x02", "has length 6, with 4 octets left"),
+        (b"\x03\x06\x01\x02", "has length 6, with 4 bytes left"),
         (b"\x01\x04\x05\xd4\x03", "ends behind its type"),
-        (b"\x05\xff\x01\x02\x03\x04", "has length 255, with 6 octets left"),
+        (b"\x05\xff\x01\x02\x03\x04", "has length 255, with 6 bytes left"),
     ];
     for (options, words) in bad {
         for end in 0..2 {

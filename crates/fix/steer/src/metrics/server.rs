@@ -1,6 +1,6 @@
 //! Serves one page over HTTP/1.1 (RFC 9112) to whoever asks with GET or HEAD.
 //!
-//! Bounded, whatever clients do: [`CLIENTS`] at a time, each for [`TIME`], and requests of [`REQUEST`] octets. It knows
+//! Bounded, whatever clients do: [`CLIENTS`] at a time, each for [`TIME`], and requests of [`REQUEST`] bytes. It knows
 //! nobody and tells everybody the same, so who may connect is a matter of the address.
 
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ const CLIENTS: usize = 16;
 /// How long a client may take for request and answer.
 const TIME: Duration = Duration::from_secs(2);
 
-/// The longest request in octets.
+/// The longest request in bytes.
 const REQUEST: usize = 8192;
 
 /// A listener and its page. Ends when dropped.

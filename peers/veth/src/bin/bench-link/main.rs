@@ -1,5 +1,5 @@
 //! What a link carries between two network namespaces, beside the bare veth pair below it: TCP of one and of eight flows,
-//! long datagrams, datagrams of 64 octets, round trips on an idle link, and the CPU time of it all.
+//! long datagrams, datagrams of 64 bytes, round trips on an idle link, and the CPU time of it all.
 //!
 //! `bench-link RXLANE [ROUNDS [SECONDS [ENCAPSULATION]]]`, as root; `iperf3`, `ping` and `ethtool` do the work. In each round
 //! every way has its turn, one after the other; ratios are taken round by round. The IP packets of all have the same MTU.
@@ -25,7 +25,7 @@ struct Turn {
     /// Bit/s of UDP payload that arrived in datagrams that fill a packet, over IPv4 and IPv6.
     long: f64,
     long_v6: f64,
-    /// Datagrams of 64 octets that arrived a second.
+    /// Datagrams of 64 bytes that arrived a second.
     short: f64,
     /// Mean round trip on the idle link, microseconds.
     round_trip: f64,

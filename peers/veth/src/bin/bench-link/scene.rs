@@ -6,7 +6,7 @@ use std::path::Path;
 use veth::ends::{Ends, WAN};
 use veth::load;
 
-/// Of the IP packets of all ways, octets.
+/// Of the IP packets of all ways, bytes.
 pub const MTU: u32 = 1500;
 /// Of the pair below a link: room for every encapsulation.
 const BELOW: u32 = 1532;
@@ -56,7 +56,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// UDP payload of the longest packet, octets.
+    /// UDP payload of the longest packet, bytes.
     pub const fn longest_datagram(self) -> u32 {
         let ip = match self {
             Version::V4 => 20,
@@ -117,12 +117,12 @@ impl Scene {
         load::round_trip(&self.0.namespaces[0], ADDRESSES[1])
     }
 
-    /// Bit/s of payload that arrived over so many connections, and its octets.
+    /// Bit/s of payload that arrived over so many connections, and its bytes.
     pub fn tcp(&self, version: Version, flows: u32, seconds: u32) -> anyhow::Result<(f64, f64)> {
         load::arrived(&self.iperf(version, &["-P", &flows.to_string()], seconds)?)
     }
 
-    /// Datagrams of so many octets that arrived a second.
+    /// Datagrams of so many bytes that arrived a second.
     pub fn udp(&self, version: Version, octets: u32, seconds: u32) -> anyhow::Result<f64> {
         let answer = self.iperf(version, &["-u", "-l", &octets.to_string(), "-b", "0"], seconds)?;
         let sum = &answer["end"]["sum"];

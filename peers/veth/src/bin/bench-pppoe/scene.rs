@@ -4,7 +4,7 @@ use std::path::Path;
 use veth::ends::{Ends, WAN};
 use veth::load;
 
-/// Of the IP packets of all ways, octets.
+/// Of the IP packets of all ways, bytes.
 pub const MTU: u32 = 1492;
 /// Of the pair below a session: room for two tags.
 const BELOW: u32 = 1508;
@@ -81,7 +81,7 @@ impl Scene {
         load::round_trip(&self.0.namespaces[0], ADDRESSES[1])
     }
 
-    /// Bit/s of payload that arrived over so many connections, and its octets: from the client, or to it.
+    /// Bit/s of payload that arrived over so many connections, and its bytes: from the client, or to it.
     pub fn tcp(&self, is_down: bool, flows: u32, seconds: u32) -> anyhow::Result<(f64, f64)> {
         let flows = flows.to_string();
         let more: &[&str] = if is_down { &["-P", &flows, "-R"] } else { &["-P", &flows] };

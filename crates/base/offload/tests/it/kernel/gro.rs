@@ -66,12 +66,12 @@ impl Receiver {
                 missing -= payload_length(&buffer[..length]);
             }
         }
-        assert_eq!(missing, 0, "octets of payload that did not arrive");
+        assert_eq!(missing, 0, "bytes of payload that did not arrive");
         lengths
     }
 }
 
-/// Octets behind the transport header.
+/// Bytes behind the transport header.
 fn payload_length(frame: &[u8]) -> usize {
     let seen = dissect(Link::Ethernet, frame, frame.len());
     let at = seen.transport_offset().expect("a transport header");

@@ -233,12 +233,12 @@ fn steering_that_leaves_the_frames_is_looked_at_before_more_is_added() {
 fn a_program_that_could_not_be_asked_leaves_it_open() {
     let link = "$ ip -d link\n2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 xdp qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
                 link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9216\n";
-    let refused = "$ rxlane steer status eth0 --json\n# not read: it takes root to read\n";
+    let refused = "$ rxlane steer status eth0 --json\n# not read: it requires root to read\n";
     let report_of = |more: &str| report(&format!("{}{link}{more}", pppoe()));
     for id in ["pppoe-unhashed", "one-queue-hot"] {
         let finding = one(&report_of(refused), id);
         assert_eq!(weight(&finding), (Severity::Warning, Certainty::Possible), "{finding:#?}");
-        assert!(states(&finding, "it takes root to read"), "{finding:#?}");
+        assert!(states(&finding, "it requires root to read"), "{finding:#?}");
         assert_eq!(all_commands(&finding), ["rxlane steer status eth0"]);
         // Where nobody asked, a program is any program.
         assert_eq!(weight(&one(&report_of(""), id)), LIMITS);

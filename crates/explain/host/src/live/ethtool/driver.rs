@@ -6,7 +6,7 @@ use kernel::ethtool::{Command, short, word};
 use kernel::netlink::until_zero;
 use std::fmt::Write as _;
 
-/// Octets of `struct ethtool_drvinfo`.
+/// Bytes of `struct ethtool_drvinfo`.
 const STRUCTURE: usize = 196;
 /// Texts with their places in it, and flags with the place of the number that they stand for.
 const TEXTS: [(&str, usize); 5] = [

@@ -7,7 +7,7 @@ use crate::redact;
 use kernel::ethtool::{Command, Ioctl, StringSet, bounded, short, word, words};
 use std::fmt::Write as _;
 
-/// Octets of `struct ethtool_rxnfc`, and of `struct ethtool_rxfh` before the table.
+/// Bytes of `struct ethtool_rxnfc`, and of `struct ethtool_rxfh` before the table.
 const CLASSIFICATION: usize = 192;
 const HASH: usize = 24;
 

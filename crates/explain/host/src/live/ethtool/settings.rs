@@ -99,7 +99,7 @@ fn by_ioctl(ioctl: &mut Ioctl, name: &[u8]) -> Result<Settings, Unread> {
 
 fn glinksettings(ioctl: &mut Ioctl, name: &[u8]) -> io::Result<Settings> {
     const STRUCTURE: usize = 48;
-    // The octet at 15 says how many words each mask has; asked with another number, the kernel answers with the
+    // The byte at 15 says how many words each mask has; asked with another number, the kernel answers with the
     // negative of the right one and nothing else.
     let question = |count: u8| [0, 0, u32::from_ne_bytes([0, 0, 0, count])];
     let octet = |bytes: &[u8], at: usize| bytes.get(at).copied();

@@ -24,7 +24,7 @@ fn offered() -> (Successor, UnixStream, UnixStream, UnixStream) {
 
 fn line(stream: &UnixStream) -> String {
     let mut line = String::new();
-    // Octet by octet, so that nothing behind it is taken.
+    // Byte by byte, so that nothing behind it is taken.
     let mut reader = BufReader::with_capacity(1, stream);
     reader.read_line(&mut line).expect("read");
     line

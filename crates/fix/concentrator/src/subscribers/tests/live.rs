@@ -290,7 +290,7 @@ fn await_sent(registry: &Registry, own: Number, frames: u64) {
     }
 }
 
-/// Sends so many octets from one end of a connection to the other.
+/// Sends so many bytes from one end of a connection to the other.
 fn transfer(listener: (&Namespace, Ipv4Addr), from: &Namespace, octets: usize) {
     let (namespace, address) = listener;
     let listener = namespace.inside(|| TcpListener::bind((address, 7080)).expect("bound"));

@@ -11,7 +11,7 @@ use testkit::netns::{Namespace, Veth, probe};
 use testkit::require;
 use wire::ethernet::MacAddress;
 
-/// Octets of a frame.
+/// Bytes of a frame.
 const LENGTH: usize = 60;
 
 /// A burst of frames that nobody takes.

@@ -31,7 +31,7 @@ fn session(protocol: u16) -> Vec<u8> {
 
 type Seen = (MacAddress, Vlans, Stage, Vec<u8>);
 
-/// What a socket has received once a frame has come that ends with this octet.
+/// What a socket has received once a frame has come that ends with this byte.
 fn seen(socket: &mut ControlSocket, last: u8) -> Vec<Seen> {
     let until = Instant::now() + testkit::PATIENCE;
     let mut all: Vec<Seen> = Vec::new();

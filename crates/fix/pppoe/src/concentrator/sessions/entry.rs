@@ -33,7 +33,7 @@ pub(in crate::concentrator) struct Entry {
     pub(in crate::concentrator) cookie: u64,
     /// What an access node says of the line.
     pub(in crate::concentrator) line: Option<Arc<Line>>,
-    /// Most octets of PPP payload that discovery agreed to.
+    /// Most bytes of PPP payload that discovery agreed to.
     pub(in crate::concentrator) max_payload: u16,
     pub(in crate::concentrator) since: Time,
     /// Nothing came up yet, or all of it is being negotiated again since the time that follows.

@@ -55,7 +55,7 @@ fn every_session_comes_up_or_ends_with_a_reason() {
         assert!(ever_up.len() > HOSTS as usize * 9 / 10, "{} of {HOSTS} came up", ever_up.len());
         assert!(!world.ends.is_empty() && world.concentrator.counters().opened > u64::from(HOSTS));
 
-        // The wires are mended: everybody comes up, and both ends agree on it.
+        // The wires are fixed: everybody comes up, and both ends agree on it.
         world.wires = Wires::default();
         for host in 0..HOSTS as usize {
             if std::mem::take(&mut world.hosts[host].is_dead) {

@@ -25,7 +25,7 @@ fn place(vid: u16) -> Place {
 }
 
 struct Bench {
-    /// Octets of PPP payload for which frames have room.
+    /// Bytes of PPP payload for which frames have room.
     room: u16,
     concentrator: Concentrator,
     random: Box<dyn Random>,

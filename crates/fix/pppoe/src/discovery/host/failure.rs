@@ -16,7 +16,7 @@ use wire::error::Error;
 pub struct Ignored {
     /// To another station or to a group, or from a group.
     pub addresses: u32,
-    /// Octets that contradict themselves.
+    /// Bytes that contradict themselves.
     pub malformed: u32,
     /// What was wrong with the last of these.
     pub error: Option<Error>,

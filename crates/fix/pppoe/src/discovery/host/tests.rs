@@ -481,7 +481,7 @@ fn a_second_session_that_nobody_asked_for_is_given_back() {
 #[test]
 fn what_does_not_fit_is_said() {
     let mut bench = Bench::new(|config| config.service = vec![b's'; 1470]);
-    assert!(bench.failure().to_string().contains("a padi of 1500 octets"));
+    assert!(bench.failure().to_string().contains("a padi of 1500 bytes"));
     let mut bench = Bench::new(|_| {});
     let padi = bench.sent().1;
     let uniq = Message::parse(&padi).expect("a PADI").host_uniq().map(<[u8]>::to_vec);
@@ -493,7 +493,7 @@ fn what_does_not_fit_is_said() {
 }
 
 proptest! {
-    /// Whatever comes, an attempt ends in time, and no octets panic.
+    /// Whatever comes, an attempt ends in time, and no bytes panic.
     #[test]
     fn every_attempt_ends(packets in proptest::collection::vec((0_usize..6, 0_u8..3, proptest::collection::vec(any::<u8>(), 0..40), any::<u16>(), any::<bool>()), 0..40)) {
         let mut bench = Bench::new(|config| config.max_payload = 1500);
@@ -530,6 +530,6 @@ fn a_service_has_to_fit_a_padi() {
     let error = Config { service: vec![b's'; 2000], ..Config::default() }.check().unwrap_err().to_string();
     assert_eq!(
         error,
-        "the name of the service has 2000 octets, and a PADI has room for 1454 (RFC 2516 section 5.1)"
+        "the name of the service has 2000 bytes, and a PADI has room for 1454 (RFC 2516 section 5.1)"
     );
 }

@@ -32,10 +32,10 @@ fn a_packet_is_read_as_it_is_written() {
 fn tags_that_do_not_fit_are_refused() {
     let refused = |tags: &[u8]| Message::parse(&pado(tags)).expect_err("it does not fit");
     for (tags, rule, offset) in [
-        // A type and no length; a length of one octet.
+        // A type and no length; a length of one byte.
         (&b"\x01"[..], Rule::Cut, 6),
         (b"\x01\x02\x00", Rule::Cut, 6),
-        // One octet too long, the longest there is, the second one.
+        // One byte too long, the longest there is, the second one.
         (b"\x01\x02\x00\x01", Rule::Exceeds, 6),
         (b"\x01\x02\xff\xffac", Rule::Exceeds, 6),
         (b"\x01\x01\x00\x00\x01\x02\x00\x03ac", Rule::Exceeds, 10),
@@ -51,7 +51,7 @@ fn tags_that_do_not_fit_are_refused() {
     assert_eq!(Message::parse(&padded).expect_err("beyond its packet").rule, Rule::Exceeds);
 }
 
-/// Attack 1: tags without octets are values without octets, and not none.
+/// Attack 1: tags without bytes are values without bytes, and not none.
 #[test]
 fn tags_of_no_length_are_empty_values() {
     let octets = pado(b"\x01\x02\x00\x00\x01\x03\x00\x00\x01\x04\x00\x00\x01\x20\x00\x00\x01\x05\x00\x00");
@@ -60,7 +60,7 @@ fn tags_of_no_length_are_empty_values() {
         (message.ac_name(), message.host_uniq(), message.cookie()),
         (Some(&b""[..]), Some(&b""[..]), Some(&b""[..]))
     );
-    // These have no meaning without octets.
+    // These have no meaning without bytes.
     assert_eq!((message.max_payload(), message.line()), (None, None));
     assert_eq!(Message::parse(&pado(b"")).expect("none").tags().count(), 0);
 }
@@ -110,7 +110,7 @@ fn other_versions_types_and_codes_are_refused() {
 
 #[test]
 fn what_is_written_leaves_room_for_a_relay() {
-    // RFC 2516 section 5.1: 1484 octets with the header; a relay's tag of 12 octets makes 1500 of it.
+    // RFC 2516 section 5.1: 1484 bytes with the header; a relay's tag of 12 bytes makes 1500 of it.
     let padi = |octets| Builder::new(Code::PADI, 0).tag(TagType::SERVICE_NAME, &vec![b's'; octets]).finish();
     assert_eq!(padi(1474).expect("it fits").len(), 1484);
     let error = padi(1475).expect_err("too long");

@@ -9,7 +9,7 @@ use rxlane_xdp::object;
 use rxlane_xdp::reference::{Decision, decide_in_buffers};
 use testkit::require;
 
-/// Octets of the first buffer that a test run makes of a longer frame: a page less the room before and behind it
+/// Bytes of the first buffer that a test run makes of a longer frame: a page less the room before and behind it
 /// (`bpf_prog_test_run_xdp` in net/bpf/test_run.c).
 pub const FIRST_BUFFER: usize = 4096 - 256 - 320;
 
@@ -97,7 +97,7 @@ impl Agreement {
         }
     }
 
-    /// Holds the native parser to the reference about a frame of which only the first octets can be read.
+    /// Holds the native parser to the reference about a frame of which only the first bytes can be read.
     pub fn check_buffers(&mut self, first: &[u8], length: usize, choice: usize) {
         let settings = &self.lanes[choice % self.lanes.len()].settings;
         if let Some(native) = &mut self.native {

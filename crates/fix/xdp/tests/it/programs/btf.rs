@@ -6,7 +6,7 @@ use rxlane_xdp::object;
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
 
-/// A structure: octets, and the offset of each member.
+/// A structure: bytes, and the offset of each member.
 #[derive(Debug, PartialEq, Eq)]
 struct Structure {
     size: usize,
@@ -14,12 +14,12 @@ struct Structure {
 }
 
 fn word(octets: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes(octets[at..at + 4].try_into().expect("four octets"))
+    u32::from_ne_bytes(octets[at..at + 4].try_into().expect("four bytes"))
 }
 
 /// The section of a 64-bit ELF file.
 fn section<'a>(object: &'a [u8], name: &str) -> &'a [u8] {
-    let long = |at: usize| u64::from_ne_bytes(object[at..at + 8].try_into().expect("eight octets")) as usize;
+    let long = |at: usize| u64::from_ne_bytes(object[at..at + 8].try_into().expect("eight bytes")) as usize;
     let short = |at: usize| usize::from(u16::from_ne_bytes([object[at], object[at + 1]]));
     let headers = |index: usize| long(0x28) + index * short(0x3a);
     let names = long(headers(short(0x3e)) + 0x18);

@@ -9,7 +9,7 @@ use std::path::Path;
 use testkit::captures;
 use wire::{Fragment, Link, dissect};
 
-/// Calls `seen` with the octets of every Ethernet frame and its length on the wire.
+/// Calls `seen` with the bytes of every Ethernet frame and its length on the wire.
 pub fn frames(path: &Path, mut seen: impl FnMut(&[u8], usize)) {
     let Ok(mut capture) = Capture::open(path) else { return };
     while let Some(frame) = capture.next_frame() {

@@ -69,7 +69,7 @@ fn tags(count: u16) -> Packet {
     })
 }
 
-/// Headers, and what they make of a frame: its kind, and how many octets are no payload.
+/// Headers, and what they make of a frame: its kind, and how many bytes are no payload.
 fn cases() -> Vec<(&'static str, Packet, Kind, usize)> {
     let odd = eth().pppoe().ppp(0x2145);
     vec![

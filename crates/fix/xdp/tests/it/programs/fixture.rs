@@ -184,7 +184,7 @@ fn pppoe() -> Vec<Fixture> {
             PORTS4,
             eth().pppoe().ipv4(UDP).ports().payload(4).frame(),
         ),
-        steered("padding behind a PPPoE packet of 60 octets", Class::Pppoe, PORTS6, {
+        steered("padding behind a PPPoE packet of 60 bytes", Class::Pppoe, PORTS6, {
             tcp6(eth().pppoe()).trailer(200).frame()
         }),
         steered("session 0xffff", Class::Pppoe, PORTS4, session().set(Place::Pppoe, 2, &[255, 255]).frame()),
@@ -225,9 +225,9 @@ fn ipv4() -> Vec<Fixture> {
         steered("ICMP", Class::Vlan, ADDRESSES4, vlan().ipv4(ICMP).payload(28).frame()),
         steered("ESP", Class::Vlan, ADDRESSES4, vlan().ipv4(ESP).payload(28).frame()),
         steered("no payload", Class::Vlan, ADDRESSES4, vlan().ipv4(ICMP).frame()),
-        steered("options of four octets", Class::Vlan, PORTS4, vlan().ipv4_options(TCP, 1).tcp().frame()),
+        steered("options of four bytes", Class::Vlan, PORTS4, vlan().ipv4_options(TCP, 1).tcp().frame()),
         steered(
-            "options of 40 octets",
+            "options of 40 bytes",
             Class::Vlan,
             PORTS4,
             vlan().ipv4_options(UDP, 10).ports().payload(4).frame(),
@@ -242,7 +242,7 @@ fn ipv4() -> Vec<Fixture> {
             vlan().ipv4(UDP).set(Place::Ip, 6, &[0x20, 0]).frame()
         }),
         left("version 5", Reason::Malformed, whole().set(Place::Ip, 0, &[0x55]).frame()),
-        left("header of 16 octets", Reason::Malformed, whole().set(Place::Ip, 0, &[0x44]).frame()),
+        left("header of 16 bytes", Reason::Malformed, whole().set(Place::Ip, 0, &[0x44]).frame()),
         left("header longer than the packet", Reason::Malformed, {
             vlan().ipv4(UDP).ports().payload(4).set(Place::Ip, 0, &[0x4f]).frame()
         }),
@@ -255,7 +255,7 @@ fn ipv4() -> Vec<Fixture> {
         ),
         left("cut in the header", Reason::Truncated, whole().cut(18 + 19)),
         left("TCP without room for ports", Reason::Truncated, whole().set(Place::Ip, 2, &[0, 23]).frame()),
-        steered("TCP of four octets", Class::Vlan, PORTS4, whole().set(Place::Ip, 2, &[0, 24]).frame()),
+        steered("TCP of four bytes", Class::Vlan, PORTS4, whole().set(Place::Ip, 2, &[0, 24]).frame()),
         steered(
             "TCP with a data offset of 0",
             Class::Vlan,
@@ -270,7 +270,7 @@ fn ipv4() -> Vec<Fixture> {
             vlan().ipv4(AH).authentication(TCP, 2).payload(12).tcp().frame()
         }),
         steered("padding behind", Class::Vlan, PORTS4, whole().trailer(500).frame()),
-        steered("a super-packet of 66,000 octets with length 0", Class::Vlan, PORTS4, {
+        steered("a super-packet of 66,000 bytes with length 0", Class::Vlan, PORTS4, {
             whole().trailer(66_000).set(Place::Ip, 2, &[0, 0]).frame()
         }),
     ]
@@ -296,7 +296,7 @@ fn ipv6() -> Vec<Fixture> {
         left("payload length of 0 with hop-by-hop options", Reason::Malformed, {
             tags(2).ipv6(HOP_BY_HOP).extension(TCP, 1).tcp().set(Place::Ip, 4, &[0, 0]).frame()
         }),
-        left("a jumbogram of 65,536 octets in a small frame", Reason::Malformed, {
+        left("a jumbogram of 65,536 bytes in a small frame", Reason::Malformed, {
             let jumbo = [0xc2, 4, 0, 1, 0, 0];
             let packet = tags(2).ipv6(HOP_BY_HOP).extension(TCP, 1).tcp();
             packet.set(Place::Ip, 4, &[0, 0]).set(Place::Ip, 42, &jumbo).frame()
@@ -305,7 +305,7 @@ fn ipv6() -> Vec<Fixture> {
             let packet = tags(2).ipv6(HOP_BY_HOP).extension(TCP, 1).tcp();
             packet.set(Place::Ip, 42, &[0xc2, 4, 0, 1, 0, 0]).frame()
         }),
-        steered("a super-packet of 66,000 octets with payload length 0", Class::Qinq, PORTS6, {
+        steered("a super-packet of 66,000 bytes with payload length 0", Class::Qinq, PORTS6, {
             whole().trailer(66_000).set(Place::Ip, 4, &[0, 0]).frame()
         }),
     ]
@@ -402,15 +402,15 @@ fn extensions() -> Vec<Fixture> {
 fn buffers() -> Vec<Fixture> {
     vec![
         steered(
-            "a frame of 9,000 octets",
+            "a frame of 9,000 bytes",
             Class::Pppoe,
             PORTS4,
             eth().pppoe().ipv4(TCP).tcp().payload(8938).frame(),
         ),
-        steered("2,048 octets of options", Class::Pppoe, PORTS6, {
+        steered("2,048 bytes of options", Class::Pppoe, PORTS6, {
             eth().pppoe().ipv6(OPTIONS).extension(TCP, 256).tcp().payload(100).frame()
         }),
-        steered("6,144 octets of options", Class::Plain, PORTS6, {
+        steered("6,144 bytes of options", Class::Plain, PORTS6, {
             let options =
                 eth().ipv6(OPTIONS).extension(OPTIONS, 256).extension(OPTIONS, 256).extension(TCP, 256);
             options.tcp().payload(100).frame()

@@ -67,7 +67,7 @@ fn the_programs_do_as_the_fixtures_say() {
     }
 }
 
-/// Runs the program on a frame and compares action (`given`: that of a frame that is given to a CPU), octets and every
+/// Runs the program on a frame and compares action (`given`: that of a frame that is given to a CPU), bytes and every
 /// counter.
 fn runs(program: &mut Program, name: &str, frame: &[u8], expected: &Decision, given: u32) {
     let before = program.sums();

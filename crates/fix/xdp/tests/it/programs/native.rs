@@ -40,19 +40,19 @@ impl Native {
         self.parser.envelope(&self.memory, length, limit)
     }
 
-    /// Holds it to the reference's decision about a frame of `length` octets, of which `first` can be read.
+    /// Holds it to the reference's decision about a frame of `length` bytes, of which `first` can be read.
     #[track_caller]
     pub fn agrees(&mut self, first: &[u8], length: usize, settings: &Settings, reference: &Decision) {
         self.memory.put(first);
         let (found, agrees) = self.parser.decide(&self.memory, length, settings);
         let reason = Reason::ALL.get(found.reason as usize).copied();
         let class = Class::ALL.get(found.class as usize).copied();
-        assert!(agrees, "the short way and the long one: {found:?}, {length} octets, of them {first:02x?}");
+        assert!(agrees, "the short way and the long one: {found:?}, {length} bytes, of them {first:02x?}");
         let same = reason == Some(reference.reason)
             && match reference.bucket() {
                 Some(bucket) => class == reference.class && found.bucket == u32::from(bucket),
                 None => true,
             };
-        assert!(same, "C: {reason:?} {found:?}, Rust: {reference:?}, {length} octets, of them {first:02x?}");
+        assert!(same, "C: {reason:?} {found:?}, Rust: {reference:?}, {length} bytes, of them {first:02x?}");
     }
 }

@@ -35,7 +35,7 @@ pub struct Packet {
     announced: Announced,
     places: Vec<(Place, usize)>,
     changes: Vec<(Place, usize, Vec<u8>)>,
-    /// Octets behind the last header's packet that its lengths do not count.
+    /// Bytes behind the last header's packet that its lengths do not count.
     trailer: usize,
 }
 
@@ -113,13 +113,13 @@ impl Packet {
         packet.push(&SOURCE6.octets()).push(&DESTINATION6.octets()).starts(Place::Transport)
     }
 
-    /// An extension header of `units` times eight octets, filled with padding options.
+    /// An extension header of `units` times eight bytes, filled with padding options.
     pub fn extension(self, next: u8, units: usize) -> Packet {
         let filler = vec![0; units * 8 - 2];
         self.push(&[next, (units - 1) as u8]).push(&filler).starts(Place::Transport)
     }
 
-    /// A fragment header (RFC 8200 section 4.5); the offset in units of eight octets.
+    /// A fragment header (RFC 8200 section 4.5); the offset in units of eight bytes.
     pub fn fragment(self, next: u8, offset: u16, more: bool) -> Packet {
         let field = (offset << 3 | u16::from(more)).to_be_bytes();
         self.push(&[next, 0, field[0], field[1], 0, 0, 0, 9]).starts(Place::Transport)
@@ -145,13 +145,13 @@ impl Packet {
         self.push(&vec![0xa5; length])
     }
 
-    /// Octets that no length counts.
+    /// Bytes that no length counts.
     pub fn trailer(mut self, length: usize) -> Packet {
         self.trailer = length;
         self
     }
 
-    /// Changes octets once all lengths are filled in.
+    /// Changes bytes once all lengths are filled in.
     pub fn set(mut self, place: Place, at: usize, octets: &[u8]) -> Packet {
         self.changes.push((place, at, octets.to_vec()));
         self
@@ -180,14 +180,14 @@ impl Packet {
         self.octets
     }
 
-    /// The frame, padded to the least that Ethernet carries, 60 octets without FCS.
+    /// The frame, padded to the least that Ethernet carries, 60 bytes without FCS.
     pub fn frame(self) -> Vec<u8> {
         let mut octets = self.bare();
         octets.resize(octets.len().max(60), 0);
         octets
     }
 
-    /// The frame, of which only the first octets are left.
+    /// The frame, of which only the first bytes are left.
     pub fn cut(self, length: usize) -> Vec<u8> {
         let mut octets = self.bare();
         assert!(length < octets.len());

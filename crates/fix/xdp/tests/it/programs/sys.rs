@@ -55,11 +55,11 @@ impl Parser {
         self.reasons
     }
 
-    /// The frame is what was put into `memory`, and `length` octets long. Beside the decision, whether both ways
+    /// The frame is what was put into `memory`, and `length` bytes long. Beside the decision, whether both ways
     /// through the parser come to it.
     pub fn decide(&self, memory: &Guarded, length: usize, settings: &Settings) -> (Decision, bool) {
         let mut decision = Decision::default();
-        // SAFETY: the pointers are to as many octets as are said, the key has the words that the parser reads, and the
+        // SAFETY: the pointers are to as many bytes as are said, the key has the words that the parser reads, and the
         // library is loaded as long as `self` lives.
         let agrees = unsafe {
             (self.decide)(
@@ -77,7 +77,7 @@ impl Parser {
 }
 
 impl Parser {
-    /// The kind of a frame of `length` octets, and whether it is refused where payloads have at most `limit`.
+    /// The kind of a frame of `length` bytes, and whether it is refused where payloads have at most `limit`.
     pub fn envelope(&self, memory: &Guarded, length: usize, limit: u32) -> (u32, bool) {
         let mut kind = u32::MAX;
         // SAFETY: as in `decide`.
@@ -91,7 +91,7 @@ impl Parser {
 
 const PAGE: usize = 4096;
 
-/// Room for a frame whose last octet is the last one before a page that cannot be read.
+/// Room for a frame whose last byte is the last one before a page that cannot be read.
 pub struct Guarded {
     start: *mut u8,
     capacity: usize,
@@ -100,7 +100,7 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// Room for frames of up to `least` octets.
+    /// Room for frames of up to `least` bytes.
     pub fn new(least: usize) -> io::Result<Guarded> {
         let capacity = least.next_multiple_of(PAGE);
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
@@ -115,7 +115,7 @@ impl Guarded {
 
     /// Puts a frame there.
     pub fn put(&mut self, frame: &[u8]) {
-        assert!(frame.len() <= self.capacity, "{} octets", frame.len());
+        assert!(frame.len() <= self.capacity, "{} bytes", frame.len());
         // SAFETY: the frame fits, so both ends lie within the mapping's accessible part.
         unsafe {
             let place = self.start.add(self.capacity - frame.len());
