@@ -362,7 +362,7 @@ mod tests {
         drop(live);
         assert_eq!(read().expect("none"), None);
         fs::write(&file, text).expect("left");
-        assert_eq!(read().expect("read").expect("there").1, false);
+        assert!(!read().expect("read").expect("there").1);
         let first = Live::hold(state, &file, &json!({})).expect("held");
         fs::remove_file(&file).expect("removed");
         let second = Live::hold(state, &file, &json!({})).expect("held by another");
