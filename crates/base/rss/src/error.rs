@@ -53,7 +53,7 @@ pub enum KeyError {
 /// A hash input that the key does not cover: each input bit is combined with the 32 key bits that start at
 /// its position, so a key of `n` bytes covers `n - 4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("hash input of {input} octets: this key covers {covered} (its length less 4)")]
+#[error("hash input of {input} bytes: this key covers {covered} (its length less 4)")]
 pub struct InputTooLong {
     /// Bytes of the input.
     pub input: usize,

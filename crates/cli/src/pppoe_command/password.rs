@@ -49,7 +49,7 @@ impl<'a> PasswordSource<'a> {
             );
         }
         if password.len() > LONGEST {
-            bail!("a password of {} octets: PPP has room for {LONGEST}", password.len());
+            bail!("a password of {} bytes: PPP has room for {LONGEST}", password.len());
         }
         Ok(password)
     }

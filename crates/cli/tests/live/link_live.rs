@@ -194,7 +194,7 @@ fn the_manager_hears_when_it_is_up_and_when_it_ends() {
     let up = ends.spawn(command.env("NOTIFY_SOCKET", &socket));
     assert_eq!(heard(), "READY=1\nSTATUS=sub0 is up\n");
     let ended = up.interrupted();
-    assert_eq!(heard(), "STOPPING=1");
+    assert_eq!(heard(), "STOPPING=1\n");
     assert_eq!(code(&ended), 0, "{}", said(&ended));
 }
 

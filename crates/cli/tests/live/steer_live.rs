@@ -224,7 +224,7 @@ fn in_the_foreground_it_tells_the_manager_and_ends_with_a_signal() {
         (Some("native"), Some(true))
     );
     machine.signal(&child, "TERM");
-    assert_eq!(heard(), "STOPPING=1");
+    assert_eq!(heard(), "STOPPING=1\n");
     let ended = child.wait_with_output().expect("an end");
     assert_eq!(code(&ended), 0, "{}", said(&ended));
     assert!(said(&ended).contains("no longer steered"), "{}", said(&ended));

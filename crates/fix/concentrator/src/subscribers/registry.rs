@@ -33,7 +33,7 @@ pub enum Refusal {
     /// There is no such session any more.
     #[error("the session has ended")]
     Gone,
-    #[error("an MTU of {0} octets: IPv4 has 68 at least")]
+    #[error("an MTU of {0} bytes: IPv4 has 68 at least")]
     Mtu(u16),
     /// Another session has it, or this one has it already.
     #[error("{0} is another session's")]
