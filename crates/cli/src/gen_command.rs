@@ -146,6 +146,22 @@ fn popularity(text: &str) -> Result<Popularity, String> {
 }
 
 impl TrafficArguments {
+    /// Its arguments. (The group that clap makes of a structure is empty where another one is flattened into it.)
+    pub const IDS: [&str; 13] = [
+        "scenario",
+        "encap",
+        "vlan",
+        "flows",
+        "seed",
+        "ip",
+        "proto",
+        "size",
+        "popularity",
+        "subscribers",
+        "mtu",
+        "control",
+        "fragments",
+    ];
     /// The MTU where nobody said another.
     pub const MTU: u16 = 1500;
 

@@ -38,7 +38,7 @@ On the other host, rxlane bench recv counts what arrives. Unless told otherwise 
 Exit codes: 0 something was sent, 1 nothing could be, 2 wrong usage, 3 the environment lacks something.")]
 pub struct SendArguments {
     /// Where to send datagrams: an address or name, with a port or without (7184)
-    #[arg(value_name = "TARGET", conflicts_with_all = ["raw", "capture", "TrafficArguments", "encap", "vlan"])]
+    #[arg(value_name = "TARGET", conflicts_with_all = ["raw", "capture"], conflicts_with_all = TrafficArguments::IDS)]
     targets: Vec<String>,
 
     /// Wait until `rxlane bench pps --from` on a target asks for load, and send it there; others are not listened to
@@ -82,7 +82,7 @@ pub struct SendArguments {
     gso: u16,
 
     /// With --raw: send the Ethernet frames of a capture, 512 MiB at most, again and again, instead of generated ones
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["TrafficArguments", "encap", "vlan"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = TrafficArguments::IDS)]
     capture: Option<PathBuf>,
 
     /// With --raw: generate so many frames, a million at most, which are then sent again and again
