@@ -220,7 +220,7 @@ fn what_is_wrong_or_missing_is_said() {
         (&[SINK, "--mtu=1400"], "'[TARGET]...' cannot be used with '--mtu <"),
         (
             &[SINK, "--size", "64", "--flows", "3"],
-            "'[TARGET]...' cannot be used with:\n  --flows <N>\n  --size <SIZE>\n\n",
+            "'[TARGET]...' cannot be used with:\n  --size <SIZE>\n  --flows <N>\n\n",
         ),
         (&["--raw", "nothing0"], "nothing0"),
         (
