@@ -368,15 +368,10 @@ impl Messages {
     }
 
     fn number(&mut self, flow: &Flow, count: u64) {
-        let mut sequence = flow.next;
-        let last = flow.next + count;
-        for datagram in self.places.chunks_exact_mut(self.payload) {
-            if sequence == last {
-                return;
-            }
+        let numbers = flow.next..flow.next + count;
+        for (sequence, datagram) in numbers.zip(self.places.chunks_exact_mut(self.payload)) {
             let bytes = Header { kind: Kind::Data, id: flow.id, sequence }.bytes();
             datagram.iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte);
-            sequence += 1;
         }
     }
 }
