@@ -57,7 +57,7 @@ impl OutputFile {
 
     /// Writes a text and puts the file in its place.
     pub fn write(self, text: &str) -> anyhow::Result<()> {
-        self.write_with(|mut file| Ok(file.write_all(text.as_bytes())?))
+        self.write_with(|mut file| file.write_all(text.as_bytes()))
     }
 
     /// Writes what `write` writes, and puts the file in its place.

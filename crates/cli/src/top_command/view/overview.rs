@@ -128,7 +128,7 @@ pub fn steering(rows: &SteeringRows) -> String {
     if mode == Mode::Off {
         return "steering: off".to_owned();
     }
-    let rate = |rate: Option<f64>| unknown(rate.map(|rate| format::compact(rate)));
+    let rate = |rate: Option<f64>| unknown(rate.map(format::compact));
     let lost = rows.cpus.iter().map(|row| row.drops).fold(0, u64::saturating_add);
     format!(
         "steering: {} to {}, {} frames/s, {} drops/s ({} since it is up)",
