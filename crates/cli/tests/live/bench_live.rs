@@ -16,7 +16,7 @@ struct Ends {
 }
 
 fn binary() -> &'static str {
-    env!("CARGO_BIN_EXE_rxlane").into()
+    env!("CARGO_BIN_EXE_rxlane")
 }
 
 fn said(output: &Output) -> String {

@@ -9,7 +9,7 @@ pub const WAN: &str = "wan0";
 pub const FAR: &str = "far0";
 
 pub fn binary() -> &'static str {
-    env!("CARGO_BIN_EXE_rxlane").into()
+    env!("CARGO_BIN_EXE_rxlane")
 }
 
 /// A namespace with the pair, four queues at each end, received in NAPI, so that queues are counted

@@ -14,8 +14,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use testkit::{wait_for, wait_until};
 
-/// Longest that anything is waited for.
-
 /// What the program wrote: as a screen, and as it came.
 struct Shown {
     screen: Screen,
