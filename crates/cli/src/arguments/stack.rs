@@ -8,7 +8,7 @@ use wire::ethernet::EtherType;
 #[derive(clap::Args, Clone, Debug)]
 #[group(skip)]
 pub struct StackArguments {
-    /// Encapsulation, outermost first: q:VID, ad:VID, 0xTPID:VID, mpls:LABEL, pppoe[:SESSION[@MAC]], none; joined by commas
+    /// Encapsulation, outermost first: `q:VID`, `ad:VID`, `0xTPID:VID`, `mpls:LABEL`, `pppoe[:SESSION[@MAC]]`, `none`; joined by commas
     #[arg(long, value_name = "STACK", conflicts_with = "vlan")]
     pub encap: Option<Encapsulation>,
 

@@ -5,7 +5,7 @@
 //!
 //! # Deliberately not here
 //!
-//! Who keeps which attachment ([`crate::record`]), telling the service manager ([`crate::notify`]), and printing: the
+//! Who keeps which attachment ([`crate::record`]), telling the service manager (`service::notify`), and printing: the
 //! caller does so with the [`Progress`] it is given.
 
 mod cpus;

@@ -10,9 +10,6 @@
 //! * What decides is free of the machine and tested without one: [`recommend`], [`plan`],
 //!   [`weights`], [`rebalance`].
 //!
-//! * [`envelope`] is the other thing that is put on an interface, with the same journal, the same turn to work, and the
-//!   same promise to take everything back.
-//!
 //! # Reading on
 //!
 //! `check.rs` puts the questions of `facts.rs`, `classes.rs` and `receiving.rs` together; `up.rs` is what follows from
