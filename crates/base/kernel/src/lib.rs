@@ -4,7 +4,7 @@
 //! * [`socket`]: packet sockets and their filters, many messages a system call, UDP, memory shared with the kernel.
 //! * [`tun`], [`ethtool`], [`bpf`]: devices of this process, what drivers say, bpf(2).
 //! * [`process`], [`netns`], [`cpu`]: who is alive, which network namespace, which CPUs and what they do.
-//! * [`file`]: locks, private folders, files replaced as a whole, bounded reads.
+//! * [`mod@file`]: locks, private folders, files replaced as a whole, bounded reads.
 //!
 //! ```
 //! use rxlane_kernel::cpu::CpuSet;

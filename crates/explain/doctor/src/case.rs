@@ -348,7 +348,7 @@ impl<'a> Case<'a> {
         self.counted(interface).filter(|(_, is_placed)| *is_placed).map(|(mix, _)| mix)
     }
 
-    /// What the traffic sample of this device is; its queues mean nothing where [`Case::mix`] has none.
+    /// What the traffic sample of this device is; its queues mean nothing where `Case::mix` has none.
     pub fn sampled(&self, interface: &Interface) -> Option<&Mix> {
         self.counted(interface).map(|(mix, _)| mix)
     }

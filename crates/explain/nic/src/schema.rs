@@ -98,11 +98,11 @@ pub enum Kind {
     OneOf(&'static [&'static str]),
     /// A list of words, of these where the list is not empty.
     Words(&'static [&'static str]),
-    /// A list of tag stacks ([`crate::tags::TagPattern`]).
+    /// A list of tag stacks (`crate::tags::TagPattern`).
     Stacks,
     /// Hash fields as `ethtool -N … rx-flow-hash` spells them.
     Fields,
-    /// A list of what was so in which kernel: `VERSION:WORD`, one for each of [`KERNELS`] at most.
+    /// A list of what was so in which kernel: `VERSION:WORD`, one for each of `KERNELS` at most.
     Versions(&'static [&'static str]),
     /// The same with one or more words joined by `+`.
     VersionSets(&'static [&'static str]),

@@ -79,7 +79,7 @@ type Tell<'a> = &'a mut dyn FnMut(&Event);
 /// Where other secrets come from.
 type Reread<'a> = &'a mut dyn FnMut() -> Option<Result<Secrets, String>>;
 
-/// A concentrator that runs. See the [module](self).
+/// A concentrator that runs. See the module.
 #[derive(Debug)]
 pub struct Serving {
     // Dropped in this order: who asks is answered as long as there is an interface.

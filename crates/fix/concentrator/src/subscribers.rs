@@ -24,7 +24,7 @@
 //!
 //! # Deliberately not here
 //!
-//! Discovery and negotiation ([`crate::pppoe`] has their socket); routes of the kernel to the interface; what is sent to all
+//! Discovery and negotiation (`crate::pppoe` has their socket); routes of the kernel to the interface; what is sent to all
 //! subscribers, such as router advertisements: the interface has no multicast, since no packet has more than one owner.
 //!
 //! RFC 2516, RFC 2827 (source addresses), RFC 791, RFC 1191, RFC 4443, RFC 8201.

@@ -3,7 +3,7 @@
 //! # Contract
 //!
 //! * `kernel::socket::Transmit` sends frames through a packet socket, many a system call.
-//! * [`running::Running`] is a link from its coming up to its end: an interface ([`tun`]) whose packets go out of a parent
+//! * [`running::Running`] is a link from its coming up to its end: an interface (`tun`) whose packets go out of a parent
 //!   ([`parent`]) in an encapsulation, and back. Nothing of it outlives its process.
 //! * [`framing`] says what stands between the frames of the parent and the packets of the link; [`mss`] lowers the segment
 //!   size of TCP to what fits. Both are pure: no system call, no allocation, no panic on any input.

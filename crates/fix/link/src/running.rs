@@ -420,7 +420,7 @@ impl Claim {
         UnixDatagram::unbound().map(Claim).map_err(Error::kernel(format!("claim frames of {parent}")))
     }
 
-    /// See [`claim`].
+    /// See `claim`.
     pub fn lay(&self, parent: &netlink::Link, encapsulation: &str) -> Result<(), Error> {
         // A name has room for 107 bytes, an encapsulation may take more.
         let mut hasher = DefaultHasher::new();

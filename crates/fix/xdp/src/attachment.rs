@@ -94,7 +94,7 @@ pub trait Plan {
 /// Order: checks; lock; leftovers of a killed process cleared; programs loaded; maps filled; maps and programs pinned;
 /// link made and pinned, which is the last step. So no frame meets a half-filled map, and a process that is killed at
 /// any moment leaves a complete attachment or an interface without a program (and pins that the next `attach`,
-/// [`Attachment::remove`] or [`clear_dead`](crate::clear_dead) clears).
+/// `Attachment::remove` or [`clear_dead`](crate::clear_dead) clears).
 ///
 /// Frames lost: none by this crate; a driver that resets its rings for XDP loses what they hold.
 ///

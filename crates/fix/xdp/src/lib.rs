@@ -28,7 +28,7 @@
 //!
 //! [`attach()`] fills all maps, pins them and the programs, and makes and pins the link that puts the program on the
 //! interface last; whoever holds the pins holds the attachment, so it stays when the process ends, and any process
-//! finds it with [`Attachment::open`]. A killed process leaves a whole attachment or pins without a link, which the
+//! finds it with `Attachment::open`. A killed process leaves a whole attachment or pins without a link, which the
 //! next one clears, as it does those of interfaces that are gone ([`dead()`]).
 
 #![deny(unsafe_code)]

@@ -65,7 +65,7 @@ pub(crate) struct Maps {
     pub(crate) arrivals: Map,
 }
 
-/// What [`Attachment::detach`] saw.
+/// What `Attachment::detach` saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detached {
     /// The last counters, taken when the program was off the interface and the queues were empty or the wait for that

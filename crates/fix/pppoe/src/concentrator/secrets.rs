@@ -88,7 +88,7 @@ pub struct Subscriber {
     pub routes: Box<[Network]>,
     /// The IPv6 prefix of the link, 64 bits long; `None`: one of the pool, where there is one.
     pub prefix: Option<Network>,
-    /// Most sessions at the same time; `None`: what holds for everybody, or one ([`Subscriber::serves_one`]).
+    /// Most sessions at the same time; `None`: what holds for everybody, or one (`Subscriber::serves_one`).
     pub sessions: Option<u32>,
     /// The line that says so, from 1.
     pub line: usize,

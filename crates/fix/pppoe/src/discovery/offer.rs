@@ -16,7 +16,7 @@ pub struct Offer {
     pub concentrator: MacAddress,
     /// AC-Name; empty where there is none.
     pub ac_name: Vec<u8>,
-    /// Service-Names, in order, each once; at most [`MOST_SERVICES`].
+    /// Service-Names, in order, each once; at most `MOST_SERVICES`.
     pub services: Vec<Vec<u8>>,
     /// AC-Cookie, which belongs into the PADR.
     pub cookie: Option<Vec<u8>>,

@@ -2,7 +2,7 @@
 //!
 //! Several PADI go out, each with a Host-Uniq of its own, so that every answer is timed against the PADI that it answers.
 //! Every second one leaves PPP-Max-Payload out, lest somebody who cannot stand that tag be taken for silent.
-//! Everybody who answers is kept, up to [`MOST_ANSWERS`], and what else is seen of PPPoE around is remembered, since it says
+//! Everybody who answers is kept, up to `MOST_ANSWERS`, and what else is seen of PPPoE around is remembered, since it says
 //! where to look when nobody answers.
 
 use super::Packet;
