@@ -87,10 +87,11 @@ impl Terminal {
         self.shown.lock().expect("no panic").screen.text()
     }
 
-    /// Waits until `text` is on the screen, in one line or wrapped.
+    /// Waits until `text` is on the screen, in one line or wrapped, whatever the blanks.
     pub fn wait_for(&self, text: &str) {
         let what = std::fmt::from_fn(|f| write!(f, "`{text}` on\n{}", self.screen()));
-        wait_until(what, || self.screen().replace('\n', "").contains(text));
+        let unspaced = |text: &str| text.split_whitespace().collect::<String>();
+        wait_until(what, || unspaced(&self.screen()).contains(&unspaced(text)));
     }
 
     /// Types.
