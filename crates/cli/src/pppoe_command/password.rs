@@ -1,8 +1,8 @@
 //! The password: from a file, the environment, or a terminal. It is never an argument, which every user of a machine sees.
 
-use super::regular_file::RegularFile;
 use crate::output::complain;
 use anyhow::{Context, anyhow, bail};
+use kernel::file::Regular;
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
@@ -57,10 +57,10 @@ impl<'a> PasswordSource<'a> {
 
 fn from_file(path: &Path) -> anyhow::Result<Vec<u8>> {
     let named = || format!("cannot read the password in {}", path.display());
-    let file = RegularFile::open(path).with_context(named)?;
-    let is_open_to_others = file.is_open_to_others();
+    let file = Regular::open(path).with_context(named)?;
+    let is_open_to_others = file.is_readable_by_others();
     let mut line = Vec::new();
-    BufReader::new(file.file.take(4096)).read_until(b'\n', &mut line).with_context(named)?;
+    BufReader::new(file.into_file().take(4096)).read_until(b'\n', &mut line).with_context(named)?;
     if is_open_to_others {
         complain(&format!("others may read the password in {0}: `chmod 600 {0}`", path.display()));
     }

@@ -1,9 +1,10 @@
 //! Who may connect to a concentrator: the file that says it, read at the start and again when somebody asks for it.
 
-use super::regular_file::RegularFile;
+use super::regular_file::LARGEST;
 use crate::output::complain;
 use anyhow::{Context, anyhow, bail};
 use format::plural;
+use kernel::file::Regular;
 use pppoe::concentrator::secrets::{Address, Secrets, Subscriber};
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
@@ -89,11 +90,11 @@ impl SubscribersFile {
             return Ok(Secrets::default());
         };
         let named = || format!("cannot read {}", file.display());
-        let opened = RegularFile::open(file).with_context(named)?;
-        if opened.is_open_to_others() && self.warns {
+        let opened = Regular::open(file).with_context(named)?;
+        if opened.is_readable_by_others() && self.warns {
             complain(&format!("others may read the passwords in {0}: `chmod 600 {0}`", file.display()));
         }
-        let text = opened.read().with_context(named)?;
+        let text = opened.read(LARGEST).with_context(named)?;
         let secrets = Secrets::parse(&text, self.server.as_bytes(), self.own);
         let secrets = secrets.map_err(|error| anyhow!("{}: {error}", file.display()))?;
         if secrets.is_empty() && self.warns {
