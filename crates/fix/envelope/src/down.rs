@@ -15,14 +15,12 @@ use steer::{named, stale_namespaces};
 use xdp::envelope::Envelope;
 use xdp::{Dead, Interface};
 
-/// What was taken back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Down {
     /// The interface, as it was called when it got the envelope.
     pub interface: String,
     /// Its present name, where that is another.
     pub present: Option<String>,
-    /// Whether the program was on it.
     pub attached: bool,
     /// Frames that were refused; `None` where they could not be read.
     pub refused: Option<u64>,
@@ -32,12 +30,10 @@ pub struct Down {
     pub leftovers: Vec<&'static str>,
     /// Why the MTU is not what it was, and what restores it.
     pub left: Vec<String>,
-    /// What else is worth saying.
     pub remarks: Vec<String>,
 }
 
 impl Down {
-    /// Whether all is as it was before.
     pub fn is_whole(&self) -> bool {
         self.left.is_empty()
     }
@@ -138,7 +134,6 @@ fn undo(name: &str, interface: Option<Interface>, dead: &[Dead], records: &Recor
     }
 }
 
-/// The envelope of an interface.
 enum Opened {
     None,
     Whole(Box<Envelope>),
@@ -189,7 +184,6 @@ fn restore(
     Ok(!noted.is_empty())
 }
 
-/// A change of the MTU.
 #[derive(Clone, Copy)]
 struct Change {
     former: u32,

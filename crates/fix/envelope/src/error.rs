@@ -2,101 +2,52 @@
 
 use service::ErrorKind;
 
-/// Why not.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is none.
     #[error("{interface} has no envelope: there is nothing to take back{}", hint(renamed))]
-    None {
-        /// The interface.
-        interface: String,
-        /// Another interface that had the name when it got one.
-        renamed: Option<String>,
-    },
+    None { interface: String, renamed: Option<String> },
     /// The interface gives a program in generic mode what is no frame.
     #[error(
         "{interface} ({driver}) hands on super-packets that the sender has not cut into frames, which a program in generic \
          mode would refuse as too long: native mode has them cut"
     )]
-    Uncut {
-        /// The interface.
-        interface: String,
-        /// Its driver.
-        driver: String,
-    },
-    /// The other end of a TAP device may write what is no frame.
+    Uncut { interface: String, driver: String },
     #[error(
         "what writes to {interface}, a TAP device, may write super-packets that are not cut into frames (it uses virtio \
          headers, as virtual machines and `rxlane link --datapath batch` do), and an envelope would refuse them as too long: for \
          a link, put the envelope on its parent, or use `--datapath simple`"
     )]
-    Written {
-        /// The interface.
-        interface: String,
-    },
-    /// The interface went to another network namespace with it.
+    Written { interface: String },
     #[error(
         "{interface} got an envelope in this network namespace and has left it: `rxlane envelope down` with its present \
          name, in the namespace where it is now (`ip netns exec NAMESPACE …`), ends it"
     )]
-    Elsewhere {
-        /// Its name when it was attached.
-        interface: String,
-    },
-    /// The interface was removed with it.
+    Elsewhere { interface: String },
     #[error(
         "{interface} was removed while it had an envelope: `rxlane envelope down {interface}` clears what is left of that"
     )]
-    Removed {
-        /// Its name when it was attached.
-        interface: String,
-    },
-    /// The MTU is raised and the program is gone.
+    Removed { interface: String },
     #[error(
         "{interface} still has the MTU that `rxlane envelope up` raised, and its program is gone: `rxlane envelope down \
          {interface}` restores the MTU"
     )]
-    Bare {
-        /// The interface.
-        interface: String,
-    },
-    /// Somebody changed the MTU while `up` worked.
+    Bare { interface: String },
     #[error(
         "the MTU of {interface} was changed by somebody else at this moment; nothing was changed here: try again"
     )]
-    Raced {
-        /// The interface.
-        interface: String,
-    },
-    /// The MTU cannot be raised.
+    Raced { interface: String },
     #[error("{interface}{} takes no MTU of {wanted}: {why}; nothing was changed", of(driver))]
-    Mtu {
-        /// The interface.
-        interface: String,
-        /// Its driver.
-        driver: Option<String>,
-        /// Bytes.
-        wanted: u32,
-        /// Who says so, and what would be taken.
-        why: String,
-    },
-    /// The MTU cannot be put back.
+    Mtu { interface: String, driver: Option<String>, wanted: u32, why: String },
     #[error(
         "the MTU of {interface} cannot be put back: {why}; the program stays, so that no longer payloads get in"
     )]
-    Restore {
-        /// The interface.
-        interface: String,
-        /// What went wrong.
-        why: String,
-    },
+    Restore { interface: String, why: String },
     /// As with steering: the interface, the programs, the journal or the records.
     #[error(transparent)]
     Steer(#[from] steer::error::Error),
 }
 
 impl Error {
-    /// What it means for the exit code.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Mtu { .. } | Error::Restore { .. } => ErrorKind::Lacks,

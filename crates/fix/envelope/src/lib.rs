@@ -14,6 +14,8 @@
 //!
 //! What is sent. The program sees what comes in; what goes out untagged may be as long as the MTU.
 
+#![allow(missing_docs, reason = "a name and its type say most; comments say the rest")]
+
 mod down;
 mod error;
 mod place;
@@ -32,7 +34,6 @@ pub fn by(interface: &str) -> String {
 
 const BY: &str = steer::stale_namespaces::ENVELOPE;
 
-/// Whether a name in the journal is one of those.
 pub(crate) fn is_by(name: &str) -> bool {
     name.starts_with(BY)
 }

@@ -17,7 +17,6 @@ pub(super) fn renamed(name: &str) -> Option<Interface> {
     })
 }
 
-/// Why a name leads to no interface.
 pub(super) fn nowhere(name: &str) -> Error {
     let interface = name.to_owned();
     let is_away = named::here().is_some_and(|here| xdp::away(Family::Envelope, name, here).is_some());
@@ -35,7 +34,6 @@ pub(super) fn dead(name: &str) -> Result<Vec<Dead>, Error> {
     Ok(named::dead(Family::Envelope, name)?)
 }
 
-/// The journal, if there is one.
 pub(super) fn journal(records: &Records) -> Result<Option<Journal>, Error> {
     match fs::symlink_metadata(records.folder().join("journal")) {
         Ok(_) => Ok(Some(up::journal(records)?)),

@@ -9,26 +9,20 @@ use xdp::envelope::Envelope;
 use xdp::envelope_layout::Kind;
 use xdp::{Interface, Mode};
 
-/// How it stands in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// As `up` left it.
     Up,
     /// Something was changed since: `problems` says what.
     Damaged,
-    /// There is none.
     Off,
 }
 
 /// The answer of `envelope status`, schema `rxlane.envelope/1`: fields are added, never renamed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
-    /// Always [`Status::SCHEMA`].
     pub schema: &'static str,
-    /// The interface.
     pub interface: String,
-    /// How it stands.
     pub state: State,
     /// Who runs the program, `native` or `generic`; `None` where it is not on the interface.
     pub mode: Option<&'static str>,
@@ -40,7 +34,6 @@ pub struct Status {
     pub header: Option<u32>,
     /// When it was put up, seconds since 1970-01-01 UTC.
     pub since: Option<u64>,
-    /// Whether the program takes frames in several buffers.
     pub frags: Option<bool>,
     /// Frames that went on to the stack, by kind.
     pub passed: Vec<Row>,
@@ -50,17 +43,14 @@ pub struct Status {
     pub problems: Vec<String>,
 }
 
-/// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// `untagged`, `tagged`, `pppoe`; of refused frames `untagged-long`, `tagged-long`, `pppoe-long`.
     pub word: &'static str,
-    /// Frames since it was put up.
     pub frames: u64,
 }
 
 impl Status {
-    /// Name and version of the schema.
     pub const SCHEMA: &str = "rxlane.envelope/1";
 
     fn of(interface: &Interface, mtu: Option<u32>) -> Status {
@@ -82,10 +72,6 @@ impl Status {
 }
 
 /// Looks at an interface, by its present name or that under which it got the envelope.
-///
-/// # Errors
-///
-/// [`Error`].
 pub fn status(name: &str, records: &Records) -> Result<Status, Error> {
     let found = named::bearer(name)?.or_else(|| place::renamed(name));
     let Some(interface) = found else { return Err(place::nowhere(name)) };
@@ -117,7 +103,6 @@ fn fill(status: &mut Status, envelope: &Envelope) -> Result<(), Error> {
     Ok(())
 }
 
-/// What another MTU than that of the envelope means.
 fn changed(name: &str, mtu: u32, payload: u32, raised: u32) -> Option<String> {
     let restore = format!("`ip link set dev {name} mtu {raised}` makes it so");
     match mtu {

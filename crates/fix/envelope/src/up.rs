@@ -11,44 +11,30 @@ use steer::{drivers, error, named, stale_namespaces, up};
 use xdp::envelope::{self, Envelope, Plan};
 use xdp::{Described, Interface, Mode};
 
-/// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
-    /// The interface.
     pub interface: String,
     /// Bytes for headers.
     pub header: u32,
-    /// Generic mode.
     pub generic: bool,
 }
 
-/// What will be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// Where and with which numbers.
     pub plan: Plan,
-    /// What raises the MTU.
     pub setting: Setting,
-    /// The driver.
     pub driver: Option<String>,
     /// What attaching does to the interface, as the end of a sentence that begins with the driver; `None`: not known.
     pub attaching: Option<&'static str>,
 }
 
-/// What was done.
 #[derive(Debug)]
 pub struct Done {
-    /// The envelope.
     pub envelope: Envelope,
-    /// How the program is run, from what the kernel says.
     pub mode: Mode,
 }
 
 /// Decides everything. Changes nothing and takes no privilege.
-///
-/// # Errors
-///
-/// [`Error`].
 pub fn resolve(wish: &Wish, records: &Records) -> Result<Resolved, Error> {
     let name: InterfaceName = wish.interface.parse()?;
     let interface = match named::bearer(name.as_str())? {
@@ -140,7 +126,6 @@ fn fits(interface: &Interface, described: &Described, mode: Mode, wanted: u32) -
     }
 }
 
-/// What would fit.
 fn room(mtu: Option<u32>, most: u32) -> String {
     match mtu.map(|mtu| most.saturating_sub(mtu)) {
         Some(room) if room >= envelope::HEADER_LEAST => format!(", which leaves `--header {room}`"),

@@ -64,10 +64,6 @@ type Answered = (String, BufReader<io::Take<UnixStream>>, Option<u32>);
 
 impl Instances {
     /// The names of those of this namespace that have a socket, dead ones among them.
-    ///
-    /// # Errors
-    ///
-    /// [`ControlError::Privilege`], [`ControlError::File`], [`ControlError::State`].
     pub fn names(&self) -> Result<Vec<String>, ControlError> {
         self.state().check()?;
         let folder = self.state().path();
@@ -112,10 +108,6 @@ impl Instances {
     }
 
     /// Ends one and waits until its process has; its last status.
-    ///
-    /// # Errors
-    ///
-    /// As [`Instances::ask`].
     pub fn end<T: DeserializeOwned>(&self, name: &str) -> Result<T, ControlError> {
         let (answer, mut rest, pid) = self.exchange(name, "down").inspect_err(|error| {
             if matches!(error, ControlError::Killed { .. }) {
@@ -147,10 +139,6 @@ impl Instances {
     }
 
     /// A connection, on which nothing was said yet, and the number of the process at the other end.
-    ///
-    /// # Errors
-    ///
-    /// As [`Instances::ask`].
     pub fn connect(&self, name: &str) -> Result<(UnixStream, Option<u32>), ControlError> {
         self.state().check()?;
         let path = self.file(name, ".sock");

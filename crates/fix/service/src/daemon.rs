@@ -40,7 +40,6 @@ impl Ready {
     }
 }
 
-/// What came of starting a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Started {
     /// It is in the background.
@@ -49,31 +48,18 @@ pub enum Started {
     Ended(ExitStatus),
 }
 
-/// Why a process cannot start a daemon, or be one.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// No process.
     #[error("cannot start the daemon: {0}")]
     Start(io::Error),
-    /// The log cannot be written.
     #[error("cannot write to {}: {source}", path.display())]
-    Log {
-        /// Its file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The process cannot leave its caller.
+    Log { path: PathBuf, source: io::Error },
     #[error("cannot go to the background: {0}")]
     Leave(io::Error),
 }
 
 /// Starts the daemon, with the arguments of this process, and waits until what was asked for is up or is known not to come.
 /// `secret` is handed over through the pair, where nobody else sees it ([`secret`]).
-///
-/// # Errors
-///
-/// [`DaemonError::Start`].
 pub fn start(secret: &[u8]) -> Result<Started, DaemonError> {
     let (mut own, other) = UnixStream::pair().map_err(DaemonError::Start)?;
     let mut command = Command::new(std::env::current_exe().map_err(DaemonError::Start)?);

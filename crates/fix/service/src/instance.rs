@@ -6,7 +6,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Kinds of things that are brought up and taken down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A link; by the name of its interface.
@@ -116,7 +115,6 @@ impl fmt::Display for Kind {
 /// One thing that is brought up and taken down, as its files are named.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Instance {
-    /// Its kind.
     pub kind: Kind,
     /// The number of the network namespace in which it came up.
     pub namespace: NetNs,
@@ -125,7 +123,6 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// How the names of its files begin.
     pub(crate) fn stem(&self) -> String {
         format!("{}-{}-{}", self.kind.word(), self.namespace, self.name)
     }
@@ -151,22 +148,18 @@ impl Instances {
         Ok(Instances { kind, state, namespace })
     }
 
-    /// The kind.
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The state folder.
     pub const fn state(&self) -> &StateDir {
         &self.state
     }
 
-    /// The one of this name.
     pub fn named(&self, name: &str) -> Instance {
         Instance { kind: self.kind, namespace: self.namespace, name: name.to_owned() }
     }
 
-    /// A file of the one of this name.
     pub(crate) fn file(&self, name: &str, suffix: &str) -> PathBuf {
         self.state.path().join(format!("{}{suffix}", self.named(name).stem()))
     }

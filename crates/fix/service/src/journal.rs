@@ -47,10 +47,7 @@ pub enum Note {
     /// before it noted that it had.
     HalfLine,
     /// Entries of an earlier boot, which took their settings with it, were dropped.
-    OtherBoot {
-        /// How many.
-        entries: usize,
-    },
+    OtherBoot { entries: usize },
 }
 
 impl fmt::Display for Note {
@@ -64,12 +61,10 @@ impl fmt::Display for Note {
     }
 }
 
-/// What came of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {
     /// The value was so already: nothing was done or noted.
     Already,
-    /// It was changed.
     Changed {
         /// What puts it back.
         former: Former,
@@ -116,12 +111,10 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What is to be put back, oldest first.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// What was found when the journal was opened.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
@@ -183,10 +176,6 @@ impl Journal {
 
     /// Notes that the interface of an entry is in another network namespace, so that it is not taken for one that is
     /// gone.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::File`].
     pub fn note_moved(&mut self, number: u64, to: Moved) -> Result<(), Error> {
         let Some(entry) = self.entries.iter_mut().find(|entry| entry.number == number) else { return Ok(()) };
         if entry.moved.as_ref() != Some(&to) {
@@ -212,10 +201,6 @@ impl Journal {
     }
 
     /// Strikes an entry whose interface is gone for good.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::File`].
     pub fn forget(&mut self, number: u64) -> Result<(), Error> {
         self.strike(&Record::Dropped { number }, number)?;
         self.remove_when_empty()

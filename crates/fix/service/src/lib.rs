@@ -46,6 +46,8 @@
 //!
 //! What comes up (crates `link`, `steer`, `envelope` and others), and what a command prints (crate `cli`).
 
+#![allow(missing_docs, reason = "a name and its type say most; comments say the rest")]
+
 pub mod control;
 pub mod daemon;
 pub mod event_loop;
@@ -66,7 +68,6 @@ pub use instance::{Instance, Instances, Kind};
 pub use state::{StateDir, StateError};
 pub use steps::step;
 
-/// What a failure means for the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// A negative result: exit 1.

@@ -12,7 +12,6 @@ pub const THREAD: usize = (2 << 20) + (128 << 10);
 /// Bytes that a process takes whose threads are those that say, write and wait, before it moves packets.
 pub const BEGINNING: usize = 8 * THREAD;
 
-/// There is too little memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is too little memory: {}", lack(*needed, *limit))]
 pub struct MemoryError {
@@ -35,10 +34,6 @@ fn lack(needed: u64, limit: Option<u64>) -> String {
 }
 
 /// Sees that this process can have so many bytes more.
-///
-/// # Errors
-///
-/// [`MemoryError`].
 pub fn expect(bytes: usize) -> Result<(), MemoryError> {
     let mut room: Vec<u8> = Vec::new();
     // Without the box the compiler leaves out what nobody uses, and finds memory without end.

@@ -19,7 +19,6 @@ pub struct Names {
 }
 
 impl Names {
-    /// Those of the namespace of the calling thread.
     pub fn here() -> Names {
         let namespace = fs::metadata("/proc/thread-self/ns/net").map_or(0, |own| own.ino());
         let mut names = Names { namespace, paths: Vec::new() };

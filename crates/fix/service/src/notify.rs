@@ -14,19 +14,11 @@ pub fn ready(text: &str) -> io::Result<()> {
 }
 
 /// A sentence for `systemctl status`.
-///
-/// # Errors
-///
-/// As [`ready`].
 pub fn status(text: &str) -> io::Result<()> {
     notify(&[NotifyState::Status(&one_line(text))])
 }
 
 /// It is about to end.
-///
-/// # Errors
-///
-/// As [`ready`].
 pub fn stopping() -> io::Result<()> {
     notify(&[NotifyState::Stopping])
 }

@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The version of the form.
 const VERSION: u32 = 1;
 /// Bytes of a record that are read.
 const LONGEST: u64 = 1 << 20;
@@ -31,24 +30,18 @@ const TURN: Duration = Duration::from_secs(2);
 /// How the names of records of what comes up end.
 const COMING_UP: &str = ".up";
 
-/// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The state folder or a file in it cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// It holds no record.
     #[error("{} is no record of rxlane", path.display())]
     Broken {
-        /// Its file.
         path: PathBuf,
         /// Whether a process holds it.
         held: bool,
     },
-    /// It is of another version of rxlane.
     #[error("{} is a record of another version of rxlane: take down with that version", .0.display())]
     Version(PathBuf),
-    /// A living process holds it.
     #[error("another rxlane is at work ({} is locked): try again", .0.display())]
     Busy(PathBuf),
 }
@@ -91,10 +84,6 @@ pub fn write(state: &StateDir, path: &Path, record: &impl Serialize) -> Result<(
 }
 
 /// Reads a record; `None`: there is none.
-///
-/// # Errors
-///
-/// [`RecordError`].
 pub fn read<T: DeserializeOwned>(state: &StateDir, path: &Path) -> Result<Option<T>, RecordError> {
     state.check()?;
     let text = match Regular::open(path).and_then(|file| file.read(LONGEST)) {
@@ -144,7 +133,6 @@ fn expect_record(path: &Path) -> io::Result<()> {
 pub struct Live {
     lock: Lock,
     path: PathBuf,
-    /// What is in it.
     text: Vec<u8>,
 }
 
@@ -162,10 +150,6 @@ impl Live {
     }
 
     /// Writes it anew.
-    ///
-    /// # Errors
-    ///
-    /// [`StateError`].
     pub fn write(&mut self, record: &impl Serialize) -> Result<(), StateError> {
         let text = text(record);
         self.overwrite(&text).map_err(|error| {
@@ -186,10 +170,6 @@ impl Live {
     }
 
     /// Reads one, and whether the process that made it still lives; `None`: there is none.
-    ///
-    /// # Errors
-    ///
-    /// [`RecordError`].
     pub fn read<T: DeserializeOwned>(
         state: &StateDir,
         path: &Path,
@@ -252,10 +232,6 @@ pub struct Turn {
 
 impl Turn {
     /// Waits for it, for as long as a slow driver takes.
-    ///
-    /// # Errors
-    ///
-    /// [`RecordError::Busy`], [`RecordError::State`].
     pub fn wait(state: &StateDir) -> Result<Turn, RecordError> {
         const PATIENCE: Duration = Duration::from_secs(60);
         Ok(Turn { _lock: lock(state, &state.path().join("turn"), PATIENCE)? })
@@ -275,10 +251,6 @@ pub fn begin(instances: &Instances, name: &str) -> Result<Live, RecordError> {
 }
 
 /// The names of instances of this kind in this network namespace whose process was killed while it brought them up.
-///
-/// # Errors
-///
-/// [`StateError`].
 pub fn interrupted(instances: &Instances) -> Result<Vec<String>, StateError> {
     instances.state().check()?;
     let folder = instances.state().path();
@@ -298,10 +270,6 @@ pub fn interrupted(instances: &Instances) -> Result<Vec<String>, StateError> {
 }
 
 /// Forgets that an instance was interrupted: everything is undone.
-///
-/// # Errors
-///
-/// [`StateError`].
 pub fn forget_interrupted(instances: &Instances, name: &str) -> Result<(), StateError> {
     remove(&instances.file(name, COMING_UP))
 }

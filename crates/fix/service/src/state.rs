@@ -15,22 +15,13 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateDir(PathBuf);
 
-/// Why the state folder, or a file in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// Somebody else can write there, or it is no folder.
     #[error("rxlane keeps no state where others could write it: {0}")]
     Unsafe(FolderError),
-    /// Something cannot be made, read or written.
     #[error("cannot {what} {}: {source}", path.display())]
-    File {
-        /// What was tried.
-        what: &'static str,
-        /// The folder, or a file in it.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    File { what: &'static str, path: PathBuf, source: io::Error },
 }
 
 impl From<FolderError> for StateError {
@@ -65,16 +56,11 @@ impl StateDir {
         StateDir(std::path::absolute(&path).unwrap_or(path))
     }
 
-    /// The path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
     /// Makes the folder where it is not there, and sees that nobody else can write to it.
-    ///
-    /// # Errors
-    ///
-    /// [`StateError`].
     pub fn make(&self) -> Result<(), StateError> {
         Ok(private_folder(&self.0)?)
     }

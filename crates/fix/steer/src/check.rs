@@ -17,29 +17,20 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use xdp::Program;
 
-/// What is asked for, as on the command line of `up`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
-    /// The interface.
     pub interface: String,
     /// Target CPUs; `None`: choose.
     pub cpus: Option<Vec<u32>>,
-    /// Generic mode.
     pub generic: bool,
-    /// Which classes.
     pub choice: Choice,
-    /// Whether tag stripping may be turned off.
     pub disable_rxvlan: bool,
 }
 
-/// What is known besides the look.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// CPUs that are online.
     pub online: Vec<u32>,
-    /// What the kernel says of the driver's XDP.
     pub features: Option<XdpFeatures>,
-    /// The XDP program on the interface.
     pub program: Option<Program>,
     /// Whether the machine forwards; otherwise frames are delivered to its own sockets.
     pub forwards: bool,
@@ -48,19 +39,12 @@ pub struct Known {
 /// The answer of `steer check`, schema `rxlane.steer-check/1`: fields are added, never renamed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// Always [`Check::SCHEMA`].
     pub schema: &'static str,
-    /// The interface.
     pub interface: String,
-    /// The kernel's release.
     pub kernel: Option<String>,
-    /// The driver.
     pub driver: Option<String>,
-    /// The profile of the device.
     pub profile: Option<String>,
-    /// Whether nothing stops steering as asked.
     pub possible: bool,
-    /// Whether it is steered by rxlane now.
     pub steered: bool,
     /// How steering stands, where it is steered and that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,31 +53,22 @@ pub struct Check {
     pub frames: Option<u64>,
     /// One fact after the other, those that stop steering first.
     pub facts: Vec<Fact>,
-    /// Receive queues.
     pub queues: Vec<QueueRow>,
-    /// Classes of frames.
     pub classes: Vec<ClassRow>,
-    /// CPUs that receive.
     pub receiving: Vec<ReceivingRow>,
     /// CPUs that `up` would steer to; empty where the CPUs asked for cannot be had.
     pub targets: Vec<TargetRow>,
-    /// CPUs that it would leave out, and why.
     pub left_out: Vec<LeftOutRow>,
-    /// The traffic that was looked at; `None` without a sample.
     pub sample: Option<SampleRow>,
-    /// Why there is no sample, or that it is incomplete.
     pub remarks: Vec<String>,
-    /// What to do.
     pub recommendation: Recommendation,
     /// What the model expects RPS and steering to bring; `None` where it cannot be asked, or frames are steered.
     pub expected: Option<Expected>,
 }
 
 impl Check {
-    /// Name and version of the schema.
     pub const SCHEMA: &str = "rxlane.steer-check/1";
 
-    /// The facts that stop steering.
     pub fn stops(&self) -> impl Iterator<Item = &Fact> {
         self.facts.iter().filter(|fact| fact.level == Level::Stops)
     }
@@ -103,16 +78,13 @@ impl Check {
         self.stops().next().is_some() && self.stops().all(|fact| matches!(fact.about, "kernel" | "driver"))
     }
 
-    /// Whether steering is possible as asked and worth it.
     pub fn is_yes(&self) -> bool {
         self.possible && self.recommendation.answer == Answer::Steer
     }
 }
 
-/// A receive queue.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QueueRow {
-    /// Its number.
     pub queue: u32,
     /// Frames that it took; `None`: not counted.
     pub frames: Option<u64>,
@@ -124,10 +96,8 @@ pub struct QueueRow {
     pub cpus: Vec<u32>,
 }
 
-/// A CPU that receives.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReceivingRow {
-    /// Its number.
     pub cpu: u32,
     /// Its part of the frames, 0 to 1.
     pub share: f64,
@@ -137,32 +107,23 @@ pub struct ReceivingRow {
     pub receiving: Option<f64>,
 }
 
-/// A CPU that would be steered to.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TargetRow {
-    /// Its number.
     pub cpu: u32,
     /// Its part of the steered frames, 0 to 1.
     pub share: f64,
-    /// Its buckets.
     pub buckets: usize,
 }
 
-/// A CPU that would be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOutRow {
-    /// Its number.
     pub cpu: u32,
-    /// Why.
     pub why: &'static str,
 }
 
-/// A traffic sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SampleRow {
-    /// Frames.
     pub frames: u64,
-    /// Seconds.
     pub seconds: f64,
     /// Flows, each direction counted.
     pub flows: u64,
@@ -170,11 +131,8 @@ pub struct SampleRow {
     pub worth: f64,
 }
 
-/// The answer, and what `up` needs to go on.
 pub struct Checked {
-    /// The answer.
     pub check: Check,
-    /// CPUs and buckets, or why there are none.
     pub plan: Result<Plan, PlanError>,
     /// The bits of the selected classes.
     pub classes: u32,
@@ -182,13 +140,11 @@ pub struct Checked {
     pub stripping: Vec<&'static str>,
 }
 
-/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A profile that comes with the program does not load; a test rules that out.
     #[error(transparent)]
     Profile(#[from] nic::FileError),
-    /// The look did not show the interface.
     #[error(
         "the look did not show {0}: it was removed meanwhile, or its name has characters that rxlane does not take \
          (a shell would run them); then give it another (ip link set dev NAME name NEW)"
@@ -200,10 +156,6 @@ pub enum Error {
 const ENOUGH: u64 = 1000;
 
 /// Puts everything together.
-///
-/// # Errors
-///
-/// [`Error`].
 pub fn check(wish: &Wish, look: &Look, known: &Known) -> Result<Checked, Error> {
     let case = Case::new(&look.snapshot, look.traffic.as_ref(), Some(&wish.interface))?;
     let interface =
@@ -268,7 +220,6 @@ pub fn check(wish: &Wish, look: &Look, known: &Known) -> Result<Checked, Error> 
     Ok(Checked { check, plan, classes, stripping })
 }
 
-/// What says that tagged frames come in.
 fn tagged(case: &Case<'_>, interface: &Interface, look: &Look, choice: &Choice) -> Tagged {
     let is_vlan =
         |other: &Interface| matches!(other.kind.as_ref().map(|kind| &kind.value), Some(Kind::Vlan { .. }));
@@ -396,7 +347,6 @@ fn receiving_row(case: &Case<'_>, one: &Receiving) -> ReceivingRow {
     }
 }
 
-/// The targets of a plan with their buckets.
 pub fn targets(plan: &Plan) -> impl Iterator<Item = TargetRow> {
     plan.weights.iter().map(|weight| TargetRow {
         cpu: weight.cpu,

@@ -11,36 +11,27 @@ use nic::spread::{self, Traffic, Verdict};
 use serde::Serialize;
 use xdp::layout::Class;
 
-/// Which classes somebody wants steered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Those that the device does not spread.
     Unspread,
-    /// All.
     All,
-    /// These.
     Named(Vec<Class>),
 }
 
-/// A class.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassRow {
-    /// Its word.
     pub class: &'static str,
     /// Whether the device spreads it over its queues; `None` where nothing says.
     pub spread: Option<bool>,
-    /// Why, or how that is known.
     pub why: String,
     /// Its part of the IP frames of the sample, 0 to 1; `None` without one.
     pub share: Option<f64>,
-    /// Whether it is steered.
     pub selected: bool,
     #[serde(skip)]
     of: Class,
 }
 
 impl ClassRow {
-    /// The class.
     pub const fn of(&self) -> Class {
         self.of
     }
@@ -55,7 +46,6 @@ const EVEN: f64 = 0.6;
 /// Evenly used CPUs that a sample's flows must be worth, so that one hot queue is not merely one flow.
 const FLOWS: f64 = 1.5;
 
-/// The rows of all classes.
 pub fn classes(case: &Case<'_>, interface: &Interface, choice: &Choice) -> Vec<ClassRow> {
     let mix = case.sampled(interface);
     let spread = case.spread(interface);
@@ -82,7 +72,6 @@ pub fn bits(rows: &[ClassRow]) -> u32 {
     rows.iter().filter(|row| row.selected).fold(0, |bits, row| bits | row.of.bit())
 }
 
-/// The classes whose bits are set.
 pub fn of_bits(bits: u32) -> Vec<&'static str> {
     Class::ALL.into_iter().filter(|class| bits & class.bit() != 0).map(Class::name).collect()
 }

@@ -20,14 +20,12 @@ use std::time::{Duration, Instant};
 use xdp::layout::Reason;
 use xdp::{Attachment, Family, Interface};
 
-/// What was taken back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Down {
     /// The interface, as it was called when it was attached.
     pub interface: String,
     /// Its present name, where that is another.
     pub present: Option<String>,
-    /// Whether programs were on it.
     pub steered: bool,
     /// How the program was run; `None` where that was not to be found out any more.
     pub mode: Option<&'static str>,
@@ -47,7 +45,6 @@ pub struct Down {
     pub kept: usize,
     /// What could not be read, ended or removed, and what to do.
     pub failures: Vec<String>,
-    /// What else is worth saying.
     pub remarks: Vec<String>,
 }
 
@@ -66,7 +63,6 @@ impl Down {
         self.found_nothing() && self.failures.is_empty()
     }
 
-    /// Whether all is as it was before.
     pub fn is_whole(&self) -> bool {
         self.kept == 0 && self.failures.is_empty()
     }
@@ -85,13 +81,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a process may have come to stay while the turn was waited for.
 const ROUNDS: u32 = 5;
 
-/// Where there may be something to take back.
 struct Found {
     interface: Option<Interface>,
     renamed: Vec<String>,
     places: Vec<Place>,
     attached_as: Option<String>,
-    /// Whether pins of that name are dead.
     has_dead: bool,
 }
 
@@ -186,7 +180,6 @@ pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
     Ok(interrupted(instances)?.iter().filter_map(|name| undo(name).ok()).collect())
 }
 
-/// Whether the pins can be looked at, and so removed.
 fn may_be_taken(interface: Option<&Interface>) -> Result<(), Error> {
     xdp::dead(Family::Steer)?;
     match interface.map(Attachment::open) {
@@ -228,10 +221,6 @@ pub(crate) fn retire(interface: &Interface, records: &Records) -> Result<(), Err
 }
 
 /// As [`down`], for the process that keeps the attachment itself. Works wherever the interface is by now.
-///
-/// # Errors
-///
-/// [`Error`].
 pub fn down_own(attachment: Attachment, records: &Records) -> Result<Down, Error> {
     let interface = attachment.interface();
     let mut down = Down { interface: attachment.attached_as().to_owned(), ..Down::default() };
@@ -329,12 +318,10 @@ pub(crate) fn is_left(name: &str, records: &Records) -> bool {
     dead(name).is_ok_and(|dead| !dead.is_empty()) || restore::is_noted(name, records)
 }
 
-/// Dead pins of that name in this network namespace.
 fn dead(name: &str) -> Result<Vec<xdp::Dead>, Error> {
     named::dead(Family::Steer, name)
 }
 
-/// Ends the process that stays, and waits until it has.
 fn end(place: &Place, records: &Records, down: &mut Down) {
     let kept = match records.kept(place) {
         Ok(Some(kept)) => kept,

@@ -2,14 +2,12 @@
 //! does not tell beforehand. All were read in one tree, Linux 6.12-rc4; what later kernels are known to do otherwise is
 //! said.
 
-/// What is known of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Driver {
     /// As `ethtool -i` names it.
     pub name: &'static str,
     /// What attaching and detaching does to the interface, as the end of a sentence that begins with the driver.
     pub attaching: &'static str,
-    /// Whether frames are lost by that.
     pub loses: bool,
     /// The largest MTU with a native program, whatever the program says of frags; `None`: none that a program with
     /// frags would meet, or none that is known.
@@ -156,7 +154,6 @@ static DRIVERS: [Driver; 15] = [
     },
 ];
 
-/// What is known of the driver of this name.
 pub fn driver(name: &str) -> Option<&'static Driver> {
     DRIVERS.iter().find(|driver| driver.name == name)
 }

@@ -9,37 +9,21 @@ use service::journal;
 use service::record::RecordError;
 use std::io;
 
-/// Why not.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no such interface.
     #[error("there is no interface `{name}` in this network namespace; {}", suggest(near, known))]
-    NoInterface {
-        /// The name.
-        name: String,
-        /// Names that look like it.
-        near: Vec<String>,
-        /// Those that there are.
-        known: Vec<String>,
-    },
+    NoInterface { name: String, near: Vec<String>, known: Vec<String> },
     /// An interface was steered here and is not here any more, though not removed.
     #[error(
         "{interface} was steered in this network namespace and has left it: `rxlane steer down` with its present name, in \
          the namespace where it is now (`ip netns exec NAMESPACE …`), takes steering away"
     )]
-    Elsewhere {
-        /// Its name when it was attached.
-        interface: String,
-    },
-    /// An interface was removed while it was steered.
+    Elsewhere { interface: String },
     #[error(
         "{interface} was removed while it was steered: `rxlane steer down {interface}` clears what is left of that"
     )]
-    Removed {
-        /// Its name when it was attached.
-        interface: String,
-    },
+    Removed { interface: String },
     /// What is there is not where frames arrive.
     #[error("{0}")]
     Place(String),
@@ -49,76 +33,43 @@ pub enum Error {
     /// Something stops steering this interface as asked: one or more facts of a check.
     #[error("steering {0} is not possible as asked")]
     Stopped(String, Vec<Fact>),
-    /// There is nothing to steer.
     #[error(
         "{interface} spreads every class of frames over its queues by itself, so there is nothing to steer; `--all` or \
          `--classes` steers all the same, and `rxlane steer check {interface}` says what is known"
     )]
-    NothingSelected {
-        /// The interface.
-        interface: String,
-    },
-    /// A CPU that does not exist.
+    NothingSelected { interface: String },
     #[error("there is no CPU {cpu}: this machine has {present}")]
-    NoCpu {
-        /// Its number.
-        cpu: u32,
-        /// Those that there are.
-        present: String,
-    },
-    /// Nothing says which CPUs are online.
+    NoCpu { cpu: u32, present: String },
     #[error(
         "which CPUs are online cannot be read from {path} ({source}): /sys is not mounted, or not whole; as root, `mount -t \
          sysfs sysfs /sys` mounts it"
     )]
-    Online {
-        /// The file that says so.
-        path: &'static str,
-        /// Why it does not.
-        source: io::Error,
-    },
-    /// No CPU list.
+    Online { path: &'static str, source: io::Error },
     #[error("--cpus: {0}")]
     Cpus(kernel::cpu::ParseError),
-    /// No name of an interface, or no setting of one.
     #[error("{0}")]
     Name(#[from] setting::ParseError),
-    /// The targets cannot be had.
     #[error(transparent)]
     Plan(#[from] plan::PlanError),
-    /// The programs cannot be put on the interface or taken off.
     #[error(transparent)]
     Programs(#[from] xdp::Error),
-    /// A setting cannot be changed or put back.
     #[error("{}", with_causes(.0))]
     Setting(#[from] journal::Error),
-    /// Another process is at work, or a record cannot be written.
     #[error(transparent)]
     Record(#[from] record::Error),
-    /// The machine could not be read.
     #[error(transparent)]
     Look(look::Error),
-    /// What was read cannot be judged.
     #[error(transparent)]
     Check(#[from] check::Error),
-    /// The process that should stay did not start.
     #[error("the process that was to stay with {interface} did not start: {why}; nothing was left behind")]
-    Keeper {
-        /// The interface.
-        interface: String,
-        /// What it said.
-        why: String,
-    },
-    /// The process that stays cannot go on.
+    Keeper { interface: String, why: String },
     #[error("{0}")]
     Kept(String),
-    /// There are no random numbers for the key of the hash.
     #[error("the kernel gives no random numbers for the key of the hash: {0}")]
     Random(String),
 }
 
 impl Error {
-    /// What it means for the exit code.
     pub fn kind(&self) -> Kind {
         match self {
             Error::NoInterface { .. }

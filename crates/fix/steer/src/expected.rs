@@ -21,11 +21,9 @@ pub struct Expected {
     pub rps: Option<Gain>,
     /// Steering; `null`: unknown.
     pub steer: Option<Gain>,
-    /// What is assumed, and what is not known, in sentences.
     pub assumptions: Vec<String>,
 }
 
-/// What one spreading brings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Gain {
     /// How many times as many packets as with nothing.
@@ -116,7 +114,6 @@ fn on_cpus(cpus: &[u32], shares: &[(u32, f64)]) -> Vec<f64> {
     cpus.iter().map(of).collect()
 }
 
-/// Why nothing is known of steering here.
 fn not_counted(wish: &Wish, evidence: &Evidence) -> Option<&'static str> {
     if evidence.buffered {
         return Some(

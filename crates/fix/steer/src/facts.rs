@@ -8,71 +8,53 @@ use nic::schema;
 use serde::Serialize;
 use xdp::Program;
 
-/// What a fact means for steering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// As it should be.
     Good,
     /// Worth knowing: a cost, a condition.
     Note,
     /// Steering is not possible so; the text says what would make it.
     Stops,
-    /// Nothing says.
     Unknown,
 }
 
-/// A fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fact {
     /// What it is about: one of `place`, `kernel`, `driver`, `mtu`, `attaching`, `coalescing`, `tags`, `checksums`, `rps`,
     /// `gro`, `program`.
     pub about: &'static str,
-    /// What it means.
     pub level: Level,
     /// A sentence without its full stop, where whoever prints the check has made it.
     pub text: String,
     /// Where that is written: a line of the machine, or a file of the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What there is.
     #[serde(skip)]
     pub what: What,
 }
 
-/// What there is on an interface, its driver and its kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// The interface is a VLAN device or a PPP interface on another.
     Above {
-        /// Whether it is PPP.
         ppp: bool,
-        /// The device below, where it is known.
         below: Option<String>,
     },
-    /// It is a bridge, a bond or a team.
     Master {
-        /// Which of them.
         kind: String,
-        /// Its ports.
         ports: Vec<String>,
     },
-    /// It is the loopback.
     Loopback,
     /// The release of the kernel is older than 5.9.
     KernelTooOld(String),
     /// The release of the kernel is older than 5.19.
     KernelOlder(String),
-    /// Whether the driver runs XDP programs itself.
     Native {
-        /// The driver.
         driver: Option<String>,
-        /// `None`: unknown.
         native: Option<bool>,
-        /// Generic mode was asked for.
         generic: bool,
     },
-    /// The MTU.
     Mtu(u32, MtuFits),
     /// In generic mode attaching changes nothing of the driver.
     AttachedByKernel,
@@ -88,48 +70,32 @@ pub enum What {
     VethTags,
     /// In generic mode the device takes the outer tag off, and frames keep it.
     TagsOfGeneric,
-    /// The device leaves tags in the frame.
     TagsKept,
-    /// The device takes tags off.
     TagsStripped {
         /// By what, as `ethtool -K` calls it.
         set: &'static str,
-        /// It cannot be turned off.
         fixed: bool,
-        /// Whether tagged frames arrive.
         tagged: Tagged,
-        /// It may be turned off.
         disable: bool,
     },
     /// RPS distributes the frames of a queue, and of so many more, to CPUs.
     Rps {
-        /// The queue.
         queue: u32,
-        /// How many others.
         more: usize,
-        /// The CPUs of the first.
         cpus: Vec<u32>,
     },
-    /// Whether this kernel coalesces steered frames.
     Gro(bool),
-    /// The interface is steered, attached under this name.
     Steered(String),
-    /// Another program is attached.
     Program(Box<Program>),
 }
 
-/// Whether a driver takes a program at an MTU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MtuFits {
-    /// This driver takes one up to so much.
     UpTo(&'static str, u32),
-    /// A frame fits one page.
     OnePage,
-    /// The driver takes frames of several buffers.
     Frags,
     /// It does not: so much is possible.
     NoFrags(u32),
-    /// Nobody says.
     Unknown,
 }
 
@@ -164,26 +130,17 @@ impl Fact {
 /// What the facts are drawn from, besides the machine's state.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// Generic mode was asked for.
     pub generic: bool,
-    /// Tag stripping may be turned off.
     pub disable_rxvlan: bool,
-    /// What the kernel says of the driver.
     pub features: Option<XdpFeatures>,
-    /// The XDP program on the interface.
     pub program: Option<&'a Program>,
-    /// Whether something says that tagged frames come in.
     pub tagged: Tagged,
 }
 
-/// Whether tagged frames arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tagged {
-    /// VLAN devices stand on the interface.
     Devices,
-    /// Tagged frames were seen.
     Seen,
-    /// Nothing says so.
     Unseen,
 }
 
@@ -248,7 +205,6 @@ fn kernel(case: &Case<'_>) -> Option<Fact> {
     }
 }
 
-/// Whether the driver runs XDP programs itself.
 fn native(case: &Case<'_>, interface: &Interface, asked: &Asked<'_>) -> Option<Fact> {
     let (native, from) = match asked.features {
         Some(features) => {
@@ -302,7 +258,6 @@ fn mtu(interface: &Interface, asked: &Asked<'_>, driver: Option<&Driver>) -> Opt
     Some(What::Mtu(mtu, fits).fact(level))
 }
 
-/// What attaching costs.
 fn attaching(interface: &Interface, asked: &Asked<'_>, driver: Option<&Driver>) -> Option<Fact> {
     if asked.generic {
         return Some(What::AttachedByKernel.fact(Level::Good));
@@ -424,7 +379,6 @@ fn gro(case: &Case<'_>) -> Option<Fact> {
     Some(What::Gro(coalesces).fact(if coalesces { Level::Good } else { Level::Note }))
 }
 
-/// What is on the interface already.
 fn program(asked: &Asked<'_>) -> Option<Fact> {
     let program = asked.program?;
     Some(match &program.ours {

@@ -81,17 +81,13 @@ impl Steered for Attachment {
     }
 }
 
-/// How to keep it.
 #[derive(Debug)]
 pub struct Keeping {
-    /// The interface, for the labels of metrics.
     pub interface: String,
-    /// Targets, queues, and whether buckets may move.
     pub setup: Setup,
     /// Where metrics are served; made by [`metrics::Server::bind`] so that an address in use is known before anything
     /// is attached.
     pub metrics: Option<metrics::Server>,
-    /// How CPUs are looked at.
     pub cpus: Cpus,
     /// The names of its network namespace: this process would keep it alive when it is deleted.
     pub names: Names,
@@ -100,7 +96,6 @@ pub struct Keeping {
 /// How things stand, told whenever something changed, and at the first reading.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// Buckets moved since the keeper began.
     pub moves: u64,
     /// Frames found lost in full queues since the keeper began.
     pub dropped: u64,
@@ -108,26 +103,21 @@ pub struct Progress {
     pub imbalance: Option<f64>,
     /// How the load lies, in a sentence without a full stop.
     pub state: String,
-    /// Moves ordered by this reading.
     pub moved: Vec<Move>,
 }
 
-/// Why it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Somebody asked for it.
     Asked,
     /// The programs are no longer on the interface; the sentence says what was seen.
     TakenAway(String),
 }
 
-/// Why keeping is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Counters or buckets cannot be read or written, several times in a row.
     #[error("steering goes on, but its counters cannot be used: {0}")]
     Counters(#[from] xdp::Error),
-    /// Nothing can be waited for.
     #[error("cannot wait for signals: {0}")]
     Wait(io::Error),
 }
@@ -194,7 +184,6 @@ pub fn keep(
 }
 
 enum Seen {
-    /// Until the next reading.
     Orders(Duration),
     TakenAway(String),
 }
@@ -264,7 +253,6 @@ impl Keeper {
     }
 }
 
-/// Writes what was ordered, and notes it in the reading.
 fn carry_out(steered: &mut impl Steered, orders: &Orders, reading: &mut Reading) -> Result<(), xdp::Error> {
     for lost in &orders.lost {
         let value = Bucket { lost: lost.lost, ..reading.buckets[lost.bucket] };

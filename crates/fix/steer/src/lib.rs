@@ -19,6 +19,7 @@
 //!
 //! The programs and how they are loaded: crate `xdp`. How anything looks: the command.
 
+#![allow(missing_docs, reason = "a name and its type say most; comments say the rest")]
 #![forbid(unsafe_code)]
 
 pub mod background;

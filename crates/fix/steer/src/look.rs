@@ -11,36 +11,24 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-/// What the look found.
 pub struct Look {
-    /// The machine.
     pub snapshot: Snapshot,
-    /// The traffic of the interface.
     pub traffic: Option<Traffic>,
-    /// How the traffic was sampled.
     pub sampled: Sampled,
 }
 
-/// How traffic was sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sampled {
-    /// This was taken.
     Taken(Sample),
-    /// Nothing: it was not asked for.
     Unasked,
-    /// Nothing: the process may not.
     NotPermitted,
-    /// Nothing, for this reason.
     Failed(String),
 }
 
-/// Why there was no look.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine could not be read.
     #[error(transparent)]
     Machine(#[from] live::Error),
-    /// What it told could not be read back.
     #[error("what this machine told cannot be read")]
     Text(#[source] io::Error),
 }

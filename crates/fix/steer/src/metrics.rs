@@ -12,28 +12,20 @@ use std::fmt::{Display, Write as _};
 use xdp::layout::{BUCKETS, Bucket, Reason};
 use xdp::{Counters, Mode};
 
-/// What a page shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
-    /// The interface.
     pub interface: &'a str,
-    /// How the program is run.
     pub mode: Mode,
-    /// All counters.
     pub counters: &'a Counters,
     /// Frames found lost, by the CPU whose queue was full.
     pub dropped: &'a BTreeMap<u32, u64>,
-    /// The CPU that each bucket should have.
     pub buckets: &'a [Bucket; BUCKETS],
-    /// Buckets moved so far.
     pub moves: u64,
-    /// Buckets that wait for their move.
     pub waiting: usize,
     /// The busiest CPU's load over the mean, where it is known.
     pub imbalance: Option<f64>,
 }
 
-/// The text of a page.
 pub fn text(page: &Page<'_>) -> String {
     let interface = [("interface", page.interface)];
     let mut out = Text { out: String::new(), interface: page.interface };

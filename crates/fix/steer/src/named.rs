@@ -6,7 +6,6 @@ use crate::error::Error;
 use crate::record::{Place, Records};
 use xdp::{Dead, Family, Interface};
 
-/// What a name leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
     /// The interface of this name, else the one that was attached under it and has another name now.
@@ -31,10 +30,6 @@ pub fn named(name: &str) -> Result<Named, Error> {
 }
 
 /// The interface of this name here; `None`: there is none.
-///
-/// # Errors
-///
-/// As [`named`].
 pub fn bearer(name: &str) -> Result<Option<Interface>, Error> {
     match Interface::find(name) {
         Ok(interface) => Ok(Some(interface)),
@@ -54,7 +49,6 @@ pub fn dead(family: Family, name: &str) -> Result<Vec<Dead>, Error> {
     Ok(xdp::dead(family)?.into_iter().filter(is_its).collect())
 }
 
-/// The interfaces here that were attached under the name.
 fn attached_as(name: &str) -> impl Iterator<Item = Interface> {
     let here = crate::up::interfaces().into_iter().filter_map(|here| Interface::find(&here).ok());
     here.filter(move |interface| {
@@ -80,12 +74,10 @@ pub fn nowhere(name: &str, records: &Records) -> Error {
     }
 }
 
-/// The network namespace of the calling thread.
 pub fn here() -> Option<u64> {
     Interface::find("lo").map(|lo| lo.namespace).ok()
 }
 
-/// The present name here of the interface with an index.
 pub fn name_of(index: u32) -> Option<String> {
     crate::up::interfaces()
         .into_iter()

@@ -23,24 +23,19 @@ pub const QUEUE_SIZE_MAX: u32 = 16_384;
 /// The longer, the fewer buckets are ever quiet enough to move.
 pub const HOLD: Duration = Duration::from_millis(4);
 
-/// What is known before steering begins.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     /// CPUs that somebody named; `None`: choose.
     pub cpus: Option<&'a [u32]>,
-    /// CPUs that are online.
     pub online: &'a [u32],
     /// CPUs of each NUMA node; empty: unknown, or there is one node.
     pub nodes: &'a BTreeMap<u32, Vec<u32>>,
     /// CPUs that the interface interrupts; empty: unknown, and then no CPU is spared.
     pub receiving: &'a [Receiving],
-    /// Work that stays and work that moves.
     pub work: Work,
-    /// Equal shares, whatever the work.
     pub even: bool,
 }
 
-/// Which CPUs get which buckets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The targets with their shares of the steered frames, each above 0, by number.
@@ -51,14 +46,10 @@ pub struct Plan {
     pub left_out: Vec<(u32, LeftOut)>,
 }
 
-/// Why a CPU is no target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
-    /// Receiving is work enough for it.
     Receives,
-    /// It is on another NUMA node than the CPUs that receive.
     OtherNode,
-    /// Its share is less than half a bucket.
     TooLittle,
 }
 
@@ -73,21 +64,12 @@ impl LeftOut {
     }
 }
 
-/// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// A named CPU cannot work.
     #[error("CPU {cpu} is not online (online: {online}); name others")]
-    Offline {
-        /// Its number.
-        cpu: u32,
-        /// Those that are, as a list of ranges.
-        online: String,
-    },
-    /// A number that the maps have no place for.
+    Offline { cpu: u32, online: String },
     #[error("CPU {0} is beyond the {CPUS} CPUs that steering has places for; name others")]
     TooHigh(u32),
-    /// Nothing to steer to.
     #[error("no CPU is named to steer to")]
     NoCpu,
 }

@@ -22,10 +22,8 @@ use std::time::Duration;
 use xdp::Counters;
 use xdp::layout::{BUCKETS, Bucket};
 
-/// What is known at one moment.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// The counters since attaching.
     pub counters: Counters,
     /// What user space has ordered so far.
     pub buckets: Box<[Bucket; BUCKETS]>,
@@ -33,7 +31,6 @@ pub struct Reading {
     pub conditions: BTreeMap<u32, Condition>,
 }
 
-/// How a CPU is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
     /// Whether it can work at all. Its buckets go elsewhere where it cannot.
@@ -104,10 +101,8 @@ impl Limits {
     };
 }
 
-/// What the algorithm knows before it sees anything.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The targets and their shares.
     pub weights: Vec<Weight>,
     /// Frames that the queue of each CPU holds.
     pub queue_size: u32,
@@ -115,90 +110,64 @@ pub struct Setup {
     pub hold: Duration,
     /// Whether anything may move. Where not, only lost frames are ordered.
     pub may_move: bool,
-    /// How eagerly.
     pub limits: Limits,
 }
 
-/// What should be written after a reading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Orders {
-    /// Buckets that should have another CPU.
     pub moves: Vec<Move>,
-    /// Buckets whose count of lost frames is another.
     pub lost: Vec<Lost>,
-    /// How things stand.
     pub state: State,
     /// The busiest CPU's load over the mean of all targets, by frames, base and other work; `None` before two
     /// readings and without traffic.
     pub imbalance: Option<f64>,
-    /// When the next reading should be taken.
     pub next: Duration,
 }
 
-/// A bucket that should have another CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Which.
     pub bucket: usize,
-    /// The CPU it was ordered to before.
     pub from: u32,
-    /// The CPU it should have.
     pub to: u32,
-    /// What for.
     pub why: Why,
 }
 
-/// What a move is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The CPU has more to do than the others.
     Uneven,
     /// The CPU went offline, or is no target.
     Gone,
 }
 
-/// A bucket whose count of lost frames is another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Which.
     pub bucket: usize,
-    /// The new count.
     pub lost: u64,
-    /// The count so far.
     pub before: u64,
 }
 
-/// How the load lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum State {
-    /// There are not two readings yet.
     #[default]
     Unknown,
-    /// Too little traffic to bother.
     Quiet,
-    /// Even enough.
     Even,
     /// Even, though one bucket is too much for one CPU: the others have as much to do besides.
     EvenBeside {
-        /// Which.
         bucket: usize,
-        /// The CPU that works on it.
         cpu: u32,
         /// Its part of all steered frames, 0 to 1.
         share: f64,
     },
     /// Uneven, and not for long enough to act.
     Uneven,
-    /// Moves were ordered, or wait.
     Moving,
     /// Uneven, and no bucket may move at present: they rest, or had no pause when they should have moved.
     Waiting,
     /// No move can make it even: one bucket is too much for one CPU. Frames of one flow cannot be divided, nor are
     /// those of several flows that share a bucket.
     OneBucket {
-        /// Which.
         bucket: usize,
-        /// The CPU that works on it.
         cpu: u32,
         /// Its part of all steered frames, 0 to 1.
         share: f64,
@@ -209,7 +178,6 @@ pub enum State {
     Coarse,
     /// A CPU has so much other work that it is above the mean without any bucket.
     OtherWork {
-        /// Which.
         cpu: u32,
     },
 }

@@ -9,24 +9,18 @@ use host::Load;
 use model::forecast::Measured;
 use serde::Serialize;
 
-/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    /// Steer.
     Steer,
-    /// RPS is enough.
     Rps,
-    /// Leave it as it is.
     Nothing,
-    /// The look does not tell.
     Unknown,
     /// It is steered: what a look shows is what steering left.
     Steered,
 }
 
 impl Answer {
-    /// The answer as a person reads it.
     pub const fn words(self) -> &'static str {
         match self {
             Answer::Steer => "steer",
@@ -38,14 +32,11 @@ impl Answer {
     }
 }
 
-/// An answer with its reasons, the deciding one first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recommendation {
-    /// The answer.
     pub answer: Answer,
     /// Sentences, where whoever prints the recommendation has made them.
     pub reasons: Vec<String>,
-    /// What they say.
     #[serde(skip)]
     pub why: Vec<Reason>,
     /// What the busiest CPU would have to do; `None` where the CPUs that receive are not known.
@@ -55,9 +46,7 @@ pub struct Recommendation {
 /// Why an answer is what it is. Shares are 0 to 1, times per cent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// There is one CPU.
     OneCpu,
-    /// The device spreads every class of frames by itself.
     DeviceSpreads,
     /// So small a share of the sampled frames is of the selected classes.
     FewSelected(f64),
@@ -65,23 +54,16 @@ pub enum Reason {
     Idle(u32, f64),
     /// The CPU that receives most is full, and receives for so much of its time.
     OtherWork(u32, f64),
-    /// Nearly all frames are of one flow.
     OneFlow,
-    /// So few frames arrived during the look.
     FewFrames(u64),
-    /// Frames were not counted twice.
     NotCounted,
-    /// Which CPU receives is unknown.
     ReceiverUnknown,
     /// A CPU receives such a share of the frames, and is idle for so much of its time.
     Receives(Hot),
-    /// The driver has no native XDP.
     NoNative,
-    /// Frames arrive in socket buffers.
     Buffered,
     /// With so many CPUs RPS and steering leave the busiest one about the same work.
     TooLittle(usize, Prediction),
-    /// Steering leaves the busiest CPU less.
     Leaves(Prediction),
     /// The interface is steered, attached under another name where one stands here.
     Steered(String, Option<String>),
@@ -92,7 +74,6 @@ pub enum Reason {
 pub struct Prediction {
     /// With RPS; `None` where no measurement says how much of the stack's work RPS leaves behind.
     pub rps: Option<f64>,
-    /// With steering.
     pub steer: f64,
 }
 
@@ -115,27 +96,20 @@ impl Costs {
     }
 }
 
-/// The CPU that receives most, and its load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hot {
-    /// Its number.
     pub cpu: u32,
     /// Its part of the received frames, 0 to 1.
     pub share: f64,
-    /// How it spent its time; `None`: unknown.
     pub load: Option<Load>,
 }
 
-/// What the look found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// CPUs online.
     pub online: Vec<u32>,
-    /// CPUs that would be steered to.
     pub targets: Vec<u32>,
     /// CPUs that receive, with their parts of the frames; empty: unknown.
     pub receiving: Vec<Receiving>,
-    /// The CPU that receives most.
     pub hot: Option<Hot>,
     /// Frames that came in during the look; `None`: not counted.
     pub frames: Option<u64>,
@@ -143,15 +117,11 @@ pub struct Evidence {
     pub steerable: Option<f64>,
     /// How many evenly used CPUs the flows of the sample are worth when dealt; `None`: no sample, or a small one.
     pub worth: Option<f64>,
-    /// Whether a class is selected at all.
     pub selected: bool,
-    /// Whether the driver runs programs itself; `None`: unknown.
     pub native: Option<bool>,
     /// Whether frames arrive in socket buffers, as on the end of a veth pair or a TUN device.
     pub buffered: bool,
-    /// Whether RPS deals frames on.
     pub rps: bool,
-    /// What work costs.
     pub costs: Costs,
 }
 
@@ -176,7 +146,6 @@ pub fn steered(interface: &str, attached_as: &str) -> Recommendation {
     Recommendation { answer: Answer::Steered, reasons: Vec::new(), why, predicted: None }
 }
 
-/// The answer.
 pub fn recommend(evidence: &Evidence) -> Recommendation {
     let predicted = predict(evidence);
     let (answer, why) = no_use(evidence)
@@ -229,7 +198,6 @@ fn unknown(evidence: &Evidence) -> Option<Reason> {
     }
 }
 
-/// Steering or RPS.
 fn worth(evidence: &Evidence, predicted: Option<Prediction>) -> (Answer, Vec<Reason>) {
     let mut reasons: Vec<Reason> = evidence.hot.map(Reason::Receives).into_iter().collect();
     let decisive = match predicted {
@@ -271,7 +239,6 @@ fn predict(evidence: &Evidence) -> Option<Prediction> {
     Some(Prediction { rps: with_rps.map(|rps| rps / now), steer: busiest(evidence, steer, dealt) / now })
 }
 
-/// Part of the frames that a CPU receives.
 fn received(evidence: &Evidence, cpu: u32) -> f64 {
     weights::received(cpu, &evidence.receiving)
 }

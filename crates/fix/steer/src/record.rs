@@ -21,7 +21,6 @@ use service::{Instance, Instances, Kind, StateDir, StateError};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of the records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records {
     state: StateDir,
@@ -37,18 +36,13 @@ pub struct Planned {
     pub shares: Vec<(u32, f64)>,
 }
 
-/// A daemon of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keeper {
-    /// Its number.
     pub pid: u32,
     /// Whether it is `up --foreground` itself, which takes steering away when it ends.
     pub foreground: bool,
-    /// Whether it rebalances.
     pub rebalance: bool,
-    /// Where it serves metrics.
     pub metrics: Option<String>,
-    /// Buckets that it moved so far.
     #[serde(default)]
     pub moves: u64,
     /// How things stand, in its own words; `None`: it says nothing.
@@ -56,29 +50,18 @@ pub struct Keeper {
     pub state: Option<String>,
 }
 
-/// A record and whether its process lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The record.
     pub keeper: Keeper,
-    /// Whether the process lives.
     pub alive: bool,
 }
 
-/// Why records cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A record cannot be used, or another process is at work.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// There is a daemon already.
     #[error("process {pid} is the daemon of {interface} already")]
-    Kept {
-        /// Its number.
-        pid: u32,
-        /// The interface.
-        interface: String,
-    },
+    Kept { pid: u32, interface: String },
 }
 
 impl From<StateError> for Error {
@@ -88,7 +71,6 @@ impl From<StateError> for Error {
 }
 
 impl Error {
-    /// Whether it requires root.
     pub fn is_denied(&self) -> bool {
         matches!(self, Error::Record(error) if error.is_denied())
     }
@@ -111,12 +93,10 @@ impl Records {
         Records { state: StateDir::at(folder) }
     }
 
-    /// The folder.
     pub fn folder(&self) -> &Path {
         self.state.path()
     }
 
-    /// The folder, as all kinds use it.
     pub fn state(&self) -> &StateDir {
         &self.state
     }
@@ -155,29 +135,17 @@ impl Records {
     }
 
     /// The daemon of an attachment, alive or dead.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Record`].
     pub fn kept(&self, place: &Place) -> Result<Option<Kept>, Error> {
         let read = Live::read(&self.state, &self.path(place, DAEMON))?;
         Ok(read.map(|(keeper, alive)| Kept { keeper, alive }))
     }
 
     /// Records what `up` planned.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Record`].
     pub fn plan(&self, place: &Place, planned: &Planned) -> Result<(), Error> {
         Ok(record::write(&self.state, &self.path(place, PLAN), planned)?)
     }
 
     /// What `up` planned; `None` where nothing is recorded, or nothing that can be read.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Record`].
     pub fn planned(&self, place: &Place) -> Result<Option<Planned>, Error> {
         match record::read(&self.state, &self.path(place, PLAN)) {
             Err(RecordError::Broken { .. }) => Ok(None),
@@ -186,19 +154,11 @@ impl Records {
     }
 
     /// Removes the record of a daemon that is dead.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Record`].
     pub fn forget(&self, place: &Place) -> Result<(), Error> {
         Ok(record::remove(&self.path(place, DAEMON))?)
     }
 
     /// Removes what `up` planned.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Record`].
     pub fn forget_plan(&self, place: &Place) -> Result<(), Error> {
         Ok(record::remove(&self.path(place, PLAN))?)
     }
@@ -222,10 +182,6 @@ impl Records {
 
 impl Keeping {
     /// Writes down how things stand now.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Record`].
     pub fn write(&mut self, keeper: &Keeper) -> Result<(), Error> {
         Ok(self.0.write(keeper)?)
     }

@@ -15,7 +15,6 @@ use service::namespace::{exists, sees_all_processes};
 use std::collections::BTreeMap;
 use xdp::Family;
 
-/// How the names of envelopes in the journal begin.
 pub const ENVELOPE: &str = "envelope up ";
 
 /// Removes what is left of deleted network namespaces, and says what that was, a sentence each. What cannot be looked at or

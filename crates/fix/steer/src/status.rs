@@ -18,19 +18,15 @@ use xdp::{Attachment, Counters, Interface, Program};
 /// The answer of `steer status`, schema `rxlane.steer/1`: fields are added, never renamed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Status {
-    /// Always [`Status::SCHEMA`].
     pub schema: &'static str,
-    /// The interface.
     pub interface: String,
     /// `native`, `generic`, `off`: rxlane does not steer it; or `unknown` where this process may not know.
     pub mode: &'static str,
     /// Whether all could be read; where not, `remarks` says what not and why.
     pub complete: bool,
-    /// What is worth saying.
     pub remarks: Vec<String>,
     /// When it was attached, seconds since 1970-01-01 UTC.
     pub since: Option<u64>,
-    /// Classes that are steered.
     pub classes: Vec<&'static str>,
     /// Whether both directions of a flow go to one CPU.
     pub symmetric: bool,
@@ -41,46 +37,31 @@ pub struct Status {
     pub queue_size: Option<u32>,
     /// Seconds over which rates were taken; 0: none were.
     pub interval: f64,
-    /// CPUs that frames are steered to.
     pub cpus: Vec<CpuRow>,
-    /// CPUs that receive.
     pub receiving: Vec<ReceiverRow>,
-    /// Frames by what became of them.
     pub reasons: Vec<ReasonRow>,
-    /// The buckets, by number.
     pub buckets: Vec<BucketRow>,
-    /// Buckets that were moved since it was attached.
     pub moves: u64,
-    /// The process that stays with it; `None`: none has to.
     pub keeper: Option<KeeperRow>,
-    /// Programs: name and number.
     pub programs: Vec<ProgramRow>,
 }
 
-/// A CPU that frames are steered to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CpuRow {
-    /// Its number.
     pub cpu: u32,
     /// Frames that came out of its queue.
     pub frames: u64,
     /// Frames that were sent to it and did not arrive, since its queue was full: at least so many. While frames come, those
     /// that may be on their way are not among them; when none come, it is exact.
     pub drops: u64,
-    /// Frames a second; `None` without an interval.
     pub per_second: Option<f64>,
-    /// Drops a second; `None` without an interval.
     pub drops_per_second: Option<f64>,
-    /// Buckets that it should have.
     pub buckets: usize,
 }
 
-/// A CPU that receives.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReceiverRow {
-    /// Its number.
     pub cpu: u32,
-    /// Frames that it received.
     pub frames: u64,
     /// Of these, frames whose CPU was chosen by their flow: sent on, or its own.
     pub steered: u64,
@@ -88,62 +69,46 @@ pub struct ReceiverRow {
     pub per_second: Option<f64>,
 }
 
-/// What became of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReasonRow {
-    /// Its word.
     pub reason: &'static str,
-    /// Frames.
     pub frames: u64,
-    /// Frames a second; `None` without an interval.
     pub per_second: Option<f64>,
 }
 
-/// A bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct BucketRow {
-    /// Its number.
     pub bucket: usize,
     /// The CPU that it should have.
     pub cpu: u32,
     /// Frames that were sent.
     pub frames: u64,
-    /// Frames of it that are known to be lost.
     pub lost: u64,
     /// Whether a CPU that receives still sends it elsewhere.
     pub waiting: bool,
 }
 
-/// The process that stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeeperRow {
-    /// Its number.
     pub pid: u32,
     /// Whether it lives. A dead one means: nothing is rebalanced and no metrics are served; steering goes on.
     pub alive: bool,
     /// Whether it is `up --foreground`.
     pub foreground: bool,
-    /// Whether it rebalances.
     pub rebalance: bool,
-    /// Where it serves metrics.
     pub metrics: Option<String>,
-    /// How things stand, in its own words.
     pub state: Option<String>,
 }
 
-/// A loaded program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProgramRow {
-    /// Its name.
     pub name: String,
-    /// The kernel's number of it.
     pub id: u32,
     /// The hash of its instructions, as `bpftool prog` prints it.
     pub tag: String,
 }
 
 impl Status {
-    /// Name and version of the schema.
     pub const SCHEMA: &str = "rxlane.steer/1";
 
     fn off(interface: &str) -> Status {
@@ -262,7 +227,6 @@ fn attached(attachment: &Attachment, interval: Duration, records: &Records) -> R
     Ok(status)
 }
 
-/// Readings at one moment.
 fn moment(attachment: &Attachment) -> Result<[Counters; LOOKS], Error> {
     let next = || {
         thread::sleep(BETWEEN_LOOKS);
@@ -351,7 +315,6 @@ fn program(loaded: &xdp::Loaded) -> ProgramRow {
     ProgramRow { name: loaded.name.clone(), id: loaded.id, tag }
 }
 
-/// Two readings.
 struct Between<'a> {
     first: &'a Counters,
     second: &'a Counters,

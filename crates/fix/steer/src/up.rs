@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 use xdp::layout::{KEY_WORDS, Settings};
 use xdp::{Attachment, Interface, Mode};
 
-/// What is asked for besides the [`Wish`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manner {
     /// Frames that the queue to each CPU holds, 1 to [`plan::QUEUE_SIZE_MAX`].
@@ -30,22 +29,16 @@ pub struct Manner {
     pub symmetric: bool,
 }
 
-/// What will be done.
 pub struct Resolved {
-    /// The check it rests on.
     pub check: Check,
     /// The settings that are changed before, in this order.
     pub settings: Vec<Setting>,
-    /// Interface, mode, programs' settings, buckets and CPUs.
     pub plan: xdp::Plan,
 }
 
-/// What was done.
 #[derive(Debug)]
 pub struct Done {
-    /// The attachment.
     pub attachment: Attachment,
-    /// How the program is run, from what the kernel says.
     pub mode: Mode,
     /// The settings that were changed, each with what puts it back.
     pub changed: Vec<(String, String)>,
@@ -66,17 +59,12 @@ pub fn by(interface: &str) -> String {
 
 const BY: &str = "steer up ";
 
-/// Whether a name in the journal is one of those.
 pub(crate) fn is_by(name: &str) -> bool {
     name.starts_with(BY)
 }
 
 /// What there is to know before anything is decided: which CPUs are online, what the kernel says of the driver, and
 /// what is attached.
-///
-/// # Errors
-///
-/// [`Error::NoInterface`], [`Error::Online`].
 pub fn known(interface: &InterfaceName) -> Result<(Interface, Known), Error> {
     let found = Interface::find(interface.as_str()).map_err(|error| match error {
         xdp::Error::NoInterface { name } => match named::named(&name).map(|named| named.interface) {
@@ -107,7 +95,6 @@ fn forwards() -> bool {
     })
 }
 
-/// The interfaces of this network namespace, by name.
 pub fn interfaces() -> Vec<String> {
     let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let names = table.lines().skip(2).filter_map(|line| line.split_once(':'));
@@ -124,10 +111,6 @@ pub fn cpus(which: &str) -> Vec<u32> {
 }
 
 /// Reads a list of CPUs and sees that each exists.
-///
-/// # Errors
-///
-/// [`Error::Cpus`], [`Error::NoCpu`].
 pub fn parse_cpus(list: &str) -> Result<Vec<u32>, Error> {
     let named = CpuSet::parse_list(list).map_err(Error::Cpus)?;
     let present = cpus("present");
@@ -313,10 +296,6 @@ fn put_back(interface: &str, records: &Records) -> Result<(), Error> {
 }
 
 /// The journal, when another rxlane has finished with it.
-///
-/// # Errors
-///
-/// [`Error::Setting`].
 pub fn journal(records: &Records) -> Result<Journal, Error> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let begin = Instant::now();

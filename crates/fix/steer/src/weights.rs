@@ -26,7 +26,6 @@ pub struct Work {
 }
 
 impl Work {
-    /// Work as it was counted.
     pub const fn measured(work: forecast::Work) -> Work {
         Work { stays: work.stays, moves: work.moves, own: work.own }
     }
@@ -59,16 +58,13 @@ impl Work {
 /// A CPU that receive queues of the interface interrupt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Receiving {
-    /// Its number.
     pub cpu: u32,
     /// Its part of the frames of the interface, 0 to 1; all receiving CPUs together 1.
     pub share: f64,
 }
 
-/// What a CPU should get.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weight {
-    /// Its number.
     pub cpu: u32,
     /// Its part of the steered frames, 0 to 1; all together 1. 0: it is better left out.
     pub share: f64,
@@ -95,12 +91,10 @@ pub fn weigh(work: Work, targets: &[u32], receiving: &[Receiving]) -> Vec<Weight
     cpus.iter().zip(&vessels).map(|(&cpu, vessel)| Weight { cpu, share: poured(vessel) }).collect()
 }
 
-/// Equal shares.
 pub fn even(cpus: &[u32]) -> Vec<Weight> {
     cpus.iter().map(|&cpu| Weight { cpu, share: 1.0 / cpus.len() as f64 }).collect()
 }
 
-/// The part of the frames that a CPU receives, at most all.
 pub(crate) fn received(cpu: u32, receiving: &[Receiving]) -> f64 {
     let shares = receiving.iter().filter(|receiving| receiving.cpu == cpu).map(|receiving| receiving.share);
     shares.filter(|share| share.is_finite() && *share > 0.0).sum::<f64>().min(1.0)

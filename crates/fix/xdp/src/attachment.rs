@@ -28,12 +28,9 @@ pub struct Attachment<P> {
     pub(crate) parts: P,
 }
 
-/// A loaded program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
-    /// Its name.
     pub name: String,
-    /// The kernel's number of it.
     pub id: u32,
     /// The hash of its instructions, as `bpftool prog` prints it.
     pub tag: [u8; 8],
@@ -41,7 +38,6 @@ pub struct Loaded {
 
 /// What a family has pinned: its maps, and what it recorded of itself.
 pub trait Parts: Sized {
-    /// The family.
     const FAMILY: Family;
     /// The program on the interface: its name, and that of its pin.
     const PROGRAM: &'static str;
@@ -58,10 +54,8 @@ pub trait Parts: Sized {
 
 /// What is to be put on an interface.
 pub trait Plan {
-    /// What it becomes.
     type Parts: Parts;
 
-    /// Where.
     fn interface(&self) -> &Interface;
 
     /// Run by whom. Never changed silently: what does not work in this mode is an error.
@@ -122,10 +116,6 @@ pub fn attach<T: Plan>(plan: &T) -> Result<Attachment<T::Parts>, Error> {
 
 /// What [`attach`] would find in its way, without changing anything: the driver's own refusal shows only when it is
 /// asked to attach, the verifier's only when programs are loaded.
-///
-/// # Errors
-///
-/// As [`attach`].
 pub fn check<T: Plan>(plan: &T) -> Result<(), Error> {
     possible(plan).map(drop)
 }
@@ -145,7 +135,6 @@ fn possible<T: Plan>(plan: &T) -> Result<bool, Error> {
     plan.frags()
 }
 
-/// Loads, fills, pins, and attaches last.
 pub(crate) fn build<T: Plan>(plan: &T, frags: bool, locked: &Locked) -> Result<(), Error> {
     let folder = &locked.0;
     let (program, record) = plan.load(frags, folder)?;
@@ -261,12 +250,10 @@ impl<P: Parts> Attachment<P> {
         self.frags
     }
 
-    /// The program on the interface.
     pub fn program(&self) -> &Loaded {
         &self.program
     }
 
-    /// When it was loaded, which is when it was attached.
     pub fn since(&self) -> SystemTime {
         self.since
     }
@@ -276,7 +263,6 @@ impl<P: Parts> Attachment<P> {
         self.folder.path()
     }
 
-    /// The kernel refused to read a map.
     pub(crate) fn unread(&self, map: &str, source: io::Error) -> Error {
         refused(format!("read the map {map} of {}", self.interface.name), source)
     }

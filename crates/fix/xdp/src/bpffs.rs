@@ -199,18 +199,14 @@ fn stuck(refused: &str) -> Error {
     }
 }
 
-/// Where pins outlive this process.
 enum Place {
-    /// In the mount namespace of the calling thread.
     Here,
-    /// In that of another process.
     There { namespace: File, of: u32 },
 }
 
 /// The first mount namespace of an ancestor that was found, with that ancestor's number.
 static OF_ANCESTOR: OnceLock<(File, u32)> = OnceLock::new();
 
-/// The mount namespace that outlives this process.
 fn place() -> Result<Place, Error> {
     let identity = |file: &File| file.metadata().ok().map(|found| (found.dev(), found.ino()));
     let Ok(own) = File::open("/proc/thread-self/ns/mnt") else { return Ok(Place::Here) };
@@ -246,7 +242,6 @@ fn place() -> Result<Place, Error> {
 
 /// Numbers of the parent, its parent, and so on.
 fn ancestors() -> Vec<u32> {
-    /// Deeper chains are nobody's work.
     const MOST: usize = 256;
     let mut found = Vec::new();
     let mut pid = std::process::id();
@@ -281,7 +276,6 @@ struct Mounted {
     number: String,
     /// Numbers of the file system's device: of two BPF file systems they differ.
     device: String,
-    /// Where.
     on: String,
     /// What was named as its device.
     source: String,

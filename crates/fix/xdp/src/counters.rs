@@ -37,9 +37,7 @@ pub struct Counters {
 /// A CPU that works on what others send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The CPU.
     pub cpu: u32,
-    /// Frames queued to it.
     pub sent: u64,
     /// Frames that came out of its queue, by bucket.
     pub arrived: Box<[u64; BUCKETS]>,
@@ -50,7 +48,6 @@ pub struct Target {
 }
 
 impl Target {
-    /// All frames that came out of its queue.
     pub fn arrivals(&self) -> u64 {
         self.arrived.iter().copied().fold(self.strange, u64::wrapping_add)
     }
@@ -64,7 +61,6 @@ impl Target {
 /// A CPU as one that receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receiver {
-    /// The CPU.
     pub cpu: u32,
     /// Frames by [`Reason`], in the order of [`Reason::ALL`].
     pub reasons: [u64; Reason::ALL.len()],
@@ -77,7 +73,6 @@ pub struct Receiver {
 }
 
 impl Counters {
-    /// Frames that ended for this reason.
     pub fn reason(&self, reason: Reason) -> u64 {
         self.reasons.get(reason as usize).copied().unwrap_or_default()
     }

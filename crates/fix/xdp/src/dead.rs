@@ -10,19 +10,16 @@ use kernel::netlink;
 /// Pins of which no program is on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dead {
-    /// What is pinned.
     pub family: Family,
     /// The name that the interface had.
     pub interface: String,
     /// The inode of its network namespace.
     pub namespace: u64,
-    /// Why it is dead.
     pub why: Death,
     /// The folder of the pins, as seen in the mount namespace that has them.
     pub folder: PathBuf,
 }
 
-/// Why pins are dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Death {
     /// The link has no interface any more: that was removed, or a process was killed right after it had taken the
@@ -34,10 +31,6 @@ pub enum Death {
 
 /// Pins of a family that do nothing, of all network namespaces whose pins are in this BPF file system. Folders that a process
 /// works on at this moment are left out. Empty where there is no BPF file system.
-///
-/// # Errors
-///
-/// [`Error::NotPermitted`], [`Error::Bpffs`], [`Error::System`].
 pub fn dead(family: Family) -> Result<Vec<Dead>, Error> {
     let mut found = Vec::new();
     for folder in pins::folders(family)? {
@@ -83,10 +76,6 @@ pub fn is_attached_from(family: Family, namespace: u64) -> bool {
 }
 
 /// Removes pins that [`dead`] found, if they are still dead. `false`: they are not, or a process works on them.
-///
-/// # Errors
-///
-/// [`Error::NotPermitted`], [`Error::Remains`], [`Error::System`].
 pub fn clear_dead(dead: &Dead) -> Result<bool, Error> {
     let Some(folder) = pins::folders(dead.family)?.into_iter().find(|folder| folder.path() == dead.folder)
     else {

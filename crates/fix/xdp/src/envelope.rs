@@ -31,10 +31,8 @@ pub const HEADER_LEAST: u32 = 4;
 /// Most bytes of encapsulation (IEEE 802.3as: frames of 2000 bytes, 1500 of payload, 18 of MAC header and FCS).
 pub const HEADER_MOST: u32 = 482;
 
-/// What [`attach`] is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Where.
     pub interface: Interface,
     /// Run by whom. Never changed silently: what does not work in this mode is an error.
     pub mode: Mode,
@@ -47,7 +45,6 @@ pub struct Plan {
 /// An envelope on an interface, as any process sees it through its pins.
 pub type Envelope = Attachment<Limit>;
 
-/// The map of an envelope, and its record.
 #[derive(Debug)]
 pub struct Limit {
     counts: Map,
@@ -132,10 +129,6 @@ impl Attachment<Limit> {
     }
 
     /// What was counted so far.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`].
     pub fn counts(&self) -> Result<Counted, Error> {
         let counts = &self.parts.counts;
         let bytes = counts.lookup(0).map_err(|source| self.unread(COUNTS, source))?;

@@ -14,7 +14,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order of their numbers.
     pub const ALL: [Kind; 3] = [Kind::Untagged, Kind::Tagged, Kind::Pppoe];
 
     /// The word of output.

@@ -17,54 +17,37 @@ pub enum Error {
         "there is no interface `{name}` in this network namespace: `ip link` names those that are there, \
          `ip netns exec NAMESPACE rxlane …` works in another"
     )]
-    NoInterface {
-        /// The name asked for.
-        name: String,
-    },
+    NoInterface { name: String },
 
     /// Another process attaches to or detaches from the interface at this moment.
     #[error(
         "another process is attaching to or detaching from {interface} at this moment: try again when it has finished"
     )]
-    Locked {
-        /// The interface.
-        interface: String,
-    },
+    Locked { interface: String },
 
-    /// The interface is steered already.
     #[error(
         "{interface} is steered already (attached as {attached}): `rxlane steer status {interface}` shows it, \
          `rxlane steer down {interface}` ends it"
     )]
     Attached {
-        /// The interface.
         interface: String,
         /// Its name when it was attached, which its pins bear.
         attached: String,
     },
 
-    /// The interface has an envelope already.
     #[error(
         "{interface} has an envelope already (attached as {attached}), and an interface takes one XDP program: \
          `rxlane envelope status {interface}` shows it, `rxlane envelope down {interface}` ends it"
     )]
     Enveloped {
-        /// The interface.
         interface: String,
         /// Its name when it was attached, which its pins bear.
         attached: String,
     },
 
-    /// Another XDP program is on the interface.
     #[error("{interface} has an XDP program already: {program}; {}", program.way_out(interface))]
-    Foreign {
-        /// The interface.
-        interface: String,
-        /// What is known of the program.
-        program: Box<Program>,
-    },
+    Foreign { interface: String, program: Box<Program> },
 
-    /// The driver has no native XDP.
     #[error(
         "the driver of {interface}{} has no native XDP{}: `--mode generic` works with any driver, but only after the \
          kernel has built a socket buffer for each frame",
@@ -72,11 +55,9 @@ pub enum Error {
         Said(said)
     )]
     NoNative {
-        /// The interface.
         interface: String,
         /// Its driver, where sysfs knows one.
         driver: Option<String>,
-        /// The kernel's message.
         said: Option<String>,
     },
 
@@ -88,31 +69,21 @@ pub enum Error {
         Advice(advice)
     )]
     Refused {
-        /// The interface.
         interface: String,
-        /// The mode.
         mode: Mode,
         /// The driver, where sysfs knows one.
         driver: Option<String>,
-        /// The kernel's message.
         said: Option<String>,
         /// What usually causes it, and how to change that.
         advice: Option<String>,
-        /// Its error number.
         source: io::Error,
     },
 
-    /// The process may not do it.
     #[error(
         "no permission to {doing}{}: run it as root, or give it CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and CAP_SYS_ADMIN",
         Lacks(missing)
     )]
-    NotPermitted {
-        /// What was refused.
-        doing: String,
-        /// Capabilities that the process does not have.
-        missing: Vec<&'static str>,
-    },
+    NotPermitted { doing: String, missing: Vec<&'static str> },
 
     /// The kernel charges maps to the limit of locked memory (before Linux 5.11), or forbids them otherwise.
     #[error(
@@ -120,76 +91,43 @@ pub enum Error {
          {limit} bytes and cannot be raised ({source}); `ulimit -l unlimited` before the command raises it, in a \
          systemd unit LimitMEMLOCK=infinity"
     )]
-    LockedMemory {
-        /// `RLIMIT_MEMLOCK` in bytes.
-        limit: u64,
-        /// Why it cannot be raised.
-        source: io::Error,
-    },
+    LockedMemory { limit: u64, source: io::Error },
 
     /// Capabilities are there and locked memory is unlimited, and `bpf(2)` is refused still.
     #[error(
         "the kernel does not let this process {doing} although it has the capabilities: a seccomp filter (containers \
          have one), a security module or lockdown stands in the way"
     )]
-    Forbidden {
-        /// What was refused.
-        doing: String,
-    },
+    Forbidden { doing: String },
 
-    /// The kernel lacks a feature.
     #[error("this kernel has no {feature}: it takes {needs}")]
-    Kernel {
-        /// What is missing.
-        feature: &'static str,
-        /// Configuration option or version that brings it.
-        needs: &'static str,
-    },
+    Kernel { feature: &'static str, needs: &'static str },
 
-    /// The verifier refused a program.
     #[error(
         "the kernel's verifier refused the program `{program}`; please report it with the kernel's version ({kernel}) \
          and these lines:\n{log}"
     )]
     Verifier {
-        /// The program.
         program: String,
         /// `uname -r`.
         kernel: String,
-        /// The last lines of the verifier's log.
         log: String,
     },
 
-    /// A CPU that the plan names does not exist.
     #[error("there is no CPU {cpu}: this machine has {possible}")]
-    NoCpu {
-        /// The CPU.
-        cpu: u32,
-        /// Those that are possible, as the kernel lists them.
-        possible: String,
-    },
+    NoCpu { cpu: u32, possible: String },
 
-    /// A CPU that the plan names is offline.
     #[error(
         "CPU {cpu} is offline: leave it out, or bring it up with `echo 1 > /sys/devices/system/cpu/cpu{cpu}/online`"
     )]
-    CpuOffline {
-        /// The CPU.
-        cpu: u32,
-    },
+    CpuOffline { cpu: u32 },
 
-    /// The plan contradicts itself.
     #[error("the plan cannot be carried out: {0}")]
     Plan(String),
 
     /// There is no bpffs where pins would survive this process, and none could be mounted.
     #[error("no BPF file system for pins: {problem}; {way_out}")]
-    Bpffs {
-        /// What is wrong.
-        problem: String,
-        /// What to do about it.
-        way_out: String,
-    },
+    Bpffs { problem: String, way_out: String },
 
     /// Pins of an attachment whose layout this program does not know.
     #[error(
@@ -197,13 +135,10 @@ pub enum Error {
          version, or with `rm -r {}`, which detaches it", folder.display()
     )]
     OtherVersion {
-        /// The interface.
         interface: String,
         /// The version of the layout in the pins.
         found: u32,
-        /// This program's.
         known: u32,
-        /// The folder of the pins.
         folder: PathBuf,
     },
 
@@ -211,47 +146,21 @@ pub enum Error {
     #[error(
         "the pins of {interface} are damaged ({problem}): `rxlane {family} down {interface}` removes them"
     )]
-    Damaged {
-        /// What they are of.
-        family: Family,
-        /// The interface.
-        interface: String,
-        /// What is missing or contradictory.
-        problem: String,
-    },
+    Damaged { family: Family, interface: String, problem: String },
 
     /// The program is off the interface, but something could not be removed.
     #[error("the program of `rxlane {family}` is off {interface}, but {} could not be removed: {source}", what.display())]
-    Remains {
-        /// What it was.
-        family: Family,
-        /// The interface.
-        interface: String,
-        /// The pin or folder.
-        what: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Remains { family: Family, interface: String, what: PathBuf, source: io::Error },
 
     /// The kernel refused something that nothing above explains.
     #[error("cannot {doing}: {source}")]
-    System {
-        /// What was tried.
-        doing: String,
-        /// The kernel's answer.
-        source: io::Error,
-    },
+    System { doing: String, source: io::Error },
 
     /// The object with the programs cannot be read; a defect of this program.
     #[error(
         "the object of the program `{program}` cannot be loaded: {problem}; this is a defect, please report it"
     )]
-    Object {
-        /// The program.
-        program: &'static str,
-        /// What the loader says.
-        problem: String,
-    },
+    Object { program: &'static str, problem: String },
 }
 
 impl Error {

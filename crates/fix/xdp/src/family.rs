@@ -22,7 +22,6 @@ impl Family {
         }
     }
 
-    /// The error that says that the interface has it already.
     pub(crate) fn attached(self, interface: &str, attached: &str) -> Error {
         let (interface, attached) = (interface.to_owned(), attached.to_owned());
         match self {

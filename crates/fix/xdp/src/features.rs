@@ -9,7 +9,6 @@ use kernel::bpf::{self, Instruction, Map, map_type};
 /// What the running kernel can do. `None`: the process may not try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// It has `bpf(2)` at all.
     pub bpf: bool,
     /// It carries its own types (`/sys/kernel/btf/vmlinux`). Steering does not need them.
     pub btf: bool,

@@ -36,12 +36,9 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What the kernel says of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// Whether its frames are those of Ethernet.
     pub is_ethernet: bool,
-    /// MTU, bytes.
     pub mtu: Option<u32>,
     /// The largest MTU that the kernel lets it have; `None`: not known, or the driver itself decides.
     pub mtu_most: Option<u32>,
@@ -78,7 +75,6 @@ impl Interface {
         Ok(Interface { name: link.name, index: link.index, namespace: namespace()? })
     }
 
-    /// What the kernel says of it now.
     pub(crate) fn link(&self) -> Result<Link, Error> {
         netlink::link_by_index(self.index).map_err(|source| match source.raw_os_error() {
             Some(libc::ENODEV) => Error::NoInterface { name: self.name.clone() },
@@ -166,7 +162,6 @@ pub(crate) fn namespace() -> Result<u64, Error> {
     NetNs::current().map(|namespace| namespace.0).map_err(unread)
 }
 
-/// How a program came onto an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AttachedBy {
     /// A BPF link of this id, which only its owner can detach or replace.
@@ -175,10 +170,8 @@ pub enum AttachedBy {
     Netlink,
 }
 
-/// An XDP program on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The kernel's number of it.
     pub id: u32,
     /// How it is run; `None`: by the network card itself, or in several ways at once.
     pub mode: Option<Mode>,
@@ -188,9 +181,7 @@ pub struct Program {
     pub tag: Option<[u8; 8]>,
     /// Who holds it; `None` where the process may not ask.
     pub attached_by: Option<AttachedBy>,
-    /// When it was loaded.
     pub loaded: Option<SystemTime>,
-    /// The user who loaded it.
     pub user: Option<u32>,
     /// Processes that have it or its link open, as number and name; as far as the process may see them.
     pub processes: Vec<(u32, String)>,

@@ -24,7 +24,6 @@ pub enum Class {
 }
 
 impl Class {
-    /// All of them, in the order of their numbers.
     pub const ALL: [Class; 5] = [Class::Plain, Class::Vlan, Class::Qinq, Class::Pppoe, Class::Mpls];
 
     /// The word of command lines and output.
@@ -44,7 +43,6 @@ impl Class {
     }
 }
 
-/// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Reason {
@@ -52,7 +50,6 @@ pub enum Reason {
     Steered = 0,
     /// Its class was not selected; no more of it was read than what tells the class.
     ClassLeft = 1,
-    /// PPPoE discovery.
     PppoeDiscovery = 2,
     /// A PPP control protocol in a session: LCP, authentication, NCPs.
     PppControl = 3,
@@ -73,7 +70,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them, in the order of their numbers.
     pub const ALL: [Reason; 11] = [
         Reason::Steered,
         Reason::ClassLeft,
@@ -88,7 +84,6 @@ impl Reason {
         Reason::NotLinear,
     ];
 
-    /// The word of `steer status`.
     pub const fn name(self) -> &'static str {
         match self {
             Reason::Steered => "steered",
@@ -134,7 +129,6 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Bucket {
-    /// The CPU that the bucket should have.
     pub cpu: u32,
     /// 0.
     pub spare: u32,

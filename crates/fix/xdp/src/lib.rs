@@ -31,6 +31,7 @@
 //! finds it with `Attachment::open`. A killed process leaves a whole attachment or pins without a link, which the
 //! next one clears, as it does those of interfaces that are gone ([`dead()`]).
 
+#![allow(missing_docs, reason = "a name and its type say most; comments say the rest")]
 #![deny(unsafe_code)]
 
 mod attachment;

@@ -13,7 +13,6 @@ use crate::permission::refused;
 use crate::pins::Folder;
 use kernel::bpf::{self, Map};
 
-/// The name of the read-only data.
 const SETTINGS: &str = "SETTINGS";
 
 /// Loads a program that steers, with its settings and so many places for CPUs. Its maps are pinned in the folder.

@@ -40,18 +40,13 @@ const OUTER: &str = "rxlane";
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// A folder of pins.
 #[derive(Debug)]
 pub struct Folder {
-    /// What is pinned in it.
     pub(crate) family: Family,
     /// Inode of the network namespace, from the folder's path.
     pub(crate) namespace: u64,
-    /// The interface's name when it was attached.
     pub(crate) interface: String,
-    /// The folder's own name.
     name: String,
-    /// The folder above, of the namespace.
     above: OwnedFd,
     directory: OwnedFd,
 }
@@ -60,12 +55,10 @@ pub struct Folder {
 #[derive(Debug)]
 pub(crate) struct Locked(pub(crate) Folder);
 
-/// The name of the folder of an interface.
 fn folder_name(interface: &str) -> String {
     interface.replace('.', ":")
 }
 
-/// The interface of a folder's name.
 fn interface_name(folder: &str) -> String {
     folder.split(' ').next().unwrap_or_default().replace(':', ".")
 }
@@ -96,7 +89,6 @@ impl Folder {
         }
     }
 
-    /// Pins an object under a name.
     pub(crate) fn pin(&self, fd: BorrowedFd<'_>, name: &str) -> Result<(), Error> {
         let path = bpffs::path_in(self.directory.as_fd(), name);
         path.and_then(|path| bpf::pin(fd, &path))
@@ -109,7 +101,6 @@ impl Folder {
         link().map_err(|source| refused(format!("open the pin {}", self.path().join(LINK).display()), source))
     }
 
-    /// Names of the pins in it.
     fn entries(&self) -> io::Result<Vec<String>> {
         entries(self.directory.as_fd())
     }
@@ -144,7 +135,6 @@ impl Folder {
 }
 
 impl Locked {
-    /// Lets others in again.
     pub(crate) fn unlock(self) -> Result<Folder, Error> {
         let unlocked = flock(&self.0.directory, FlockOperation::Unlock);
         unlocked.map_err(|error| refused(format!("unlock {}", self.0.path().display()), error.into()))?;
@@ -181,7 +171,6 @@ impl Locked {
         Ok(false)
     }
 
-    /// Removes the folder if there is nothing in it.
     fn remove_if_empty(self) {
         let folder = self.0;
         if unlinkat(&folder.above, &folder.name, AtFlags::REMOVEDIR).is_ok() {

@@ -19,7 +19,6 @@ pub const LABELS: usize = 8;
 /// Extension headers that are followed.
 pub const EXTENSIONS: usize = 8;
 
-/// What becomes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// [`Reason::Steered`] or why not. Never [`Reason::NoCpu`], which depends on the maps.
@@ -32,7 +31,6 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The bucket of a steered frame.
     pub fn bucket(&self) -> Option<u8> {
         self.flow.map(|(_, bucket)| bucket)
     }

@@ -33,10 +33,8 @@ const POLL: Duration = Duration::from_millis(2);
 /// whenever there is something in them.
 const SILENCE: Duration = Duration::from_millis(100);
 
-/// How an interface is to be steered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Where.
     pub interface: Interface,
     /// Run by whom. Never changed silently: what does not work in this mode is an error.
     pub mode: Mode,
@@ -56,7 +54,6 @@ pub struct Steering {
     arrive: Loaded,
 }
 
-/// The maps that both programs use.
 #[derive(Debug)]
 pub(crate) struct Maps {
     pub(crate) buckets: Map,
@@ -65,7 +62,6 @@ pub(crate) struct Maps {
     pub(crate) arrivals: Map,
 }
 
-/// What `Attachment::detach` saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detached {
     /// The last counters, taken when the program was off the interface and the queues were empty or the wait for that
@@ -148,7 +144,6 @@ impl crate::attachment::Plan for Plan {
 }
 
 impl Plan {
-    /// Whether it contradicts itself.
     fn check_consistency(&self) -> Result<(), Error> {
         let wrong = |problem: String| Err(Error::Plan(problem));
         if self.cpus.is_empty() {
@@ -238,7 +233,6 @@ impl Plan {
 }
 
 impl Attachment<Steering> {
-    /// The settings of the programs.
     pub fn settings(&self) -> &Settings {
         &self.parts.settings
     }
@@ -249,10 +243,6 @@ impl Attachment<Steering> {
     }
 
     /// The CPU that each bucket should have, and what is known to be lost of it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`].
     pub fn buckets(&self) -> Result<Box<[Bucket; BUCKETS]>, Error> {
         let mut buckets = Box::new([Bucket::default(); BUCKETS]);
         for (number, bucket) in (0..).zip(buckets.iter_mut()) {
@@ -293,10 +283,6 @@ impl Attachment<Steering> {
     }
 
     /// The target CPUs, and how many frames the queue to each holds.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`].
     pub fn cpus(&self) -> Result<Vec<(u32, u32)>, Error> {
         let mut found = Vec::new();
         for cpu in 0..self.parts.maps.cpus.entries {
@@ -306,10 +292,6 @@ impl Attachment<Steering> {
     }
 
     /// All counters, in two system calls and one for each possible CPU.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`].
     pub fn counts(&self) -> Result<Counters, Error> {
         let targets: Vec<u32> = self.cpus()?.into_iter().map(|(cpu, _)| cpu).collect();
         counters::read(&self.parts.maps, &targets).map_err(|source| self.unread(map::COUNTS, source))

@@ -29,7 +29,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The longest question, bytes.
 const QUESTION: usize = 1024;
 
-/// See the [module](self).
 pub struct RequestQueue<H> {
     listener: UnixListener,
     handler: Arc<H>,
@@ -77,7 +76,6 @@ impl<H: ControlHandler> RequestQueue<H> {
         RequestQueue { listener, handler, stop, waiting, connections: Vec::with_capacity(MOST) }
     }
 
-    /// Answers until the socket is shut down.
     pub fn serve(mut self) {
         loop {
             let Some((has_new, ready)) = self.wait() else { return };
@@ -130,7 +128,6 @@ impl<H: ControlHandler> RequestQueue<H> {
         peer(stream).is_some_and(|peer| peer.uid == 0 || peer.uid == own)
     }
 
-    /// Takes new connections.
     fn accept(&mut self) {
         // As many at a time as there can be, so that those that are there have their turn.
         for _ in 0..MOST {

@@ -19,7 +19,6 @@ use std::thread::{self, JoinHandle};
 /// Connections that the kernel keeps until they are accepted.
 const BACKLOG: i32 = 128;
 
-/// Who knows the answers.
 pub trait ControlHandler: Send + Sync + 'static {
     /// A line of JSON, without its line feed; `None`: there is no such question. `status` has one, and that of `down` is the
     /// same.

@@ -14,43 +14,30 @@ pub enum Error {
     File {
         /// What was tried (`make`, `read`, `write`).
         what: &'static str,
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// The state folder cannot be used: somebody else could have written the journal.
     #[error(transparent)]
     State(StateError),
-    /// Another process has the journal.
     #[error("another rxlane{} is changing settings (it holds {}); wait until it has ended",
         pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), path.display())]
     Busy {
         /// That process; `None` where it has not written its number yet.
         pid: Option<u32>,
-        /// The lock.
         path: PathBuf,
     },
-    /// A line is none of a journal's records.
     #[error("line {line} of {} is no record of a journal; the former values stand there as commands under \
         \"former\": put them back by hand, then remove the file", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
-        /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
         #[source]
         source: serde_json::Error,
     },
-    /// The file does not begin as a journal of this version.
     #[error("{} is a journal of another version of rxlane; undo with that version", path.display())]
-    Version {
-        /// The file.
-        path: PathBuf,
-    },
-    /// All changes were made in other network namespaces.
+    Version { path: PathBuf },
     #[error(
         "the changes were made in another network namespace (net:[{theirs}], this one is net:[{ours}]); \
         run rxlane there, for example with: ip netns exec NAME rxlane ..."
@@ -58,10 +45,8 @@ pub enum Error {
     Namespace {
         /// Inode of the namespace of the newest change.
         theirs: u64,
-        /// Inode of this one.
         ours: u64,
     },
-    /// The setting was not read, changed or put back.
     #[error(transparent)]
     Setting(#[from] setting::Error),
 }

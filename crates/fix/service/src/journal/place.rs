@@ -71,7 +71,6 @@ fn sign(mut lock: &File) -> io::Result<()> {
 #[derive(Debug)]
 pub(super) struct Log(Option<File>);
 
-/// What the file held.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     pub(super) entries: Vec<Entry>,
@@ -142,7 +141,6 @@ impl Log {
         Ok(())
     }
 
-    /// Removes the file.
     pub(super) fn remove(&mut self, place: &Place) -> Result<(), Error> {
         if self.0.take().is_some() {
             let path = place.journal();

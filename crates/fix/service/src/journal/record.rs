@@ -3,45 +3,35 @@
 use host::setting::{Former, Setting};
 use serde::{Deserialize, Serialize};
 
-/// A line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "lowercase")]
 pub(super) enum Record {
     /// The first line.
     Journal {
-        /// [`Record::VERSION`].
         version: u32,
     },
     /// A setting is about to be changed.
     Intent(Entry),
-    /// It was changed.
     Done {
-        /// Number of the intent.
         number: u64,
         /// What puts the new value back.
         after: Option<Former>,
     },
     /// Its interface is in another network namespace.
     Moved {
-        /// Number of the intent.
         number: u64,
-        /// Where.
         to: Moved,
     },
     /// Nothing was changed in the end, or what was is gone by itself.
     Dropped {
-        /// Number of the intent.
         number: u64,
     },
-    /// It was put back.
     Undone {
-        /// Number of the intent.
         number: u64,
     },
 }
 
 impl Record {
-    /// The version of the form.
     pub(super) const VERSION: u32 = 1;
 }
 
@@ -55,12 +45,10 @@ pub(super) enum State {
     Done(Option<Former>),
 }
 
-/// Where an interface went.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {
     /// The inode of its network namespace; `None`: not known.
     pub namespace: Option<u64>,
-    /// The interface's number there.
     pub index: u32,
     /// Its name there; `None`: not known.
     pub name: Option<String>,
@@ -75,7 +63,6 @@ pub struct Entry {
     pub at: u64,
     /// The command of rxlane (`doctor --apply`).
     pub by: String,
-    /// Its process.
     pub pid: u32,
     /// `/proc/sys/kernel/random/boot_id` of then.
     pub boot: String,
@@ -83,14 +70,12 @@ pub struct Entry {
     pub namespace: u64,
     /// The number of the setting's interface; a new one of the same name has another.
     pub index: Option<u32>,
-    /// The setting as it was asked for.
     pub setting: Setting,
     /// What puts the value back that was there before.
     pub former: Former,
     /// Where the interface went, if somebody noted it ([`Journal::note_moved`](super::Journal::note_moved)).
     #[serde(skip)]
     pub moved: Option<Moved>,
-    /// How far it came.
     #[serde(skip)]
     pub(super) state: State,
 }

@@ -9,20 +9,16 @@ use std::io;
 /// What became of an entry.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The former value is back.
     Restored,
-    /// It was back already.
     AlreadyBack,
     /// The interface, interrupt or sysctl is gone, and the setting with it. Nothing to put back.
     Gone,
     /// Somebody changed the value since: it was left alone, and the entry stays.
     Foreign {
-        /// The value that is there now.
         present: Present,
     },
     /// The interface has another name now: it was left alone, and the entry stays.
     Renamed {
-        /// The name.
         to: InterfaceName,
     },
     /// The interface went to another network namespace: the entry stays.
@@ -47,12 +43,9 @@ impl Outcome {
     }
 }
 
-/// An entry and what became of it.
 #[derive(Debug)]
 pub struct Undone {
-    /// The entry.
     pub entry: Entry,
-    /// What became of it.
     pub outcome: Outcome,
 }
 
@@ -107,19 +100,11 @@ impl Journal {
     }
 
     /// As [`Journal::undo`], of those entries alone that were made by the command `by`, as [`Journal::apply`] was told.
-    ///
-    /// # Errors
-    ///
-    /// As [`Journal::undo`].
     pub fn undo_by(&mut self, by: &str, force: bool) -> Result<Vec<Undone>, Error> {
         self.undo_where(force, |entry| entry.by == by)
     }
 
     /// As [`Journal::undo`], of the entries with these numbers alone.
-    ///
-    /// # Errors
-    ///
-    /// As [`Journal::undo`].
     pub fn undo_these(&mut self, numbers: &[u64], force: bool) -> Result<Vec<Undone>, Error> {
         self.undo_where(force, |entry| numbers.contains(&entry.number))
     }

@@ -10,17 +10,13 @@ use service::namespace::exists;
 use std::fs;
 use xdp::{Family, Interface};
 
-/// What to do with an entry.
 enum Concern {
-    /// It was made here.
     Here,
     /// It was made where the interface was before.
     Before,
-    /// It is another interface's.
     None,
 }
 
-/// Puts settings back.
 pub(super) fn restore(
     down: &mut Down,
     interface: Option<&Interface>,
@@ -182,7 +178,6 @@ pub(super) fn is_noted(name: &str, records: &Records) -> bool {
     })
 }
 
-/// Whether there is a journal, whatever it is.
 fn is_there(records: &Records) -> bool {
     fs::symlink_metadata(records.folder().join("journal")).is_ok()
 }

@@ -12,17 +12,14 @@ const SPAN: Duration = Duration::from_millis(900);
 
 type Times = BTreeMap<u32, Ticks>;
 
-/// Looks at the CPUs of a machine.
 #[derive(Debug)]
 pub struct Cpus {
     root: PathBuf,
-    /// When it was looked last, and the times then.
     before: Option<(Instant, Times)>,
     known: BTreeMap<u32, Condition>,
 }
 
 impl Cpus {
-    /// Those of this machine.
     pub fn of_this_machine() -> Cpus {
         Cpus::below("/")
     }

@@ -19,7 +19,6 @@ const TIME: Duration = Duration::from_secs(2);
 /// The longest request in bytes.
 const REQUEST: usize = 8192;
 
-/// A listener and its page. Ends when dropped.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -55,7 +54,6 @@ impl Server {
         self.address
     }
 
-    /// Serves this page from now on.
     pub fn serve(&self, page: String) {
         *self.shared.page.lock().unwrap_or_else(PoisonError::into_inner) = page.into();
     }
@@ -166,7 +164,6 @@ fn left(until: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// The answer to a request.
 fn respond(head: &[u8], page: &str) -> Vec<u8> {
     let is_whole = head.windows(4).any(|end| end == b"\r\n\r\n");
     let line = head.split(|octet| *octet == b'\r').next().unwrap_or_default();

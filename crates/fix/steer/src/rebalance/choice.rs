@@ -11,16 +11,13 @@ use xdp::layout::BUCKETS;
 /// What one target has to do besides its buckets, in frames a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burden {
-    /// Its number.
     pub cpu: u32,
     /// What it is spared because it receives, and other work.
     pub extra: f64,
 }
 
-/// How ready a bucket is to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ease {
-    /// It pauses often enough.
     Easy,
     /// It hardly ever pauses, unless its traffic comes in bursts.
     Hard,
@@ -28,7 +25,6 @@ pub(super) enum Ease {
     Not,
 }
 
-/// What to move, and how things stand then.
 #[derive(Debug)]
 pub(super) struct Choice {
     pub(super) moves: Vec<Move>,
@@ -175,7 +171,6 @@ pub(super) fn beside(
     is_too_much.then(|| State::EvenBeside { bucket: heaviest, cpu: owners[heaviest], share })
 }
 
-/// How things stand where nothing is to be moved.
 fn standing(
     levels: &[Level],
     rates: &[f64; BUCKETS],

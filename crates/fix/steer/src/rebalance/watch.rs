@@ -32,7 +32,6 @@ const EASY: f64 = 6.0;
 /// receiving CPU a look at the counters.
 const STUBBORN: usize = 4;
 
-/// Decides from reading to reading.
 #[derive(Debug)]
 pub struct Balancer {
     setup: Setup,
@@ -77,9 +76,7 @@ struct Waiting {
     is_overdue: bool,
 }
 
-/// What became of a move.
 enum Fate {
-    /// It waits on.
     Waits,
     /// It waits for longer than anybody expected.
     Overdue,
@@ -88,7 +85,6 @@ enum Fate {
 }
 
 impl Balancer {
-    /// One that has seen nothing.
     pub fn new(setup: Setup) -> Balancer {
         Balancer {
             horizons: Horizons::new(setup.queue_size),

@@ -6,26 +6,22 @@ use xdp::{Attachment, Dead};
 /// Where the pins of an attachment are, under which its records are filed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The network namespace in which it was attached.
     pub namespace: u64,
     /// The interface as it was called then. A space and the index follow where a renamed one had that name before.
     pub name: String,
 }
 
 impl Place {
-    /// That of an interface of this name in this namespace.
     pub fn new(namespace: u64, interface: &str) -> Place {
         Place { namespace, name: interface.to_owned() }
     }
 
-    /// That of an attachment.
     pub fn of(attachment: &Attachment) -> Place {
         let interface = attachment.interface();
         Place::of_folder(&attachment.folder())
             .unwrap_or_else(|| Place::new(interface.namespace, attachment.attached_as()))
     }
 
-    /// That of pins which steer nothing.
     pub fn of_dead(dead: &Dead) -> Place {
         Place::of_folder(&dead.folder).unwrap_or_else(|| Place::new(dead.namespace, &dead.interface))
     }

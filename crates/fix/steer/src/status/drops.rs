@@ -17,13 +17,11 @@ const BULK: u64 = 8 + 1;
 /// not arrive any more.
 const STALL: Duration = Duration::from_millis(900);
 
-/// What was queued to a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queued {
     cpu: u32,
     /// Frames that must have arrived by now.
     due: u64,
-    /// Frames that were sent until now.
     sent: u64,
     /// Frames that came out of a queue there.
     arrived: u64,
@@ -70,10 +68,8 @@ pub(super) fn fewest_missing(looks: &[Counters]) -> BTreeMap<u32, u64> {
     fewest
 }
 
-/// Frames of a CPU that were dropped for certain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drops {
-    /// In all.
     pub(super) total: u64,
     /// Of these, between two moments.
     pub(super) grown: u64,
