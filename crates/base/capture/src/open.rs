@@ -121,9 +121,6 @@ pub struct Capture {
 
 impl Capture {
     /// Opens the capture file at `path`. A name of `-` is not special, see [`Capture::stdin`].
-    ///
-    /// # Errors
-    /// [`OpenError`] if it cannot be read or is no capture.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let name: Arc<str> = path.as_ref().display().to_string().into();
         let file = File::open(path).map_err(|error| OpenError::Read { file: Arc::clone(&name), error })?;
@@ -131,9 +128,6 @@ impl Capture {
     }
 
     /// Reads the capture on standard input, called "standard input" in messages.
-    ///
-    /// # Errors
-    /// [`OpenError`] if it cannot be read or is no capture.
     pub fn stdin() -> Result<Self, OpenError> {
         let name = "standard input";
         let input = io::stdin().as_fd().try_clone_to_owned();
@@ -141,11 +135,8 @@ impl Capture {
         Self::from_file(File::from(input), name)
     }
 
-    /// Reads an open file, which `name` stands for in messages: a regular one from its beginning at any
-    /// place by several threads, anything else in order.
-    ///
-    /// # Errors
-    /// [`OpenError`] if it cannot be read or is no capture.
+    /// Reads an open file, which `name` stands for in messages: a regular one from its beginning at any place by several
+    /// threads, anything else in order.
     pub fn from_file(mut file: File, name: &str) -> Result<Self, OpenError> {
         let metadata = file.metadata().map_err(|error| OpenError::Read { file: name.into(), error })?;
         if !metadata.is_file() || file.stream_position().ok() != Some(0) {
@@ -164,9 +155,6 @@ impl Capture {
     }
 
     /// Reads a capture from `reader`, in order; `name` stands for it in messages.
-    ///
-    /// # Errors
-    /// [`OpenError`] if it cannot be read or is no capture.
     pub fn from_reader(reader: impl Read + Send + 'static, name: &str) -> Result<Self, OpenError> {
         Self::recognise(reader, name, Progress::new(None))
     }

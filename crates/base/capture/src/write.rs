@@ -33,9 +33,6 @@ pub struct Writer<W: Write> {
 
 impl<W: Write> Writer<W> {
     /// Starts a classic pcap file, version 2.4 (draft-ietf-opsawg-pcap section 4).
-    ///
-    /// # Errors
-    /// Those of `out`.
     pub fn pcap(out: W, link_type: LinkType, resolution: Resolution) -> io::Result<Self> {
         let magic: u32 = match resolution {
             Resolution::Microseconds => 0xa1b2_c3d4,
@@ -51,11 +48,7 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, target: Target::Pcap, resolution })
     }
 
-    /// Starts a pcapng file: one section of unstated length, one interface (draft-ietf-opsawg-pcapng
-    /// sections 4.1 and 4.2).
-    ///
-    /// # Errors
-    /// Those of `out`.
+    /// Starts a pcapng file: one section of unstated length, one interface (draft-ietf-opsawg-pcapng sections 4.1 and 4.2).
     pub fn pcapng(out: W, link_type: LinkType, resolution: Resolution) -> io::Result<Self> {
         let mut out = BufWriter::with_capacity(BUFFER, out);
         for word in [0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28u32] {
@@ -73,13 +66,9 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, target: Target::Pcapng, resolution })
     }
 
-    /// Appends a record: nanoseconds since 1970-01-01 UTC, the captured bytes, the frame's length on the
-    /// wire.
-    ///
-    /// # Errors
-    /// `InvalidInput` for a time that the format cannot express (before 1970; classic pcap: after 2106), for
-    /// more than [`crate::MAX_CAPTURED`] bytes, or for a wire length below the captured one; otherwise
-    /// those of the output.
+    /// Appends a record: nanoseconds since 1970-01-01 UTC, the captured bytes, the frame's length on the wire. Error:
+    /// `InvalidInput` for a time that the format cannot express (before 1970; classic pcap: after 2106), for more than
+    /// [`crate::MAX_CAPTURED`] bytes, or for a wire length below the captured one; otherwise those of the output.
     #[inline]
     pub fn write(&mut self, timestamp_ns: i64, data: &[u8], wire_len: u32) -> io::Result<()> {
         let captured = u32::try_from(data.len()).ok().filter(|&captured| captured <= MAX_CAPTURED);
@@ -121,9 +110,6 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes out what is buffered and returns the output.
-    ///
-    /// # Errors
-    /// Those of the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         self.out.into_inner().map_err(io::IntoInnerError::into_error)

@@ -12,19 +12,11 @@ use std::io;
 use std::sync::OnceLock;
 
 /// The CPUs that run.
-///
-/// # Errors
-///
-/// There is no sysfs.
 pub fn online() -> io::Result<CpuSet> {
     listed("online")
 }
 
 /// The CPUs that can ever run, as the kernel fixed them at boot: per-CPU maps have a value for each.
-///
-/// # Errors
-///
-/// There is no sysfs.
 pub fn possible() -> io::Result<&'static CpuSet> {
     static POSSIBLE: OnceLock<CpuSet> = OnceLock::new();
     match POSSIBLE.get() {
@@ -44,21 +36,13 @@ fn listed(which: &str) -> io::Result<CpuSet> {
 }
 
 /// The CPUs on which the calling thread may run.
-///
-/// # Errors
-///
-/// That of sched_getaffinity(2).
 pub fn allowed() -> io::Result<CpuSet> {
     let allowed = sched_getaffinity(None)?;
     let cpus = (0..Affinity::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32);
     CpuSet::new(cpus).map_err(io::Error::other)
 }
 
-/// Keeps the calling thread on these CPUs.
-///
-/// # Errors
-///
-/// None of them runs, or the thread may not run on any of them.
+/// Keeps the calling thread on these CPUs. Error: none of them runs, or the thread may not run on any of them.
 pub fn pin(cpus: &CpuSet) -> io::Result<()> {
     let mut affinity = Affinity::new();
     cpus.iter()

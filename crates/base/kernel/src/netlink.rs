@@ -67,11 +67,8 @@ pub struct Netlink {
 }
 
 impl Netlink {
-    /// Opens a socket for interfaces, addresses and routes (rtnetlink(7)).
-    ///
-    /// # Errors
-    ///
-    /// Those of socket(2): a container may deny the family.
+    /// Opens a socket for interfaces, addresses and routes (rtnetlink(7)). Error: those of socket(2): a container may deny the
+    /// family.
     pub fn route() -> io::Result<Netlink> {
         Netlink::open(NETLINK_ROUTE)
     }
@@ -91,10 +88,6 @@ impl Netlink {
     }
 
     /// One object: what follows the message header in the answer.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses, or has no such object.
     pub fn get(&mut self, message: &Message) -> Result<Vec<u8>, Refusal> {
         let mut found = None;
         self.exchange(message, NLM_F_ACK, |object| found = found.take().or_else(|| Some(object.to_vec())))?;
@@ -103,10 +96,6 @@ impl Netlink {
     }
 
     /// All objects of a table. A dump that the kernel marks as interrupted is taken again.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses.
     pub fn dump(&mut self, message: &Message) -> Result<Vec<Vec<u8>>, Refusal> {
         let mut attempt = 1;
         loop {

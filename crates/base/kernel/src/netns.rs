@@ -14,28 +14,16 @@ pub struct NetNs(pub u64);
 
 impl NetNs {
     /// That of the calling thread: threads of a process can be in different ones.
-    ///
-    /// # Errors
-    ///
-    /// There is no procfs.
     pub fn current() -> io::Result<NetNs> {
         NetNs::at(Path::new("/proc/thread-self/ns/net"))
     }
 
-    /// That of a process.
-    ///
-    /// # Errors
-    ///
-    /// There is no such process, or this one is not allowed to look.
+    /// That of a process. Error: there is no such process, or this one is not allowed to look.
     pub fn of(pid: u32) -> io::Result<NetNs> {
         NetNs::at(&Path::new("/proc").join(pid.to_string()).join("ns/net"))
     }
 
-    /// That of a file: in `/proc`, or in `/run/netns`.
-    ///
-    /// # Errors
-    ///
-    /// There is no such file. The message names it.
+    /// That of a file: in `/proc`, or in `/run/netns`. Error: there is no such file. The message names it.
     pub fn at(path: &Path) -> io::Result<NetNs> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         fs::metadata(path).map(|file| NetNs(file.ino())).map_err(named)

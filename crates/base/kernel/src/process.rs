@@ -24,10 +24,6 @@ pub struct Id {
 
 impl Id {
     /// This process.
-    ///
-    /// # Errors
-    ///
-    /// There is no procfs.
     pub fn own() -> io::Result<Id> {
         Id::of(std::process::id())
             .ok_or_else(|| io::Error::other("cannot read /proc/PID/stat of this process"))

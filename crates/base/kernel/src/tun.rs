@@ -88,20 +88,12 @@ impl Offloads {
 
 impl Tun {
     /// Makes a device in the network namespace of the calling thread. It is down, and has the MTU 1500.
-    ///
-    /// # Errors
-    ///
-    /// See [`TunError`].
     pub fn new(name: &str, form: Form) -> Result<Tun, TunError> {
         Tun::open(name, Kind { form, has_header: false, has_queues: false, is_first: true })
     }
 
-    /// Makes a device of several queues. In front of every packet, read or written, stands a virtio header
-    /// (`struct virtio_net_hdr`), and the kernel hands over and takes what it says of its [`Offloads`].
-    ///
-    /// # Errors
-    ///
-    /// See [`TunError`].
+    /// Makes a device of several queues. In front of every packet, read or written, stands a virtio header (`struct
+    /// virtio_net_hdr`), and the kernel hands over and takes what it says of its [`Offloads`].
     pub fn queues(name: &str, form: Form, count: usize) -> Result<(Vec<Tun>, Offloads), TunError> {
         let open = |number: usize| {
             let kind = Kind { form, has_header: true, has_queues: count > 1, is_first: number == 0 };

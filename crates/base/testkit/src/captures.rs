@@ -27,11 +27,8 @@ pub fn own() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../captures")
 }
 
-/// The folder that `RXLANE_CAPTURES` names.
-///
-/// # Errors
-///
-/// The variable is not set. (One that names no folder is no reason to skip a test: [`below`] fails.)
+/// The folder that `RXLANE_CAPTURES` names. Error: the variable is not set. (One that names no folder is no reason to skip a
+/// test: [`below`] fails.)
 pub fn folder() -> Result<PathBuf, Missing> {
     std::env::var_os(CAPTURES)
         .filter(|folder| !folder.is_empty())
@@ -58,11 +55,7 @@ pub fn corpus() -> Vec<Sample> {
     samples
 }
 
-/// All captures below `folder`, sorted by path.
-///
-/// # Errors
-///
-/// A folder cannot be read; the message names it.
+/// All captures below `folder`, sorted by path. Error: a folder cannot be read; the message names it.
 pub fn below(folder: &Path) -> io::Result<Vec<Sample>> {
     let mut samples = Vec::new();
     let mut folders = vec![folder.to_owned()];

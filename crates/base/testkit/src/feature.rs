@@ -64,11 +64,7 @@ fn decide<T>(
     None
 }
 
-/// Where the program `name` is on `PATH`.
-///
-/// # Errors
-///
-/// It is nowhere there.
+/// Where the program `name` is on `PATH`. Error: it is nowhere there.
 pub fn program(name: &str) -> Result<PathBuf, Missing> {
     program_on(name, std::env::var_os("PATH").unwrap_or_default().as_os_str())
 }

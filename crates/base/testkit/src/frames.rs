@@ -34,11 +34,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Opens it. What leaves the interface is not received.
-    ///
-    /// # Errors
-    ///
-    /// There is no such interface, or no CAP_NET_RAW.
+    /// Opens it. What leaves the interface is not received. Error: there is no such interface, or no CAP_NET_RAW.
     pub fn open(interface: &str) -> io::Result<Frames> {
         let socket = Packet::open()?;
         socket.turn_on(Flag::Auxdata)?;
@@ -50,29 +46,18 @@ impl Frames {
         Ok(Frames { socket, transmit, room, frame: Vec::with_capacity(ROOM) })
     }
 
-    /// Sends a frame, from its destination address on and without FCS.
-    ///
-    /// # Errors
-    ///
-    /// What the kernel says: `EMSGSIZE` beyond the MTU.
+    /// Sends a frame, from its destination address on and without FCS. Error: what the kernel says: `EMSGSIZE` beyond the MTU.
     pub fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         self.send_all(&[frame])
     }
 
     /// Sends frames in their order.
-    ///
-    /// # Errors
-    ///
-    /// As [`Frames::send`].
     pub fn send_all(&mut self, frames: &[&[u8]]) -> io::Result<()> {
         self.transmit.send(frames).map_err(io::Error::other)
     }
 
-    /// Hands over the frames that are there, without waiting for any; how many.
-    ///
-    /// # Errors
-    ///
-    /// Those of recvmsg(2); [`io::ErrorKind::InvalidData`] for a frame that is longer than any of these tests.
+    /// Hands over the frames that are there, without waiting for any; how many. Error: those of recvmsg(2);
+    /// [`io::ErrorKind::InvalidData`] for a frame that is longer than any of these tests.
     pub fn receive(&mut self, each: &mut dyn FnMut(&[u8])) -> io::Result<usize> {
         let mut count = 0;
         loop {

@@ -40,11 +40,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 const NAMES: &str = "/run/netns";
 const PREFIX: &str = "rxlane-";
 
-/// Whether namespaces can be made here: tried out.
-///
-/// # Errors
-///
-/// What is missing: `ip`, root, or what the kernel said.
+/// Whether namespaces can be made here: tried out. Error: what is missing: `ip`, root, or what the kernel said.
 pub fn probe() -> Result<(), Missing> {
     program("ip")?;
     if !rustix::process::geteuid().is_root() {
@@ -83,11 +79,8 @@ impl<'a> Veth<'a> {
 }
 
 impl Namespace {
-    /// Makes a namespace, with the loopback interface up and IPv6 off.
-    ///
-    /// # Errors
-    ///
-    /// `ip` is not there or fails; the message is what it said.
+    /// Makes a namespace, with the loopback interface up and IPv6 off. Error: `ip` is not there or fails; the message is what
+    /// it said.
     pub fn new() -> io::Result<Namespace> {
         static SWEPT: Once = Once::new();
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -122,11 +115,7 @@ impl Namespace {
         command
     }
 
-    /// Runs a program inside and gives its standard output.
-    ///
-    /// # Errors
-    ///
-    /// It does not start, or fails; the message is what it said.
+    /// Runs a program inside and gives its standard output. Error: it does not start, or fails; the message is what it said.
     pub fn run(&self, program: &str, arguments: &[&str]) -> io::Result<String> {
         output(self.command(program).args(arguments))
     }
@@ -144,10 +133,6 @@ impl Namespace {
 
     /// Binds a socket inside; again for some seconds while its address is in use. A program that another test has forked off
     /// holds sockets that were closed since until it becomes itself.
-    ///
-    /// # Errors
-    ///
-    /// That of the last `bind`.
     pub fn bound<T: Send>(&self, bind: impl Fn() -> io::Result<T> + Send) -> io::Result<T> {
         self.inside(move || {
             let until = Instant::now() + Duration::from_secs(10);
@@ -177,11 +162,8 @@ impl Namespace {
         })
     }
 
-    /// Makes a pair of virtual Ethernet devices, both up and ready to send.
-    ///
-    /// # Errors
-    ///
-    /// `ip` fails: a name is taken, for example. Or the kernel has not noticed a carrier after a minute.
+    /// Makes a pair of virtual Ethernet devices, both up and ready to send. Error: `ip` fails: a name is taken, for example. Or
+    /// the kernel has not noticed a carrier after a minute.
     pub fn veth(&self, pair: &Veth<'_>) -> io::Result<()> {
         let peer = pair.peer.unwrap_or(self);
         let (queues, mtu) = (pair.queues.to_string(), pair.mtu.to_string());
@@ -209,13 +191,9 @@ impl Namespace {
         Ok(())
     }
 
-    /// Sends Ethernet frames, from the destination address on and without FCS, out of an interface inside; the other
-    /// end of a veth pair receives them. Gives their number.
-    ///
-    /// # Errors
-    ///
-    /// There is no such interface, it is down (`ENETDOWN`), or a frame is too long for its MTU (`EMSGSIZE`); the
-    /// message says which.
+    /// Sends Ethernet frames, from the destination address on and without FCS, out of an interface inside; the other end of a
+    /// veth pair receives them. Gives their number. Error: there is no such interface, it is down (`ENETDOWN`), or a frame is
+    /// too long for its MTU (`EMSGSIZE`); the message says which.
     pub fn send(
         &self,
         interface: &str,

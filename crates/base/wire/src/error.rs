@@ -2,136 +2,64 @@
 
 use core::fmt;
 
-/// The header that an [`Error`] is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Layer {
-    /// Ethernet II or IEEE 802.3 MAC header.
-    Ethernet,
-    /// Linux cooked capture header, version 1 or 2.
-    LinuxCooked,
-    /// IEEE 802.1Q or 802.1ad tag.
-    Vlan,
-    /// IEEE 802.2 LLC header, with SNAP where present.
-    Llc,
-    /// MPLS label stack entry.
-    Mpls,
-    /// PPPoE header.
-    Pppoe,
-    /// Tag of a PPPoE discovery packet.
-    PppoeTag,
-    /// PPP protocol field.
-    Ppp,
-    /// LCP, IPCP, IPV6CP, PAP or CHAP packet inside PPP.
-    PppControl,
-    /// A bare IP packet whose version is not yet known.
-    Ip,
-    /// IPv4 header.
-    Ipv4,
-    /// IPv6 header.
-    Ipv6,
-    /// IPv6 hop-by-hop options header.
-    HopByHop,
-    /// IPv6 destination options header.
-    DestinationOptions,
-    /// IPv6 routing header.
-    Routing,
-    /// IPv6 fragment header.
-    Fragment,
-    /// IP authentication header.
-    Authentication,
-    /// IP encapsulating security payload.
-    Esp,
-    /// TCP header.
-    Tcp,
-    /// UDP header.
-    Udp,
-    /// SCTP common header.
-    Sctp,
-    /// ICMP header.
-    Icmp,
-    /// ICMPv6 header.
-    Icmpv6,
-}
-
-impl Layer {
-    /// The name as it stands in messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Layer::Ethernet => "Ethernet",
-            Layer::LinuxCooked => "Linux cooked",
-            Layer::Vlan => "VLAN",
-            Layer::Llc => "LLC",
-            Layer::Mpls => "MPLS",
-            Layer::Pppoe => "PPPoE",
-            Layer::PppoeTag => "PPPoE tag",
-            Layer::Ppp => "PPP",
-            Layer::PppControl => "PPP control",
-            Layer::Ip => "IP",
-            Layer::Ipv4 => "IPv4",
-            Layer::Ipv6 => "IPv6",
-            Layer::HopByHop => "IPv6 hop-by-hop options",
-            Layer::DestinationOptions => "IPv6 destination options",
-            Layer::Routing => "IPv6 routing",
-            Layer::Fragment => "IPv6 fragment",
-            Layer::Authentication => "AH",
-            Layer::Esp => "ESP",
-            Layer::Tcp => "TCP",
-            Layer::Udp => "UDP",
-            Layer::Sctp => "SCTP",
-            Layer::Icmp => "ICMP",
-            Layer::Icmpv6 => "ICMPv6",
-        }
+named! {
+    /// The header that an [`Error`] is about. Names are those of messages.
+    Layer {
+        Ethernet = "Ethernet",
+        LinuxCooked = "Linux cooked",
+        Vlan = "VLAN",
+        /// IEEE 802.2, with SNAP where present.
+        Llc = "LLC",
+        Mpls = "MPLS",
+        Pppoe = "PPPoE",
+        /// Tag of a PPPoE discovery packet.
+        PppoeTag = "PPPoE tag",
+        /// PPP protocol field.
+        Ppp = "PPP",
+        /// LCP, IPCP, IPV6CP, PAP or CHAP packet inside PPP.
+        PppControl = "PPP control",
+        /// A bare IP packet whose version is not yet known.
+        Ip = "IP",
+        Ipv4 = "IPv4",
+        Ipv6 = "IPv6",
+        HopByHop = "IPv6 hop-by-hop options",
+        DestinationOptions = "IPv6 destination options",
+        Routing = "IPv6 routing",
+        Fragment = "IPv6 fragment",
+        Authentication = "AH",
+        Esp = "ESP",
+        Tcp = "TCP",
+        Udp = "UDP",
+        Sctp = "SCTP",
+        Icmp = "ICMP",
+        Icmpv6 = "ICMPv6",
     }
 }
 
-/// The field that an [`Error`] is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Field {
-    /// The header as a whole.
-    Header,
-    /// Version number.
-    Version,
-    /// PPPoE type.
-    Type,
-    /// PPPoE code.
-    Code,
-    /// Length of the payload or of the whole packet.
-    Length,
-    /// Length of the header itself (IHL, data offset, header extension length).
-    HeaderLength,
-    /// Ethernet type or length.
-    EtherType,
-    /// Protocol or next header number.
-    Protocol,
-    /// Jumbo payload option (RFC 2675).
-    JumboPayload,
-    /// Option inside the header.
-    Option,
-    /// Fragment offset.
-    FragmentOffset,
-    /// Number or count inside the header.
-    Count,
-}
-
-impl Field {
-    /// The name as it stands in messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Field::Header => "header",
-            Field::Version => "version",
-            Field::Type => "type",
-            Field::Code => "code",
-            Field::Length => "length",
-            Field::HeaderLength => "header length",
-            Field::EtherType => "EtherType",
-            Field::Protocol => "protocol",
-            Field::JumboPayload => "jumbo payload length",
-            Field::Option => "option",
-            Field::FragmentOffset => "fragment offset",
-            Field::Count => "count",
-        }
+named! {
+    /// The field that an [`Error`] is about. Names are those of messages.
+    Field {
+        /// The header as a whole.
+        Header = "header",
+        Version = "version",
+        /// PPPoE type.
+        Type = "type",
+        /// PPPoE code.
+        Code = "code",
+        /// Length of the payload or of the whole packet.
+        Length = "length",
+        /// Length of the header itself (IHL, data offset, header extension length).
+        HeaderLength = "header length",
+        EtherType = "EtherType",
+        /// Protocol or next header number.
+        Protocol = "protocol",
+        /// Jumbo payload option (RFC 2675).
+        JumboPayload = "jumbo payload length",
+        /// Option inside the header.
+        Option = "option",
+        FragmentOffset = "fragment offset",
+        /// Number or count inside the header.
+        Count = "count",
     }
 }
 

@@ -101,36 +101,13 @@ impl fmt::Debug for MacAddress {
     }
 }
 
-/// View of a MAC header: destination, source, EtherType or length. The FCS is not part of a frame here.
-#[derive(Clone, Copy)]
-pub struct Header<'a>(&'a [u8; Header::LENGTH]);
-
-impl<'a> Header<'a> {
-    /// Bytes.
-    pub const LENGTH: usize = 14;
-
-    /// View over the 14 bytes.
-    #[inline(always)]
-    pub const fn of(octets: &'a [u8; Header::LENGTH]) -> Header<'a> {
-        Header(octets)
-    }
-
-    /// Destination address.
-    pub const fn destination(&self) -> MacAddress {
-        let [a, b, c, d, e, f, ..] = *self.0;
-        MacAddress([a, b, c, d, e, f])
-    }
-
-    /// Source address.
-    pub const fn source(&self) -> MacAddress {
-        let [_, _, _, _, _, _, a, b, c, d, e, f, ..] = *self.0;
-        MacAddress([a, b, c, d, e, f])
-    }
-
-    /// The last two bytes.
-    #[inline(always)]
-    pub const fn ethertype(&self) -> EtherType {
-        EtherType(u16::from_be_bytes([self.0[12], self.0[13]]))
+view! {
+    /// A MAC header. The FCS is not part of a frame here.
+    Header[14] {
+        destination: MacAddress @ 0,
+        source: MacAddress @ 6,
+        /// EtherType, TPID of a first tag, or length.
+        ethertype: EtherType @ 12,
     }
 }
 

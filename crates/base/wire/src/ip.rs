@@ -6,38 +6,28 @@ use core::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IpProtocol(pub u8);
 
+#[allow(missing_docs, reason = "a number that says no more than its name")]
 impl IpProtocol {
-    /// IPv6 hop-by-hop options.
     pub const HOP_BY_HOP: IpProtocol = IpProtocol(0);
-    /// ICMP.
     pub const ICMP: IpProtocol = IpProtocol(1);
-    /// IGMP.
     pub const IGMP: IpProtocol = IpProtocol(2);
     /// IPv4 in IP.
     pub const IPV4: IpProtocol = IpProtocol(4);
-    /// TCP.
     pub const TCP: IpProtocol = IpProtocol(6);
-    /// UDP.
     pub const UDP: IpProtocol = IpProtocol(17);
     /// IPv6 in IP.
     pub const IPV6: IpProtocol = IpProtocol(41);
-    /// IPv6 routing header.
     pub const ROUTING: IpProtocol = IpProtocol(43);
-    /// IPv6 fragment header.
     pub const FRAGMENT: IpProtocol = IpProtocol(44);
-    /// GRE.
     pub const GRE: IpProtocol = IpProtocol(47);
     /// Encapsulating security payload.
     pub const ESP: IpProtocol = IpProtocol(50);
     /// Authentication header.
     pub const AH: IpProtocol = IpProtocol(51);
-    /// ICMPv6.
     pub const ICMPV6: IpProtocol = IpProtocol(58);
     /// IPv6: nothing follows.
     pub const NO_NEXT_HEADER: IpProtocol = IpProtocol(59);
-    /// IPv6 destination options.
     pub const DESTINATION_OPTIONS: IpProtocol = IpProtocol(60);
-    /// SCTP.
     pub const SCTP: IpProtocol = IpProtocol(132);
 }
 

@@ -4,23 +4,29 @@ use crate::error::{Error, Field, Layer, Rule};
 use crate::ip::{Fragment, IpProtocol, MAX_LENGTH};
 use core::net::Ipv4Addr;
 
-/// View of the fixed part of a header, 20 bytes. Options follow it up to [`Header::header_length`].
-///
-/// The header checksum is not verified here: captures taken on the sending host hold unfinished checksums,
-/// and a flow is the same flow either way.
-#[derive(Clone, Copy)]
-pub struct Header<'a>(&'a [u8; Header::LENGTH]);
+view! {
+    /// The fixed part of a header. Options follow it up to [`Header::header_length`].
+    ///
+    /// The header checksum is not verified here: captures taken on the sending host hold unfinished checksums,
+    /// and a flow is the same flow either way.
+    Header[20] {
+        /// Differentiated services and ECN (RFC 2474, RFC 3168).
+        traffic_class: u8 @ 1,
+        /// Bytes of the packet, header included; zero in a super-packet of more than 65,535 bytes.
+        total_length: u16 @ 2,
+        /// Which fragments of one packet share.
+        identification: u16 @ 4,
+        /// Flags in the upper three bits, then the offset in units of eight bytes.
+        flags_and_offset: u16 @ 6,
+        ttl: u8 @ 8,
+        protocol: IpProtocol @ 9,
+        checksum: u16 @ 10,
+        source: Ipv4Addr @ 12,
+        destination: Ipv4Addr @ 16,
+    }
+}
 
 impl<'a> Header<'a> {
-    /// Bytes of the fixed part.
-    pub const LENGTH: usize = 20;
-
-    /// View over the 20 bytes.
-    #[inline(always)]
-    pub const fn of(octets: &'a [u8; Header::LENGTH]) -> Header<'a> {
-        Header(octets)
-    }
-
     /// Version, 4 bits.
     #[inline(always)]
     pub const fn version(&self) -> u8 {
@@ -31,27 +37,6 @@ impl<'a> Header<'a> {
     #[inline(always)]
     pub const fn header_length(&self) -> usize {
         (self.0[0] & 0x0f) as usize * 4
-    }
-
-    /// Differentiated services and ECN (RFC 2474, RFC 3168).
-    pub const fn traffic_class(&self) -> u8 {
-        self.0[1]
-    }
-
-    /// Bytes of the packet, header included; zero in a super-packet of more than 65,535 bytes.
-    #[inline(always)]
-    pub const fn total_length(&self) -> u16 {
-        u16::from_be_bytes([self.0[2], self.0[3]])
-    }
-
-    /// Identification, which fragments of one packet share.
-    pub const fn identification(&self) -> u16 {
-        u16::from_be_bytes([self.0[4], self.0[5]])
-    }
-
-    #[inline(always)]
-    const fn flags_and_offset(&self) -> u16 {
-        u16::from_be_bytes([self.0[6], self.0[7]])
     }
 
     /// Do not fragment.
@@ -73,32 +58,6 @@ impl<'a> Header<'a> {
     #[inline(always)]
     pub const fn fragment(&self) -> Fragment {
         Fragment::of(self.fragment_offset(), self.more_fragments())
-    }
-
-    /// Time to live.
-    pub const fn ttl(&self) -> u8 {
-        self.0[8]
-    }
-
-    /// Protocol of the payload.
-    #[inline(always)]
-    pub const fn protocol(&self) -> IpProtocol {
-        IpProtocol(self.0[9])
-    }
-
-    /// Header checksum, host order, as found.
-    pub const fn checksum(&self) -> u16 {
-        u16::from_be_bytes([self.0[10], self.0[11]])
-    }
-
-    /// Source address.
-    pub const fn source(&self) -> Ipv4Addr {
-        Ipv4Addr::new(self.0[12], self.0[13], self.0[14], self.0[15])
-    }
-
-    /// Destination address.
-    pub const fn destination(&self) -> Ipv4Addr {
-        Ipv4Addr::new(self.0[16], self.0[17], self.0[18], self.0[19])
     }
 
     /// Source and destination address as they stand in the header.

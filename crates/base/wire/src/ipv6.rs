@@ -4,20 +4,18 @@ use crate::error::{Error, Field, Layer, Rule};
 use crate::ip::{IpProtocol, MAX_LENGTH};
 use core::net::Ipv6Addr;
 
-/// View of the fixed header, 40 bytes.
-#[derive(Clone, Copy)]
-pub struct Header<'a>(&'a [u8; Header::LENGTH]);
+view! {
+    /// The fixed header.
+    Header[40] {
+        /// Bytes behind this header; zero in a jumbogram.
+        payload_length: u16 @ 4,
+        /// Protocol of what follows directly.
+        next_header: IpProtocol @ 6,
+        hop_limit: u8 @ 7,
+    }
+}
 
 impl<'a> Header<'a> {
-    /// Bytes.
-    pub const LENGTH: usize = 40;
-
-    /// View over the 40 bytes.
-    #[inline(always)]
-    pub const fn of(octets: &'a [u8; Header::LENGTH]) -> Header<'a> {
-        Header(octets)
-    }
-
     /// Version, 4 bits.
     #[inline(always)]
     pub const fn version(&self) -> u8 {
@@ -32,23 +30,6 @@ impl<'a> Header<'a> {
     /// Flow label, 20 bits (RFC 6437).
     pub const fn flow_label(&self) -> u32 {
         u32::from_be_bytes([0, self.0[1] & 0x0f, self.0[2], self.0[3]])
-    }
-
-    /// Bytes behind this header; zero in a jumbogram.
-    #[inline(always)]
-    pub const fn payload_length(&self) -> u16 {
-        u16::from_be_bytes([self.0[4], self.0[5]])
-    }
-
-    /// Protocol of what follows directly.
-    #[inline(always)]
-    pub const fn next_header(&self) -> IpProtocol {
-        IpProtocol(self.0[6])
-    }
-
-    /// Hop limit.
-    pub const fn hop_limit(&self) -> u8 {
-        self.0[7]
     }
 
     /// Source address.

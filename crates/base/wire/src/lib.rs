@@ -30,6 +30,9 @@
 #![deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
+#[macro_use]
+mod tables;
+
 pub mod cooked;
 pub mod dissect;
 pub mod emit;

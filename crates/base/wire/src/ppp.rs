@@ -69,34 +69,19 @@ pub fn protocol(octets: &[u8], compression: Compression) -> Result<(PppProtocol,
     }
 }
 
-/// View of the header of a control packet: LCP, IPCP, IPV6CP, CCP, PAP or CHAP (RFC 1661 section 5).
-#[derive(Clone, Copy)]
-pub struct ControlHeader<'a>(&'a [u8; ControlHeader::LENGTH]);
-
-impl<'a> ControlHeader<'a> {
-    /// Bytes.
-    pub const LENGTH: usize = 4;
-
-    /// View over the four bytes.
-    pub const fn of(octets: &'a [u8; ControlHeader::LENGTH]) -> ControlHeader<'a> {
-        ControlHeader(octets)
+view! {
+    /// The header of a control packet: LCP, IPCP, IPV6CP, CCP, PAP or CHAP (RFC 1661 section 5).
+    ControlHeader[4] {
+        /// Configure-Request and so on.
+        code: u8 @ 0,
+        /// Matches a reply to its request.
+        identifier: u8 @ 1,
+        /// Bytes of the packet, this header included.
+        length: u16 @ 2,
     }
+}
 
-    /// Code: Configure-Request and so on.
-    pub const fn code(&self) -> u8 {
-        self.0[0]
-    }
-
-    /// Identifier, which matches a reply to its request.
-    pub const fn identifier(&self) -> u8 {
-        self.0[1]
-    }
-
-    /// Length of the packet in bytes, this header included.
-    pub const fn length(&self) -> u16 {
-        u16::from_be_bytes([self.0[2], self.0[3]])
-    }
-
+impl ControlHeader<'_> {
     /// Checks the length against the `available` bytes from the start of the packet. Bytes behind the
     /// length are padding (RFC 1661 section 5).
     pub fn check(&self, available: usize) -> Result<(), Error> {

@@ -51,56 +51,26 @@ impl fmt::Debug for Code {
     }
 }
 
-/// View of the header (RFC 2516 section 4): version, type, code, session id, length.
-#[derive(Clone, Copy)]
-pub struct Header<'a>(&'a [u8; Header::LENGTH]);
-
-impl<'a> Header<'a> {
-    /// Bytes.
-    pub const LENGTH: usize = 6;
-
-    /// View over the six bytes.
-    #[inline(always)]
-    pub const fn of(octets: &'a [u8; Header::LENGTH]) -> Header<'a> {
-        Header(octets)
+view! {
+    /// The header (RFC 2516 section 4): version and type, code, session id, length.
+    Header[6] {
+        code: Code @ 1,
+        /// Session id. 0xffff is reserved.
+        session: u16 @ 2,
+        /// Bytes behind this header that belong to the packet.
+        length: u16 @ 4,
     }
+}
 
-    /// Version, 4 bits.
-    pub const fn version(&self) -> u8 {
-        self.0[0] >> 4
-    }
-
-    /// Type, 4 bits.
-    pub const fn kind(&self) -> u8 {
-        self.0[0] & 0x0f
-    }
-
-    /// Code.
-    #[inline(always)]
-    pub const fn code(&self) -> Code {
-        Code(self.0[1])
-    }
-
-    /// Session id, host order. 0xffff is reserved.
-    #[inline(always)]
-    pub const fn session(&self) -> u16 {
-        u16::from_be_bytes([self.0[2], self.0[3]])
-    }
-
-    /// Bytes behind this header that belong to the packet.
-    #[inline(always)]
-    pub const fn length(&self) -> u16 {
-        u16::from_be_bytes([self.0[4], self.0[5]])
-    }
-
+impl Header<'_> {
     /// Version and type, which must both be 1.
     #[inline(always)]
     pub const fn check_version(&self) -> Result<(), Error> {
         if self.0[0] == 0x11 {
             return Ok(());
         }
-        let (field, found) =
-            if self.version() != 1 { (Field::Version, self.version()) } else { (Field::Type, self.kind()) };
+        let (version, kind) = (self.0[0] >> 4, self.0[0] & 0x0f);
+        let (field, found) = if version != 1 { (Field::Version, version) } else { (Field::Type, kind) };
         Err(Error::new(Layer::Pppoe, field, Rule::MustBe, found as usize, 1))
     }
 

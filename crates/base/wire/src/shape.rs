@@ -91,13 +91,6 @@ impl Shape {
         (0..self.stack.tags()).map(move |tag| EtherType::of_tpid_number(tpids >> (4 * tag.min(7)) & 15))
     }
 
-    /// The TPIDs of the first eight tags, four bits each, the outermost lowest
-    /// ([`EtherType::tpid_number`]).
-    #[inline(always)]
-    pub const fn packed_tpids(&self) -> u32 {
-        self.tpids
-    }
-
     /// The PPPoE code, where there is a PPPoE header.
     #[inline(always)]
     pub fn pppoe_code(&self) -> Option<Code> {

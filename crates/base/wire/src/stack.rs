@@ -2,97 +2,42 @@
 
 use core::fmt;
 
-/// One word of a stack. The spelling is part of the scripted interface and never changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-#[allow(missing_docs)]
-pub enum Word {
-    Eth = 1,
-    Vlan,
-    PppoeDiscovery,
-    Pppoe,
-    Mpls,
-    Llc,
-    Arp,
-    Ipv4,
-    Ipv6,
-    Tcp,
-    Udp,
-    Sctp,
-    Icmp,
-    Icmpv6,
-    Igmp,
-    Gre,
-    Esp,
-    Ah,
-    Lcp,
-    Pap,
-    Chap,
-    Ipcp,
-    Ipv6cp,
-    Ccp,
-    Other,
+named! {
+    /// One word of a stack. The spelling is part of the scripted interface and never changes.
+    Word {
+        Eth = "eth",
+        Vlan = "vlan",
+        PppoeDiscovery = "pppoe-discovery",
+        Pppoe = "pppoe",
+        Mpls = "mpls",
+        Llc = "llc",
+        Arp = "arp",
+        Ipv4 = "ipv4",
+        Ipv6 = "ipv6",
+        Tcp = "tcp",
+        Udp = "udp",
+        Sctp = "sctp",
+        Icmp = "icmp",
+        Icmpv6 = "icmpv6",
+        Igmp = "igmp",
+        Gre = "gre",
+        Esp = "esp",
+        Ah = "ah",
+        Lcp = "lcp",
+        Pap = "pap",
+        Chap = "chap",
+        Ipcp = "ipcp",
+        Ipv6cp = "ipv6cp",
+        Ccp = "ccp",
+        Other = "other",
+    }
 }
 
 impl Word {
-    /// Every word, in order of its number.
-    pub const ALL: [Word; 25] = [
-        Word::Eth,
-        Word::Vlan,
-        Word::PppoeDiscovery,
-        Word::Pppoe,
-        Word::Mpls,
-        Word::Llc,
-        Word::Arp,
-        Word::Ipv4,
-        Word::Ipv6,
-        Word::Tcp,
-        Word::Udp,
-        Word::Sctp,
-        Word::Icmp,
-        Word::Icmpv6,
-        Word::Igmp,
-        Word::Gre,
-        Word::Esp,
-        Word::Ah,
-        Word::Lcp,
-        Word::Pap,
-        Word::Chap,
-        Word::Ipcp,
-        Word::Ipv6cp,
-        Word::Ccp,
-        Word::Other,
-    ];
-
-    /// The spelling.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Word::Eth => "eth",
-            Word::Vlan => "vlan",
-            Word::PppoeDiscovery => "pppoe-discovery",
-            Word::Pppoe => "pppoe",
-            Word::Mpls => "mpls",
-            Word::Llc => "llc",
-            Word::Arp => "arp",
-            Word::Ipv4 => "ipv4",
-            Word::Ipv6 => "ipv6",
-            Word::Tcp => "tcp",
-            Word::Udp => "udp",
-            Word::Sctp => "sctp",
-            Word::Icmp => "icmp",
-            Word::Icmpv6 => "icmpv6",
-            Word::Igmp => "igmp",
-            Word::Gre => "gre",
-            Word::Esp => "esp",
-            Word::Ah => "ah",
-            Word::Lcp => "lcp",
-            Word::Pap => "pap",
-            Word::Chap => "chap",
-            Word::Ipcp => "ipcp",
-            Word::Ipv6cp => "ipv6cp",
-            Word::Ccp => "ccp",
-            Word::Other => "other",
-        }
+    /// 0 is no word.
+    #[inline(always)]
+    const fn number(self) -> u64 {
+        self as u64 + 1
     }
 
     fn from_number(number: u64) -> Option<Word> {
@@ -124,7 +69,7 @@ impl Stack {
     #[inline(always)]
     pub const fn push(&mut self, word: Word) {
         if (self.length as u32) < WORDS {
-            self.words |= (word as u64) << (self.length as u32 * BITS);
+            self.words |= word.number() << (self.length as u32 * BITS);
             self.length += 1;
         }
     }
@@ -153,7 +98,7 @@ impl Stack {
     /// Whether `word` is the first.
     #[inline(always)]
     pub const fn starts_with(&self, word: Word) -> bool {
-        self.words & MASK == word as u64
+        self.words & MASK == word.number()
     }
 
     /// Whether `word` occurs.
@@ -221,9 +166,9 @@ mod tests {
 
     #[test]
     fn numbers_and_words_agree() {
-        for (i, word) in Word::ALL.into_iter().enumerate() {
-            assert_eq!(word as usize, i + 1);
-            assert_eq!(Word::from_number(word as u64), Some(word));
+        for (i, word) in Word::ALL.iter().copied().enumerate() {
+            assert_eq!(word.number(), i as u64 + 1);
+            assert_eq!(Word::from_number(word.number()), Some(word));
         }
         assert_eq!(Word::from_number(0), None);
         assert_eq!(Word::from_number(26), None);

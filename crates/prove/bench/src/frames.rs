@@ -141,9 +141,7 @@ pub struct Played {
 }
 
 impl Played {
-    /// # Errors
-    ///
-    /// What ended it before its time.
+    /// All of it, or what ended it before its time.
     pub fn whole(self) -> Result<Played, LoadError> {
         match self.ended {
             Some(error) => Err(error),
@@ -172,11 +170,8 @@ struct Job<'a> {
 }
 
 /// Sends frames, until it has sent all, or the time is over, or `stop` is set. A thread's part of the rate is that of its
-/// frames in all frames.
-///
-/// # Errors
-///
-/// The interface, a CPU, or the first frame that was refused, where none had gone before: what has is not lost with one that does not.
+/// frames in all frames. Error: the interface, a CPU, or the first frame that was refused, where none had gone before: what has
+/// is not lost with one that does not.
 pub fn play(
     playing: &Playing<'_>,
     machine: Option<Watched>,

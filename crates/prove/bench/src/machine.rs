@@ -79,10 +79,6 @@ pub struct QueueShare {
 
 impl Watched {
     /// Looks the interface up; its queues and vectors are those of the device below.
-    ///
-    /// # Errors
-    ///
-    /// There is no such interface.
     pub fn open(interface: &str) -> Result<Watched, live::Error> {
         let mut counters = Counters::open(interface)?;
         let mut settings = Vec::new();
@@ -132,11 +128,7 @@ impl Watched {
         (machine, device.and_then(|device| Some(*device.link.speed.as_ref()?.get())))
     }
 
-    /// What the machine did since this was called last, or since the beginning.
-    ///
-    /// # Errors
-    ///
-    /// The interface is gone.
+    /// What the machine did since this was called last, or since the beginning. Error: the interface is gone.
     pub fn step(&mut self) -> Result<Usage, live::Error> {
         let mut latest = Vec::new();
         self.counters.sample(2, &mut latest)?;

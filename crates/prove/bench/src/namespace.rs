@@ -102,11 +102,7 @@ pub struct Namespace {
 
 impl Namespace {
     /// Makes one with the loopback interface up and IPv6 off, so that nothing but what is measured sends frames. `role` ends
-    /// its name.
-    ///
-    /// # Errors
-    ///
-    /// Not root, no `ip`, or what `ip` said; nothing is left behind.
+    /// its name. Error: not root, no `ip`, or what `ip` said; nothing is left behind.
     pub fn new(role: &str) -> Result<Namespace, SceneError> {
         if !rustix::process::geteuid().is_root() {
             return Err(SceneError::NotRoot);
@@ -155,11 +151,7 @@ impl Namespace {
         command
     }
 
-    /// Runs a program inside and gives its standard output.
-    ///
-    /// # Errors
-    ///
-    /// It does not start, or fails, with its words.
+    /// Runs a program inside and gives its standard output. Error: it does not start, or fails, with its words.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String, SceneError> {
         let mut command = self.command(program);
         let said = output(command.args(arguments), || format!("{program} {}", arguments.join(" ")));
@@ -168,29 +160,17 @@ impl Namespace {
     }
 
     /// Runs `ip` for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Namespace::run`].
     pub fn ip(&self, arguments: &[&str]) -> Result<(), SceneError> {
         ip(&[&["-n", self.name.as_str()][..], arguments].concat())
     }
 
     /// Runs a closure inside, in a thread of its own; so are the threads that it starts. `/sys` shows what it did before.
-    ///
-    /// # Errors
-    ///
-    /// The thread cannot enter.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, SceneError> {
         inside(&self.name, work)
     }
 
     /// A pair of virtual Ethernet devices, `near` in here and `far` in there, with so many queues each, both up. `mtu` in
     /// bytes; a frame sent from user space with two tags takes 4 more than one without.
-    ///
-    /// # Errors
-    ///
-    /// What `ip` said.
     pub fn veth(
         &self,
         near: &str,
@@ -208,28 +188,17 @@ impl Namespace {
     }
 
     /// Processes inside.
-    ///
-    /// # Errors
-    ///
-    /// What `ip` said.
     pub fn pids(&self) -> Result<Vec<u32>, SceneError> {
         pids(&self.name)
     }
 
-    /// Puts an adapter of this machine in here, set down, until what is given is dropped.
-    ///
-    /// # Errors
-    ///
-    /// What `ip` said: there is no such adapter.
+    /// Puts an adapter of this machine in here, set down, until what is given is dropped. Error: what `ip` said: there is no
+    /// such adapter.
     pub fn borrow(&self, adapter: &str) -> Result<Lent, SceneError> {
         Lent::take(adapter, &self.name)
     }
 
     /// A counter of an interface: `rx_packets` or `tx_packets`.
-    ///
-    /// # Errors
-    ///
-    /// There is no such interface or counter.
     pub fn counter(&self, interface: &str, counter: &str) -> Result<u64, SceneError> {
         let failed =
             |cause: io::Error| SceneError::System { what: format!("{counter} of {interface}"), cause };
@@ -238,10 +207,6 @@ impl Namespace {
     }
 
     /// Whether an interface is up and has a carrier.
-    ///
-    /// # Errors
-    ///
-    /// There is no such interface.
     pub fn works(&self, interface: &str) -> Result<bool, SceneError> {
         let link = self.inside(|| kernel::netlink::link_by_name(interface))?;
         link.map(|link| link.works())
@@ -270,10 +235,6 @@ pub struct Folder {
 
 impl Folder {
     /// Makes it.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be made below `/run`.
     pub fn new() -> Result<Folder, SceneError> {
         let make = || {
             let path = Path::new(FOLDERS).join(next_name());

@@ -3,11 +3,7 @@
 use kernel::cpu::{self, CpuSet};
 use std::io;
 
-/// Binds the calling thread to a CPU.
-///
-/// # Errors
-///
-/// The CPU is not there or not allowed; those that are.
+/// Binds the calling thread to a CPU. Error: the CPU is not there or not allowed; those that are.
 pub fn pin(cpu: u16) -> io::Result<()> {
     let none = |_| {
         let allowed = cpu::allowed().map_or_else(|_| "others".to_owned(), |cpus| cpus.list());

@@ -150,11 +150,8 @@ impl Request {
     }
 }
 
-/// Sends what `from` ask for, one request after the other, until `stop` is set; `tell` hears of each, and of others that were not answered.
-///
-/// # Errors
-///
-/// The port cannot be had.
+/// Sends what `from` ask for, one request after the other, until `stop` is set; `tell` hears of each, and of others that were
+/// not answered.
 pub fn serve(
     address: SocketAddr,
     from: &[IpAddr],
@@ -251,21 +248,13 @@ fn is_gone(stream: &TcpStream, more: &mut usize) -> bool {
 }
 
 /// Connects to who sends on request, and gives this host's address on the way.
-///
-/// # Errors
-///
-/// [`AskError::Nobody`], [`AskError::Interrupted`].
 pub fn reach(at: SocketAddr, stop: &AtomicBool) -> Result<IpAddr, AskError> {
     let stream = connect(at, stop)?;
     let own = stream.local_addr().map_err(|cause| AskError::Nobody { at, own: None, cause })?;
     Ok(own.ip().to_canonical())
 }
 
-/// Asks for load, and waits until it was sent.
-///
-/// # Errors
-///
-/// Nobody listens there, it was refused, or `stop` was set.
+/// Asks for load, and waits until it was sent. Error: nobody listens there, it was refused, or `stop` was set.
 pub fn ask(at: SocketAddr, request: &Request, stop: &AtomicBool) -> Result<Answer, AskError> {
     let mut stream = connect(at, stop)?;
     let own = stream.local_addr().ok().map(|own| own.ip().to_canonical());

@@ -98,27 +98,15 @@ pub trait Scenario {
     /// Its factors, cells and metrics.
     fn design(&self) -> Design;
 
-    /// Finds out once what is missing here, and gives the cells that cannot be measured.
-    ///
-    /// # Errors
-    ///
-    /// Nothing can be measured.
+    /// Finds out once what is missing here, and gives the cells that cannot be measured. Error: nothing can be measured.
     fn prepare(&mut self, tools: &Tools<'_>) -> Result<Vec<LeftOut>, Error>;
 
     /// What is the same each time, about the cells that are measured.
-    ///
-    /// # Errors
-    ///
-    /// It could not be found out.
     fn facts(&self, _cells: &[Levels]) -> Result<Vec<Fact>, Error> {
         Ok(Vec::new())
     }
 
-    /// Measures a cell.
-    ///
-    /// # Errors
-    ///
-    /// It could not be measured; nothing is left behind.
+    /// Measures a cell. Error: it could not be measured; nothing is left behind.
     fn measure(&self, cell: &Levels, tools: &Tools<'_>) -> Result<Measured, Error>;
 }
 

@@ -12,10 +12,6 @@ use std::io;
 pub struct Processed(BTreeMap<u32, u64>);
 
 /// Reads the counters of this machine.
-///
-/// # Errors
-///
-/// The file cannot be read.
 pub fn read() -> io::Result<Processed> {
     Ok(parse(&fs::read_to_string("/proc/net/softnet_stat")?))
 }

@@ -72,12 +72,9 @@ pub struct Seen {
 }
 
 impl Supervisor<'_> {
-    /// Runs `work` in a thread for each of `jobs` until all have come to their ends, or are told to end. Each is given the
-    /// flag that tells it, and the place where it leaves its counts.
-    ///
-    /// # Errors
-    ///
-    /// The first of a thread, or that one cannot be started; the others are ended then.
+    /// Runs `work` in a thread for each of `jobs` until all have come to their ends, or are told to end. Each is given the flag
+    /// that tells it, and the place where it leaves its counts. Error: the first of a thread, or that one cannot be started;
+    /// the others are ended then.
     pub fn run<J: Send, T: Send, E: Send + From<ThreadError>>(
         mut self,
         jobs: Vec<J>,

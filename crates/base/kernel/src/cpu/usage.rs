@@ -72,19 +72,11 @@ impl Ticks {
 }
 
 /// What each CPU that is online has spent.
-///
-/// # Errors
-///
-/// There is no procfs.
 pub fn usage() -> io::Result<BTreeMap<u32, Ticks>> {
     usage_in(Path::new("/proc/stat"))
 }
 
 /// The same of a copy of `/proc/stat`.
-///
-/// # Errors
-///
-/// The file cannot be read.
 pub fn usage_in(stat: &Path) -> io::Result<BTreeMap<u32, Ticks>> {
     Ok(fs::read_to_string(stat)?.lines().filter_map(Ticks::parse).collect())
 }

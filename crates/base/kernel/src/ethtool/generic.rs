@@ -33,20 +33,12 @@ pub enum Get {
 pub struct Generic(netlink::Generic);
 
 impl Generic {
-    /// Finds the family.
-    ///
-    /// # Errors
-    ///
-    /// This kernel does not have it.
+    /// Finds the family. Error: this kernel does not have it.
     pub fn open() -> Result<Generic, Refusal> {
         netlink::Generic::open("ethtool").map(Generic)
     }
 
     /// What the kernel says of the interface `name`: [`Attributes`].
-    ///
-    /// # Errors
-    ///
-    /// The driver does not answer this.
     pub fn get(&mut self, get: Get, name: &[u8]) -> Result<Vec<u8>, Refusal> {
         let header = |header: Message| header.with_text(DEVICE_NAME, name);
         self.0.get(get as u8, |message| message.with_nest(REQUEST_HEADER, header))

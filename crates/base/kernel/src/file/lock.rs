@@ -17,11 +17,8 @@ impl Lock {
     /// Locks the file at `path` for this process alone, and makes it (mode 0600) where there is none; `None`: another process has
     /// the lock.
     ///
-    /// The file can be removed while it is locked: whoever opened it before and locks it after that takes the new one.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be made or opened, or is no regular one: a symbolic link is none either.
+    /// The file can be removed while it is locked: whoever opened it before and locks it after that takes the new one. Error:
+    /// the file cannot be made or opened, or is no regular one: a symbolic link is none either.
     pub fn at(path: &Path) -> io::Result<Option<Lock>> {
         loop {
             if fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink()) {
@@ -40,19 +37,11 @@ impl Lock {
     }
 
     /// Locks an open file for this process alone; `None`: another process has it.
-    ///
-    /// # Errors
-    ///
-    /// That of flock(2).
     pub fn exclusive(file: File) -> io::Result<Option<Lock>> {
         Lock::tried(file.try_lock(), file)
     }
 
     /// Locks an open file together with others that only read; `None`: another process has it alone.
-    ///
-    /// # Errors
-    ///
-    /// That of flock(2).
     pub fn shared(file: File) -> io::Result<Option<Lock>> {
         Lock::tried(file.try_lock_shared(), file)
     }
@@ -65,11 +54,8 @@ impl Lock {
         }
     }
 
-    /// Whether the locked file is (still) the one at `path`.
-    ///
-    /// # Errors
-    ///
-    /// `path` cannot be looked at; that nothing is there is no error.
+    /// Whether the locked file is (still) the one at `path`. Error: `path` cannot be looked at; that nothing is there is no
+    /// error.
     pub fn is_at(&self, path: &Path) -> io::Result<bool> {
         match fs::symlink_metadata(path) {
             Ok(there) => Ok(is_same(&self.file.metadata()?, &there)),

@@ -42,12 +42,8 @@ pub enum FolderError {
     },
 }
 
-/// Makes a folder with mode 0700, or makes sure that an existing one is the effective user's and that nobody else can write to it;
-/// nobody else can read it afterwards either. The folder above it has to exist.
-///
-/// # Errors
-///
-/// [`FolderError`], which names the folder.
+/// Makes a folder with mode 0700, or makes sure that an existing one is the effective user's and that nobody else can write to
+/// it; nobody else can read it afterwards either. The folder above it has to exist.
 pub fn private_folder(path: &Path) -> Result<(), FolderError> {
     let failed = |doing| move |source| FolderError::Io { doing, path: path.to_owned(), source };
     match DirBuilder::new().mode(0o700).create(path) {
@@ -63,10 +59,6 @@ pub fn private_folder(path: &Path) -> Result<(), FolderError> {
 }
 
 /// Makes sure that nobody but the effective user and root can write to a folder; `false`: there is none.
-///
-/// # Errors
-///
-/// [`FolderError`], which names the folder.
 pub fn is_trusted_folder(path: &Path) -> Result<bool, FolderError> {
     let own = rustix::process::geteuid().as_raw();
     match expect_private(path, &[own, 0]) {

@@ -15,20 +15,13 @@ pub struct Regular {
 }
 
 impl Regular {
-    /// Opens it for reading; a symbolic link to one will do.
-    ///
-    /// # Errors
-    ///
-    /// There is none ([`NotFound`](ErrorKind::NotFound)), or it is something else. The caller adds the path.
+    /// Opens it for reading; a symbolic link to one will do. Error: there is none ([`NotFound`](ErrorKind::NotFound)), or it is
+    /// something else. The caller adds the path.
     pub fn open(path: &Path) -> io::Result<Regular> {
         Regular::open_with(path, File::options().read(true))
     }
 
     /// Opens it, or makes it, with these options, whose custom flags are replaced.
-    ///
-    /// # Errors
-    ///
-    /// As [`Regular::open`].
     pub fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<Regular> {
         // Looked at before it is opened, for the sake of devices; and after, since it may be another one by then.
         match fs::metadata(path) {
@@ -44,11 +37,8 @@ impl Regular {
         Ok(Regular { file, metadata })
     }
 
-    /// All that is in it from where it stands.
-    ///
-    /// # Errors
-    ///
-    /// It has more than `most` bytes ([`FileTooLarge`](ErrorKind::FileTooLarge)), or cannot be read.
+    /// All that is in it from where it stands. Error: it has more than `most` bytes
+    /// ([`FileTooLarge`](ErrorKind::FileTooLarge)), or cannot be read.
     pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         // One of procfs says that it is empty, and one that grows has more than it said.

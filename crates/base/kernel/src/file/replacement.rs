@@ -26,12 +26,8 @@ pub struct Replacement {
 const ENDING: &str = ".part";
 
 impl Replacement {
-    /// Begins to replace the file at `path`, or the one that a symbolic link there leads to. The new file has the permissions of
-    /// the old one, or `mode` where there is none.
-    ///
-    /// # Errors
-    ///
-    /// The folder cannot be written to.
+    /// Begins to replace the file at `path`, or the one that a symbolic link there leads to. The new file has the permissions
+    /// of the old one, or `mode` where there is none. Error: the folder cannot be written to.
     pub fn create(path: &Path, mode: u32) -> io::Result<Replacement> {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -54,11 +50,7 @@ impl Replacement {
         &mut self.file
     }
 
-    /// Puts it in its place, on the disk when this returns.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be written; the old file is then unchanged.
+    /// Puts it in its place, on the disk when this returns. Error: it cannot be written; the old file is then unchanged.
     pub fn commit(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         if let Some(temporary) = &self.temporary {
@@ -82,11 +74,7 @@ impl Drop for Replacement {
     }
 }
 
-/// Replaces the file at `path` as a whole; see [`Replacement`].
-///
-/// # Errors
-///
-/// It cannot be written; the old file is then unchanged.
+/// Replaces the file at `path` as a whole; see [`Replacement`]. Error: it cannot be written; the old file is then unchanged.
 pub fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let mut replacement = Replacement::create(path, mode)?;
     replacement.file().write_all(content)?;

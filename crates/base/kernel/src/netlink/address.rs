@@ -35,12 +35,8 @@ pub enum AddressError {
     },
 }
 
-/// Sees that an address can be that of one station.
-///
-/// # Errors
-///
-/// [`AddressError::NoStation`] of the unspecified address (RFC 1122 section 3.2.1.3, RFC 4291 section 2.5.2), of groups, and
-/// of the limited broadcast.
+/// Sees that an address can be that of one station. Error: [`AddressError::NoStation`] of the unspecified address (RFC 1122
+/// section 3.2.1.3, RFC 4291 section 2.5.2), of groups, and of the limited broadcast.
 pub fn station(address: IpAddr) -> Result<IpAddr, AddressError> {
     let what = match address {
         _ if address.is_unspecified() => "no station's address",
@@ -91,19 +87,11 @@ impl fmt::Display for Address {
 }
 
 /// Gives an interface an address. `EACCES`: IPv6 is off for it.
-///
-/// # Errors
-///
-/// What the kernel says.
 pub fn add_address(index: u32, address: &Address) -> Result<(), Refusal> {
     add(&ifaddr(RTM_NEWADDR, index, address))
 }
 
 /// Takes an address away from an interface. `EADDRNOTAVAIL`: it has none such.
-///
-/// # Errors
-///
-/// What the kernel says.
 pub fn remove_address(index: u32, address: &Address) -> Result<(), Refusal> {
     set(&ifaddr(RTM_DELADDR, index, address))
 }

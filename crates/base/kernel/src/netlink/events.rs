@@ -25,10 +25,6 @@ pub enum Change {
 
 impl Events {
     /// Changes of interfaces from now on.
-    ///
-    /// # Errors
-    ///
-    /// Those of a netlink socket.
     pub fn of_links() -> io::Result<Events> {
         Events::subscribe(&[RTNLGRP_LINK])
     }

@@ -14,11 +14,7 @@ pub struct Generic {
 }
 
 impl Generic {
-    /// Finds the family.
-    ///
-    /// # Errors
-    ///
-    /// `ENOENT`: this kernel does not have it.
+    /// Finds the family. Error: `ENOENT`: this kernel does not have it.
     pub fn open(name: &str) -> Result<Generic, Refusal> {
         const FAMILY_ID: u16 = libc::CTRL_ATTR_FAMILY_ID as u16;
         const FAMILY_NAME: u16 = libc::CTRL_ATTR_FAMILY_NAME as u16;
@@ -31,10 +27,6 @@ impl Generic {
     }
 
     /// The attributes in the answer to a command with the attributes that `build` adds.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses.
     pub fn get(&mut self, command: u8, build: impl FnOnce(Message) -> Message) -> Result<Vec<u8>, Refusal> {
         let mut answer = self.netlink.get(&build(request(self.family, command)))?;
         answer.drain(..HEADER.min(answer.len()));

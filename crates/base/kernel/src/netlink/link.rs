@@ -88,10 +88,6 @@ impl Link {
 }
 
 /// Asks for an interface. `ENODEV`: there is none.
-///
-/// # Errors
-///
-/// Those of rtnetlink.
 pub fn link_by_name(name: &str) -> io::Result<Link> {
     // IFNAMSIZ, the zero included; the kernel would answer ERANGE.
     if name.is_empty() || name.len() >= libc::IFNAMSIZ {
@@ -101,10 +97,6 @@ pub fn link_by_name(name: &str) -> io::Result<Link> {
 }
 
 /// Asks for an interface by its number. `ENODEV`: there is none.
-///
-/// # Errors
-///
-/// Those of rtnetlink.
 pub fn link_by_index(index: u32) -> io::Result<Link> {
     ask(&ifinfo(RTM_GETLINK, index))
 }
@@ -114,10 +106,6 @@ fn ask(message: &Message) -> io::Result<Link> {
 }
 
 /// Sets MTU and, where there is one, MAC address.
-///
-/// # Errors
-///
-/// What the kernel says.
 pub fn configure(index: u32, mtu: u32, mac: Option<MacAddress>) -> Result<(), Refusal> {
     let message = ifinfo(RTM_SETLINK, index).with(IFLA_MTU, &mtu.to_ne_bytes());
     set(&match mac {
@@ -127,38 +115,22 @@ pub fn configure(index: u32, mtu: u32, mac: Option<MacAddress>) -> Result<(), Re
 }
 
 /// Sets an interface up.
-///
-/// # Errors
-///
-/// What the kernel says.
 pub fn set_up(index: u32) -> Result<(), Refusal> {
     set(&with_flags(index, libc::IFF_UP, libc::IFF_UP))
 }
 
 /// Sets an interface down: it loses its routes, and its IPv6 addresses.
-///
-/// # Errors
-///
-/// What the kernel says.
 pub fn set_down(index: u32) -> Result<(), Refusal> {
     set(&with_flags(index, 0, libc::IFF_UP))
 }
 
 /// Gives an interface another name. `EBUSY`: it is up, which kernels before 6.2 do not allow; `EEXIST`: another one has it.
-///
-/// # Errors
-///
-/// What the kernel says.
 pub fn rename(index: u32, name: &str) -> Result<(), Refusal> {
     set(&ifinfo(RTM_SETLINK, index).with_text(IFLA_IFNAME, name.as_bytes()))
 }
 
 /// Keeps the kernel from making a link-local IPv6 address of its own for the interface when that is set up: it gets one from
 /// somebody else. `EAFNOSUPPORT`: there is no IPv6.
-///
-/// # Errors
-///
-/// What the kernel says.
 pub fn disable_own_ipv6(index: u32) -> Result<(), Refusal> {
     /// `IFLA_INET6_ADDR_GEN_MODE`, `IN6_ADDR_GEN_MODE_NONE` of linux/if_link.h.
     const MODE: u16 = 8;

@@ -29,39 +29,23 @@ pub struct Route {
 }
 
 /// Adds a route. `EEXIST`: there is one of the same destination and metric.
-///
-/// # Errors
-///
-/// What the kernel says.
 pub fn add_route(route: &Route) -> Result<(), Refusal> {
     add(&rtmsg(RTM_NEWROUTE, route))
 }
 
 /// Adds a route beside one of the same destination and metric, which counts for as long as it is there. `EEXIST`: there is this
 /// very one.
-///
-/// # Errors
-///
-/// What the kernel says.
 pub fn add_route_beside(route: &Route) -> Result<(), Refusal> {
     Netlink::route()?.set(&rtmsg(RTM_NEWROUTE, route), NLM_F_CREATE | NLM_F_APPEND)
 }
 
 /// Removes a route. `ESRCH`: there is none such.
-///
-/// # Errors
-///
-/// What the kernel says.
 pub fn remove_route(route: &Route) -> Result<(), Refusal> {
     set(&rtmsg(RTM_DELROUTE, route))
 }
 
 /// How many bits of an address its route counts, and the interface that packets to it leave by; a kernel before 4.13 says that
-/// all bits count.
-///
-/// # Errors
-///
-/// `ENETUNREACH`: there is no route; others of rtnetlink.
+/// all bits count. Error: `ENETUNREACH`: there is no route; others of rtnetlink.
 pub fn route_of(address: IpAddr) -> Result<(u8, u32), Refusal> {
     let bits = if address.is_ipv4() { 32 } else { 128 };
     let flags = RTM_F_FIB_MATCH.to_ne_bytes();
@@ -81,10 +65,6 @@ pub struct Gateway {
 }
 
 /// The default route of the main table that has this metric; `None`: there is none, or it stands behind very many others.
-///
-/// # Errors
-///
-/// Those of rtnetlink.
 pub fn default_route(version: IpVersion, metric: u32) -> Result<Option<Gateway>, Refusal> {
     let family = if version == IpVersion::V4 { libc::AF_INET } else { libc::AF_INET6 };
     let mut structure = [0; RTMSG];

@@ -57,19 +57,11 @@ pub enum XdpMode {
 }
 
 /// Attaches a program by netlink, where none is attached: unlike bpf(2), the refusal has the words of kernel and driver.
-///
-/// # Errors
-///
-/// What the kernel says.
 pub fn attach_xdp(index: u32, program: BorrowedFd<'_>, mode: XdpMode) -> Result<(), Refusal> {
     set_program(index, program.as_raw_fd(), mode as u32 | UPDATE_IF_NOEXIST)
 }
 
 /// Takes a program off that [`attach_xdp`] has put there.
-///
-/// # Errors
-///
-/// What the kernel says.
 pub fn detach_xdp(index: u32, mode: XdpMode) -> Result<(), Refusal> {
     set_program(index, -1, mode as u32)
 }

@@ -9,11 +9,7 @@ use std::io;
 const READ_ALL: libc::c_int = 3;
 const SIZE_BUFFER: libc::c_int = 10;
 
-/// The kernel's log (syslog(2)), which stays as it is.
-///
-/// # Errors
-///
-/// `EPERM`: only root may read it.
+/// The kernel's log (syslog(2)), which stays as it is. Error: `EPERM`: only root may read it.
 pub fn kernel_log() -> io::Result<Vec<u8>> {
     // SAFETY: this action looks at neither the pointer nor the length.
     let size = unsafe { libc::klogctl(SIZE_BUFFER, std::ptr::null_mut(), 0) };
@@ -28,19 +24,11 @@ pub fn kernel_log() -> io::Result<Vec<u8>> {
 
 /// Gives the calling thread a root, a working directory and a umask of its own, as setns(2) wants it before a thread enters a
 /// mount namespace.
-///
-/// # Errors
-///
-/// Those of unshare(2).
 pub fn unshare_file_system() -> io::Result<()> {
     unshare(UnshareFlags::FS)
 }
 
-/// Gives the calling thread a mount namespace of its own.
-///
-/// # Errors
-///
-/// `EPERM` without CAP_SYS_ADMIN.
+/// Gives the calling thread a mount namespace of its own. Error: `EPERM` without CAP_SYS_ADMIN.
 pub fn unshare_mounts() -> io::Result<()> {
     unshare(UnshareFlags::NEWNS)
 }

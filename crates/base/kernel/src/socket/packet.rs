@@ -52,20 +52,13 @@ pub struct RingRequest {
 }
 
 impl Packet {
-    /// Opens a socket, which receives nothing until it is bound. Nothing waits on it: calls say `EAGAIN`.
-    ///
-    /// # Errors
-    ///
-    /// `EPERM` without CAP_NET_RAW.
+    /// Opens a socket, which receives nothing until it is bound. Nothing waits on it: calls say `EAGAIN`. Error: `EPERM`
+    /// without CAP_NET_RAW.
     pub fn open() -> io::Result<Packet> {
         Packet::with(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
     }
 
-    /// The same, and sending waits for memory of the socket.
-    ///
-    /// # Errors
-    ///
-    /// `EPERM` without CAP_NET_RAW.
+    /// The same, and sending waits for memory of the socket. Error: `EPERM` without CAP_NET_RAW.
     pub fn open_blocking() -> io::Result<Packet> {
         Packet::with(SocketFlags::CLOEXEC)
     }
@@ -75,29 +68,18 @@ impl Packet {
         Ok(Packet(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?))
     }
 
-    /// Sends from an interface, and receives nothing.
-    ///
-    /// # Errors
-    ///
-    /// `ENODEV`: there is none of this number.
+    /// Sends from an interface, and receives nothing. Error: `ENODEV`: there is none of this number.
     pub fn bind_to_send(&self, interface: u32) -> io::Result<()> {
         Ok(bind(&self.0, &PacketAddress { interface, protocol: 0 })?)
     }
 
-    /// Sends from an interface and receives all its frames that the filter lets through.
-    ///
-    /// # Errors
-    ///
-    /// `ENODEV`: there is none of this number.
+    /// Sends from an interface and receives all its frames that the filter lets through. Error: `ENODEV`: there is none of this
+    /// number.
     pub fn bind(&self, interface: u32) -> io::Result<()> {
         Ok(bind(&self.0, &PacketAddress { interface, protocol: libc::ETH_P_ALL as u16 })?)
     }
 
     /// Turns an option on.
-    ///
-    /// # Errors
-    ///
-    /// The kernel does not know it.
     pub fn turn_on(&self, flag: Flag) -> io::Result<()> {
         let (level, name) = match flag {
             Flag::Auxdata => (libc::SOL_PACKET, libc::PACKET_AUXDATA),
@@ -116,20 +98,12 @@ impl Packet {
         }
     }
 
-    /// Lets only frames reach the socket that a program accepts.
-    ///
-    /// # Errors
-    ///
-    /// The program is none, or too long.
+    /// Lets only frames reach the socket that a program accepts. Error: the program is none, or too long.
     pub fn set_filter(&self, program: &[Instruction]) -> io::Result<()> {
         sys::set_filter(self.as_fd(), program)
     }
 
-    /// Makes the interface promiscuous as long as the socket lives.
-    ///
-    /// # Errors
-    ///
-    /// `ENODEV`: there is none of this number.
+    /// Makes the interface promiscuous as long as the socket lives. Error: `ENODEV`: there is none of this number.
     pub fn set_promiscuous(&self, interface: u32) -> io::Result<()> {
         sys::set(
             self.as_fd(),
@@ -139,10 +113,7 @@ impl Packet {
         )
     }
 
-    /// A ring of TPACKET_V2 for what is received. Frames that are longer than a slot wait in the queue of the socket.
-    ///
-    /// # Errors
-    ///
+    /// A ring of TPACKET_V2 for what is received. Frames that are longer than a slot wait in the queue of the socket. Error:
     /// `ENOMEM`; `EINVAL`: sizes that do not fit.
     pub fn set_receive_ring(&self, request: RingRequest) -> io::Result<()> {
         let socket = self.as_fd();
@@ -154,11 +125,8 @@ impl Packet {
     /// Makes a bound socket one of a group, over which frames are spread: each flow, and all fragments between two addresses,
     /// stay with one socket. `None` makes a group; its number is given.
     ///
-    /// The socket's own option for frames that are sent does not count in a group; without the flag each of them is hashed, too.
-    ///
-    /// # Errors
-    ///
-    /// There is no such group of this interface.
+    /// The socket's own option for frames that are sent does not count in a group; without the flag each of them is hashed,
+    /// too. Error: there is no such group of this interface.
     pub fn join_fanout(&self, group: Option<u16>) -> io::Result<u16> {
         let (number, unique) = group.map_or((0, FANOUT_UNIQUE), |group| (u32::from(group), 0));
         let join = |flags: u32| {
@@ -173,40 +141,24 @@ impl Packet {
 
     /// Frames that were dropped for want of room since the socket was opened, or since this was called last
     /// (`PACKET_STATISTICS`).
-    ///
-    /// # Errors
-    ///
-    /// Those of getsockopt(2).
     pub fn drops(&self) -> io::Result<u32> {
         let [_, drops]: [u32; 2] = sys::get(self.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
         Ok(drops)
     }
 
     /// The type of the interface that the socket is bound to (`ARPHRD_…`).
-    ///
-    /// # Errors
-    ///
-    /// Those of getsockname(2).
     pub fn hardware_type(&self) -> io::Result<u16> {
         sys::hardware_type(self.as_fd())
     }
 
-    /// The next frame, in these pieces, by one system call: its whole length, which may be more than there was room for, and what
-    /// the kernel says beside it.
-    ///
-    /// # Errors
-    ///
-    /// Those of recvmsg(2), `EAGAIN` if there is no frame.
+    /// The next frame, in these pieces, by one system call: its whole length, which may be more than there was room for, and
+    /// what the kernel says beside it. Error: those of recvmsg(2), `EAGAIN` if there is no frame.
     #[inline]
     pub fn receive(&self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Control)> {
         receive(self.as_fd(), pieces)
     }
 
     /// Another descriptor of the socket.
-    ///
-    /// # Errors
-    ///
-    /// There are no more descriptors.
     pub fn try_clone(&self) -> io::Result<Packet> {
         self.0.try_clone().map(Packet)
     }

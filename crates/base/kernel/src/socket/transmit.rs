@@ -69,11 +69,8 @@ impl Transmit {
     /// Frames that one system call takes at most.
     pub const BATCH: usize = super::BATCH;
 
-    /// Opens a socket that sends out of `interface` of the calling thread's network namespace.
-    ///
-    /// # Errors
-    ///
-    /// There is no such interface, or no CAP_NET_RAW.
+    /// Opens a socket that sends out of `interface` of the calling thread's network namespace. Error: there is no such
+    /// interface, or no CAP_NET_RAW.
     pub fn open(interface: &str) -> Result<Transmit, TransmitError> {
         let socket = || -> io::Result<Packet> {
             let socket = Packet::open_blocking()?;
@@ -85,12 +82,8 @@ impl Transmit {
         Ok(Transmit { socket, interface: interface.to_owned(), messages: Outgoing::new(super::BATCH) })
     }
 
-    /// Sends a frame once, and says whether it went (`ENOBUFS` otherwise): a queue had no room, or, between the ends of a veth pair,
-    /// the other end dropped it.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses the frame.
+    /// Sends a frame once, and says whether it went (`ENOBUFS` otherwise): a queue had no room, or, between the ends of a veth
+    /// pair, the other end dropped it. Error: the kernel refuses the frame.
     pub fn send_once(&mut self, frame: &[u8]) -> Result<bool, TransmitError> {
         loop {
             match self.messages.send(&self.socket, std::iter::once([frame])) {
@@ -105,12 +98,8 @@ impl Transmit {
         }
     }
 
-    /// Sends all of `frames` (from the destination address on, without FCS), and waits where the interface's queue
-    /// is full.
-    ///
-    /// # Errors
-    ///
-    /// The first frame that the kernel refuses, or for which there is no room for half a second
+    /// Sends all of `frames` (from the destination address on, without FCS), and waits where the interface's queue is full.
+    /// Error: the first frame that the kernel refuses, or for which there is no room for half a second
     /// ([`TransmitError::is_no_room`]); those before it are sent, it and those behind it are not.
     pub fn send(&mut self, frames: &[&[u8]]) -> Result<(), TransmitError> {
         let mut sent = 0;

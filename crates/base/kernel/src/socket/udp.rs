@@ -13,40 +13,28 @@ const SO_MEMINFO: libc::c_int = 55;
 const MEMINFO: usize = 9;
 const DROPS: usize = 8;
 
-/// Has the kernel cut what is sent into datagrams of so many bytes (`UDP_SEGMENT`); 0: not any more.
-///
-/// # Errors
-///
-/// Kernels before 4.18 do not know it.
+/// Has the kernel cut what is sent into datagrams of so many bytes (`UDP_SEGMENT`); 0: not any more. Error: kernels before 4.18
+/// do not know it.
 pub fn set_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     sys::set(socket.as_fd(), libc::SOL_UDP, UDP_SEGMENT, u32::from(bytes))
 }
 
-/// Lets the kernel hand over several datagrams as one (`UDP_GRO`): [`Control::segment`](super::Control::segment).
-///
-/// # Errors
-///
-/// Kernels before 5.0 do not know it.
+/// Lets the kernel hand over several datagrams as one (`UDP_GRO`): [`Control::segment`](super::Control::segment). Error:
+/// kernels before 5.0 do not know it.
 pub fn set_gro(socket: impl AsFd) -> io::Result<()> {
     sys::set(socket.as_fd(), libc::SOL_UDP, UDP_GRO, 1_u32)
 }
 
-/// Datagrams that the socket had no room for since it was opened; the counter has 32 bits.
-///
-/// # Errors
-///
-/// The kernel does not count them (before 4.12).
+/// Datagrams that the socket had no room for since it was opened; the counter has 32 bits. Error: the kernel does not count
+/// them (before 4.12).
 pub fn drops(socket: impl AsFd) -> io::Result<u32> {
     let (counters, length) = sys::get_some(socket.as_fd(), libc::SOL_SOCKET, SO_MEMINFO, [0_u32; MEMINFO])?;
     let has_drops = length >= (DROPS + 1) * size_of::<u32>();
     counters.get(DROPS).copied().filter(|_| has_drops).ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
-/// Whether routers, and the kernel of what is longer than the MTU, may fragment what is sent (`IP_MTU_DISCOVER`).
-///
-/// # Errors
-///
-/// The socket is of the other version of IP.
+/// Whether routers, and the kernel of what is longer than the MTU, may fragment what is sent (`IP_MTU_DISCOVER`). Error: the
+/// socket is of the other version of IP.
 pub fn set_may_fragment(socket: impl AsFd, version: IpVersion, may: bool) -> io::Result<()> {
     let (level, name) = match version {
         IpVersion::V4 => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),

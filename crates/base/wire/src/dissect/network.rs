@@ -8,7 +8,7 @@ use crate::flow::FlowKey;
 use crate::ip::{Fragment, IpProtocol};
 use crate::shape::{FIRST_FRAGMENT, HAS_FLOW, HAS_PORTS, IPV4_OPTIONS, LATER_FRAGMENT};
 use crate::stack::Word;
-use crate::transport::{Icmp, Sctp, Tcp, Udp};
+use crate::transport::{Tcp, Udp};
 use crate::{ipv4, ipv6};
 
 impl Walk<'_> {
@@ -240,9 +240,9 @@ impl Walk<'_> {
 
     fn rare_transport(&mut self, protocol: IpProtocol) -> Option<[u8; 4]> {
         let (word, layer, needs) = match protocol {
-            IpProtocol::SCTP => (Word::Sctp, Layer::Sctp, Sctp::LENGTH),
-            IpProtocol::ICMP => (Word::Icmp, Layer::Icmp, Icmp::LENGTH),
-            IpProtocol::ICMPV6 => (Word::Icmpv6, Layer::Icmpv6, Icmp::LENGTH),
+            IpProtocol::SCTP => (Word::Sctp, Layer::Sctp, 12),
+            IpProtocol::ICMP => (Word::Icmp, Layer::Icmp, 4),
+            IpProtocol::ICMPV6 => (Word::Icmpv6, Layer::Icmpv6, 4),
             IpProtocol::ESP => (Word::Esp, Layer::Esp, 8),
             IpProtocol::IGMP => (Word::Igmp, Layer::Ip, 0),
             IpProtocol::GRE => (Word::Gre, Layer::Ip, 0),

@@ -1,107 +1,38 @@
 //! Representations of what stands before the network header: MAC header, tags, LLC, SNAP, MPLS, cooked
 //! headers; and ARP.
 
-use super::{Emit, EmitError, fits, place};
+use super::{Emit, EmitError, cut, fits, place};
 use crate::error::{Error, Field, Layer, Rule};
-use crate::ethernet::{EtherType, Header, MacAddress};
+use crate::ethernet::{EtherType, MacAddress};
 use crate::mpls;
-use crate::vlan::{TAG_LENGTH, Tci};
+use crate::vlan::Tci;
 use core::net::Ipv4Addr;
 
-fn cut<const N: usize>(layer: Layer, octets: &[u8]) -> Result<&[u8; N], Error> {
-    octets.first_chunk().ok_or(Error::new(layer, Field::Header, Rule::Cut, octets.len(), N))
-}
-
-/// MAC header (IEEE 802.3-2022 clause 3.1). View: [`crate::ethernet::Header`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ethernet {
-    /// Destination address.
-    pub destination: MacAddress,
-    /// Source address.
-    pub source: MacAddress,
-    /// EtherType, TPID of a first tag, or 802.3 length.
-    pub ethertype: EtherType,
-}
-
-impl Ethernet {
-    /// Reads the header at the start of `octets`. Error: not whole.
-    pub fn parse(octets: &[u8]) -> Result<Ethernet, Error> {
-        let header = Header::of(cut(Layer::Ethernet, octets)?);
-        Ok(Ethernet {
-            destination: header.destination(),
-            source: header.source(),
-            ethertype: header.ethertype(),
-        })
+fields! {
+    /// MAC header (IEEE 802.3-2022 clause 3.1). View: [`crate::ethernet::Header`].
+    Ethernet: Layer::Ethernet, 14 {
+        destination: MacAddress,
+        source: MacAddress,
+        /// EtherType, TPID of a first tag, or 802.3 length.
+        ethertype: EtherType,
     }
 }
 
-impl Emit for Ethernet {
-    fn length(&self) -> usize {
-        Header::LENGTH
-    }
-
-    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
-        let octets = place(Layer::Ethernet, self.length(), buffer)?;
-        Ok(octets.put(&self.destination.0).put(&self.source.0).u16(self.ethertype.0).length())
+fields! {
+    /// A tag as it stands behind the TPID that announced it (IEEE 802.1Q-2022 clause 9.6).
+    VlanTag: Layer::Vlan, 4 {
+        tci: Tci,
+        /// What follows: an EtherType, or the TPID of another tag.
+        ethertype: EtherType,
     }
 }
 
-/// A tag as it stands behind the TPID that announced it: TCI, then the next EtherType
-/// (IEEE 802.1Q-2022 clause 9.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VlanTag {
-    /// Priority, drop eligibility, identifier.
-    pub tci: Tci,
-    /// What follows: an EtherType, or the TPID of another tag.
-    pub ethertype: EtherType,
-}
-
-impl VlanTag {
-    /// Reads the tag whose TCI starts `octets`. Error: not whole.
-    pub fn parse(octets: &[u8]) -> Result<VlanTag, Error> {
-        let [a, b, c, d] = *cut::<TAG_LENGTH>(Layer::Vlan, octets)?;
-        let tci = Tci(u16::from_be_bytes([a, b]));
-        Ok(VlanTag { tci, ethertype: EtherType(u16::from_be_bytes([c, d])) })
-    }
-}
-
-impl Emit for VlanTag {
-    fn length(&self) -> usize {
-        TAG_LENGTH
-    }
-
-    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
-        let octets = place(Layer::Vlan, self.length(), buffer)?;
-        Ok(octets.u16(self.tci.0).u16(self.ethertype.0).length())
-    }
-}
-
-/// LLC header with a one-byte control field (IEEE 802.2 clause 3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Llc {
-    /// Destination service access point.
-    pub dsap: u8,
-    /// Source service access point.
-    pub ssap: u8,
-    /// Control.
-    pub control: u8,
-}
-
-impl Llc {
-    /// Reads the header at the start of `octets`. Error: not whole.
-    pub fn parse(octets: &[u8]) -> Result<Llc, Error> {
-        let [dsap, ssap, control] = *cut::<3>(Layer::Llc, octets)?;
-        Ok(Llc { dsap, ssap, control })
-    }
-}
-
-impl Emit for Llc {
-    fn length(&self) -> usize {
-        3
-    }
-
-    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
-        Ok(place(Layer::Llc, 3, buffer)?.put(&[self.dsap, self.ssap, self.control]).length())
+fields! {
+    /// LLC header with a one-byte control field (IEEE 802.2 clause 3.2).
+    Llc: Layer::Llc, 3 {
+        dsap: u8,
+        ssap: u8,
+        control: u8,
     }
 }
 
@@ -119,7 +50,8 @@ impl Snap {
 
     /// Reads LLC and SNAP at the start of `octets`. Errors: not whole, or another LLC header.
     pub fn parse(octets: &[u8]) -> Result<Snap, Error> {
-        let [dsap, ssap, control, a, b, c, high, low] = *cut::<8>(Layer::Llc, octets)?;
+        let [dsap, ssap, control, a, b, c, high, low] =
+            *octets.first_chunk().ok_or(cut(Layer::Llc, octets, 8))?;
         let llc = [dsap, ssap, control];
         if llc != Snap::LLC {
             let number = |[a, b, c]: [u8; 3]| u32::from_be_bytes([0, a, b, c]) as usize;
@@ -146,16 +78,15 @@ pub struct Mpls {
     pub label: u32,
     /// Traffic class, 3 bits.
     pub traffic_class: u8,
-    /// Bottom of stack.
     pub bottom: bool,
-    /// Time to live.
     pub ttl: u8,
 }
 
 impl Mpls {
     /// Reads the entry at the start of `octets`. Error: not whole.
     pub fn parse(octets: &[u8]) -> Result<Mpls, Error> {
-        let entry = mpls::Entry::of(*cut(Layer::Mpls, octets)?);
+        let entry =
+            mpls::Entry::of(*octets.first_chunk().ok_or(cut(Layer::Mpls, octets, mpls::ENTRY_LENGTH))?);
         Ok(Mpls {
             label: entry.label(),
             traffic_class: entry.traffic_class(),
@@ -178,89 +109,33 @@ impl Emit for Mpls {
     }
 }
 
-/// LINKTYPE_LINUX_SLL header (tcpdump.org). View: [`crate::cooked::Header`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinuxCooked {
-    /// 0 to us, 1 broadcast, 2 multicast, 3 to someone else, 4 sent by us.
-    pub packet_type: u16,
-    /// ARPHRD type of the device.
-    pub hardware: u16,
-    /// Bytes of `address` that are meant.
-    pub address_length: u16,
-    /// Link-layer address of the sender, padded.
-    pub address: [u8; 8],
-    /// EtherType, or one of the small numbers that Linux gives to other framings.
-    pub protocol: u16,
-}
-
-impl LinuxCooked {
-    /// Reads the header at the start of `octets`. Error: not whole.
-    pub fn parse(octets: &[u8]) -> Result<LinuxCooked, Error> {
-        let [t0, t1, h0, h1, l0, l1, address @ .., p0, p1] = *cut::<16>(Layer::LinuxCooked, octets)?;
-        Ok(LinuxCooked {
-            packet_type: u16::from_be_bytes([t0, t1]),
-            hardware: u16::from_be_bytes([h0, h1]),
-            address_length: u16::from_be_bytes([l0, l1]),
-            address,
-            protocol: u16::from_be_bytes([p0, p1]),
-        })
+fields! {
+    /// LINKTYPE_LINUX_SLL header (tcpdump.org). View: [`crate::cooked::Header`].
+    LinuxCooked: Layer::LinuxCooked, 16 {
+        /// 0 to us, 1 broadcast, 2 multicast, 3 to someone else, 4 sent by us.
+        packet_type: u16,
+        /// ARPHRD type of the device.
+        hardware: u16,
+        /// Bytes of `address` that are meant.
+        address_length: u16,
+        /// Link-layer address of the sender, padded.
+        address: [u8; 8],
+        /// EtherType, or one of the small numbers that Linux gives to other framings.
+        protocol: u16,
     }
 }
 
-impl Emit for LinuxCooked {
-    fn length(&self) -> usize {
-        16
-    }
-
-    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
-        let octets = place(Layer::LinuxCooked, 16, buffer)?;
-        let octets = octets.u16(self.packet_type).u16(self.hardware).u16(self.address_length);
-        Ok(octets.put(&self.address).u16(self.protocol).length())
-    }
-}
-
-/// LINKTYPE_LINUX_SLL2 header (tcpdump.org). View: [`crate::cooked::Header`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinuxCooked2 {
-    /// As [`LinuxCooked::protocol`].
-    pub protocol: u16,
-    /// Index of the interface.
-    pub interface: u32,
-    /// ARPHRD type of the device.
-    pub hardware: u16,
-    /// As [`LinuxCooked::packet_type`].
-    pub packet_type: u8,
-    /// Bytes of `address` that are meant.
-    pub address_length: u8,
-    /// Link-layer address of the sender, padded.
-    pub address: [u8; 8],
-}
-
-impl LinuxCooked2 {
-    /// Reads the header at the start of `octets`. Error: not whole. The two reserved bytes are not kept.
-    pub fn parse(octets: &[u8]) -> Result<LinuxCooked2, Error> {
-        let [p0, p1, _, _, i0, i1, i2, i3, h0, h1, packet_type, address_length, address @ ..] =
-            *cut::<20>(Layer::LinuxCooked, octets)?;
-        Ok(LinuxCooked2 {
-            protocol: u16::from_be_bytes([p0, p1]),
-            interface: u32::from_be_bytes([i0, i1, i2, i3]),
-            hardware: u16::from_be_bytes([h0, h1]),
-            packet_type,
-            address_length,
-            address,
-        })
-    }
-}
-
-impl Emit for LinuxCooked2 {
-    fn length(&self) -> usize {
-        20
-    }
-
-    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
-        let octets = place(Layer::LinuxCooked, 20, buffer)?.u16(self.protocol).u16(0).u32(self.interface);
-        let octets = octets.u16(self.hardware).u8(self.packet_type).u8(self.address_length);
-        Ok(octets.put(&self.address).length())
+fields! {
+    /// LINKTYPE_LINUX_SLL2 header (tcpdump.org), with the fields of [`LinuxCooked`].
+    LinuxCooked2: Layer::LinuxCooked, 20 {
+        protocol: u16,
+        reserved: u16,
+        /// Index of the interface.
+        interface: u32,
+        hardware: u16,
+        packet_type: u8,
+        address_length: u8,
+        address: [u8; 8],
     }
 }
 
@@ -269,13 +144,10 @@ impl Emit for LinuxCooked2 {
 pub struct Arp {
     /// 1 request, 2 reply.
     pub operation: u16,
-    /// Sender's MAC address.
     pub sender: MacAddress,
-    /// Sender's IPv4 address.
     pub sender_ip: Ipv4Addr,
-    /// Target's MAC address; zero in a request.
+    /// Zero in a request.
     pub target: MacAddress,
-    /// Target's IPv4 address.
     pub target_ip: Ipv4Addr,
 }
 

@@ -23,77 +23,51 @@ pub fn home_address_option(address: Ipv6Addr) -> [u8; 22] {
     [1, 2, 0, 0, HOME_ADDRESS, 16, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
 }
 
-fn emit_options(
-    kind: Kind,
-    next_header: IpProtocol,
-    options: &[u8],
-    buffer: &mut [u8],
-) -> Result<usize, EmitError> {
-    let length = 2 + options.len();
-    multiple(kind.layer(), Field::Option, options.len(), 2, 8)?;
-    fits(kind.layer(), Field::HeaderLength, length, MAX_LENGTH)?;
-    let octets = place(kind.layer(), length, buffer)?.put(&[next_header.0, (length / 8 - 1) as u8]);
-    Ok(octets.put(options).length())
+macro_rules! options_header {
+    ($(#[$about:meta])* $name:ident) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name<'a> {
+            /// Protocol of what follows.
+            pub next_header: IpProtocol,
+            /// Options with their padding: six bytes, or six and a multiple of eight.
+            pub options: &'a [u8],
+        }
+
+        impl<'a> $name<'a> {
+            /// Reads the header at the start of `octets`. Errors: not whole, an option that does not fit.
+            pub fn parse(octets: &'a [u8]) -> Result<$name<'a>, Error> {
+                let header = Header::parse(Kind::$name, octets, octets.len())?;
+                header.check_options()?;
+                let options = header.octets.get(2..).unwrap_or_default();
+                Ok($name { next_header: header.next_header(), options })
+            }
+        }
+
+        impl Emit for $name<'_> {
+            fn length(&self) -> usize {
+                2 + self.options.len()
+            }
+
+            fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
+                let (layer, length) = (Kind::$name.layer(), self.length());
+                multiple(layer, Field::Option, self.options.len(), 2, 8)?;
+                fits(layer, Field::HeaderLength, length, MAX_LENGTH)?;
+                let octets = place(layer, length, buffer)?.put(&[self.next_header.0, (length / 8 - 1) as u8]);
+                Ok(octets.put(self.options).length())
+            }
+        }
+    };
 }
 
-fn parse_options(kind: Kind, octets: &[u8]) -> Result<(IpProtocol, &[u8]), Error> {
-    let header = Header::parse(kind, octets, octets.len())?;
-    header.check_options()?;
-    Ok((header.next_header(), header.octets.get(2..).unwrap_or_default()))
+options_header! {
+    /// Hop-by-hop options header (RFC 8200 section 4.3).
+    HopByHop
 }
 
-/// Hop-by-hop options header (RFC 8200 section 4.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HopByHop<'a> {
-    /// Protocol of what follows.
-    pub next_header: IpProtocol,
-    /// Options with their padding: six bytes, or six and a multiple of eight.
-    pub options: &'a [u8],
-}
-
-impl<'a> HopByHop<'a> {
-    /// Reads the header at the start of `octets`. Errors: not whole, an option that does not fit.
-    pub fn parse(octets: &'a [u8]) -> Result<HopByHop<'a>, Error> {
-        let (next_header, options) = parse_options(Kind::HopByHop, octets)?;
-        Ok(HopByHop { next_header, options })
-    }
-}
-
-impl Emit for HopByHop<'_> {
-    fn length(&self) -> usize {
-        2 + self.options.len()
-    }
-
-    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
-        emit_options(Kind::HopByHop, self.next_header, self.options, buffer)
-    }
-}
-
-/// Destination options header (RFC 8200 section 4.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DestinationOptions<'a> {
-    /// Protocol of what follows.
-    pub next_header: IpProtocol,
-    /// Options with their padding: six bytes, or six and a multiple of eight.
-    pub options: &'a [u8],
-}
-
-impl<'a> DestinationOptions<'a> {
-    /// Reads the header at the start of `octets`. Errors: not whole, an option that does not fit.
-    pub fn parse(octets: &'a [u8]) -> Result<DestinationOptions<'a>, Error> {
-        let (next_header, options) = parse_options(Kind::DestinationOptions, octets)?;
-        Ok(DestinationOptions { next_header, options })
-    }
-}
-
-impl Emit for DestinationOptions<'_> {
-    fn length(&self) -> usize {
-        2 + self.options.len()
-    }
-
-    fn emit(&self, buffer: &mut [u8]) -> Result<usize, EmitError> {
-        emit_options(Kind::DestinationOptions, self.next_header, self.options, buffer)
-    }
+options_header! {
+    /// Destination options header (RFC 8200 section 4.6).
+    DestinationOptions
 }
 
 /// Routing header (RFC 8200 section 4.4).
@@ -103,7 +77,6 @@ pub struct Routing<'a> {
     pub next_header: IpProtocol,
     /// Routing type: 0, 2 or 4 have rules here.
     pub routing_type: u8,
-    /// Segments left.
     pub segments_left: u8,
     /// What the type defines: four bytes (reserved, or last entry, flags and tag), then the addresses.
     pub data: &'a [u8],
@@ -145,9 +118,7 @@ pub struct Fragment {
     pub next_header: IpProtocol,
     /// Offset in units of eight bytes, 13 bits.
     pub offset: u16,
-    /// More fragments follow.
     pub more: bool,
-    /// Identification.
     pub identification: u32,
 }
 
@@ -186,9 +157,7 @@ impl Emit for Fragment {
 pub struct Authentication<'a> {
     /// Protocol of what follows.
     pub next_header: IpProtocol,
-    /// Security parameters index.
     pub spi: u32,
-    /// Sequence number.
     pub sequence: u32,
     /// Integrity check value with its padding, a multiple of four bytes (of eight over IPv6, for which the
     /// caller answers).

@@ -1,8 +1,8 @@
 //! Representations of the IPv4 and IPv6 headers.
 
 use super::checksum::Sum;
-use super::{Emit, EmitError, fits, multiple, place};
-use crate::error::{Error, Field, Layer, Rule};
+use super::{Emit, EmitError, cut, fits, multiple, place};
+use crate::error::{Error, Field, Layer};
 use crate::ip::IpProtocol;
 use crate::{ipv4, ipv6};
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -11,25 +11,17 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 /// when the header is written, and not verified when it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4<'a> {
-    /// Differentiated services and ECN.
     pub traffic_class: u8,
     /// Bytes of the packet, this header included.
     pub total_length: u16,
-    /// Identification.
     pub identification: u16,
-    /// Do not fragment.
     pub dont_fragment: bool,
-    /// More fragments follow.
     pub more_fragments: bool,
-    /// Fragment offset in units of eight bytes, 13 bits.
+    /// In units of eight bytes, 13 bits.
     pub fragment_offset: u16,
-    /// Time to live.
     pub ttl: u8,
-    /// Protocol of the payload.
     pub protocol: IpProtocol,
-    /// Source address.
     pub source: Ipv4Addr,
-    /// Destination address.
     pub destination: Ipv4Addr,
     /// Options, padded to a multiple of four bytes, at most 40.
     pub options: &'a [u8],
@@ -66,7 +58,7 @@ impl<'a> Ipv4<'a> {
     /// total length is for the caller to compare ([`ipv4::Header::check_length`]). The reserved flag is not
     /// kept.
     pub fn parse(octets: &'a [u8]) -> Result<Ipv4<'a>, Error> {
-        let cut = |needs| Error::new(Layer::Ipv4, Field::Header, Rule::Cut, octets.len(), needs);
+        let cut = |needs| cut(Layer::Ipv4, octets, needs);
         let header = octets.first_chunk().map(ipv4::Header::of).ok_or(cut(ipv4::Header::LENGTH))?;
         header.check_header()?;
         let length = header.header_length();
@@ -117,19 +109,15 @@ impl Emit for Ipv4<'_> {
 /// IPv6 header (RFC 8200 section 3). View: [`ipv6::Header`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6 {
-    /// Differentiated services and ECN.
     pub traffic_class: u8,
-    /// Flow label, 20 bits.
+    /// 20 bits.
     pub flow_label: u32,
     /// Bytes behind this header; zero in a jumbogram.
     pub payload_length: u16,
     /// Protocol of what follows directly.
     pub next_header: IpProtocol,
-    /// Hop limit.
     pub hop_limit: u8,
-    /// Source address.
     pub source: Ipv6Addr,
-    /// Destination address.
     pub destination: Ipv6Addr,
 }
 
@@ -137,7 +125,7 @@ impl Ipv6 {
     /// Reads the header at the start of `octets`. Errors: not whole, another version. The payload length is
     /// for the caller to compare ([`ipv6::Header::check_length`]).
     pub fn parse(octets: &[u8]) -> Result<Ipv6, Error> {
-        let cut = Error::new(Layer::Ipv6, Field::Header, Rule::Cut, octets.len(), ipv6::Header::LENGTH);
+        let cut = cut(Layer::Ipv6, octets, ipv6::Header::LENGTH);
         let header = octets.first_chunk().map(ipv6::Header::of).ok_or(cut)?;
         header.check_version()?;
         Ok(Ipv6 {

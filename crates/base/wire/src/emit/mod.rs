@@ -16,6 +16,11 @@
 //!
 //! Transport checksums are filled in afterwards, when the payload is in place: [`checksum`].
 
+#![allow(missing_docs, reason = "a field that says no more than its name")]
+
+#[macro_use]
+mod fields;
+
 pub mod checksum;
 mod encapsulation;
 mod ethernet;
@@ -34,46 +39,19 @@ pub use ip::{Ipv4, Ipv6};
 pub use pppoe::{ControlPacket, LineIdentification, Ppp, Pppoe, PppoeTag, PppoeTags};
 pub use transport::{Icmp, Icmpv6, Sctp, Tcp, Udp};
 
-use crate::error::{Field, Layer};
+use crate::error::{Error, Field, Layer, Rule};
 use core::fmt;
 
 /// Why a header was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmitError {
     /// The buffer has `available` bytes, the header needs `needed`.
-    BufferShort {
-        /// The header.
-        layer: Layer,
-        /// Bytes that the header takes.
-        needed: usize,
-        /// Bytes of the buffer.
-        available: usize,
-    },
+    BufferShort { layer: Layer, needed: usize, available: usize },
     /// The field cannot hold `found`; `limit` is the largest value that it can.
-    TooLarge {
-        /// The header.
-        layer: Layer,
-        /// The field.
-        field: Field,
-        /// The value given.
-        found: usize,
-        /// The largest value that fits.
-        limit: usize,
-    },
+    TooLarge { layer: Layer, field: Field, found: usize, limit: usize },
     /// A part of the header has `found` bytes, which must be a multiple of `unit` (after `besides` bytes
     /// that stand before it in the same unit).
-    NotMultiple {
-        /// The header.
-        layer: Layer,
-        /// The part.
-        field: Field,
-        /// Bytes given.
-        found: usize,
-        /// Bytes that count along with them.
-        besides: usize,
-        /// The unit in bytes.
-        unit: usize,
-    },
+    NotMultiple { layer: Layer, field: Field, found: usize, besides: usize, unit: usize },
 }
 
 impl core::error::Error for EmitError {}
@@ -126,6 +104,11 @@ fn place(layer: Layer, length: usize, buffer: &mut [u8]) -> Result<Octets<'_>, E
     }
 }
 
+/// A header that ends before its `length` bytes.
+fn cut(layer: Layer, octets: &[u8], length: usize) -> Error {
+    Error::new(layer, Field::Header, Rule::Cut, octets.len(), length)
+}
+
 /// Checks that `found` is at most `limit`.
 fn fits(layer: Layer, field: Field, found: usize, limit: usize) -> Result<(), EmitError> {
     if found <= limit { Ok(()) } else { Err(EmitError::TooLarge { layer, field, found, limit }) }
@@ -156,11 +139,6 @@ impl<'b> Octets<'b> {
             self.rest = &mut [];
         }
         self
-    }
-
-    #[inline]
-    fn u8(self, value: u8) -> Octets<'b> {
-        self.put(&[value])
     }
 
     #[inline]

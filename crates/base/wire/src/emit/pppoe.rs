@@ -1,7 +1,7 @@
 //! Representations of PPPoE, its tags, the PPP protocol field and PPP control packets.
 
-use super::{Emit, EmitError, fits, place};
-use crate::error::{Error, Field, Layer, Rule};
+use super::{Emit, EmitError, cut, fits, place};
+use crate::error::{Error, Field, Layer};
 use crate::ppp::{self, Compression, ControlHeader, PppProtocol};
 use crate::pppoe::{BROADBAND_FORUM, Code, Header, Tag, TagType, tags};
 
@@ -10,9 +10,7 @@ const MAX_U16: usize = u16::MAX as usize;
 /// PPPoE header (RFC 2516 section 4), version 1, type 1. View: [`crate::pppoe::Header`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pppoe {
-    /// Code.
     pub code: Code,
-    /// Session id.
     pub session: u16,
     /// Bytes behind this header that belong to the packet.
     pub payload_length: u16,
@@ -21,9 +19,8 @@ pub struct Pppoe {
 impl Pppoe {
     /// Reads the header at the start of `octets`. Errors: not whole, another version or type.
     pub fn parse(octets: &[u8]) -> Result<Pppoe, Error> {
-        let Some(header) = octets.first_chunk().map(Header::of) else {
-            return Err(Error::new(Layer::Pppoe, Field::Header, Rule::Cut, octets.len(), Header::LENGTH));
-        };
+        let header = octets.first_chunk().map(Header::of);
+        let header = header.ok_or(cut(Layer::Pppoe, octets, Header::LENGTH))?;
         header.check_version()?;
         Ok(Pppoe { code: header.code(), session: header.session(), payload_length: header.length() })
     }
@@ -141,7 +138,6 @@ impl Emit for LineIdentification<'_> {
 /// The PPP protocol field, two bytes, which is how PPPoE wants it (RFC 2516 section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ppp {
-    /// Protocol.
     pub protocol: PppProtocol,
 }
 
@@ -165,9 +161,7 @@ impl Emit for Ppp {
 /// An LCP, IPCP, IPV6CP, CCP, PAP or CHAP packet (RFC 1661 section 5). View: [`ControlHeader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlPacket<'a> {
-    /// Code.
     pub code: u8,
-    /// Identifier.
     pub identifier: u8,
     /// What follows the header: options, a magic number, a name and so on.
     pub data: &'a [u8],
@@ -177,10 +171,8 @@ impl<'a> ControlPacket<'a> {
     /// Reads the packet at the start of `octets`; bytes behind its length are padding. Errors: not whole,
     /// a length below four or beyond `octets`.
     pub fn parse(octets: &'a [u8]) -> Result<ControlPacket<'a>, Error> {
-        let cut = |field, rule, limit| Error::new(Layer::PppControl, field, rule, octets.len(), limit);
-        let Some(header) = octets.first_chunk().map(ControlHeader::of) else {
-            return Err(cut(Field::Header, Rule::Cut, ControlHeader::LENGTH));
-        };
+        let header = octets.first_chunk().map(ControlHeader::of);
+        let header = header.ok_or(cut(Layer::PppControl, octets, ControlHeader::LENGTH))?;
         header.check(octets.len())?;
         let length = usize::from(header.length());
         let data = octets.get(ControlHeader::LENGTH..length).unwrap_or_default();

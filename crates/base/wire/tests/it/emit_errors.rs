@@ -21,6 +21,7 @@ fn every_header(check: &mut dyn FnMut(&dyn Emit, Layer)) {
     let cooked = LinuxCooked { packet_type: 0, hardware: 1, address_length: 6, address: [1; 8], protocol: 1 };
     let cooked2 = LinuxCooked2 {
         protocol: 1,
+        reserved: 0,
         interface: 2,
         hardware: 1,
         packet_type: 0,

@@ -247,6 +247,7 @@ pub fn corpus() -> Vec<Built> {
                 Layer::LinuxCooked,
                 &LinuxCooked2 {
                     protocol: 0x8100,
+                    reserved: 0,
                     interface: 2,
                     hardware: 1,
                     packet_type: 0,

@@ -39,19 +39,11 @@ pub enum Taken {
 }
 
 /// Takes the lock of a folder, and does not wait for it.
-///
-/// # Errors
-///
-/// It cannot be opened or locked.
 pub fn take(path: &Path) -> io::Result<Taken> {
     is_there(take_file(|| File::open(path), None))
 }
 
 /// Takes the lock of a namespace by its name in the folder of names, and does not wait for it.
-///
-/// # Errors
-///
-/// As [`take`].
 pub fn take_namespace(folder: &Path, name: &str) -> io::Result<Taken> {
     let open = || File::open(folder.join(name));
     let take = |namespace| match Below::of(folder) {

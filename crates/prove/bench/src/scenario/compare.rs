@@ -167,11 +167,8 @@ impl FactRow {
     }
 }
 
-/// Holds the second against the first. Spreads are computed anew from the figures.
-///
-/// # Errors
-///
-/// They are not of the same form or scenario; which, in a sentence.
+/// Holds the second against the first. Spreads are computed anew from the figures. Error: they are not of the same form or
+/// scenario; which, in a sentence.
 pub fn compare<'r>(before: &'r Report, after: &'r Report, tie: f64) -> Result<Compared<'r>, String> {
     for (name, report) in [("first", before), ("second", after)] {
         if report.schema != SCENARIO {

@@ -24,11 +24,8 @@ pub struct Pair {
 
 impl Pair {
     /// Two namespaces for these roles, each with an interface of this name, up and without addresses, with so many queues and
-    /// an MTU in bytes. IPv6 is off, so that nothing but the load sends frames.
-    ///
-    /// # Errors
-    ///
-    /// Not root, no `ip`, or what `ip` said; nothing is left behind.
+    /// an MTU in bytes. IPv6 is off, so that nothing but the load sends frames. Error: not root, no `ip`, or what `ip` said;
+    /// nothing is left behind.
     pub fn between(
         (near, near_interface): (&str, &str),
         (far, far_interface): (&str, &str),

@@ -16,11 +16,8 @@ const MOST_CPUS: u32 = 65_536;
 /// what is read.
 const MOST_FIGURES: usize = 20_000;
 
-/// Checks all of it.
-///
-/// # Errors
-///
-/// The first thing that stands twice, names what is not there, or is no figure; a sentence without the name of the file.
+/// Checks all of it. Error: the first thing that stands twice, names what is not there, or is no figure; a sentence without the
+/// name of the file.
 pub fn check(report: &Report) -> Result<(), String> {
     machine(&report.machine)?;
     let count: usize = report.cells.iter().map(|cell| cell.figures.len()).sum();

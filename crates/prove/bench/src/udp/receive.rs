@@ -91,11 +91,8 @@ struct Taken {
     flows: HashMap<FlowId, Flow, RandomState>,
 }
 
-/// Receives in these sockets until the time is over, or `stop` is set, or what was sent has ended.
-///
-/// # Errors
-///
-/// The kernel refuses to receive, or a CPU.
+/// Receives in these sockets until the time is over, or `stop` is set, or what was sent has ended. Error: the kernel refuses to
+/// receive, or a CPU.
 pub fn receive(
     receiving: &Receiving,
     Listening(sockets): Listening,
@@ -175,11 +172,7 @@ impl Once {
 }
 
 impl Receiving {
-    /// A socket for each thread, all of which have the same port.
-    ///
-    /// # Errors
-    ///
-    /// The address or port cannot be had.
+    /// A socket for each thread, all of which have the same port. Error: the address or port cannot be had.
     pub fn listen(&self) -> Result<Listening, UdpError> {
         if self.threads == 0 {
             return Err(UdpError::Wrong("threads are at least 1".to_owned()));

@@ -110,10 +110,6 @@ struct Done {
 
 impl Sending {
     /// Whether it can be.
-    ///
-    /// # Errors
-    ///
-    /// [`UdpError::Wrong`].
     pub fn check(&self) -> Result<(), UdpError> {
         let wrong = |text: String| Err(UdpError::Wrong(text));
         let flows = usize::from(self.ports) * self.targets.len();
@@ -194,12 +190,8 @@ impl Sending {
     }
 }
 
-/// Sends, until it has sent all, or the time is over, or `stop` is set.
-///
-/// # Errors
-///
-/// What was asked for cannot be, or the kernel refuses it for another reason than that nobody listens, that there is no way
-/// or no room, which are counted.
+/// Sends, until it has sent all, or the time is over, or `stop` is set. Error: what was asked for cannot be, or the kernel
+/// refuses it for another reason than that nobody listens, that there is no way or no room, which are counted.
 pub fn send(
     sending: &Sending,
     machine: Option<Watched>,

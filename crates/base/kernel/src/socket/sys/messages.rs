@@ -20,11 +20,7 @@ const NAME: usize = 32;
 struct Aligned<const N: usize>([u8; N]);
 
 /// Takes one message, in these pieces, without waiting for it: its whole length, which may be more than there was room for, and
-/// what the kernel says beside it.
-///
-/// # Errors
-///
-/// Those of recvmsg(2), `EAGAIN` if there is none.
+/// what the kernel says beside it. Error: those of recvmsg(2), `EAGAIN` if there is none.
 #[inline]
 pub fn receive(socket: BorrowedFd<'_>, pieces: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Control)> {
     let mut control = Aligned([0; CONTROL]);
@@ -115,20 +111,13 @@ impl Incoming {
         }
     }
 
-    /// Takes the messages that are there; how many.
-    ///
-    /// # Errors
-    ///
-    /// Those of recvmmsg(2), `EAGAIN` if there is none.
+    /// Takes the messages that are there; how many. Error: those of recvmmsg(2), `EAGAIN` if there is none.
     pub fn receive(&mut self, socket: impl AsFd) -> io::Result<usize> {
         self.take(socket.as_fd(), libc::MSG_DONTWAIT)
     }
 
-    /// Waits for a message and takes what else is there; how many.
-    ///
-    /// # Errors
-    ///
-    /// Those of recvmmsg(2); `EAGAIN` after the socket's `SO_RCVTIMEO`.
+    /// Waits for a message and takes what else is there; how many. Error: those of recvmmsg(2); `EAGAIN` after the socket's
+    /// `SO_RCVTIMEO`.
     pub fn wait(&mut self, socket: impl AsFd) -> io::Result<usize> {
         self.take(socket.as_fd(), libc::MSG_WAITFORONE)
     }
@@ -199,11 +188,8 @@ impl<const PIECES: usize> Outgoing<PIECES> {
         Outgoing { vectors: vec![vectors; count].into(), headers: vec![header; count].into() }
     }
 
-    /// Sends the first messages, as many as there is room for, and gives their number, at least one.
-    ///
-    /// # Errors
-    ///
-    /// Those of sendmmsg(2) for the first message.
+    /// Sends the first messages, as many as there is room for, and gives their number, at least one. Error: those of
+    /// sendmmsg(2) for the first message.
     pub fn send<'f>(
         &mut self,
         socket: impl AsFd,
