@@ -155,8 +155,17 @@ pub enum Error {
 /// Sampled frames below which the number of their flows says nothing.
 const ENOUGH: u64 = 1000;
 
+/// Everything but what spreading would bring ([`Check::expected`]), which takes a simulation.
+pub(crate) fn resolve(wish: &Wish, look: &Look, known: &Known) -> Result<Checked, Error> {
+    assess(wish, look, known, false)
+}
+
 /// Puts everything together.
 pub fn check(wish: &Wish, look: &Look, known: &Known) -> Result<Checked, Error> {
+    assess(wish, look, known, true)
+}
+
+fn assess(wish: &Wish, look: &Look, known: &Known, simulate: bool) -> Result<Checked, Error> {
     let case = Case::new(&look.snapshot, look.traffic.as_ref(), Some(&wish.interface))?;
     let interface =
         look.snapshot.interface(&wish.interface).ok_or_else(|| Error::Untold(wish.interface.clone()))?;
@@ -184,7 +193,7 @@ pub fn check(wish: &Wish, look: &Look, known: &Known) -> Result<Checked, Error> 
     let expected = plan
         .as_ref()
         .ok()
-        .filter(|_| known.program.is_none())
+        .filter(|_| simulate && known.program.is_none())
         .and_then(|plan| expected(&case, interface, wish, known.forwards, &evidence, plan));
     let stripping = facts::stripping(interface);
     let attached_as = known.program.as_ref().and_then(|program| program.ours.as_deref());

@@ -153,7 +153,7 @@ fn resolve_from(
     look: &Look,
     known: &Known,
 ) -> Result<Resolved, Error> {
-    let Checked { check, plan, classes, stripping } = check::check(wish, look, known)?;
+    let Checked { check, plan, classes, stripping } = check::resolve(wish, look, known)?;
     if let Some(place) = check.stops().find(|fact| fact.about == "place") {
         return Err(Error::Misplaced(interface.name, Box::new(place.clone())));
     }
