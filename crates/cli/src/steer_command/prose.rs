@@ -8,7 +8,7 @@ use steer::check::Check;
 use steer::error::Error;
 use steer::facts::{Fact, MtuFits, Tagged, What, list};
 use steer::recommend::{Hot, Prediction, Reason};
-use xdp::{AttachedBy, Program};
+use xdp::{AttachedBy, Family, Program};
 
 /// Gives facts and recommendation of a check their sentences.
 pub fn complete(check: &mut Check) {
@@ -183,7 +183,7 @@ fn stripped(name: &str, set: &str, fixed: bool, tagged: Tagged, disable: bool) -
 }
 
 fn other_program(program: &Program, name: &str) -> String {
-    let remedy = match (&program.envelope, program.attached_by) {
+    let remedy = match (program.attached_name(Family::Envelope), program.attached_by) {
         (Some(envelope), _) => format!("; `rxlane envelope down {envelope}` ends it"),
         (None, Some(AttachedBy::Netlink)) => format!("; {} takes it off", program.off(name)),
         (None, Some(AttachedBy::Link(_))) => "; end the program that holds it".to_owned(),

@@ -19,7 +19,7 @@ use steer::keeper::{self, Cpus, Keeping};
 use steer::metrics::{Server, unservable};
 use steer::plan::QUEUE_SIZE;
 use steer::rebalance::{Limits, Move, Setup};
-use steer::record::{Keeper, Place, Planned, Records};
+use steer::record::{Keeper, Planned, Records, instance_of};
 use steer::weights::Weight;
 use xdp::layout::BUCKETS;
 use xdp::{Attachment, Interface};
@@ -174,9 +174,9 @@ fn stay_with(
         moves: 0,
         state: None,
     };
-    let place = Place::of(attachment);
-    let mut keeping = records.keep(&place, &note)?;
-    let planned = records.planned(&place)?;
+    let instance = instance_of(attachment);
+    let mut keeping = records.keep(&instance, &note)?;
+    let planned = records.planned(&instance)?;
     let setup = setup(attachment, planned, task)?;
     // Before anybody is told: who waited for this process may delete the namespace at once.
     let names = Names::here();
@@ -190,7 +190,7 @@ fn stay_with(
         // How things stand is not worth ending for.
         let _ = keeping.write(&note);
     });
-    ended.map(|_| ()).map_err(|error| Error::Kept(error.to_string()))
+    ended.map(|_| ()).map_err(|error| Error::Lacks(error.to_string()))
 }
 
 fn setup(attachment: &Attachment, planned: Option<Planned>, task: &Task) -> Result<Setup, Error> {

@@ -11,9 +11,9 @@ use service::record::{forget_interrupted, interrupted};
 use service::{Instances, Kind};
 use steer::error::with_causes;
 use steer::record::Records;
-use steer::{named, stale_namespaces};
+use steer::{named, stale_namespaces, up};
 use xdp::envelope::Envelope;
-use xdp::{Dead, Interface};
+use xdp::{Dead, Family, Interface};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Down {
@@ -46,12 +46,12 @@ impl Down {
 /// [`Error`]; [`Error::None`] where there is none.
 pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     // Refused to look, it would find nothing.
-    let dead = place::dead(name)?;
-    let interface = find(name)?;
+    let dead = named::dead(Family::Envelope, name)?;
+    let interface = named::named(Family::Envelope, name)?.interface;
     if let Some(interface) = &interface {
         open(interface)?;
     } else if dead.is_empty() && !place::is_noted(name, records) {
-        return Err(place::nowhere(name));
+        return Err(named::nowhere(Family::Envelope, name, records).into());
     }
     let _turn = records.work()?;
     undo(name, interface, &dead, records)
@@ -70,7 +70,8 @@ pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
     }
     let _turn = records.work()?;
     let again = |name: &String| -> Result<String, Error> {
-        let (dead, interface) = (place::dead(name)?, find(name)?);
+        let dead = named::dead(Family::Envelope, name)?;
+        let interface = named::named(Family::Envelope, name)?.interface;
         match undo(name, interface, &dead, records) {
             // It was killed before it had done anything.
             Ok(_) | Err(Error::None { .. }) => {}
@@ -80,10 +81,6 @@ pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
         Ok(format!("a process was killed while it brought up an envelope of {name}: what it did is undone"))
     };
     Ok(interrupted(instances)?.iter().filter_map(|name| again(name).ok()).collect())
-}
-
-fn find(name: &str) -> Result<Option<Interface>, Error> {
-    Ok(named::bearer(name)?.or_else(|| place::renamed(name)))
 }
 
 /// The turn is held.
@@ -112,7 +109,7 @@ fn undo(name: &str, interface: Option<Interface>, dead: &[Dead], records: &Recor
             });
         }
     }
-    if let Some(mut journal) = place::journal(records)? {
+    if let Some(mut journal) = up::existing_journal(records)? {
         for number in place::orphans(&journal, name) {
             journal.forget(number)?;
             found = true;
@@ -127,10 +124,10 @@ fn undo(name: &str, interface: Option<Interface>, dead: &[Dead], records: &Recor
     match (found, interface) {
         (true, _) => Ok(down),
         (false, Some(_)) => {
-            let renamed = place::renamed(name).map(|other| other.name);
+            let renamed = named::named(Family::Envelope, name)?.renamed.into_iter().next();
             Err(Error::None { interface: name.to_owned(), renamed })
         }
-        (false, None) => Err(place::nowhere(name)),
+        (false, None) => Err(named::nowhere(Family::Envelope, name, records).into()),
     }
 }
 
@@ -162,7 +159,7 @@ fn restore(
         Opened::Whole(envelope) => Some(&**envelope),
         Opened::None | Opened::Unreadable => None,
     };
-    let mut journal = place::journal(records)?;
+    let mut journal = up::existing_journal(records)?;
     let noted: Vec<Entry> =
         journal.iter().flat_map(|journal| place::entries(journal, interface, envelope)).collect();
     let by_pins = envelope.map(|envelope| {

@@ -19,15 +19,6 @@ pub enum Error {
     )]
     Written { interface: String },
     #[error(
-        "{interface} got an envelope in this network namespace and has left it: `rxlane envelope down` with its present \
-         name, in the namespace where it is now (`ip netns exec NAMESPACE …`), ends it"
-    )]
-    Elsewhere { interface: String },
-    #[error(
-        "{interface} was removed while it had an envelope: `rxlane envelope down {interface}` clears what is left of that"
-    )]
-    Removed { interface: String },
-    #[error(
         "{interface} still has the MTU that `rxlane envelope up` raised, and its program is gone: `rxlane envelope down \
          {interface}` restores the MTU"
     )]

@@ -3,11 +3,11 @@
 use crate::{Error, place};
 use serde::Serialize;
 use std::time::UNIX_EPOCH;
-use steer::named;
 use steer::record::Records;
+use steer::{named, up};
 use xdp::envelope::Envelope;
 use xdp::envelope_layout::Kind;
-use xdp::{Interface, Mode};
+use xdp::{Family, Interface, Mode};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -73,8 +73,10 @@ impl Status {
 
 /// Looks at an interface, by its present name or that under which it got the envelope.
 pub fn status(name: &str, records: &Records) -> Result<Status, Error> {
-    let found = named::bearer(name)?.or_else(|| place::renamed(name));
-    let Some(interface) = found else { return Err(place::nowhere(name)) };
+    let found = named::named(Family::Envelope, name)?.interface;
+    let Some(interface) = found else {
+        return Err(named::nowhere(Family::Envelope, name, records).into());
+    };
     let mut status = Status::of(&interface, interface.described()?.mtu);
     match Envelope::open(&interface)? {
         Some(envelope) => fill(&mut status, &envelope)?,
@@ -121,11 +123,11 @@ fn changed(name: &str, mtu: u32, payload: u32, raised: u32) -> Option<String> {
 fn look_for_remains(status: &mut Status, interface: &Interface, records: &Records) {
     let name = &interface.name;
     // Without root neither is to be seen; then nothing is said.
-    let is_noted = place::journal(records)
+    let is_noted = up::existing_journal(records)
         .ok()
         .flatten()
         .is_some_and(|journal| !place::entries(&journal, interface, None).is_empty());
-    let has_pins = place::dead(name).is_ok_and(|dead| !dead.is_empty());
+    let has_pins = named::dead(Family::Envelope, name).is_ok_and(|dead| !dead.is_empty());
     if is_noted {
         status.problems.push(Error::Bare { interface: name.clone() }.to_string());
     }

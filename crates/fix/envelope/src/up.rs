@@ -9,7 +9,7 @@ use steer::error::Error as Steer;
 use steer::record::Records;
 use steer::{drivers, error, named, stale_namespaces, up};
 use xdp::envelope::{self, Envelope, Plan};
-use xdp::{Described, Interface, Mode};
+use xdp::{Described, Family, Interface, Mode};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
@@ -37,21 +37,20 @@ pub struct Done {
 /// Decides everything. Changes nothing and takes no privilege.
 pub fn resolve(wish: &Wish, records: &Records) -> Result<Resolved, Error> {
     let name: InterfaceName = wish.interface.parse()?;
-    let interface = match named::bearer(name.as_str())? {
-        Some(interface) => interface,
-        None => match place::renamed(name.as_str()) {
-            Some(renamed) => {
-                let attached = name.to_string();
-                return Err(xdp::Error::Enveloped { interface: renamed.name, attached }.into());
-            }
-            None => return Err(error::unknown(name.to_string(), up::interfaces()).into()),
-        },
+    let family = Family::Envelope;
+    let interface = match named::named(family, name.as_str())?.interface {
+        Some(interface) if interface.name == name.as_str() => interface,
+        Some(renamed) => {
+            let attached = name.to_string();
+            return Err(xdp::Error::Attached { family, interface: renamed.name, attached }.into());
+        }
+        None => return Err(error::unknown(name.as_str(), &up::interfaces()).into()),
     };
     let described = interface.described()?;
     may_be_here(&interface, &described)?;
     interface.is_free()?;
     // Without root the journal is closed; `up` looks again.
-    if let Ok(Some(journal)) = place::journal(records)
+    if let Ok(Some(journal)) = up::existing_journal(records)
         && !place::entries(&journal, &interface, None).is_empty()
     {
         return Err(Error::Bare { interface: interface.name });
@@ -90,7 +89,7 @@ fn may_be_here(interface: &Interface, described: &Described) -> Result<(), Error
     let name = &interface.name;
     if !described.is_ethernet {
         let what = if name == "lo" { "the loopback" } else { "no Ethernet interface" };
-        return Err(Steer::Place(format!("{name} is {what}: no tag and no PPPoE comes in by it")).into());
+        return Err(Steer::Usage(format!("{name} is {what}: no tag and no PPPoE comes in by it")).into());
     }
     let what = match described.kind.as_deref() {
         Some("vlan") => "a VLAN device: name the device below it",
@@ -100,7 +99,7 @@ fn may_be_here(interface: &Interface, described: &Described) -> Result<(), Error
         _ => return Ok(()),
     };
     let text = format!("{name} is {what}, where the frames come in with all their headers");
-    Err(Steer::Place(text).into())
+    Err(Steer::Usage(text).into())
 }
 
 /// Whether the kernel lets the interface have the MTU, as far as that is known before it is asked.
@@ -146,7 +145,7 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<Done, Error> {
     let instances = Instances::new(Kind::Envelope, records.state().clone())?;
     stale_namespaces::clear(records);
     let interface = &plan.interface;
-    if let Some(mut journal) = place::journal(records)? {
+    if let Some(mut journal) = up::existing_journal(records)? {
         for number in place::orphans(&journal, &interface.name) {
             journal.forget(number)?;
         }
@@ -196,14 +195,14 @@ fn raise(plan: &Plan, setting: &Setting, driver: Option<&String>, records: &Reco
 
 /// Pins of an interface that was removed meanwhile. What cannot be removed now, `down` removes.
 fn unpin(interface: &Interface) {
-    for dead in place::dead(&interface.name).unwrap_or_default() {
+    for dead in named::dead(Family::Envelope, &interface.name).unwrap_or_default() {
         let _ = xdp::clear_dead(&dead);
     }
 }
 
 /// The MTU first, as ever.
 fn take_back(interface: &Interface, records: &Records) -> Result<(), Error> {
-    if let Some(mut journal) = place::journal(records)? {
+    if let Some(mut journal) = up::existing_journal(records)? {
         let numbers: Vec<u64> =
             place::entries(&journal, interface, None).iter().map(|entry| entry.number).collect();
         if !numbers.is_empty() {

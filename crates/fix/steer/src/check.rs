@@ -15,7 +15,7 @@ use kernel::netlink::XdpFeatures;
 use nic::schema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use xdp::Program;
+use xdp::{Family, Program};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
@@ -196,7 +196,7 @@ fn assess(wish: &Wish, look: &Look, known: &Known, simulate: bool) -> Result<Che
         .filter(|_| simulate && known.program.is_none())
         .and_then(|plan| expected(&case, interface, wish, known.forwards, &evidence, plan));
     let stripping = facts::stripping(interface);
-    let attached_as = known.program.as_ref().and_then(|program| program.ours.as_deref());
+    let attached_as = known.program.as_ref().and_then(|program| program.attached_name(Family::Steer));
     let check = Check {
         schema: Check::SCHEMA,
         interface: wish.interface.clone(),

@@ -8,11 +8,12 @@ mod restore;
 
 use crate::error::Error;
 use crate::named::{self, Named};
-use crate::record::{self, Kept, Place, Records};
+use crate::record::{self, Kept, Records, instance, instance_of, instance_of_dead};
 use crate::stale_namespaces;
 use format::quoted;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
+use service::Instance;
 use service::record::{RecordError, Turn, forget_interrupted, interrupted};
 use std::path::PathBuf;
 use std::thread;
@@ -84,29 +85,29 @@ const ROUNDS: u32 = 5;
 struct Found {
     interface: Option<Interface>,
     renamed: Vec<String>,
-    places: Vec<Place>,
+    instances: Vec<Instance>,
     attached_as: Option<String>,
     has_dead: bool,
 }
 
 fn find(name: &str) -> Result<Found, Error> {
     let dead = dead(name).unwrap_or_default();
-    let Named { interface, renamed } = named::named(name)?;
-    let mut places: Vec<Place> = dead.iter().map(Place::of_dead).collect();
+    let Named { interface, renamed } = named::named(Family::Steer, name)?;
+    let mut instances: Vec<Instance> = dead.iter().map(instance_of_dead).collect();
     let mut attached_as = None;
     match interface.as_ref().map(Attachment::open) {
         Some(Ok(Some(attachment))) => {
             attached_as = Some(attachment.attached_as().to_owned());
-            places.push(Place::of(&attachment));
+            instances.push(instance_of(&attachment));
         }
         // What stays with a renamed one, or one that went away, is not to be ended.
         _ if !renamed.is_empty() => {}
         _ => {
             let here = named::here().filter(|here| xdp::away(Family::Steer, name, *here).is_none());
-            places.extend(here.map(|here| Place::new(here, name)));
+            instances.extend(here.map(|here| instance(here, name)));
         }
     }
-    Ok(Found { interface, renamed, places, attached_as, has_dead: !dead.is_empty() })
+    Ok(Found { interface, renamed, instances, attached_as, has_dead: !dead.is_empty() })
 }
 
 /// Takes everything back.
@@ -115,13 +116,13 @@ fn find(name: &str) -> Result<Found, Error> {
 ///
 /// # Errors
 ///
-/// [`Error`]; [`Error::NoInterface`] where there is neither such an interface nor anything left of one.
+/// [`Error`]; [`Error::Usage`] where there is neither such an interface nor anything left of one.
 pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     let mut found = find(name)?;
     if found.interface.is_none() && !found.has_dead {
         let is_away = named::here().is_some_and(|here| xdp::away(Family::Steer, name, here).is_some());
         if is_away || !restore::is_noted(name, records) {
-            return Err(named::nowhere(name, records));
+            return Err(named::nowhere(Family::Steer, name, records));
         }
     }
     // What would be refused below is refused before the process that stays has ended.
@@ -130,25 +131,25 @@ pub fn down(name: &str, records: &Records) -> Result<Down, Error> {
     let mut rounds = 0..ROUNDS;
     let working = loop {
         // Without the turn: a process in the foreground takes steering away by itself, and wants its own.
-        for place in &found.places {
-            end(place, records, &mut down);
+        for instance in &found.instances {
+            end(instance, records, &mut down);
         }
         let working = work(records, &mut down)?;
         // Whoever had the turn until now may have attached, and left a process that stays.
         found = find(name)?;
-        if rounds.next().is_none() || !found.places.iter().any(|place| is_kept(place, records)) {
+        if rounds.next().is_none() || !found.instances.iter().any(|instance| is_kept(instance, records)) {
             break working;
         }
         drop(working);
     };
-    for place in &found.places {
-        end(place, records, &mut down);
+    for instance in &found.instances {
+        end(instance, records, &mut down);
     }
     down.interface = found.attached_as.unwrap_or_else(|| name.to_owned());
     let present = found.interface.as_ref().map(|interface| interface.name.clone());
     down.present = present.filter(|present| *present != down.interface);
     down.remarks.extend(found.renamed.iter().map(|other| named::remark(name, other)));
-    take_back(working.as_ref(), found.interface.as_ref(), &found.places, down, records)
+    take_back(working.as_ref(), found.interface.as_ref(), &found.instances, down, records)
 }
 
 /// Undoes what processes did that were killed while they brought steering up; a sentence each. What cannot be undone stays
@@ -166,8 +167,8 @@ pub fn recover(records: &Records) -> Result<Vec<String>, Error> {
     let undo = |name: &String| -> Result<String, Error> {
         let found = find(name)?;
         let mut down = Down { interface: name.clone(), ..Down::default() };
-        found.places.iter().for_each(|place| end(place, records, &mut down));
-        let down = take_back(Some(turn), found.interface.as_ref(), &found.places, down, records)?;
+        found.instances.iter().for_each(|instance| end(instance, records, &mut down));
+        let down = take_back(Some(turn), found.interface.as_ref(), &found.instances, down, records)?;
         if !down.is_whole() {
             return Ok(format!(
                 "`rxlane steer down {}` undoes the rest of what a killed process did",
@@ -189,8 +190,8 @@ fn may_be_taken(interface: Option<&Interface>) -> Result<(), Error> {
     }
 }
 
-fn is_kept(place: &Place, records: &Records) -> bool {
-    records.kept(place).is_ok_and(|kept| kept.is_some_and(|kept| kept.alive))
+fn is_kept(instance: &Instance, records: &Records) -> bool {
+    records.kept(instance).is_ok_and(|kept| kept.is_some_and(|kept| kept.alive))
 }
 
 /// Waits for the turn; `None` where the lock cannot be used.
@@ -215,7 +216,7 @@ fn by_hand(error: &record::Error) -> String {
 pub(crate) fn retire(interface: &Interface, records: &Records) -> Result<(), Error> {
     for dead in dead(&interface.name)? {
         // A record that cannot be used is told when the next keeper wants it.
-        end(&Place::of_dead(&dead), records, &mut Down::default());
+        end(&instance_of_dead(&dead), records, &mut Down::default());
     }
     Ok(())
 }
@@ -224,7 +225,7 @@ pub(crate) fn retire(interface: &Interface, records: &Records) -> Result<(), Err
 pub fn down_own(attachment: Attachment, records: &Records) -> Result<Down, Error> {
     let interface = attachment.interface();
     let mut down = Down { interface: attachment.attached_as().to_owned(), ..Down::default() };
-    let places = [Place::of(&attachment)];
+    let instances = [instance_of(&attachment)];
     // Another interface may have the name by now; the index is ours.
     let present = named::name_of(interface.index).and_then(|name| Interface::find(&name).ok());
     let working = work(records, &mut down)?;
@@ -244,14 +245,14 @@ pub fn down_own(attachment: Attachment, records: &Records) -> Result<Down, Error
     {
         down.failure(error.to_string());
     }
-    take_back(working.as_ref(), present.as_ref(), &places, down, records)
+    take_back(working.as_ref(), present.as_ref(), &instances, down, records)
 }
 
 /// The turn is held, where it can be had.
 fn take_back(
     _working: Option<&Turn>,
     interface: Option<&Interface>,
-    places: &[Place],
+    instances: &[Instance],
     mut down: Down,
     records: &Records,
 ) -> Result<Down, Error> {
@@ -266,22 +267,22 @@ fn take_back(
             });
         }
     }
-    for place in places {
-        outlast(place, records, &mut down);
-        match records.forget_plan(place) {
+    for instance in instances {
+        outlast(instance, records, &mut down);
+        match records.forget_plan(instance) {
             Err(error) if !error.is_denied() => down.failure(by_hand(&error)),
             _ => {}
         }
     }
-    if let Err(error) = restore::restore(&mut down, interface, places, records) {
+    if let Err(error) = restore::restore(&mut down, interface, instances, records) {
         down.failure(format!(
             "whether a setting was changed could not be read, or it is not restored: {error}"
         ));
     }
     if down.is_whole()
-        && let Ok(instances) = records.instances()
-        && interrupted(&instances).is_ok_and(|names| names.contains(&down.interface))
-        && let Err(error) = forget_interrupted(&instances, &down.interface)
+        && let Ok(all) = records.instances()
+        && interrupted(&all).is_ok_and(|names| names.contains(&down.interface))
+        && let Err(error) = forget_interrupted(&all, &down.interface)
     {
         down.failure(error.to_string());
     }
@@ -322,8 +323,8 @@ fn dead(name: &str) -> Result<Vec<xdp::Dead>, Error> {
     named::dead(Family::Steer, name)
 }
 
-fn end(place: &Place, records: &Records, down: &mut Down) {
-    let kept = match records.kept(place) {
+fn end(instance: &Instance, records: &Records, down: &mut Down) {
+    let kept = match records.kept(instance) {
         Ok(Some(kept)) => kept,
         // A process that holds an unreadable record ends when the program is off; see `outlast`.
         Ok(None) | Err(record::Error::Record(RecordError::Broken { .. })) => return,
@@ -339,14 +340,14 @@ fn end(place: &Place, records: &Records, down: &mut Down) {
             let _ = kill_process(pid, signal);
             let begin = Instant::now();
             while begin.elapsed() < PATIENCE {
-                if !is_kept(place, records) {
+                if !is_kept(instance, records) {
                     break 'signals;
                 }
                 thread::sleep(Duration::from_millis(20));
             }
         }
     }
-    match records.forget(place) {
+    match records.forget(instance) {
         Err(error) if !error.is_denied() => down.failure(by_hand(&error)),
         _ => {}
     }
@@ -354,9 +355,9 @@ fn end(place: &Place, records: &Records, down: &mut Down) {
 
 /// Removes a record that cannot be read, once no process holds it: who stayed with the attachment ends by itself when the
 /// program is off.
-fn outlast(place: &Place, records: &Records, down: &mut Down) {
+fn outlast(instance: &Instance, records: &Records, down: &mut Down) {
     let broken = || -> Option<(PathBuf, bool)> {
-        match records.kept(place) {
+        match records.kept(instance) {
             Err(record::Error::Record(RecordError::Broken { path, held })) => Some((path, held)),
             _ => None,
         }
@@ -372,7 +373,7 @@ fn outlast(place: &Place, records: &Records, down: &mut Down) {
             path.display(),
             path.display()
         )),
-        Some((path, false)) => match records.forget(place) {
+        Some((path, false)) => match records.forget(instance) {
             Ok(()) => down
                 .remarks
                 .push(format!("removed {}, which was no record of a process that stays", path.display())),

@@ -12,41 +12,21 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("there is no interface `{name}` in this network namespace; {}", suggest(near, known))]
-    NoInterface { name: String, near: Vec<String>, known: Vec<String> },
-    /// An interface was steered here and is not here any more, though not removed.
-    #[error(
-        "{interface} was steered in this network namespace and has left it: `rxlane steer down` with its present name, in \
-         the namespace where it is now (`ip netns exec NAMESPACE …`), takes steering away"
-    )]
-    Elsewhere { interface: String },
-    #[error(
-        "{interface} was removed while it was steered: `rxlane steer down {interface}` clears what is left of that"
-    )]
-    Removed { interface: String },
-    /// What is there is not where frames arrive.
+    /// There is no such interface or CPU, or frames do not arrive there.
     #[error("{0}")]
-    Place(String),
-    /// The same of this interface; the fact of a check says what it is.
+    Usage(String),
+    /// There is nothing to steer, or not here.
+    #[error("{0}")]
+    No(String),
+    /// The machine does not give what steering takes.
+    #[error("{0}")]
+    Lacks(String),
+    /// Frames do not arrive on this interface; the fact of a check says what it is.
     #[error("frames do not arrive on {0} with all their headers")]
     Misplaced(String, Box<Fact>),
     /// Something stops steering this interface as asked: one or more facts of a check.
     #[error("steering {0} is not possible as asked")]
     Stopped(String, Vec<Fact>),
-    #[error(
-        "{interface} spreads every class of frames over its queues by itself, so there is nothing to steer; `--all` or \
-         `--classes` steers all the same, and `rxlane steer check {interface}` says what is known"
-    )]
-    NothingSelected { interface: String },
-    #[error("there is no CPU {cpu}: this machine has {present}")]
-    NoCpu { cpu: u32, present: String },
-    #[error(
-        "which CPUs are online cannot be read from {path} ({source}): /sys is not mounted, or not whole; as root, `mount -t \
-         sysfs sysfs /sys` mounts it"
-    )]
-    Online { path: &'static str, source: io::Error },
-    #[error("--cpus: {0}")]
-    Cpus(kernel::cpu::ParseError),
     #[error("{0}")]
     Name(#[from] setting::ParseError),
     #[error(transparent)]
@@ -63,43 +43,33 @@ pub enum Error {
     Check(#[from] check::Error),
     #[error("the process that was to stay with {interface} did not start: {why}; nothing was left behind")]
     Keeper { interface: String, why: String },
-    #[error("{0}")]
-    Kept(String),
-    #[error("the kernel gives no random numbers for the key of the hash: {0}")]
-    Random(String),
 }
 
 impl Error {
     pub fn kind(&self) -> Kind {
         match self {
-            Error::NoInterface { .. }
-            | Error::Place(_)
-            | Error::Misplaced(..)
-            | Error::NoCpu { .. }
-            | Error::Cpus(_)
-            | Error::Name(_) => Kind::Usage,
-            Error::Plan(plan::PlanError::Offline { .. })
-            | Error::Online { .. }
-            | Error::Keeper { .. }
-            | Error::Kept(_)
-            | Error::Random(_) => Kind::Lacks,
+            Error::Usage(_) | Error::Misplaced(..) | Error::Name(_) => Kind::Usage,
+            Error::No(_) => Kind::No,
+            Error::Plan(plan::PlanError::Offline { .. }) => Kind::Lacks,
             Error::Plan(_) => Kind::Usage,
             Error::Stopped(_, facts)
                 if facts.iter().all(|fact| matches!(fact.about, "kernel" | "driver")) =>
             {
                 Kind::Lacks
             }
-            Error::Stopped(..)
-            | Error::NothingSelected { .. }
-            | Error::Elsewhere { .. }
-            | Error::Removed { .. } => Kind::No,
+            Error::Stopped(..) => Kind::No,
             Error::Programs(xdp::Error::NoInterface { .. }) => Kind::Usage,
             Error::Programs(error) if error.lacks() => Kind::Lacks,
             Error::Programs(_) => Kind::No,
             Error::Record(record::Error::Record(RecordError::Busy(_)) | record::Error::Kept { .. }) => {
                 Kind::No
             }
-            Error::Setting(_) | Error::Record(_) | Error::Look(_) | Error::Check(_) => Kind::Lacks,
+            Error::Lacks(_)
+            | Error::Keeper { .. }
+            | Error::Setting(_)
+            | Error::Record(_)
+            | Error::Look(_)
+            | Error::Check(_) => Kind::Lacks,
         }
     }
 }
@@ -119,30 +89,29 @@ impl From<StateError> for Error {
 impl From<look::Error> for Error {
     fn from(error: look::Error) -> Error {
         match error {
-            look::Error::Machine(host::live::Error::UnknownInterface { name, known }) => unknown(name, known),
+            look::Error::Machine(host::live::Error::UnknownInterface { name, known }) => {
+                unknown(&name, &known)
+            }
             other => Error::Look(other),
         }
     }
 }
 
 /// An interface that is not there, with the names that look like it.
-pub fn unknown(name: String, known: Vec<String>) -> Error {
-    let mut near: Vec<(f64, &String)> = known
+pub fn unknown(name: &str, known: &[String]) -> Error {
+    let mut near: Vec<(f64, &str)> = known
         .iter()
-        .map(|other| (strsim::jaro_winkler(&name, other), other))
+        .map(|other| (strsim::jaro_winkler(name, other), other.as_str()))
         .filter(|(score, _)| *score > 0.75)
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let near = near.into_iter().take(3).map(|(_, other)| other.clone()).collect();
-    Error::NoInterface { name, near, known }
-}
-
-fn suggest(near: &[String], known: &[String]) -> String {
-    match (near, known) {
+    let near: Vec<&str> = near.into_iter().take(3).map(|(_, other)| other).collect();
+    let others = match (&near[..], known) {
         ([], []) => "there is none at all".to_owned(),
         ([], known) => format!("there are {}", known.join(", ")),
         (near, _) => format!("near it are {}", near.join(", ")),
-    }
+    };
+    Error::Usage(format!("there is no interface `{name}` in this network namespace; {others}"))
 }
 
 /// An error with its causes, which it does not name itself.
@@ -173,12 +142,12 @@ mod tests {
     #[test]
     fn a_mistyped_interface_is_told_those_near_it() {
         let known = ["lo", "enp1s0f0", "enp1s0f1", "br0"].map(str::to_owned).to_vec();
-        let near = unknown("enp1sof0".to_owned(), known.clone());
+        let near = unknown("enp1sof0", &known);
         assert!(near.to_string().ends_with("near it are enp1s0f0, enp1s0f1"), "{near}");
         assert_eq!(near.kind(), Kind::Usage);
-        let far = unknown("xyz".to_owned(), known).to_string();
+        let far = unknown("xyz", &known).to_string();
         assert!(far.ends_with("there are lo, enp1s0f0, enp1s0f1, br0"), "{far}");
-        let none = unknown("xyz".to_owned(), Vec::new()).to_string();
+        let none = unknown("xyz", &[]).to_string();
         assert!(none.ends_with("there is none at all"), "{none}");
     }
 }

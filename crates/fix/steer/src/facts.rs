@@ -6,7 +6,7 @@ use host::{Interface, Kind, Observed};
 use kernel::netlink::XdpFeatures;
 use nic::schema;
 use serde::Serialize;
-use xdp::Program;
+use xdp::{Family, Program};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -381,8 +381,8 @@ fn gro(case: &Case<'_>) -> Option<Fact> {
 
 fn program(asked: &Asked<'_>) -> Option<Fact> {
     let program = asked.program?;
-    Some(match &program.ours {
-        Some(name) => What::Steered(name.clone()).fact(Level::Note),
+    Some(match program.attached_name(Family::Steer) {
+        Some(name) => What::Steered(name.to_owned()).fact(Level::Note),
         None => What::Program(Box::new(program.clone())).fact(Level::Stops),
     })
 }

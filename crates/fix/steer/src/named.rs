@@ -2,8 +2,9 @@
 //!
 //! Programs belong to an interface's index; pins and records bear the name of the moment. People use either.
 
-use crate::error::Error;
-use crate::record::{Place, Records};
+use crate::error::{Error, unknown};
+use crate::record::{Records, instance};
+use crate::up::interfaces;
 use xdp::{Dead, Family, Interface};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,9 +20,9 @@ pub struct Named {
 /// # Errors
 ///
 /// rtnetlink or procfs do not answer.
-pub fn named(name: &str) -> Result<Named, Error> {
+pub fn named(family: Family, name: &str) -> Result<Named, Error> {
     let bearer = bearer(name)?;
-    let mut others: Vec<Interface> = attached_as(name).filter(|other| other.name != name).collect();
+    let mut others: Vec<Interface> = attached_as(family, name).filter(|other| other.name != name).collect();
     let interface = match bearer {
         None if !others.is_empty() => Some(others.remove(0)),
         bearer => bearer,
@@ -49,29 +50,37 @@ pub fn dead(family: Family, name: &str) -> Result<Vec<Dead>, Error> {
     Ok(xdp::dead(family)?.into_iter().filter(is_its).collect())
 }
 
-fn attached_as(name: &str) -> impl Iterator<Item = Interface> {
-    let here = crate::up::interfaces().into_iter().filter_map(|here| Interface::find(&here).ok());
+fn attached_as(family: Family, name: &str) -> impl Iterator<Item = Interface> {
+    let here = interfaces().into_iter().filter_map(|here| Interface::find(&here).ok());
     here.filter(move |interface| {
         let program = interface.program().ok().flatten();
-        program.is_some_and(|program| program.ours.as_deref() == Some(name))
+        program.is_some_and(|program| program.attached_name(family) == Some(name))
     })
 }
 
 /// Why a name leads nowhere: there was such an interface, which is in another network namespace now or gone, or there is
 /// none.
-pub fn nowhere(name: &str, records: &Records) -> Error {
-    let interface = name.to_owned();
-    let Some(namespace) = here() else { return crate::error::unknown(interface, crate::up::interfaces()) };
-    if xdp::away(Family::Steer, name, namespace).is_some() {
-        return Error::Elsewhere { interface };
+pub fn nowhere(family: Family, name: &str, records: &Records) -> Error {
+    let Some(namespace) = here() else { return unknown(name, &interfaces()) };
+    let had = match family {
+        Family::Steer => "was steered",
+        Family::Envelope => "had an envelope",
+    };
+    let is_planned =
+        || family == Family::Steer && matches!(records.planned(&instance(namespace, name)), Ok(Some(_)));
+    let is_away = xdp::away(family, name, namespace).is_some();
+    if !is_away && dead(family, name).is_ok_and(|dead| !dead.is_empty()) {
+        return Error::No(format!(
+            "{name} was removed while it {had}: `rxlane {family} down {name}` clears what is left of that"
+        ));
     }
-    if dead(Family::Steer, name).is_ok_and(|dead| !dead.is_empty()) {
-        return Error::Removed { interface };
+    if !is_away && !is_planned() {
+        return unknown(name, &interfaces());
     }
-    match records.planned(&Place::new(namespace, name)) {
-        Ok(Some(_)) => Error::Elsewhere { interface },
-        _ => crate::error::unknown(interface, crate::up::interfaces()),
-    }
+    Error::No(format!(
+        "{name} {had} in this network namespace and has left it: `rxlane {family} down` with its present name, in the \
+         namespace where it is now (`ip netns exec NAMESPACE …`), ends that"
+    ))
 }
 
 pub fn here() -> Option<u64> {
@@ -79,9 +88,7 @@ pub fn here() -> Option<u64> {
 }
 
 pub fn name_of(index: u32) -> Option<String> {
-    crate::up::interfaces()
-        .into_iter()
-        .find(|name| Interface::find(name).is_ok_and(|found| found.index == index))
+    interfaces().into_iter().find(|name| Interface::find(name).is_ok_and(|found| found.index == index))
 }
 
 /// What is worth saying of an interface whose name another one was attached under.

@@ -7,12 +7,8 @@
 //!   system.
 //! * What `up` planned is written once it is attached, and names the program: another attachment under the same name
 //!   does not take it for its own. An attachment without such a record works all the same.
-//! * Records bear the name of the pins ([`Place`]), which stays when the interface is renamed or goes to another
+//! * Records bear the name of the pins ([`instance_of`]), which stays when the interface is renamed or goes to another
 //!   network namespace.
-
-mod place;
-
-pub use place::Place;
 
 use kernel::netns::NetNs;
 use serde::{Deserialize, Serialize};
@@ -20,6 +16,7 @@ use service::record::{self, Live, RecordError, Turn};
 use service::{Instance, Instances, Kind, StateDir, StateError};
 use std::fs;
 use std::path::{Path, PathBuf};
+use xdp::{Attachment, Dead};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records {
@@ -124,60 +121,79 @@ impl Records {
     /// # Errors
     ///
     /// [`Error::Kept`]: there is one; [`Error::Record`].
-    pub fn keep(&self, place: &Place, keeper: &Keeper) -> Result<Keeping, Error> {
-        match Live::hold(&self.state, &self.path(place, DAEMON), keeper) {
+    pub fn keep(&self, instance: &Instance, keeper: &Keeper) -> Result<Keeping, Error> {
+        match Live::hold(&self.state, &self.path(instance, DAEMON), keeper) {
             Err(RecordError::Busy(_)) => {
-                let pid = self.kept(place)?.map_or(0, |kept| kept.keeper.pid);
-                Err(Error::Kept { pid, interface: place.name.clone() })
+                let pid = self.kept(instance)?.map_or(0, |kept| kept.keeper.pid);
+                Err(Error::Kept { pid, interface: instance.name.clone() })
             }
             held => Ok(Keeping(held?)),
         }
     }
 
     /// The daemon of an attachment, alive or dead.
-    pub fn kept(&self, place: &Place) -> Result<Option<Kept>, Error> {
-        let read = Live::read(&self.state, &self.path(place, DAEMON))?;
+    pub fn kept(&self, instance: &Instance) -> Result<Option<Kept>, Error> {
+        let read = Live::read(&self.state, &self.path(instance, DAEMON))?;
         Ok(read.map(|(keeper, alive)| Kept { keeper, alive }))
     }
 
     /// Records what `up` planned.
-    pub fn plan(&self, place: &Place, planned: &Planned) -> Result<(), Error> {
-        Ok(record::write(&self.state, &self.path(place, PLAN), planned)?)
+    pub fn plan(&self, instance: &Instance, planned: &Planned) -> Result<(), Error> {
+        Ok(record::write(&self.state, &self.path(instance, PLAN), planned)?)
     }
 
     /// What `up` planned; `None` where nothing is recorded, or nothing that can be read.
-    pub fn planned(&self, place: &Place) -> Result<Option<Planned>, Error> {
-        match record::read(&self.state, &self.path(place, PLAN)) {
+    pub fn planned(&self, instance: &Instance) -> Result<Option<Planned>, Error> {
+        match record::read(&self.state, &self.path(instance, PLAN)) {
             Err(RecordError::Broken { .. }) => Ok(None),
             read => Ok(read?),
         }
     }
 
     /// Removes the record of a daemon that is dead.
-    pub fn forget(&self, place: &Place) -> Result<(), Error> {
-        Ok(record::remove(&self.path(place, DAEMON))?)
+    pub fn forget(&self, instance: &Instance) -> Result<(), Error> {
+        Ok(record::remove(&self.path(instance, DAEMON))?)
     }
 
     /// Removes what `up` planned.
-    pub fn forget_plan(&self, place: &Place) -> Result<(), Error> {
-        Ok(record::remove(&self.path(place, PLAN))?)
+    pub fn forget_plan(&self, instance: &Instance) -> Result<(), Error> {
+        Ok(record::remove(&self.path(instance, PLAN))?)
     }
 
     /// Where something was planned; empty where the folder cannot be read.
-    pub fn places(&self) -> Vec<Place> {
-        let place = |entry: fs::DirEntry| {
+    pub fn instances_planned(&self) -> Vec<Instance> {
+        let planned = |entry: fs::DirEntry| {
             let name = entry.file_name().into_string().ok()?;
             let (namespace, name) = name.strip_prefix("steer-")?.strip_suffix(PLAN)?.split_once('-')?;
-            Some(Place::new(namespace.parse().ok()?, name))
+            Some(instance(namespace.parse().ok()?, name))
         };
-        fs::read_dir(self.folder()).into_iter().flatten().flatten().filter_map(place).collect()
+        fs::read_dir(self.folder()).into_iter().flatten().flatten().filter_map(planned).collect()
     }
 
-    fn path(&self, place: &Place, suffix: &str) -> PathBuf {
-        let namespace = NetNs(place.namespace);
-        let instance = Instance { kind: Kind::Steer, namespace, name: place.name.clone() };
-        record::path(&self.state, &instance, suffix)
+    fn path(&self, instance: &Instance, suffix: &str) -> PathBuf {
+        record::path(&self.state, instance, suffix)
     }
+}
+
+/// What was attached in this network namespace to an interface of this name. A space and the index follow where a renamed
+/// one had that name before.
+pub fn instance(namespace: u64, name: &str) -> Instance {
+    Instance { kind: Kind::Steer, namespace: NetNs(namespace), name: name.to_owned() }
+}
+
+pub fn instance_of(attachment: &Attachment) -> Instance {
+    of_folder(&attachment.folder())
+        .unwrap_or_else(|| instance(attachment.interface().namespace, attachment.attached_as()))
+}
+
+pub fn instance_of_dead(dead: &Dead) -> Instance {
+    of_folder(&dead.folder).unwrap_or_else(|| instance(dead.namespace, &dead.interface))
+}
+
+/// `…/NAMESPACE/INTERFACE`, with colons for the dots of the name.
+fn of_folder(folder: &Path) -> Option<Instance> {
+    let name = folder.file_name()?.to_str()?.replace(':', ".");
+    Some(instance(folder.parent()?.file_name()?.to_str()?.parse().ok()?, &name))
 }
 
 impl Keeping {
@@ -195,7 +211,7 @@ mod tests {
     fn daemon_and_plan_of_an_attachment_are_recorded_by_themselves() {
         let folder = tempfile::tempdir().expect("a folder");
         let records = Records::new(folder.path().join("rxlane"));
-        let wan0 = Place::new(7, "wan0");
+        let wan0 = instance(7, "wan0");
         let keeper =
             |pid| Keeper { pid, foreground: false, rebalance: true, metrics: None, moves: 0, state: None };
         let planned = Planned { program: 17, shares: vec![(0, 0.125), (3, 0.875)] };
@@ -205,16 +221,25 @@ mod tests {
         assert_eq!(kept, Kept { keeper: keeper(42), alive: true });
         let second = records.keep(&wan0, &keeper(43)).expect_err("one at a time");
         assert_eq!(second.to_string(), "process 42 is the daemon of wan0 already");
-        assert_eq!(records.kept(&Place::new(8, "wan0")).expect("read"), None);
+        assert_eq!(records.kept(&instance(8, "wan0")).expect("read"), None);
         drop(keeping);
         assert_eq!(records.kept(&wan0).expect("read"), None);
         assert_eq!(
-            (records.planned(&wan0).expect("read"), records.places()),
+            (records.planned(&wan0).expect("read"), records.instances_planned()),
             (Some(planned), vec![wan0.clone()])
         );
         fs::write(folder.path().join("rxlane/steer-7-wan0.plan"), "{").expect("written");
         assert_eq!(records.planned(&wan0).expect("unreadable"), None);
         records.forget_plan(&wan0).expect("removed");
-        assert!(records.places().is_empty());
+        assert!(records.instances_planned().is_empty());
+    }
+
+    #[test]
+    fn records_bear_the_names_of_pins() {
+        let place = |folder: &str| of_folder(Path::new(folder));
+        let steer = "/sys/fs/bpf/rxlane/steer/4026531840";
+        assert_eq!(place(&format!("{steer}/wan0")), Some(instance(4_026_531_840, "wan0")));
+        assert_eq!(place(&format!("{steer}/eth0:35 9")), Some(instance(4_026_531_840, "eth0.35 9")));
+        assert_eq!(place("/sys/fs/bpf/rxlane/steer"), None);
     }
 }

@@ -7,7 +7,7 @@
 //! with all that is noted of it.
 
 use crate::named;
-use crate::record::{Place, Records};
+use crate::record::{Records, instance_of_dead};
 use crate::up;
 use host::setting::Tree;
 use service::journal::Journal;
@@ -35,50 +35,37 @@ pub fn clear_programs(records: &Records) -> Vec<String> {
 }
 
 fn clear_programs_of(records: &Records, gone: &mut Gone) -> Vec<String> {
-    let mut cleared = clear_pins(records, gone);
-    cleared.extend(clear_envelopes(gone));
-    cleared
-}
-
-fn clear_pins(records: &Records, gone: &mut Gone) -> Vec<String> {
-    let dead = xdp::dead(Family::Steer).unwrap_or_default();
-    let of_gone = dead.iter().filter(|dead| gone.has(dead.namespace));
-    let cleared = of_gone.filter_map(|dead| {
-        let place = Place::of_dead(dead);
-        // A process that stays ends by itself, and takes its record along.
-        if records.kept(&place).is_ok_and(|kept| kept.is_some_and(|kept| kept.alive)) {
-            return None;
+    let mut cleared = Vec::new();
+    for (family, what) in [(Family::Steer, "was steered"), (Family::Envelope, "had an envelope")] {
+        let dead = xdp::dead(family).unwrap_or_default();
+        for dead in dead.iter().filter(|dead| gone.has(dead.namespace)) {
+            let instance = instance_of_dead(dead);
+            // A daemon ends by itself, and takes its record along.
+            let is_steered = family == Family::Steer;
+            if is_steered && records.kept(&instance).is_ok_and(|kept| kept.is_some_and(|kept| kept.alive)) {
+                continue;
+            }
+            let is_cleared = xdp::clear_dead(dead).unwrap_or(false);
+            if is_steered {
+                let _ = records.forget(&instance).and_then(|()| records.forget_plan(&instance));
+            }
+            if is_cleared {
+                cleared.push(format!(
+                    "removed what was left of {}, which {what} in a network namespace that is no more ({})",
+                    dead.interface, dead.namespace
+                ));
+            }
         }
-        let is_cleared = xdp::clear_dead(dead).unwrap_or(false);
-        let _ = records.forget(&place).and_then(|()| records.forget_plan(&place));
-        is_cleared.then(|| {
-            format!(
-                "removed what was left of {}, which was steered in a network namespace that is no more ({})",
-                dead.interface, dead.namespace
-            )
-        })
-    });
-    cleared.collect()
-}
-
-fn clear_envelopes(gone: &mut Gone) -> Vec<String> {
-    let dead = xdp::dead(Family::Envelope).unwrap_or_default();
-    let of_gone = dead.iter().filter(|dead| gone.has(dead.namespace));
-    let cleared = of_gone.filter(|dead| xdp::clear_dead(dead).unwrap_or(false)).map(|dead| {
-        format!(
-            "removed what was left of {}, which had an envelope in a network namespace that is no more ({})",
-            dead.interface, dead.namespace
-        )
-    });
-    cleared.collect()
+    }
+    cleared
 }
 
 /// Removes plans of which nobody stays and nothing is steered any more.
 fn forget_plans(records: &Records, gone: &mut Gone) {
-    for place in records.places() {
-        let is_kept = || records.kept(&place).is_ok_and(|kept| kept.is_some());
-        if gone.has_all_of(place.namespace) && !is_kept() {
-            let _ = records.forget_plan(&place);
+    for instance in records.instances_planned() {
+        let is_kept = || records.kept(&instance).is_ok_and(|kept| kept.is_some());
+        if gone.has_all_of(instance.namespace.0) && !is_kept() {
+            let _ = records.forget_plan(&instance);
         }
     }
 }

@@ -6,14 +6,15 @@ use crate::classes;
 use crate::down;
 use crate::error::Error;
 use crate::named::{self, Named};
-use crate::record::{Keeper, Kept, Place, Records};
+use crate::record::{Keeper, Kept, Records, instance_of};
 use drops::{Drops, displaced, fewest_missing, queued};
 use serde::Serialize;
+use service::Instance;
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use xdp::layout::{Bucket, Reason};
-use xdp::{Attachment, Counters, Interface, Program};
+use xdp::{Attachment, Counters, Family, Interface, Program};
 
 /// The answer of `steer status`, schema `rxlane.steer/1`: fields are added, never renamed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -136,8 +137,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 /// [`Error::NoInterface`]; [`Error::Programs`] where the pins are damaged, or of another version. Want of privilege is
 /// no error: then [`Status::complete`] is false.
 pub fn status(name: &str, interval: Duration, records: &Records) -> Result<Status, Error> {
-    let Named { interface, renamed } = named::named(name)?;
-    let Some(interface) = interface else { return Err(named::nowhere(name, records)) };
+    let Named { interface, renamed } = named::named(Family::Steer, name)?;
+    let Some(interface) = interface else { return Err(named::nowhere(Family::Steer, name, records)) };
     match Attachment::open(&interface) {
         Ok(Some(attachment)) => attached(&attachment, interval, records),
         Ok(None) => {
@@ -168,7 +169,8 @@ pub fn all(interval: Duration, records: &Records) -> Result<Vec<Status>, Error> 
     for name in crate::up::interfaces() {
         let Ok(interface) = Interface::find(&name) else { continue };
         let program = interface.program();
-        if matches!(&program, Ok(Some(program)) if program.ours.is_some() || program.name.is_none()) {
+        if matches!(&program, Ok(Some(program)) if program.attached_name(Family::Steer).is_some() || program.name.is_none())
+        {
             found.push(status(&name, interval, records)?);
         }
     }
@@ -180,8 +182,8 @@ fn from_outside(interface: &Interface) -> Result<Status, Error> {
     let mut status = Status::off(&interface.name);
     let Some(program) = interface.program()? else { return Ok(status) };
     status.complete = false;
-    let Program { mode, id, ours, .. } = &program;
-    let mode = mode.map_or("an unknown", xdp::Mode::name);
+    let Program { mode, id, .. } = &program;
+    let (mode, ours) = (mode.map_or("an unknown", xdp::Mode::name), program.attached_name(Family::Steer));
     status.remarks.push(match ours {
         Some(_) => "counters, classes and CPUs take root to read (sudo rxlane steer status)".to_owned(),
         None => format!(
@@ -189,7 +191,7 @@ fn from_outside(interface: &Interface) -> Result<Status, Error> {
              status)"
         ),
     });
-    status.mode = ours.as_ref().and(program.mode).map_or("unknown", xdp::Mode::name);
+    status.mode = ours.and(program.mode).map_or("unknown", xdp::Mode::name);
     Ok(status)
 }
 
@@ -203,7 +205,7 @@ fn attached(attachment: &Attachment, interval: Duration, records: &Records) -> R
     let interface = attachment.interface();
     let queues = attachment.cpus()?;
     let buckets = attachment.buckets()?;
-    let (keeper, unreadable) = keeper(&Place::of(attachment), records);
+    let (keeper, unreadable) = keeper(&instance_of(attachment), records);
     let mut status = Status {
         mode: attachment.mode()?.name(),
         since: attachment.since().duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs()),
@@ -295,8 +297,8 @@ fn uneven_queues(queues: &[(u32, u32)]) -> Option<String> {
     Some(format!("somebody changed the queues since `up`, which makes all alike: {}", sizes.join(", ")))
 }
 
-fn keeper(place: &Place, records: &Records) -> (Option<Kept>, Option<String>) {
-    match records.kept(place) {
+fn keeper(instance: &Instance, records: &Records) -> (Option<Kept>, Option<String>) {
+    match records.kept(instance) {
         Ok(kept) => (kept, None),
         Err(error) if error.is_denied() => {
             (None, Some("whether a process stays with it requires root".to_owned()))

@@ -6,20 +6,19 @@ use crate::error::{Error, Kind};
 use crate::look::{self, Look};
 use crate::named;
 use crate::plan;
-use crate::record::{Place, Planned, Records};
+use crate::record::{Planned, Records, instance_of};
 use crate::stale_namespaces;
 use host::live::Progress;
 use host::setting::{InterfaceName, Setting, Tree};
-use kernel::cpu::CpuSet;
+use kernel::cpu::{self, CpuSet};
 use rand_core::{OsRng, TryRngCore};
 use service::journal::{Applied, Journal};
 use service::record::{self, Live, Turn};
 use std::fs;
-use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 use xdp::layout::{KEY_WORDS, Settings};
-use xdp::{Attachment, Interface, Mode};
+use xdp::{Attachment, Family, Interface, Mode};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manner {
@@ -67,10 +66,12 @@ pub(crate) fn is_by(name: &str) -> bool {
 /// what is attached.
 pub fn known(interface: &InterfaceName) -> Result<(Interface, Known), Error> {
     let found = Interface::find(interface.as_str()).map_err(|error| match error {
-        xdp::Error::NoInterface { name } => match named::named(&name).map(|named| named.interface) {
-            Ok(Some(renamed)) => xdp::Error::Attached { interface: renamed.name, attached: name }.into(),
-            _ => crate::error::unknown(name, interfaces()),
-        },
+        xdp::Error::NoInterface { name } => {
+            match named::named(Family::Steer, &name).map(|named| named.interface) {
+                Ok(Some(renamed)) => attached(renamed.name, name),
+                _ => crate::error::unknown(&name, &interfaces()),
+            }
+        }
         other => other.into(),
     })?;
     let program = found.program()?;
@@ -80,12 +81,13 @@ pub fn known(interface: &InterfaceName) -> Result<(Interface, Known), Error> {
 
 /// CPUs that are online, at least one.
 fn online() -> Result<Vec<u32>, Error> {
-    const PATH: &str = "/sys/devices/system/cpu/online";
-    let read = fs::read_to_string(PATH).and_then(|list| {
-        let set = CpuSet::parse_list(list.trim()).map_err(io::Error::other)?;
-        if set.is_empty() { Err(io::Error::other("it is empty")) } else { Ok(set.iter().collect()) }
-    });
-    read.map_err(|source| Error::Online { path: PATH, source })
+    let online = cpu::online().map_err(|source| {
+        Error::Lacks(format!(
+            "which CPUs are online cannot be read ({source}): /sys is not mounted, or not whole; as root, `mount -t sysfs \
+             sysfs /sys` mounts it"
+        ))
+    })?;
+    Ok(online.iter().collect())
 }
 
 /// Whether this network namespace forwards packets of either protocol.
@@ -112,10 +114,13 @@ pub fn cpus(which: &str) -> Vec<u32> {
 
 /// Reads a list of CPUs and sees that each exists.
 pub fn parse_cpus(list: &str) -> Result<Vec<u32>, Error> {
-    let named = CpuSet::parse_list(list).map_err(Error::Cpus)?;
+    let named = CpuSet::parse_list(list).map_err(|error| Error::Usage(format!("--cpus: {error}")))?;
     let present = cpus("present");
     match named.iter().find(|cpu| !present.is_empty() && !present.contains(cpu)) {
-        Some(cpu) => Err(Error::NoCpu { cpu, present: crate::facts::list(&present) }),
+        Some(cpu) => {
+            let present = crate::facts::list(&present);
+            Err(Error::Usage(format!("there is no CPU {cpu}: this machine has {present}")))
+        }
         None => Ok(named.iter().collect()),
     }
 }
@@ -139,9 +144,13 @@ pub fn resolve(
     resolve_from(wish, manner, interface, &look, &known)
 }
 
+fn attached(interface: String, attached: String) -> Error {
+    xdp::Error::Attached { family: Family::Steer, interface, attached }.into()
+}
+
 fn not_yet(interface: &Interface, known: &Known) -> Result<(), Error> {
-    match known.program.as_ref().and_then(|program| program.ours.clone()) {
-        Some(attached) => Err(xdp::Error::Attached { interface: interface.name.clone(), attached }.into()),
+    match known.program.as_ref().and_then(|program| program.attached_name(Family::Steer)) {
+        Some(name) => Err(attached(interface.name.clone(), name.to_owned())),
         None => Ok(()),
     }
 }
@@ -167,7 +176,11 @@ fn resolve_from(
     }
     let plan = plan?;
     if classes == 0 {
-        return Err(Error::NothingSelected { interface: interface.name });
+        return Err(Error::No(format!(
+            "{name} spreads every class of frames over its queues by itself, so there is nothing to steer; `--all` or \
+             `--classes` steers all the same, and `rxlane steer check {name}` says what is known",
+            name = interface.name
+        )));
     }
     let settings = match wish.disable_rxvlan {
         true => {
@@ -199,7 +212,9 @@ fn unstripped(interface: &str, set: &str) -> Result<Setting, Error> {
 fn key() -> Result<[u32; KEY_WORDS], Error> {
     let mut key = [0; KEY_WORDS];
     for word in &mut key {
-        *word = OsRng.try_next_u32().map_err(|error| Error::Random(error.to_string()))?;
+        *word = OsRng.try_next_u32().map_err(|error| {
+            Error::Lacks(format!("the kernel gives no random numbers for the key of the hash: {error}"))
+        })?;
     }
     Ok(key)
 }
@@ -235,8 +250,7 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
     stale_namespaces::clear(records);
     let interface = &resolved.plan.interface;
     if let Some(there) = Attachment::open(interface)? {
-        let attached = there.attached_as().to_owned();
-        return Err(xdp::Error::Attached { interface: interface.name.clone(), attached }.into());
+        return Err(attached(interface.name.clone(), there.attached_as().to_owned()));
     }
     let working = Working { _coming_up: record::begin(&instances, &interface.name)?, _turn: turn };
     let changed = change(&resolved.settings, &interface.name, records)?;
@@ -246,7 +260,7 @@ pub fn up(resolved: &Resolved, records: &Records) -> Result<(Done, Working), Err
             Ok(mode) => Ok(Done { attachment, mode, changed: changed.clone() }),
             Err(error) => {
                 // Of two errors the first says more than that of cleaning up behind it.
-                let _ = records.forget_plan(&Place::of(&attachment));
+                let _ = records.forget_plan(&instance_of(&attachment));
                 let _ = Attachment::remove(interface);
                 Err(error)
             }
@@ -268,7 +282,7 @@ fn note(attachment: &Attachment, resolved: &Resolved, records: &Records) -> Resu
     let [steer, _] = attachment.programs();
     let shares = resolved.check.targets.iter().map(|row| (row.cpu, row.share)).collect();
     let planned = Planned { program: steer.id, shares };
-    Ok(records.plan(&Place::of(attachment), &planned)?)
+    Ok(records.plan(&instance_of(attachment), &planned)?)
 }
 
 fn change(settings: &[Setting], interface: &str, records: &Records) -> Result<Vec<(String, String)>, Error> {
@@ -293,6 +307,14 @@ fn change(settings: &[Setting], interface: &str, records: &Records) -> Result<Ve
 fn put_back(interface: &str, records: &Records) -> Result<(), Error> {
     journal(records)?.undo_by(&by(interface), false)?;
     Ok(())
+}
+
+/// The journal, if there is one.
+pub fn existing_journal(records: &Records) -> Result<Option<Journal>, Error> {
+    match fs::symlink_metadata(records.folder().join("journal")) {
+        Ok(_) => journal(records).map(Some),
+        Err(_) => Ok(None),
+    }
 }
 
 /// The journal, when another rxlane has finished with it.

@@ -165,7 +165,7 @@ impl<P: Parts> Attachment<P> {
     /// # Errors
     ///
     /// [`Error::NoInterface`] where it was removed, [`Error::NotPermitted`], [`Error::OtherVersion`], [`Error::Damaged`],
-    /// [`Error::Bpffs`], [`Error::System`].
+    /// [`Error::Lacks`], [`Error::System`].
     pub fn open(interface: &Interface) -> Result<Option<Attachment<P>>, Error> {
         let link = interface.link()?;
         let Some(xdp) = link.xdp else { return Ok(None) };

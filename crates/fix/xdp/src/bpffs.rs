@@ -24,7 +24,7 @@ use rustix::fs::{
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::error::Error;
+use crate::error::{Error, in_brackets};
 use crate::permission;
 use kernel::bpf;
 
@@ -89,13 +89,10 @@ pub(crate) fn can_be_used() -> Result<(), Error> {
     let Some(root) = find()? else { return Ok(()) };
     let flags = fstatvfs(&root).map_err(|error| unreadable(error.into()))?.f_flag;
     if flags.contains(StatVfsMountFlags::RDONLY) {
-        return Err(Error::Bpffs {
-            problem: format!("the one on {MOUNT_POINT} is mounted read-only"),
-            way_out: format!(
-                "`mount -o remount,rw {MOUNT_POINT}` as root makes it writable; in a systemd unit, \
-                 ProtectKernelTunables=no"
-            ),
-        });
+        return Err(no_place(&format!(
+            "the one on {MOUNT_POINT} is mounted read-only; `mount -o remount,rw {MOUNT_POINT}` as root makes it \
+             writable; in a systemd unit, ProtectKernelTunables=no"
+        )));
     }
     Ok(())
 }
@@ -123,18 +120,18 @@ fn unreadable(source: io::Error) -> Error {
 
 /// Mounts it in the mount namespace of the calling thread.
 fn mount_here() -> Result<OwnedFd, Error> {
-    let failed = |problem: String| Error::Bpffs {
-        problem,
-        way_out: format!("`mount -t bpf bpf {MOUNT_POINT}` as root, before the command, is what it needs"),
+    let failed = |problem: String| {
+        no_place(&format!(
+            "{problem}; `mount -t bpf bpf {MOUNT_POINT}` as root, before the command, is what it needs"
+        ))
     };
     let under = match open(MOUNT_POINT, DIRECTORY, Mode::empty()) {
         Ok(under) => under,
         Err(rustix::io::Errno::NOENT) => {
-            return Err(Error::Bpffs {
-                problem: format!("there is no {MOUNT_POINT} to mount it on"),
-                way_out: "it takes a kernel with CONFIG_BPF_SYSCALL, and sysfs on /sys (`mount -t sysfs sysfs /sys`)"
-                    .to_owned(),
-            });
+            return Err(no_place(&format!(
+                "there is no {MOUNT_POINT} to mount it on; it takes a kernel with CONFIG_BPF_SYSCALL, and sysfs on /sys \
+                 (`mount -t sysfs sysfs /sys`)"
+            )));
         }
         Err(error) => return Err(unreadable(error.into())),
     };
@@ -171,8 +168,10 @@ fn lasting<T: Send>(work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T,
             Err(_) if has_that_of(pid) => work(),
             Err(error) => Err(stuck(&format!("enter that of process {pid} ({error})"))),
         });
-        let thread = thread.map_err(|source| Error::System { doing: "start a thread".to_owned(), source })?;
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        thread
+            .map_err(Error::system("start a thread"))?
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
@@ -183,20 +182,17 @@ fn stuck(refused: &str) -> Error {
             format!("see what is pinned on {MOUNT_POINT}, outside the mount namespace of this process");
         return Error::NotPermitted { doing, missing };
     }
-    let missing = match &permission::missing_to_move()[..] {
-        [] => String::new(),
-        some => format!(" (missing: {})", some.join(", ")),
-    };
-    Error::Bpffs {
-        problem: format!(
-            "this process is in a mount namespace of its own, with which pins would vanish, and may not \
-             {refused}{missing}"
-        ),
-        way_out: format!(
-            "give it CAP_SYS_PTRACE, CAP_SYS_ADMIN and CAP_SYS_CHROOT, or run it outside (`nsenter \
-             --mount=/proc/1/ns/mnt`), where {MOUNT_POINT} is a BPF file system"
-        ),
-    }
+    let missing = in_brackets(&permission::missing_to_move());
+    no_place(&format!(
+        "this process is in a mount namespace of its own, with which pins would vanish, and may not {refused}{missing}; \
+         give it CAP_SYS_PTRACE, CAP_SYS_ADMIN and CAP_SYS_CHROOT, or run it outside (`nsenter --mount=/proc/1/ns/mnt`), \
+         where {MOUNT_POINT} is a BPF file system"
+    ))
+}
+
+/// There is no BPF file system where pins would survive this process, and none could be mounted.
+fn no_place(why: &str) -> Error {
+    Error::Lacks(format!("no BPF file system for pins: {why}"))
 }
 
 enum Place {

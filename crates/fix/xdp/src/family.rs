@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::error::Error;
-
 /// A family of programs, whose pins are in a folder of their own. An interface has at most one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
@@ -22,11 +20,13 @@ impl Family {
         }
     }
 
-    pub(crate) fn attached(self, interface: &str, attached: &str) -> Error {
-        let (interface, attached) = (interface.to_owned(), attached.to_owned());
+    /// That an interface has it already, which was attached under this name.
+    pub(crate) fn present(self, attached: &str) -> String {
         match self {
-            Family::Steer => Error::Attached { interface, attached },
-            Family::Envelope => Error::Enveloped { interface, attached },
+            Family::Steer => format!("is steered already (attached as {attached})"),
+            Family::Envelope => format!(
+                "has an envelope already (attached as {attached}), and an interface takes one XDP program"
+            ),
         }
     }
 }

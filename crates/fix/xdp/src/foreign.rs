@@ -23,8 +23,7 @@ pub(crate) fn describe(id: u32, mode: Option<Mode>) -> Program {
         loaded: info.as_ref().map(|info| since(info.loaded_ns)),
         user: info.map(|info| info.user),
         processes,
-        ours: None,
-        envelope: None,
+        attached_as: None,
     }
 }
 

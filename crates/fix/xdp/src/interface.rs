@@ -70,7 +70,7 @@ impl Interface {
     pub fn find(name: &str) -> Result<Interface, Error> {
         let link = netlink::link_by_name(name).map_err(|source| match source.raw_os_error() {
             Some(libc::ENODEV) => Error::NoInterface { name: name.to_owned() },
-            _ => Error::System { doing: format!("ask rtnetlink for the interface {name}"), source },
+            _ => Error::system(format!("ask rtnetlink for the interface {name}"))(source),
         })?;
         Ok(Interface { name: link.name, index: link.index, namespace: namespace()? })
     }
@@ -78,7 +78,7 @@ impl Interface {
     pub(crate) fn link(&self) -> Result<Link, Error> {
         netlink::link_by_index(self.index).map_err(|source| match source.raw_os_error() {
             Some(libc::ENODEV) => Error::NoInterface { name: self.name.clone() },
-            _ => Error::System { doing: format!("ask rtnetlink for the interface {}", self.name), source },
+            _ => Error::system(format!("ask rtnetlink for the interface {}", self.name))(source),
         })
     }
 
@@ -99,12 +99,10 @@ impl Interface {
         };
         let mut program = foreign::describe(xdp.any, mode);
         // What the process may not see of the pins it does not know to be ours.
-        let attached_as = |family| {
-            let found = pins::attached_with(family, &xdp).ok().flatten();
-            found.map(|(folder, _)| folder.interface)
-        };
-        program.ours = attached_as(Family::Steer);
-        program.envelope = attached_as(Family::Envelope);
+        program.attached_as = [Family::Steer, Family::Envelope].into_iter().find_map(|family| {
+            let (folder, _) = pins::attached_with(family, &xdp).ok().flatten()?;
+            Some((family, folder.interface))
+        });
         Ok(Some(program))
     }
 
@@ -112,7 +110,7 @@ impl Interface {
     ///
     /// # Errors
     ///
-    /// [`Error::Attached`], [`Error::Enveloped`] and [`Error::Foreign`] name what is there; and those of
+    /// [`Error::Attached`] and [`Error::Foreign`] name what is there; and those of
     /// [`Interface::program`].
     pub fn is_free(&self) -> Result<(), Error> {
         if self.link()?.xdp.is_some() { Err(occupied(self)?) } else { Ok(()) }
@@ -158,7 +156,7 @@ pub(crate) fn driver(link: &Link) -> Option<String> {
 
 /// The inode of the network namespace of the calling thread.
 pub(crate) fn namespace() -> Result<u64, Error> {
-    let unread = |source| Error::System { doing: "look up the network namespace".to_owned(), source };
+    let unread = Error::system("look up the network namespace");
     NetNs::current().map(|namespace| namespace.0).map_err(unread)
 }
 
@@ -185,20 +183,20 @@ pub struct Program {
     pub user: Option<u32>,
     /// Processes that have it or its link open, as number and name; as far as the process may see them.
     pub processes: Vec<(u32, String)>,
-    /// The name under which this interface was attached by [`attach`](crate::attach()), where it was.
-    pub ours: Option<String>,
-    /// The same of an [`envelope`](crate::envelope).
-    pub envelope: Option<String>,
+    /// The family that attached it, and the name that the interface had then; `None`: another tool, or unknown.
+    pub attached_as: Option<(Family, String)>,
 }
 
 impl Program {
+    /// The name under which this interface was attached by a family, where it was.
+    pub fn attached_name(&self, family: Family) -> Option<&str> {
+        self.attached_as.as_ref().filter(|(of, _)| *of == family).map(|(_, name)| name.as_str())
+    }
+
     /// How to get rid of it.
     pub(crate) fn way_out(&self, interface: &str) -> String {
-        if let Some(attached) = &self.ours {
-            return format!("`rxlane steer down {attached}` ends it");
-        }
-        if let Some(attached) = &self.envelope {
-            return format!("`rxlane envelope down {attached}` ends it");
+        if let Some((family, attached)) = &self.attached_as {
+            return format!("`rxlane {family} down {attached}` ends it");
         }
         match (self.name.as_deref(), self.attached_by) {
             (Some("xdp_dispatcher"), _) => format!("`xdp-loader unload {interface} --all` takes it off"),

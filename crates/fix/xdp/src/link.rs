@@ -3,7 +3,6 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::error::Error;
-use crate::family::Family;
 use crate::interface::{Interface, Mode, driver};
 use crate::permission::refused;
 use kernel::bpf;
@@ -68,20 +67,24 @@ pub(crate) fn create_link(
         Some(libc::EPERM | libc::EACCES) => {
             Err(refused(format!("attach to {}", interface.name), refusal.error))
         }
-        Some(libc::EOPNOTSUPP) if mode == Mode::Native => Err(Error::NoNative {
-            interface: interface.name.clone(),
-            driver: driver(&known),
-            said: refusal.message,
-        }),
-        number => Err(Error::Refused {
-            interface: interface.name.clone(),
-            mode,
-            driver: driver(&known),
-            advice: advice(number, &known, mode, refusal.message.is_some()),
-            said: refusal.message,
-            source: refusal.error,
-        }),
+        number => Err(Error::Lacks(unsupported(number, &known, mode, &refusal))),
     }
+}
+
+/// That driver or kernel refuse the program in this mode, in their words, and the way out.
+fn unsupported(number: Option<i32>, link: &Link, mode: Mode, refusal: &Refusal) -> String {
+    let name = &link.name;
+    let of = driver(link).map_or(String::new(), |driver| format!(" ({driver})"));
+    let said = refusal.message.as_ref().map_or(String::new(), |said| format!(", it says \"{said}\""));
+    if number == Some(libc::EOPNOTSUPP) && mode == Mode::Native {
+        return format!(
+            "the driver of {name}{of} has no native XDP{said}: `--mode generic` works with any driver, but only after the \
+             kernel has built a socket buffer for each frame"
+        );
+    }
+    let advice = advice(number, link, mode, refusal.message.is_some());
+    let advice = advice.map_or(String::new(), |advice| format!(": {advice}"));
+    format!("{name}{of} refuses the program in {mode} mode{said} ({}){advice}", refusal.error)
 }
 
 /// The way out, and where the driver does not say what is wrong, what usually is.
@@ -112,10 +115,9 @@ fn advice(number: Option<i32>, link: &Link, mode: Mode, has_said: bool) -> Optio
 pub(crate) fn occupied(interface: &Interface) -> Result<Error, Error> {
     let name = interface.name.clone();
     Ok(match interface.program()? {
-        Some(program) => match (&program.ours, &program.envelope) {
-            (Some(attached), _) => Family::Steer.attached(&name, attached),
-            (None, Some(attached)) => Family::Envelope.attached(&name, attached),
-            (None, None) => Error::Foreign { interface: name, program: Box::new(program) },
+        Some(program) => match program.attached_as.clone() {
+            Some((family, attached)) => Error::Attached { family, interface: name, attached },
+            None => Error::Foreign { interface: name, program: Box::new(program) },
         },
         // It was taken off since.
         None => Error::Locked { interface: name },

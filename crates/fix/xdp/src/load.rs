@@ -57,9 +57,7 @@ fn load_program(name: &'static str, loaded: &mut Ebpf) -> Result<OwnedFd, Error>
         other => defect(other.to_string()),
     })?;
     let fd = program.fd().map_err(|error| defect(error.to_string()))?;
-    fd.as_fd()
-        .try_clone_to_owned()
-        .map_err(|source| Error::System { doing: "copy a file descriptor".to_owned(), source })
+    fd.as_fd().try_clone_to_owned().map_err(Error::system("copy a file descriptor"))
 }
 
 /// What the kernel's refusal of a program means: with a log it is the verifier's.
@@ -71,11 +69,12 @@ fn rejected(name: &str, error: io::Error, log: &str) -> Error {
         return refused(format!("load the program `{name}`"), error);
     }
     let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
-    Error::Verifier {
-        program: name.to_owned(),
-        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
-        log: last.join("\n"),
-    }
+    Error::Lacks(format!(
+        "the kernel's verifier refused the program `{name}`; please report it with the kernel's version ({}) and these \
+         lines:\n{}",
+        rustix::system::uname().release().to_string_lossy(),
+        last.join("\n")
+    ))
 }
 
 fn not_loaded(name: &'static str, error: EbpfError) -> Error {

@@ -4,22 +4,22 @@
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
 
-static STEER_OCTETS: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/steer.o"));
-static ARRIVE_OCTETS: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/arrive.o"));
-static STEER_NOFRAGS_OCTETS: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/steer_nofrags.o"));
-static ARRIVE_NOFRAGS_OCTETS: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/arrive_nofrags.o"));
-static ENVELOPE_OCTETS: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/envelope.o"));
-static ENVELOPE_NOFRAGS_OCTETS: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/envelope_nofrags.o"));
+static STEER_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/steer.o"));
+static ARRIVE_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/arrive.o"));
+static STEER_NOFRAGS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/steer_nofrags.o"));
+static ARRIVE_NOFRAGS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/arrive_nofrags.o"));
+static ENVELOPE_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/envelope.o"));
+static ENVELOPE_NOFRAGS_BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../bpf/envelope_nofrags.o"));
 
 /// Program `steer`, section `xdp.frags`: frames in several buffers, buckets that move. Linux 5.19.
-pub static STEER: &[u8] = &STEER_OCTETS.0;
+pub static STEER: &[u8] = &STEER_BYTES.0;
 /// Program `arrive`, section `xdp.frags/cpumap`: goes with [`STEER`].
-pub static ARRIVE: &[u8] = &ARRIVE_OCTETS.0;
+pub static ARRIVE: &[u8] = &ARRIVE_BYTES.0;
 /// Program `steer`, section `xdp`, for older kernels: frames in one buffer, and a bucket keeps its first CPU.
-pub static STEER_NOFRAGS: &[u8] = &STEER_NOFRAGS_OCTETS.0;
+pub static STEER_NOFRAGS: &[u8] = &STEER_NOFRAGS_BYTES.0;
 /// Program `arrive`, section `xdp/cpumap`: goes with [`STEER_NOFRAGS`].
-pub static ARRIVE_NOFRAGS: &[u8] = &ARRIVE_NOFRAGS_OCTETS.0;
+pub static ARRIVE_NOFRAGS: &[u8] = &ARRIVE_NOFRAGS_BYTES.0;
 /// Program `envelope`, section `xdp.frags`: frames in several buffers. Linux 5.18.
-pub static ENVELOPE: &[u8] = &ENVELOPE_OCTETS.0;
+pub static ENVELOPE: &[u8] = &ENVELOPE_BYTES.0;
 /// Program `envelope`, section `xdp`, for older kernels: frames in one buffer.
-pub static ENVELOPE_NOFRAGS: &[u8] = &ENVELOPE_NOFRAGS_OCTETS.0;
+pub static ENVELOPE_NOFRAGS: &[u8] = &ENVELOPE_NOFRAGS_BYTES.0;

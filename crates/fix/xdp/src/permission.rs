@@ -30,7 +30,13 @@ pub(crate) fn refused(doing: String, source: io::Error) -> Error {
         let doing = format!("{doing} from within a user namespace, whose capabilities do not count for it");
         return Error::NotPermitted { doing, missing };
     }
-    if missing.is_empty() { Error::Forbidden { doing } } else { Error::NotPermitted { doing, missing } }
+    if missing.is_empty() {
+        return Error::Lacks(format!(
+            "the kernel does not let this process {doing} although it has the capabilities: a seccomp filter (containers \
+             have one), a security module or lockdown stands in the way"
+        ));
+    }
+    Error::NotPermitted { doing, missing }
 }
 
 /// Capabilities that the calling thread lacks, of those that count everywhere.
@@ -88,7 +94,11 @@ fn maps_can_be_made() -> Result<(), Error> {
     });
     match (refused_map()?, raised) {
         (None, _) => Ok(()),
-        (Some(_), Err(source)) => Err(Error::LockedMemory { limit: bytes, source: source.into() }),
+        (Some(_), Err(source)) => Err(Error::Lacks(format!(
+            "the kernel refuses memory for maps although the process has the capabilities: its limit of locked memory is \
+             {bytes} bytes and cannot be raised ({source}); `ulimit -l unlimited` before the command raises it, in a \
+             systemd unit LimitMEMLOCK=infinity"
+        ))),
         (Some(error), Ok(())) => Err(refused(doing.to_owned(), error)),
     }
 }
@@ -116,11 +126,11 @@ fn refused_map() -> Result<Option<io::Error>, Error> {
         Ok(_) => Ok(None),
         Err(error) => match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => Ok(Some(error)),
-            Some(libc::ENOSYS) => Err(Error::Kernel {
-                feature: "bpf(2)",
-                needs: "CONFIG_BPF_SYSCALL, which kernels of distributions have",
-            }),
-            _ => Err(Error::System { doing: "make a BPF map".to_owned(), source: error }),
+            Some(libc::ENOSYS) => Err(Error::Lacks(
+                "this kernel has no bpf(2): it takes CONFIG_BPF_SYSCALL, which kernels of distributions have"
+                    .to_owned(),
+            )),
+            _ => Err(Error::system("make a BPF map")(error)),
         },
     }
 }

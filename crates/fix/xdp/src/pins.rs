@@ -166,7 +166,9 @@ impl Locked {
     fn is_free_for(&self, interface: &Interface) -> Result<bool, Error> {
         let Some(link) = self.0.link()?.filter(|link| link.interface != 0) else { return Ok(true) };
         if interface.link()?.xdp.is_some_and(|xdp| xdp.has(link.program)) {
-            return Err(self.0.family.attached(&interface.name, &self.0.interface));
+            let Folder { family, interface: attached, .. } = &self.0;
+            let (family, interface, attached) = (*family, interface.name.clone(), attached.clone());
+            return Err(Error::Attached { family, interface, attached });
         }
         Ok(false)
     }

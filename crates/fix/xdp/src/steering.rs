@@ -27,6 +27,8 @@ pub const LONGEST_QUEUE: u32 = 16384;
 /// Bytes of an entry of the map of CPUs (`struct bpf_cpumap_val`): queue size, and the program's file descriptor or number.
 const CPU_ENTRY: usize = 8;
 
+const READING_CPUS: &str = "read which CPUs there are";
+
 /// Pause between two readings of the counters of an interface that is being detached.
 const POLL: Duration = Duration::from_millis(2);
 /// Without an arrival for this long, what is missing will not come: the kernel's threads that empty the queues run
@@ -115,18 +117,16 @@ impl crate::attachment::Plan for Plan {
     fn frags(&self) -> Result<bool, Error> {
         let kernel = kernel();
         if kernel.cpumap_programs == Some(false) {
-            return Err(Error::Kernel {
-                feature: "programs in maps of CPUs (BPF_MAP_TYPE_CPUMAP)",
-                needs: "Linux 5.9",
-            });
+            let lacks =
+                "this kernel has no programs in maps of CPUs (BPF_MAP_TYPE_CPUMAP): it takes Linux 5.9";
+            return Err(Error::Lacks(lacks.to_owned()));
         }
         Ok(kernel.frags != Some(false) && kernel.percpu_lookup != Some(false))
     }
 
     /// The maps are pinned while they are made, which is how aya gives one map to two objects.
     fn load(&self, frags: bool, folder: &Folder) -> Result<(OwnedFd, Vec<u8>), Error> {
-        let unread = |source| Error::System { doing: "read which CPUs there are".to_owned(), source };
-        let highest = cpu::possible().map_err(unread)?.iter().last().unwrap_or_default();
+        let highest = cpu::possible().map_err(Error::system(READING_CPUS))?.iter().last().unwrap_or_default();
         let entries = highest.saturating_add(1).min(CPUS as u32);
         let settings = Settings { cpus: entries, spare: 0, ..self.settings };
         let record = settings_to_bytes(&settings);
@@ -177,14 +177,17 @@ impl Plan {
     }
 
     fn check_cpus(&self) -> Result<(), Error> {
-        let unread = |source| Error::System { doing: "read which CPUs there are".to_owned(), source };
-        let (possible, online) = (cpu::possible().map_err(unread)?, cpu::online().map_err(unread)?);
+        let possible = cpu::possible().map_err(Error::system(READING_CPUS))?;
+        let online = cpu::online().map_err(Error::system(READING_CPUS))?;
         for &(cpu, _) in &self.cpus {
             if !possible.contains(cpu) {
-                return Err(Error::NoCpu { cpu, possible: possible.list() });
+                return Err(no_cpu(cpu, &possible.list()));
             }
             if !online.contains(cpu) {
-                return Err(Error::CpuOffline { cpu });
+                return Err(Error::Lacks(format!(
+                    "CPU {cpu} is offline: leave it out, or bring it up with `echo 1 > \
+                     /sys/devices/system/cpu/cpu{cpu}/online`"
+                )));
             }
         }
         Ok(())
@@ -204,9 +207,7 @@ impl Plan {
         for &(cpu, queue) in &self.cpus {
             let entry = [queue.to_ne_bytes(), arrive.as_raw_fd().to_ne_bytes()].concat();
             maps.cpus.update(cpu, &entry).map_err(|source| match source.raw_os_error() {
-                Some(libc::ENODEV) => {
-                    Error::NoCpu { cpu, possible: cpu::possible().map(CpuSet::list).unwrap_or_default() }
-                }
+                Some(libc::ENODEV) => no_cpu(cpu, &cpu::possible().map(CpuSet::list).unwrap_or_default()),
                 _ => refused(format!("make a queue of {queue} frames to CPU {cpu}"), source),
             })?;
         }
@@ -230,6 +231,10 @@ impl Plan {
         }
         Ok(all)
     }
+}
+
+fn no_cpu(cpu: u32, possible: &str) -> Error {
+    Error::Lacks(format!("there is no CPU {cpu}: this machine has {possible}"))
 }
 
 impl Attachment<Steering> {

@@ -3,7 +3,7 @@
 use crate::steer_machine::{Machine, WAN, code, said};
 use std::net::TcpListener;
 use std::process::Command;
-use steer::record::{Place, Records};
+use steer::record::{Records, instance_of};
 use testkit::{program, require, wait_until};
 use xdp::{Attachment, Interface};
 
@@ -15,7 +15,7 @@ fn what_was_planned_is_noted_for_one_that_starts_later() {
     let (place, program, cpus) = machine.inside(|| {
         let interface = Interface::find(WAN).expect("the interface");
         let attachment = Attachment::open(&interface).expect("its pins").expect("steered");
-        (Place::of(&attachment), attachment.programs()[0].id, attachment.cpus().expect("CPUs"))
+        (instance_of(&attachment), attachment.programs()[0].id, attachment.cpus().expect("CPUs"))
     });
     let records = Records::new(machine.journal());
     let planned = records.planned(&place).expect("read").expect("noted");

@@ -1,10 +1,11 @@
 //! Records that say nothing: `down` takes steering away whatever they are.
 
 use crate::steer_machine::{Machine, WAN, code, said};
+use service::Instance;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use steer::record::{Place, Records};
+use steer::record::{Records, instance_of};
 use xdp::{Attachment, Interface};
 
 /// Puts something in the place of a record.
@@ -18,10 +19,10 @@ const BROKEN: [(&str, Break); 4] = [
     ("a FIFO", |path| assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success())),
 ];
 
-fn place(machine: &Machine) -> Place {
+fn place(machine: &Machine) -> Instance {
     machine.inside(|| {
         let interface = Interface::find(WAN).expect("the interface");
-        Place::of(&Attachment::open(&interface).expect("its pins").expect("steered"))
+        instance_of(&Attachment::open(&interface).expect("its pins").expect("steered"))
     })
 }
 
@@ -33,7 +34,7 @@ fn remove(path: &PathBuf) {
 fn down_with(machine: &Machine, up: &[&str], record: &str, broken: Break) -> (i32, String, PathBuf) {
     let up = machine.run(&[&["up", WAN, "--seconds", "0"], up].concat());
     assert_eq!(code(&up), 0, "{}", said(&up));
-    let Place { namespace, name } = place(machine);
+    let Instance { namespace, name, .. } = place(machine);
     let record = record.replace("PLACE", &format!("{namespace}-{name}"));
     let path = Records::new(machine.journal()).folder().join(record);
     remove(&path);
@@ -68,7 +69,7 @@ fn a_process_whose_record_is_overwritten_ends_with_steering() {
     let garbage: Break = |path| fs::write(path, b"\xff\xfe").expect("written");
     let up = machine.run(&["up", WAN, "--seconds", "0", "--rebalance"]);
     assert_eq!(code(&up), 0, "{}", said(&up));
-    let Place { namespace, name } = place(&machine);
+    let Instance { namespace, name, .. } = place(&machine);
     let path = Records::new(machine.journal()).folder().join(format!("steer-{namespace}-{name}.daemon"));
     garbage(&path);
     let down = machine.run(&["down", WAN]);

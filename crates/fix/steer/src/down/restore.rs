@@ -3,11 +3,11 @@
 use super::Down;
 use crate::error::Error;
 use crate::named;
-use crate::record::{Place, Records};
+use crate::record::Records;
 use crate::up;
+use service::Instance;
 use service::journal::{Entry, Journal, Moved, Outcome};
 use service::namespace::exists;
-use std::fs;
 use xdp::{Family, Interface};
 
 enum Concern {
@@ -20,16 +20,13 @@ enum Concern {
 pub(super) fn restore(
     down: &mut Down,
     interface: Option<&Interface>,
-    places: &[Place],
+    instances: &[Instance],
     records: &Records,
 ) -> Result<(), Error> {
-    if !is_there(records) {
-        return Ok(());
-    }
-    let mut journal = up::journal(records)?;
+    let Some(mut journal) = up::existing_journal(records)? else { return Ok(()) };
     forget_gone(&mut journal)?;
     let entries = journal.entries().to_vec();
-    let concern = |entry: &Entry| concern(entry, &down.interface, interface, places);
+    let concern = |entry: &Entry| concern(entry, &down.interface, interface, instances);
     let (mut here, mut before) = (Vec::new(), Vec::new());
     for entry in entries {
         match concern(&entry) {
@@ -59,7 +56,7 @@ pub(super) fn restore(
     Ok(())
 }
 
-fn concern(entry: &Entry, name: &str, interface: Option<&Interface>, places: &[Place]) -> Concern {
+fn concern(entry: &Entry, name: &str, interface: Option<&Interface>, instances: &[Instance]) -> Concern {
     if !entry.by.starts_with(&up::by("")) {
         return Concern::None;
     }
@@ -72,7 +69,7 @@ fn concern(entry: &Entry, name: &str, interface: Option<&Interface>, places: &[P
         return Concern::Before;
     }
     if !is_here {
-        let came = is_named && places.iter().any(|place| place.namespace == entry.namespace);
+        let came = is_named && instances.iter().any(|instance| instance.namespace.0 == entry.namespace);
         return if came { Concern::Before } else { Concern::None };
     }
     let is_elsewhere = entry.moved.is_some() || away(name).is_some();
@@ -151,10 +148,7 @@ pub(super) fn away(name: &str) -> Option<u32> {
 
 /// Notes that the settings of an interface are where that is now.
 pub(super) fn note_away(name: &str, index: u32, records: &Records) -> Result<(), Error> {
-    if !is_there(records) {
-        return Ok(());
-    }
-    let mut journal = up::journal(records)?;
+    let Some(mut journal) = up::existing_journal(records)? else { return Ok(()) };
     let (by, here) = (up::by(name), named::here());
     let of_it = |entry: &&Entry| entry.by == by && Some(entry.namespace) == here && entry.moved.is_none();
     let numbers: Vec<u64> = journal.entries().iter().filter(of_it).map(|entry| entry.number).collect();
@@ -166,18 +160,8 @@ pub(super) fn note_away(name: &str, index: u32, records: &Records) -> Result<(),
 
 /// Whether a setting of an interface of that name in this network namespace is noted.
 pub(super) fn is_noted(name: &str, records: &Records) -> bool {
-    if !is_there(records) {
-        return false;
-    }
     let (by, here) = (up::by(name), named::here());
-    up::journal(records).is_ok_and(|journal| {
-        journal
-            .entries()
-            .iter()
-            .any(|entry| entry.by == by && here.is_none_or(|here| entry.namespace == here))
-    })
-}
-
-fn is_there(records: &Records) -> bool {
-    fs::symlink_metadata(records.folder().join("journal")).is_ok()
+    let is_its = |entry: &Entry| entry.by == by && here.is_none_or(|here| entry.namespace == here);
+    up::existing_journal(records)
+        .is_ok_and(|journal| journal.is_some_and(|journal| journal.entries().iter().any(is_its)))
 }

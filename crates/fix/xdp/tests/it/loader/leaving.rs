@@ -13,7 +13,7 @@ use aya::maps::{Array, Map, MapData};
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketType, recv, socket, sockopt};
 use rxlane_xdp::layout::BUCKETS;
-use rxlane_xdp::{Attachment, Counters, Death, Error, attach, clear_dead};
+use rxlane_xdp::{Attachment, Counters, Death, Error, Family, attach, clear_dead};
 use testkit::{program, wait_until};
 
 use crate::loader::child::{answer, arguments, work};
@@ -108,7 +108,8 @@ fn killed_at_any_moment_there_is_a_whole_attachment_or_none() {
         let program = machine.namespace.inside(|| find(WAN).program()).expect("asked");
         match machine.open() {
             Some(attachment) => {
-                assert_eq!(program.and_then(|program| program.ours).as_deref(), Some(WAN));
+                let attached_as = program.and_then(|program| program.attached_as);
+                assert_eq!(attached_as, Some((Family::Steer, WAN.to_owned())));
                 machine.namespace.inside(|| attachment.mode()).expect("whole");
                 assert_eq!(
                     attachment.cpus().expect("read"),

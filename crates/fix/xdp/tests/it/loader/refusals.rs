@@ -35,7 +35,7 @@ fn a_program_of_another_tool_is_named() {
         assert!(said.contains(word), "{said}");
     }
     let program = machine.namespace.inside(|| find(WAN).program()).expect("asked").expect("there");
-    assert_eq!((program.mode, program.ours.as_deref()), (Some(Mode::Native), None));
+    assert_eq!((program.mode, &program.attached_as), (Some(Mode::Native), &None));
     assert_eq!(program.attached_by, Some(rxlane_xdp::AttachedBy::Netlink));
     let off = |program: Program| {
         let command = program.off(WAN);
@@ -58,7 +58,7 @@ fn a_driver_without_native_xdp_is_told_from_one_that_refuses() {
     let Some(machine) = Machine::new() else { return };
     let error = machine.namespace.inside(|| attach(&plan(find("lo")))).expect_err("no native XDP");
     let said = error.to_string();
-    assert!(matches!(error, Error::NoNative { .. }) && error.lacks(), "{said}");
+    assert!(error.lacks(), "{said}");
     assert!(
         said.contains("the driver of lo has no native XDP, it says \"") && said.contains("`--mode generic`"),
         "{said}"
@@ -79,7 +79,7 @@ fn a_drivers_refusal_is_quoted() {
     machine.namespace.run("ip", &add.split(' ').collect::<Vec<_>>()).expect("made");
     let error = machine.namespace.inside(|| attach(&plan(find("few0")))).expect_err("refused");
     let said = error.to_string();
-    assert!(matches!(error, Error::Refused { .. }) && error.lacks(), "{said}");
+    assert!(error.lacks(), "{said}");
     assert!(said.contains("few0 (veth) refuses the program in native mode, it says \""), "{said}");
     machine.assert_clean("few0");
 }
@@ -97,7 +97,7 @@ fn what_is_not_there_is_named() {
         attach(&plan)
     });
     let error = error.expect_err("no such CPU");
-    assert!(matches!(error, Error::NoCpu { cpu: 1023, .. }) && error.lacks(), "{error}");
+    assert!(error.lacks() && error.to_string().starts_with("there is no CPU 1023: "), "{error}");
 
     let elsewhere = plan(machine.namespace.inside(|| find(WAN)));
     assert!(matches!(attach(&elsewhere), Err(Error::Plan(_))));
