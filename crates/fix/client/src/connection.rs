@@ -24,7 +24,7 @@ use pppoe::Time;
 use pppoe::client::{Action, Client, Config, Opened, Phase};
 use pppoe::discovery::Packet;
 use pppoe::session::{Family, Role};
-use preparation::{expect_free, framed, refused, room};
+use preparation::{expect_free, framed, room};
 use service::Instances;
 use service::control::Server;
 use service::event_loop::ready;
@@ -159,8 +159,8 @@ impl Connection {
         start.config.discovery.vlans = vlans;
         let wanted = &start.wanted;
         let pattern = VlanPattern::from(vlans);
-        let socket =
-            ControlSocket::open(parent.index, own, pattern).map_err(|source| refused(wanted, source))?;
+        let socket = ControlSocket::open(parent.index, own, pattern)
+            .map_err(link::Error::packet_socket(&wanted.parent))?;
         let losses = socket.losses().map_err(Error::kernel("watch the packet socket"))?;
         let name_servers = wanted.dns.then(|| NameServers::new(&wanted.state)).transpose();
         let name_servers = name_servers.map_err(Error::kernel("start a thread"))?;

@@ -6,8 +6,7 @@
 use super::name_servers::NameServers;
 use super::script::{Occasion, Scripts, Told};
 use super::status::DefaultRoute;
-use kernel::netlink::{self, Gateway, Route};
-use kernel::netlink::{Address, link_local};
+use kernel::netlink::{self, Address, Gateway, Route, link_local};
 use link::Error;
 use link::running::{Ended, Means, Observer, Running, Wish};
 use link::status::Status;
@@ -297,11 +296,7 @@ impl Network {
     fn end(&mut self) -> Result<(), Error> {
         // It may have ended already.
         let _ = self.stop.write_all(&[0]);
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result.map(drop),
-            Some(Err(_)) => Err(Error::Worker { name: self.wanted.name.clone() }),
-            None => Ok(()),
-        }
+        self.ended().map(drop)
     }
 
     /// Why the data path ended, after it did.
@@ -312,7 +307,7 @@ impl Network {
     pub fn ended(&mut self) -> Result<Ended, Error> {
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
-            Some(Err(_)) => Err(Error::Worker { name: self.wanted.name.clone() }),
+            Some(Err(_)) => Err(Error::worker(&self.wanted.name)),
             None => Ok(Ended::Asked),
         }
     }

@@ -10,9 +10,10 @@ use link::pppoe::{ControlSocket, VlanPattern};
 use pppoe::Random;
 use pppoe::discovery::Packet;
 use pppoe::discovery::probe::{Probe, Question};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
+use service::event_loop::ready;
 use std::io;
+use std::os::fd::AsFd;
 use std::time::Duration;
 use wire::Vlans;
 use wire::ethernet::MacAddress;
@@ -24,7 +25,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// [`link::Error::Privilege`]; [`Error::Discovery`] where the service name is too long, [`Error::NotSent`] where the interface does
+/// Without CAP_NET_RAW; [`Error::Discovery`] where the service name is too long, [`Error::NotSent`] where the interface does
 /// not take a PADI; what else the kernel says.
 pub fn look(
     parent: &Link,
@@ -36,11 +37,8 @@ pub fn look(
     let local = parent.mac.unwrap_or_default();
     let what = || format!("look for concentrators on {}", parent.name);
     let kernel = |source| link::Error::Kernel { what: what(), source };
-    let mut socket =
-        ControlSocket::open(parent.index, local, VlanPattern::Any).map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => link::Error::Privilege { parent: parent.name.clone() },
-            _ => kernel(source),
-        })?;
+    let socket = ControlSocket::open(parent.index, local, VlanPattern::Any);
+    let mut socket = socket.map_err(link::Error::packet_socket(&parent.name))?;
     // Without them the time at which the frame is read will do.
     let _ = socket.tell_times();
     let mut probe = Probe::new(question, local, random);
@@ -56,11 +54,7 @@ pub fn look(
             next = now.saturating_add(INTERVAL);
         }
         let wait = next.min(end).saturating_sub(clock(ClockId::Monotonic));
-        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(kernel(errno.into()).into()),
-        }
+        ready([Some(socket.as_fd())], Some(wait)).map_err(kernel)?;
         receive(&mut probe, &mut socket, vlans).map_err(kernel)?;
     }
 }

@@ -267,7 +267,7 @@ impl Serving {
             link::datapath::PathError::Interface(source) | link::datapath::PathError::Parent(source) => {
                 Err(link::Error::Kernel { what: format!("move packets of {name}"), source }.into())
             }
-            link::datapath::PathError::Worker => Err(link::Error::Worker { name }.into()),
+            link::datapath::PathError::Worker => Err(link::Error::worker(&name).into()),
         }
     }
 

@@ -100,38 +100,38 @@ impl Way {
 
 impl Counters {
     /// A frame of this many bytes went to the interface.
-    pub fn received(&self, octets: usize) {
+    pub(crate) fn received(&self, octets: usize) {
         self.received.add(1, octets as u64);
     }
 
     /// A frame of this many bytes went to the parent.
-    pub fn sent(&self, octets: usize) {
+    pub(crate) fn sent(&self, octets: usize) {
         self.sent.add(1, octets as u64);
     }
 
     /// So many frames of so many bytes together went to the parent.
-    pub fn sent_many(&self, frames: u64, octets: u64) {
+    pub(crate) fn sent_many(&self, frames: u64, octets: u64) {
         self.sent.add(frames, octets);
     }
 
     /// The kernel handed over a super-packet.
-    pub fn super_packet_sent(&self) {
+    pub(crate) fn super_packet_sent(&self) {
         self.super_packets.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A packet put together of so many frames was given to the kernel.
-    pub fn delivered(&self, frames: u64) {
+    pub(crate) fn delivered(&self, frames: u64) {
         self.deliveries.fetch_add(1, Ordering::Relaxed);
         self.delivered.fetch_add(frames, Ordering::Relaxed);
     }
 
     /// A sender was told that a packet is too long.
-    pub fn too_big_told(&self) {
+    pub(crate) fn too_big_told(&self) {
         self.told.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A frame or packet went no further.
-    pub fn dropped(&self, why: Dropped) {
+    pub(crate) fn dropped(&self, why: Dropped) {
         self.dropped_many(why, 1);
     }
 
@@ -143,17 +143,17 @@ impl Counters {
     }
 
     /// A maximum segment size was lowered.
-    pub fn clamped(&self) {
+    pub(crate) fn clamped(&self) {
         self.clamped.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A super-packet was taken apart.
-    pub fn segmented(&self, segments: u64) {
+    pub(crate) fn segmented(&self, segments: u64) {
         self.segments.fetch_add(segments, Ordering::Relaxed);
     }
 
     /// Frames that went to the interface.
-    pub fn frames_received(&self) -> u64 {
+    pub(crate) fn frames_received(&self) -> u64 {
         self.received.frames.load(Ordering::Relaxed)
     }
 

@@ -82,7 +82,7 @@ reasons! {
 }
 
 impl Dropped {
-    pub const COUNT: usize = Dropped::ALL.len();
+    pub(crate) const COUNT: usize = Dropped::ALL.len();
 }
 
 impl fmt::Display for Dropped {

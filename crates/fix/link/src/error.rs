@@ -1,63 +1,36 @@
 //! Why a link cannot be had, or cannot go on.
 
+use crate::frame_size::{longest_mtu, needed_mtu};
 use crate::framing::FramingError;
-use kernel::netlink::Address;
-use kernel::netlink::{self, Refusal};
+use kernel::netlink::{self, Address, Link, Refusal};
 use kernel::tun::TunError;
 use rustix::process::{Resource, getrlimit};
 pub use service::ErrorKind as Kind;
 use service::control::ControlError;
 use service::memory::MemoryError;
 use std::io;
+use wire::emit::Encapsulation;
 
 /// The least MTU of IPv6 (RFC 8200 section 5).
-const LEAST_IPV6: u32 = 1280;
+pub(crate) const LEAST_IPV6: u32 = 1280;
 
 /// Why not.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error(
-        "`{0}` is no name of an interface: 1 to 15 printable characters without `/`, `:` and spaces, and neither `all` nor `default`"
-    )]
-    Name(String),
-    #[error("there is no interface {0} in this network namespace (`ip -br link` lists those that there are)")]
-    NoParent(String),
-    #[error("{name} has no Ethernet frames (ARPHRD type {hardware}): expected an Ethernet interface")]
-    NotEthernet {
-        name: String,
-        /// Its type (linux/if_arp.h).
-        hardware: u16,
-    },
+    /// A name or an MTU that no interface has, or a parent that is none.
+    #[error("{0}")]
+    Usage(String),
+    /// Packets that do not fit the parent.
+    #[error("{0}")]
+    No(String),
+    /// The process may not do it, or may not have more of something; or it failed.
+    #[error("{0}")]
+    Lacks(String),
     #[error(transparent)]
     Framing(#[from] FramingError),
-    #[error(
-        "packets of {mtu} bytes do not fit {parent}, whose MTU is {parent_mtu}: with this encapsulation {most} is the \
-         most; `ip link set {parent} mtu {needed}` makes room where the device allows it"
-    )]
-    MtuTooLarge {
-        mtu: u32,
-        parent: String,
-        parent_mtu: u32,
-        most: u32,
-        /// The MTU that the parent would need.
-        needed: u32,
-    },
-    /// An MTU that IP does not allow.
-    #[error("an MTU of {mtu} bytes is too small: {least} is the least for {version}")]
-    MtuTooSmall {
-        /// What was asked for, or what fits the parent.
-        mtu: u32,
-        /// The least.
-        least: u32,
-        /// `IPv4`, `IPv6`.
-        version: &'static str,
-    },
     #[error(transparent)]
     Tun(#[from] TunError),
-    /// The process may not open packet sockets.
-    #[error("frames of {parent} take CAP_NET_RAW: run rxlane as root")]
-    Privilege { parent: String },
     /// The interface does not take an address.
     #[error("{name} does not take the address {address}: {refusal}{}", no_ipv6(address, *mtu, refusal))]
     Address {
@@ -77,17 +50,6 @@ pub enum Error {
         no_xdp(source)
     )]
     Xdp { parent: String, source: io::Error },
-    /// A thread that moves packets ended unasked.
-    #[error(
-        "a worker of {name} ended unexpectedly: this is a defect of rxlane, please report what stands above"
-    )]
-    Worker { name: String },
-    #[error("{}", no_descriptors(*limit, *needed))]
-    Descriptors {
-        /// How many the process may have open (RLIMIT_NOFILE); `None`: the machine has as many open as it may.
-        limit: Option<u64>,
-        needed: u64,
-    },
     #[error("{0}, fewer `--workers`, and where subscribers are served fewer `--max-sessions`, take less")]
     Memory(#[from] MemoryError),
     #[error("cannot {what}: {source}")]
@@ -101,14 +63,8 @@ impl Error {
     /// What it means for the exit code.
     pub fn kind(&self) -> Kind {
         match self {
-            Error::Name(_)
-            | Error::NoParent(_)
-            | Error::NotEthernet { .. }
-            | Error::Framing(_)
-            | Error::MtuTooSmall { .. } => Kind::Usage,
-            Error::MtuTooLarge { .. } | Error::LineTaken { .. } | Error::Tun(TunError::Taken { .. }) => {
-                Kind::No
-            }
+            Error::Usage(_) | Error::Framing(_) => Kind::Usage,
+            Error::No(_) | Error::LineTaken { .. } | Error::Tun(TunError::Taken { .. }) => Kind::No,
             Error::Xdp { source, .. } => match source.raw_os_error() {
                 Some(libc::EBUSY) => Kind::No,
                 Some(libc::EINVAL | libc::EMSGSIZE) => Kind::Usage,
@@ -116,13 +72,11 @@ impl Error {
             },
             Error::Control(error) if error.is_negative() => Kind::No,
             Error::Address { address, mtu, .. } if too_short(address, *mtu).is_some() => Kind::Usage,
-            Error::Tun(_)
-            | Error::Privilege { .. }
+            Error::Lacks(_)
+            | Error::Tun(_)
             | Error::Address { .. }
-            | Error::Descriptors { .. }
             | Error::Memory(_)
             | Error::Kernel { .. }
-            | Error::Worker { .. }
             | Error::Control(_) => Kind::Lacks,
         }
     }
@@ -139,8 +93,8 @@ impl Error {
     /// What the kernel said, where it is that no more files may be opened, whatever was tried.
     pub fn or_descriptors(self, needed: u64) -> Error {
         match self.number() {
-            Some(libc::EMFILE) => Error::Descriptors { limit: getrlimit(Resource::Nofile).current, needed },
-            Some(libc::ENFILE) => Error::Descriptors { limit: None, needed },
+            Some(libc::EMFILE) => Error::Lacks(no_descriptors(getrlimit(Resource::Nofile).current, needed)),
+            Some(libc::ENFILE) => Error::Lacks(no_descriptors(None, needed)),
             _ => self,
         }
     }
@@ -166,10 +120,43 @@ impl Error {
         Error::Address { name: name.to_owned(), address, mtu, refusal }
     }
 
+    /// Packets of `mtu` bytes do not fit a parent.
+    pub fn mtu_too_large(mtu: u32, parent: &Link, encapsulation: &Encapsulation) -> Error {
+        let Link { name, mtu: parent_mtu, .. } = parent;
+        let (most, needed) = (longest_mtu(*parent_mtu, encapsulation), needed_mtu(mtu, encapsulation));
+        Error::No(format!(
+            "packets of {mtu} bytes do not fit {name}, whose MTU is {parent_mtu}: with this encapsulation {most} is the \
+             most; `ip link set {name} mtu {needed}` makes room where the device allows it"
+        ))
+    }
+
+    /// A thread that moves packets of this interface ended unasked.
+    pub fn worker(name: &str) -> Error {
+        Error::Lacks(format!(
+            "a worker of {name} ended unexpectedly: this is a defect of rxlane, please report what stands above"
+        ))
+    }
+
+    /// A packet socket on `parent` cannot be had.
+    pub fn packet_socket(parent: &str) -> impl Fn(io::Error) -> Error {
+        move |source| match source.kind() {
+            io::ErrorKind::PermissionDenied => {
+                Error::Lacks(format!("frames of {parent} take CAP_NET_RAW: run rxlane as root"))
+            }
+            _ => Error::Kernel { what: format!("open a packet socket on {parent}"), source },
+        }
+    }
+
     /// A failed system call.
     pub fn kernel(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         let what = what.into();
         move |source| Error::Kernel { what, source }
+    }
+
+    /// What rtnetlink refused.
+    pub fn refused(what: impl Into<String>) -> impl FnOnce(Refusal) -> Error {
+        let failed = Error::kernel(what);
+        move |refusal| failed(io::Error::other(refusal))
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use wire::ipv4;
 
 /// The longest header.
-pub const HEADER: usize = 60;
+pub(crate) const HEADER: usize = 60;
 /// Bytes that the offset counts in.
 const UNIT: usize = 8;
 /// In the word of flags and offset.
@@ -19,7 +19,7 @@ const COPIED: u8 = 0x80;
 
 /// The fragments of a packet, in order.
 #[derive(Clone, Debug)]
-pub struct Fragments {
+pub(crate) struct Fragments {
     header: [u8; HEADER],
     length: usize,
     data: usize,
@@ -31,18 +31,18 @@ pub struct Fragments {
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
-    pub header: [u8; HEADER],
+pub(crate) struct Piece {
+    pub(crate) header: [u8; HEADER],
     /// Bytes of that.
-    pub length: usize,
+    pub(crate) length: usize,
     /// Which bytes behind the packet's header are its data.
-    pub data: Range<usize>,
+    pub(crate) data: Range<usize>,
 }
 
 impl Fragments {
     /// Of a packet with this header, whose options are whole, and so many bytes behind it; each of at most `most` bytes.
     /// `None`: it is no header, it must not be fragmented, or there is no room for eight bytes of data.
-    pub fn of(header: &[u8], data: usize, most: usize) -> Option<Fragments> {
+    pub(crate) fn of(header: &[u8], data: usize, most: usize) -> Option<Fragments> {
         let seen = ipv4::Header::of(header.first_chunk()?);
         seen.check_header().ok()?;
         let length = seen.header_length();
@@ -58,7 +58,7 @@ impl Fragments {
     }
 
     /// Bytes of data of each fragment but the last.
-    pub const fn room(&self) -> usize {
+    pub(crate) const fn room(&self) -> usize {
         self.room
     }
 

@@ -144,7 +144,7 @@ impl Framing {
     /// The same of a session that this process negotiates: frames of LCP, authentication and network control protocols are
     /// for its control socket ([`crate::pppoe::ControlSocket`]), do not get to the data path, and are not counted there.
     #[must_use]
-    pub fn managed(self) -> Framing {
+    pub(crate) fn managed(self) -> Framing {
         Framing { is_managed: true, ..self }
     }
 
@@ -155,7 +155,7 @@ impl Framing {
     }
 
     /// Whether somebody else takes what is no data of the session.
-    pub const fn is_managed(&self) -> bool {
+    pub(crate) const fn is_managed(&self) -> bool {
         self.is_managed
     }
 
@@ -169,12 +169,12 @@ impl Framing {
     }
 
     /// MAC address of this end.
-    pub const fn local(&self) -> MacAddress {
+    pub(crate) const fn local(&self) -> MacAddress {
         self.local
     }
 
     /// Where the IP header of what the interface carries starts.
-    pub const fn network_offset(&self) -> usize {
+    pub(crate) const fn network_offset(&self) -> usize {
         match self.form() {
             Form::Packets => 0,
             Form::Frames => ethernet::Header::LENGTH,

@@ -15,7 +15,7 @@ use wire::emit::Encapsulation;
 use wire::ethernet::{self, EtherType};
 
 /// Headers of a segment: addresses, IP with extension headers, TCP.
-pub const HEADERS: usize = 1024;
+pub(crate) const HEADERS: usize = 1024;
 
 /// The most segments of a super-packet: 64 KiB of the shortest that Linux sends, whose 8 bytes of payload are what the longest
 /// options leave of the least segment size (`TCP_MIN_SND_MSS`, `MAX_TCP_OPTION_SPACE` of include/net/tcp.h). Whoever is at the
@@ -23,7 +23,7 @@ pub const HEADERS: usize = 1024;
 const MOST_SEGMENTS: usize = 65_536 / 8;
 
 /// Why a received frame did not get to the interface.
-pub enum Untaken {
+pub(crate) enum Untaken {
     Dropped(Dropped),
     Gone,
 }
@@ -35,7 +35,7 @@ impl From<Dropped> for Untaken {
 }
 
 /// The virtio header of a frame as it is for the IP packet in it.
-pub fn inside<F: Lines>(
+pub(crate) fn inside<F: Lines>(
     header: NetHeader,
     range: &Range<usize>,
     line: &Line<F>,
@@ -51,7 +51,7 @@ pub fn inside<F: Lines>(
 /// Writes the segments of what the kernel had put together (GRO), each behind `lead`, bytes that the interface wants in front
 /// of every packet; how many there were. What a card puts together itself (LRO) comes without the partial checksum that segments
 /// are made from, and is refused; so is what has more than [`MOST_SEGMENTS`].
-pub fn take_apart<F: Lines>(
+pub(crate) fn take_apart<F: Lines>(
     line: &Line<F>,
     tun: &Tun,
     lead: &[u8],
@@ -84,7 +84,7 @@ pub fn take_apart<F: Lines>(
 
 /// Lowers the maximum segment size in a packet or frame of the interface, if the link does so.
 #[inline]
-pub fn lower_mss<F: Lines>(line: &Line<F>, owner: F::Owner, packet: &mut [u8], checksum: Checksum) {
+pub(crate) fn lower_mss<F: Lines>(line: &Line<F>, owner: F::Owner, packet: &mut [u8], checksum: Checksum) {
     let Some(clamp) = line.framing.clamp(line.clamp, owner) else { return };
     let network = match line.framing.form() {
         Form::Packets => Some(packet),
@@ -107,7 +107,7 @@ fn network_of(frame: &mut [u8]) -> Option<&mut [u8]> {
 }
 
 /// Hands pieces of a packet to the kernel.
-pub fn write(tun: &Tun, pieces: &[IoSlice<'_>]) -> Result<(), Untaken> {
+pub(crate) fn write(tun: &Tun, pieces: &[IoSlice<'_>]) -> Result<(), Untaken> {
     tun.write(pieces).map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::BADFD) => Untaken::Gone,
         _ => Dropped::InterfaceRefused.into(),

@@ -7,7 +7,7 @@
 //!   ([`parent`]) in an encapsulation, and back. Nothing of it outlives its process.
 //! * [`framing`] says what stands between the frames of the parent and the packets of the link; [`mss`] lowers the segment
 //!   size of TCP to what fits. Both are pure: no system call, no allocation, no panic on any input.
-//! * A data path ([`datapath`]) moves the packets: [`batch`] many at once, [`simple`] one a system call.
+//! * A data path ([`datapath`]) moves the packets: [`batch`] many at once, `simple` one a system call.
 //! * [`Counters`] count what went either way, and what did not, by its reason ([`Dropped`]). Nothing is dropped in silence.
 //! * [`pppoe`] has the socket of a PPPoE line for what is no data of a session.
 //! * What is asked of a running link goes through [`service::control`].
@@ -43,7 +43,7 @@ mod path_mtu;
 pub mod pppoe;
 pub mod privilege;
 pub mod running;
-pub mod simple;
+mod simple;
 pub mod status;
 
 pub use counters::{Counted, Counters, Traffic};

@@ -19,10 +19,13 @@ use crate::framing::Framing;
 use kernel::socket::filter::{Instruction, all_or_none};
 use kernel::socket::{Flag, Packet};
 use offload::NetHeader;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use service::event_loop::timespec;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::thread::sleep;
+use std::time::Duration;
 use wire::vlan::TAG_LENGTH;
 
 /// Bytes that the kernel keeps of each link until they are taken, of which it doubles the number (socket(7)); a full-size
@@ -30,12 +33,12 @@ use wire::vlan::TAG_LENGTH;
 const QUEUE: usize = 4 << 20;
 /// The longest frame: the largest super-packet, addresses and tags.
 const LONGEST: usize = 65_536 + 128;
-/// How long a frame waits for room in the queue of the interface, nanoseconds.
-const PATIENCE: i64 = 20_000_000;
+/// How long a frame waits for room in the queue of the interface.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The two sockets on the parent.
 #[derive(Debug)]
-pub struct Parent {
+pub(crate) struct Parent {
     receive: Packet,
     send: Packet,
     buffer: Box<[u8]>,
@@ -62,14 +65,14 @@ pub enum Arrival<'b> {
 
 impl Parent {
     /// Opens both sockets on the interface of this number, in the network namespace of the calling thread.
-    pub fn open(interface: u32, framing: &Framing) -> io::Result<Parent> {
+    pub(crate) fn open(interface: u32, framing: &Framing) -> io::Result<Parent> {
         let receive = receiver(interface, &Admission::of(framing), |_| Ok(()), |_| Ok(()))?;
         let send = sender(interface)?;
         Ok(Parent { receive, send, buffer: buffer() })
     }
 
     /// Another descriptor of the socket that receives, from which its drops can be read.
-    pub fn observer(&self) -> io::Result<Packet> {
+    pub(crate) fn observer(&self) -> io::Result<Packet> {
         self.receive.try_clone()
     }
 
@@ -79,7 +82,7 @@ impl Parent {
     ///
     /// What the kernel says beyond what [`Arrival`] has.
     #[inline]
-    pub fn receive(&mut self) -> io::Result<Arrival<'_>> {
+    pub(crate) fn receive(&mut self) -> io::Result<Arrival<'_>> {
         receive(&self.receive, &mut self.buffer)
     }
 
@@ -89,13 +92,11 @@ impl Parent {
     ///
     /// Why it was not sent.
     #[inline]
-    pub fn send(&self, head: &[u8], rest: &[u8]) -> Result<(), Dropped> {
+    pub(crate) fn send(&self, head: &[u8], rest: &[u8]) -> Result<(), Dropped> {
         let pieces = [IoSlice::new(head), IoSlice::new(rest)];
         let mut sent = rustix::io::writev(&self.send, &pieces);
         if sent == Err(Errno::AGAIN) {
-            let timeout = Timespec { tv_sec: 0, tv_nsec: PATIENCE };
-            // Whatever it says, the next try tells.
-            let _ = poll(&mut [PollFd::new(&self.send, PollFlags::OUT)], Some(&timeout));
+            wait_for_room(&self.send, Errno::AGAIN, PATIENCE);
             sent = rustix::io::writev(&self.send, &pieces);
         }
         sent.map(drop).map_err(refusal)
@@ -103,12 +104,22 @@ impl Parent {
 }
 
 /// What it means that the parent refuses a frame.
-pub fn refusal(error: Errno) -> Dropped {
+pub(crate) fn refusal(error: Errno) -> Dropped {
     match error {
         Errno::MSGSIZE => Dropped::ParentMtu,
         Errno::NOBUFS | Errno::AGAIN => Dropped::ParentFull,
         Errno::NETDOWN | Errno::NXIO | Errno::NODEV => Dropped::ParentDown,
         _ => Dropped::ParentRefused,
+    }
+}
+
+/// Waits for room: in the memory of the socket (`EAGAIN`), or in the queue of the interface (`ENOBUFS`), of which nobody tells.
+pub(crate) fn wait_for_room(socket: &Packet, error: Errno, time: Duration) {
+    if error == Errno::AGAIN {
+        // Whatever it says, the next try tells.
+        let _ = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timespec(time)));
+    } else {
+        sleep(time);
     }
 }
 
@@ -124,7 +135,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    pub fn of(framing: &Framing) -> Admission {
+    pub(crate) fn of(framing: &Framing) -> Admission {
         let has_tags = !framing.encapsulation().tags().is_empty();
         Admission { program: filter::program(framing), has_tags, has_header: true }
     }

@@ -17,7 +17,7 @@ use wire::{Fragment, IpProtocol, IpVersion, ipv4, ipv6};
 
 /// The longest messages, bytes.
 const MOST_IPV4: usize = 576;
-pub const MOST: usize = 1280;
+pub(crate) const MOST: usize = 1280;
 /// The least MTU of IPv6, of which alone a sender may be told (RFC 8200 section 5).
 const LEAST_IPV6: usize = 1280;
 const TTL: u8 = 64;
@@ -26,7 +26,7 @@ const CONTROL: u8 = 0xc0;
 
 /// Writes the message about a packet that is longer than `mtu` bytes into `room`, of at least [`MOST`] bytes, and gives
 /// its length; `None`: its sender must not be told.
-pub fn message(packet: &[u8], mtu: usize, room: &mut [u8]) -> Option<usize> {
+pub(crate) fn message(packet: &[u8], mtu: usize, room: &mut [u8]) -> Option<usize> {
     match crate::framing::version(packet)? {
         IpVersion::V4 => fragmentation_needed(packet, mtu, room),
         IpVersion::V6 => packet_too_big(packet, mtu, room),
@@ -117,7 +117,7 @@ fn packet_too_big(packet: &[u8], mtu: usize, room: &mut [u8]) -> Option<usize> {
 /// How many messages may go out: 1000 a second, and 50 at once, as Linux does by default (`icmp_msgs_per_sec`,
 /// `icmp_msgs_burst`).
 #[derive(Clone, Copy, Debug)]
-pub struct Allowance {
+pub(crate) struct Allowance {
     left: u32,
     since: Instant,
 }
@@ -127,12 +127,12 @@ impl Allowance {
     const EACH: Duration = Duration::from_millis(1);
 
     /// The whole burst.
-    pub fn new(now: Instant) -> Allowance {
+    pub(crate) fn new(now: Instant) -> Allowance {
         Allowance { left: Allowance::BURST, since: now }
     }
 
     /// Whether one more may go; it counts then.
-    pub fn take(&mut self, now: Instant) -> bool {
+    pub(crate) fn take(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.since).as_millis() as u32;
         if passed > 0 {
             self.left = self.left.saturating_add(passed).min(Allowance::BURST);

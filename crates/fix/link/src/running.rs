@@ -3,11 +3,10 @@
 mod crew;
 mod watch;
 
-use crate::batch;
-use crate::batch::{Batch, Below, Io};
+use crate::batch::{self, Batch, Below, Io};
 use crate::counters::Counters;
 use crate::datapath::{DataPath, Line, PathError};
-use crate::error::Error;
+use crate::error::{Error, LEAST_IPV6};
 use crate::frame_size::{longest_mtu, needed_mtu};
 use crate::framing::{Form, Framing};
 use crate::mss::Clamp;
@@ -15,8 +14,7 @@ use crate::parent::Parent;
 use crate::simple::Simple;
 use crate::status::{Identity, Shared, Status, form_word};
 pub use crew::Crew;
-use kernel::netlink::Address;
-use kernel::netlink::{self, Events};
+use kernel::netlink::{self, Address, Events};
 use kernel::socket::Packet;
 use kernel::tun::{Offloads, Tun};
 use rustix::io::Errno;
@@ -35,8 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
 use std::time::{Duration, Instant};
-pub use watch::Seen;
-pub use watch::Watch;
+pub use watch::{Seen, Watch};
 use wire::emit::Encapsulation;
 
 /// ARPHRD type of Ethernet (linux/if_arp.h).
@@ -44,9 +41,8 @@ const ETHERNET: u16 = 1;
 /// The usual MTU of Ethernet, and that of PPPoE without RFC 4638 (RFC 2516 section 7).
 const USUAL: u32 = 1500;
 const USUAL_PPPOE: u32 = 1492;
-/// The least MTU of IPv4 (RFC 791) and of IPv6 (RFC 8200 section 5).
+/// The least MTU of IPv4 (RFC 791).
 const LEAST: u32 = 68;
-const LEAST_IPV6: u32 = 1280;
 
 /// A link that is wanted.
 #[derive(Clone, Debug)]
@@ -55,7 +51,7 @@ pub struct Wish {
     pub parent: String,
     /// What stands around packets there.
     pub encapsulation: Encapsulation,
-    /// Whether this process negotiates the session, so that the data path is given IP alone: [`Framing::managed`].
+    /// Whether this process negotiates the session, so that the data path is given IP alone.
     pub is_managed: bool,
     pub addresses: Vec<Address>,
     /// MTU, bytes; `None`: 1500, 1492 with PPPoE, or less where the parent has no room for it.
@@ -68,7 +64,7 @@ pub struct Wish {
 /// A data path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
-    /// [`Simple`].
+    /// One packet a system call.
     Simple,
     /// [`Batch`].
     Batch {
@@ -297,7 +293,7 @@ impl Running {
                 Err(PathError::Interface(source)) => {
                     return Err(Error::kernel(format!("read packets of {name}"))(source));
                 }
-                Err(PathError::Worker) => return Err(Error::Worker { name: name.clone() }),
+                Err(PathError::Worker) => return Err(Error::worker(name)),
                 Err(PathError::Parent(source)) => {
                     return Err(Error::kernel(format!("receive frames for {name}"))(source));
                 }
@@ -359,7 +355,13 @@ pub fn check_name(name: &str) -> Result<(), Error> {
         && name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b'/' | b':' | b'%'))
         // The last two mean every interface below /proc/sys/net.
         && !matches!(name, "." | ".." | "all" | "default");
-    if is_right { Ok(()) } else { Err(Error::Name(name.to_owned())) }
+    if is_right {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "`{name}` is no name of an interface: 1 to 15 printable characters without `/`, `:` and spaces, and neither `all` nor \
+         `default`"
+    )))
 }
 
 /// An interface as the parent of a link.
@@ -369,11 +371,16 @@ pub fn check_name(name: &str) -> Result<(), Error> {
 /// There is none, or it is no Ethernet interface.
 pub fn find_parent(name: &str) -> Result<netlink::Link, Error> {
     let parent = netlink::link_by_name(name).map_err(|source| match source.raw_os_error() {
-        Some(libc::ENODEV) => Error::NoParent(name.to_owned()),
+        Some(libc::ENODEV) => Error::Usage(format!(
+            "there is no interface {name} in this network namespace (`ip -br link` lists those that there are)"
+        )),
         _ => Error::Kernel { what: format!("look at {name}"), source },
     })?;
     if parent.hardware != ETHERNET || parent.mac.is_none() {
-        return Err(Error::NotEthernet { name: name.to_owned(), hardware: parent.hardware });
+        let hardware = parent.hardware;
+        return Err(Error::Usage(format!(
+            "{name} has no Ethernet frames (ARPHRD type {hardware}): expected an Ethernet interface"
+        )));
     }
     Ok(parent)
 }
@@ -385,20 +392,16 @@ pub fn usual_mtu(parent_mtu: u32, encapsulation: &Encapsulation) -> u32 {
 }
 
 fn mtu_of(wish: &Wish, parent: &netlink::Link) -> Result<u32, Error> {
-    let most = longest_mtu(parent.mtu, &wish.encapsulation);
     let mtu = wish.mtu.unwrap_or_else(|| usual_mtu(parent.mtu, &wish.encapsulation));
-    if mtu > most {
-        return Err(Error::MtuTooLarge {
-            mtu,
-            parent: parent.name.clone(),
-            parent_mtu: parent.mtu,
-            most,
-            needed: needed_mtu(mtu, &wish.encapsulation),
-        });
+    if mtu > longest_mtu(parent.mtu, &wish.encapsulation) {
+        return Err(Error::mtu_too_large(mtu, parent, &wish.encapsulation));
     }
     let has_ipv6 = wish.addresses.iter().any(|address| address.local.is_ipv6());
     let (least, version) = if has_ipv6 { (LEAST_IPV6, "IPv6") } else { (LEAST, "IPv4") };
-    if mtu < least { Err(Error::MtuTooSmall { mtu, least, version }) } else { Ok(mtu) }
+    if mtu >= least {
+        return Ok(mtu);
+    }
+    Err(Error::Usage(format!("an MTU of {mtu} bytes is too small: {least} is the least for {version}")))
 }
 
 /// Claims frames of a parent for this process, those of an encapsulation or of whatever the word says: two links with the same
@@ -452,9 +455,10 @@ fn paths(
         Means::Batch { io, .. } => io,
     };
     let refused = |source: io::Error| match (source.kind(), io, source.raw_os_error()) {
-        (io::ErrorKind::PermissionDenied, ..) => Error::Privilege { parent: wish.parent.clone() },
-        (_, Io::AfXdp, Some(_)) => Error::Xdp { parent: wish.parent.clone(), source },
-        _ => Error::Kernel { what: format!("open a packet socket on {}", wish.parent), source },
+        (io::ErrorKind::PermissionDenied, ..) | (_, Io::AfPacket, _) | (.., None) => {
+            Error::packet_socket(&wish.parent)(source)
+        }
+        _ => Error::Xdp { parent: wish.parent.clone(), source },
     };
     let watched = Error::kernel("watch the packet socket");
     match wish.means {
@@ -478,10 +482,7 @@ fn paths(
 /// Gives the interface all that it should have, and sets it up; its number.
 fn configure(name: &str, wish: &Wish, framing: &Framing, mtu: u32) -> Result<u32, Error> {
     let index = netlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
-    let refused = |what: &str| {
-        let what = format!("{what} {name}");
-        move |refusal: netlink::Refusal| Error::Kernel { what, source: io::Error::other(refusal) }
-    };
+    let refused = |what: &str| Error::refused(format!("{what} {name}"));
     let mac = (framing.form() == Form::Frames).then(|| framing.local());
     netlink::configure(index, mtu, mac).map_err(refused("set MTU and MAC address of"))?;
     if wish.is_managed {

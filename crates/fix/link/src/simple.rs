@@ -24,7 +24,7 @@ const LONGEST: usize = 65_535 + ethernet::Header::LENGTH;
 
 /// The data path. See the [module](self).
 #[derive(Debug)]
-pub struct Simple {
+pub(crate) struct Simple {
     tun: Tun,
     parent: Parent,
     head: Head,
@@ -34,7 +34,7 @@ pub struct Simple {
 
 impl Simple {
     /// Between an interface and its parent.
-    pub fn new(tun: Tun, parent: Parent) -> Simple {
+    pub(crate) fn new(tun: Tun, parent: Parent) -> Simple {
         let packet = vec![0; LONGEST].into_boxed_slice();
         Simple { tun, parent, head: Head::new(), packet, headers: Box::new([0; HEADERS]) }
     }

@@ -1,7 +1,6 @@
 //! What is looked at before a client begins: room for its packets, a free name.
 
 use super::Start;
-use crate::network::Wanted;
 use kernel::netlink::{self, Link};
 use kernel::tun::TunError;
 use link::Error;
@@ -30,10 +29,7 @@ pub(super) fn room(start: &mut Start, parent: &Link) -> Result<Option<String>, E
     let needed = needed_mtu(wanted, &encapsulation);
     let name = &parent.name;
     let shorter = u16::try_from(most).ok().filter(|most| !start.has_mtu && *most >= LEAST);
-    let Some(shorter) = shorter else {
-        let parent_mtu = parent.mtu;
-        return Err(Error::MtuTooLarge { mtu: wanted, parent: name.clone(), parent_mtu, most, needed });
-    };
+    let Some(shorter) = shorter else { return Err(Error::mtu_too_large(wanted, parent, &encapsulation)) };
     start.config.discovery.max_payload = shorter;
     Ok(Some(format!(
         "{name} has an MTU of {}, in which packets of {shorter} bytes have room behind tags and PPPoE: `ip link set {name} mtu \
@@ -53,11 +49,4 @@ pub(super) fn expect_free(name: &str, after_kill: bool) -> Result<(), Error> {
         thread::sleep(Duration::from_millis(20));
     }
     Ok(())
-}
-
-pub(super) fn refused(wanted: &Wanted, source: std::io::Error) -> Error {
-    match source.kind() {
-        std::io::ErrorKind::PermissionDenied => Error::Privilege { parent: wanted.parent.clone() },
-        _ => Error::Kernel { what: format!("open a packet socket on {}", wanted.parent), source },
-    }
 }

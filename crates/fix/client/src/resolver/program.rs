@@ -1,13 +1,14 @@
 //! A program that keeps the machine's name servers, run to its end in bounded time.
 
 use crate::process_group;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use service::event_loop::ready;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -76,20 +77,13 @@ fn wait(child: &mut Child, until: Instant, said: &mut Vec<u8>) -> io::Result<Opt
             process_group::end(child)?;
             return Ok(None);
         }
-        let mut sources = Vec::new();
-        sources.extend(stderr.as_ref().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
-        let has_pipe = !sources.is_empty();
-        sources.extend(
-            process.as_ref().ok().map(|process| PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)),
-        );
+        let sources = [stderr.as_ref().map(AsFd::as_fd), process.as_ref().ok().map(AsFd::as_fd)];
         // A kernel without such descriptors is asked again and again.
         let most = if process.is_ok() { left } else { left.min(Duration::from_millis(20)) };
-        let timeout = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().max(1).into() };
-        match poll(&mut sources, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        if sources.iter().all(Option::is_none) {
+            thread::sleep(most);
         }
-        let is_said = has_pipe && sources.first().is_some_and(|pipe| !pipe.revents().is_empty());
+        let [is_said, _] = ready(sources, Some(most))?;
         if is_said && let Some(pipe) = &mut stderr {
             // At its end there is no more to be heard.
             if hear(pipe, said)? == 0 {

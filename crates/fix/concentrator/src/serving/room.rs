@@ -35,15 +35,8 @@ pub fn shorter_behind_tags(start: &Start, parent: &netlink::Link) -> Option<Even
 pub fn room(start: &Start, parent: &netlink::Link) -> Result<u32, Error> {
     let wanted = u32::from(start.config.discovery.max_payload);
     let encapsulation = start.vlans.encapsulation();
-    let most = longest_mtu(parent.mtu, &encapsulation);
-    if wanted <= most {
+    if wanted <= longest_mtu(parent.mtu, &encapsulation) {
         return Ok(wanted);
     }
-    Err(Error::MtuTooLarge {
-        mtu: wanted,
-        parent: parent.name.clone(),
-        parent_mtu: parent.mtu,
-        most,
-        needed: needed_mtu(wanted, &encapsulation),
-    })
+    Err(Error::mtu_too_large(wanted, parent, &encapsulation))
 }

@@ -19,7 +19,6 @@ use link::pppoe::{VlanPattern, Wanted, program};
 use link::running::{Claim, Crew, Event, Seen, Watch, check_name, find_parent};
 use link::{Counted, Counters};
 use std::fmt;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -84,7 +83,7 @@ impl Subscribers {
         let index = configure(wish)?;
         let interface = match tuns.first() {
             Some(tun) => tun.try_clone().map_err(Error::kernel(format!("keep {}", wish.name)))?,
-            None => return Err(Error::Worker { name: wish.name.clone() }),
+            None => return Err(Error::worker(&wish.name)),
         };
         let admission = Admission {
             program: all_or_none(false).into(),
@@ -92,10 +91,7 @@ impl Subscribers {
             has_header: true,
         };
         let below = Below { index: parent.index, mtu: parent.mtu };
-        let refused = |source: io::Error| match source.kind() {
-            io::ErrorKind::PermissionDenied => Error::Privilege { parent: wish.parent.clone() },
-            _ => Error::Kernel { what: format!("open a packet socket on {}", wish.parent), source },
-        };
+        let refused = Error::packet_socket(&wish.parent);
         let registry = Registry::new(wish.limits, local);
         let parent_mtu = Arc::new(AtomicU32::new(parent.mtu));
         let mut workers = Vec::new();
@@ -134,10 +130,7 @@ impl Subscribers {
     ///
     /// Another interface has the name, or the kernel refuses; the interface is up under its former name where it can be.
     pub fn rename(&mut self, name: &str) -> Result<bool, Error> {
-        let refused = |refusal: netlink::Refusal| Error::Kernel {
-            what: format!("name an interface {name}"),
-            source: io::Error::other(refusal),
-        };
+        let refused = |refusal| Error::refused(format!("name an interface {name}"))(refusal);
         let has_to_be_down = match netlink::rename(self.index, name) {
             Ok(()) => false,
             Err(refusal) if refusal.error.raw_os_error() == Some(libc::EBUSY) => true,
@@ -257,10 +250,7 @@ impl Subscribers {
 fn configure(wish: &Wish) -> Result<u32, Error> {
     let name = &wish.name;
     let index = netlink::link_by_name(name).map_err(Error::kernel(format!("look at {name}")))?.index;
-    let refused = |what: &str| {
-        let what = format!("{what} {name}");
-        move |refusal: netlink::Refusal| Error::Kernel { what, source: io::Error::other(refusal) }
-    };
+    let refused = |what: &str| Error::refused(format!("{what} {name}"));
     netlink::configure(index, wish.mtu, None).map_err(refused("set the MTU of"))?;
     // Its link-local address is that which subscribers are told; a kernel without IPv6 makes none anyway.
     let _ = netlink::disable_own_ipv6(index);

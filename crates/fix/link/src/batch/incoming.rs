@@ -20,7 +20,7 @@ use wire::IpVersion;
 use wire::ethernet::{self, EtherType};
 
 /// Frames that are put together at once.
-pub const BATCH: usize = 256;
+pub(crate) const BATCH: usize = 256;
 /// Batches that one way may take before the other has its turn.
 const TURN: usize = 4;
 /// Packets of a super-packet, so that one of 64 KiB of full-size frames is whole.
@@ -56,7 +56,7 @@ enum Alone {
 
 /// The way from the parent to the interface.
 #[derive(Debug)]
-pub struct Incoming<O = ()> {
+pub(crate) struct Incoming<O = ()> {
     ring: Ring,
     coalescer: Coalescer,
     places: Vec<Place<O>>,
@@ -72,7 +72,7 @@ pub struct Incoming<O = ()> {
 
 impl<O: Copy> Incoming<O> {
     /// From a ring to an interface that takes what `offloads` says.
-    pub fn new(ring: Ring, offloads: Offloads) -> Incoming<O> {
+    pub(crate) fn new(ring: Ring, offloads: Offloads) -> Incoming<O> {
         let limits = Limits { segments: if offloads.tcp { SEGMENTS } else { 1 }, udp: offloads.udp };
         Incoming {
             ring,
@@ -87,17 +87,21 @@ impl<O: Copy> Incoming<O> {
         }
     }
 
-    pub const fn ring(&self) -> &Ring {
+    pub(crate) const fn ring(&self) -> &Ring {
         &self.ring
     }
 
     /// Whether frames come so densely that it is cheaper to look for them after a pause than to be woken.
-    pub const fn is_dense(&self) -> bool {
+    pub(crate) const fn is_dense(&self) -> bool {
         self.is_dense
     }
 
     /// Takes some of what the parent received.
-    pub fn receive_some<F: Lines<Owner = O>>(&mut self, tun: &Tun, line: &Line<F>) -> Result<(), PathError> {
+    pub(crate) fn receive_some<F: Lines<Owner = O>>(
+        &mut self,
+        tun: &Tun,
+        line: &Line<F>,
+    ) -> Result<(), PathError> {
         for turn in 0..TURN {
             let (taken, alone) = self.collect(line);
             if taken == 0 {

@@ -13,7 +13,7 @@
 //! * Nothing is lost between the interface and the parent while the parent takes frames within 20 ms; what it does not
 //!   take is counted.
 //! * A lone frame waits for nothing. Where frames come densely, a worker looks for them every 100 µs instead of being woken.
-//! * Bytes on the line and packets of the interface are those of the data path [`crate::simple`], but for what
+//! * Bytes on the line and packets of the interface are those of the data path `simple`, but for what
 //!   coalescing does, which segmenting undoes to the byte.
 //!
 //! Memory: see [`Batch::MEMORY`]. Nothing is allocated once every kind of batch has been seen.

@@ -37,7 +37,7 @@ const ADDRESSES: usize = 12;
 
 /// The way from the interface to the parent.
 #[derive(Debug)]
-pub struct Outgoing<O = ()> {
+pub(crate) struct Outgoing<O = ()> {
     read: Box<[u8]>,
     packets: Vec<Range<usize>>,
     frames: Frames<O>,
@@ -50,7 +50,7 @@ pub struct Outgoing<O = ()> {
 }
 
 impl<O: Copy + Default> Outgoing<O> {
-    pub fn new(way: WayOut) -> Outgoing<O> {
+    pub(crate) fn new(way: WayOut) -> Outgoing<O> {
         Outgoing {
             read: vec![0; ROOM].into_boxed_slice(),
             packets: Vec::with_capacity(PACKETS),
@@ -63,7 +63,11 @@ impl<O: Copy + Default> Outgoing<O> {
     }
 
     /// Sends some of what the kernel handed to the interface.
-    pub fn send_some<F: Lines<Owner = O>>(&mut self, tun: &Tun, line: &Line<F>) -> Result<(), PathError> {
+    pub(crate) fn send_some<F: Lines<Owner = O>>(
+        &mut self,
+        tun: &Tun,
+        line: &Line<F>,
+    ) -> Result<(), PathError> {
         for _ in 0..TURN {
             let is_empty = self.fill(tun)?;
             for number in 0..self.packets.len() {

@@ -37,7 +37,7 @@ const WAITS_IN_QUEUE: u32 = 2;
 
 /// The ring of one socket on the parent.
 #[derive(Debug)]
-pub struct Ring {
+pub(crate) struct Ring {
     // Unmapped before the socket is closed.
     mapping: Mapping,
     socket: Packet,
@@ -48,7 +48,7 @@ pub struct Ring {
 
 /// What is in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
+pub(crate) enum Slot {
     /// A frame, from its destination address on, and what the kernel says about it.
     Frame {
         /// Where it is in the ring, bytes.
@@ -71,7 +71,7 @@ impl Ring {
     /// # Errors
     ///
     /// `EPERM` without CAP_NET_RAW, `ENOMEM`; what else a packet socket says.
-    pub fn open(
+    pub(crate) fn open(
         interface: u32,
         admission: &Admission,
         mtu: u32,
@@ -100,14 +100,14 @@ impl Ring {
     }
 
     /// The socket, from whose queue frames are taken that a slot says wait there.
-    pub const fn socket(&self) -> &Packet {
+    pub(crate) const fn socket(&self) -> &Packet {
         &self.socket
     }
 
     /// What is in the slot that is `ahead` of the next; `None`: the kernel has put nothing there yet. A frame's tag is put
     /// back, so a slot is looked at once.
     #[inline]
-    pub fn look(&mut self, ahead: usize) -> Option<Slot> {
+    pub(crate) fn look(&mut self, ahead: usize) -> Option<Slot> {
         if ahead >= self.count {
             return None;
         }
@@ -167,19 +167,19 @@ impl Ring {
 
     /// Bytes of the ring, of frames that [`Ring::look`] has shown and that are not released.
     #[inline]
-    pub fn octets(&self, start: usize, length: usize) -> &[u8] {
+    pub(crate) fn octets(&self, start: usize, length: usize) -> &[u8] {
         self.mapping.bytes(start, length)
     }
 
     /// The same, to be changed.
     #[inline]
-    pub fn octets_mut(&mut self, start: usize, length: usize) -> &mut [u8] {
+    pub(crate) fn octets_mut(&mut self, start: usize, length: usize) -> &mut [u8] {
         self.mapping.bytes_mut(start, length)
     }
 
     /// Gives so many slots back to the kernel.
     #[inline]
-    pub fn release(&mut self, count: usize) {
+    pub(crate) fn release(&mut self, count: usize) {
         for _ in 0..count {
             let at = self.next * self.slot;
             if let Some(status) = self.mapping.word(at + offset_of!(libc::tpacket2_hdr, tp_status)) {

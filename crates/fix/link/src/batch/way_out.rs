@@ -6,12 +6,10 @@ use crate::datapath::Line;
 use crate::dropped::Dropped;
 use crate::framing::{Form, Framing};
 use crate::lines::Lines;
-use crate::parent;
+use crate::parent::{self, wait_for_room};
 use kernel::socket::{Flag, Outgoing, Packet};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
-use std::thread::sleep;
 use std::time::Duration;
 use wire::ethernet::EtherType;
 use wire::vlan::Tag;
@@ -22,7 +20,7 @@ const PAUSE: Duration = Duration::from_micros(200);
 
 /// A way out.
 #[derive(Debug)]
-pub enum WayOut {
+pub(crate) enum WayOut {
     /// sendmmsg(2).
     Packet {
         /// The socket.
@@ -40,7 +38,7 @@ pub enum WayOut {
 impl WayOut {
     /// By a packet socket. With tags alone the kernel segments, if it knows their TPIDs (`eth_type_vlan()`); behind PPPoE
     /// it cannot (`skb_mac_gso_segment()` has no handler for EtherType 0x8864, and sendmsg(2) fails with `ENOMEM`).
-    pub fn packet(interface: u32, framing: &Framing) -> io::Result<WayOut> {
+    pub(crate) fn packet(interface: u32, framing: &Framing) -> io::Result<WayOut> {
         let is_known = |tag: &Tag| matches!(tag.tpid, EtherType::VLAN | EtherType::SERVICE_VLAN);
         let has_header =
             framing.form() == Form::Frames && framing.encapsulation().tags().iter().all(is_known);
@@ -48,7 +46,7 @@ impl WayOut {
     }
 
     /// The same of frames behind PPPoE, whatever their tags.
-    pub fn pppoe(interface: u32) -> io::Result<WayOut> {
+    pub(crate) fn pppoe(interface: u32) -> io::Result<WayOut> {
         WayOut::by_packet(interface, false)
     }
 
@@ -62,18 +60,18 @@ impl WayOut {
     }
 
     /// Whether frames have a virtio header in front.
-    pub const fn has_header(&self) -> bool {
+    pub(crate) const fn has_header(&self) -> bool {
         matches!(self, WayOut::Packet { has_header: true, .. })
     }
 
     /// Whether frames may be super-packets.
-    pub const fn takes_super_packets(&self) -> bool {
+    pub(crate) const fn takes_super_packets(&self) -> bool {
         matches!(self, WayOut::Packet { takes_super_packets: true, .. })
     }
 
     /// Sends all frames, and counts what became of each. It waits for room where the parent's queue is full, for 20 ms at
     /// most.
-    pub fn send<F: Lines>(&mut self, line: &Line<F>, frames: &Frames<F::Owner>, read: &[u8]) {
+    pub(crate) fn send<F: Lines>(&mut self, line: &Line<F>, frames: &Frames<F::Owner>, read: &[u8]) {
         match self {
             WayOut::Packet { socket, messages, takes_super_packets, .. } => {
                 *takes_super_packets &= send_messages(socket, messages, line, frames, read);
@@ -114,7 +112,7 @@ fn send_messages<F: Lines>(
             Some(Errno::INTR) => continue,
             Some(error @ (Errno::AGAIN | Errno::NOBUFS)) if tries > 0 => {
                 tries -= 1;
-                wait(socket, error);
+                wait_for_room(socket, error, PAUSE);
                 continue;
             }
             Some(error) => parent::refusal(error),
@@ -130,15 +128,4 @@ fn send_messages<F: Lines>(
         at += 1;
     }
     takes_super_packets
-}
-
-/// Waits for room: in the memory of the socket (`EAGAIN`), or in the queue of the parent (`ENOBUFS`), of which nobody tells.
-fn wait(socket: &Packet, error: Errno) {
-    if error == Errno::AGAIN {
-        let timeout = Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 };
-        // Whatever it says, the next try tells.
-        let _ = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timeout));
-    } else {
-        sleep(PAUSE);
-    }
 }

@@ -72,7 +72,7 @@ impl Queue {
 /// The way out of a queue, through a socket that is made anew where the parent refuses what is in its ring: entries cannot be
 /// taken back, since the kernel remembers how many there were (`xskq_cons_peek_desc()`).
 #[derive(Debug)]
-pub struct Xsk {
+pub(crate) struct Xsk {
     place: Place,
     open: Option<Open>,
     /// When there was no socket to be had, or the last one was given up.
@@ -106,7 +106,7 @@ impl Xsk {
     ///
     /// `EMSGSIZE` where frames are longer than a page, `EBUSY` where another socket has the queue, `EINVAL` where there is
     /// none of this number; `EPERM` without CAP_NET_RAW; `EAFNOSUPPORT` where the kernel has no AF_XDP.
-    pub fn open(interface: u32, queue: u32, longest: usize) -> io::Result<Xsk> {
+    pub(crate) fn open(interface: u32, queue: u32, longest: usize) -> io::Result<Xsk> {
         let chunk = CHUNKS.into_iter().find(|chunk| longest <= *chunk as usize);
         let chunk = chunk.ok_or(io::Error::from_raw_os_error(libc::EMSGSIZE))?;
         let place = Place { interface, queue, chunk };
@@ -114,7 +114,7 @@ impl Xsk {
     }
 
     /// Sends all frames, and counts what became of each.
-    pub fn send<F: Lines>(&mut self, line: &Line<F>, frames: &Frames<F::Owner>, read: &[u8]) {
+    pub(crate) fn send<F: Lines>(&mut self, line: &Line<F>, frames: &Frames<F::Owner>, read: &[u8]) {
         for burst in frames.list().chunks(BURST as usize) {
             if self.open.is_none() && self.since.elapsed() >= AGAIN {
                 self.open = Open::new(self.place).ok();

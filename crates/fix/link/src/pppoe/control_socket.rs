@@ -18,10 +18,9 @@
 use super::filter::{Wanted, program};
 use super::vlan_pattern::VlanPattern;
 use crate::dropped::Dropped;
-use crate::parent::{self, Admission, refusal};
+use crate::parent::{self, Admission, refusal, wait_for_room};
 use kernel::socket::filter::{Instruction, all_or_none};
 use kernel::socket::{BATCH, Flag, Incoming, Outgoing, Packet};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
 use std::ops::Range;
@@ -51,7 +50,6 @@ pub struct ControlSocket {
     inbox: Incoming,
     outbox: Outbox,
     messages: Outgoing<1>,
-    refused: u64,
 }
 
 /// A received frame.
@@ -128,7 +126,7 @@ impl ControlSocket {
         let admission = Admission { program, has_tags: vlans.has_tags(), has_header: false };
         let socket = parent::receiver(interface, &admission, |_| Ok(()), |_| Ok(()))?;
         let (inbox, messages) = (Incoming::new(BATCH, ControlSocket::LONGEST), Outgoing::new(BATCH));
-        Ok(ControlSocket { socket, local, vlans, inbox, outbox: Outbox::new(), messages, refused: 0 })
+        Ok(ControlSocket { socket, local, vlans, inbox, outbox: Outbox::new(), messages })
     }
 
     /// MAC address of this station.
@@ -168,17 +166,12 @@ impl ControlSocket {
             let is_whole = message.length <= ControlSocket::LONGEST;
             let frame = is_whole.then(|| ControlFrame::of(message.bytes, control.tag)).flatten();
             let frame = frame.map(|frame| ControlFrame { time: control.time, ..frame });
-            match frame.filter(|frame| frame.is_for(self.local) && self.vlans.has(frame.vlans)) {
-                Some(frame) => each(&frame),
-                None => self.refused += 1,
+            if let Some(frame) = frame.filter(|frame| frame.is_for(self.local) && self.vlans.has(frame.vlans))
+            {
+                each(&frame);
             }
         }
         Ok(count)
-    }
-
-    /// Frames that the filter let through and that were none of this socket's, or too long.
-    pub const fn refused(&self) -> u64 {
-        self.refused
     }
 
     /// What counts frames that were dropped for want of room in the queue of the socket, from any thread.
@@ -231,7 +224,7 @@ impl ControlSocket {
                 Some(Errno::INTR) => continue,
                 Some(error @ (Errno::AGAIN | Errno::NOBUFS)) if tries > 0 => {
                     tries -= 1;
-                    self.wait(error);
+                    wait_for_room(&self.socket, error, PAUSE);
                     continue;
                 }
                 _ => {}
@@ -254,18 +247,6 @@ impl ControlSocket {
     ) -> Result<(), Unsent> {
         self.put(destination, vlans, stage, payload)?;
         self.flush()
-    }
-
-    /// Waits for room: in the memory of the socket (`EAGAIN`), or in the queue of the interface (`ENOBUFS`), of which nobody
-    /// tells.
-    fn wait(&self, error: Errno) {
-        if error == Errno::AGAIN {
-            let timeout = Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 };
-            // Whatever it says, the next try tells.
-            let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::OUT)], Some(&timeout));
-        } else {
-            std::thread::sleep(PAUSE);
-        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! Workers of a link beyond the first, each in a thread of its own.
 
 use crate::datapath::{DataPath, PathError};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use service::event_loop::ready;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -101,16 +100,8 @@ fn move_packets<L>(path: &mut dyn DataPath<L>, line: &L, end: &UnixStream) -> Re
         if let Some(pause) = path.pause() {
             thread::sleep(pause);
         }
-        let mut sources = [
-            PollFd::from_borrowed_fd(path.interface(), PollFlags::IN),
-            PollFd::from_borrowed_fd(path.parent(), PollFlags::IN),
-            PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN),
-        ];
-        match poll(&mut sources, None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(PathError::Parent(error.into())),
-        }
-        let [from_interface, from_parent, ended] = sources.map(|source| !source.revents().is_empty());
+        let sources = [path.interface(), path.parent(), end.as_fd()].map(Some);
+        let [from_interface, from_parent, ended] = ready(sources, None).map_err(PathError::Parent)?;
         if ended {
             return Ok(());
         }
