@@ -8,23 +8,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The counters of one data path, or of one worker of it. They are written by one thread and read by any.
 #[derive(Debug, Default)]
 pub struct Counters {
-    received: Way,
-    sent: Way,
+    /// Frames that went to the interface.
+    pub(crate) received: Way,
+    /// Frames that went to the parent.
+    pub(crate) sent: Way,
     drops: [AtomicU64; Dropped::COUNT],
-    clamped: AtomicU64,
-    segments: AtomicU64,
-    super_packets: AtomicU64,
-    deliveries: AtomicU64,
-    delivered: AtomicU64,
-    told: AtomicU64,
+    /// Maximum segment sizes lowered.
+    pub(crate) clamped: Count,
+    /// Segments that super-packets of the parent were taken apart into.
+    pub(crate) segments: Count,
+    /// Super-packets that the kernel handed over.
+    pub(crate) super_packets: Count,
+    deliveries: Count,
+    delivered: Count,
+    /// Senders that were told that a packet is too long.
+    pub(crate) too_big: Count,
 }
 
-/// Frames one way.
 #[derive(Debug, Default)]
-struct Way {
-    frames: AtomicU64,
-    octets: AtomicU64,
-}
+pub(crate) struct Count(AtomicU64);
+
+/// Frames and bytes one way.
+#[derive(Debug, Default)]
+pub(crate) struct Way(Count, Count);
 
 /// Frames and bytes one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,74 +93,45 @@ impl Counted {
     }
 }
 
+impl Count {
+    #[inline]
+    pub(crate) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 impl Way {
-    fn add(&self, frames: u64, octets: u64) {
-        self.frames.fetch_add(frames, Ordering::Relaxed);
-        self.octets.fetch_add(octets, Ordering::Relaxed);
+    #[inline]
+    pub(crate) fn add(&self, frames: u64, bytes: u64) {
+        self.0.add(frames);
+        self.1.add(bytes);
+    }
+
+    pub(crate) fn frames(&self) -> u64 {
+        self.0.read()
     }
 
     fn read(&self) -> Traffic {
-        Traffic { frames: self.frames.load(Ordering::Relaxed), octets: self.octets.load(Ordering::Relaxed) }
+        Traffic { frames: self.0.read(), octets: self.1.read() }
     }
 }
 
 impl Counters {
-    /// A frame of this many bytes went to the interface.
-    pub(crate) fn received(&self, octets: usize) {
-        self.received.add(1, octets as u64);
-    }
-
-    /// A frame of this many bytes went to the parent.
-    pub(crate) fn sent(&self, octets: usize) {
-        self.sent.add(1, octets as u64);
-    }
-
-    /// So many frames of so many bytes together went to the parent.
-    pub(crate) fn sent_many(&self, frames: u64, octets: u64) {
-        self.sent.add(frames, octets);
-    }
-
-    /// The kernel handed over a super-packet.
-    pub(crate) fn super_packet_sent(&self) {
-        self.super_packets.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// A packet put together of so many frames was given to the kernel.
     pub(crate) fn delivered(&self, frames: u64) {
-        self.deliveries.fetch_add(1, Ordering::Relaxed);
-        self.delivered.fetch_add(frames, Ordering::Relaxed);
+        self.deliveries.add(1);
+        self.delivered.add(frames);
     }
 
-    /// A sender was told that a packet is too long.
-    pub(crate) fn too_big_told(&self) {
-        self.told.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A frame or packet went no further.
-    pub(crate) fn dropped(&self, why: Dropped) {
-        self.dropped_many(why, 1);
-    }
-
-    /// Several went no further.
-    pub fn dropped_many(&self, why: Dropped, count: u64) {
+    /// So many frames or packets went no further.
+    pub fn dropped(&self, why: Dropped, count: u64) {
         if let Some(counter) = self.drops.get(why as usize) {
             counter.fetch_add(count, Ordering::Relaxed);
         }
-    }
-
-    /// A maximum segment size was lowered.
-    pub(crate) fn clamped(&self) {
-        self.clamped.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A super-packet was taken apart.
-    pub(crate) fn segmented(&self, segments: u64) {
-        self.segments.fetch_add(segments, Ordering::Relaxed);
-    }
-
-    /// Frames that went to the interface.
-    pub(crate) fn frames_received(&self) -> u64 {
-        self.received.frames.load(Ordering::Relaxed)
     }
 
     pub fn read(&self) -> Counted {
@@ -166,12 +143,12 @@ impl Counters {
             received: self.received.read(),
             sent: self.sent.read(),
             drops: drops.collect(),
-            mss_clamped: self.clamped.load(Ordering::Relaxed),
-            segments: self.segments.load(Ordering::Relaxed),
-            super_packets: self.super_packets.load(Ordering::Relaxed),
-            deliveries: self.deliveries.load(Ordering::Relaxed),
-            delivered: self.delivered.load(Ordering::Relaxed),
-            too_big_told: self.told.load(Ordering::Relaxed),
+            mss_clamped: self.clamped.read(),
+            segments: self.segments.read(),
+            super_packets: self.super_packets.read(),
+            deliveries: self.deliveries.read(),
+            delivered: self.delivered.read(),
+            too_big_told: self.too_big.read(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A packet of IPv4 becomes fragments (RFC 791 sections 2.3 and 3.2).
 
+use crate::framing::{put_word, word};
 use offload::checksum;
 use std::ops::Range;
 use wire::ipv4;
@@ -46,7 +47,7 @@ impl Fragments {
         let seen = ipv4::Header::of(header.first_chunk()?);
         seen.check_header().ok()?;
         let length = seen.header_length();
-        let word = u16::from_be_bytes(*header.get(6..)?.first_chunk()?);
+        let word = word(header, 6)?;
         let room = most.checked_sub(length)? / UNIT * UNIT;
         let last = usize::from(word & OFFSET) * UNIT + data;
         if word & DONT_FRAGMENT != 0 || room == 0 || last > usize::from(u16::MAX) {
@@ -95,18 +96,11 @@ impl Iterator for Fragments {
         let more = if end < self.data { MORE } else { self.word & MORE };
         let total = (self.length + end - start) as u16;
         let mut header = self.header;
-        let mut put = |at: usize, value: u16| {
-            if let Some(place) = header.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-                *place = value.to_be_bytes();
-            }
-        };
-        put(2, total);
-        put(6, self.word & !(OFFSET | MORE) | more | offset);
-        put(10, 0);
+        put_word(&mut header, 2, total);
+        put_word(&mut header, 6, self.word & !(OFFSET | MORE) | more | offset);
+        put_word(&mut header, 10, 0);
         let sum = checksum::internet(header.get(..self.length).unwrap_or_default());
-        if let Some(place) = header.get_mut(10..).and_then(|rest| rest.first_chunk_mut()) {
-            *place = sum.to_be_bytes();
-        }
+        put_word(&mut header, 10, sum);
         if start == 0 {
             self.clean();
         }

@@ -370,6 +370,14 @@ pub fn version(packet: &[u8]) -> Option<IpVersion> {
 
 /// Two bytes in network order.
 #[inline]
-pub fn word(octets: &[u8], at: usize) -> Option<u16> {
-    octets.get(at..)?.first_chunk().map(|word| u16::from_be_bytes(*word))
+pub fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|word| u16::from_be_bytes(*word))
+}
+
+/// Writes two bytes in network order, where there is room.
+#[inline]
+pub(crate) fn put_word(bytes: &mut [u8], at: usize, value: u16) {
+    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *place = value.to_be_bytes();
+    }
 }

@@ -2,11 +2,11 @@
 
 use crate::datapath::Line;
 use crate::dropped::Dropped;
-use crate::framing::Form;
+use crate::framing::{Form, version};
 use crate::lines::Lines;
 use crate::mss::Checksum;
 use kernel::tun::Tun;
-use offload::{NetHeader, Prefix, Segments};
+use offload::{NetHeader, Prefix, Segments, checksum};
 use rustix::io::Errno;
 use std::io::IoSlice;
 use std::ops::Range;
@@ -48,6 +48,29 @@ pub(crate) fn inside<F: Lines>(
     Ok(NetHeader { checksum_start: start as u16, header_length: 0, ..header })
 }
 
+/// The virtio header of an IP packet as it is behind `before` more bytes.
+pub(crate) fn behind(header: NetHeader, before: usize) -> NetHeader {
+    if !header.needs_checksum() {
+        return header;
+    }
+    let before = before as u16;
+    NetHeader {
+        checksum_start: header.checksum_start.saturating_add(before),
+        header_length: header.header_length.saturating_add(before),
+        ..header
+    }
+}
+
+/// Completes the checksum of what `header` is about, where it is partial.
+#[inline]
+pub(crate) fn complete(header: &NetHeader, packet: &mut [u8]) -> Result<(), Dropped> {
+    if !header.needs_checksum() {
+        return Ok(());
+    }
+    let done = checksum::complete(packet, header.checksum_start.into(), header.checksum_offset.into());
+    done.map(drop).map_err(|_| Dropped::SuperPacket)
+}
+
 /// Writes the segments of what the kernel had put together (GRO), each behind `lead`, bytes that the interface wants in front
 /// of every packet; how many there were. What a card puts together itself (LRO) comes without the partial checksum that segments
 /// are made from, and is refused; so is what has more than [`MOST_SEGMENTS`].
@@ -74,7 +97,7 @@ pub(crate) fn take_apart<F: Lines>(
     if count > MOST_SEGMENTS {
         return Err(Dropped::SuperPacket.into());
     }
-    line.counters.segmented(count as u64);
+    line.counters.segments.add(count as u64);
     while let Some(segment) = segments.emit(headers).map_err(|_| Dropped::SuperPacket)? {
         let head = headers.get(..segment.header_length).unwrap_or_default();
         write(tun, &[IoSlice::new(lead), IoSlice::new(head), IoSlice::new(segment.payload)])?;
@@ -88,22 +111,22 @@ pub(crate) fn lower_mss<F: Lines>(line: &Line<F>, owner: F::Owner, packet: &mut 
     let Some(clamp) = line.framing.clamp(line.clamp, owner) else { return };
     let network = match line.framing.form() {
         Form::Packets => Some(packet),
-        Form::Frames => network_of(packet),
+        Form::Frames if is_ip(packet) => packet.get_mut(ethernet::Header::LENGTH..),
+        Form::Frames => None,
     };
     if network.is_some_and(|network| clamp.lower(network, checksum)) {
-        line.counters.clamped();
+        line.counters.clamped.add(1);
     }
 }
 
-/// The IP packet in an untagged frame.
-fn network_of(frame: &mut [u8]) -> Option<&mut [u8]> {
-    let (header, network) = frame.split_first_chunk_mut()?;
-    let announced = match ethernet::Header::of(header).ethertype() {
-        EtherType::IPV4 => IpVersion::V4,
-        EtherType::IPV6 => IpVersion::V6,
-        _ => return None,
-    };
-    (crate::framing::version(network) == Some(announced)).then_some(network)
+/// Whether an untagged frame has an IP packet of the version that it announces.
+pub(crate) fn is_ip(frame: &[u8]) -> bool {
+    let Some((header, network)) = frame.split_first_chunk() else { return false };
+    match ethernet::Header::of(header).ethertype() {
+        EtherType::IPV4 => version(network) == Some(IpVersion::V4),
+        EtherType::IPV6 => version(network) == Some(IpVersion::V6),
+        _ => false,
+    }
 }
 
 /// Hands pieces of a packet to the kernel.

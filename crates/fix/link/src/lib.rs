@@ -45,6 +45,8 @@ pub mod privilege;
 pub mod running;
 mod simple;
 pub mod status;
+#[cfg(test)]
+mod tests;
 
 pub use counters::{Counted, Counters, Traffic};
 pub use dropped::Dropped;

@@ -14,6 +14,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::framing::{put_word, word};
 use offload::checksum;
 use wire::emit::Tcp as TcpFlags;
 use wire::extension::{self, Kind};
@@ -129,8 +130,7 @@ fn syn_header(segment: &mut [u8]) -> Option<&mut [u8]> {
 /// Lowers the value of an option at `place` in a TCP header.
 fn lower_at(header: &mut [u8], place: usize, most: u16, checksum: Checksum) -> bool {
     let value_at = place + 2;
-    let Some(value) = header.get(value_at..).and_then(|rest| rest.first_chunk()) else { return false };
-    if u16::from_be_bytes(*value) <= most {
+    if word(header, value_at).is_none_or(|value| value <= most) {
         return false;
     }
     // Options may start at odd places; a checksum counts words from the start of the header.
@@ -139,16 +139,11 @@ fn lower_at(header: &mut [u8], place: usize, most: u16, checksum: Checksum) -> b
     let Some(old) = old.get_mut(..words.len()) else { return false };
     let Some(now) = header.get(words.clone()) else { return false };
     old.copy_from_slice(now);
-    if let Some(value) = header.get_mut(value_at..).and_then(|rest| rest.first_chunk_mut()) {
-        *value = most.to_be_bytes();
-    }
+    put_word(header, value_at, most);
     if checksum == Checksum::Whole {
-        let found = header.get(CHECKSUM..).and_then(|rest| rest.first_chunk()).copied().unwrap_or_default();
         let new = header.get(words).unwrap_or_default();
-        let updated = checksum::update(u16::from_be_bytes(found), old, new);
-        if let Some(field) = header.get_mut(CHECKSUM..).and_then(|rest| rest.first_chunk_mut()) {
-            *field = updated.to_be_bytes();
-        }
+        let updated = checksum::update(word(header, CHECKSUM).unwrap_or_default(), old, new);
+        put_word(header, CHECKSUM, updated);
     }
     true
 }

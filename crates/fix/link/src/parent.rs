@@ -17,12 +17,13 @@ pub(crate) mod filter;
 use crate::dropped::Dropped;
 use crate::framing::Framing;
 use kernel::socket::filter::{Instruction, all_or_none};
-use kernel::socket::{Flag, Packet};
+use kernel::socket::{BATCH, Flag, Outgoing, Packet};
 use offload::NetHeader;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use service::event_loop::timespec;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread::sleep;
 use std::time::Duration;
@@ -113,8 +114,46 @@ pub(crate) fn refusal(error: Errno) -> Dropped {
     }
 }
 
+/// How often frames wait for room, and how long each time: 20 ms in all.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// Sends `count` messages, of which `pieces` gives the bytes, waiting for room where there is none. `sent` is told which went,
+/// `refused` which did not, and why; those behind it are tried still.
+pub(crate) fn send_all<'p, const PIECES: usize>(
+    socket: &Packet,
+    messages: &mut Outgoing<PIECES>,
+    count: usize,
+    pieces: impl Fn(usize) -> [&'p [u8]; PIECES],
+    mut sent: impl FnMut(Range<usize>),
+    mut refused: impl FnMut(usize, Dropped),
+) {
+    let (mut at, mut tries) = (0, TRIES);
+    while at < count {
+        let error = match messages.send(socket, (at..count).take(BATCH).map(&pieces)) {
+            Ok(more) => {
+                sent(at..at + more);
+                at += more;
+                continue;
+            }
+            Err(error) => error.raw_os_error().map(Errno::from_raw_os_error),
+        };
+        match error {
+            Some(Errno::INTR) => {}
+            Some(error @ (Errno::AGAIN | Errno::NOBUFS)) if tries > 0 => {
+                tries -= 1;
+                wait_for_room(socket, error, PAUSE);
+            }
+            _ => {
+                refused(at, error.map_or(Dropped::ParentRefused, refusal));
+                at += 1;
+            }
+        }
+    }
+}
+
 /// Waits for room: in the memory of the socket (`EAGAIN`), or in the queue of the interface (`ENOBUFS`), of which nobody tells.
-pub(crate) fn wait_for_room(socket: &Packet, error: Errno, time: Duration) {
+fn wait_for_room(socket: &Packet, error: Errno, time: Duration) {
     if error == Errno::AGAIN {
         // Whatever it says, the next try tells.
         let _ = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timespec(time)));

@@ -9,7 +9,8 @@
 //!   (RFC 1122 section 3.2.2, RFC 4443 section 2.4); nor about a packet whose header is not whole.
 //! * It quotes as much as fits 576 bytes of IPv4 (RFC 1812 section 4.3.2.3) and 1280 of IPv6.
 
-use offload::checksum::{self, Sum};
+use crate::framing::put_word;
+use offload::checksum::Sum;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 use wire::emit::{Emit, Icmp, Icmpv6, Ipv4, Ipv6};
@@ -63,11 +64,7 @@ fn fragmentation_needed(packet: &[u8], mtu: usize, room: &mut [u8]) -> Option<us
     let [high, low] = u16::try_from(mtu).unwrap_or(u16::MAX).to_be_bytes();
     let icmp = Icmp { kind: 3, code: 4, checksum: 0, rest: [0, 0, high, low] };
     let at = ip.emit(room).ok()?;
-    let icmp_octets = room.get_mut(at..length)?;
-    icmp.emit(icmp_octets).ok()?;
-    icmp_octets.get_mut(Icmp::LENGTH..)?.copy_from_slice(quoted);
-    let sum = checksum::internet(icmp_octets);
-    icmp_octets.get_mut(2..4)?.copy_from_slice(&sum.to_be_bytes());
+    quote(&icmp, quoted, Sum::default(), room.get_mut(at..length)?)?;
     Some(length)
 }
 
@@ -106,12 +103,16 @@ fn packet_too_big(packet: &[u8], mtu: usize, room: &mut [u8]) -> Option<usize> {
         let addresses = room.get(8..)?.first_chunk()?;
         Sum::pseudo_ipv6(addresses, IpProtocol::ICMPV6, (length - at) as u32)
     };
-    let icmp_octets = room.get_mut(at..length)?;
-    icmp.emit(icmp_octets).ok()?;
-    icmp_octets.get_mut(Icmpv6::LENGTH..)?.copy_from_slice(quoted);
-    let sum = pseudo.plus(Sum::of(icmp_octets)).checksum();
-    icmp_octets.get_mut(2..4)?.copy_from_slice(&sum.to_be_bytes());
+    quote(&icmp, quoted, pseudo, room.get_mut(at..length)?)?;
     Some(length)
+}
+
+/// Writes a message of ICMP into `room`, of just its length, with its checksum over that and `pseudo`.
+fn quote(icmp: &impl Emit, quoted: &[u8], pseudo: Sum, room: &mut [u8]) -> Option<()> {
+    let at = icmp.emit(room).ok()?;
+    room.get_mut(at..)?.copy_from_slice(quoted);
+    put_word(room, 2, pseudo.plus(Sum::of(room)).checksum());
+    Some(())
 }
 
 /// How many messages may go out: 1000 a second, and 50 at once, as Linux does by default (`icmp_msgs_per_sec`,
@@ -147,6 +148,8 @@ impl Allowance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::ipv6;
+    use offload::checksum;
 
     fn packet4(protocol: IpProtocol, source: [u8; 4], offset: u16) -> Vec<u8> {
         let ip = Ipv4 {
@@ -183,15 +186,7 @@ mod tests {
 
     #[test]
     fn of_ipv6_too_and_never_less_than_1280() {
-        let ip = Ipv6 {
-            traffic_class: 0,
-            flow_label: 1,
-            payload_length: 1460,
-            next_header: IpProtocol::UDP,
-            hop_limit: 3,
-            source: "2001:db8::1".parse().expect("an address"),
-            destination: "2001:db8:1::2".parse().expect("an address"),
-        };
+        let ip = ipv6(IpProtocol::UDP, 1460);
         let mut packet = vec![0x22; 1500];
         ip.emit(&mut packet).expect("room");
         let mut room = [0; MOST];

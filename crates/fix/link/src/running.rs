@@ -82,6 +82,13 @@ impl Means {
         }
     }
 
+    const fn io(self) -> Io {
+        match self {
+            Means::Simple => Io::AfPacket,
+            Means::Batch { io, .. } => io,
+        }
+    }
+
     /// Bytes that it takes of this process, by and large.
     pub const fn memory(self) -> usize {
         match self {
@@ -122,7 +129,7 @@ impl Observer {
 
     /// Frames received so far.
     pub fn received(&self) -> u64 {
-        self.0.workers.iter().map(|(counters, _)| counters.frames_received()).sum()
+        self.0.workers.iter().map(|(counters, _)| counters.received.frames()).sum()
     }
 }
 
@@ -215,7 +222,7 @@ impl Running {
         };
         let claim = claim(&parent, &wish.encapsulation.to_string())?;
         let index = configure(&wish.name, wish, &framing, mtu)?;
-        let mut paths = paths(wish, tuns, offloads, &parent, &framing)?;
+        let paths = paths(wish, tuns, offloads, &parent, &framing)?;
         let parent_mtu = Arc::new(AtomicU32::new(parent.mtu));
         let clamp = wish.mss_clamp.then(|| Clamp::for_mtu(mtu));
         let line = |counters: &Arc<Counters>| Line {
@@ -224,13 +231,13 @@ impl Running {
             counters: Arc::clone(counters),
             parent_mtu: Arc::clone(&parent_mtu),
         };
-        let mut workers = Vec::new();
-        let mut others = Vec::new();
-        for (path, observer) in paths.drain(..) {
-            let counters = Arc::new(Counters::default());
-            others.push((path, line(&counters)));
-            workers.push((counters, observer));
-        }
+        let (mut others, workers): (Vec<_>, Vec<_>) = paths
+            .into_iter()
+            .map(|(path, observer)| {
+                let counters = Arc::new(Counters::default());
+                ((path, line(&counters)), (counters, observer))
+            })
+            .unzip();
         let mut identity = identity(wish, &framing, mtu);
         identity.workers = workers.len();
         identity.offloads = offloads.words();
@@ -342,10 +349,7 @@ impl Running {
 pub fn descriptors(means: Means) -> u64 {
     const EACH: u64 = 6;
     const OTHERS: u64 = 40;
-    let workers = match means {
-        Means::Simple => 1,
-        Means::Batch { workers, .. } => workers as u64,
-    };
+    let workers = if let Means::Batch { workers, .. } = means { workers as u64 } else { 1 };
     OTHERS + EACH * workers
 }
 
@@ -450,10 +454,7 @@ fn paths(
     parent: &netlink::Link,
     framing: &Framing,
 ) -> Result<Vec<Watched>, Error> {
-    let io = match wish.means {
-        Means::Simple => Io::AfPacket,
-        Means::Batch { io, .. } => io,
-    };
+    let io = wish.means.io();
     let refused = |source: io::Error| match (source.kind(), io, source.raw_os_error()) {
         (io::ErrorKind::PermissionDenied, ..) | (_, Io::AfPacket, _) | (.., None) => {
             Error::packet_socket(&wish.parent)(source)
@@ -507,12 +508,7 @@ fn identity(wish: &Wish, framing: &Framing, mtu: u32) -> Identity {
         interface: form_word(framing.form()).to_owned(),
         datapath: wish.means.word().to_owned(),
         workers: 1,
-        io: match wish.means {
-            Means::Simple => Io::AfPacket,
-            Means::Batch { io, .. } => io,
-        }
-        .word()
-        .to_owned(),
+        io: wish.means.io().word().to_owned(),
         offloads: Vec::new(),
         mtu,
         needed_parent_mtu: needed_mtu(mtu, &wish.encapsulation),

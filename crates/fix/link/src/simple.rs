@@ -7,11 +7,10 @@
 use crate::datapath::{DataPath, Line, PathError};
 use crate::dropped::Dropped;
 use crate::framing::Head;
-use crate::inbound::{HEADERS, Untaken, inside, lower_mss, take_apart, write};
+use crate::inbound::{HEADERS, Untaken, complete, inside, lower_mss, take_apart, write};
 use crate::mss::Checksum;
 use crate::parent::{Arrival, Parent, Received};
 use kernel::tun::Tun;
-use offload::checksum;
 use rustix::io::Errno;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -61,7 +60,7 @@ impl DataPath for Simple {
             };
             let packet = self.packet.get_mut(..length).unwrap_or_default();
             if let Err(why) = send(line, &mut self.head, &self.parent, packet) {
-                line.counters.dropped(why);
+                line.counters.dropped(why, 1);
             }
         }
         Ok(())
@@ -74,7 +73,7 @@ impl DataPath for Simple {
             let received = match self.parent.receive().map_err(PathError::Parent)? {
                 Arrival::Frame(received) => received,
                 Arrival::Lost(why) => {
-                    line.counters.dropped(why);
+                    line.counters.dropped(why, 1);
                     left -= 1;
                     continue;
                 }
@@ -83,7 +82,7 @@ impl DataPath for Simple {
             let packets = match take(line, &self.tun, received, &mut *self.headers) {
                 Ok(packets) => packets,
                 Err(Untaken::Dropped(why)) => {
-                    line.counters.dropped(why);
+                    line.counters.dropped(why, 1);
                     1
                 }
                 Err(Untaken::Gone) => return Err(PathError::InterfaceGone),
@@ -109,7 +108,7 @@ fn send(line: &Line, head: &mut Head, parent: &Parent, from_interface: &mut [u8]
     lower_mss(line, (), from_interface, Checksum::Whole);
     let rest = line.framing.encapsulate(from_interface, head)?;
     parent.send(head.octets(), rest)?;
-    line.counters.sent(head.octets().len() + rest.len());
+    line.counters.sent.add(1, (head.octets().len() + rest.len()) as u64);
     Ok(())
 }
 
@@ -123,16 +122,12 @@ fn take(line: &Line, tun: &Tun, received: Received<'_>, headers: &mut [u8]) -> R
     let packets = if header.is_super_packet() {
         take_apart(line, tun, &[], &header, packet, headers)?
     } else {
-        if header.needs_checksum() {
-            let network = packet.get_mut(line.framing.network_offset()..).unwrap_or_default();
-            checksum::complete(network, header.checksum_start.into(), header.checksum_offset.into())
-                .map_err(|_| Dropped::SuperPacket)?;
-        }
+        complete(&header, packet.get_mut(line.framing.network_offset()..).unwrap_or_default())?;
         lower_mss(line, (), packet, Checksum::Whole);
         write(tun, &[IoSlice::new(packet)])?;
         1
     };
-    line.counters.received(length);
+    line.counters.received.add(1, length as u64);
     Ok(packets)
 }
 

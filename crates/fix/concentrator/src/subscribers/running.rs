@@ -177,7 +177,7 @@ impl Subscribers {
         for (counters, observer) in &self.workers {
             // What cannot be read is counted the next time.
             let lost = observer.drops().unwrap_or_default();
-            counters.dropped_many(Dropped::SocketFull, lost.into());
+            counters.dropped(Dropped::SocketFull, lost.into());
             counted.add(counters.read());
         }
         counted

@@ -4,20 +4,19 @@
 use super::ring::{Ring, Slot};
 use crate::datapath::{Line, PathError};
 use crate::dropped::Dropped;
-use crate::framing::{Form, version};
-use crate::inbound::{HEADERS, Untaken, inside, lower_mss, take_apart, write};
+use crate::framing::Form;
+use crate::inbound::{HEADERS, Untaken, behind, complete, inside, is_ip, lower_mss, take_apart, write};
 use crate::lines::Lines;
 use crate::mss::Checksum;
 use crate::parent::{self, Arrival};
 use kernel::tun::{Offloads, Tun};
 use offload::coalesce::{Delivery, Limits, Packet};
-use offload::{Coalescer, NetHeader, checksum};
+use offload::{Coalescer, NetHeader};
 use rustix::net::sockopt;
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::time::{Duration, Instant};
-use wire::IpVersion;
-use wire::ethernet::{self, EtherType};
+use wire::ethernet;
 
 /// Frames that are put together at once.
 pub(crate) const BATCH: usize = 256;
@@ -143,7 +142,7 @@ impl<O: Copy> Incoming<O> {
                 None => return (ahead, None),
                 Some(Slot::InQueue) => return (ahead + 1, Some(Alone::InQueue)),
                 Some(Slot::Lost) => {
-                    line.counters.dropped(Dropped::SocketFull);
+                    line.counters.dropped(Dropped::SocketFull, 1);
                     continue;
                 }
                 Some(Slot::Frame { start, length, header }) => (start, length, header),
@@ -159,7 +158,7 @@ impl<O: Copy> Incoming<O> {
                     unpadded: inner.end as u32,
                     owner,
                 }),
-                Err(why) => line.counters.dropped(why),
+                Err(why) => line.counters.dropped(why, 1),
             }
         }
         (BATCH, None)
@@ -181,11 +180,11 @@ impl<O: Copy> Incoming<O> {
         }
         let received = |number: usize| {
             if let Some(place) = places.get(number) {
-                line.counters.received(place.octets as usize);
+                line.counters.received.add(1, place.octets.into());
             }
         };
         let lost = |number: usize, why: Dropped| {
-            line.counters.dropped(why);
+            line.counters.dropped(why, 1);
             if let Some(place) = places.get(number) {
                 line.stays(place.owner, place.unpadded.into());
             }
@@ -230,11 +229,11 @@ impl<O: Copy> Incoming<O> {
             Some(Alone::InQueue) => match in_queue(&self.ring, &mut self.buffer).map_err(Stopped::Parent)? {
                 Arrival::Frame(received) => (received.frame, received.header),
                 Arrival::Lost(why) => {
-                    line.counters.dropped(why);
+                    line.counters.dropped(why, 1);
                     return Ok(());
                 }
                 Arrival::Nothing | Arrival::Down => {
-                    line.counters.dropped(Dropped::SocketFull);
+                    line.counters.dropped(Dropped::SocketFull, 1);
                     return Ok(());
                 }
             },
@@ -242,7 +241,7 @@ impl<O: Copy> Incoming<O> {
         match take(line, tun, self.offloads, frame, header, &mut *self.headers) {
             Ok(()) => Ok(()),
             Err(Untaken::Dropped(why)) => {
-                line.counters.dropped(why);
+                line.counters.dropped(why, 1);
                 Ok(())
             }
             Err(Untaken::Gone) => Err(Stopped::Gone),
@@ -281,11 +280,7 @@ fn prepare<F: Lines>(
     let (inner, owner) = line.framing.decapsulate(frame)?;
     let header = inside(header, &inner, line)?;
     let packet = frame.get_mut(inner.clone()).unwrap_or_default();
-    if header.needs_checksum() {
-        let network = packet.get_mut(line.framing.network_offset()..).unwrap_or_default();
-        checksum::complete(network, header.checksum_start.into(), header.checksum_offset.into())
-            .map_err(|_| Dropped::SuperPacket)?;
-    }
+    complete(&header, packet.get_mut(line.framing.network_offset()..).unwrap_or_default())?;
     lower_mss(line, owner, packet, Checksum::Whole);
     let looked_at = match line.framing.form() {
         Form::Packets => 0..length,
@@ -294,16 +289,6 @@ fn prepare<F: Lines>(
         Form::Frames => 0..0,
     };
     Ok(Prepared { looked_at, inner, owner })
-}
-
-/// Whether an untagged frame has an IP packet of the version that it announces.
-fn is_ip(frame: &[u8]) -> bool {
-    let Some((header, network)) = frame.split_first_chunk() else { return false };
-    match ethernet::Header::of(header).ethertype() {
-        EtherType::IPV4 => version(network) == Some(IpVersion::V4),
-        EtherType::IPV6 => version(network) == Some(IpVersion::V6),
-        _ => false,
-    }
 }
 
 /// Writes a packet of one or more frames, of the form that the interface has.
@@ -331,19 +316,6 @@ fn write_packet<F: Lines>(
     write(tun, pieces.get(..count).unwrap_or_default())
 }
 
-/// The virtio header of an IP packet as it is behind `before` bytes.
-fn behind(header: NetHeader, before: usize) -> NetHeader {
-    if !header.needs_checksum() {
-        return header;
-    }
-    let before = before as u16;
-    NetHeader {
-        checksum_start: header.checksum_start.saturating_add(before),
-        header_length: header.header_length.saturating_add(before),
-        ..header
-    }
-}
-
 /// Hands a super-packet that the kernel had put together to the interface: as it is, where that takes such.
 fn take<F: Lines>(
     line: &Line<F>,
@@ -362,7 +334,7 @@ fn take<F: Lines>(
         write(tun, &[IoSlice::new(&NetHeader::default().octets()), IoSlice::new(packet)])
             .inspect_err(|_| line.stays(owner, unpadded))?;
         line.counters.delivered(1);
-        line.counters.received(length);
+        line.counters.received.add(1, length as u64);
         return Ok(());
     }
     let (range, owner) = line.framing.decapsulate(frame)?;
@@ -382,30 +354,26 @@ fn take<F: Lines>(
         let told = behind(header, before).octets();
         if write(tun, &[IoSlice::new(&told), IoSlice::new(packet)]).is_ok() {
             line.counters.delivered(1);
-            line.counters.received(length);
+            line.counters.received.add(1, length as u64);
             return Ok(());
         }
     }
     take_apart(line, tun, &NetHeader::default().octets(), &header, packet, headers)
         .inspect_err(|_| line.stays(owner, unpadded))?;
-    line.counters.received(length);
+    line.counters.received.add(1, length as u64);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::Counters;
     use crate::framing::{Framing, Head};
     use crate::parent::Admission;
-    use kernel::netlink::link_by_name;
+    use crate::tests::{line, tcp, with_pair};
     use kernel::socket::Transmit;
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicU32;
-    use testkit::netns::{Namespace, Veth, probe};
-    use testkit::require;
+    use offload::checksum;
     use wire::IpProtocol;
-    use wire::emit::{Emit, Ipv4, Tcp};
+    use wire::emit::{Emit, Ipv4};
 
     const PAYLOAD: usize = 1400;
 
@@ -419,17 +387,7 @@ mod tests {
         ip.emit(&mut packet).expect("room");
         let addresses = packet[12..].first_chunk().expect("addresses");
         let sum = checksum::Sum::pseudo_ipv4(addresses, IpProtocol::TCP, (20 + PAYLOAD) as u16);
-        let tcp = Tcp {
-            source_port: 1,
-            destination_port: 2,
-            sequence: u32::from(number) * PAYLOAD as u32,
-            acknowledgment: 4,
-            flags: 0x10,
-            window: 5,
-            checksum: sum.folded(),
-            urgent: 0,
-            options: &[],
-        };
+        let tcp = tcp(u32::from(number) * PAYLOAD as u32, 0x10, sum.folded(), &[]);
         tcp.emit(&mut packet[20..]).expect("room");
         checksum::complete(&mut packet, 20, 16).expect("a checksum");
         packet
@@ -437,12 +395,7 @@ mod tests {
 
     #[test]
     fn payloads_are_written_from_the_ring() {
-        let Some(()) = require("netns", probe()) else { return };
-        let namespace = Namespace::new().expect("a namespace");
-        namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
-        namespace.inside(|| {
-            let [near, far] = ["near0", "far0"].map(|name| link_by_name(name).expect("there"));
-            let [near_mac, far_mac] = [&near, &far].map(|link| link.mac.expect("an address"));
+        with_pair(1600, |[near, _], [near_mac, far_mac]| {
             let framing = |local, peer| {
                 let link = format!("ad:100,q:200,pppoe:7@{peer}").parse().expect("an encapsulation");
                 Framing::new(&link, local).expect("a link")
@@ -456,8 +409,7 @@ mod tests {
                 let rest = far.encapsulate(&packet, &mut head).expect("a frame");
                 transmit.send(&[&[head.octets(), rest].concat()]).expect("sent");
             }
-            let (counters, parent_mtu) = (Arc::new(Counters::default()), Arc::new(AtomicU32::new(1600)));
-            let line = Line { framing, clamp: None, counters, parent_mtu };
+            let line = line(framing, 1600);
             let (taken, alone) = incoming.collect(&line);
             assert!(taken == 20 && alone.is_none(), "{taken}");
             let (ring, places) = (&incoming.ring, &incoming.places);

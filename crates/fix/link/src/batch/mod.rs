@@ -106,26 +106,13 @@ impl Batch {
         framing: &Framing,
         io: Io,
     ) -> io::Result<Vec<Batch>> {
-        let is_one = queues.len() == 1;
-        let mut group = None;
-        let mut workers = Vec::new();
-        for (number, tun) in (0..).zip(queues) {
-            let ring =
-                Ring::open(below.index, &Admission::of(framing), below.mtu, (!is_one).then_some(&mut group))?;
-            let way = match io {
-                Io::AfPacket => WayOut::packet(below.index, framing)?,
-                Io::AfXdp => {
-                    let longest = below.mtu as usize + crate::framing::LONGEST_HEAD;
-                    WayOut::Xdp(Box::new(Xsk::open(below.index, number, longest)?))
-                }
-            };
-            workers.push(Batch {
-                tun,
-                incoming: Incoming::new(ring, offloads),
-                outgoing: Outgoing::new(way),
-            });
-        }
-        Ok(workers)
+        Batch::of(queues, offloads, below, &Admission::of(framing), |number| match io {
+            Io::AfPacket => WayOut::packet(below.index, Some(framing)),
+            Io::AfXdp => {
+                let longest = below.mtu as usize + crate::framing::LONGEST_HEAD;
+                Ok(WayOut::Xdp(Box::new(Xsk::open(below.index, number, longest)?)))
+            }
+        })
     }
 }
 
@@ -137,14 +124,24 @@ impl<F: Lines> Batch<F> {
         below: Below,
         admission: &Admission,
     ) -> io::Result<Vec<Batch<F>>> {
+        Batch::of(queues, offloads, below, admission, |_| WayOut::packet(below.index, None))
+    }
+
+    fn of(
+        queues: Vec<Tun>,
+        offloads: Offloads,
+        below: Below,
+        admission: &Admission,
+        way_out: impl Fn(u32) -> io::Result<WayOut>,
+    ) -> io::Result<Vec<Batch<F>>> {
         let is_one = queues.len() == 1;
         let mut group = None;
-        let worker = |tun| {
+        let worker = |(number, tun)| {
             let ring = Ring::open(below.index, admission, below.mtu, (!is_one).then_some(&mut group))?;
-            let outgoing = Outgoing::new(WayOut::pppoe(below.index)?);
+            let outgoing = Outgoing::new(way_out(number)?);
             Ok(Batch { tun, incoming: Incoming::new(ring, offloads), outgoing })
         };
-        queues.into_iter().map(worker).collect()
+        (0..).zip(queues).map(worker).collect()
     }
 
     /// Another descriptor of the socket that receives, from which its drops can be read.

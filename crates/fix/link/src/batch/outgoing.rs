@@ -9,14 +9,14 @@ use crate::datapath::{Line, PathError};
 use crate::dropped::Dropped;
 use crate::frame_size::longest_mtu;
 use crate::framing::{Form, Framing, Head};
-use crate::inbound::{HEADERS, lower_mss};
+use crate::inbound::{HEADERS, behind, complete, lower_mss};
 use crate::lines::Lines;
 use crate::mss::Checksum;
 use crate::path_mtu::Allowance;
 use crate::simple::unread;
 use kernel::tun::Tun;
 use offload::segment::SegmentError;
-use offload::{NetHeader, Prefix, Segments, checksum};
+use offload::{NetHeader, Prefix, Segments};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -73,7 +73,7 @@ impl<O: Copy + Default> Outgoing<O> {
             for number in 0..self.packets.len() {
                 let Some(range) = self.packets.get(number).cloned() else { break };
                 if let Err(why) = self.prepare(tun, line, range) {
-                    line.counters.dropped(why);
+                    line.counters.dropped(why, 1);
                 }
             }
             flush(line, &mut self.way, &mut self.frames, &self.read);
@@ -112,7 +112,7 @@ impl<O: Copy + Default> Outgoing<O> {
         let header = NetHeader::parse(header.ok_or(Dropped::Short)?);
         let range = range.start + NetHeader::LENGTH..range.end;
         if header.is_super_packet() {
-            line.counters.super_packet_sent();
+            line.counters.super_packets.add(1);
         }
         match line.framing.single().filter(|framing| framing.form() == Form::Frames) {
             None => {
@@ -177,10 +177,8 @@ impl<O: Copy + Default> Outgoing<O> {
         header: &NetHeader,
         range: Range<usize>,
     ) -> Result<(), Dropped> {
-        if !header.is_super_packet() && header.needs_checksum() {
-            let packet = self.read.get_mut(range.clone()).unwrap_or_default();
-            checksum::complete(packet, header.checksum_start.into(), header.checksum_offset.into())
-                .map_err(|_| Dropped::SuperPacket)?;
+        if !header.is_super_packet() {
+            complete(header, self.read.get_mut(range.clone()).unwrap_or_default())?;
         }
         // A virtio header of zeros says that there is nothing to be done.
         let lead = if self.way.has_header() { NetHeader::LENGTH } else { 0 };
@@ -233,11 +231,7 @@ impl<O: Copy + Default> Outgoing<O> {
         header: &NetHeader,
         range: Range<usize>,
     ) -> Result<(), Dropped> {
-        let frame = self.read.get_mut(range.clone()).unwrap_or_default();
-        if header.needs_checksum() {
-            checksum::complete(frame, header.checksum_start.into(), header.checksum_offset.into())
-                .map_err(|_| Dropped::SuperPacket)?;
-        }
+        complete(header, self.read.get_mut(range.clone()).unwrap_or_default())?;
         self.put(line, framing, &NetHeader::default(), range, 1, 0)
     }
 
@@ -280,17 +274,8 @@ impl<O: Copy + Default> Outgoing<O> {
         let room = self.frames.room();
         let mut length = 0;
         if self.way.has_header() {
-            let tags = head.len() - ADDRESSES;
-            let header = match header.needs_checksum() {
-                true => NetHeader {
-                    checksum_start: header.checksum_start.saturating_add(tags as u16),
-                    header_length: header.header_length.saturating_add(tags as u16),
-                    ..*header
-                },
-                false => *header,
-            };
             if let Some(place) = room.first_chunk_mut() {
-                *place = header.octets();
+                *place = behind(*header, head.len() - ADDRESSES).octets();
                 length = NetHeader::LENGTH;
             }
         }
@@ -361,12 +346,10 @@ fn unsegmented(error: SegmentError) -> Dropped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::Counters;
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicU32;
+    use crate::tests::{line, tcp};
     use testkit::netns::{Namespace, probe};
     use testkit::require;
-    use wire::emit::{Emit, Ipv4, Tcp};
+    use wire::emit::{Emit, Ipv4};
     use wire::ethernet::MacAddress;
 
     /// Bytes of the payload of a super-packet, and of a segment.
@@ -386,17 +369,7 @@ mod tests {
             )
         };
         ip.emit(&mut headers).expect("room");
-        let tcp = Tcp {
-            source_port: 1,
-            destination_port: 2,
-            sequence: 3,
-            acknowledgment: 4,
-            flags: 0x10,
-            window: 5,
-            checksum: 6,
-            urgent: 0,
-            options: &[],
-        };
+        let tcp = tcp(3, 0x10, 6, &[]);
         tcp.emit(&mut headers[20..]).expect("room");
         let header = NetHeader {
             flags: NetHeader::NEEDS_CHECKSUM,
@@ -430,13 +403,11 @@ mod tests {
                 let encapsulation = link.parse().expect("an encapsulation");
                 let framing = Framing::new(&encapsulation, MacAddress([2; 6])).expect("a link");
                 let loopback = 1;
-                let way = WayOut::packet(loopback, &framing).expect("a socket");
+                let way = WayOut::packet(loopback, Some(&framing)).expect("a socket");
                 let mut outgoing = Outgoing::new(way);
                 let read = super_packet(framing.network_offset());
                 outgoing.read[64..64 + read.len()].copy_from_slice(&read);
-                let counters = Arc::new(Counters::default());
-                let parent_mtu = Arc::new(AtomicU32::new(1600));
-                let line = Line { framing, clamp: None, counters, parent_mtu };
+                let line = line(framing, 1600);
                 outgoing.prepare(&tun, &line, 64..64 + read.len()).expect("frames");
                 let list = outgoing.frames.list();
                 assert_eq!(list.len(), frames, "{link}");

@@ -2,18 +2,17 @@
 //! put together is taken apart, are those of the reference, flow by flow in order.
 
 use super::*;
-use crate::counters::{Counted, Counters};
+use crate::counters::Counted;
 use crate::framing::{Form, Head};
 use crate::parent::{Arrival, Parent, sender};
 use crate::simple::Simple;
+use crate::tests::{ipv6, line, tcp};
 use kernel::netlink::{self, link_by_name};
 use kernel::socket::{Flag, Packet};
 use offload::checksum::{Sum, complete};
 use offload::{NetHeader, Prefix, Segments};
 use std::collections::BTreeMap;
 use std::io::IoSlice;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::{program, require};
@@ -115,17 +114,8 @@ impl Flow {
         let checksum = pseudo.folded();
         let mut transport = vec![0; header];
         let offset = if self.is_tcp {
-            let tcp = Tcp {
-                source_port: 80,
-                destination_port: 4000 + u16::from(self.number),
-                sequence: self.sequence,
-                acknowledgment: 77,
-                flags,
-                window: 500,
-                checksum,
-                urgent: 0,
-                options,
-            };
+            let port = 4000 + u16::from(self.number);
+            let tcp = Tcp { destination_port: port, ..tcp(self.sequence, flags, checksum, options) };
             tcp.emit(&mut transport).expect("room");
             16
         } else {
@@ -159,15 +149,8 @@ impl Flow {
             }
             IpVersion::V6 => {
                 let mut header = vec![0; 40];
-                let ip = Ipv6 {
-                    traffic_class: 0,
-                    flow_label: 5,
-                    payload_length: length as u16,
-                    next_header: self.protocol(),
-                    hop_limit: 64,
-                    source: "fd00::2".parse().expect("an address"),
-                    destination: format!("fd00:77::{}", self.number).parse().expect("an address"),
-                };
+                let destination = format!("fd00:77::{}", self.number).parse().expect("an address");
+                let ip = Ipv6 { destination, ..ipv6(self.protocol(), length) };
                 ip.emit(&mut header).expect("room");
                 header
             }
@@ -264,12 +247,7 @@ impl Scene {
         let mac = (near_framing.form() == Form::Frames).then_some(near_mac);
         netlink::configure(index, 1500, mac).expect("configured");
         netlink::set_up(index).expect("up");
-        let line = Line {
-            framing: near_framing,
-            clamp: None,
-            counters: Arc::new(Counters::default()),
-            parent_mtu: Arc::new(AtomicU32::new(near.mtu)),
-        };
+        let line = line(near_framing, near.mtu);
         let far_parent = Parent::open(far.index, &far_framing).expect("sockets");
         let far_sender = sender(far.index).expect("a socket");
         Scene { path, line, far: far_parent, far_sender, far_framing, interface: kernels_side(index) }
@@ -291,7 +269,7 @@ impl Scene {
     }
 
     /// Packets of the interface, taken apart, by their destination, once so many frames have come.
-    fn arrive(&mut self, packets: &[Vec<u8>]) -> (BTreeMap<Vec<u8>, Vec<Vec<u8>>>, Counted) {
+    fn arrive(&mut self, packets: &[Vec<u8>]) -> (Streams, Counted) {
         let (near, far) = (self.line.framing.local(), self.far_framing.local());
         for (number, packet) in packets.iter().enumerate() {
             let plain = [self.front(far, near, packet), packet.clone()].concat();
@@ -311,7 +289,7 @@ impl Scene {
             }
             assert!(Instant::now() < until, "{counted:?}");
         }
-        let mut found: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+        let mut found: Streams = BTreeMap::new();
         let mut buffer = crate::parent::buffer();
         while let Arrival::Frame(received) =
             crate::parent::receive(&self.interface, &mut buffer).expect("received")
@@ -324,12 +302,9 @@ impl Scene {
     }
 
     /// Frames on the line by the destination of their packet.
-    fn depart(
-        &mut self,
-        packets: &[(Unfinished, Option<usize>, u8)],
-    ) -> (BTreeMap<Vec<u8>, Vec<Vec<u8>>>, Counted) {
+    fn depart(&mut self, packets: &[(Unfinished, Option<usize>, u8)]) -> (Streams, Counted) {
         let (near, far) = (self.line.framing.local(), self.far_framing.local());
-        let mut found: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+        let mut found: Streams = BTreeMap::new();
         for (packet, size, kind) in packets {
             let header = packet.header(self.before(), *size, *kind).octets();
             let front = self.front(near, far, &packet.octets);
@@ -402,8 +377,10 @@ fn xdp(framing: &Framing, index: u32, mtu: u32) -> (Box<dyn DataPath>, u32) {
     by(Io::AfXdp, framing, index, mtu)
 }
 
+/// Packets or frames by the destination of the packet.
+type Streams = BTreeMap<Vec<u8>, Vec<Vec<u8>>>;
 /// What comes of both ways.
-type Seen = [(BTreeMap<Vec<u8>, Vec<Vec<u8>>>, Counted); 2];
+type Seen = [(Streams, Counted); 2];
 
 fn seen(encapsulation: &str, seed: u64, make: Make) -> Seen {
     let namespace = Namespace::new().expect("a namespace");
@@ -441,7 +418,7 @@ fn the_octets_are_those_of_simple() {
     }
 }
 
-fn assert_same(one: &BTreeMap<Vec<u8>, Vec<Vec<u8>>>, other: &BTreeMap<Vec<u8>, Vec<Vec<u8>>>, what: &str) {
+fn assert_same(one: &Streams, other: &Streams, what: &str) {
     assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>(), "{what}");
     for (key, packets) in one {
         let others = &other[key];

@@ -6,17 +6,12 @@ use crate::datapath::Line;
 use crate::dropped::Dropped;
 use crate::framing::{Form, Framing};
 use crate::lines::Lines;
-use crate::parent::{self, wait_for_room};
+use crate::parent;
 use kernel::socket::{Flag, Outgoing, Packet};
-use rustix::io::Errno;
 use std::io;
-use std::time::Duration;
+use std::ops::Range;
 use wire::ethernet::EtherType;
 use wire::vlan::Tag;
-
-/// How often a batch waits for room in the queue of the parent, and how long each time: 20 ms in all.
-const TRIES: u32 = 100;
-const PAUSE: Duration = Duration::from_micros(200);
 
 /// A way out.
 #[derive(Debug)]
@@ -38,19 +33,11 @@ pub(crate) enum WayOut {
 impl WayOut {
     /// By a packet socket. With tags alone the kernel segments, if it knows their TPIDs (`eth_type_vlan()`); behind PPPoE
     /// it cannot (`skb_mac_gso_segment()` has no handler for EtherType 0x8864, and sendmsg(2) fails with `ENOMEM`).
-    pub(crate) fn packet(interface: u32, framing: &Framing) -> io::Result<WayOut> {
+    /// `framing`: that of all frames; `None`: they are of many sessions of PPPoE.
+    pub(crate) fn packet(interface: u32, framing: Option<&Framing>) -> io::Result<WayOut> {
         let is_known = |tag: &Tag| matches!(tag.tpid, EtherType::VLAN | EtherType::SERVICE_VLAN);
-        let has_header =
-            framing.form() == Form::Frames && framing.encapsulation().tags().iter().all(is_known);
-        WayOut::by_packet(interface, has_header)
-    }
-
-    /// The same of frames behind PPPoE, whatever their tags.
-    pub(crate) fn pppoe(interface: u32) -> io::Result<WayOut> {
-        WayOut::by_packet(interface, false)
-    }
-
-    fn by_packet(interface: u32, has_header: bool) -> io::Result<WayOut> {
+        let tagged = framing.filter(|framing| framing.form() == Form::Frames);
+        let has_header = tagged.is_some_and(|framing| framing.encapsulation().tags().iter().all(is_known));
         let socket = parent::sender(interface)?;
         if has_header {
             socket.turn_on(Flag::NetHeader)?;
@@ -94,38 +81,18 @@ fn send_messages<F: Lines>(
     for frame in list {
         line.framing.sent(frame.owner, frame.count.into(), frame.octets.into());
     }
-    let mut at = 0;
-    let mut tries = TRIES;
-    while let Some(rest) = list.get(at..).filter(|rest| !rest.is_empty()) {
-        let pieces = rest.iter().take(BATCH).map(|frame| frames.pieces(frame, read));
-        let error = match messages.send(socket, pieces) {
-            Ok(sent) => {
-                for frame in rest.iter().take(sent) {
-                    line.counters.sent_many(frame.count.into(), frame.octets.into());
-                }
-                at += sent;
-                continue;
-            }
-            Err(error) => error,
-        };
-        let why = match error.raw_os_error().map(Errno::from_raw_os_error) {
-            Some(Errno::INTR) => continue,
-            Some(error @ (Errno::AGAIN | Errno::NOBUFS)) if tries > 0 => {
-                tries -= 1;
-                wait_for_room(socket, error, PAUSE);
-                continue;
-            }
-            Some(error) => parent::refusal(error),
-            None => Dropped::ParentRefused,
-        };
-        let count = rest.first().map_or(1, |frame| frame.count);
-        takes_super_packets &= count == 1 || why != Dropped::ParentRefused;
-        line.counters.dropped_many(why, count.into());
-        if let Some(first) = rest.first() {
-            line.framing.stayed(first.owner, false, count.into(), first.octets.into());
-            line.framing.dropped(first.owner, false, count.into());
+    let pieces = |at: usize| list.get(at).map(|frame| frames.pieces(frame, read)).unwrap_or_default();
+    let sent = |range: Range<usize>| {
+        for frame in list.get(range).unwrap_or_default() {
+            line.counters.sent.add(frame.count.into(), frame.octets.into());
         }
-        at += 1;
-    }
+    };
+    parent::send_all(socket, messages, list.len(), pieces, sent, |at, why| {
+        let Some(frame) = list.get(at) else { return };
+        takes_super_packets &= frame.count == 1 || why != Dropped::ParentRefused;
+        line.counters.dropped(why, frame.count.into());
+        line.framing.stayed(frame.owner, false, frame.count.into(), frame.octets.into());
+        line.framing.dropped(frame.owner, false, frame.count.into());
+    });
     takes_super_packets
 }

@@ -121,11 +121,11 @@ impl Xsk {
                 self.since = Instant::now();
             }
             let Some(open) = &mut self.open else {
-                line.counters.dropped_many(Dropped::ParentDown, burst.len() as u64);
+                line.counters.dropped(Dropped::ParentDown, burst.len() as u64);
                 continue;
             };
             if let Err(why) = open.send(line, burst, frames, read) {
-                line.counters.dropped_many(why.1, why.0.into());
+                line.counters.dropped(why.1, why.0.into());
                 self.open = None;
                 self.since = Instant::now();
             }
@@ -173,14 +173,14 @@ impl Open {
         for (number, frame) in burst.iter().enumerate() {
             let pieces = frames.pieces(frame, read);
             if let Err(why) = self.fits(line, pieces) {
-                line.counters.dropped(why);
+                line.counters.dropped(why, 1);
                 continue;
             }
             let address = match self.place() {
                 Ok(address) => address,
                 Err(why) => {
                     // Those behind it would wait as long, each.
-                    line.counters.dropped_many(why, (burst.len() - number) as u64);
+                    line.counters.dropped(why, (burst.len() - number) as u64);
                     break;
                 }
             };
@@ -196,7 +196,7 @@ impl Open {
         };
         let sent = count - left;
         // Which of them went is not told; they are of one size but for the last.
-        line.counters.sent_many(sent.into(), octets * u64::from(sent) / u64::from(count.max(1)));
+        line.counters.sent.add(sent.into(), octets * u64::from(sent) / u64::from(count.max(1)));
         flushed.map_err(|why| (left, why))
     }
 

@@ -1,10 +1,10 @@
 use super::*;
+use crate::tests::{PEER, ipv6};
 use proptest::prelude::*;
 use wire::IpProtocol;
-use wire::emit::{Emit, Ipv4, Ipv6};
+use wire::emit::{Emit, Ipv4};
 
 const LOCAL: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 1]);
-const PEER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 2]);
 const OTHER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 3]);
 const LINKS: [&str; 6] = [
     "q:35",
@@ -38,16 +38,7 @@ fn ip(version: IpVersion, payload: &[u8]) -> Vec<u8> {
             )
         }
         .emit(&mut packet),
-        IpVersion::V6 => Ipv6 {
-            traffic_class: 0,
-            flow_label: 0,
-            payload_length: payload.len() as u16,
-            next_header: IpProtocol::UDP,
-            hop_limit: 64,
-            source: "2001:db8::1".parse().expect("an address"),
-            destination: "2001:db8::2".parse().expect("an address"),
-        }
-        .emit(&mut packet),
+        IpVersion::V6 => ipv6(IpProtocol::UDP, payload.len()).emit(&mut packet),
     };
     packet.truncate(length.expect("room"));
     packet.extend(payload);

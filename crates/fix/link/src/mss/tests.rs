@@ -1,6 +1,7 @@
 use super::*;
+use crate::tests::{ipv6, tcp};
 use proptest::prelude::*;
-use wire::emit::{Emit, Ipv4, Ipv6};
+use wire::emit::{Emit, Ipv4};
 
 const MTU: u32 = 1492;
 
@@ -15,29 +16,10 @@ fn segment(version: IpVersion, flags: u8, options: &[u8]) -> Vec<u8> {
             Ipv4::new(IpProtocol::TCP, [192, 0, 2, 1].into(), [192, 0, 2, 2].into(), 20 + length)
                 .emit(&mut packet)
         }
-        IpVersion::V6 => Ipv6 {
-            traffic_class: 0,
-            flow_label: 0,
-            payload_length: length,
-            next_header: IpProtocol::TCP,
-            hop_limit: 64,
-            source: "2001:db8::1".parse().expect("an address"),
-            destination: "2001:db8::2".parse().expect("an address"),
-        }
-        .emit(&mut packet),
+        IpVersion::V6 => ipv6(IpProtocol::TCP, length.into()).emit(&mut packet),
     }
     .expect("room");
-    let tcp = TcpFlags {
-        source_port: 1000,
-        destination_port: 80,
-        sequence: 1,
-        acknowledgment: 0,
-        flags,
-        window: 65535,
-        checksum: 0,
-        urgent: 0,
-        options: &options,
-    };
+    let tcp = tcp(1, flags, 0, &options);
     let end = at + tcp.emit(&mut packet[at..]).expect("room");
     packet.truncate(end);
     let sum = checksum::Sum::of(&packet[at..]).plus(pseudo(&packet, at));

@@ -1,13 +1,9 @@
 use super::*;
-use kernel::netlink::link_by_name;
+use crate::tests::{PEER, set_down, with_pair};
 use kernel::socket::Transmit;
 use std::time::{Duration, Instant};
-use testkit::netns::{Namespace, Veth, probe};
-use testkit::require;
 use wire::emit::Encapsulation;
 use wire::ethernet::MacAddress;
-
-const PEER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 2]);
 
 /// Bytes from the EtherType under the tags on.
 const PLAIN: [u8; 48] = {
@@ -39,17 +35,8 @@ fn next(parent: &mut Parent) -> Option<Vec<u8>> {
 
 #[test]
 fn only_frames_of_the_link_arrive_with_every_tag() {
-    let Some(()) = require("netns", probe()) else { return };
-    let namespace = Namespace::new().expect("a namespace");
-    namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
-    namespace.inside(|| {
-        let near = link_by_name("near0").expect("there");
-        let local = near.mac.expect("an address");
-        let pppoe: [u8; 20] = {
-            let mut octets = [0; 20];
-            octets[..8].copy_from_slice(&[0x88, 0x64, 0x11, 0, 0, 7, 0, 2]);
-            octets
-        };
+    with_pair(1600, |[near, _], [local, _]| {
+        let pppoe = [&[0x88, 0x64, 0x11, 0, 0, 7, 0, 2][..], &[0; 12]].concat();
         let to_us = |frame: Vec<u8>| [&local.0[..], &frame[6..]].concat();
         let frames = [
             ("q:35", under("q:35", &PLAIN)),
@@ -81,12 +68,7 @@ fn only_frames_of_the_link_arrive_with_every_tag() {
 
 #[test]
 fn a_managed_session_leaves_negotiation_to_the_control_socket() {
-    let Some(()) = require("netns", probe()) else { return };
-    let namespace = Namespace::new().expect("a namespace");
-    namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
-    namespace.inside(|| {
-        let near = link_by_name("near0").expect("there");
-        let local = near.mac.expect("an address");
+    with_pair(1600, |[near, _], [local, _]| {
         for link in ["none", "ad:1,q:2"] {
             let frame = |protocol: u16| {
                 let [high, low] = protocol.to_be_bytes();
@@ -116,33 +98,24 @@ fn a_managed_session_leaves_negotiation_to_the_control_socket() {
 
 #[test]
 fn frames_that_the_mtu_forbids_are_told_apart() {
-    let Some(()) = require("netns", probe()) else { return };
-    let namespace = Namespace::new().expect("a namespace");
-    namespace.veth(&Veth::pair("near0", "far0")).expect("a pair");
-    namespace.inside(|| {
-        let near = link_by_name("near0").expect("there");
+    with_pair(1500, |[near, _], [local, _]| {
         // Linux lets a frame be four bytes longer whose outermost TPID is 0x8100.
         for (link, most) in [("q:35", 1500), ("q:1,q:2", 1496), ("ad:100,q:200", 1492), ("ad:1", 1496)] {
             let encapsulation: Encapsulation = link.parse().expect("an encapsulation");
             assert_eq!(crate::frame_size::longest_mtu(near.mtu, &encapsulation), most, "{link}");
-            let framing = Framing::new(&encapsulation, near.mac.expect("an address")).expect("a link");
+            let framing = Framing::new(&encapsulation, local).expect("a link");
             let parent = Parent::open(near.index, &framing).expect("sockets");
             for (size, expected) in [(most, Ok(())), (most + 1, Err(Dropped::ParentMtu))] {
                 let frame = under(link, &[&[8, 0][..], &vec![0x45; size as usize]].concat());
                 assert_eq!(parent.send(&frame[..12], &frame[12..]), expected, "{link} {size}");
             }
         }
-        namespace_down("near0");
-        let framing = Framing::new(&"q:35".parse().expect("one"), near.mac.expect("one")).expect("a link");
+        set_down("near0");
+        let framing = Framing::new(&"q:35".parse().expect("one"), local).expect("a link");
         let parent = Parent::open(near.index, &framing).expect("sockets");
         let frame = under("q:35", &PLAIN);
         assert_eq!(parent.send(&frame, &[]), Err(Dropped::ParentDown));
     });
-}
-
-fn namespace_down(interface: &str) {
-    let set = std::process::Command::new("ip").args(["link", "set", interface, "down"]).status();
-    assert!(set.expect("ip").success());
 }
 
 /// Sends a frame with a virtio header, as a machine's own stack hands one to a card: to be segmented, to be summed.

@@ -18,7 +18,7 @@
 use super::filter::{Wanted, program};
 use super::vlan_pattern::VlanPattern;
 use crate::dropped::Dropped;
-use crate::parent::{self, Admission, refusal, wait_for_room};
+use crate::parent::{self, Admission};
 use kernel::socket::filter::{Instruction, all_or_none};
 use kernel::socket::{BATCH, Flag, Incoming, Outgoing, Packet};
 use rustix::io::Errno;
@@ -37,10 +37,6 @@ use wire::vlan::{TAG_LENGTH, Tag, Tci};
 const ADDRESSES: usize = 12;
 /// The shortest frame, without FCS.
 const SHORTEST: usize = 60;
-/// How often frames wait for room in the queue of the interface, and how long each time: 20 ms in all.
-const TRIES: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(1);
-
 /// The socket. See the [module](self).
 #[derive(Debug)]
 pub struct ControlSocket {
@@ -92,7 +88,7 @@ pub struct Unsent {
 /// Frames that are to be sent.
 #[derive(Debug)]
 struct Outbox {
-    octets: Box<[u8]>,
+    bytes: Box<[u8]>,
     used: usize,
     frames: Vec<Range<usize>>,
 }
@@ -208,31 +204,20 @@ impl ControlSocket {
     ///
     /// Frames that the interface did not take; all others are sent.
     pub fn flush(&mut self) -> Result<(), Unsent> {
-        let Outbox { octets, frames, .. } = &self.outbox;
+        let Outbox { bytes, frames, .. } = &self.outbox;
         let mut unsent: Option<Unsent> = None;
-        let (mut at, mut tries) = (0, TRIES);
-        while let Some(rest) = frames.get(at..).filter(|rest| !rest.is_empty()) {
-            let pieces = rest.iter().map(|frame| [octets.get(frame.clone()).unwrap_or_default()]);
-            let error = match self.messages.send(&self.socket, pieces) {
-                Ok(sent) => {
-                    at += sent;
-                    continue;
-                }
-                Err(error) => error.raw_os_error().map(Errno::from_raw_os_error),
-            };
-            match error {
-                Some(Errno::INTR) => continue,
-                Some(error @ (Errno::AGAIN | Errno::NOBUFS)) if tries > 0 => {
-                    tries -= 1;
-                    wait_for_room(&self.socket, error, PAUSE);
-                    continue;
-                }
-                _ => {}
-            }
-            let why = error.map_or(Dropped::ParentRefused, refusal);
-            unsent = Some(Unsent { count: unsent.map_or(0, |unsent| unsent.count) + 1, why });
-            at += 1;
-        }
+        let pieces =
+            |at: usize| [frames.get(at).and_then(|frame| bytes.get(frame.clone())).unwrap_or_default()];
+        parent::send_all(
+            &self.socket,
+            &mut self.messages,
+            frames.len(),
+            pieces,
+            |_| {},
+            |_, why| {
+                unsent = Some(Unsent { count: unsent.map_or(0, |unsent| unsent.count) + 1, why });
+            },
+        );
         self.outbox.clear();
         unsent.map_or(Ok(()), Err)
     }
@@ -302,8 +287,8 @@ fn is_control(payload: &[u8]) -> bool {
 
 impl Outbox {
     fn new() -> Outbox {
-        let octets = vec![0; BATCH * ControlSocket::LONGEST].into_boxed_slice();
-        Outbox { octets, used: 0, frames: Vec::with_capacity(BATCH) }
+        let bytes = vec![0; BATCH * ControlSocket::LONGEST].into_boxed_slice();
+        Outbox { bytes, used: 0, frames: Vec::with_capacity(BATCH) }
     }
 
     fn is_full(&self) -> bool {
@@ -342,10 +327,10 @@ impl Outbox {
         self.frames.push(start..self.used);
     }
 
-    fn push(&mut self, octets: &[u8]) {
-        let end = self.used + octets.len();
-        if let Some(place) = self.octets.get_mut(self.used..end) {
-            place.copy_from_slice(octets);
+    fn push(&mut self, bytes: &[u8]) {
+        let end = self.used + bytes.len();
+        if let Some(place) = self.bytes.get_mut(self.used..end) {
+            place.copy_from_slice(bytes);
             self.used = end;
         }
     }

@@ -2,25 +2,19 @@
 //! receives what comes out, and verifies its checksums.
 
 use super::*;
-use crate::counters::Counters;
 use crate::datapath::Line;
 use crate::framing::{Form, Framing};
 use crate::parent::tests::send_with_header;
-use kernel::netlink::Address;
-use kernel::netlink::{self, link_by_name};
+use crate::tests::{PEER, line, with_pair};
+use kernel::netlink::{self, Address, link_by_name};
 use offload::NetHeader;
 use offload::checksum::Sum;
 use std::net::UdpSocket;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
-use testkit::netns::{Namespace, Veth, probe};
-use testkit::require;
 use wire::emit::{Emit, Encapsulation, Ipv4, Udp};
 use wire::ethernet::MacAddress;
 use wire::{IpProtocol, IpVersion};
 
-const PEER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 2]);
 const PORT: u16 = 4000;
 /// Bytes of IPv4 and UDP header.
 const HEADERS: usize = 28;
@@ -50,10 +44,8 @@ fn payload(octets: usize) -> Vec<u8> {
     (0..octets).map(|place| (place * 31 + place / 256) as u8).collect()
 }
 
-/// A link in this namespace over `near0`.
-fn link(encapsulation: &Encapsulation) -> (Simple, Line, UdpSocket) {
-    let near = link_by_name("near0").expect("there");
-    let local = near.mac.expect("an address");
+/// A link over `near`.
+fn link(encapsulation: &Encapsulation, near: &netlink::Link, local: MacAddress) -> (Simple, Line, UdpSocket) {
     let framing = Framing::new(encapsulation, local).expect("a link");
     let tun = Tun::new("sub0", framing.form()).expect("an interface");
     let index = link_by_name("sub0").expect("there").index;
@@ -63,12 +55,7 @@ fn link(encapsulation: &Encapsulation) -> (Simple, Line, UdpSocket) {
     netlink::add_address(index, &address).expect("an address");
     netlink::set_up(index).expect("up");
     let parent = Parent::open(near.index, &framing).expect("sockets");
-    let line = Line {
-        framing,
-        clamp: None,
-        counters: Arc::new(Counters::default()),
-        parent_mtu: Arc::new(AtomicU32::new(near.mtu)),
-    };
+    let line = line(framing, near.mtu);
     let socket = UdpSocket::bind(("10.9.0.1", PORT)).expect("bound");
     socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
     (Simple::new(tun, parent), line, socket)
@@ -91,17 +78,12 @@ fn take(path: &mut Simple, line: &Line, frames: u64) {
 
 #[test]
 fn super_packets_and_partial_checksums_are_finished() {
-    let Some(()) = require("netns", probe()) else { return };
     for text in
         ["q:35", "ad:100,q:200", "0x9100:5", "pppoe:7@02:00:5e:00:00:02", "ad:1,pppoe:7@02:00:5e:00:00:02"]
     {
         let encapsulation: Encapsulation = text.parse().expect("an encapsulation");
-        let namespace = Namespace::new().expect("a namespace");
-        namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
-        namespace.inside(|| {
-            let (mut path, line, socket) = link(&encapsulation);
-            let far = link_by_name("far0").expect("there").index;
-            let local = line.framing.local();
+        with_pair(1600, |[near, far], [local, _]| {
+            let (mut path, line, socket) = link(&encapsulation, &near, local);
             let partial = |start: usize| NetHeader {
                 flags: NetHeader::NEEDS_CHECKSUM,
                 checksum_start: start as u16,
@@ -109,7 +91,7 @@ fn super_packets_and_partial_checksums_are_finished() {
                 ..NetHeader::default()
             };
             let (frame, start) = unfinished(&encapsulation, local, &payload(700));
-            send_with_header(far, &partial(start), &frame).expect("sent");
+            send_with_header(far.index, &partial(start), &frame).expect("sent");
             take(&mut path, &line, 1);
             assert_eq!(datagrams(&socket, 1), [payload(700)], "{text}");
 

@@ -14,6 +14,7 @@ use std::time::Instant;
 use testkit::allocations::{self, Counting};
 use testkit::netns::{Namespace, Veth, probe};
 use testkit::require;
+use wire::emit::{Emit, Ipv4};
 use wire::ethernet::MacAddress;
 
 #[global_allocator]
@@ -24,30 +25,12 @@ fn frames(framing: &Framing, local: MacAddress, peer: MacAddress) -> Vec<Vec<u8>
     let mut frames = Vec::new();
     for number in 0..120_u16 {
         let mut packet = vec![0x5a; 528];
-        packet[..20].copy_from_slice(&[
-            0x45,
-            0,
-            2,
-            16,
-            0,
-            (number / 5) as u8,
-            0,
-            0,
-            64,
-            17,
-            0,
-            0,
-            10,
-            9,
-            0,
-            2,
-            10,
-            9,
-            0,
-            1,
-        ]);
-        let sum = offload::checksum::internet(&packet[..20]);
-        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        let ip = Ipv4 {
+            identification: number / 5,
+            dont_fragment: false,
+            ..Ipv4::new(wire::IpProtocol::UDP, [10, 9, 0, 2].into(), [10, 9, 0, 1].into(), 528)
+        };
+        ip.emit(&mut packet).expect("room");
         packet[20..28].copy_from_slice(&[0x10, (number % 5) as u8, 0x20, 0, 1, 252, 0, 0]);
         let addresses = packet[12..20].first_chunk().expect("addresses");
         let pseudo = offload::checksum::Sum::pseudo_ipv4(addresses, wire::IpProtocol::UDP, 508).folded();

@@ -4,11 +4,11 @@ use super::{Outgoing, flush};
 use crate::datapath::Line;
 use crate::dropped::Dropped;
 use crate::fragments::{Fragments, Piece};
-use crate::inbound::{HEADERS, write};
+use crate::inbound::{HEADERS, complete, write};
 use crate::lines::Lines;
 use crate::path_mtu;
 use kernel::tun::Tun;
-use offload::{NetHeader, Prefix, Segments, checksum};
+use offload::{NetHeader, Prefix, Segments};
 use std::io::IoSlice;
 use std::ops::Range;
 use std::time::Instant;
@@ -51,7 +51,7 @@ impl<O: Copy + Default> Outgoing<O> {
                 let front = NetHeader::default().octets();
                 let pieces = [&front[..], message].map(IoSlice::new);
                 if write(tun, &pieces).is_ok() {
-                    line.counters.too_big_told();
+                    line.counters.too_big.add(1);
                 }
             }
         }
@@ -67,10 +67,8 @@ impl<O: Copy + Default> Outgoing<O> {
         range: Range<usize>,
         most: usize,
     ) -> Result<(), Dropped> {
-        let packet = self.read.get_mut(range.clone()).unwrap_or_default();
-        if !header.is_super_packet() && header.needs_checksum() {
-            checksum::complete(packet, header.checksum_start.into(), header.checksum_offset.into())
-                .map_err(|_| Dropped::SuperPacket)?;
+        if !header.is_super_packet() {
+            complete(header, self.read.get_mut(range.clone()).unwrap_or_default())?;
         }
         // Lent by this value as long as that is used for nothing but frames.
         let read = std::mem::take(&mut self.read);

@@ -1,14 +1,8 @@
 //! A ring whose places are all taken.
 
 use super::*;
-use crate::counters::Counters;
 use crate::framing::Framing;
-use kernel::netlink::link_by_name;
-use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use testkit::netns::{Namespace, Veth, probe};
-use testkit::require;
+use crate::tests::{line, set_down, with_pair};
 use wire::ethernet::MacAddress;
 
 /// Bytes of a frame.
@@ -26,18 +20,9 @@ fn burst() -> Frames {
 
 /// With a socket on one of a pair of interfaces, and the line of a link there.
 fn with_socket(test: impl FnOnce(&mut Open, &Line) + Send) {
-    let Some(()) = require("netns", probe()) else { return };
-    let namespace = Namespace::new().expect("a namespace");
-    namespace.veth(&Veth::pair("near0", "far0")).expect("a pair");
-    namespace.inside(|| {
-        let near = link_by_name("near0").expect("there");
+    with_pair(1500, |[near, _], _| {
         let encapsulation = "q:35".parse().expect("an encapsulation");
-        let line = Line {
-            framing: Framing::new(&encapsulation, MacAddress([2; 6])).expect("a link"),
-            clamp: None,
-            counters: Arc::new(Counters::default()),
-            parent_mtu: Arc::new(AtomicU32::new(near.mtu)),
-        };
+        let line = line(Framing::new(&encapsulation, MacAddress([2; 6])).expect("a link"), near.mtu);
         let place = Place { interface: near.index, queue: 0, chunk: CHUNKS[0] };
         test(&mut Open::new(place).expect("a socket"), &line);
     });
@@ -81,8 +66,7 @@ fn who_waits_for_a_place_asks_for_what_is_in_the_ring() {
 fn a_parent_that_is_down_is_waited_for_by_nobody() {
     with_socket(|open, line| {
         open.free.clear();
-        let down = Command::new("ip").args(["link", "set", "near0", "down"]).status();
-        assert!(down.expect("ip").success());
+        set_down("near0");
         let frames = burst();
         let start = Instant::now();
         assert_eq!(open.send(line, frames.list(), &frames, &[]), Ok(()));

@@ -1,12 +1,9 @@
 use super::*;
-use kernel::netlink::link_by_name;
+use crate::tests::{PEER, with_pair};
 use kernel::socket::Transmit;
 use std::time::{Instant, SystemTime};
-use testkit::netns::{Namespace, Veth, probe};
-use testkit::require;
 use wire::emit::Encapsulation;
 
-const PEER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 2]);
 const OTHER: MacAddress = MacAddress([2, 0, 0x5e, 0, 0, 9]);
 
 fn vlans(text: &str) -> Vlans {
@@ -52,12 +49,7 @@ fn seen(socket: &mut ControlSocket, last: u8) -> (Vec<Seen>, usize) {
 
 #[test]
 fn discovery_and_negotiation_arrive_and_data_does_not() {
-    let Some(()) = require("netns", probe()) else { return };
-    let namespace = Namespace::new().expect("a namespace");
-    namespace.veth(&Veth { mtu: 1600, ..Veth::pair("near0", "far0") }).expect("a pair");
-    namespace.inside(|| {
-        let near = link_by_name("near0").expect("there");
-        let local = near.mac.expect("an address");
+    with_pair(1600, |[near, _], [local, _]| {
         let lines = ["none", "q:35", "ad:100,q:200", "q:100,q:200", "0x9100:1,q:2", "ad:1,q:2,q:3,q:4"];
         for (pattern, own) in [
             (VlanPattern::Any, &lines[..]),
@@ -114,12 +106,7 @@ fn discovery_and_negotiation_arrive_and_data_does_not() {
 
 #[test]
 fn what_is_sent_is_padded_and_arrives_with_its_tags() {
-    let Some(()) = require("netns", probe()) else { return };
-    let namespace = Namespace::new().expect("a namespace");
-    namespace.veth(&Veth { mtu: 1500, ..Veth::pair("near0", "far0") }).expect("a pair");
-    namespace.inside(|| {
-        let [near, far] = ["near0", "far0"].map(|name| link_by_name(name).expect("there"));
-        let [near_mac, far_mac] = [&near, &far].map(|link| link.mac.expect("an address"));
+    with_pair(1500, |[near, far], [near_mac, far_mac]| {
         let mut one = ControlSocket::open(near.index, near_mac, VlanPattern::Any).expect("a socket");
         let mut other = ControlSocket::open(far.index, far_mac, VlanPattern::Any).expect("a socket");
         other.tell_times().expect("told");
