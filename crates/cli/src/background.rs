@@ -1,6 +1,6 @@
 //! Commands that stay: in the foreground, or by `--daemon` in the background, with a log.
 
-use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
+use crate::output::{CommandResult, Lacks, Outcome, Output, complain, failure};
 use anyhow::anyhow;
 use service::daemon::{self, DaemonError, Leaving, Ready, Started};
 use service::lines::LineWriter;
@@ -30,12 +30,10 @@ pub struct DaemonArguments {
 }
 
 impl DaemonArguments {
-    /// Whether this process is to start the daemon.
     pub fn is_caller(&self) -> bool {
         self.daemon && !self.daemon_process
     }
 
-    /// Whether this process is the daemon.
     pub fn is_daemon(&self) -> bool {
         self.daemon_process
     }
@@ -70,7 +68,6 @@ pub fn start(secret: &[u8]) -> CommandResult {
     }
 }
 
-/// What came of a daemon that ended before anything was up.
 fn ended(status: ExitStatus) -> CommandResult {
     match (status.code(), status.signal()) {
         // Somebody asked for the end while it came up. It has said so.
@@ -112,10 +109,11 @@ pub fn end(log: Option<Log>, out: &mut Output, result: CommandResult) -> Command
     // Nobody else is there to read it.
     let _ = out.flush();
     let Err(error) = result else { return result };
-    complain(&format!("{error:#}"));
+    let (code, sentence) = failure(&error);
+    complain(&sentence);
     drop(log);
     // What fails once it is up, the machine lacks.
-    std::process::exit(3)
+    std::process::exit(if code == 1 { 1 } else { 3 })
 }
 
 /// Standard output as lines that hold nobody up. `what` it is about.

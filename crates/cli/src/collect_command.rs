@@ -9,7 +9,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Arguments of `rxlane collect`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -58,7 +57,6 @@ const NOTE: &str = "\
 ";
 
 impl CollectArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let file = Some(self.output.as_path()).filter(|path| path.as_os_str() != "-");
         if let Some(path) = file {
@@ -76,7 +74,6 @@ impl CollectArguments {
         Ok(Outcome::Success)
     }
 
-    /// What is in the file now, and what it is for.
     fn written(&self, path: &Path, text: &str) -> String {
         let name = path.display();
         let size = format::size(text.len() as u64);
@@ -105,7 +102,6 @@ impl CollectArguments {
 
 #[cfg(target_os = "linux")]
 impl CollectArguments {
-    /// The bundle, from this machine.
     fn bundle(&self) -> anyhow::Result<String> {
         let options = host::live::Options {
             interval: self.seconds,
@@ -154,7 +150,6 @@ fn redacted(bundle: &str, with_hash_key: bool) -> String {
     text
 }
 
-/// What is being done, in words.
 #[cfg(target_os = "linux")]
 fn words(progress: &host::live::Progress) -> String {
     use host::live::Progress;

@@ -25,7 +25,6 @@ const FLOWS: u32 = 2000;
 const FRAMES: u64 = 100_000;
 const SEED: u64 = 1;
 
-/// Arguments of `rxlane demo`.
 #[derive(clap::Args)]
 pub struct DemoArguments {
     /// Directory for the captures and the page; made when it is not there
@@ -34,7 +33,6 @@ pub struct DemoArguments {
 }
 
 impl DemoArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let directory = &self.directory;
         fs::create_dir_all(directory)
@@ -105,7 +103,6 @@ fn written(directory: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> 
     Ok(path)
 }
 
-/// The router's outputs with its traffic.
 fn diagnosed(capture: &Path) -> anyhow::Result<doctor::Report> {
     let mut reader = Reader::new();
     reader.read("router.txt", ROUTER.as_bytes())?;
@@ -115,7 +112,6 @@ fn diagnosed(capture: &Path) -> anyhow::Result<doctor::Report> {
     Ok(doctor::diagnose(&Case::new(&snapshot, Some(&traffic), None)?))
 }
 
-/// Writes a sample of `scenario`.
 fn sample(directory: &Path, name: &str, scenario: Scenario) -> anyhow::Result<PathBuf> {
     let path = directory.join(name);
     let write = || -> anyhow::Result<()> {

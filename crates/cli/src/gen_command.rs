@@ -12,7 +12,6 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use traffic::{Arrival, Class, Generator, NAMED, Popularity, Scenario, Sizes};
 
-/// Arguments of `rxlane gen`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -165,7 +164,6 @@ impl TrafficArguments {
     /// The MTU where nobody said another.
     pub const MTU: u16 = 1500;
 
-    /// Whether somebody said one.
     pub fn has_mtu(&self) -> bool {
         self.mtu.is_some()
     }
@@ -204,7 +202,6 @@ impl TrafficArguments {
 }
 
 impl GenArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if self.list {
             if self.json {
@@ -282,7 +279,6 @@ impl GenArguments {
     }
 }
 
-/// What went into a capture.
 struct Written {
     /// Bytes of all frames.
     octets: u64,

@@ -9,7 +9,6 @@ use clap::{ArgGroup, Command, ValueHint};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Arguments of `rxlane completions`.
 #[derive(clap::Args)]
 pub struct CompletionsArguments {
     /// Shell
@@ -17,7 +16,6 @@ pub struct CompletionsArguments {
 }
 
 impl CompletionsArguments {
-    /// Prints the completions of `command`.
     pub fn run(self, out: &mut Output, command: Command) -> CommandResult {
         let name = command.get_name().to_owned();
         let mut command = without_hidden(with_words(command)?);
@@ -114,7 +112,6 @@ fn with_words(command: Command) -> Result<Command, nic::FileError> {
     Ok(command)
 }
 
-/// Arguments of `rxlane man`.
 #[derive(clap::Args)]
 pub struct ManArguments {
     /// Directory for one page a command; made when it is not there
@@ -122,7 +119,6 @@ pub struct ManArguments {
 }
 
 impl ManArguments {
-    /// Writes a page for `command` and each command below it.
     pub fn run(self, out: &mut Output, command: Command) -> CommandResult {
         let directory = &self.directory;
         std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
@@ -135,7 +131,6 @@ impl ManArguments {
     }
 }
 
-/// The page of `command`, and those of the commands below it.
 fn write_pages(command: &Command, version: &str, directory: &Path) -> anyhow::Result<()> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let file = directory.join(format!("{name}.1"));

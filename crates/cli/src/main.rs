@@ -13,7 +13,6 @@ mod demo;
 mod doctor_command;
 mod envelope_command;
 mod explain_command;
-mod failure;
 mod gen_command;
 mod generate;
 mod link_command;
@@ -31,7 +30,7 @@ mod top_command;
 mod usage;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use output::{CommandResult, Lacks, Output};
+use output::{CommandResult, Output};
 use signal_hook::consts::SIGXFSZ;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -98,8 +97,7 @@ impl Command {
                 | Command::Steer(_)
                 | Command::Top(_)
         );
-        let has = if is_threaded { service::memory::expect(MEMORY) } else { Ok(()) };
-        has.map_err(|error| Lacks(error.to_string()).into())
+        if is_threaded { Ok(service::memory::expect(MEMORY)?) } else { Ok(()) }
     }
 
     fn run(self, out: &mut Output) -> CommandResult {

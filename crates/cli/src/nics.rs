@@ -16,7 +16,6 @@ use serde_json::{Value as Json, json};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Arguments of `rxlane nics`.
 #[derive(clap::Args)]
 #[command(
     after_help = "A value is yes, no or unknown; what no source tells is unknown. Frame sizes are bytes \

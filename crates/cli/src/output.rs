@@ -3,22 +3,24 @@
 //! Exit codes: 0 success, 1 negative result, 2 wrong usage or input, 3 the environment lacks something.
 //! A reader that closes the pipe early (`rxlane … | head`) has what it wanted: a command that has not come to its end by then exits 0.
 
+use crate::steer_command::Worded;
 use anstyle::Style;
 use format::{Table, one_line, wrapped};
 use serde::Serialize;
+use service::ErrorKind;
+use service::control::ControlError;
+use service::memory::MemoryError;
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use std::rc::Rc;
 
-/// Of headings and heads of tables.
 pub const HEADING: Style = Style::new().bold();
 
 /// What a command that ran to its end has to say in its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Exit 0.
     Success,
     /// Negative result: a finding, a failed check. Exit 1.
     Negative,
@@ -47,13 +49,43 @@ pub fn exit_code(result: CommandResult) -> ExitCode {
         Ok(Outcome::Negative) => return ExitCode::from(1),
         Err(error) => error,
     };
-    if io_errors(&error).any(|e| e.kind() == io::ErrorKind::BrokenPipe) {
-        return ExitCode::SUCCESS;
+    let (code, sentence) = failure(&error);
+    if code > 0 {
+        complain(&sentence);
     }
-    let lacks = error.chain().any(|cause| cause.is::<Lacks>()) || io_errors(&error).any(lacks_something);
-    let code = if lacks { 3 } else { 2 };
-    complain(&format!("{error:#}"));
     ExitCode::from(code)
+}
+
+/// The exit code of an error, and its sentence.
+pub fn failure(error: &anyhow::Error) -> (u8, String) {
+    match kind(error) {
+        Some(ErrorKind::No) => (1, error.to_string()),
+        Some(ErrorKind::Usage) => (2, error.to_string()),
+        Some(ErrorKind::Lacks) => (3, error.to_string()),
+        None if io_errors(error).any(|e| e.kind() == io::ErrorKind::BrokenPipe) => (0, format!("{error:#}")),
+        None => {
+            let lacks =
+                error.chain().any(|cause| cause.is::<Lacks>()) || io_errors(error).any(lacks_something);
+            (if lacks { 3 } else { 2 }, format!("{error:#}"))
+        }
+    }
+}
+
+/// What an error of a crate below says of itself. Its sentence has its causes.
+fn kind(error: &anyhow::Error) -> Option<ErrorKind> {
+    macro_rules! of {
+        ($($error:ty: $kind:expr),*) => { None$(.or_else(|| error.downcast_ref::<$error>().map($kind)))* };
+    }
+    of!(
+        link::Error: link::Error::kind,
+        client::Error: client::Error::kind,
+        concentrator::Error: concentrator::Error::kind,
+        steer::error::Error: steer::error::Error::kind,
+        Worded: |error| error.0.kind(),
+        envelope::Error: envelope::Error::kind,
+        ControlError: |error| if error.is_negative() { ErrorKind::No } else { ErrorKind::Lacks },
+        MemoryError: |_| ErrorKind::Lacks
+    )
 }
 
 /// One line on standard error. Nobody may be reading there either, which is nothing to end for.
@@ -74,7 +106,6 @@ fn lacks_something(error: &io::Error) -> bool {
         || matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
-/// Standard output of a command.
 pub struct Output {
     writer: Box<dyn Write>,
     colour: bool,
@@ -93,7 +124,6 @@ impl Output {
         Output { writer: Box::new(BufWriter::new(stdout)), colour, width }
     }
 
-    /// Columns that a table may use.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -125,7 +155,6 @@ impl Output {
         lines.iter().enumerate().try_for_each(|(at, line)| writeln!(self, "{}{line}", indent(at)))
     }
 
-    /// A table below a bold head.
     pub fn table(&mut self, table: &Table) -> io::Result<()> {
         for (at, line) in table.lines(self.width.saturating_sub(2)).iter().enumerate() {
             let line = if at == 0 { self.styled(HEADING, line) } else { line.clone() };
@@ -135,10 +164,6 @@ impl Output {
     }
 
     /// What `write` prints, as text, in the colour and width of this output.
-    ///
-    /// # Errors
-    ///
-    /// Those of `write`.
     pub fn aside(&self, write: impl FnOnce(&mut Output) -> io::Result<()>) -> io::Result<String> {
         let text = Rc::new(RefCell::new(Vec::new()));
         let writer = Box::new(Aside(Rc::clone(&text)));
@@ -148,30 +173,18 @@ impl Output {
     }
 
     /// Writes `value` as JSON, indented, and a line feed.
-    ///
-    /// # Errors
-    ///
-    /// Those of standard output as they are, and not as errors of JSON: a closed pipe has to be known for one.
     pub fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut *self, value).map_err(io::Error::from)?;
         writeln!(self)
     }
 
     /// The same on a line of its own, for readers that take one document after the other.
-    ///
-    /// # Errors
-    ///
-    /// As [`Output::json`].
     pub fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer(&mut *self, value).map_err(io::Error::from)?;
         writeln!(self)
     }
 
     /// Writes out what is buffered, at the end of a command. Who reads no further is no error, and changes nothing of how it ended.
-    ///
-    /// # Errors
-    ///
-    /// Whatever else standard output says.
     pub fn finish(&mut self, outcome: Outcome) -> CommandResult {
         match self.flush() {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
@@ -180,7 +193,6 @@ impl Output {
     }
 }
 
-/// What is printed into memory.
 struct Aside(Rc<RefCell<Vec<u8>>>);
 
 impl Write for Aside {

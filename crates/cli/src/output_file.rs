@@ -55,12 +55,10 @@ impl OutputFile {
         Ok(OutputFile { path, temporary: Some(temporary), file: Some(file) })
     }
 
-    /// Writes a text and puts the file in its place.
     pub fn write(self, text: &str) -> anyhow::Result<()> {
         self.write_with(|mut file| file.write_all(text.as_bytes()))
     }
 
-    /// Writes what `write` writes, and puts the file in its place.
     pub fn write_with<T>(mut self, write: impl FnOnce(File) -> io::Result<T>) -> anyhow::Result<T> {
         let cannot = format!("cannot write {}", self.path.display());
         let file = match self.file.take() {

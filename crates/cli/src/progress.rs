@@ -3,9 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// The least time between two states of the line.
 const TICK: Duration = Duration::from_millis(100);
-/// Characters of the bar.
 const BAR: u64 = 30;
 
 /// The line, which goes with this.
@@ -16,12 +14,10 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing yet.
     pub fn new() -> Progress {
         Progress { is_terminal: io::stderr().is_terminal(), began: Instant::now(), written: None }
     }
 
-    /// What is being done.
     pub fn show(&mut self, text: &str) {
         if !self.is_terminal || self.written.is_some_and(|written| written.elapsed() < TICK) {
             return;

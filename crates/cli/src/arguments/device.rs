@@ -10,7 +10,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The options.
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct DeviceArguments {
@@ -37,7 +36,6 @@ pub struct DeviceArguments {
 }
 
 impl DeviceArguments {
-    /// The device of that profile, set up so.
     pub fn receiver(&self, profile: Profile) -> anyhow::Result<Receiver> {
         receiver(profile, self.queues, self.key.clone(), self.reta.as_ref(), &self.hash_fields)
     }
@@ -143,7 +141,6 @@ pub enum Reta {
     Equal(u32),
     /// `weight:W0,W1,…`: blocks in proportion to weights, as `ethtool -X … weight W0 W1 …`.
     Weight(Vec<u32>),
-    /// The queues of all entries, joined by commas.
     List(Vec<u16>),
     /// A file with the output of `ethtool -x`; `-` is standard input.
     File(String),
@@ -197,7 +194,6 @@ impl Display for Reta {
 /// What a [`Reta`] stands for on a device.
 #[derive(Clone, Debug)]
 pub struct Filled {
-    /// The queue of every entry.
     pub queues: Vec<u16>,
     /// The key that `ethtool -x` printed with the table.
     pub key: Option<HashKey>,

@@ -30,7 +30,6 @@ impl StackArguments {
     }
 }
 
-/// The TPID of `0xTPID`.
 pub fn tpid(text: &str) -> Result<EtherType, String> {
     let tpid = text.strip_prefix("0x").and_then(|digits| u16::from_str_radix(digits, 16).ok()).map(EtherType);
     tpid.filter(|tpid| tpid.is_tag())

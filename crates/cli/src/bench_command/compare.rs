@@ -27,7 +27,6 @@ const MOST: u64 = 4 << 20;
 /// Before what stands below something.
 const INDENT: &str = "  ";
 
-/// Arguments of `rxlane bench compare`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -64,7 +63,6 @@ fn tie(text: &str) -> Result<f64, String> {
 }
 
 impl CompareArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if [&self.before, &self.after].iter().all(|path| is_standard_input(path)) {
             bail!("standard input is one result; name a file for the other");
@@ -203,7 +201,6 @@ fn outcome(row: &Row<'_>) -> &'static str {
     }
 }
 
-/// Verdicts that have another word, or another ratio.
 fn verdicts(out: &mut Output, compared: &Compared<'_>) -> io::Result<()> {
     if compared.verdicts.is_empty() {
         return Ok(());

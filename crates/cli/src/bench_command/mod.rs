@@ -25,7 +25,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Arguments of `rxlane bench`.
 #[derive(clap::Args)]
 pub struct BenchArguments {
     #[command(subcommand)]
@@ -61,7 +60,6 @@ const BUFFERS: usize = 1 << 20;
 /// More than any stack of tags, labels and tunnels that frames of 1500 bytes leave room for.
 const MOST_OVERHEAD: u64 = 1024;
 
-/// Arguments of `send` and `recv`.
 #[derive(clap::Args)]
 struct CommonArguments {
     /// Threads, 256 at most
@@ -95,7 +93,6 @@ struct CommonArguments {
 }
 
 impl BenchArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if !cfg!(target_os = "linux") {
             return Err(Lacks("packets are sent and counted by means of Linux".to_owned()).into());
@@ -114,7 +111,6 @@ impl BenchArguments {
     }
 }
 
-/// The machine that is sampled meanwhile.
 struct Local {
     watched: Option<Watched>,
     machine: Machine,
@@ -147,7 +143,6 @@ impl CommonArguments {
         self.cpus.clone().map(|cpus| cpus.0).unwrap_or_default()
     }
 
-    /// Prints the result.
     fn print(
         &self,
         out: &mut Output,
@@ -172,7 +167,6 @@ fn stop_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// A line each second, and what standard output said to it.
 struct Lines<'a> {
     out: &'a mut Output,
     of: text::Of,

@@ -1,6 +1,5 @@
 //! Numbers as they are typed.
 
-/// CPUs in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpus(pub Vec<u16>);
 
@@ -18,12 +17,9 @@ pub fn number(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is no number more than 0, such as 1500, 100k, 1.5M or 10G"))
 }
 
-/// Packets a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rate {
-    /// As fast as they go.
     Max,
-    /// So many.
     PerSecond(f64),
 }
 

@@ -9,7 +9,6 @@ use bench::scenario::spread::Spread;
 use bench::scenario::verdict::{LEAST_ROUNDS, Outcome, Ratios, Subject, Verdict};
 use format::plural;
 
-/// A report with its sentences.
 pub fn report(outcome: rounds::Outcome) -> Report {
     let rounds::Outcome { mut report, warnings } = outcome;
     let texts: Vec<String> = report.verdicts.iter().map(|verdict| sentence(&report, verdict)).collect();
@@ -93,7 +92,6 @@ fn ending(ratio: &Spread, (against, of): (usize, usize), outcome: Outcome) -> St
     end.to_owned()
 }
 
-/// Median and range of a ratio.
 pub fn times(ratio: &Spread) -> String {
     // Of what is next to nothing there are many times.
     let short = |ratio: f64| if ratio < 1e6 { format!("{ratio:.2}") } else { format!("{ratio:.1e}") };
@@ -181,7 +179,6 @@ pub fn failures(report: &Report) -> Option<String> {
     Some(format!("{}, round {}: {}{more}", report.words(&cell.levels), failure.round + 1, failure.why))
 }
 
-/// Cells that were left out, and why.
 pub fn left_out(report: &Report) -> Option<String> {
     let all = report.left_out.iter().map(|left| format!("{}: {}", report.words(&left.levels), left.why));
     (!report.left_out.is_empty()).then(|| all.collect::<Vec<_>>().join("; "))

@@ -10,7 +10,6 @@ use bench::wire_size::Framing;
 use serde_json::json;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Arguments of `rxlane bench recv`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +49,6 @@ pub struct RecvArguments {
 }
 
 impl RecvArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let interface = self.common.interface.clone().or_else(|| kernel::netlink::interface_with(self.bind?));
         let receiving = self.receiving(interface.as_deref())?;

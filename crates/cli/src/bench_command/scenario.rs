@@ -34,7 +34,6 @@ pub use figures::Scale;
 pub use forward::ForwardArguments;
 pub use pps::PpsArguments;
 
-/// What all of them take.
 #[derive(clap::Args)]
 struct Common {
     /// Rounds; in each every cell is measured once
@@ -58,7 +57,6 @@ struct Common {
     json: bool,
 }
 
-/// Levels of a factor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FactorLevels(String, Vec<String>);
 
@@ -72,7 +70,6 @@ fn levels(text: &str) -> Result<FactorLevels, String> {
     Ok(FactorLevels(factor.to_owned(), levels))
 }
 
-/// Arguments of `rxlane bench vlan`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -90,7 +87,6 @@ pub struct VlanArguments {
     common: Common,
 }
 
-/// Arguments of `rxlane bench steer`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -111,7 +107,6 @@ pub struct SteerArguments {
     common: Common,
 }
 
-/// Arguments of `rxlane bench pppoe`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -129,21 +124,18 @@ pub struct PppoeArguments {
 }
 
 impl PppoeArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         self.common.run(out, &mut Pppoe, None)
     }
 }
 
 impl VlanArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         self.common.run(out, &mut Vlan, None)
     }
 }
 
 impl SteerArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         self.common.run(out, &mut Steer::new(self.flows), None)
     }
@@ -245,7 +237,6 @@ fn failed(error: Error, name: &str) -> CommandResult {
     }
 }
 
-/// What was typed, as root.
 fn with_sudo(name: &str) -> String {
     let typed = std::env::args_os().skip(1).map(|word| printable(&quoted(&word.to_string_lossy())));
     let typed: Vec<String> = typed.collect();

@@ -21,7 +21,6 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Arguments of `rxlane bench send`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -100,18 +99,15 @@ pub struct SendArguments {
 const DEFAULT_RATE: f64 = 10_000.0;
 const DEFAULT_LENGTH: Duration = Duration::from_secs(10);
 
-/// What was sent.
 struct Loaded {
     machine: Machine,
     run: Run<Value>,
-    /// What was counted.
     noun: &'static str,
     /// What ended it before its time.
     ended: Option<anyhow::Error>,
 }
 
 impl SendArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if self.targets.is_empty() && self.raw.is_none() {
             bail!(
@@ -312,12 +308,10 @@ fn resolved(text: &str) -> anyhow::Result<SocketAddr> {
     found.next().with_context(|| format!("target `{text}` has no address"))
 }
 
-/// An Ethernet header.
 const HEADER: usize = 14;
 /// Bytes of a capture that is sent: it lies in memory twice, and a pipe may have no end.
 const MOST_BYTES: usize = 512 << 20;
 
-/// The whole Ethernet frames of a capture.
 fn captured(file: &Path) -> anyhow::Result<Frames> {
     let mut capture = Capture::open(file)?;
     let mut frames = Frames::new();

@@ -2,19 +2,16 @@
 
 use crate::output::Output;
 use crate::steer_command::item;
-use crate::top_command::figures::share;
+use crate::top_command::table::share;
 use bench::report::{Interval, Run};
 use format::{UNKNOWN, compact};
 use format::{thousands, wrapped};
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// What lines are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// Datagrams that are sent.
     Datagrams,
-    /// Frames that are sent.
     Frames,
     /// Datagrams that arrive: with their loss.
     Sink,
@@ -50,7 +47,6 @@ pub fn second(out: &mut Output, interval: &Interval, of: Of, is_first: bool) -> 
     out.flush()
 }
 
-/// All of it.
 pub fn summary(out: &mut Output, run: &Run<Value>, noun: &str) -> io::Result<()> {
     out.heading("Summary")?;
     let in_flows = match run.flows {
@@ -106,7 +102,6 @@ fn spaced(value: f64) -> String {
     }
 }
 
-/// What only a sink knows.
 fn of_sink(out: &mut Output, run: &Run<Value>) -> io::Result<()> {
     let Some(foreign) = run.foreign else { return Ok(()) };
     match (run.lost, run.loss) {
@@ -183,7 +178,6 @@ fn machine(out: &mut Output, run: &Run<Value>) -> io::Result<()> {
     Ok(())
 }
 
-/// A remark in front of the lines.
 pub fn remark(out: &mut Output, text: &str) -> io::Result<()> {
     let width = out.width();
     wrapped(text, width).iter().try_for_each(|line| writeln!(out, "{line}"))

@@ -62,7 +62,6 @@ pub fn show(out: &mut Output, number: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same frames without steering and with it.
 fn steered(out: &mut Output, pair: &Pair) -> anyhow::Result<()> {
     let line = Line { frames: frames()?, cpu: first_cpu()? };
     let before = softnet::read()?;
@@ -93,7 +92,6 @@ fn steered(out: &mut Output, pair: &Pair) -> anyhow::Result<()> {
     command(out, pair, "down")
 }
 
-/// Shows a command of the user's and what it says.
 fn command(out: &mut Output, pair: &Pair, action: &str) -> anyhow::Result<()> {
     let said = rxlane(pair, &["steer", action, ROUTER])?;
     writeln!(out, "\n  $ rxlane steer {action} {ROUTER}")?;
@@ -101,7 +99,6 @@ fn command(out: &mut Output, pair: &Pair, action: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The subscriber's line.
 struct Line {
     frames: Frames,
     cpu: u16,
@@ -134,7 +131,6 @@ fn frames() -> anyhow::Result<Frames> {
     Ok(Frames::generated(&mut scenario.generate(SEED)?, (FRAMES / 4) as usize))
 }
 
-/// The first CPU that this process may use.
 fn first_cpu() -> anyhow::Result<u16> {
     let status = std::fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
@@ -142,7 +138,6 @@ fn first_cpu() -> anyhow::Result<u16> {
     first.parse().with_context(|| format!("/proc/self/status: Cpus_allowed_list is {list:?}"))
 }
 
-/// Runs this program on the router and gives its output.
 fn rxlane(pair: &Pair, arguments: &[&str]) -> anyhow::Result<String> {
     let program = std::env::current_exe().context("this program's own file")?;
     let mut command: Command = pair.far.command(program);
@@ -160,7 +155,6 @@ fn arrived(cpus: &Value) -> anyhow::Result<Vec<(u32, u64)>> {
     cpus.as_array().context("no CPUs in the status")?.iter().map(row).collect()
 }
 
-/// Frames that were not steered.
 fn stayed(reasons: &Value) -> anyhow::Result<u64> {
     let others = reasons.as_array().context("no reasons in the status")?.iter();
     others.filter(|row| row["reason"] != "steered").map(|row| number(&row["frames"])).sum()

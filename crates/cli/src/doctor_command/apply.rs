@@ -15,15 +15,12 @@ use std::path::{Path, PathBuf};
 /// The name under which changes stand in the journal.
 const BY: &str = "doctor --apply";
 
-/// Where the journal is, and whether to ask.
 pub struct Options {
     /// A folder other than [`StateDir::DEFAULT`], for tests.
     pub journal: Option<PathBuf>,
-    /// Whether to go on without asking.
     pub yes: bool,
 }
 
-/// What is going to be done.
 struct Plan {
     /// Settings, in order, each once.
     settings: Vec<Setting>,
@@ -103,7 +100,6 @@ fn is_applicable(remedy: &WordedRemedy<'_>) -> bool {
     remedy.os == "linux" && remedy.commands.iter().any(|command| command.parse::<Setting>().is_ok())
 }
 
-/// Shows what the chosen findings want done.
 fn plan(out: &mut Output, findings: &[&WordedFinding<'_>]) -> anyhow::Result<Plan> {
     let mut plan = Plan { settings: Vec::new(), left: Vec::new() };
     for finding in findings {

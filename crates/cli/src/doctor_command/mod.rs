@@ -19,7 +19,6 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Arguments of `rxlane doctor`.
 #[derive(clap::Args)]
 #[command(
     override_usage = "rxlane doctor [INTERFACE] [OPTIONS]",
@@ -79,7 +78,6 @@ pub struct DoctorArguments {
 }
 
 impl DoctorArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if let Some(id) = &self.explain {
             return explain(out, id);
@@ -135,7 +133,6 @@ impl DoctorArguments {
         Ok(())
     }
 
-    /// The interface is one that the text names.
     fn check(&self, case: &Case<'_>) -> anyhow::Result<()> {
         let snapshot = case.snapshot();
         let Some(requested) =
@@ -183,7 +180,6 @@ fn explain(out: &mut Output, id: &str) -> CommandResult {
     Ok(Outcome::Success)
 }
 
-/// What the machine lacks for what was requested, exit 3.
 fn lacks(error: impl std::fmt::Display) -> anyhow::Error {
     Lacks(error.to_string()).into()
 }

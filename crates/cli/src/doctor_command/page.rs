@@ -18,7 +18,6 @@ const ROWS: usize = 128;
 const EVIDENCE: usize = 20;
 const CPUS: usize = 16;
 
-/// The whole page.
 pub fn render(report: &Worded<'_>) -> String {
     let body = html! {
         (header(report))
@@ -62,7 +61,6 @@ fn header(report: &Worded<'_>) -> Markup {
     }
 }
 
-/// Findings that want something done, or those that do not.
 fn findings(report: &Worded<'_>, remarks: bool) -> Markup {
     let mut findings = remedies::rendered(report);
     findings.retain(|(finding, _)| (finding.severity == Severity::Info) == remarks);

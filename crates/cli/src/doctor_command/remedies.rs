@@ -3,16 +3,12 @@
 use crate::render::prose::{Worded, WordedFinding, WordedRemedy};
 use doctor::finding::Severity;
 
-/// A remedy as it is rendered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rendered<'r> {
-    /// In full.
     Whole(&'r WordedRemedy<'r>),
     /// The same as under a finding before.
     As {
-        /// The system.
         os: &'r str,
-        /// That finding's id.
         id: &'r str,
     },
 }

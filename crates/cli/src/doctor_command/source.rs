@@ -10,21 +10,16 @@ use std::fs::File;
 use std::io::{self, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 
-/// What the doctor looks at.
 pub struct Material {
-    /// The machine's state.
     pub snapshot: Snapshot,
-    /// A sample of its traffic.
     pub traffic: Option<Traffic>,
 }
 
 /// CPUs that a prediction spreads over where the text does not say how many there are.
 const USUAL_CPUS: u16 = 4;
 
-/// Bytes that are read at once.
 const BUFFER: usize = 1 << 20;
 
-/// Reads everything that the arguments name.
 pub fn read(arguments: &DoctorArguments) -> anyhow::Result<Material> {
     // Before seconds of sampling, not after.
     for capture in &arguments.traffic {

@@ -18,13 +18,11 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const POOR: Style = AnsiColor::Yellow.on_default();
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 
-/// Columns.
 const WIDTH: usize = 80;
 /// Lines of evidence, and commands, without `--verbose`.
 const FEW: usize = 3;
 /// Lines of evidence of a finding; `--json` has all.
 const EVIDENCE: usize = 8;
-/// Stacks of a traffic sample.
 const STACKS: usize = 3;
 /// Rows of a table that a text can make arbitrarily long, interfaces with tables, and places that could not be read.
 const ROWS: usize = 64;
@@ -112,7 +110,6 @@ pub fn print(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     footer(out, report)
 }
 
-/// The verdict and the gravest finding alone.
 pub fn gravest(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     verdict(out, report)?;
     grouped(report).first().map_or(Ok(()), |group| print_finding(out, group))
@@ -165,7 +162,6 @@ fn verdict(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// What the traffic sample is.
 fn traffic(out: &mut Output, report: &Worded<'_>) -> io::Result<()> {
     for row in report.traffic.iter().take(ROWS) {
         let stacks = row.stacks.iter().take(STACKS);
@@ -256,7 +252,6 @@ fn place(from: &str, width: usize) -> String {
     }
 }
 
-/// The system's name as its people write it.
 pub fn system(os: &str) -> &str {
     match os {
         "linux" => "Linux",

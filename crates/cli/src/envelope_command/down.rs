@@ -1,12 +1,11 @@
 //! `rxlane envelope down`.
 
-use super::{StateArguments, failed, item};
+use super::{StateArguments, item};
 use crate::output::{CommandResult, Outcome, Output};
 use envelope::{Down, down};
 use format::printable;
 use std::io::{self, Write};
 
-/// Arguments of `rxlane envelope down`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 everything is as it was, 1 there was no envelope, or the MTU is not what it was (it says why), 2 no such \
@@ -24,12 +23,8 @@ pub struct DownArguments {
 }
 
 impl DownArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let down = match down(&self.interface, &self.state.records()) {
-            Ok(down) => down,
-            Err(error) => return failed(error),
-        };
+        let down = down(&self.interface, &self.state.records())?;
         if self.json {
             let mut value = serde_json::to_value(&down)?;
             if let Some(fields) = value.as_object_mut() {
@@ -43,7 +38,6 @@ impl DownArguments {
     }
 }
 
-/// What was taken back.
 pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
     let name = match &down.present {
         Some(present) => format!("{} (attached as {})", printable(present), printable(&down.interface)),

@@ -4,12 +4,10 @@ mod down;
 mod status;
 mod up;
 
-use crate::failure::failed;
 use crate::output::{CommandResult, Lacks, Output};
 // The same records, failures and layout as those of steering, beside which an envelope is noted.
 use crate::steer_command::{BAD, BOLD, GOOD, StateArguments, item};
 
-/// Arguments of `rxlane envelope`.
 #[derive(clap::Args)]
 pub struct EnvelopeArguments {
     #[command(subcommand)]
@@ -27,7 +25,6 @@ enum Command {
 }
 
 impl EnvelopeArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if !cfg!(target_os = "linux") {
             return Err(Lacks("an envelope is kept by XDP, which Linux alone has".to_owned()).into());

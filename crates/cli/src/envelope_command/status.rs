@@ -1,12 +1,11 @@
 //! `rxlane envelope status`.
 
-use super::{BAD, BOLD, GOOD, StateArguments, failed, item};
+use super::{BAD, BOLD, GOOD, StateArguments, item};
 use crate::output::{CommandResult, Outcome, Output};
 use envelope::{Row, State, Status, status};
 use format::{printable, thousands};
 use std::io::{self, Write};
 
-/// Arguments of `rxlane envelope status`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 it is as `up` left it, or there is none, 1 something was changed since (it says what), 2 no such \
@@ -23,12 +22,8 @@ pub struct StatusArguments {
 }
 
 impl StatusArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let status = match status(&self.interface, &self.state.records()) {
-            Ok(status) => status,
-            Err(error) => return failed(error),
-        };
+        let status = status(&self.interface, &self.state.records())?;
         if self.json {
             out.json(&status)?;
         } else {

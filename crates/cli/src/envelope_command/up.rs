@@ -1,6 +1,6 @@
 //! `rxlane envelope up`.
 
-use super::{BOLD, GOOD, StateArguments, failed, item};
+use super::{BOLD, GOOD, StateArguments, item};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use envelope::{Resolved, Wish, down, recover, resolve, up};
 use format::{printable, quoted, thousands};
@@ -11,7 +11,6 @@ use steer::record::Records;
 use xdp::Mode;
 use xdp::envelope::{HEADER_LEAST, HEADER_MOST};
 
-/// Arguments of `rxlane envelope up`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 One tag takes 4 bytes, PPPoE 8: `--header 8` is room for two tags or for PPPoE with a full payload, `--header 16` for both. \
@@ -39,7 +38,6 @@ pub struct UpArguments {
     state: StateArguments,
 }
 
-/// Who runs the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ModeArgument {
     Native,
@@ -47,21 +45,15 @@ enum ModeArgument {
 }
 
 impl UpArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         // Before there is any thread: one that gets no memory ends the process.
-        if let Err(error) = memory::expect(2 * memory::BEGINNING) {
-            return failed(error);
-        }
+        memory::expect(2 * memory::BEGINNING)?;
         let generic = self.mode == ModeArgument::Generic;
         let wish = Wish { interface: self.interface, header: self.header, generic };
         let records = self.state.records();
         // Who only asks changes nothing. Without root there is nothing to recover, and the loader says what is missing.
         let recovered = if self.dry_run { Vec::new() } else { recover(&records).unwrap_or_default() };
-        let resolved = match resolve(&wish, &records) {
-            Ok(resolved) => resolved,
-            Err(error) => return failed(error),
-        };
+        let resolved = resolve(&wish, &records)?;
         let name = printable(&resolved.plan.interface.name);
         if self.dry_run {
             let title = format!("{name} would get an envelope; nothing is changed now.");
@@ -72,10 +64,7 @@ impl UpArguments {
         // From here on the machine is changed, and a signal that ended this process would leave it so.
         let (interrupted, _stop) = Interrupted::watch()
             .map_err(|error| Lacks(format!("signals cannot be waited for ({error}); nothing was changed")))?;
-        let done = match up(&resolved, &records) {
-            Ok(done) => done,
-            Err(error) => return failed(error),
-        };
+        let done = up(&resolved, &records)?;
         if let Some(signal) = interrupted.by() {
             drop(done);
             return taken_back(out, &resolved.plan.interface.name, &records, signal);
@@ -84,9 +73,7 @@ impl UpArguments {
             // Who reads no further has not asked for an end.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 drop(done);
-                if let Err(worse) = down(&resolved.plan.interface.name, &records) {
-                    return failed(worse);
-                }
+                down(&resolved.plan.interface.name, &records)?;
                 Err(error.into())
             }
             other => other.map(|()| Outcome::Success).map_err(Into::into),
@@ -106,10 +93,7 @@ fn print_done(out: &mut Output, resolved: &Resolved, mode: Mode, recovered: &[St
 
 /// The end of a command that a signal wanted to end.
 fn taken_back(out: &mut Output, interface: &str, records: &Records, signal: &'static str) -> CommandResult {
-    let taken = match down(interface, records) {
-        Ok(taken) => taken,
-        Err(error) => return failed(error),
-    };
+    let taken = down(interface, records)?;
     let name = printable(interface);
     if taken.is_whole() {
         complain(&format!("interrupted by {signal}: {name} has no envelope, and everything is as it was"));
@@ -122,7 +106,6 @@ fn taken_back(out: &mut Output, interface: &str, records: &Records, signal: &'st
     Ok(Outcome::Negative)
 }
 
-/// What is done, or would be.
 fn print(out: &mut Output, resolved: &Resolved, mode: Mode) -> io::Result<()> {
     let plan = &resolved.plan;
     let raised = plan.payload.saturating_add(plan.header);

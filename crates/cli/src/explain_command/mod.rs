@@ -22,7 +22,6 @@ const USUAL_NIC: &str = "i210";
 /// How often the line of progress changes, and how long a capture may take before it appears.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Arguments of `rxlane explain`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     rxlane explain line.pcap --nic x710 --queues 8\n  \
@@ -52,7 +51,6 @@ pub struct ExplainArguments {
 }
 
 impl ExplainArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let receiver = self.receiver()?;
         if self.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
@@ -98,7 +96,6 @@ impl ExplainArguments {
         self.device.receiver(device::profile(self.device.nic.as_deref().unwrap_or(USUAL_NIC))?)
     }
 
-    /// Every file that is read.
     fn inputs(&self) -> Vec<PathBuf> {
         let mut inputs = self.files.clone();
         for input in inputs.iter_mut().filter(|input| input.as_os_str() == "-") {

@@ -16,7 +16,6 @@ const LONGEST: usize = 58;
 /// Rows of frames that are too long, which the conclusion sums up.
 const REFUSED_ROWS: usize = 4;
 
-/// Prints a report.
 pub fn print(out: &mut Output, report: &Report, is_verbose: bool) -> io::Result<()> {
     source(out, report)?;
     conclusion(out, report)?;

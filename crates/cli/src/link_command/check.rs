@@ -1,7 +1,7 @@
 //! `rxlane link check`.
 
 use super::parent::{Envelope, nested};
-use super::{BAD, BOLD, GOOD, LineArguments, POOR, StateArguments, failed, item};
+use super::{BAD, BOLD, GOOD, LineArguments, POOR, StateArguments, item};
 use crate::output::{CommandResult, Lacks, Outcome, Output};
 use anyhow::anyhow;
 use doctor::Case;
@@ -19,7 +19,6 @@ use wire::IpVersion;
 use wire::emit::Encapsulation;
 use wire::ethernet::MacAddress;
 
-/// Arguments of `rxlane link check`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 frames pass, 1 they do not, or nobody knows, 2 wrong usage, 3 the machine cannot be read.\n\n\
@@ -37,7 +36,6 @@ pub struct CheckArguments {
     records: crate::steer_command::StateArguments,
 }
 
-/// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
@@ -84,7 +82,6 @@ const USUAL_MTU: u32 = 1500;
 /// Driver of TUN and TAP devices.
 const TUN_DRIVER: &str = "tun";
 
-/// What is asked about.
 struct Line {
     parent: kernel::netlink::Link,
     encapsulation: Encapsulation,
@@ -94,13 +91,9 @@ struct Line {
 }
 
 impl CheckArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let encapsulation = self.line.encapsulation()?;
-        let parent = match find_parent(&self.line.parent) {
-            Ok(parent) => parent,
-            Err(error) => return failed(error),
-        };
+        let parent = find_parent(&self.line.parent)?;
         Framing::new(&encapsulation, parent.mac.unwrap_or_default()).map_err(|error| anyhow!("{error}"))?;
         let name = self.line.parent.parse().map_err(|error| anyhow!("{error}"))?;
         let Look { snapshot, .. } =
@@ -111,10 +104,7 @@ impl CheckArguments {
         // Nobody but a link asks for further tags, and every link with tags is a TAP device.
         let driver = interface(&snapshot, &parent.name).and_then(driver_of);
         if driver.as_deref() == Some(TUN_DRIVER) {
-            let sockets = match self.state.links() {
-                Ok(sockets) => sockets,
-                Err(error) => return failed(error),
-            };
+            let sockets = self.state.links()?;
             stands.extend(nested(&parent, &encapsulation, &sockets));
         }
         let line = Line { parent, encapsulation, mtu, envelope };
@@ -173,7 +163,6 @@ fn driver_of(interface: &Interface) -> Option<String> {
     interface.driver.as_ref().map(|driver| driver.value.clone())
 }
 
-/// Whether the kernel lets the frames out.
 fn sending(line: &Line) -> Fact {
     let Line { parent, encapsulation, mtu, envelope } = line;
     let (needed, most) = (needed_mtu(*mtu, encapsulation), longest_mtu(parent.mtu, encapsulation));
@@ -194,14 +183,12 @@ fn sending(line: &Line) -> Fact {
     Fact { about: "sending", answer, text }
 }
 
-/// What is known of the device that receives.
 struct Device {
     driver: Option<String>,
     profile: Option<String>,
     fact: Fact,
 }
 
-/// Whether the device lets the frames in.
 fn device(
     case: &Case<'_>,
     interface: Option<&Interface>,
@@ -273,7 +260,6 @@ fn longest(receiver: &Receiver, encapsulation: &Encapsulation) -> Option<u32> {
     receiver.disposition(&wire::dissect(wire::Link::Ethernet, frame, frame.len())).longest
 }
 
-/// What the device does to tags.
 fn filtering(interface: &Interface, encapsulation: &Encapsulation) -> Vec<Fact> {
     if encapsulation.tags().is_empty() {
         return Vec::new();

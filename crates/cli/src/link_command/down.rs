@@ -1,11 +1,10 @@
 //! `rxlane link down`.
 
-use super::{StateArguments, failed, status};
+use super::{StateArguments, status};
 use crate::output::{CommandResult, Outcome, Output};
 use link::status::Status;
 use std::io::Write;
 
-/// Arguments of `rxlane link down`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Waits until the interface is gone. Exit codes: 0 it is, 1 there was no such link, or its process was killed before (its \
@@ -19,16 +18,10 @@ pub struct DownArguments {
 }
 
 impl DownArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let down = self.state.links().and_then(|links| Ok(links.end::<Status>(&self.name)?));
-        match down {
-            Ok(last) => {
-                writeln!(out, "{} is gone.", last.identity.name)?;
-                status::counted(out, &last, None)?;
-                Ok(Outcome::Success)
-            }
-            Err(error) => failed(error),
-        }
+        let last: Status = self.state.links()?.end(&self.name)?;
+        writeln!(out, "{} is gone.", last.identity.name)?;
+        status::counted(out, &last, None)?;
+        Ok(Outcome::Success)
     }
 }

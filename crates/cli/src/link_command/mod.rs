@@ -7,7 +7,6 @@ mod status;
 mod up;
 
 use crate::arguments::StackArguments;
-use crate::failure::failed;
 use crate::output::{CommandResult, Output};
 use anstyle::{AnsiColor, Style};
 use anyhow::anyhow;
@@ -25,7 +24,6 @@ const GOOD: Style = AnsiColor::Green.on_default().bold();
 const POOR: Style = AnsiColor::Yellow.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// Arguments of `rxlane link`.
 #[derive(clap::Args)]
 pub struct LinkArguments {
     #[command(subcommand)]
@@ -45,7 +43,6 @@ enum Command {
 }
 
 impl LinkArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         match self.command {
             Command::Check(arguments) => arguments.run(out),
@@ -77,7 +74,6 @@ impl LineArguments {
     }
 }
 
-/// Where links are asked.
 #[derive(clap::Args)]
 // The arguments of other commands that stand beside these have a group of the same name.
 #[group(skip)]

@@ -18,7 +18,6 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// That of an interface, and what is to be said where nobody knows, or where it is damaged.
     pub fn of(parent: &str, records: &Records) -> (Option<Envelope>, Option<Fact>) {
         let fact = |answer, text| Some(Fact { about: "envelope", answer, text });
         match envelope::status(parent, records) {

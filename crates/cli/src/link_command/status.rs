@@ -1,10 +1,9 @@
 //! `rxlane link status`.
 
-use super::{BAD, BOLD, GOOD, POOR, StateArguments, failed, item};
+use super::{BAD, BOLD, GOOD, POOR, StateArguments, item};
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Outcome, Output, complain};
 use format::{bit_rate, plural, printable, thousands};
-use link::error::Error;
 use link::status::{Identity, Status};
 use link::{Counted, Dropped, Traffic};
 use serde_json::{Value, json};
@@ -17,7 +16,6 @@ use std::time::Duration;
 /// Schema of the answer: fields are added, never renamed.
 const SCHEMA: &str = "rxlane.link/1";
 
-/// Arguments of `rxlane link status`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 there is such a link (without NAME: or none at all), 1 there is none, its process was killed, or does \
@@ -43,16 +41,11 @@ pub struct Rate {
     bits: f64,
 }
 
-/// Received, sent.
 pub type Rates = (Rate, Rate);
 
 impl StatusArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let sockets = match self.state.links() {
-            Ok(sockets) => sockets,
-            Err(error) => return failed(error),
-        };
+        let sockets = self.state.links()?;
         match &self.name {
             Some(name) => self.one(out, &sockets, name),
             None => self.all(out, &sockets),
@@ -60,10 +53,7 @@ impl StatusArguments {
     }
 
     fn one(&self, out: &mut Output, sockets: &Instances, name: &str) -> CommandResult {
-        let (status, rates) = match self.look(sockets, name) {
-            Ok(looked) => looked,
-            Err(error) => return failed(Error::from(error)),
-        };
+        let (status, rates) = self.look(sockets, name)?;
         if self.json {
             out.json(&document(&status, rates))?;
         } else {
@@ -73,10 +63,7 @@ impl StatusArguments {
     }
 
     fn all(&self, out: &mut Output, sockets: &Instances) -> CommandResult {
-        let names = match sockets.names() {
-            Ok(names) => names,
-            Err(error) => return failed(Error::from(error)),
-        };
+        let names = sockets.names()?;
         let mut links = Vec::new();
         let mut is_silent = false;
         for name in names {
@@ -89,7 +76,7 @@ impl StatusArguments {
                     is_silent = true;
                     complain(&error.to_string());
                 }
-                Err(error) => return failed(Error::from(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         if self.json {
@@ -136,7 +123,6 @@ fn rates(first: &Status, second: &Status) -> Option<Rates> {
     Some((rate(|counted| counted.received), rate(|counted| counted.sent)))
 }
 
-/// The document of one link.
 fn document(status: &Status, rates: Option<Rates>) -> Value {
     let identity = &status.identity;
     let way = |traffic: Traffic, rate: Option<Rate>| {
@@ -200,7 +186,6 @@ fn print(out: &mut Output, status: &Status, rates: Option<Rates>) -> io::Result<
     counted(out, status, rates)
 }
 
-/// What the link is.
 pub fn line(out: &mut Output, status: &Status) -> io::Result<()> {
     let identity = &status.identity;
     let present = printable(status.present_name.as_ref().unwrap_or(&identity.name));
@@ -263,7 +248,6 @@ fn notes(out: &mut Output, status: &Status, present: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The data path in words.
 fn path_of(identity: &Identity) -> String {
     let path = printable(&identity.datapath);
     if identity.datapath == "simple" {
@@ -272,7 +256,6 @@ fn path_of(identity: &Identity) -> String {
     format!("{path}, {}, {}", printable(&identity.io), plural(identity.workers as u64, "worker"))
 }
 
-/// What was counted.
 pub fn counted(out: &mut Output, status: &Status, rates: Option<Rates>) -> io::Result<()> {
     let way = |traffic: Traffic, rate: Option<Rate>| {
         let rate = rate.map_or(String::new(), |rate| {

@@ -1,7 +1,7 @@
 //! `rxlane link up`.
 
 use super::parent::Opinion;
-use super::{BOLD, LineArguments, POOR, StateArguments, failed, item, status, workers};
+use super::{BOLD, LineArguments, POOR, StateArguments, item, status, workers};
 use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
@@ -18,7 +18,6 @@ use service::signals::{HangUp, end_requests};
 use std::io::{self, Write};
 use std::net::IpAddr;
 
-/// Arguments of `rxlane link up`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 The interface is there as long as the command runs; SIGTERM, SIGINT, SIGHUP or `rxlane link down NAME` ends it. With --daemon the \
@@ -60,7 +59,6 @@ pub struct UpArguments {
     state: StateArguments,
 }
 
-/// How packets are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Datapath {
     /// One packet a system call: the reference.
@@ -80,7 +78,6 @@ enum WayOut {
 }
 
 impl UpArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let wish = self.wish()?;
         if self.daemon.is_caller() {
@@ -96,20 +93,14 @@ impl UpArguments {
     fn link(&self, out: &mut Output, wish: &Wish, log: &mut Option<Log>) -> CommandResult {
         let (stop, ask) = end_requests(HangUp::Ends).map_err(no_signals)?;
         let leaving = self.daemon.prepare(&wish.name, &ask)?;
-        let links = match self.state.links() {
-            Ok(links) => links,
-            Err(error) => return failed(error),
-        };
+        let links = self.state.links()?;
         let opinion = Opinion::of(&wish.parent, self.line.mtu, &wish.encapsulation, &links);
         if let Some(why) = &opinion.refused {
             complain(why);
             return Ok(Outcome::Negative);
         }
         let up = Running::up(wish, &links, stop, ask);
-        let mut running = match up {
-            Ok(running) => running,
-            Err(error) => return failed(error),
-        };
+        let mut running = up?;
         let said = started(out, &running.status(), self.daemon.is_daemon());
         unread(said.and_then(|()| noted(out, &opinion.notes)).and_then(|()| out.flush()))?;
         let mut lines = background::lines("the link")?;
@@ -134,10 +125,7 @@ impl UpArguments {
                 Err(_) => 3,
             });
         }
-        match ended {
-            Err(error) => failed(error),
-            Ok(ended) => Ok(outcome(ended, wish)),
-        }
+        Ok(outcome(ended?, wish))
     }
 
     fn wish(&self) -> anyhow::Result<Wish> {
@@ -209,7 +197,6 @@ fn outcome(ended: Ended, wish: &Wish) -> Outcome {
     }
 }
 
-/// What came up.
 fn started(out: &mut Output, status: &Status, in_background: bool) -> io::Result<()> {
     let identity = &status.identity;
     let title = out.styled(BOLD, format!("{} is up over {}.", identity.name, printable(&identity.parent)));
@@ -243,7 +230,6 @@ fn noted(out: &mut Output, texts: &[String]) -> io::Result<()> {
     texts.iter().try_for_each(|text| writeln!(out, "{mark}: {}", printable(text)))
 }
 
-/// What it did, at the end.
 fn over(out: &mut Output, status: &Status, ended: Option<Ended>) -> io::Result<()> {
     let name = &status.identity.name;
     let why = match ended {

@@ -7,7 +7,6 @@ use nic::Receiver;
 use std::sync::{Arc, Mutex};
 use wire::{Link, dissect};
 
-/// The captures that a scenario names.
 #[derive(Default)]
 pub struct Captures {
     problems: Arc<Mutex<Vec<String>>>,
@@ -37,9 +36,7 @@ struct Frames {
     capture: Capture,
     receiver: Option<Receiver>,
     queues: u16,
-    /// Number of the device's first queue.
     first: u32,
-    /// Time of the first frame.
     start: Option<i64>,
     problems: Arc<Mutex<Vec<String>>>,
 }

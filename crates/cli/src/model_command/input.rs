@@ -27,7 +27,6 @@ pub struct ScenarioArguments {
     seed: Option<u64>,
 }
 
-/// A key and its value.
 pub type Assignment = (String, toml::Value);
 
 /// Reads `KEY=VALUE`; what is no TOML value is a text.
@@ -43,7 +42,6 @@ pub fn value_of(text: &str) -> toml::Value {
     value.unwrap_or_else(|| toml::Value::String(text.to_owned()))
 }
 
-/// The text of a scenario.
 pub struct Source {
     name: String,
     text: String,
@@ -51,7 +49,6 @@ pub struct Source {
 }
 
 impl ScenarioArguments {
-    /// Reads the file.
     pub fn source(&self) -> anyhow::Result<Source> {
         let text = match self.file.split_once(':') {
             Some((report, run)) if !Path::new(&self.file).exists() => of_report(report, run)?,
@@ -104,7 +101,6 @@ fn of_report(name: &str, run: &str) -> anyhow::Result<String> {
     Ok(toml::to_string(&table)?)
 }
 
-/// A file, or standard input.
 pub fn read(file: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     let name = if file == "-" { "standard input" } else { file };

@@ -8,7 +8,6 @@ mod sweep;
 
 use crate::output::{CommandResult, Output};
 
-/// Arguments of `rxlane model`.
 #[derive(clap::Args)]
 pub struct ModelArguments {
     #[command(subcommand)]
@@ -26,7 +25,6 @@ enum Command {
 }
 
 impl ModelArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         match self.command {
             Command::Run(arguments) => arguments.run(out),

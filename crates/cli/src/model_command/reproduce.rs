@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Arguments of `rxlane model reproduce`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit code 1: the model puts something in another order than a report.
@@ -36,7 +35,6 @@ pub struct ReproduceArguments {
 const CLOSE: f64 = 0.15;
 
 impl ReproduceArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if let Some(name) = &self.print {
             out.write_all(text(name)?.as_bytes())?;

@@ -11,7 +11,6 @@ use std::io::{self, Write};
 /// The name of the form of its JSON.
 const SCHEMA: &str = "rxlane.model-run/1";
 
-/// Arguments of `rxlane model run`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +33,6 @@ pub struct RunArguments {
 }
 
 impl RunArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if self.figure.iter().any(|name| name == "list") {
             return list(out);
@@ -64,7 +62,6 @@ impl RunArguments {
     }
 }
 
-/// The figures that there are.
 pub fn list(out: &mut Output) -> CommandResult {
     NAMES.iter().try_for_each(|(name, meaning)| writeln!(out, "{name:<28}{meaning}"))?;
     Ok(Outcome::Success)
@@ -232,7 +229,6 @@ fn lost_share(lost: u64, of: u64) -> String {
     if lost == 0 { UNKNOWN.to_owned() } else { Share::of(lost, of).small() }
 }
 
-/// The figures that were asked for.
 fn alone(scenario: &Scenario, answer: &Answer, figures: &[(&String, f64)]) -> Value {
     let figures: serde_json::Map<String, Value> =
         figures.iter().map(|(name, value)| ((*name).clone(), json!(value))).collect();

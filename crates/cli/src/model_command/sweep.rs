@@ -13,7 +13,6 @@ use toml::Value;
 /// Up to here a number that is whole is exact.
 const LARGEST: f64 = 9e15;
 
-/// Arguments of `rxlane model sweep`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -59,7 +58,6 @@ pub struct SweepArguments {
 }
 
 impl SweepArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if self.figure.iter().any(|name| name == "list") {
             return super::run::list(out);

@@ -6,7 +6,6 @@ use nic::{Citation, Claim, Stage, Value, schema};
 use rss::HashType;
 use serde_json::{Map, Value as Json, json};
 
-/// The answer to `--can` of one device.
 pub fn answer_json(answer: &Answer) -> Json {
     let modes: Vec<Json> = answer.modes.iter().map(|mode| mode_json(mode)).collect();
     let (hash_type, reason) = match &answer.verdict {
@@ -38,7 +37,6 @@ fn tri(answer: Option<bool>) -> &'static str {
     }
 }
 
-/// Everything that is known of these devices.
 pub fn profiles_json(profiles: &[Profile]) -> Vec<Json> {
     profiles.iter().map(profile_json).collect()
 }

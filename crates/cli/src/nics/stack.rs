@@ -40,7 +40,6 @@ pub fn run(
     Ok(Outcome::Success)
 }
 
-/// The rows of a device in a profile.
 fn rows(profile: &Profile, rules: &KernelRules, stack: &Stack) -> [Row; 8] {
     answer(&Adapter::of(profile, rules, stack.tpids(), stack.has_pppoe()), rules, stack)
 }
@@ -68,7 +67,6 @@ const LEGEND: &str = "yes: a TCP segment given to the topmost device keeps it al
                       wrong. unknown, ?: the profile does not say. Features at their defaults. Frame sizes are bytes without \
                       FCS; with it they are 4 more.";
 
-/// The stack in words.
 fn told(stack: &Stack) -> String {
     match (stack.tpids(), stack.has_pppoe()) {
         ([], false) => "no tags".to_owned(),
@@ -123,7 +121,6 @@ fn why(profile: &Profile, decision: &Decision) -> String {
     }
 }
 
-/// The names of the sources, as `rxlane nics NAME` lists them.
 fn cited(citations: &[nic::Citation]) -> String {
     let mut names: Vec<&str> = citations.iter().map(|citation| citation.source.as_str()).collect();
     names.dedup();

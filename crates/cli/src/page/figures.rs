@@ -7,7 +7,6 @@ pub fn counted(number: u64, singular: &str) -> String {
     unbroken(&format::plural(number, singular))
 }
 
-/// Bytes.
 pub fn bytes(bytes: u64) -> String {
     unbroken(&format::size(bytes))
 }
@@ -29,7 +28,6 @@ pub fn share(part: u64, whole: u64) -> String {
     unbroken(&Share::of(part, whole).to_string())
 }
 
-/// A duration.
 pub fn duration(seconds: f64) -> String {
     unbroken(&format::duration(seconds))
 }

@@ -11,7 +11,6 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 /// What a browser may load for this page: nothing. Its style is inline.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// A whole page.
 pub fn document(title: &str, schema: &str, body: Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -34,7 +33,6 @@ pub fn document(title: &str, schema: &str, body: Markup) -> String {
     page.into_string()
 }
 
-/// The sentences that lead a page.
 pub fn lead(sentences: &[String]) -> Markup {
     // A percent sign alone on a line would look lost.
     let sentences = sentences.iter().map(|sentence| printable_up_to(sentence, 1000).replace(" %", "\u{a0}%"));

@@ -22,20 +22,15 @@ pub fn left_out(rows: usize, frames: u64, total: u64) -> Markup {
     }
 }
 
-/// A heading of a column; `figure` columns are aligned to the right.
 pub struct Column {
-    /// What stands above.
     pub name: &'static str,
-    /// Whether it holds numbers.
     pub figure: bool,
 }
 
-/// A column of words.
 pub const fn words(name: &'static str) -> Column {
     Column { name, figure: false }
 }
 
-/// A column of numbers.
 pub const fn figures(name: &'static str) -> Column {
     Column { name, figure: true }
 }

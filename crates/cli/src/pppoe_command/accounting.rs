@@ -32,11 +32,6 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Opens the file, a regular one, which is made where there is none. `say` is told what it does not take, by its thread.
-    ///
-    /// # Errors
-    ///
-    /// It is something else, or cannot be written; there are no more threads.
     pub fn open(path: &Path, lost: Arc<AtomicU64>, say: Say) -> anyhow::Result<Accounts> {
         let file = append(path).with_context(|| format!("cannot write accounts to {}", path.display()))?;
         Accounts::on(path, file, (WAITING, lost), say)

@@ -1,7 +1,7 @@
 //! `rxlane pppoe connect`.
 
 use super::options::{self, Options};
-use super::{BOLD, GOOD, POOR, StateArguments, failed, item, status};
+use super::{BOLD, GOOD, POOR, StateArguments, item, status};
 use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
@@ -24,7 +24,6 @@ use std::io::{self, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-/// Arguments of `rxlane pppoe connect`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 The session comes back whenever it ends, until SIGTERM, SIGINT, SIGQUIT, SIGHUP or `rxlane pppoe disconnect IFNAME` asks for the end; the \
@@ -52,7 +51,6 @@ pub struct ConnectArguments {
 }
 
 impl ConnectArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let options = self.all_options()?;
         // Before the concentrator is asked for a session, which may end another one of the same user.
@@ -117,9 +115,7 @@ impl ConnectArguments {
 
     fn connect(&self, out: &mut Output, start: Start, log: &mut Option<Log>) -> CommandResult {
         // Before there is any thread: one that gets no memory ends the process.
-        if let Err(error) = memory::expect(memory::BEGINNING) {
-            return failed(error);
-        }
+        memory::expect(memory::BEGINNING)?;
         let (stop, ask) = end_requests(HangUp::Ends).map_err(no_signals)?;
         let asked = ask.try_clone()?;
         let unheeded =
@@ -127,14 +123,8 @@ impl ConnectArguments {
         report_others(unheeded).map_err(no_signals)?;
         let name = start.wanted.name.clone();
         let leaving = self.daemon.prepare(&name, &ask)?;
-        let sockets = match self.state.sockets(Kind::Session) {
-            Ok(sockets) => sockets,
-            Err(error) => return failed(error),
-        };
-        let connection = match Connection::begin(start, &sockets, stop, asked) {
-            Ok(connection) => connection,
-            Err(error) => return failed(error),
-        };
+        let sockets = self.state.sockets(Kind::Session)?;
+        let connection = Connection::begin(start, &sockets, stop, asked)?;
         let mut speaker = Speaker {
             out,
             name,
@@ -254,7 +244,7 @@ impl Speaker<'_> {
             });
         }
         match ended {
-            Err(error) => failed(error),
+            Err(error) => Err(error.into()),
             Ok(Over::Asked) => {
                 if is_heard {
                     let name = &self.name;

@@ -1,6 +1,6 @@
 //! `rxlane pppoe disconnect`.
 
-use super::{StateArguments, expect_interface, failed, status};
+use super::{StateArguments, expect_interface, status};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use anyhow::anyhow;
 use client::status::SessionStatus;
@@ -26,7 +26,6 @@ rxlane pppoe disconnect IFNAME
        rxlane pppoe disconnect [--concentrator IFACE] --id ID|--user NAME|--address ADDRESS|--mac MAC|--all
        rxlane pppoe disconnect --concentrator IFACE";
 
-/// Arguments of `rxlane pppoe disconnect`.
 #[derive(clap::Args)]
 #[command(override_usage = USAGE, after_help = "\
 A client's session: the concentrator is told (Terminate-Request, PADT), and the command waits until interface, routes and name servers are as \
@@ -88,7 +87,6 @@ impl Which {
         Ok(())
     }
 
-    /// The question to the concentrator; `None`: none of its sessions.
     fn question(&self) -> Option<String> {
         let one = self.id.as_ref().map(|id| format!("id {id}"));
         let one = one.or(self.user.as_ref().map(|user| format!("user {user}")));
@@ -100,7 +98,6 @@ impl Which {
 }
 
 impl DisconnectArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         self.which.check()?;
         for name in self.name.iter().chain(&self.concentrator) {
@@ -122,28 +119,20 @@ impl DisconnectArguments {
     }
 
     fn concentrator(&self, out: &mut Output, interface: &str) -> CommandResult {
-        let ended = self.state.sockets(Kind::Concentrator).and_then(|sockets| {
-            let what = format!("the sessions of {interface} are told, and its accounts written");
-            Ok(telling(&what, || sockets.end::<ConcentratorStatus>(interface))?)
-        });
-        match ended {
-            Ok(last) => {
-                let sessions = plural(last.count as u64, "session");
-                writeln!(out, "{} is served no more; {sessions} ended.", last.parent)?;
-                Ok(Outcome::Success)
-            }
-            Err(error) => failed(error),
-        }
+        let sockets = self.state.sockets(Kind::Concentrator)?;
+        let what = format!("the sessions of {interface} are told, and its accounts written");
+        let last = telling(&what, || sockets.end::<ConcentratorStatus>(interface))?;
+        let sessions = plural(last.count as u64, "session");
+        writeln!(out, "{} is served no more; {sessions} ended.", last.parent)?;
+        Ok(Outcome::Success)
     }
 
     fn sessions(&self, out: &mut Output, interface: &str, question: &str) -> CommandResult {
-        let asked = self
-            .state
-            .sockets(Kind::Concentrator)
-            .and_then(|sockets| Ok(sockets.ask::<Disconnected>(interface, question)?));
+        let sockets = self.state.sockets(Kind::Concentrator)?;
+        let Disconnected { sessions } = sockets.ask(interface, question)?;
         let which = question.trim_start_matches("disconnect ");
-        match asked {
-            Ok(Disconnected { sessions: Some(0) }) => {
+        match sessions {
+            Some(0) => {
                 complain(&match which {
                     "all" => format!("there is no session on {interface}"),
                     which => format!(
@@ -152,24 +141,20 @@ impl DisconnectArguments {
                 });
                 Ok(Outcome::Negative)
             }
-            Ok(Disconnected { sessions: Some(sessions) }) => {
+            Some(sessions) => {
                 writeln!(out, "{} told to end.", plural(sessions as u64, "session"))?;
                 Ok(Outcome::Success)
             }
-            Ok(Disconnected { sessions: None }) => {
+            None => {
                 let (kind, value) = which.split_once(' ').unwrap_or((which, ""));
                 let kind = if kind == "mac" { "MAC address" } else { "session id" };
                 Err(anyhow!("`{value}` is no {kind}: `rxlane pppoe sessions {interface}` shows what is"))
             }
-            Err(error) => failed(error),
         }
     }
 
     fn client(&self, out: &mut Output, name: &str) -> CommandResult {
-        let sockets = match self.state.sockets(Kind::Session) {
-            Ok(sockets) => sockets,
-            Err(error) => return failed(error),
-        };
+        let sockets = self.state.sockets(Kind::Session)?;
         let what = format!(
             "the concentrator is told, name servers are put back, and each script of {name} has half a minute"
         );
@@ -192,7 +177,7 @@ impl DisconnectArguments {
                     ));
                     return Ok(Outcome::Negative);
                 }
-                failed(error)
+                Err(error.into())
             }
         }
     }

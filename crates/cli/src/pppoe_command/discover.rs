@@ -17,7 +17,6 @@ use std::time::Duration;
 use wire::Vlans;
 use wire::emit::Encapsulation;
 
-/// Arguments of `rxlane pppoe discover`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Sends one PADI a second and asks for no session, so that no concentrator has to remember anything. Requires root.\n\n\
@@ -51,13 +50,9 @@ pub struct DiscoverArguments {
 }
 
 impl DiscoverArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let vlans = self.vlans()?;
-        let parent = match find_parent(&self.interface) {
-            Ok(parent) => parent,
-            Err(error) => return super::failed(error),
-        };
+        let parent = find_parent(&self.interface)?;
         let question = Question {
             service: self.service.as_bytes().to_vec(),
             max_payload: Some(self.max_payload).filter(|octets| *octets > PLAIN_PAYLOAD),
@@ -73,10 +68,7 @@ impl DiscoverArguments {
             let _ = OsRng.try_fill_bytes(octets);
         };
         let time = Duration::from_secs(self.seconds);
-        let probe = match probe::look(&parent, vlans, question, time, random) {
-            Ok(probe) => probe,
-            Err(error) => return super::failed(error),
-        };
+        let probe = probe::look(&parent, vlans, question, time, random)?;
         let report = Report::new(&self, &parent, vlans, &probe);
         if self.json {
             out.json(&report)?;

@@ -1,13 +1,12 @@
 //! `rxlane pppoe drain`.
 
-use super::{StateArguments, failed};
+use super::StateArguments;
 use crate::output::{CommandResult, Outcome, Output};
 use concentrator::ConcentratorStatus;
 use format::{plural, printable};
 use service::Kind;
 use std::io::Write;
 
-/// Arguments of `rxlane pppoe drain`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Subscribers that look for a concentrator get no offer, and those that have one are told that no more sessions are taken; so another \
@@ -29,17 +28,10 @@ pub struct DrainArguments {
 }
 
 impl DrainArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let question = if self.undo { "fill" } else { "drain" };
-        let asked = self
-            .state
-            .sockets(Kind::Concentrator)
-            .and_then(|sockets| Ok(sockets.ask::<ConcentratorStatus>(&self.interface, question)?));
-        let status = match asked {
-            Ok(status) => status,
-            Err(error) => return failed(error),
-        };
+        let sockets = self.state.sockets(Kind::Concentrator)?;
+        let status: ConcentratorStatus = sockets.ask(&self.interface, question)?;
         let (name, sessions) = (printable(&status.parent), plural(status.count as u64, "session"));
         if status.draining {
             let verb = if status.count == 1 { "goes" } else { "go" };

@@ -14,7 +14,6 @@ mod sessions;
 mod status;
 mod subscribers_file;
 
-use crate::failure::failed;
 use crate::link_command::{item, workers};
 use crate::output::{CommandResult, Lacks, Output, complain};
 use anstyle::{AnsiColor, Style};
@@ -61,7 +60,6 @@ fn expect_interface(name: &str) -> anyhow::Result<()> {
     Err(anyhow!("`{shown}{more}` is {NO_NAME}"))
 }
 
-/// Arguments of `rxlane pppoe`.
 #[derive(clap::Args)]
 pub struct PppoeArguments {
     #[command(subcommand)]
@@ -87,7 +85,6 @@ enum Command {
 }
 
 impl PppoeArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         match self.command {
             Command::Connect(arguments) => arguments.run(out),
@@ -101,7 +98,6 @@ impl PppoeArguments {
     }
 }
 
-/// Where sessions are asked.
 #[derive(clap::Args)]
 // The arguments of other commands that stand beside these have a group of the same name.
 #[group(skip)]
@@ -142,10 +138,7 @@ impl StateArguments {
     /// The interface that is served, where it is one; `None`: none is, or nobody answers, which was told. Behind `naming` stands
     /// the name of one.
     fn only_served(&self, naming: &str) -> anyhow::Result<Option<String>> {
-        let (mut served, is_silent) = match self.all::<ConcentratorStatus>(Kind::Concentrator) {
-            Ok(all) => all,
-            Err(error) => return failed(error).map(|_| None),
-        };
+        let (mut served, is_silent) = self.all::<ConcentratorStatus>(Kind::Concentrator)?;
         let names: Vec<&str> = served.iter().map(|status| status.parent.as_str()).collect();
         if let [first, _, ..] = names[..] {
             return Err(anyhow!("which one? {} are served here: `{naming} {first}`", names.join(", ")));

@@ -114,7 +114,6 @@ pub enum Auth {
     MsChapV2,
 }
 
-/// How packets are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Datapath {
     /// One packet a system call: the reference.
@@ -133,7 +132,6 @@ pub enum WayOut {
 }
 
 impl Auth {
-    /// What it is in PPP.
     pub fn method(self) -> Method {
         match self {
             Auth::Pap => Method::Pap,
@@ -161,10 +159,6 @@ pub fn is_given(option: &Arg, arguments: &[OsString]) -> bool {
 
 /// What stands in a file as arguments of a command, but for options that are `given` already. Errors name the line and no value
 /// but numbers: who takes the file for the place of the password has it there.
-///
-/// # Errors
-///
-/// It cannot be read, or is not as it should be.
 pub fn arguments_of(path: &Path, given: impl Fn(&Arg) -> bool) -> anyhow::Result<Vec<OsString>> {
     let command = Options::augment_args(Command::new("connect"));
     let text = String::from_utf8(regular_file::read(path)?)
@@ -264,11 +258,6 @@ fn checked(value: &str, argument: &Arg, command: &Command) -> Result<(), String>
 }
 
 impl Options {
-    /// The interface with the line.
-    ///
-    /// # Errors
-    ///
-    /// Nobody named one.
     pub fn interface(&self) -> anyhow::Result<&str> {
         let interface = self.interface.as_deref();
         let interface =
@@ -277,27 +266,20 @@ impl Options {
         Ok(interface)
     }
 
-    /// Name of the network interface.
     pub fn ifname(&self) -> &str {
         self.ifname.as_deref().unwrap_or(IFNAME)
     }
 
-    /// Where the password is.
     pub fn password(&self) -> PasswordSource<'_> {
         PasswordSource::of(self.user.as_deref(), self.password_file.as_deref())
     }
 
-    /// The tags of the line.
     pub fn tags(&self) -> anyhow::Result<Encapsulation> {
         let Some(vlans) = &self.vlan else { return Ok(Encapsulation::NONE) };
         Encapsulation::NONE.with_vlans(vlans, self.tpid).map_err(|error| anyhow!("--vlan {vlans}: {error}"))
     }
 
     /// What is wanted of the concentrator.
-    ///
-    /// # Errors
-    ///
-    /// Neither IPv4 nor IPv6 is; or the name of the service is too long.
     pub fn client(&self, secret: Vec<u8>) -> anyhow::Result<Config> {
         let (ipv4, ipv6) = (self.ipv4.unwrap_or(true), self.ipv6.unwrap_or(true));
         if !ipv4 && !ipv6 {
@@ -329,11 +311,6 @@ impl Options {
         })
     }
 
-    /// How packets are moved.
-    ///
-    /// # Errors
-    ///
-    /// Options that do not go together.
     pub fn means(&self) -> anyhow::Result<Means> {
         if self.datapath == Some(Datapath::Simple) {
             return match (self.workers, self.io) {

@@ -10,12 +10,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 
-/// The variable of the environment.
 pub const VARIABLE: &str = "RXLANE_PPPOE_PASSWORD";
 /// The longest password, bytes: what a length of PAP has room for (RFC 1334 section 2.2.1).
 const LONGEST: usize = 255;
 
-/// Where a password comes from.
 #[derive(Clone, Copy, Debug)]
 pub struct PasswordSource<'a> {
     user: Option<&'a str>,
@@ -29,10 +27,6 @@ impl<'a> PasswordSource<'a> {
     }
 
     /// Reads it; empty where there is no user.
-    ///
-    /// # Errors
-    ///
-    /// There is none, or it is too long.
     pub fn read(&self) -> anyhow::Result<Vec<u8>> {
         let Some(user) = self.user else { return Ok(Vec::new()) };
         let password = match self.file {

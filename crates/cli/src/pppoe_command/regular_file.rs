@@ -13,20 +13,12 @@ use std::path::Path;
 pub const LARGEST: u64 = 64 << 20;
 
 /// All that is in a regular file.
-///
-/// # Errors
-///
-/// As [`Regular::open`] and [`Regular::read`], with the name of the file.
 pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let bytes = Regular::open(path).and_then(|file| file.read(LARGEST));
     bytes.with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Opens a regular file for reading and for adding to it; makes it where there is none.
-///
-/// # Errors
-///
-/// It is something else, or cannot be opened. The caller adds the path.
 pub fn append(path: &Path) -> io::Result<File> {
     let opened = Regular::open_with(path, File::options().read(true).append(true).create(true).mode(0o640));
     opened.map(Regular::into_file)

@@ -4,7 +4,7 @@ use super::accounting::Accounts;
 use super::options::Auth;
 use super::prose;
 use super::subscribers_file::{Means, SubscribersFile};
-use super::{BOLD, POOR, StateArguments, failed, item, workers};
+use super::{BOLD, POOR, StateArguments, item, workers};
 use crate::background::{self, DaemonArguments, no_signals, unread};
 use crate::output::{CommandResult, Lacks, Outcome, Output, complain};
 use anyhow::{anyhow, bail};
@@ -36,7 +36,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Arguments of `rxlane pppoe serve`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 One interface carries all subscribers. It serves until SIGTERM, SIGINT, SIGHUP or `rxlane pppoe disconnect --concentrator IFACE` asks for \
@@ -149,7 +148,6 @@ enum OneMore {
 }
 
 impl ServeArguments {
-    /// Runs the command.
     pub fn run(mut self, out: &mut Output) -> CommandResult {
         // A process that stays goes to another folder, and reads them again there.
         self.secrets = self.secrets.map(|file| std::path::absolute(&file).unwrap_or(file));
@@ -229,16 +227,11 @@ impl ServeArguments {
         log: &mut Option<Log>,
     ) -> CommandResult {
         // Before there is any thread: one that gets no memory ends the process.
-        if let Err(error) = memory::expect(memory::BEGINNING) {
-            return failed(error);
-        }
+        memory::expect(memory::BEGINNING)?;
         let hang_up = if self.daemon.is_daemon() { HangUp::Other } else { HangUp::Ends };
         let (stop, ask) = end_requests(hang_up).map_err(no_signals)?;
         let leaving = self.daemon.prepare(&self.ifname, &ask)?;
-        let sockets = match self.state.sockets(ServiceKind::Concentrator) {
-            Ok(sockets) => sockets,
-            Err(error) => return failed(error),
-        };
+        let sockets = self.state.sockets(ServiceKind::Concentrator)?;
         if !self.takeover
             && let Ok(other) = sockets.ask::<ConcentratorStatus>(&self.interface, "status")
         {
@@ -299,10 +292,7 @@ impl ServeArguments {
         let ended = serving.run(&mut |event| speaker.hear(event), &mut || reread.try_recv().ok());
         let _ = notify::stopping();
         let lost = speaker.finish();
-        let outcome = match ended {
-            Err(error) => return failed(error),
-            Ok(over) => self.ended(out, over)?,
-        };
+        let outcome = self.ended(out, ended?)?;
         self.all_written(lost)?;
         Ok(outcome)
     }

@@ -1,6 +1,6 @@
 //! `rxlane pppoe sessions`.
 
-use super::{BOLD, POOR, StateArguments, failed};
+use super::{BOLD, POOR, StateArguments};
 use crate::output::{CommandResult, Outcome, Output};
 use concentrator::{ConcentratorStatus, SubscriberStatus};
 use format::{plural, printable, thousands};
@@ -10,7 +10,6 @@ use std::io::{self, Write};
 use wire::Vlans;
 use wire::emit::Encapsulation;
 
-/// Arguments of `rxlane pppoe sessions`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 the interface is served, 1 it is not, or the process was killed, or does not answer, 2 several are served and none is \
@@ -30,7 +29,6 @@ pub struct SessionsArguments {
 }
 
 impl SessionsArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let interface = match &self.interface {
             Some(interface) => interface.clone(),
@@ -39,14 +37,8 @@ impl SessionsArguments {
                 None => return Ok(Outcome::Negative),
             },
         };
-        let asked = self
-            .state
-            .sockets(Kind::Concentrator)
-            .and_then(|sockets| Ok(sockets.ask::<ConcentratorStatus>(&interface, "sessions")?));
-        let mut status = match asked {
-            Ok(status) => status,
-            Err(error) => return failed(error),
-        };
+        let sockets = self.state.sockets(Kind::Concentrator)?;
+        let mut status: ConcentratorStatus = sockets.ask(&interface, "sessions")?;
         if let Some(text) = &self.filter {
             status.sessions.retain(|session| is_meant(session, text));
         }
@@ -72,7 +64,6 @@ fn is_meant(session: &SubscriberStatus, text: &str) -> bool {
     row(session).iter().any(|cell| cell.contains(text)) || has_tags() == Some(true)
 }
 
-/// All of them, or those that a filter left.
 fn print(out: &mut Output, status: &ConcentratorStatus, is_filtered: bool) -> io::Result<()> {
     let all = plural(status.count as u64, "session");
     let not_open = status.sessions.iter().filter(|session| session.phase != "open").count();

@@ -1,6 +1,6 @@
 //! `rxlane pppoe status`.
 
-use super::{BOLD, GOOD, POOR, StateArguments, failed, item};
+use super::{BOLD, GOOD, POOR, StateArguments, item};
 use crate::output::{CommandResult, Outcome, Output, complain};
 use client::status::{SCHEMA, SessionStatus};
 use concentrator::ConcentratorStatus;
@@ -11,7 +11,6 @@ use service::Kind;
 use service::control::ControlError;
 use std::io::{self, Write};
 
-/// Arguments of `rxlane pppoe status`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 the session is open (without IFNAME: whatever there is), 1 it is not open, there is none, its process was killed, or \
@@ -28,7 +27,6 @@ pub struct StatusArguments {
 }
 
 impl StatusArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         match &self.name {
             Some(name) => self.one(out, name),
@@ -54,7 +52,7 @@ impl StatusArguments {
                 if matches!(error, Error::Control(ControlError::Killed { .. })) {
                     self.state.put_back();
                 }
-                return failed(error);
+                return Err(error.into());
             }
         };
         if self.json {
@@ -66,13 +64,9 @@ impl StatusArguments {
     }
 
     fn all(&self, out: &mut Output) -> CommandResult {
-        let clients = self.state.all::<SessionStatus>(Kind::Session);
-        let concentrators = self.state.all::<ConcentratorStatus>(Kind::Concentrator);
-        let ((clients, silent_client), (concentrators, silent_concentrator)) = match (clients, concentrators)
-        {
-            (Ok(clients), Ok(concentrators)) => (clients, concentrators),
-            (Err(error), _) | (_, Err(error)) => return failed(error),
-        };
+        let (clients, silent_client) = self.state.all::<SessionStatus>(Kind::Session)?;
+        let (concentrators, silent_concentrator) =
+            self.state.all::<ConcentratorStatus>(Kind::Concentrator)?;
         let is_silent = silent_client || silent_concentrator;
         if self.json {
             let served: Vec<Value> = concentrators.iter().map(brief).collect();
@@ -107,7 +101,6 @@ fn brief(status: &ConcentratorStatus) -> Value {
     })
 }
 
-/// Prints how a concentrator stands.
 fn print_concentrator(out: &mut Output, status: &ConcentratorStatus) -> io::Result<()> {
     let title = if status.draining {
         out.styled(POOR, "served, takes no more sessions")
@@ -127,7 +120,6 @@ fn print_concentrator(out: &mut Output, status: &ConcentratorStatus) -> io::Resu
     item(out, "process", &status.pid.to_string())
 }
 
-/// Prints how a session stands.
 pub fn print(out: &mut Output, status: &SessionStatus) -> io::Result<()> {
     let parent = printable(&status.parent);
     let has_no_line = status.parent_works == Some(false);

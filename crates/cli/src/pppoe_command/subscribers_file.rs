@@ -19,7 +19,6 @@ pub type Reread = Result<Secrets, String>;
 /// What a concentrator has to give to its subscribers.
 #[derive(Clone, Copy, Debug)]
 pub struct Means<'a> {
-    /// Its name.
     pub name: &'a str,
     /// Whether it has an IPv4 address.
     pub has_local: bool,
@@ -64,7 +63,6 @@ impl Means<'_> {
 /// A file of secrets, and whose it is.
 #[derive(Clone, Debug)]
 pub struct SubscribersFile {
-    /// Where it is; `None`: there is none.
     pub path: Option<PathBuf>,
     /// Whether everybody is taken where there is none.
     pub anybody: bool,
@@ -77,11 +75,6 @@ pub struct SubscribersFile {
 }
 
 impl SubscribersFile {
-    /// Reads it.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read, or a line of it; what is wrong.
     pub fn read(&self) -> anyhow::Result<Secrets> {
         let Some(file) = &self.path else {
             if !self.anybody {

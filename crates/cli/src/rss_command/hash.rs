@@ -18,7 +18,6 @@ use std::str::FromStr;
 use wire::flow::{FlowKey, IpVersion};
 use wire::{Link, dissect};
 
-/// Arguments of `rxlane rss hash`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -148,19 +147,14 @@ impl FromStr for UnmatchedArgument {
     }
 }
 
-/// Everything that was worked out of a packet.
 struct WorkedOut {
     packet: Packet,
-    /// Name and title of the device.
     device: Option<(String, String)>,
     unit: HashUnit,
-    /// Where the enabled types come from.
     types_from: String,
     table: IndirectionTable,
-    /// Where the content of the table comes from.
     table_from: String,
     hash_type: HashType,
-    /// Why the type was chosen.
     why: String,
     hash: u32,
     /// `None` where the table was not asked.
@@ -174,7 +168,6 @@ const USUAL_TYPES: [HashType; 4] = [HashType::Ipv4, HashType::TcpIpv4, HashType:
 const USUAL_ENTRIES: usize = 128;
 
 impl HashArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let worked_out = self.work_out()?;
         match self.json {
@@ -217,7 +210,6 @@ impl HashArguments {
         }
     }
 
-    /// The packet as an untagged frame that `profile` receives.
     fn on_device(&self, packet: Packet, profile: Profile) -> anyhow::Result<WorkedOut> {
         let device = (profile.name(), profile.title().to_owned());
         let name = &device.0;

@@ -10,7 +10,6 @@ use rss::HashKey;
 use serde_json::json;
 use std::io::Write;
 
-/// Arguments of `rxlane rss key`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,7 +36,6 @@ pub struct KeyArguments {
 }
 
 impl KeyArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let key = self.key()?;
         let covered = key.covered();

@@ -9,7 +9,6 @@ use crate::output::{CommandResult, Output};
 use rss::{HashKey, IndirectionTable};
 use serde_json::{Value, json};
 
-/// Arguments of `rxlane rss`.
 #[derive(clap::Args)]
 pub struct RssArguments {
     #[command(subcommand)]
@@ -27,7 +26,6 @@ enum Command {
 }
 
 impl RssArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         match self.command {
             Command::Hash(arguments) => arguments.run(out),

@@ -8,7 +8,6 @@ use rss::{IndirectionTable, PrintedTable, TableShape};
 use serde_json::json;
 use std::io::{self, Write};
 
-/// Arguments of `rxlane rss table`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -74,7 +73,6 @@ enum Source {
 }
 
 impl TableArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let PrintedTable { interface, rings, table, .. } = self.table()?;
         table.check_queues(rings)?;
@@ -118,7 +116,6 @@ impl TableArguments {
     }
 }
 
-/// Entries of each of `queues` queues.
 fn shares(table: &IndirectionTable, queues: usize) -> Vec<usize> {
     let mut shares = table.shares();
     shares.resize(queues.max(shares.len()), 0);

@@ -2,7 +2,7 @@
 
 use super::prose;
 use super::{
-    BAD, BOLD, GOOD, POOR, QUIET, StateArguments, WishArguments, failed, item, paragraph, percent, rate,
+    BAD, BOLD, GOOD, POOR, QUIET, StateArguments, WishArguments, item, paragraph, percent, rate,
     with_progress,
 };
 use crate::arguments::seconds;
@@ -17,7 +17,6 @@ use steer::facts::Level;
 use steer::recommend::Answer;
 use steer::{check, look, status, up};
 
-/// Arguments of `rxlane steer check`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 steering is possible and worth it, 1 it would not help, cannot be done as asked, is done already, or \
@@ -44,22 +43,15 @@ const ROWS: usize = 32;
 const RATES: Duration = Duration::from_secs(1);
 
 impl CheckArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let checked = self
             .wish
             .wish()
             .and_then(|wish| Ok((with_progress(|progress| look(&wish, self.seconds, progress))?, wish)));
-        let (mut check, wish) = match checked {
-            Ok(checked) => checked,
-            Err(error) => return failed(error),
-        };
+        let (mut check, wish) = checked?;
         if check.steered {
             let interval = self.seconds.min(RATES);
-            check.status = match status::status(&wish.interface, interval, &self.state.records()) {
-                Ok(status) => Some(status),
-                Err(error) => return failed(error),
-            };
+            check.status = Some(status::status(&wish.interface, interval, &self.state.records())?);
         }
         if self.json {
             out.json(&check)?;
@@ -112,7 +104,6 @@ fn print(out: &mut Output, check: &Check, wish: &Wish) -> io::Result<()> {
     Ok(())
 }
 
-/// The recommendation, which is what was asked.
 fn verdict(out: &mut Output, check: &Check) -> io::Result<()> {
     let device: Vec<String> = [
         check.driver.as_ref().map(|driver| format!("driver {driver}")),
@@ -236,7 +227,6 @@ fn queues(out: &mut Output, check: &Check) -> io::Result<()> {
     Ok(())
 }
 
-/// The classes, and what becomes of them.
 pub fn classes(out: &mut Output, rows: &[ClassRow]) -> io::Result<()> {
     out.heading("Classes of frames")?;
     let line = out.styled(QUIET, "  class   steered   traffic   spread by the device");

@@ -1,12 +1,11 @@
 //! `rxlane steer down`.
 
-use super::{StateArguments, failed, item};
+use super::{StateArguments, item};
 use crate::output::{CommandResult, Outcome, Output};
 use format::printable;
 use std::io::{self, Write};
 use steer::down::Down;
 
-/// Arguments of `rxlane steer down`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 nothing is steered or changed any more, 1 something is not restored or could not be\nread (it says what), 3 it requires root.\n\n\
@@ -23,12 +22,8 @@ pub struct DownArguments {
 }
 
 impl DownArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
-        let down = match steer::down::down(&self.interface, &self.state.records()) {
-            Ok(down) => down,
-            Err(error) => return failed(error),
-        };
+        let down = steer::down::down(&self.interface, &self.state.records())?;
         if self.json {
             let mut value = serde_json::to_value(&down)?;
             if let Some(fields) = value.as_object_mut() {
@@ -42,7 +37,6 @@ impl DownArguments {
     }
 }
 
-/// What was taken back.
 pub fn print(out: &mut Output, down: &Down) -> io::Result<()> {
     let name = match &down.present {
         Some(present) => format!("{} (attached as {})", printable(present), printable(&down.interface)),

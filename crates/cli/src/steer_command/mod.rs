@@ -7,10 +7,10 @@ mod status;
 mod stay;
 mod up;
 
-use crate::failure::failed;
 use crate::output::{CommandResult, Lacks, Output};
 use anstyle::{AnsiColor, Style};
 use host::live::Progress;
+pub use prose::Worded;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use steer::classes::Choice;
@@ -24,7 +24,6 @@ pub const GOOD: Style = AnsiColor::Green.on_default().bold();
 const POOR: Style = AnsiColor::Yellow.on_default();
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// Arguments of `rxlane steer`.
 #[derive(clap::Args)]
 pub struct SteerArguments {
     #[command(subcommand)]
@@ -47,7 +46,6 @@ enum Command {
 }
 
 impl SteerArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if !cfg!(target_os = "linux") {
             return Err(Lacks("steering is XDP, which Linux alone has".to_owned()).into());
@@ -85,7 +83,6 @@ struct WishArguments {
     disable_rxvlan: bool,
 }
 
-/// Who runs the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Mode {
     Native,
@@ -124,7 +121,6 @@ pub struct StateArguments {
 }
 
 impl StateArguments {
-    /// The records there.
     pub fn records(&self) -> Records {
         Records::new(self.journal.clone().unwrap_or_else(|| Records::DIRECTORY.into()))
     }
@@ -156,7 +152,6 @@ pub fn item(out: &mut Output, name: &str, text: &str) -> io::Result<()> {
     out.item(12, name, text)
 }
 
-/// A paragraph as wide as there is room.
 fn paragraph(out: &mut Output, indent: &str, text: &str) -> io::Result<()> {
     for line in format::wrapped(text, out.width().saturating_sub(indent.len())) {
         writeln!(out, "{indent}{line}")?;

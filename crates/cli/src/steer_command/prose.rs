@@ -1,8 +1,6 @@
 //! The sentences of a check, made of its facts.
 
-use crate::failure::Failure;
 use format::plural;
-use service::ErrorKind;
 use std::fmt;
 use steer::check::Check;
 use steer::error::Error;
@@ -18,6 +16,7 @@ pub fn complete(check: &mut Check) {
 }
 
 /// An error, with the sentences of the facts that it is about.
+#[derive(Debug)]
 pub struct Worded(pub Error);
 
 impl fmt::Display for Worded {
@@ -33,11 +32,7 @@ impl fmt::Display for Worded {
     }
 }
 
-impl Failure for Worded {
-    fn kind(&self) -> ErrorKind {
-        self.0.kind()
-    }
-}
+impl std::error::Error for Worded {}
 
 /// The sentence of a fact, without its full stop.
 fn fact_text(fact: &Fact, name: &str) -> String {

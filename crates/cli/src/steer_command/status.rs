@@ -1,6 +1,6 @@
 //! `rxlane steer status`.
 
-use super::{BAD, BOLD, GOOD, POOR, QUIET, StateArguments, failed, item, paragraph, percent, rate};
+use super::{BAD, BOLD, GOOD, POOR, QUIET, StateArguments, item, paragraph, percent, rate};
 use crate::arguments::seconds;
 use crate::output::{CommandResult, Outcome, Output};
 use format::{plural, printable, thousands};
@@ -8,7 +8,6 @@ use std::io::{self, Write};
 use std::time::Duration;
 use steer::status::{self, Status};
 
-/// Arguments of `rxlane steer status`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit code 0 also where nothing is steered: the mode is `off` then. Without root the mode is told where the kernel tells it, else it is\n\
@@ -37,19 +36,12 @@ const ROWS: usize = 64;
 const LINE: usize = 64;
 
 impl StatusArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let records = self.state.records();
         let Some(interface) = &self.interface else {
-            return match status::all(self.interval, &records) {
-                Ok(all) => self.print_all(out, &all),
-                Err(error) => failed(error),
-            };
+            return self.print_all(out, &status::all(self.interval, &records)?);
         };
-        let status = match status::status(interface, self.interval, &records) {
-            Ok(status) => status,
-            Err(error) => return failed(error),
-        };
+        let status = status::status(interface, self.interval, &records)?;
         if self.json {
             out.json(&status)?;
         } else {
@@ -77,7 +69,6 @@ impl StatusArguments {
     }
 }
 
-/// How an interface stands.
 pub fn print(out: &mut Output, status: &Status) -> io::Result<()> {
     let name = printable(&status.interface);
     if matches!(status.mode, "off" | "unknown") {

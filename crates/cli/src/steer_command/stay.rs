@@ -1,6 +1,6 @@
 //! The process that stays: `up --foreground`, and the one that `up --rebalance` and `up --metrics` start.
 
-use super::{StateArguments, down, failed};
+use super::{StateArguments, down};
 use crate::background::{no_signals, unread};
 use crate::output::{CommandResult, Lacks, Outcome, Output};
 use service::namespace::Names;
@@ -24,23 +24,18 @@ use steer::weights::Weight;
 use xdp::layout::BUCKETS;
 use xdp::{Attachment, Interface};
 
-/// What the process does while it stays.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
-    /// Moves buckets from busy to idle CPUs.
     pub rebalance: bool,
-    /// Serves metrics here.
     pub metrics: Option<SocketAddr>,
 }
 
 impl Task {
-    /// Whether a process has to stay for it.
     pub fn is_needed(&self) -> bool {
         self.rebalance || self.metrics.is_some()
     }
 }
 
-/// Arguments of `rxlane steer keep`, which `up` starts.
 #[derive(clap::Args)]
 pub struct KeepArguments {
     /// Interface.
@@ -80,10 +75,7 @@ impl KeepArguments {
                 why: "it is not steered".to_owned(),
             })
         });
-        let attachment = match kept {
-            Ok(attachment) => attachment,
-            Err(error) => return failed(error),
-        };
+        let attachment = kept?;
         let task = Task { rebalance: self.rebalance, metrics: self.metrics };
         let (stop, _ask) = end_requests(HangUp::Other).map_err(no_signals)?;
         let manner = Manner { foreground: false, stop };
@@ -93,7 +85,7 @@ impl KeepArguments {
             Ok(()) => Ok(Outcome::Success),
             // Who started this process says that it did not start.
             Err(Error::Keeper { why, .. }) => Err(Lacks(why).into()),
-            Err(error) => failed(error),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -124,16 +116,12 @@ pub fn in_foreground(
     // The service manager may be gone.
     let _ = notify::stopping();
     let taken = steer::down::down_own(attachment, records);
-    match (stayed, taken) {
-        (Err(error), _) | (Ok(()), Err(error)) => failed(error),
-        (Ok(()), Ok(taken)) => {
-            unread(down::print(out, &taken).and_then(|()| out.flush()))?;
-            Ok(if taken.is_whole() { Outcome::Success } else { Outcome::Negative })
-        }
-    }
+    stayed?;
+    let taken = taken?;
+    unread(down::print(out, &taken).and_then(|()| out.flush()))?;
+    Ok(if taken.is_whole() { Outcome::Success } else { Outcome::Negative })
 }
 
-/// How it stays.
 struct Manner {
     foreground: bool,
     stop: UnixStream,

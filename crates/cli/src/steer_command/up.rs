@@ -2,7 +2,7 @@
 
 use super::prose;
 use super::{
-    BOLD, GOOD, POOR, StateArguments, WishArguments, check, cpus, failed, item, paragraph, percent, stay,
+    BOLD, GOOD, POOR, StateArguments, WishArguments, check, cpus, item, paragraph, percent, stay,
     with_progress,
 };
 use crate::arguments::seconds;
@@ -22,7 +22,6 @@ use steer::record::Records;
 use steer::up::{Done, Manner, Resolved, resolve, up};
 use xdp::{Attachment, Mode};
 
-/// Arguments of `rxlane steer up`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Steering stays when the command has ended; `rxlane steer down INTERFACE` takes it away and restores every setting. \
@@ -77,12 +76,9 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl UpArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         // Before there is any thread: one that gets no memory ends the process.
-        if let Err(error) = memory::expect(2 * memory::BEGINNING) {
-            return failed(error);
-        }
+        memory::expect(2 * memory::BEGINNING)?;
         let manner = Manner { queue_size: self.queue_size, symmetric: self.symmetric };
         let records = self.state.records();
         // Who only asks changes nothing. Without root there is nothing to recover, and the loader says what is missing.
@@ -91,10 +87,7 @@ impl UpArguments {
             .wish
             .wish()
             .and_then(|wish| with_progress(|progress| resolve(&wish, &manner, self.seconds, progress)));
-        let mut resolved = match resolved {
-            Ok(resolved) => resolved,
-            Err(error) => return failed(prose::Worded(error)),
-        };
+        let mut resolved = resolved.map_err(prose::Worded)?;
         prose::complete(&mut resolved.check);
         if self.rebalance && xdp::kernel().percpu_lookup == Some(false) {
             return Err(Lacks(
@@ -111,10 +104,7 @@ impl UpArguments {
         // From here on the machine is changed, and a signal that ended this process would leave it so.
         let (interrupted, stop) = Interrupted::watch()
             .map_err(|error| Lacks(format!("signals cannot be waited for ({error}); nothing was changed")))?;
-        let (done, working) = match up(&resolved, &records) {
-            Ok(done) => done,
-            Err(error) => return failed(error),
-        };
+        let (done, working) = up(&resolved, &records)?;
         if let Some(signal) = interrupted.by() {
             drop(working);
             return taken_back(out, done.attachment, &records, signal);
@@ -138,10 +128,8 @@ impl UpArguments {
                 if let Some(signal) = interrupted.by() {
                     return taken_back(out, done.attachment, &records, signal);
                 }
-                if let Err(worse) = down(done.attachment, &records) {
-                    return failed(worse);
-                }
-                return failed(error);
+                down(done.attachment, &records)?;
+                return Err(error.into());
             }
         };
         drop(working);
@@ -154,9 +142,7 @@ impl UpArguments {
         match printed {
             // Who reads no further has not asked for an end.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                if let Err(worse) = down(done.attachment, &records) {
-                    return failed(worse);
-                }
+                down(done.attachment, &records)?;
                 return Err(error.into());
             }
             other => other?,
@@ -167,7 +153,6 @@ impl UpArguments {
         }
     }
 
-    /// What would be done.
     fn print_plan(&self, out: &mut Output, resolved: &Resolved) -> io::Result<()> {
         let (check, plan) = (&resolved.check, &resolved.plan);
         let name = printable(&plan.interface.name);
@@ -241,7 +226,6 @@ impl UpArguments {
         }
     }
 
-    /// What was done.
     fn print_done(
         &self,
         out: &mut Output,
@@ -303,10 +287,7 @@ fn taken_back(
     signal: &'static str,
 ) -> CommandResult {
     let name = printable(&attachment.interface().name);
-    let taken = match down(attachment, records) {
-        Ok(taken) => taken,
-        Err(error) => return failed(error),
-    };
+    let taken = down(attachment, records)?;
     if taken.is_whole() {
         complain(&format!("interrupted by {signal}: {name} is not steered, and everything is as it was"));
     } else {

@@ -10,28 +10,19 @@ pub const SHORTEST: Duration = Duration::from_millis(200);
 /// See [`SHORTEST`].
 pub const LONGEST: Duration = Duration::from_secs(3600);
 
-/// What is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
-    /// A bit of everything.
     #[default]
     Overview,
-    /// Receive queues.
     Queues,
-    /// Interrupt vectors.
     Vectors,
-    /// CPUs.
     Cpus,
-    /// Stages of the receive path.
     Stages,
-    /// Traffic classes.
     Traffic,
-    /// Steering.
     Steering,
 }
 
 impl View {
-    /// In the order of their numbers.
     pub const ALL: [View; 7] = [
         View::Overview,
         View::Queues,
@@ -42,7 +33,6 @@ impl View {
         View::Steering,
     ];
 
-    /// The word on the screen.
     pub const fn title(self) -> &'static str {
         match self {
             View::Overview => "Overview",
@@ -62,9 +52,7 @@ impl View {
     /// Columns that its rows can be ordered by, those of bars left out.
     fn columns(self) -> Vec<usize> {
         fn of<R>(columns: &[super::table::Column<R>]) -> Vec<usize> {
-            (0..columns.len())
-                .filter(|&place| columns.get(place).is_some_and(|one| one.part.is_none()))
-                .collect()
+            (0..columns.len()).filter(|&place| columns.get(place).is_some_and(|one| !one.is_bar)).collect()
         }
         match self {
             // The way of a frame has its own order, and the overview shows several tables.
@@ -81,38 +69,29 @@ impl View {
 /// What a key asks of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Draw again.
     Redraw,
-    /// Nothing.
     None,
-    /// Sample at another interval from now on.
     Interval(Duration),
-    /// Stand still, or go on.
     Pause(bool),
     /// Give the terminal back and stop until the shell continues the job.
     Suspend,
-    /// End.
     Quit,
 }
 
-/// The state of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct App {
-    /// What is shown.
     pub view: View,
     /// Whether the help is shown instead.
     pub has_help: bool,
-    /// Whether it stands still.
     pub is_paused: bool,
     /// Time between two samples.
     pub interval: Duration,
-    /// Rows above the first one shown.
+    /// Rows above the first one on the screen.
     pub scroll: usize,
     orders: [Order; View::ALL.len()],
 }
 
 impl App {
-    /// The overview, sampled at `interval`.
     pub fn new(interval: Duration) -> App {
         let mut orders = [Order::default(); View::ALL.len()];
         if let Some(order) = orders.get_mut(View::Traffic.place()) {
@@ -121,16 +100,10 @@ impl App {
         App { view: View::default(), has_help: false, is_paused: false, interval, scroll: 0, orders }
     }
 
-    /// The order of the view's rows.
     pub fn order(&self) -> Order {
-        self.order_of(self.view)
+        self.orders.get(self.view.place()).copied().unwrap_or_default()
     }
 
-    fn order_of(&self, view: View) -> Order {
-        self.orders.get(view.place()).copied().unwrap_or_default()
-    }
-
-    /// Takes a key.
     pub fn key(&mut self, key: KeyEvent) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return match key.code {
@@ -165,12 +138,7 @@ impl App {
                 }
             }
             KeyCode::Char(digit @ '1'..='7') => {
-                self.show(
-                    digit
-                        .to_digit(10)
-                        .and_then(|digit| usize::try_from(digit).ok())
-                        .map_or(0, |digit| digit - 1),
-                );
+                self.show(digit as usize - '1' as usize);
             }
             KeyCode::Tab | KeyCode::Right => self.show(self.view.place() + 1),
             KeyCode::BackTab | KeyCode::Left => self.show(self.view.place() + View::ALL.len() - 1),

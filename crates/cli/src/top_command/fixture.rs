@@ -1,10 +1,11 @@
 //! Machines for the tests: texts as `host::live::Counters` writes them.
 
 use super::model::{IpCounts, Material};
-use super::steering::{CpuCounts, Mode, Readings, Status};
+use super::steering::{OFF, Readings};
 use super::traffic::{Sampling, Tally};
 use host::text::Reader;
 use std::time::Duration;
+use steer::status::{BucketRow, CpuRow, ReasonRow, Status};
 use traffic::Scenario;
 
 /// Two samples of a router whose igb has everything on queue 0, since it is PPPoE.
@@ -38,33 +39,30 @@ pub fn material(texts: &[&str], interface: &str) -> Material {
     }
 }
 
-/// Nothing is steered.
 fn off() -> Status {
-    Status {
-        mode: Mode::Off,
-        cpus: [].into(),
-        reasons: [].into(),
-        buckets: Vec::new(),
-        moves: 0,
-        remarks: Vec::new(),
-    }
+    Status { mode: OFF, complete: true, ..Status::default() }
 }
 
 /// The igb with frames steered to three CPUs; in the second between the readings.
 pub fn steered() -> Material {
+    let cpu = |(cpu, rate): (u32, u64), frames: u64| CpuRow {
+        cpu,
+        frames: 5 * rate + rate * frames,
+        drops: 3 * u64::from(cpu == 2) * frames,
+        ..CpuRow::default()
+    };
+    let bucket =
+        |bucket: usize| BucketRow { bucket, cpu: bucket as u32 % 3 + 1, frames: 0, lost: 0, waiting: false };
     let status = |frames: u64| Status {
-        mode: Mode::Native,
-        cpus: [(1, 20_000), (2, 21_000), (3, 20_800)]
-            .map(|(cpu, rate)| {
-                (cpu, CpuCounts { frames: 5 * rate + rate * frames, drops: 3 * u64::from(cpu == 2) * frames })
-            })
-            .into(),
+        mode: "native",
+        complete: true,
+        cpus: [(1, 20_000), (2, 21_000), (3, 20_800)].map(|of| cpu(of, frames)).into(),
         reasons: [("steered", 61_800), ("pppoe-control", 1), ("arp", 2), ("class-off", 1202)]
-            .map(|(reason, rate)| (reason.to_owned(), rate * (frames + 5)))
+            .map(|(reason, rate)| ReasonRow { reason, frames: rate * (frames + 5), per_second: None })
             .into(),
-        buckets: (0..256).map(|bucket| bucket % 3 + 1).collect(),
+        buckets: (0..256).map(bucket).collect(),
         moves: 7,
-        remarks: Vec::new(),
+        ..Status::default()
     };
     let readings =
         Readings { former: Some(status(0)), latest: Ok(status(1)), between: Duration::from_secs(1) };

@@ -1,7 +1,7 @@
 //! The threads behind the screen: one samples the machine at each interval, one takes short looks at the traffic.
 
 use super::model::{self, IpCounts, Material};
-use super::steering::{self, Readings, Status};
+use super::steering::{self, Readings};
 use super::traffic::{Sampling, Tally, Windows};
 use anyhow::Context;
 use capture::Capture;
@@ -15,6 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 use steer::record::Records;
+use steer::status::Status;
 
 /// The first rates come after this time, whatever the interval: nobody likes to look at an empty screen.
 const FIRST: Duration = Duration::from_millis(500);
@@ -26,31 +27,28 @@ const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 /// Most frames of one look, and its longest time. While it lasts, the kernel copies every frame that the interface
 /// receives to this process, up to the socket's buffer; so it is short.
-const LOOK: Limits = Limits { duration: Duration::from_millis(25), frames: 250, octets: 1 << 18, snap: 128 };
+const SAMPLE: Limits =
+    Limits { duration: Duration::from_millis(25), frames: 250, octets: 1 << 18, snap: 128 };
 /// What findings would call the text; nothing is quoted here.
 const NAME: &str = "this machine";
 
-/// What a thread tells the screen.
+/// What a thread reports.
 #[derive(Debug)]
 pub enum Event {
-    /// The machine, sampled again.
     Machine(Box<Material>),
-    /// The traffic, looked at again.
     Traffic(Sampling),
     /// There will be nothing more.
     Ended(anyhow::Error),
 }
 
-/// What the screen tells the threads; dropping the sender ends them.
+/// What the screen has the threads do; dropping the sender ends them.
 #[derive(Clone, Copy, Debug)]
 enum Order {
     Interval(Duration),
     Pause(bool),
 }
 
-/// The threads.
 pub struct Gatherer {
-    /// What they tell.
     pub events: Receiver<Event>,
     machine: Sender<Order>,
     traffic: Option<Sender<Order>>,
@@ -58,10 +56,6 @@ pub struct Gatherer {
 
 impl Gatherer {
     /// Starts them. The interface must exist now.
-    ///
-    /// # Errors
-    ///
-    /// It does not, or its name is none that a machine's state can be told under.
     pub fn start(
         interface: &str,
         interval: Duration,
@@ -78,12 +72,15 @@ impl Gatherer {
         // The descriptors and buffers of a reader belong to its thread.
         thread::spawn(move || {
             let _last_word = LastWord(&to_screen);
-            let machine = match Machine::open(&name, records) {
+            let mut machine = match Machine::open(&name, records) {
                 Ok(machine) => machine,
                 Err(error) => return drop(opened_in.send(Err(error))),
             };
-            if opened_in.send(Ok(machine.device.clone())).is_ok() {
-                machine.run(&to_screen, &orders, first, interval);
+            if opened_in.send(Ok(machine.device.clone())).is_ok()
+                && let Err(error) = machine.rounds(&to_screen, &orders, first, interval)
+            {
+                // The screen may be closed as well.
+                let _ = to_screen.send(Event::Ended(error));
             }
         });
         let device = opened.recv().context("the thread that samples has ended")??;
@@ -99,25 +96,23 @@ impl Gatherer {
         Ok(Gatherer { events, machine: machine_orders, traffic })
     }
 
-    /// Samples at another interval.
     pub fn set_interval(&self, interval: Duration) {
-        self.tell(Order::Interval(interval));
+        self.order(Order::Interval(interval));
     }
 
-    /// Stands still, or goes on.
     pub fn pause(&self, is_paused: bool) {
-        self.tell(Order::Pause(is_paused));
+        self.order(Order::Pause(is_paused));
     }
 
     /// A thread that has ended needs no orders; its last event says why it did.
-    fn tell(&self, order: Order) {
+    fn order(&self, order: Order) {
         for orders in [Some(&self.machine), self.traffic.as_ref()].into_iter().flatten() {
             let _ = orders.send(order);
         }
     }
 }
 
-/// Tells the screen that a thread has failed, which would wait for ever else.
+/// Reports that a thread has failed; the screen would wait for ever else.
 struct LastWord<'a>(&'a Sender<Event>);
 
 impl Drop for LastWord<'_> {
@@ -128,7 +123,6 @@ impl Drop for LastWord<'_> {
     }
 }
 
-/// When to sample next.
 struct Pace {
     interval: Duration,
     /// Times in an interval.
@@ -139,7 +133,6 @@ struct Pace {
 /// Why waiting ended.
 #[derive(PartialEq, Eq)]
 enum Woken {
-    /// The time has come.
     Due,
     /// It stood still meanwhile, and goes on.
     Resumed,
@@ -174,7 +167,6 @@ impl Pace {
     }
 }
 
-/// What is counted at one time.
 struct Counted {
     text: Vec<u8>,
     ip: Option<IpCounts>,
@@ -234,13 +226,6 @@ impl Machine {
         read([self.settings.as_slice(), &sample])
     }
 
-    fn run(mut self, events: &Sender<Event>, orders: &Receiver<Order>, first: Duration, interval: Duration) {
-        if let Err(error) = self.rounds(events, orders, first, interval) {
-            // The screen may be gone as well.
-            let _ = events.send(Event::Ended(error));
-        }
-    }
-
     fn rounds(
         &mut self,
         events: &Sender<Event>,
@@ -254,7 +239,7 @@ impl Machine {
         loop {
             let mut latest = self.count(2)?;
             if let (Ok(latest), Ok(former)) = (&mut latest.steering, &former.steering) {
-                latest.keep_certain(former);
+                steering::keep_certain(latest, former);
             }
             if events.send(Event::Machine(Box::new(self.material(&former, &latest)?))).is_err() {
                 return Ok(());
@@ -308,7 +293,7 @@ impl Machine {
 fn read<'t>(texts: impl IntoIterator<Item = &'t [u8]>) -> anyhow::Result<Snapshot> {
     let mut reader = Reader::new();
     for text in texts {
-        reader.read(NAME, text).context("what this machine told")?;
+        reader.read(NAME, text).context("the state of this machine")?;
     }
     Ok(reader.finish())
 }
@@ -338,7 +323,7 @@ fn look(device: &InterfaceName, events: &Sender<Event>, orders: &Receiver<Order>
 /// One look. An error with whether another look would fail as well.
 fn look_once(device: &InterfaceName) -> Result<Tally, (String, bool)> {
     let mut pcap = Vec::new();
-    let taken = sample::sample(device, &LOOK, &mut pcap).map_err(|error| match error {
+    let taken = sample::sample(device, &SAMPLE, &mut pcap).map_err(|error| match error {
         sample::Error::Privilege { .. } => {
             (format!("a sample takes CAP_NET_RAW (sudo rxlane top {device})"), true)
         }

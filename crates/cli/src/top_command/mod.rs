@@ -5,7 +5,6 @@
 
 mod app;
 mod columns;
-pub mod figures;
 #[cfg(test)]
 mod fixture;
 mod gather;
@@ -13,7 +12,7 @@ mod model;
 mod plain;
 mod screen;
 mod steering;
-mod table;
+pub mod table;
 mod traffic;
 mod view;
 
@@ -27,7 +26,6 @@ use std::time::Duration;
 use steer::record::Records;
 use traffic::Sampling;
 
-/// Arguments of `rxlane top`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     rxlane top wan0\n  \
@@ -55,7 +53,6 @@ pub struct TopArguments {
 }
 
 impl TopArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         if !cfg!(target_os = "linux") {
             return Err(Lacks("a live machine can be read on Linux only".to_owned()).into());
@@ -78,7 +75,6 @@ impl TopArguments {
         Ok(Outcome::Success)
     }
 
-    /// One table after the other, or one line of JSON.
     fn print(&self, out: &mut Output, gatherer: &Gatherer, mut sampling: Sampling) -> anyhow::Result<()> {
         let mut is_first = true;
         loop {

@@ -1,10 +1,9 @@
 //! The same rows as text, for a pipe or a file.
 
 use super::columns::{CLASSES, CPUS, QUEUES, REASONS, STACKS, STAGES, STEERED, VECTORS};
-use super::figures::share;
 use super::model::Model;
-use super::steering::Mode;
-use super::table::{self, Cell, Column};
+use super::steering::OFF;
+use super::table::{self, Cell, Column, share};
 use crate::output::Output;
 use anstyle::{AnsiColor, Style};
 use format::compact;
@@ -14,7 +13,6 @@ const HOT: Style = AnsiColor::Red.on_default().bold();
 /// Columns of a table in a pipe: wide enough for all of them.
 const WIDTH: usize = 110;
 
-/// Prints everything once.
 pub fn print(out: &mut Output, model: &Model) -> io::Result<()> {
     let totals = &model.totals;
     let on = if model.device == model.interface { String::new() } else { format!(" on {}", model.device) };
@@ -58,8 +56,8 @@ fn traffic(out: &mut Output, model: &Model) -> io::Result<()> {
 
 fn steering(out: &mut Output, model: &Model) -> io::Result<()> {
     let Some(mode) = model.steering.mode else { return Ok(()) };
-    out.heading(&format!("Steering: {}", mode.name()))?;
-    if mode == Mode::Off {
+    out.heading(&format!("Steering: {}", mode))?;
+    if mode == OFF {
         return Ok(());
     }
     rows(out, &model.steering.cpus, STEERED)?;
@@ -76,7 +74,7 @@ fn part<R>(out: &mut Output, title: &str, of: &[R], columns: &[Column<R>]) -> io
 
 fn rows<R>(out: &mut Output, of: &[R], columns: &[Column<R>]) -> io::Result<()> {
     let fitting: Vec<_> =
-        table::fitting(columns, WIDTH).into_iter().filter(|(_, column, _)| column.part.is_none()).collect();
+        table::fitting(columns, WIDTH).into_iter().filter(|(_, column, _)| !column.is_bar).collect();
     line(out, &table::heading(&fitting, None))?;
     of.iter().try_for_each(|row| line(out, &table::row(&fitting, row)))
 }

@@ -45,7 +45,6 @@ fn give_back() {
     }
 }
 
-/// The terminal while it is ours.
 struct Taken {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
@@ -143,7 +142,6 @@ fn end_by(signal: i32) {
     }
 }
 
-/// What is shown at the moment.
 struct State {
     interface: String,
     app: App,
@@ -155,10 +153,6 @@ struct State {
 
 impl State {
     /// Takes what the threads have told. `true`: there is something new.
-    ///
-    /// # Errors
-    ///
-    /// A thread has ended.
     fn receive(&mut self, gatherer: &Gatherer) -> anyhow::Result<bool> {
         let mut has_news = false;
         loop {
@@ -202,10 +196,6 @@ impl State {
 }
 
 /// Shows the interface until somebody ends it.
-///
-/// # Errors
-///
-/// The interface is gone, or the terminal is.
 pub fn show(interface: &str, app: App, gatherer: &Gatherer, sampling: Sampling) -> anyhow::Result<()> {
     let theme = Theme { has_colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) };
     let ending = Ending::watch()?;

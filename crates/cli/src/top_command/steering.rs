@@ -1,140 +1,171 @@
-//! What a steering program on the interface does, as `rxlane steer status` tells it; read only.
+//! What a steering program on the interface does, as `rxlane steer status` reports it; read only.
 
-use std::collections::BTreeMap;
+use super::model::sum;
+use serde::Serialize;
 use std::time::Duration;
 use steer::record::Records;
-use steer::status::{CpuRow, status};
+use steer::status::{Status, status};
 
-/// How the program is attached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// In the driver.
-    Native,
-    /// After the driver.
-    Generic,
-    /// Not at all.
-    Off,
-}
+/// The mode where nothing is steered.
+pub const OFF: &str = "off";
 
-impl Mode {
-    /// The word of `rxlane steer status --json`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Mode::Native => "native",
-            Mode::Generic => "generic",
-            Mode::Off => "off",
-        }
-    }
-}
-
-/// What was counted on one CPU that frames are steered to, since the program was attached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CpuCounts {
-    /// Frames that arrived.
-    pub frames: u64,
-    /// Frames that its queue had no room for.
-    pub drops: u64,
-}
-
-/// Steering at one time; the fields of schema `rxlane.steer/1`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// How it is attached.
-    pub mode: Mode,
-    /// By CPU.
-    pub cpus: BTreeMap<u32, CpuCounts>,
-    /// Frames by what became of them, `steered` among the reasons.
-    pub reasons: BTreeMap<String, u64>,
-    /// The CPU of each bucket, by the bucket's number; empty where nobody tells.
-    pub buckets: Vec<u32>,
-    /// Buckets that were moved from one CPU to another.
-    pub moves: u64,
-    /// What else there is to say, such as why counters cannot be read.
-    pub remarks: Vec<String>,
-}
-
-/// Reads what steering does on `device`, and changes nothing.
-///
-/// # Errors
-///
-/// Why nothing is known, in one sentence that also says what would help (root, most of the time).
+/// Reads what steering does on `device`; else why nothing is known, and what would help (root, most of the time).
 pub fn read(device: &str, records: &Records) -> Result<Status, String> {
-    let told = status(device, Duration::ZERO, records)
+    let status = status(device, Duration::ZERO, records)
         .map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
-    let mode = match told.mode {
-        "native" => Mode::Native,
-        "generic" => Mode::Generic,
-        // Somebody's program is attached, and nobody may say whose it is.
-        _ if !told.complete => return Err(told.remarks.join("; ")),
-        _ => Mode::Off,
-    };
-    let counts = |row: &CpuRow| (row.cpu, CpuCounts { frames: row.frames, drops: row.drops });
-    Ok(Status {
-        mode,
-        cpus: told.cpus.iter().map(counts).collect(),
-        reasons: told.reasons.iter().map(|row| (row.reason.to_owned(), row.frames)).collect(),
-        buckets: told.buckets.iter().map(|bucket| bucket.cpu).collect(),
-        moves: told.moves,
-        remarks: told.remarks,
-    })
+    // Otherwise somebody's program is attached, and nobody may say whose it is.
+    if status.complete || matches!(status.mode, "native" | "generic") {
+        return Ok(status);
+    }
+    Err(status.remarks.join("; "))
 }
 
-impl Status {
-    /// Drops that a former reading was certain of are certain still: a reading tells at least how many there were, and may
-    /// be less certain than the one before.
-    pub fn keep_certain(&mut self, former: &Status) {
-        let is_less =
-            |(reason, frames): (&String, &u64)| self.reasons.get(reason).is_none_or(|now| now < frames);
-        // Attached anew, it counts anew.
-        if former.reasons.iter().any(is_less) {
-            return;
-        }
-        for (cpu, counts) in &mut self.cpus {
-            if let Some(before) = former.cpus.get(cpu) {
-                counts.drops = counts.drops.max(before.drops);
-            }
+fn frames(status: &Status, reason: &str) -> Option<u64> {
+    status.reasons.iter().find(|row| row.reason == reason).map(|row| row.frames)
+}
+
+/// Drops that a former reading was certain of are certain still: a reading tells at least how many there were, and may be
+/// less certain than the one before.
+pub fn keep_certain(latest: &mut Status, former: &Status) {
+    let is_less =
+        |row: &steer::status::ReasonRow| frames(latest, row.reason).is_none_or(|now| now < row.frames);
+    // Attached anew, it counts anew.
+    if former.reasons.iter().any(is_less) {
+        return;
+    }
+    for row in &mut latest.cpus {
+        if let Some(before) = former.cpus.iter().find(|before| before.cpu == row.cpu) {
+            row.drops = row.drops.max(before.drops);
         }
     }
 }
 
 /// Two readings and the time between them, as far as there are any.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Readings {
-    /// The former reading.
     pub former: Option<Status>,
     /// The latest, or why there is none.
     pub latest: Result<Status, String>,
-    /// The time between.
     pub between: Duration,
 }
 
 impl Readings {
     /// What a counter grew by in a second. `None` where it was not read twice, or fell.
-    pub fn per_second(&self, counter: impl Fn(&Status) -> Option<u64>) -> Option<f64> {
+    fn per_second(&self, counter: impl Fn(&Status) -> Option<u64>) -> Option<f64> {
         let latest = counter(self.latest.as_ref().ok()?)?;
         let grown = latest.checked_sub(counter(self.former.as_ref()?)?)?;
         (!self.between.is_zero()).then(|| grown as f64 / self.between.as_secs_f64())
     }
+
+    /// Frames that arrived on a CPU that frames are steered to, and those that its queue had no room for, a second.
+    pub fn on_cpu(&self, cpu: u32) -> (Option<f64>, Option<f64>) {
+        let row = |status: &Status| status.cpus.iter().find(|row| row.cpu == cpu).copied();
+        let frames = self.per_second(|status| Some(row(status)?.frames));
+        (frames, self.per_second(|status| Some(row(status)?.drops)))
+    }
+
+    pub fn drops_per_second(&self) -> Option<f64> {
+        self.per_second(|status| Some(status.cpus.iter().map(|row| row.drops).sum()))
+    }
+
+    pub fn steered_per_second(&self) -> Option<f64> {
+        self.per_second(|status| frames(status, "steered"))
+    }
+
+    /// The latest reading, where something is steered.
+    pub fn on(&self) -> Option<&Status> {
+        self.latest.as_ref().ok().filter(|status| status.mode != OFF)
+    }
+
+    pub fn rows(&self) -> SteeringRows {
+        let Ok(latest) = &self.latest else { return SteeringRows::default() };
+        let has_buckets = !latest.buckets.is_empty();
+        let rates: Vec<_> = latest.cpus.iter().map(|row| self.on_cpu(row.cpu)).collect();
+        let all = sum(rates.iter().map(|(frames, _)| *frames)).filter(|all| *all > 0.0);
+        let cpus =
+            latest.cpus.iter().zip(&rates).map(|(row, &(frames_per_second, drops_per_second))| SteeredCpu {
+                cpu: row.cpu,
+                frames_per_second,
+                share: frames_per_second.zip(all).map(|(frames, all)| frames / all),
+                drops_per_second,
+                frames: row.frames,
+                drops: row.drops,
+                buckets: has_buckets
+                    .then(|| latest.buckets.iter().filter(|bucket| bucket.cpu == row.cpu).count()),
+            });
+        let mut reasons: Vec<ReasonRow> = latest.reasons.iter().map(|row| self.reason(row)).collect();
+        reasons.sort_by_key(|row| std::cmp::Reverse(row.frames));
+        SteeringRows {
+            mode: Some(latest.mode),
+            cpus: cpus.collect(),
+            reasons,
+            buckets: has_buckets.then_some(latest.buckets.len()),
+            moves: self.on().map(|latest| latest.moves),
+            moves_per_second: self.per_second(|status| Some(status.moves)),
+            steered_per_second: self.steered_per_second(),
+            drops_per_second: sum(rates.iter().map(|(_, drops)| *drops)),
+        }
+    }
+
+    fn reason(&self, row: &steer::status::ReasonRow) -> ReasonRow {
+        let frames_per_second = self.per_second(|status| frames(status, row.reason));
+        ReasonRow { reason: row.reason, frames_per_second, frames: row.frames }
+    }
+}
+
+/// Steering on the interface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SteeringRows {
+    /// `None` where nobody could tell.
+    pub mode: Option<&'static str>,
+    pub cpus: Vec<SteeredCpu>,
+    pub reasons: Vec<ReasonRow>,
+    /// `None` where nobody tells, as below.
+    pub buckets: Option<usize>,
+    /// Buckets that were moved since it was attached.
+    pub moves: Option<u64>,
+    pub moves_per_second: Option<f64>,
+    pub steered_per_second: Option<f64>,
+    pub drops_per_second: Option<f64>,
+}
+
+/// A CPU that frames are steered to. Totals are since the program was attached.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SteeredCpu {
+    pub cpu: u32,
+    pub frames_per_second: Option<f64>,
+    /// Over those of all CPUs, between the readings.
+    pub share: Option<f64>,
+    /// Frames that its queue had no room for.
+    pub drops_per_second: Option<f64>,
+    pub frames: u64,
+    pub drops: u64,
+    pub buckets: Option<usize>,
+}
+
+/// Frames by disposition, in the words of `rxlane steer status`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReasonRow {
+    pub reason: &'static str,
+    pub frames_per_second: Option<f64>,
+    pub frames: u64,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use steer::status::CpuRow;
 
     #[test]
     fn certain_drops_stay_until_it_is_attached_anew() {
-        let status = |steered: u64, drops: u64| Status {
-            mode: Mode::Native,
-            cpus: [(1, CpuCounts { frames: steered - drops, drops })].into(),
-            reasons: [("steered".to_owned(), steered)].into(),
-            buckets: Vec::new(),
-            moves: 0,
-            remarks: Vec::new(),
+        let status = |frames: u64, drops: u64| Status {
+            cpus: vec![CpuRow { cpu: 1, frames: frames - drops, drops, ..CpuRow::default() }],
+            reasons: vec![steer::status::ReasonRow { reason: "steered", frames, per_second: None }],
+            ..Status::default()
         };
         let kept = |mut latest: Status, former: &Status| {
-            latest.keep_certain(former);
-            latest.cpus[&1].drops
+            keep_certain(&mut latest, former);
+            latest.cpus[0].drops
         };
         assert_eq!(kept(status(2000, 450), &status(1000, 500)), 500);
         assert_eq!(kept(status(2000, 700), &status(1000, 500)), 700);

@@ -1,79 +1,109 @@
-//! Tables whose columns know how to show a row, how to order rows by it, and how hot a cell is: one definition for
-//! the screen and for a pipe.
+//! Tables whose columns know how to write a row, how to order rows, and how hot a cell is: one definition for the screen and for a
+//! pipe.
 
-use super::figures::bar;
 use super::model::Heat;
+use format::{Share, UNKNOWN, compact};
 use std::cmp::Ordering;
 
 /// Characters of the widest bar, beyond which it gets no clearer.
-pub const WIDEST_BAR: usize = 42;
+const WIDEST_BAR: usize = 42;
 
-/// What rows are ordered by. Unknown comes last, whatever the direction.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Key {
-    /// A number.
-    Number(Option<f64>),
-    /// A text.
+/// What stands in a cell.
+pub enum Value {
+    Rate(Option<f64>),
+    /// A part of one.
+    Part(Option<f64>),
+    /// A total: all its digits up to five, then as a rate.
+    Count(Option<u64>),
+    /// The number of a thing.
+    Number(Option<u32>),
+    /// Rows are ordered by it.
     Text(String),
+    /// Rows are not ordered by it.
+    Word(String),
+    /// A text that rows are ordered by this number of.
+    Numbered(String, Option<f64>),
+    /// A part of one, drawn.
+    Bar(Option<f64>),
 }
 
-impl From<Option<f64>> for Key {
-    fn from(number: Option<f64>) -> Key {
-        Key::Number(number)
+impl Value {
+    fn text(&self) -> String {
+        match self {
+            Value::Rate(rate) => compact(*rate),
+            Value::Part(part) => share(*part),
+            Value::Count(count) => self::count(*count),
+            Value::Number(number) => number.map_or_else(|| UNKNOWN.to_owned(), |number| number.to_string()),
+            Value::Text(text) | Value::Word(text) | Value::Numbered(text, _) => text.clone(),
+            Value::Bar(_) => String::new(),
+        }
+    }
+
+    fn number(&self) -> Option<f64> {
+        match self {
+            Value::Rate(number) | Value::Part(number) | Value::Numbered(_, number) => *number,
+            Value::Count(count) => count.map(|count| count as f64),
+            Value::Number(number) => number.map(f64::from),
+            Value::Text(_) | Value::Word(_) | Value::Bar(_) => None,
+        }
+    }
+
+    /// Unknown comes last, whatever the direction.
+    fn compare(&self, other: &Value, is_descending: bool) -> Ordering {
+        let directed = |ordering: Ordering| if is_descending { ordering.reverse() } else { ordering };
+        if let (Value::Text(one), Value::Text(other)) = (self, other) {
+            return directed(one.cmp(other));
+        }
+        match (self.number(), other.number()) {
+            (Some(one), Some(other)) => directed(one.total_cmp(&other)),
+            (one, other) => other.is_some().cmp(&one.is_some()),
+        }
     }
 }
 
-impl From<u32> for Key {
-    fn from(number: u32) -> Key {
-        Key::Number(Some(number.into()))
+/// A total as it stands in a narrow column.
+pub fn count(value: Option<u64>) -> String {
+    match value {
+        Some(value) if value < 100_000 => value.to_string(),
+        value => compact(value.map(|value| value as f64)),
     }
 }
 
-impl From<Option<u32>> for Key {
-    fn from(number: Option<u32>) -> Key {
-        Key::Number(number.map(f64::from))
-    }
+/// A part of one.
+pub fn share(part: Option<f64>) -> String {
+    part.map_or(UNKNOWN.to_owned(), |part| Share::fraction(part).to_string())
 }
 
-impl From<Option<u64>> for Key {
-    fn from(number: Option<u64>) -> Key {
-        Key::Number(number.map(|number| number as f64))
-    }
+/// `[||||    ]`, `width` characters in all; what is more than nothing shows at least one stroke.
+fn bar(part: Option<f64>, width: usize) -> String {
+    let Some(part) = part.filter(|part| part.is_finite()) else { return " ".repeat(width) };
+    let room = width.saturating_sub(2);
+    let strokes = (part.clamp(0.0, 1.0) * room as f64).round() as usize;
+    let strokes = if part > 0.0 { strokes.max(1) } else { 0 }.min(room);
+    format!("[{}{}]", "|".repeat(strokes), " ".repeat(room - strokes))
 }
 
-/// A column.
 pub struct Column<R> {
-    /// Heading.
-    pub title: &'static str,
-    /// Characters; a text that is longer is cut.
-    pub width: usize,
+    title: &'static str,
+    /// Characters at least; a text that is longer is cut.
+    width: usize,
     /// Whether it stands to the left of its place, as words do.
-    pub is_left: bool,
+    is_left: bool,
     /// Whether it takes the room that is left over; only the last column can.
-    pub is_flexible: bool,
-    /// Of a column of bars, the part that is drawn; it takes the room that is left over, up to [`WIDEST_BAR`].
-    pub part: Option<fn(&R) -> Option<f64>>,
-    /// The text.
-    pub cell: fn(&R) -> String,
-    /// What it is ordered by.
-    pub key: fn(&R) -> Key,
-    /// How hot.
-    pub heat: fn(&R) -> Heat,
+    is_flexible: bool,
+    /// Whether it repeats for the eye what another one says; it takes the room that is left over, up to [`WIDEST_BAR`].
+    pub is_bar: bool,
+    value: fn(&R) -> Value,
+    heat: fn(&R) -> Heat,
 }
 
 impl<R> Column<R> {
-    /// A column of numbers.
-    pub const fn new(
-        title: &'static str,
-        width: usize,
-        cell: fn(&R) -> String,
-        key: fn(&R) -> Key,
-    ) -> Column<R> {
+    /// A column of figures.
+    pub const fn new(title: &'static str, width: usize, value: fn(&R) -> Value) -> Column<R> {
         let heat = |_: &R| Heat::Calm;
-        Column { title, width, is_left: false, is_flexible: false, part: None, cell, key, heat }
+        Column { title, width, is_left: false, is_flexible: false, is_bar: false, value, heat }
     }
 
-    /// A column of words.
     pub const fn left(self) -> Column<R> {
         Column { is_left: true, ..self }
     }
@@ -83,13 +113,10 @@ impl<R> Column<R> {
         Column { is_left: true, is_flexible: true, ..self }
     }
 
-    /// A column of bars, which repeats for the eye what another one says; `width` at least.
-    pub const fn bar(width: usize, part: fn(&R) -> Option<f64>) -> Column<R> {
-        let column: Column<R> = Column::new("", width, |_| String::new(), |_| Key::Number(None));
-        Column { part: Some(part), ..column }
+    pub const fn bar(width: usize, value: fn(&R) -> Value) -> Column<R> {
+        Column { is_bar: true, ..Column::new("", width, value) }
     }
 
-    /// With this heat.
     pub const fn heat(self, heat: fn(&R) -> Heat) -> Column<R> {
         Column { heat, ..self }
     }
@@ -98,41 +125,26 @@ impl<R> Column<R> {
 /// By which column, and in which direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
-    /// The column's place.
     pub column: usize,
-    /// Largest first.
     pub is_descending: bool,
 }
 
 /// A piece of a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// The text, as wide as its column.
+    /// As wide as its column.
     pub text: String,
-    /// How hot.
     pub heat: Heat,
     /// Whether the rows are ordered by its column (headings only).
     pub is_chosen: bool,
 }
 
-/// References to the rows in the order asked for; rows that are equal keep theirs.
+/// References to the rows in an order; rows that are equal keep theirs.
 pub fn ordered<'r, R>(rows: &'r [R], columns: &[Column<R>], order: Order) -> Vec<&'r R> {
     let mut ordered: Vec<&R> = rows.iter().collect();
-    if let Some(column) = columns.get(order.column) {
-        ordered.sort_by(|one, other| compare(&(column.key)(one), &(column.key)(other), order.is_descending));
+    if let Some(Column { value, .. }) = columns.get(order.column) {
+        ordered.sort_by(|one, other| value(one).compare(&value(other), order.is_descending));
     }
     ordered
-}
-
-fn compare(one: &Key, other: &Key, is_descending: bool) -> Ordering {
-    let turned = |ordering: Ordering| if is_descending { ordering.reverse() } else { ordering };
-    match (one, other) {
-        (Key::Number(Some(one)), Key::Number(Some(other))) => turned(one.total_cmp(other)),
-        (Key::Number(Some(_)), Key::Number(None)) => Ordering::Less,
-        (Key::Number(None), Key::Number(Some(_))) => Ordering::Greater,
-        (Key::Text(one), Key::Text(other)) => turned(one.cmp(other)),
-        _ => Ordering::Equal,
-    }
 }
 
 /// The columns that `width` characters have room for, from the first, each with its width; one blank between them.
@@ -148,10 +160,10 @@ pub fn fitting<R>(columns: &[Column<R>], width: usize) -> Vec<(usize, &Column<R>
     // Bars and words share what is left over.
     let bars = if columns.iter().any(|column| column.is_flexible) { left / 2 } else { left };
     for (_, column, width) in &mut fitting {
-        let more = match (column.part, column.is_flexible) {
-            (Some(_), _) => bars.min(WIDEST_BAR.saturating_sub(*width)),
-            (None, true) => left,
-            (None, false) => 0,
+        let more = match (column.is_bar, column.is_flexible) {
+            (true, _) => bars.min(WIDEST_BAR.saturating_sub(*width)),
+            (false, true) => left,
+            (false, false) => 0,
         };
         *width += more;
         left -= more;
@@ -159,7 +171,6 @@ pub fn fitting<R>(columns: &[Column<R>], width: usize) -> Vec<(usize, &Column<R>
     fitting
 }
 
-/// The headings.
 pub fn heading<R>(columns: &[(usize, &Column<R>, usize)], order: Option<Order>) -> Vec<Cell> {
     let cell = |&(place, column, width): &(usize, &Column<R>, usize)| Cell {
         text: fitted(column.title, width, column.is_left),
@@ -169,12 +180,11 @@ pub fn heading<R>(columns: &[(usize, &Column<R>, usize)], order: Option<Order>) 
     columns.iter().map(cell).collect()
 }
 
-/// A row.
 pub fn row<R>(columns: &[(usize, &Column<R>, usize)], row: &R) -> Vec<Cell> {
     let cell = |&(_, column, width): &(usize, &Column<R>, usize)| Cell {
-        text: match column.part {
-            Some(part) => bar(part(row), width),
-            None => fitted(&(column.cell)(row), width, column.is_left),
+        text: match (column.value)(row) {
+            Value::Bar(part) => bar(part, width),
+            value => fitted(&value.text(), width, column.is_left),
         },
         heat: (column.heat)(row),
         is_chosen: false,
@@ -182,7 +192,7 @@ pub fn row<R>(columns: &[(usize, &Column<R>, usize)], row: &R) -> Vec<Cell> {
     columns.iter().map(cell).collect()
 }
 
-/// The text in exactly `width` characters: cut with a `~`, or filled up. Control characters are shown as `?`.
+/// The text in exactly `width` characters: cut with a `~`, or filled up. Control characters become `?`.
 pub fn fitted(text: &str, width: usize, is_left: bool) -> String {
     let printable: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     let length = printable.chars().count();
@@ -197,8 +207,8 @@ mod tests {
     use super::*;
 
     const COLUMNS: &[Column<(u32, Option<f64>)>] = &[
-        Column::new("id", 4, |row| row.0.to_string(), |row| row.0.into()),
-        Column::new("rate", 6, |row| format!("{:?}", row.1), |row| row.1.into()),
+        Column::new("id", 4, |row| Value::Number(Some(row.0))),
+        Column::new("rate", 6, |row| Value::Rate(row.1)),
     ];
 
     #[test]
@@ -212,18 +222,15 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_do_not_fit_are_left_out() {
-        assert_eq!(fitting(COLUMNS, 11).len(), 2);
-        assert_eq!(fitting(COLUMNS, 10).len(), 1);
-        assert_eq!(fitting(COLUMNS, 3).len(), 0);
-    }
-
-    #[test]
-    fn a_text_is_exactly_as_wide_as_its_place() {
-        assert_eq!(fitted("abc", 5, true), "abc  ");
-        assert_eq!(fitted("abc", 5, false), "  abc");
-        assert_eq!(fitted("abcdef", 4, true), "abc~");
-        assert_eq!(fitted("a\x1b[b", 4, true), "a?[b");
-        assert_eq!((fitted("abc", 0, true), fitted("abc", 1, false)), (String::new(), "~".to_owned()));
+    fn what_does_not_fit_is_left_out_or_cut() {
+        assert_eq!([11, 10, 3].map(|width| fitting(COLUMNS, width).len()), [2, 1, 0]);
+        assert_eq!([fitted("abc", 5, true), fitted("abc", 5, false)], ["abc  ", "  abc"]);
+        assert_eq!([fitted("abcdef", 4, true), fitted("a\x1b[b", 4, true)], ["abc~", "a?[b"]);
+        assert_eq!([fitted("abc", 0, true), fitted("abc", 1, false)], ["", "~"]);
+        assert_eq!([bar(Some(0.5), 10), bar(Some(0.001), 10)], ["[||||    ]", "[|       ]"]);
+        assert_eq!(
+            [bar(Some(7.0), 6), bar(None, 4), bar(Some(0.0), 4), bar(Some(0.4), 1)],
+            ["[||||]", "    ", "[  ]", "[]"]
+        );
     }
 }

@@ -32,7 +32,6 @@ impl Class {
         Class::Other,
     ];
 
-    /// The word.
     pub const fn name(self) -> &'static str {
         match self {
             Class::Known(class) => class.name(),
@@ -40,7 +39,6 @@ impl Class {
         }
     }
 
-    /// What is in it, in a few words.
     pub const fn meaning(self) -> &'static str {
         match self {
             Class::Known(layout::Class::Plain) => "IP, no tag",
@@ -52,7 +50,6 @@ impl Class {
         }
     }
 
-    /// The class of a frame.
     pub fn of(dissection: &Dissection) -> Class {
         let stack = dissection.stack();
         if stack.contains(Word::Pppoe) {
@@ -79,9 +76,7 @@ impl Serialize for Class {
 /// The frames of one look, or of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Frames.
     pub frames: u64,
-    /// Frames by class.
     pub classes: BTreeMap<Class, u64>,
     /// Frames by stack; of more stacks than are counted, under the empty one.
     pub stacks: BTreeMap<Stack, u64>,
@@ -89,7 +84,6 @@ pub struct Tally {
     pub merged: u64,
     /// Frames that came too fast to be looked at.
     pub missed: u64,
-    /// How long was looked.
     pub looked: Duration,
 }
 
@@ -124,7 +118,6 @@ impl Tally {
     }
 }
 
-/// The last looks.
 #[derive(Clone, Debug, Default)]
 pub struct Windows(VecDeque<Tally>);
 
@@ -137,7 +130,6 @@ impl Windows {
         self.0.push_back(tally);
     }
 
-    /// All of them together.
     pub fn sum(&self) -> Tally {
         let mut sum = Tally::default();
         self.0.iter().for_each(|tally| sum.add(tally));
@@ -155,7 +147,6 @@ pub enum Sampling {
     Off,
     /// It cannot be looked at, and why.
     Refused(String),
-    /// The last looks.
     Taken(Tally),
 }
 

@@ -3,7 +3,6 @@
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// What it is.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Json {
     /// A text.

@@ -31,10 +31,6 @@ pub struct Process(Child);
 
 impl Process {
     /// Starts it. `journal`: what of it was changed by `rxlane bench pps` is restored, too.
-    ///
-    /// # Errors
-    ///
-    /// No process can be started.
     pub fn start(rxlane: &Path, journal: Option<&Path>) -> Result<Process, SceneError> {
         let mut command = Command::new(rxlane);
         command.args(["bench", COMMAND, &process::id().to_string()]);
@@ -71,7 +67,6 @@ pub fn clear_programs() {
     stale_namespaces::clear_programs(&Records::new(Records::DIRECTORY));
 }
 
-/// Arguments of what it runs.
 #[derive(clap::Args)]
 pub struct CleanupArguments {
     /// The scenario's process

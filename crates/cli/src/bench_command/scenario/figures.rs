@@ -6,7 +6,6 @@ use format::figure;
 /// The greatest figure of a metric that is shown in the unit of the least.
 const MOST: f64 = 10_000.0;
 
-/// A unit, and what it is of the metric's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scale {
     /// The unit, as it stands behind a figure.
@@ -41,13 +40,11 @@ impl Scale {
         )
     }
 
-    /// For all figures of a metric in a report.
     pub fn of_metric(report: &Report, metric: &Metric) -> Scale {
         let spreads = report.cells.iter().filter_map(|cell| cell.figures.get(&metric.name)?.spread);
         Scale::of(&metric.unit, spreads.map(|spread| spread.median))
     }
 
-    /// A figure without its unit.
     pub fn figure(&self, value: f64) -> String {
         figure(value * self.times)
     }

@@ -5,7 +5,6 @@ use crate::output::{CommandResult, Output};
 use anyhow::bail;
 use bench::scenario::forward::{Cable, Forward};
 
-/// Arguments of `rxlane bench forward`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -59,7 +58,6 @@ fn check_cables(cables: &[Cable]) -> anyhow::Result<()> {
 }
 
 impl ForwardArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         check_cables(&self.cable)?;
         self.common.run(out, &mut Forward { flows: self.flows, cables: self.cable }, None)

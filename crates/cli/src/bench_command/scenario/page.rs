@@ -18,7 +18,6 @@ const SENTENCE: usize = 2000;
 /// Sentences before everything else.
 const LEAD: usize = 4;
 
-/// The whole page.
 pub fn render(report: &Report) -> String {
     let body = html! {
         (header(report))
@@ -191,7 +190,6 @@ fn missing(report: &Report) -> Markup {
     }
 }
 
-/// Options that are among the parameters.
 fn options(report: &Report) -> String {
     let mut options = format!(" --rounds {}", report.rounds);
     for (name, value) in &report.parameters {

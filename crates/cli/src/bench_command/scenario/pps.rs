@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Arguments of `rxlane bench pps`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -74,7 +73,6 @@ pub struct PpsArguments {
     common: Common,
 }
 
-/// Factors that are varied together.
 #[derive(Clone, Debug)]
 struct Group(Vec<String>);
 
@@ -87,7 +85,6 @@ fn group(text: &str) -> Result<Group, String> {
 }
 
 impl PpsArguments {
-    /// Runs the command.
     pub fn run(self, out: &mut Output) -> CommandResult {
         let journal = self.journal.unwrap_or_else(|| PathBuf::from(StateDir::DEFAULT));
         if self.undo {

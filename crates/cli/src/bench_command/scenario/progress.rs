@@ -6,12 +6,10 @@ use bench::scenario::rounds::Step;
 pub struct Progress(crate::progress::Progress);
 
 impl Progress {
-    /// Shows nothing yet.
     pub fn new() -> Progress {
         Progress(crate::progress::Progress::new())
     }
 
-    /// Shows what is being measured.
     pub fn show(&mut self, step: &Step<'_>) {
         let left = step.left.map(|left| format!(", {} left", format::duration(left.as_secs_f64().round())));
         let (done, all) = (step.done, step.all);

@@ -12,7 +12,6 @@ use std::io::{self, Write};
 /// Sentences before everything else.
 const LEAD: usize = 3;
 
-/// All of it.
 pub fn print(out: &mut Output, report: &Report) -> io::Result<()> {
     out.heading(&format!("{}: {}", report.scenario, report.title))?;
     let lead = prose::clearest(report, LEAD);
@@ -51,7 +50,6 @@ fn about(out: &mut Output, report: &Report) -> io::Result<()> {
     }
 }
 
-/// What it is.
 pub fn machine(machine: &Environment) -> String {
     let model = machine.machine.model.as_deref().unwrap_or("unknown CPU");
     let cpus = machine.machine.cpus;
@@ -65,7 +63,6 @@ pub fn machine(machine: &Environment) -> String {
     format!("{model}, {cpus}{virtual_machine}; Linux {kernel}; rxlane {rxlane}")
 }
 
-/// How busy it was before.
 pub fn state(machine: &Environment) -> String {
     let unknown = || "unknown".to_owned();
     let load = machine.load_average.map_or_else(unknown, |load| format!("{load:.2}"));

@@ -21,19 +21,16 @@ const SHARE: usize = 8 * CHARACTER;
 
 /// Frames by part (receive queue or CPU).
 pub struct Distribution<'a> {
-    /// Prefix of the element ids of this drawing.
     pub id: &'static str,
     /// `queue` or `CPU`.
     pub noun: &'static str,
     /// What is drawn, for those who do not see it.
     pub title: &'a str,
-    /// How many parts there are.
     pub count: u16,
     /// Number and frames of each part; empty where nothing is known of any.
     pub parts: Vec<(u16, u64)>,
     /// Frames that are in no part that is known.
     pub unknown: u64,
-    /// How uneven the parts are.
     pub imbalance: Imbalance,
 }
 
@@ -43,7 +40,6 @@ impl Distribution<'_> {
         self.parts.iter().map(|(_, frames)| frames).sum()
     }
 
-    /// All frames.
     pub fn total(&self) -> u64 {
         self.placed() + self.unknown
     }

@@ -6,16 +6,12 @@ use explain::Report;
 use format::{printable_up_to, thousands};
 use maud::{Markup, html};
 
-/// Rows of stacks with frames that are too long.
 pub const REFUSED: usize = 12;
 
-/// Rows of defects.
 pub const REASONS: usize = 40;
 
-/// Problems of the files that are shown.
 pub const PROBLEMS: usize = 30;
 
-/// The section on frames that the device refuses for their size.
 pub fn refused(report: &Report) -> Markup {
     let admission = &report.admission;
     let total = report.source.frames;
@@ -56,7 +52,6 @@ pub fn refused(report: &Report) -> Markup {
     }
 }
 
-/// The section on frames with a defect.
 pub fn bad(report: &Report) -> Markup {
     let bad = &report.bad;
     let reasons = by_frames(&bad.reasons);
@@ -91,7 +86,6 @@ pub fn bad(report: &Report) -> Markup {
     }
 }
 
-/// The section on what is wrong with the files themselves.
 pub fn problems(report: &Report) -> Markup {
     let (shown, rest) = first(&report.source.problems, PROBLEMS);
     html! {

@@ -9,7 +9,6 @@ use maud::{Markup, html};
 /// More files than these are not named in the command.
 const FILES: usize = 4;
 
-/// The section on assumptions and rules.
 pub fn method(report: &Report) -> Markup {
     let (nic, queues) = (&report.nic, thousands(report.nic.queues.into()));
     let cpus = thousands(report.steered.cpus.into());
@@ -79,7 +78,6 @@ fn command(report: &Report) -> String {
     format!("rxlane explain {files} --nic {nic} --queues {queues} --cpus {cpus}{key} --json")
 }
 
-/// The argument that stands for a capture.
 fn argument(name: &str) -> String {
     match name {
         STANDARD_INPUT => "-".to_owned(),

@@ -22,10 +22,8 @@ const NAMED: usize = 8;
 /// What a capture that is read from standard input is called.
 const STANDARD_INPUT: &str = "standard input";
 
-/// Sentences that lead the page.
 const SENTENCES: usize = 12;
 
-/// The whole page.
 pub fn render(report: &Report) -> String {
     let title = title(report);
     let body = html! {

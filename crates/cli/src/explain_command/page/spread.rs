@@ -9,10 +9,8 @@ use explain::report::Imbalance;
 use format::{printable_up_to, thousands};
 use maud::{Markup, html};
 
-/// Rows of flows.
 pub const FLOWS: usize = 50;
 
-/// Both distributions on one scale, side by side.
 pub fn charts(report: &Report) -> Markup {
     let nic = printable_up_to(&report.nic.name, 80);
     let queues = Distribution {
@@ -126,7 +124,6 @@ fn busiest(distribution: &Distribution<'_>) -> Markup {
     }
 }
 
-/// The flows with the most bytes.
 pub fn top_flows(report: &Report) -> Markup {
     let (shown, rest) = first(&report.top_flows, FLOWS);
     let columns = [

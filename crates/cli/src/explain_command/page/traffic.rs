@@ -9,16 +9,12 @@ use format::{Share, printable_up_to, thousands};
 use maud::{Markup, html};
 use rss::HashType;
 
-/// Rows of encapsulation stacks.
 pub const STACKS: usize = 24;
 
-/// Rows of VLAN tag stacks.
 pub const TAGS: usize = 20;
 
-/// Rows of PPPoE codes and of PPP protocols.
 pub const CODES: usize = 12;
 
-/// How far a hash reaches: what a colour of a stack's bar stands for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reach {
     Ports,
@@ -65,7 +61,6 @@ impl Reach {
     }
 }
 
-/// The section on encapsulation stacks.
 pub fn stacks(report: &Report) -> Markup {
     let total = report.source.frames;
     let (shown, rest) = first(&report.stacks, STACKS);
@@ -230,7 +225,6 @@ pub fn pppoe(report: &Report) -> Markup {
     }
 }
 
-/// The section on flows, fragments and extension headers.
 pub fn flows(report: &Report) -> Markup {
     let (flows, fragments) = (&report.flows, &report.fragments);
     let fragments: Vec<(Markup, u64)> = [

@@ -9,7 +9,6 @@ use nic::stacked::Stack;
 use nic::{Key, schema};
 use std::io::{self, Write};
 
-/// The larger MTU of the table.
 pub const LARGE_MTU: u32 = 9000;
 
 /// The frame that the stack itself makes of a packet of the usual MTU, where it has a head, and then the classes.

@@ -8,7 +8,6 @@ use nic::stacked::{Adapter, Decision, DeviceKind, KernelRules, Row, Stack, answe
 use nic::{Key, admission};
 use serde_json::{Value as Json, json};
 
-/// Kinds of devices under each of the kernels.
 pub fn kinds(stack: &Stack, kernels: &[KernelRules]) -> Json {
     let kinds: Vec<Json> = kernels
         .iter()
@@ -21,7 +20,6 @@ pub fn kinds(stack: &Stack, kernels: &[KernelRules]) -> Json {
     json!({"stack": stack.to_string(), "kinds": kinds})
 }
 
-/// Devices of profiles under one kernel.
 pub fn devices(stack: &Stack, rules: &KernelRules, profiles: &[Profile]) -> Json {
     let answers: Vec<Json> = profiles
         .iter()

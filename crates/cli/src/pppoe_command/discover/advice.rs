@@ -77,7 +77,6 @@ fn none_fits(report: &Report, advice: &mut Vec<String>) {
     });
 }
 
-/// Whether a larger payload can be had.
 fn payload(report: &Report, parent: &Link, vlans: Vlans, advice: &mut Vec<String>) {
     let Some(asked) = report.asked.max_payload else { return };
     let Some(agreed) = report.larger_payload() else {

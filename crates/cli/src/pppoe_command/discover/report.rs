@@ -27,9 +27,7 @@ pub struct Report {
     /// As an encapsulation is written; `none`.
     pub vlans: String,
     pub asked: Asked,
-    /// How long was listened.
     seconds: u64,
-    /// PADI sent.
     pub sent: usize,
     /// Who answered, in the order of the first answers.
     concentrators: Vec<Concentrator>,
@@ -44,7 +42,6 @@ pub struct Report {
 pub struct Asked {
     /// Empty for any.
     pub service: String,
-    /// AC-Name or MAC address.
     pub ac: Option<String>,
     /// Bytes; `null`: not asked for.
     pub max_payload: Option<u16>,
@@ -143,17 +140,14 @@ impl Report {
         report
     }
 
-    /// Whether a concentrator answered that fits.
     pub fn is_answered(&self) -> bool {
         self.concentrators.iter().any(|concentrator| concentrator.fits)
     }
 
-    /// Whether any answered.
     pub fn has_answers(&self) -> bool {
         !self.concentrators.is_empty()
     }
 
-    /// Whether any reported an error.
     pub fn has_errors(&self) -> bool {
         self.concentrators.iter().any(|concentrator| concentrator.error.is_some())
     }

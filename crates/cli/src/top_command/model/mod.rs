@@ -3,57 +3,42 @@
 //! Pure: the same material gives the same rows. A number that nobody told is `None`, here and in the JSON, and never
 //! zero. The names of the fields are those of schema `rxlane.top/1`.
 
-mod cpus;
-mod hot;
-mod ip;
-mod queues;
-pub mod rate;
+mod remarks;
+mod rows;
 mod stages;
-mod steered;
-mod vectors;
 
-pub use cpus::CpuRow;
-pub use hot::{Heat, Remark, is_known};
-pub use ip::IpCounts;
-pub use queues::QueueRow;
-pub use stages::StageRow;
-pub use steered::{ReasonRow, SteeredCpu, SteeringRows};
-pub use vectors::VectorRow;
+pub use remarks::{Heat, Remark, is_known};
+pub use rows::{CpuRow, QueueRow, VectorRow, sum};
+pub use stages::{IpCounts, StageRow};
 
-use super::steering::Readings;
+use super::steering::{Readings, SteeringRows};
 use super::traffic::{Class, Sampling, Tally};
 use host::{Interface, Kind, Snapshot};
-use rate::{largest, per_second, sum};
+use rows::per_second;
 use serde::Serialize;
+use stages::largest;
 
 /// Stacks that are shown.
 const STACKS: usize = 16;
 
-/// What there is to show from.
+/// What there is to show from: a machine sampled twice.
 #[derive(Clone, Debug)]
 pub struct Material {
-    /// The interface that was asked for.
     pub interface: String,
-    /// The machine, sampled twice.
     pub snapshot: Snapshot,
-    /// What the IP layer counted, twice.
     pub ip: [Option<IpCounts>; 2],
-    /// Steering.
     pub steering: Readings,
     /// Interfaces on top of this one that are not looked at, since there are too many.
     pub left_out: usize,
 }
 
-/// Everything that is shown.
 #[derive(Clone, Debug, Serialize)]
 pub struct Model {
     /// Always `rxlane.top/1`.
     pub schema: &'static str,
-    /// The interface that was asked for.
     pub interface: String,
-    /// The device that its frames come in by: what the queues and vectors are of.
+    /// The device on which its frames arrive: what the queues and vectors are of.
     pub device: String,
-    /// The driver.
     pub driver: Option<String>,
     /// Mbit/s.
     pub speed: Option<u32>,
@@ -63,23 +48,16 @@ pub struct Model {
     pub mtu: Option<u32>,
     /// How an XDP program is attached to the device.
     pub xdp: Option<&'static str>,
-    /// Seconds between the two samples.
+    /// Between the two samples.
     pub seconds: Option<f64>,
-    /// Sums.
     pub totals: Totals,
     /// What is hot, the worst first.
     pub remarks: Vec<Remark>,
-    /// Receive queues.
     pub queues: Vec<QueueRow>,
-    /// Interrupt vectors.
     pub vectors: Vec<VectorRow>,
-    /// CPUs.
     pub cpus: Vec<CpuRow>,
-    /// Stages of the receive path.
     pub stages: Vec<StageRow>,
-    /// Traffic classes.
     pub traffic: TrafficRows,
-    /// Steering.
     pub steering: SteeringRows,
     /// What is not known, and what it would take.
     pub notes: Vec<String>,
@@ -88,67 +66,55 @@ pub struct Model {
 /// Sums of the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Totals {
-    /// Received frames a second.
     pub frames_per_second: Option<f64>,
-    /// Received bytes a second.
     pub bytes_per_second: Option<f64>,
-    /// Frames lost at the ring, refused as too long, and lost on the way to the CPU that they were steered to, a second.
+    /// Frames lost at the ring, refused as too long, and lost on the way to the CPU that they were steered to.
     pub drops_per_second: Option<f64>,
-    /// Interrupts of the device a second.
     pub interrupts_per_second: Option<f64>,
 }
 
 /// Kinds of traffic.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TrafficRows {
-    /// Frames that were looked at; `None` where nobody could look.
+    /// `None` where there is no sample.
     pub sampled_frames: Option<u64>,
-    /// Seconds that were looked at.
     pub sampled_seconds: Option<f64>,
     /// Frames that are several TCP segments merged by GRO, over all.
     pub merged_share: Option<f64>,
-    /// By class.
     pub classes: Vec<ClassRow>,
-    /// By stack, the most frequent first.
+    /// The most frequent first.
     pub stacks: Vec<StackRow>,
 }
 
-/// A class of traffic.
+/// A class of traffic in a sample.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClassRow {
-    /// Which.
     pub class: Class,
-    /// Frames in the sample.
     pub frames: u64,
-    /// Over all frames of the sample.
     pub share: Option<f64>,
-    /// That share of the device's frames a second.
+    /// That share of the device's frames.
     pub estimated_frames_per_second: Option<f64>,
 }
 
-/// A stack of headers.
+/// A stack of headers in a sample: `eth/vlan/ipv4/tcp`; `(more)` is all that are not counted one by one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StackRow {
-    /// `eth/vlan/ipv4/tcp`; `(more)` is all that are not counted one by one.
     pub stack: String,
-    /// Frames in the sample.
     pub frames: u64,
-    /// Over all frames of the sample.
     pub share: Option<f64>,
 }
 
 impl Model {
-    /// Makes rows.
     pub fn new(material: &Material, sampling: &Sampling) -> Model {
         let snapshot = &material.snapshot;
         let device = device(snapshot, &material.interface);
         let own = snapshot.interface(device);
         let asked = snapshot.interface(&material.interface).or(own);
         let interval = snapshot.interval;
-        let vectors = vectors::rows(snapshot, device);
-        let queues = queues::rows(snapshot, device, &vectors);
-        let steering = steered::rows(&material.steering);
-        let cpus = cpus::rows(snapshot, &vectors, &material.steering);
+        let vectors = rows::vectors(snapshot, device);
+        let queues = rows::queues(snapshot, device, &vectors);
+        let steering = material.steering.rows();
+        let cpus = rows::cpus(snapshot, &vectors, &material.steering);
         let totals = Totals {
             frames_per_second: own.and_then(|own| per_second(own.totals.packets.as_ref(), interval)),
             bytes_per_second: own.and_then(|own| per_second(own.totals.bytes.as_ref(), interval)),
@@ -180,7 +146,7 @@ impl Model {
             steering,
             notes: Vec::new(),
         };
-        model.remarks = hot::remarks(&model);
+        model.remarks = remarks::remarks(&model);
         model.notes = notes(&model, material, sampling);
         model
     }

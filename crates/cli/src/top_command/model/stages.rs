@@ -2,34 +2,30 @@
 //!
 //! A stage without a counter says so. `segment` and `transmit` are the way out and stand on another port's screen.
 
-use super::rate::{largest, per_second, sum};
-use super::{Heat, Material, Totals, TrafficRows, rate};
-use crate::top_command::figures;
-use crate::top_command::steering::Mode;
+use super::rows::{per_second, sum};
+use super::{Heat, Material, Totals, TrafficRows};
+use crate::top_command::table::share;
 use host::{Counter, Interface, Kind, Snapshot, Xdp};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A stage of a frame's way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageRow {
-    /// Its name.
     pub stage: &'static str,
-    /// Frames that passed it, a second.
+    /// Frames that passed it.
     pub frames_per_second: Option<f64>,
-    /// Frames lost there, a second.
+    /// Frames lost there.
     pub drops_per_second: Option<f64>,
-    /// Frames lost there since counters were started.
+    /// Since counters were started.
     pub drops: Option<u64>,
     /// What was counted, and the settings that matter there.
-    pub told: String,
-    /// Whether frames are lost.
+    #[serde(rename = "told")]
+    pub text: String,
     #[serde(skip)]
     pub heat: Heat,
 }
 
-/// The word for how an XDP program is attached.
 pub fn xdp_word(xdp: Xdp) -> &'static str {
     match xdp {
         Xdp::Off => "off",
@@ -47,31 +43,35 @@ pub fn lost(own: &Interface, interval: Option<Duration>) -> Option<f64> {
     largest(named.chain([of_queues]))
 }
 
+/// The largest of those that are known.
+pub fn largest(rates: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+    rates.into_iter().flatten().reduce(f64::max)
+}
+
 /// Frames refused as too long a second, by each counter that says so.
 pub fn too_long(own: &Interface, interval: Option<Duration>) -> impl Iterator<Item = Option<f64>> {
     own.totals.too_long.values().map(move |counter| per_second(Some(counter), interval))
 }
 
-/// What is told of a stage, before it is known which.
+/// What is known of a stage.
 #[derive(Default)]
-struct Told {
+struct Counts {
     frames: Option<f64>,
     drops_per_second: Option<f64>,
     drops: Option<u64>,
     text: Vec<String>,
 }
 
-impl Told {
+impl Counts {
     fn row(self, stage: &'static str) -> StageRow {
-        let heat =
-            if self.drops_per_second.is_some_and(|drops| drops > 0.0) { Heat::Hot } else { Heat::Calm };
+        let is_lossy = self.drops_per_second.is_some_and(|drops| drops > 0.0);
         StageRow {
             stage,
             frames_per_second: self.frames,
             drops_per_second: self.drops_per_second,
             drops: self.drops,
-            told: self.text.join("; "),
-            heat,
+            text: self.text.join("; "),
+            heat: if is_lossy { Heat::Hot } else { Heat::Calm },
         }
     }
 
@@ -102,47 +102,48 @@ pub fn rows(material: &Material, device: &str, totals: &Totals, traffic: &Traffi
     rows
 }
 
-fn admit(own: &Interface, interval: Option<Duration>, totals: &Totals) -> Told {
-    let mut told = Told { frames: totals.frames_per_second, ..Told::default() };
-    told.drops_per_second = largest(too_long(own, interval));
-    told.drops = own.totals.too_long.values().map(Counter::value).max();
-    told.say(names(&own.totals.too_long).unwrap_or_else(|| "no counter of frames too long".to_owned()));
-    told
+fn admit(own: &Interface, interval: Option<Duration>, totals: &Totals) -> Counts {
+    let mut counts = Counts { frames: totals.frames_per_second, ..Counts::default() };
+    counts.drops_per_second = largest(too_long(own, interval));
+    counts.drops = own.totals.too_long.values().map(Counter::value).max();
+    let names: Vec<&str> = own.totals.too_long.keys().map(String::as_str).collect();
+    counts.say(if names.is_empty() { "no counter of frames too long".to_owned() } else { names.join(", ") });
+    counts
 }
 
-fn parse(traffic: &TrafficRows) -> Told {
-    let mut told = Told::default();
+fn parse(traffic: &TrafficRows) -> Counts {
+    let mut counts = Counts::default();
     let mut classes: Vec<_> = traffic.classes.iter().filter(|row| row.frames > 0).collect();
     classes.sort_by_key(|row| std::cmp::Reverse(row.frames));
     if classes.is_empty() {
-        told.say("no counter; no sample of the traffic");
-        return told;
+        counts.say("no counter; no sample of the traffic");
+        return counts;
     }
-    let words = classes.iter().map(|row| format!("{} {}", figures::share(row.share), row.class.name()));
-    told.say(format!("sample: {}", words.collect::<Vec<_>>().join(", ")));
-    told
+    let words = classes.iter().map(|row| format!("{} {}", share(row.share), row.class.name()));
+    counts.say(format!("sample: {}", words.collect::<Vec<_>>().join(", ")));
+    counts
 }
 
-fn hash(own: Option<&Interface>) -> Told {
-    let mut told = Told::default();
-    told.say("no counter");
+fn hash(own: Option<&Interface>) -> Counts {
+    let mut counts = Counts::default();
+    counts.say("no counter");
     let is_off = |feature: &host::Observed<host::Feature>| !feature.get().on;
     if own.and_then(|own| own.features.get("receive-hashing")).is_some_and(is_off) {
-        told.say("receive-hashing off");
+        counts.say("receive-hashing off");
     }
-    told
+    counts
 }
 
-fn queue(own: &Interface, interval: Option<Duration>) -> Told {
+fn queue(own: &Interface, interval: Option<Duration>) -> Counts {
     let frames = sum(own.queues.values().map(|queue| per_second(queue.packets.as_ref(), interval)));
-    let mut told = Told { frames, drops_per_second: lost(own, interval), ..Told::default() };
+    let mut counts = Counts { frames, drops_per_second: lost(own, interval), ..Counts::default() };
     let of_queues = own.queues.values().filter_map(|queue| Some(queue.drops.as_ref()?.value()));
     let of_queues = of_queues.reduce(u64::saturating_add);
-    told.drops = own.totals.overflow.values().map(Counter::value).chain(of_queues).max();
+    counts.drops = own.totals.overflow.values().map(Counter::value).chain(of_queues).max();
     if let Some(ring) = &own.rings.rx.current {
-        told.say(format!("ring {}", ring.get()));
+        counts.say(format!("ring {}", ring.get()));
     }
-    let is_moving = |counter: &&Counter| rate::counted(counter).is_some_and(|counted| counted > 0);
+    let is_moving = |counter: &&Counter| counter.counted().is_some_and(|counted| counted > 0);
     let moving: Vec<&str> = own
         .totals
         .overflow
@@ -151,65 +152,64 @@ fn queue(own: &Interface, interval: Option<Duration>) -> Told {
         .map(|(name, _)| name.as_str())
         .collect();
     if !moving.is_empty() {
-        told.say(moving.join(", "));
-    } else if told.drops.is_none() {
-        told.say("no counter of frames lost");
+        counts.say(moving.join(", "));
+    } else if counts.drops.is_none() {
+        counts.say("no counter of frames lost");
     }
-    told
+    counts
 }
 
-fn moderate(own: &Interface, totals: &Totals) -> Told {
-    let mut told = Told::default();
+fn moderate(own: &Interface, totals: &Totals) -> Counts {
+    let mut counts = Counts::default();
     match totals.interrupts_per_second {
-        None => told.say("no interrupts known"),
+        None => counts.say("no interrupts known"),
         Some(interrupts) => {
-            told.say(format!("{} interrupts/s", format::compact(interrupts)));
+            counts.say(format!("{} interrupts/s", format::compact(interrupts)));
             if let Some(frames) = totals.frames_per_second.filter(|_| interrupts > 0.0) {
-                told.say(format!("{} frames each", format::compact(frames / interrupts)));
+                counts.say(format!("{} frames each", format::compact(frames / interrupts)));
             }
         }
     }
     if let Some(time) = own.coalesce.get("rx-usecs") {
-        told.say(format!("rx-usecs {}", time.get()));
+        counts.say(format!("rx-usecs {}", time.get()));
     }
     if own.adaptive_rx.as_ref().is_some_and(|adaptive| *adaptive.get()) {
-        told.say("adaptive");
+        counts.say("adaptive");
     }
-    told
+    counts
 }
 
-fn poll(snapshot: &Snapshot) -> Told {
+fn poll(snapshot: &Snapshot) -> Counts {
     let interval = snapshot.interval;
     let each = |of: fn(&host::Softnet) -> &Counter| {
         sum(snapshot.softnet.values().map(|row| per_second(Some(of(row)), interval)))
     };
-    let mut told = Told { frames: each(|row| &row.processed), ..Told::default() };
-    told.say("all interfaces");
+    let mut counts = Counts { frames: each(|row| &row.processed), ..Counts::default() };
+    counts.say("all interfaces");
     if let Some(squeezes) = each(|row| &row.time_squeeze) {
-        told.say(format!("{} time_squeeze/s", format::compact(squeezes)));
+        counts.say(format!("{} time_squeeze/s", format::compact(squeezes)));
     }
-    told
+    counts
 }
 
-fn steer(material: &Material, own: Option<&Interface>) -> Told {
+fn steer(material: &Material, own: Option<&Interface>) -> Counts {
     let snapshot = &material.snapshot;
     let of_backlog =
         sum(snapshot.softnet.values().map(|row| per_second(Some(&row.dropped), snapshot.interval)));
     let readings = &material.steering;
-    let of_cpumap = readings.per_second(|status| Some(status.cpus.values().map(|cpu| cpu.drops).sum()));
-    let status = readings.latest.as_ref().ok().filter(|status| status.mode != Mode::Off);
-    let mut told = Told {
-        frames: status.and_then(|_| readings.per_second(|status| status.reasons.get("steered").copied())),
-        drops_per_second: sum([of_backlog, of_cpumap].into_iter().filter(Option::is_some)),
-        ..Told::default()
+    let status = readings.on();
+    let mut counts = Counts {
+        frames: status.and_then(|_| readings.steered_per_second()),
+        drops_per_second: sum([of_backlog, readings.drops_per_second()].into_iter().filter(Option::is_some)),
+        ..Counts::default()
     };
     let backlog = snapshot.softnet.values().map(|row| row.dropped.value()).reduce(u64::saturating_add);
-    let cpumap = status.map(|status| status.cpus.values().map(|cpu| cpu.drops).sum::<u64>());
-    told.drops = [backlog, cpumap].into_iter().flatten().reduce(u64::saturating_add);
+    let cpumap = status.map(|status| status.cpus.iter().map(|row| row.drops).sum::<u64>());
+    counts.drops = [backlog, cpumap].into_iter().flatten().reduce(u64::saturating_add);
     match (status, readings.latest.as_ref().ok(), own.and_then(|own| own.xdp.as_ref())) {
-        (Some(status), ..) => told.say(format!("rxlane {}", status.mode.name())),
-        (None, Some(_), _) => told.say("rxlane off"),
-        (None, None, Some(xdp)) => told.say(format!("XDP {}", xdp_word(*xdp.get()))),
+        (Some(status), ..) => counts.say(format!("rxlane {}", status.mode)),
+        (None, Some(_), _) => counts.say("rxlane off"),
+        (None, None, Some(xdp)) => counts.say(format!("XDP {}", xdp_word(*xdp.get()))),
         (None, None, None) => {}
     }
     let rps: Vec<bool> = own
@@ -219,29 +219,29 @@ fn steer(material: &Material, own: Option<&Interface>) -> Told {
         .collect();
     match (rps.iter().any(|on| *on), rps.iter().all(|on| *on)) {
         _ if rps.is_empty() => {}
-        (false, _) => told.say("RPS off"),
-        (true, true) => told.say("RPS on"),
-        (true, false) => told.say("RPS on some queues"),
+        (false, _) => counts.say("RPS off"),
+        (true, true) => counts.say("RPS on"),
+        (true, false) => counts.say("RPS on some queues"),
     }
-    told.say("drops: backlogs of all CPUs");
-    told
+    counts.say("drops: backlogs of all CPUs");
+    counts
 }
 
-fn coalesce(own: Option<&Interface>, traffic: &TrafficRows) -> Told {
-    let mut told = Told::default();
+fn coalesce(own: Option<&Interface>, traffic: &TrafficRows) -> Counts {
+    let mut counts = Counts::default();
     if let Some(gro) = own.and_then(|own| own.features.get("generic-receive-offload")) {
-        told.say(format!("GRO {}", if gro.get().on { "on" } else { "off" }));
+        counts.say(format!("GRO {}", if gro.get().on { "on" } else { "off" }));
     }
     match traffic.merged_share {
-        Some(share) => told.say(format!("sample: {} merged", figures::share(Some(share)))),
-        None => told.say("no counter"),
+        Some(merged) => counts.say(format!("sample: {} merged", share(Some(merged)))),
+        None => counts.say("no counter"),
     }
-    told
+    counts
 }
 
 /// VLAN and PPP interfaces that take their frames from the device itself: what stands on those sees the same frames.
-fn decap(snapshot: &Snapshot, device: &str) -> Told {
-    let mut told = Told::default();
+fn decap(snapshot: &Snapshot, device: &str) -> Counts {
+    let mut counts = Counts::default();
     let is_above = |one: &&Interface| {
         let is_kind =
             matches!(one.kind.as_ref().map(|kind| &kind.value), Some(Kind::Vlan { .. } | Kind::Ppp));
@@ -253,37 +253,88 @@ fn decap(snapshot: &Snapshot, device: &str) -> Told {
         .filter(is_above)
         .map(|one| (per_second(one.totals.packets.as_ref(), snapshot.interval), one.name.as_str()))
         .collect();
-    told.frames = sum(above.iter().map(|(rate, _)| *rate));
+    counts.frames = sum(above.iter().map(|(rate, _)| *rate));
     above.sort_by(|(one, _), (other, _)| other.unwrap_or(0.0).total_cmp(&one.unwrap_or(0.0)));
     let words: Vec<String> =
         above.iter().take(4).map(|(rate, name)| format!("{name} {}", format::compact(*rate))).collect();
-    match words.is_empty() {
-        true => told.say("no VLAN or PPP interface stands on it"),
-        false => told.say(words.join(", ")),
-    }
+    counts.say(if words.is_empty() {
+        "no VLAN or PPP interface stands on it".to_owned()
+    } else {
+        words.join(", ")
+    });
     if above.len() > words.len() {
-        told.say(format!("{} more", above.len() - words.len()));
+        counts.say(format!("{} more", above.len() - words.len()));
     }
-    told
+    counts
 }
 
-fn deliver(material: &Material) -> Told {
-    let mut told = Told::default();
+fn deliver(material: &Material) -> Counts {
+    let mut counts = Counts::default();
     let [Some(first), Some(latest)] = &material.ip else {
-        told.say("no counter");
-        return told;
+        counts.say("no counter");
+        return counts;
     };
     let seconds =
         material.snapshot.interval.map(|interval| interval.as_secs_f64()).filter(|seconds| *seconds > 0.0);
     let each = |first: u64, latest: u64| Some(latest.checked_sub(first)? as f64 / seconds?);
-    told.frames = each(first.received, latest.received);
-    told.drops_per_second = each(first.discarded, latest.discarded);
-    told.drops = Some(latest.discarded);
-    told.say("all interfaces: InReceives, InDiscards of IP");
-    told
+    counts.frames = each(first.received, latest.received);
+    counts.drops_per_second = each(first.discarded, latest.discarded);
+    counts.drops = Some(latest.discarded);
+    counts.say("all interfaces: InReceives, InDiscards of IP");
+    counts
 }
 
-fn names(counters: &BTreeMap<String, Counter>) -> Option<String> {
-    let names: Vec<&str> = counters.keys().map(String::as_str).collect();
-    (!names.is_empty()).then(|| names.join(", "))
+/// What the IP layer of this network namespace took from below since it was made, in `/proc/net/snmp` and `/proc/net/snmp6`
+/// (net/ipv4/proc.c and net/ipv6/proc.c of Linux; RFC 4293 names the counters), both versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpCounts {
+    /// Packets that came from an interface (`InReceives`).
+    pub received: u64,
+    /// Packets that were dropped, though nothing was wrong with them (`InDiscards`).
+    pub discarded: u64,
+}
+
+impl IpCounts {
+    /// Reads both files' text; a machine without IPv6 has no second one.
+    pub fn read(snmp: &str, snmp6: Option<&str>) -> Option<IpCounts> {
+        let mut rows = snmp.lines().filter_map(|line| line.strip_prefix("Ip: "));
+        let (names, values) = (rows.next()?, rows.next()?);
+        let v4 = |requested: &str| {
+            let mut pairs = names.split_whitespace().zip(values.split_whitespace());
+            pairs.find(|(name, _)| *name == requested)?.1.parse::<u64>().ok()
+        };
+        let v6 = |requested: &str| {
+            let Some(text) = snmp6 else { return Some(0) };
+            let mut pairs = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
+            pairs.find(|(name, _)| *name == requested)?.1.trim().parse::<u64>().ok()
+        };
+        Some(IpCounts {
+            received: v4("InReceives")?.saturating_add(v6("Ip6InReceives")?),
+            discarded: v4("InDiscards")?.saturating_add(v6("Ip6InDiscards")?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ip_counts_of_both_versions_are_added_up_and_other_forms_unknown() {
+        let snmp =
+            "Ip: Forwarding DefaultTTL InReceives InHdrErrors InDiscards\nIp: 1 64 1000 2 3\nIcmp: InMsgs\n";
+        let v6 = "Ip6InReceives                   \t40\nIp6InDiscards                   \t2\n";
+        for (snmp, v6, expected) in [
+            (snmp, Some(v6), Some((1040, 5))),
+            (snmp, None, Some((1000, 3))),
+            (snmp, Some("nothing"), None),
+            ("", None, None),
+            ("Ip: InReceives InDiscards\n", None, None),
+            ("Ip: InReceives\nIp: 5\n", None, None),
+            ("Ip: InReceives InDiscards\nIp: x 1\n", None, None),
+        ] {
+            let counts = IpCounts::read(snmp, v6).map(|counts| (counts.received, counts.discarded));
+            assert_eq!(counts, expected, "{snmp} {v6:?}");
+        }
+    }
 }

@@ -1,6 +1,5 @@
 use super::*;
 use crate::top_command::fixture::{IGB, VETH, material, sampling, steered};
-use crate::top_command::steering::Mode;
 
 fn near(value: Option<f64>, expected: f64) -> bool {
     value.is_some_and(|value| (value - expected).abs() < 1e-6 * expected.abs().max(1.0))
@@ -93,15 +92,15 @@ fn stages_say_what_they_were_counted_from() {
     let queue = stage(&model, "queue");
     // Two names of one loss are not added up.
     assert!(near(queue.drops_per_second, 212.0) && queue.drops == Some(42_089), "{queue:?}");
-    assert_eq!(queue.told, "ring 256; rx_fifo_errors, rx_missed_errors");
+    assert_eq!(queue.text, "ring 256; rx_fifo_errors, rx_missed_errors");
     assert_eq!(stage(&model, "admit").drops, Some(17));
-    assert_eq!(stage(&model, "parse").told, "sample: 99.6 % pppoe, 0.4 % other");
-    assert_eq!(stage(&model, "moderate").told, "9.09k interrupts/s; 6.9 frames each; rx-usecs 3");
-    assert_eq!(stage(&model, "steer").told, "rxlane off; RPS off; drops: backlogs of all CPUs");
+    assert_eq!(stage(&model, "parse").text, "sample: 99.6 % pppoe, 0.4 % other");
+    assert_eq!(stage(&model, "moderate").text, "9.09k interrupts/s; 6.9 frames each; rx-usecs 3");
+    assert_eq!(stage(&model, "steer").text, "rxlane off; RPS off; drops: backlogs of all CPUs");
     // The PPP interface stands on the VLAN interface, and its frames are not counted again.
     let decap = stage(&model, "decap");
     assert!(near(decap.frames_per_second, 60_210.0), "{decap:?}");
-    assert_eq!(decap.told, "wan0.35 60.2k");
+    assert_eq!(decap.text, "wan0.35 60.2k");
     assert!(near(stage(&model, "deliver").frames_per_second, 60_000.0));
 }
 
@@ -185,7 +184,7 @@ fn classes_are_shares_of_the_sample() {
 fn steering_is_told_by_cpu_and_reason() {
     let model = Model::new(&steered(), &Sampling::Off);
     let steering = &model.steering;
-    assert_eq!((steering.mode, steering.buckets, steering.moves), (Some(Mode::Native), Some(256), Some(7)));
+    assert_eq!((steering.mode, steering.buckets, steering.moves), (Some("native"), Some(256), Some(7)));
     assert!(near(steering.steered_per_second, 61_800.0) && near(steering.drops_per_second, 3.0));
     let rates: Vec<Option<f64>> = steering.cpus.iter().map(|row| row.frames_per_second).collect();
     assert_eq!(rates, [Some(20_000.0), Some(21_000.0), Some(20_800.0)]);
@@ -194,7 +193,7 @@ fn steering_is_told_by_cpu_and_reason() {
     assert!(near(model.cpus[1].steered_per_second, 20_000.0) && model.cpus[0].steered_per_second.is_none());
     let steer = stage(&model, "steer");
     assert!(near(steer.frames_per_second, 61_800.0) && near(steer.drops_per_second, 3.0), "{steer:?}");
-    assert!(steer.told.starts_with("rxlane native; RPS off"), "{steer:?}");
+    assert!(steer.text.starts_with("rxlane native; RPS off"), "{steer:?}");
     assert!(model.remarks.iter().any(|remark| remark.text.ends_with("lost at full backlogs (steer)")));
 }
 

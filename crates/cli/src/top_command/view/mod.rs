@@ -8,8 +8,7 @@ use super::app::{App, View};
 use super::model::{Heat, Model, is_known};
 use super::table::{self, Cell, Column, Order};
 use super::traffic::Sampling;
-use format::wrapped;
-use format::{UNKNOWN, compact, speed};
+use format::{compact, speed, wrapped};
 use ratatui_core::layout::Rect;
 use ratatui_core::terminal::Frame;
 use ratatui_core::text::{Line, Span};
@@ -23,17 +22,13 @@ const ABOVE: u16 = 4;
 /// Lines below it: a note, keys.
 const BELOW: u16 = 2;
 
-/// What is drawn.
 pub struct Screen<'a> {
-    /// The state that keys change.
     pub app: &'a App,
-    /// The rows; `None` before the first samples.
+    /// `None` before the first samples.
     pub model: Option<&'a Model>,
-    /// The interface, for as long as there are no rows.
+    /// For as long as there is no model.
     pub interface: &'a str,
-    /// The sample of the traffic, for what there is to say about it.
     pub sampling: &'a Sampling,
-    /// Colours.
     pub theme: Theme,
 }
 
@@ -92,7 +87,6 @@ impl<'t> Page<'t> {
     }
 }
 
-/// Draws the whole screen.
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen<'_>) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
@@ -125,18 +119,7 @@ fn too_small(frame: &mut Frame<'_>, area: Rect) {
         "rxlane top takes {width} columns and {height} lines; these are {} and {}. q ends it.",
         area.width, area.height
     );
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().filter(|line| line.len() + 1 + word.len() <= usize::from(area.width));
-        match line {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            None => lines.push(word.to_owned()),
-        }
-    }
+    let lines = wrapped(&text, area.width.into());
     put(frame, area, lines.into_iter().map(Line::from).collect());
 }
 
@@ -194,7 +177,7 @@ fn machine(model: &Model, room: usize) -> String {
         words.push(format!("{} queue{plural}", model.queues.len()));
     }
     words.push(match model.steering.mode {
-        Some(mode) => format!("steering {}", mode.name()),
+        Some(mode) => format!("steering {}", mode),
         None => "steering unknown".to_owned(),
     });
     let line = words.join("  ");
@@ -264,13 +247,10 @@ fn below(screen: &Screen<'_>, width: usize) -> Vec<Line<'static>> {
     ]
 }
 
-/// What is shown of a number of rows: `1-8 of 64`, nothing where all are.
-fn part(from: usize, shown: usize, all: usize) -> String {
-    if shown >= all { String::new() } else { format!("  {}-{} of {all}", from + 1, from + shown) }
-}
-
-fn unknown(text: Option<String>) -> String {
-    text.unwrap_or_else(|| UNKNOWN.to_owned())
+/// Which of many rows are on the page: `  1-8 of 64`, nothing where all are.
+fn range(from: usize, most: usize, all: usize) -> String {
+    let rows = most.min(all.saturating_sub(from));
+    if rows >= all { String::new() } else { format!("  {}-{} of {all}", from + 1, from + rows) }
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The first view: queues beside CPUs, stages beside traffic classes.
 
-use super::{Page, Screen, part, unknown};
+use super::{Page, Screen};
 use crate::top_command::columns::{CLASSES, CPUS, QUEUES, STAGES};
-use crate::top_command::figures;
-use crate::top_command::model::{CpuRow, Model, QueueRow, StageRow, SteeringRows};
-use crate::top_command::steering::Mode;
-use crate::top_command::table::{Column, Order, ordered};
+use crate::top_command::model::{Model, StageRow};
+use crate::top_command::steering::{OFF, SteeringRows};
+use crate::top_command::table::{Column, Order, count, ordered};
 use crate::top_command::traffic::Sampling;
+use format::compact;
 use ratatui_core::text::{Line, Span};
+use steer::facts::list;
 
 /// Between the two halves.
 const GAP: usize = 2;
@@ -22,7 +23,6 @@ const TALL: usize = 26;
 /// Columns of a half from which it has room for words, too.
 const WIDE: usize = 60;
 
-/// The view's lines.
 pub fn lines(screen: &Screen<'_>, model: &Model, width: usize, height: usize) -> Vec<Line<'static>> {
     let left = (width - GAP) / 2;
     let right = width - GAP - left;
@@ -31,9 +31,14 @@ pub fn lines(screen: &Screen<'_>, model: &Model, width: usize, height: usize) ->
     let rows = upper.saturating_sub(1).max(1);
     let queues = half(screen, &model.queues, QUEUES, 1, left, rows);
     let cpus = half(screen, &model.cpus, CPUS, 2, right, rows);
-    let mut lines = beside(queues, cpus, left, upper);
+    let mut lines = side_by_side(queues, cpus, left, upper);
     lines.push(Line::raw(""));
-    lines.extend(beside(stages(screen, model, left, lower), traffic(screen, model, right), left, lower));
+    lines.extend(side_by_side(
+        stages(screen, model, left, lower),
+        traffic(screen, model, right),
+        left,
+        lower,
+    ));
     let mut below = Page::new(width, &screen.theme);
     below.text(steering(&model.steering));
     lines.extend(below.lines);
@@ -47,47 +52,27 @@ fn remarks(screen: &Screen<'_>, model: &Model, most: usize) -> Vec<Line<'static>
     others.map(|remark| Line::styled(format!(" ! {}", remark.text), screen.theme.heat(remark.heat))).collect()
 }
 
-/// A table in half the width. Where not all rows fit, the busiest are shown, which the last line says.
-fn half<R>(
+/// A table in half the width. Where not all rows fit, the busiest are shown, as the last line says.
+fn half<R: Clone>(
     screen: &Screen<'_>,
     rows: &[R],
     columns: &'static [Column<R>],
     busiest: usize,
     width: usize,
     most: usize,
-) -> Vec<Line<'static>>
-where
-    R: Clone + Numbered,
-{
+) -> Vec<Line<'static>> {
     let mut page = Page::new(width, &screen.theme);
-    let by_number = Order { column: 0, is_descending: false };
+    let by_number = Some(Order { column: 0, is_descending: false });
     if rows.len() <= most {
-        page.table(rows, columns, Some(by_number), 0, most);
+        page.table(rows, columns, by_number, 0, most);
         return page.lines;
     }
     let by_rate = Order { column: busiest, is_descending: true };
     let shown = most.saturating_sub(1);
-    let mut kept: Vec<R> = ordered(rows, columns, by_rate).into_iter().take(shown).cloned().collect();
-    kept.sort_by_key(Numbered::number);
-    page.table(&kept, columns, Some(by_number), 0, shown);
+    let kept: Vec<R> = ordered(rows, columns, by_rate).into_iter().take(shown).cloned().collect();
+    page.table(&kept, columns, by_number, 0, shown);
     page.text(format!("the busiest {shown} of {}", rows.len()));
     page.lines
-}
-
-trait Numbered {
-    fn number(&self) -> u32;
-}
-
-impl Numbered for QueueRow {
-    fn number(&self) -> u32 {
-        self.queue
-    }
-}
-
-impl Numbered for CpuRow {
-    fn number(&self) -> u32 {
-        self.cpu
-    }
 }
 
 fn stages(screen: &Screen<'_>, model: &Model, width: usize, most: usize) -> Vec<Line<'static>> {
@@ -117,7 +102,7 @@ pub fn sampled(sampling: &Sampling) -> String {
         Sampling::Refused(_) => "sample: none, see the note below".to_owned(),
         Sampling::Taken(tally) => {
             let looked = tally.looked.as_secs_f64();
-            format!("sample: {} frames in {:.1} s, after GRO", figures::count(Some(tally.frames)), looked)
+            format!("sample: {} frames in {:.1} s, after GRO", count(Some(tally.frames)), looked)
         }
     }
 }
@@ -125,18 +110,17 @@ pub fn sampled(sampling: &Sampling) -> String {
 /// Steering in a line of 80 columns: what matters most comes first.
 pub fn steering(rows: &SteeringRows) -> String {
     let Some(mode) = rows.mode else { return "steering: unknown".to_owned() };
-    if mode == Mode::Off {
+    if mode == OFF {
         return "steering: off".to_owned();
     }
-    let rate = |rate: Option<f64>| unknown(rate.map(format::compact));
     let lost = rows.cpus.iter().map(|row| row.drops).fold(0, u64::saturating_add);
     format!(
         "steering: {} to {}, {} frames/s, {} drops/s ({} since it is up)",
-        mode.name(),
+        mode,
         cpus(rows),
-        rate(rows.steered_per_second),
-        rate(rows.drops_per_second),
-        figures::count(Some(lost)),
+        compact(rows.steered_per_second),
+        compact(rows.drops_per_second),
+        count(Some(lost)),
     )
 }
 
@@ -145,7 +129,7 @@ fn cpus(rows: &SteeringRows) -> String {
     /// Characters of a list for which the line has room.
     const LONGEST: usize = 16;
     let numbers: Vec<u32> = rows.cpus.iter().map(|row| row.cpu).collect();
-    match (&numbers[..], figures::cpu_list(&numbers)) {
+    match (&numbers[..], list(&numbers)) {
         ([one], _) => format!("CPU {one}"),
         (_, list) if list.len() <= LONGEST => format!("CPUs {list}"),
         (many, _) => format!("{} CPUs", many.len()),
@@ -153,7 +137,7 @@ fn cpus(rows: &SteeringRows) -> String {
 }
 
 /// Two halves, `left` wide the first, `most` lines at most.
-fn beside(
+fn side_by_side(
     one: Vec<Line<'static>>,
     other: Vec<Line<'static>>,
     left: usize,
@@ -169,9 +153,4 @@ fn beside(
         line
     };
     (0..count).map(line).collect()
-}
-
-/// What of many rows is shown, as the pages say it.
-pub fn range(from: usize, most: usize, all: usize) -> String {
-    part(from, most.min(all.saturating_sub(from)), all)
 }

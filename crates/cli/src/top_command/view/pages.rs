@@ -1,13 +1,12 @@
 //! The views after the first: a table each, and what has to be said about it.
 
-use super::overview::{range, sampled};
-use super::{Page, Screen};
+use super::overview::sampled;
+use super::{Page, Screen, range};
 use crate::top_command::app::View;
 use crate::top_command::columns::{CLASSES, CPUS, QUEUES, REASONS, STACKS, STAGES, STEERED, VECTORS};
-use crate::top_command::figures;
 use crate::top_command::model::Model;
-use crate::top_command::steering::Mode;
-use crate::top_command::table::Column;
+use crate::top_command::steering::OFF;
+use crate::top_command::table::{Column, count, share};
 use ratatui_core::text::Line;
 
 /// A title, a table that fills the page, and a line below.
@@ -35,7 +34,6 @@ fn one_table<R>(
     page.lines
 }
 
-/// Receive queues.
 pub fn queues(screen: &Screen<'_>, model: &Model, width: usize, height: usize) -> Vec<Line<'static>> {
     let title = format!("Receive queues of {}", model.device);
     let below = "drops: frames lost since the driver started to count. CPU: where most interrupts of the queue's vector \
@@ -43,7 +41,6 @@ pub fn queues(screen: &Screen<'_>, model: &Model, width: usize, height: usize) -
     one_table(screen, &title, &model.queues, QUEUES, (width, height), below)
 }
 
-/// Interrupt vectors.
 pub fn vectors(screen: &Screen<'_>, model: &Model, width: usize, height: usize) -> Vec<Line<'static>> {
     let title = format!("Interrupt vectors of {}", model.device);
     let below = "CPU: where most of the interrupts went; there: their share. affinity: CPUs that it may go to. frames \
@@ -51,14 +48,12 @@ pub fn vectors(screen: &Screen<'_>, model: &Model, width: usize, height: usize) 
     one_table(screen, &title, &model.vectors, VECTORS, (width, height), below)
 }
 
-/// CPUs.
 pub fn cpus(screen: &Screen<'_>, model: &Model, width: usize, height: usize) -> Vec<Line<'static>> {
     let below = "frames, dropped, squeezed, RPS: of all interfaces together (/proc/net/softnet_stat). irqs: interrupts of \
                  this device.";
     one_table(screen, "CPUs", &model.cpus, CPUS, (width, height), below)
 }
 
-/// Stages.
 pub fn stages(screen: &Screen<'_>, model: &Model, width: usize) -> Vec<Line<'static>> {
     let mut page = Page::new(width, &screen.theme);
     page.title(" Stages of the receive path, in the order of a frame's way");
@@ -69,7 +64,6 @@ pub fn stages(screen: &Screen<'_>, model: &Model, width: usize) -> Vec<Line<'sta
     page.lines
 }
 
-/// Traffic classes and stacks.
 pub fn traffic(screen: &Screen<'_>, model: &Model, width: usize, height: usize) -> Vec<Line<'static>> {
     let mut page = Page::new(width, &screen.theme);
     let traffic = &model.traffic;
@@ -83,7 +77,7 @@ pub fn traffic(screen: &Screen<'_>, model: &Model, width: usize, height: usize) 
     }
     page.table(&traffic.classes, CLASSES, None, 0, traffic.classes.len());
     if let Some(merged) = traffic.merged_share.filter(|merged| *merged > 0.0) {
-        let merged = figures::share(Some(merged));
+        let merged = share(Some(merged));
         page.text(format!(" {merged} of the sampled frames are several TCP segments merged by GRO."));
     } else {
         page.text(" ~frames/s: the share of the sample times the frames that the device counts.");
@@ -95,7 +89,6 @@ pub fn traffic(screen: &Screen<'_>, model: &Model, width: usize, height: usize) 
     page.lines
 }
 
-/// Steering.
 pub fn steering(screen: &Screen<'_>, model: &Model, width: usize, height: usize) -> Vec<Line<'static>> {
     let mut page = Page::new(width, &screen.theme);
     let steering = &model.steering;
@@ -109,7 +102,7 @@ pub fn steering(screen: &Screen<'_>, model: &Model, width: usize, height: usize)
             }
             return page.lines;
         }
-        Some(Mode::Off) => {
+        Some(OFF) => {
             page.title(" Steering: off");
             page.text("");
             page.text(format!(" No steering program of rxlane is attached to {}.", model.device));
@@ -123,12 +116,11 @@ pub fn steering(screen: &Screen<'_>, model: &Model, width: usize, height: usize)
     // one, and the others by scrolling.
     let most = height.saturating_sub(5 + steering.reasons.len()).max(1);
     let from = screen.app.scroll.min(steering.cpus.len().saturating_sub(most));
-    let count = |number: Option<usize>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     page.title(&format!(
         " Steering: {} mode, {} buckets, {} moved ({}/s){}",
-        mode.name(),
-        count(steering.buckets),
-        figures::count(steering.moves),
+        mode,
+        count(steering.buckets.map(|buckets| buckets as u64)),
+        count(steering.moves),
         format::compact(steering.moves_per_second),
         range(from, most, steering.cpus.len()),
     ));

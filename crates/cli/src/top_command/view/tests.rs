@@ -3,13 +3,13 @@
 
 use super::*;
 use crate::top_command::fixture::{IGB, VETH, material, sampling, steered};
-use crate::top_command::steering::CpuCounts;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::backend::TestBackend;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier};
 use ratatui_core::terminal::Terminal;
 use std::path::Path;
+use steer::status::{CpuRow, ReasonRow};
 use xdp::layout::Reason;
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (100, 40), (200, 60)];
@@ -200,9 +200,10 @@ fn scrolling_ends_at_the_last_row() {
 fn every_reason_is_on_the_smallest_screen_and_every_cpu_within_reach() {
     let mut material = steered();
     for reading in material.steering.former.iter_mut().chain(material.steering.latest.iter_mut()) {
-        reading.reasons =
-            (1..).zip(Reason::ALL).map(|(frames, reason)| (reason.name().to_owned(), frames)).collect();
-        reading.cpus = (0..16).map(|cpu| (cpu, CpuCounts { frames: 100, drops: 0 })).collect();
+        let reason =
+            |(frames, reason): (u64, Reason)| ReasonRow { reason: reason.name(), frames, per_second: None };
+        reading.reasons = (1..).zip(Reason::ALL).map(reason).collect();
+        reading.cpus = (0..16).map(|cpu| CpuRow { cpu, frames: 100, ..CpuRow::default() }).collect();
     }
     let sample = sampling("mixed", 900);
     let model = Model::new(&material, &sample);

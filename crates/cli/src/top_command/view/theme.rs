@@ -5,7 +5,6 @@ use crate::top_command::table::Cell;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
 
-/// What things look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
     /// Whether colours are wanted (`NO_COLOR`).
@@ -27,22 +26,18 @@ impl Theme {
         }
     }
 
-    /// The first line.
     pub fn bar(self) -> Style {
         self.coloured(Style::new().add_modifier(Modifier::REVERSED), Color::Cyan)
     }
 
-    /// Numbers that matter.
     pub fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// Good news.
     pub fn good(self) -> Style {
         self.coloured(Style::new(), Color::Green)
     }
 
-    /// The title of a part.
     pub fn title(self) -> Style {
         self.coloured(Style::new().add_modifier(Modifier::BOLD), Color::Cyan)
     }
@@ -52,12 +47,10 @@ impl Theme {
         Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD)
     }
 
-    /// The tab of another view.
     pub fn tab(self) -> Style {
         self.coloured(Style::new(), Color::Cyan)
     }
 
-    /// What matters least.
     pub fn faint(self) -> Style {
         self.coloured(Style::new(), Color::Yellow)
     }
