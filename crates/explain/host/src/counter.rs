@@ -1,5 +1,7 @@
 //! Counters read once or twice, and what may be concluded from them.
 
+#![expect(missing_docs, reason = "what its name does not say has a comment")]
+
 use crate::Quote;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,13 +22,11 @@ pub struct Counter {
 /// What a counter counted between two samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta {
-    /// So much.
     Counted(u64),
     /// So much, over the end of 32 bits: it may have been 2³² more.
     Wrapped(u64),
     /// It went backwards by other than a wrap: the driver or the machine was started anew.
     Reset,
-    /// There is one sample.
     OneSample,
 }
 
@@ -43,7 +43,9 @@ impl Counter {
     }
 
     /// Puts a reading into `slot`, whether or not one is there.
-    pub fn note(slot: &mut Option<Counter>, value: u64, quote: Quote) {
+    pub(crate) fn note(slot: &mut Option<Counter>, value: impl Into<Option<u64>>, quote: &Quote) {
+        let Some(value) = value.into() else { return };
+        let quote = quote.clone();
         match slot {
             Some(counter) => counter.again(value, quote),
             None => *slot = Some(Counter::new(value, quote)),
@@ -84,7 +86,6 @@ impl Counter {
         self.latest.unwrap_or(self.first)
     }
 
-    /// The first value.
     pub fn first(&self) -> u64 {
         self.first
     }
@@ -128,7 +129,6 @@ pub enum Basis {
 pub struct Shares {
     /// One number a counter, in the order given.
     pub counts: Vec<u64>,
-    /// What they rest on.
     pub basis: Basis,
     /// Whether one of them wrapped at 32 bits.
     pub wrapped: bool,
@@ -164,7 +164,6 @@ impl Shares {
         })
     }
 
-    /// The sum.
     pub fn total(&self) -> u64 {
         self.counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
     }

@@ -1,5 +1,7 @@
 //! A network interface and its receive queues, as far as the text says. `None` is unknown, never zero.
 
+#![expect(missing_docs, reason = "what its name does not say has a comment")]
+
 use crate::{Counter, Fact, Observed, Quote};
 use std::collections::BTreeMap;
 
@@ -17,9 +19,7 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
 /// What an interface is, besides a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A network card, or a virtual machine's.
     Device,
-    /// A VLAN device.
     Vlan {
         /// TPID, `0x8100` or `0x88a8`; `None` where the text does not say.
         tpid: Option<u16>,
@@ -28,14 +28,12 @@ pub enum Kind {
     },
     /// A PPP interface, over PPPoE where a session or a process says so.
     Ppp,
-    /// A bridge.
     Bridge {
         /// Whether it filters by VLAN.
         filtering: Option<bool>,
         /// The TPID that it filters by (`0x8100` or `0x88a8`).
         tpid: Option<u16>,
     },
-    /// One end of a veth pair.
     Veth,
     /// Anything else, by the word of the system (`bond`, `macvlan`, `tun`, …).
     Other(String),
@@ -44,7 +42,6 @@ pub enum Kind {
 /// Current and largest number, of queues or of ring entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limited {
-    /// In use.
     pub current: Option<Observed<u32>>,
     /// Most that the driver allows; `None` where it does not say (`n/a`).
     pub most: Option<Fact<u32>>,
@@ -62,7 +59,6 @@ pub struct Channels {
 /// `ethtool -g`: entries of a ring.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rings {
-    /// Receive, frames.
     pub rx: Limited,
 }
 
@@ -91,9 +87,7 @@ pub struct Reta {
 /// A receive queue and what was counted at it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    /// Frames.
     pub packets: Option<Counter>,
-    /// Bytes.
     pub bytes: Option<Counter>,
     /// Frames lost for want of a buffer or a ring entry.
     pub drops: Option<Counter>,
@@ -104,7 +98,6 @@ pub struct Queue {
 /// Frames that the device or the driver counts for the whole interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Received frames.
     pub packets: Option<Counter>,
     /// Received bytes.
     pub bytes: Option<Counter>,
@@ -121,11 +114,9 @@ pub struct Totals {
 pub enum Xdp {
     /// None.
     Off,
-    /// In the driver.
     Native,
     /// After the driver, on the finished socket buffer.
     Generic,
-    /// In the device.
     Offloaded,
 }
 
@@ -138,7 +129,6 @@ pub struct Steering {
     pub cpus: BTreeMap<u32, SteerTarget>,
     /// Frames by what the program did with them and why: `steered` were handed on.
     pub reasons: BTreeMap<String, Counter>,
-    /// Times that flows were given another CPU.
     pub moves: Option<Counter>,
     /// Encapsulations that it hands on (`plain`, `vlan`, `qinq`, `pppoe`, `mpls`).
     pub classes: Option<Observed<Vec<String>>>,
@@ -149,11 +139,9 @@ pub struct Steering {
 /// A CPU to which an XDP program hands frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SteerTarget {
-    /// Frames.
     pub frames: Option<Counter>,
     /// Frames lost on the way, since the CPU's queue was full.
     pub drops: Option<Counter>,
-    /// The line that named it first.
     pub seen: Quote,
 }
 
@@ -198,7 +186,6 @@ pub struct Link {
 pub struct Interface {
     /// Its name; empty where a text shows counters and never says whose.
     pub name: String,
-    /// What it is.
     pub kind: Option<Fact<Kind>>,
     /// The interface that its frames pass (a VLAN's parent, the Ethernet device of a PPPoE session).
     pub parent: Option<Fact<String>>,
@@ -218,27 +205,20 @@ pub struct Interface {
     pub mtu_most: Option<Fact<u32>>,
     /// Whether it is administratively up.
     pub up: Option<Observed<bool>>,
-    /// What was negotiated.
     pub link: Link,
     /// Queues with vectors.
     pub channels: Channels,
-    /// Ring sizes.
     pub rings: Rings,
     /// Interrupt coalescing by ethtool's names (`rx-usecs`, `rx-frames`, …), in the units of the name.
     pub coalesce: BTreeMap<String, Observed<u64>>,
-    /// Adaptive receive coalescing.
     pub adaptive_rx: Option<Observed<bool>>,
-    /// Features by ethtool's names.
     pub features: BTreeMap<String, Observed<Feature>>,
-    /// Indirection table.
     pub reta: Option<Observed<Reta>>,
     /// Hash fields by flow type (`udp4`), as the letters of ethtool (`sdfn`); empty: not hashed.
     pub hash_fields: BTreeMap<String, Observed<String>>,
     /// Receive queues by number.
     pub queues: BTreeMap<u32, Queue>,
-    /// Counters of the whole interface.
     pub totals: Totals,
-    /// XDP.
     pub xdp: Option<Observed<Xdp>>,
     /// What rxlane's program hands to other CPUs.
     pub steering: Option<Steering>,

@@ -35,6 +35,8 @@
 //!
 //! Reading bundles: module `text`. The collector for machines without rxlane: its script.
 
+#![expect(missing_docs, reason = "what its name does not say has a comment")]
+
 #[cfg(test)]
 mod attributes;
 mod bundle;
@@ -66,7 +68,6 @@ const MOST_INTERFACES: usize = crate::Snapshot::INTERFACES;
 /// Between two reports of the time left.
 const REPORT: Duration = Duration::from_millis(200);
 
-/// What to collect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Time between the two samples; zero is one sample.
@@ -84,20 +85,14 @@ pub struct Options {
 pub enum Progress {
     /// Counters are read, for the first or second time.
     Sample(u32),
-    /// The settings of an interface are read.
     Interface {
-        /// Its name.
         name: String,
         /// Its place, from 1.
         number: usize,
-        /// How many there are.
         of: usize,
     },
     /// The second sample is waited for.
-    Waiting {
-        /// Time left.
-        left: Duration,
-    },
+    Waiting { left: Duration },
 }
 
 /// Why nothing, or not everything, was written.
@@ -106,12 +101,7 @@ pub enum Progress {
 pub enum Error {
     /// An interface was named that this network namespace does not have.
     #[error("there is no interface {name} here; there are: {}", known.join(", "))]
-    UnknownInterface {
-        /// The name.
-        name: String,
-        /// Those that there are.
-        known: Vec<String>,
-    },
+    UnknownInterface { name: String, known: Vec<String> },
     /// The bundle could not be written.
     #[error("the bundle cannot be written: {0}")]
     Write(#[source] io::Error),

@@ -1,21 +1,19 @@
 //! What belongs to the machine and not to one interface: CPUs, interrupts, softirqs, processes, the log.
 
+#![expect(missing_docs, reason = "what its name does not say has a comment")]
+
 use crate::{Counter, Fact, Observed, Quote};
 use std::collections::BTreeMap;
 
 /// The operating system that the text comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum System {
-    /// Linux.
     Linux,
-    /// FreeBSD.
     FreeBsd,
-    /// NetBSD.
     NetBsd,
 }
 
 impl System {
-    /// The word that output uses.
     pub const fn name(self) -> &'static str {
         match self {
             System::Linux => "linux",
@@ -23,14 +21,18 @@ impl System {
             System::NetBsd => "netbsd",
         }
     }
+
+    /// The system of that name in any case, as `uname` prints it.
+    pub(crate) fn named(name: &str) -> Option<System> {
+        let all = [System::Linux, System::FreeBsd, System::NetBsd];
+        all.into_iter().find(|system| system.name().eq_ignore_ascii_case(name))
+    }
 }
 
-/// CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cpus {
     /// CPUs online. A heading of `/proc/interrupts` counts.
     pub online: Option<Fact<u32>>,
-    /// Model name.
     pub model: Option<Fact<String>>,
     /// CPUs of each NUMA node, by node.
     pub nodes: BTreeMap<u32, Vec<u32>>,
@@ -41,15 +43,11 @@ pub struct Cpus {
 /// How one CPU spent its time, per cent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
-    /// User and nice.
     pub user: f64,
-    /// System.
     pub system: f64,
-    /// Hard interrupts.
     pub interrupt: f64,
     /// Soft interrupts; `None` where the system does not count them apart.
     pub softirq: Option<f64>,
-    /// Idle, waiting for I/O included.
     pub idle: f64,
 }
 
@@ -76,46 +74,38 @@ pub struct Interrupt {
     pub affinity: Option<Observed<Vec<u32>>>,
     /// Interrupts per second since boot, as `vmstat -i` prints it.
     pub rate: Option<Fact<u64>>,
-    /// The line.
     pub quote: Quote,
 }
 
 /// A line of `/proc/net/softnet_stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Softnet {
-    /// Frames taken up.
     pub processed: Counter,
     /// Frames dropped since the backlog was full.
     pub dropped: Counter,
     /// Times that budget or time ran out with work left.
     pub time_squeeze: Counter,
-    /// Wake-ups by RPS.
     pub received_rps: Option<Counter>,
 }
 
 /// `netstat -Q`: FreeBSD's netisr.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Netisr {
-    /// Threads.
     pub threads: Option<Observed<u32>>,
     /// Dispatch policy (`direct`, `hybrid`, `deferred`).
     pub dispatch: Option<Observed<String>>,
     /// Whether threads are bound to CPUs.
     pub bound: Option<Observed<bool>>,
-    /// Protocols by name.
     pub protocols: BTreeMap<String, NetisrProtocol>,
-    /// Workstreams by CPU and protocol.
     pub workstreams: BTreeMap<(u32, String), Workstream>,
 }
 
-/// A protocol of netisr.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetisrProtocol {
     /// `flow`, `source` or `cpu`.
     pub policy: String,
     /// `default`, `direct`, `hybrid` or `deferred`.
     pub dispatch: String,
-    /// The line.
     pub quote: Quote,
 }
 
@@ -133,11 +123,9 @@ pub struct Workstream {
 pub struct Process {
     /// Its command name, without arguments.
     pub name: String,
-    /// Process id.
     pub pid: Option<u32>,
     /// Per cent of one CPU.
     pub cpu: Option<f64>,
-    /// The line.
     pub quote: Quote,
 }
 
@@ -152,19 +140,15 @@ pub enum LogTopic {
     Reset,
     /// The link came up, with its speed where the line says.
     LinkUp,
-    /// The link went down.
     LinkDown,
 }
 
 /// A line of the kernel log that matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// What it is about.
     pub topic: LogTopic,
-    /// The interface that it names.
     pub interface: Option<String>,
     /// How often it was logged, `last message repeated N times` included.
     pub times: u64,
-    /// The first such line.
     pub quote: Quote,
 }

@@ -1,5 +1,7 @@
 //! Facts that remember the line they were read from.
 
+#![expect(missing_docs, reason = "what its name does not say has a comment")]
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -58,14 +60,11 @@ impl fmt::Display for Quote {
 /// A value with the line that says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact<T> {
-    /// What was read.
     pub value: T,
-    /// Where.
     pub quote: Quote,
 }
 
 impl<T> Fact<T> {
-    /// A value with its line.
     pub fn new(value: T, quote: Quote) -> Fact<T> {
         Fact { value, quote }
     }
@@ -92,8 +91,10 @@ impl<T: PartialEq> Observed<T> {
         }
     }
 
-    /// Puts `fact` into `slot`, whether or not something is there.
-    pub fn note(slot: &mut Option<Observed<T>>, fact: Fact<T>) {
+    /// Puts the value, if there is one, into `slot`, whether or not something is there.
+    pub(crate) fn note(slot: &mut Option<Observed<T>>, value: impl Into<Option<T>>, quote: &Quote) {
+        let Some(value) = value.into() else { return };
+        let fact = Fact::new(value, quote.clone());
         match slot {
             Some(observed) => observed.again(fact),
             None => *slot = Some(Observed::once(fact)),

@@ -9,7 +9,7 @@
 //! * A VLAN tag that the device or the kernel took off a frame (`rx-vlan-offload`; `skb_vlan_untag()` of net/core/dev.c)
 //!   is put back in its place, with its TPID.
 //! * The file is a pcap of version 2.4 with nanoseconds and link type Ethernet; each record tells the frame's full
-//!   length. Where the machine was too slow, [`Sample::dropped`] says so.
+//!   length, its header the most that crate `capture` reads. Where the machine was too slow, [`Sample::dropped`] says so.
 //!
 //! # What a sample is not
 //!
@@ -21,23 +21,21 @@
 //!
 //! Reading the file: crate `capture`. The path of packets: crate `link`.
 
-mod pcap;
+#![expect(missing_docs, reason = "what its name does not say has a comment")]
 
 use crate::setting::InterfaceName;
-use kernel::socket::{Flag, Incoming, Packet};
-use pcap::Frame;
+use capture::{LinkType, Resolution, Writer};
+use kernel::socket::{Flag, Incoming, Message, Packet};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 use rustix::net::sockopt;
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
-/// How much to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How long.
     pub duration: Duration,
     /// Most frames.
     pub frames: u64,
@@ -55,12 +53,9 @@ impl Default for Limits {
     }
 }
 
-/// Why a sample ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The time was over.
     Time,
-    /// It has as many frames as it may.
     Frames,
     /// It has as many bytes as it may.
     Octets,
@@ -68,10 +63,8 @@ pub enum End {
     Down,
 }
 
-/// What was sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Frames in the file.
     pub frames: u64,
     /// Their bytes, tags included and FCS not, before they were cut to [`Limits::snap`].
     pub octets: u64,
@@ -83,7 +76,6 @@ pub struct Sample {
     pub tags: u64,
     /// How long it took.
     pub elapsed: Duration,
-    /// Why it ended.
     pub end: End,
 }
 
@@ -93,7 +85,6 @@ pub enum Error {
     /// The process may not open packet sockets.
     #[error("sampling {interface} takes CAP_NET_RAW: run rxlane as root")]
     Privilege {
-        /// The interface.
         interface: InterfaceName,
         /// `PermissionDenied`.
         #[source]
@@ -102,22 +93,15 @@ pub enum Error {
     /// There is no such interface.
     #[error("there is no interface {interface}")]
     NoInterface {
-        /// The interface.
         interface: InterfaceName,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// The interface is down.
     #[error("{interface} is down and receives nothing (ip link set dev {interface} up)")]
-    Down {
-        /// The interface.
-        interface: InterfaceName,
-    },
+    Down { interface: InterfaceName },
     /// What the interface receives are no Ethernet frames.
     #[error("{interface} has no Ethernet frames (ARPHRD type {kind}); sample the Ethernet device below it")]
     NotEthernet {
-        /// The interface.
         interface: InterfaceName,
         /// Its type (linux/if_arp.h).
         kind: u16,
@@ -125,11 +109,9 @@ pub enum Error {
     /// The kernel refused something else.
     #[error("cannot {what} for {interface}")]
     Socket {
-        /// The interface.
         interface: InterfaceName,
         /// What was tried.
         what: &'static str,
-        /// Why.
         #[source]
         source: io::Error,
     },
@@ -148,7 +130,7 @@ pub fn sample(interface: &InterfaceName, limits: &Limits, file: &mut dyn Write) 
     let socket = open(interface)?;
     let begin = Instant::now();
     let snap = limits.snap.clamp(64, 65_535);
-    let mut taken = Taken::new(pcap::Writer::new(file, snap).map_err(Error::Write)?, *limits);
+    let mut taken = Taken::new(file, Limits { snap, ..*limits }).map_err(Error::Write)?;
     let mut batch = Incoming::new(SLOTS, snap as usize);
     let failed = |what, source| Error::Socket { interface: interface.clone(), what, source };
     let end = loop {
@@ -224,36 +206,69 @@ fn is_down(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NETDOWN.raw_os_error())
 }
 
+/// Bytes of the file's header, and of a record's (draft-ietf-opsawg-pcap, sections 4 and 5).
+const HEADER: u64 = 24;
+const RECORD: u64 = 16;
+/// Where a VLAN tag stands: behind both addresses (IEEE 802.1Q-2022, clause 9.1).
+const ADDRESSES: usize = 12;
+
 /// What was taken so far.
 struct Taken<'a> {
-    file: pcap::Writer<'a>,
+    file: Writer<&'a mut dyn Write>,
     limits: Limits,
+    /// Bytes of the file.
+    written: u64,
+    frame: Vec<u8>,
     sample: Sample,
 }
 
 impl Taken<'_> {
-    fn new(file: pcap::Writer<'_>, limits: Limits) -> Taken<'_> {
+    fn new(file: &mut dyn Write, limits: Limits) -> io::Result<Taken<'_>> {
         let (elapsed, end) = (Duration::ZERO, End::Time);
         let sample = Sample { frames: 0, octets: 0, dropped: 0, merged: 0, tags: 0, elapsed, end };
-        Taken { file, limits, sample }
+        let file = Writer::pcap(file, LinkType::Ethernet, Resolution::Nanoseconds)?;
+        Ok(Taken { file, limits, written: HEADER, frame: Vec::new(), sample })
     }
 
     /// Writes the frames of a batch. `Some`: that was all that may be.
     fn take(&mut self, batch: &Incoming) -> Result<Option<End>, Error> {
         for message in batch.messages().filter(|message| !message.is_outgoing()) {
-            let frame = Frame { bytes: message.bytes, length: message.length, control: message.control() };
             if self.sample.frames >= self.limits.frames {
                 return Ok(Some(End::Frames));
             }
-            let length = self.file.length_with(&frame);
-            if self.file.written() + length > self.limits.octets {
+            if !self.write(&message).map_err(Error::Write)? {
                 return Ok(Some(End::Octets));
             }
-            self.sample.octets += self.file.write(&frame).map_err(Error::Write)?;
-            self.sample.frames += 1;
-            self.sample.merged += u64::from(frame.control.is_merged);
-            self.sample.tags += u64::from(frame.control.tag.is_some());
         }
         Ok((self.sample.frames >= self.limits.frames).then_some(End::Frames))
+    }
+
+    /// Writes a frame, its tag put back; false where the file has no room for it.
+    fn write(&mut self, message: &Message<'_>) -> io::Result<bool> {
+        let control = message.control();
+        let (addresses, rest) = message.bytes.split_at(message.bytes.len().min(ADDRESSES));
+        let mut length = u32::try_from(message.length).unwrap_or(u32::MAX);
+        self.frame.clear();
+        self.frame.extend(addresses);
+        if let Some(tag) = control.tag.filter(|_| addresses.len() == ADDRESSES) {
+            self.frame.extend(tag.tpid.0.to_be_bytes());
+            self.frame.extend(tag.tci.0.to_be_bytes());
+            length = length.saturating_add(4);
+        }
+        self.frame.extend(rest);
+        self.frame.truncate(self.limits.snap as usize);
+        let written = self.written + RECORD + self.frame.len() as u64;
+        if written > self.limits.octets {
+            return Ok(false);
+        }
+        let since = control.time.or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).ok());
+        let time = i64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX);
+        self.file.write(time, &self.frame, length)?;
+        self.written = written;
+        self.sample.frames += 1;
+        self.sample.octets += u64::from(length);
+        self.sample.merged += u64::from(control.is_merged);
+        self.sample.tags += u64::from(control.tag.is_some());
+        Ok(true)
     }
 }

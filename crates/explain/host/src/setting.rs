@@ -27,9 +27,10 @@
 //! Documentation/core-api/irq/irq-affinity.rst of the kernel. The forms of ethtool's output are those of its
 //! source, version 6.1.
 
+#![expect(missing_docs, reason = "what its name does not say has a comment")]
+
 mod error;
-mod interface_name;
-mod output;
+pub(crate) mod output;
 mod parameter;
 mod parse;
 mod present;
@@ -38,8 +39,7 @@ mod tree;
 mod words;
 
 pub use error::{Error, ParseError};
-pub use interface_name::InterfaceName;
-pub use parameter::{Amount, Parameter, SysctlName, SysctlValue};
+pub use parameter::{Amount, InterfaceName, Parameter, SysctlName, SysctlValue};
 pub use present::{Former, Present};
 pub use tree::{Program, Tree};
 pub use words::quoted;
@@ -52,16 +52,12 @@ use std::fmt;
 /// Which channels `ethtool -L` sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChannelKind {
-    /// A receive and a transmit queue on one vector.
     Combined,
-    /// Receive queues.
     Rx,
-    /// Transmit queues.
     Tx,
 }
 
 impl ChannelKind {
-    /// All of them.
     pub const ALL: [ChannelKind; 3] = [ChannelKind::Combined, ChannelKind::Rx, ChannelKind::Tx];
 
     /// The word of `ethtool -L`.
@@ -80,101 +76,63 @@ impl ChannelKind {
 pub enum Setting {
     /// `ethtool -N eth0 rx-flow-hash udp4 sdfn`: hash fields of a flow type.
     HashFields {
-        /// The interface.
         interface: InterfaceName,
-        /// The flow type.
         flow: FlowType,
         /// The fields; `None` (written `''`) hashes none.
         fields: Option<HashFields>,
     },
     /// `ethtool -X eth0 equal 2`: the RETA names the queues in turn.
     RetaEqual {
-        /// The interface.
         interface: InterfaceName,
-        /// The first queue.
         start: u32,
         /// Number of queues, at least 1.
         queues: u32,
     },
     /// `ethtool -X eth0 weight 1 1 2`: the RETA has a block of entries for each queue.
     RetaWeights {
-        /// The interface.
         interface: InterfaceName,
-        /// The first queue.
         start: u32,
         /// Weight of each queue; their sum is at least 1 and at most the number of entries.
         weights: Vec<u32>,
     },
     /// `ethtool -X eth0 default`: the RETA names all receive rings in turn (`ethtool_rxfh_indir_default()`), and
     /// the kernel forgets that somebody set it.
-    RetaDefault {
-        /// The interface.
-        interface: InterfaceName,
-    },
+    RetaDefault { interface: InterfaceName },
     /// `ethtool -L eth0 combined 4`: number of channels.
-    Channels {
-        /// The interface.
-        interface: InterfaceName,
-        /// Which.
-        kind: ChannelKind,
-        /// How many.
-        count: u32,
-    },
+    Channels { interface: InterfaceName, kind: ChannelKind, count: u32 },
     /// `ethtool -G eth0 rx 4096`: entries of each receive ring.
-    Ring {
-        /// The interface.
-        interface: InterfaceName,
-        /// Entries.
-        rx: u32,
-    },
+    Ring { interface: InterfaceName, rx: u32 },
     /// `ethtool -C eth0 rx-usecs 30`, `ethtool -C eth0 adaptive-rx off`: interrupt coalescing.
     Coalesce {
-        /// The interface.
         interface: InterfaceName,
-        /// The parameter.
         name: Parameter,
         /// Its value, in the unit of its name, or on and off.
         value: Amount,
     },
     /// `ethtool -K eth0 gro on`: a feature, by the short name, the long one, or that of the kernel.
     Feature {
-        /// The interface.
         interface: InterfaceName,
-        /// The feature.
         name: Parameter,
         /// Whether it is on.
         on: bool,
     },
     /// `ip link set dev eth0 mtu 1508`: MTU.
     Mtu {
-        /// The interface.
         interface: InterfaceName,
         /// Bytes.
         mtu: u32,
     },
     /// `echo f > /sys/class/net/eth0/queues/rx-0/rps_cpus`: RPS of a receive queue.
     Rps {
-        /// The interface.
         interface: InterfaceName,
-        /// The receive queue.
         queue: u32,
         /// The CPUs that it spreads to; none turns it off.
         cpus: CpuSet,
     },
     /// `echo 0-3 > /proc/irq/128/smp_affinity_list`: CPUs that an interrupt may go to.
-    IrqAffinity {
-        /// The interrupt.
-        irq: u32,
-        /// The CPUs, at least one.
-        cpus: CpuSet,
-    },
+    IrqAffinity { irq: u32, cpus: CpuSet },
     /// `sysctl -w net.core.netdev_budget=600`.
-    Sysctl {
-        /// The name.
-        name: SysctlName,
-        /// The value.
-        value: SysctlValue,
-    },
+    Sysctl { name: SysctlName, value: SysctlValue },
 }
 
 /// How a setting is changed.
@@ -235,75 +193,52 @@ impl Setting {
                 Action::Write { path, value } => {
                     format!("echo {} > {}", words::quoted(&value), words::quoted(&path))
                 }
-                Action::Run(program, arguments) => {
-                    let words = arguments.iter().map(|argument| words::quoted(argument));
-                    let words: Vec<String> =
-                        std::iter::once(program.name().to_owned()).chain(words).collect();
-                    words.join(" ")
-                }
+                Action::Run(program, arguments) => words::command(program, &arguments),
             },
         }
     }
 
     fn action(&self) -> Action {
-        match self {
+        macro_rules! run {
+            ($program:ident $($word:expr),*) => { (Program::$program, vec![$($word.to_string()),*]) };
+        }
+        let (program, mut words) = match self {
             Setting::Rps { interface, queue, cpus } => {
-                Action::Write { path: rps_file(interface, *queue), value: cpus.mask() }
+                return Action::Write { path: rps_file(interface, *queue), value: cpus.mask() };
             }
             Setting::IrqAffinity { irq, cpus } => {
-                Action::Write { path: affinity_file(*irq), value: cpus.list() }
+                return Action::Write { path: affinity_file(*irq), value: cpus.list() };
             }
             Setting::Sysctl { name, value } => {
-                Action::Write { path: name.file(), value: value.as_str().to_owned() }
+                return Action::Write { path: name.file(), value: value.to_string() };
             }
-            Setting::Mtu { interface, mtu } => {
-                let words = ["link", "set", "dev", interface.as_str(), "mtu"];
-                let words = words.into_iter().map(str::to_owned).chain([mtu.to_string()]);
-                Action::Run(Program::Ip, words.collect())
-            }
-            _ => Action::Run(Program::Ethtool, self.ethtool_arguments()),
-        }
-    }
-
-    fn ethtool_arguments(&self) -> Vec<String> {
-        let words = |option: &str, interface: &InterfaceName, words: &[&str]| {
-            let words = words.iter().map(|word| (*word).to_owned());
-            [option.to_owned(), interface.to_string()].into_iter().chain(words).collect()
-        };
-        match self {
+            Setting::Mtu { interface, mtu } => run!(Ip "link", "set", "dev", interface, "mtu", mtu),
             Setting::HashFields { interface, flow, fields } => {
                 let fields = fields.map(|fields| fields.to_string()).unwrap_or_default();
-                words("-N", interface, &["rx-flow-hash", flow.name(), &fields])
+                run!(Ethtool "-N", interface, "rx-flow-hash", flow.name(), fields)
+            }
+            Setting::RetaEqual { interface, start: 0, queues } => {
+                run!(Ethtool "-X", interface, "equal", queues)
             }
             Setting::RetaEqual { interface, start, queues } => {
-                let mut line: Vec<String> = words("-X", interface, &[]);
-                line.extend(started(*start));
-                line.extend(["equal".to_owned(), queues.to_string()]);
-                line
+                run!(Ethtool "-X", interface, "start", start, "equal", queues)
             }
-            Setting::RetaWeights { interface, start, weights } => {
-                let mut line: Vec<String> = words("-X", interface, &[]);
-                line.extend(started(*start));
-                line.push("weight".to_owned());
-                line.extend(weights.iter().map(u32::to_string));
-                line
+            Setting::RetaWeights { interface, start: 0, .. } => run!(Ethtool "-X", interface, "weight"),
+            Setting::RetaWeights { interface, start, .. } => {
+                run!(Ethtool "-X", interface, "start", start, "weight")
             }
-            Setting::RetaDefault { interface } => words("-X", interface, &["default"]),
-            Setting::Channels { interface, kind, count } => {
-                words("-L", interface, &[kind.name(), &count.to_string()])
-            }
-            Setting::Ring { interface, rx } => words("-G", interface, &["rx", &rx.to_string()]),
-            Setting::Coalesce { interface, name, value } => {
-                words("-C", interface, &[name.as_str(), &value.to_string()])
-            }
+            Setting::RetaDefault { interface } => run!(Ethtool "-X", interface, "default"),
+            Setting::Channels { interface, kind, count } => run!(Ethtool "-L", interface, kind.name(), count),
+            Setting::Ring { interface, rx } => run!(Ethtool "-G", interface, "rx", rx),
+            Setting::Coalesce { interface, name, value } => run!(Ethtool "-C", interface, name, value),
             Setting::Feature { interface, name, on } => {
-                words("-K", interface, &[name.as_str(), if *on { "on" } else { "off" }])
+                run!(Ethtool "-K", interface, name, if *on { "on" } else { "off" })
             }
-            Setting::Mtu { .. }
-            | Setting::Rps { .. }
-            | Setting::IrqAffinity { .. }
-            | Setting::Sysctl { .. } => Vec::new(),
+        };
+        if let Setting::RetaWeights { weights, .. } = self {
+            words.extend(weights.iter().map(u32::to_string));
         }
+        Action::Run(program, words)
     }
 
     /// Changes the setting, where it is not in effect already, and reads it back.
@@ -342,7 +277,7 @@ impl Setting {
             }
             Action::Run(program, arguments) => {
                 let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-                tree.run(program, &arguments).map(|_| ())
+                tree.run(program, &arguments).map(drop)
             }
         }
     }
@@ -379,10 +314,6 @@ impl Setting {
     pub fn is_rounded_by_drivers(&self) -> bool {
         matches!(self, Setting::Ring { .. } | Setting::Coalesce { .. })
     }
-}
-
-fn started(start: u32) -> Vec<String> {
-    if start == 0 { Vec::new() } else { vec!["start".to_owned(), start.to_string()] }
 }
 
 fn rps_file(interface: &InterfaceName, queue: u32) -> String {

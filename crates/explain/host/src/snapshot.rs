@@ -1,5 +1,7 @@
 //! The state of a machine, from whatever was read.
 
+#![expect(missing_docs, reason = "what its name does not say has a comment")]
+
 use crate::{
     Cpus, Fact, Interface, Interrupt, LogLine, Netisr, Observed, Process, Quote, Softnet, System, interface,
 };
@@ -9,18 +11,15 @@ use std::time::Duration;
 /// A PPPoE session of the kernel (`/proc/net/pppoe`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Session id.
     pub id: u16,
     /// The Ethernet interface below.
     pub interface: String,
-    /// The line.
     pub quote: Quote,
 }
 
 /// Something that could not be read, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
-    /// The command or file.
     pub what: String,
     /// The reason, as the system gave it.
     pub why: String,
@@ -40,7 +39,6 @@ pub struct Snapshot {
     pub interval: Option<Duration>,
     /// Interfaces in the order in which the text names them; the unnamed one has an empty name.
     pub interfaces: Vec<Interface>,
-    /// CPUs.
     pub cpus: Cpus,
     /// Interrupts in the order of the text.
     pub interrupts: Vec<Interrupt>,
@@ -48,9 +46,7 @@ pub struct Snapshot {
     pub softirqs: BTreeMap<String, BTreeMap<u32, crate::Counter>>,
     /// `/proc/net/softnet_stat` by CPU.
     pub softnet: BTreeMap<u32, Softnet>,
-    /// FreeBSD's netisr.
     pub netisr: Option<Netisr>,
-    /// PPPoE sessions of the kernel.
     pub sessions: Vec<Session>,
     /// Processes that matter.
     pub processes: Vec<Process>,
@@ -72,16 +68,13 @@ impl Snapshot {
     pub const INTERFACES: usize = 1024;
     /// Receive queues of one interface that are kept.
     pub const QUEUES: usize = 1024;
-    /// Interrupts that are kept.
     pub const INTERRUPTS: usize = 16_384;
-    /// CPUs that are kept.
     pub const CPUS: usize = 4096;
     /// Processes, log lines, sessions and unread places that are kept, of each.
     pub const LINES: usize = 1024;
     /// Sysctls and statistics names that are kept, of each.
     pub const NAMES: usize = 16_384;
 
-    /// The interface of that name.
     pub fn interface(&self, name: &str) -> Option<&Interface> {
         self.interfaces.iter().find(|interface| interface.name == name)
     }

@@ -4,15 +4,13 @@
 //! Statistics, driver information, the indirection table and the hash fields are read by ioctl alone: it answers
 //! on every kernel, netlink only lately (6.3, 6.17) or never.
 
-mod channels;
 mod coalesce;
 mod driver;
 mod features;
+mod limits;
 mod link_modes;
 mod receive_hash;
-mod rings;
 mod settings;
-mod statistics;
 
 use super::bundle::{Output, Unread, printable};
 use kernel::ethtool::{Generic, Ioctl};
@@ -41,17 +39,11 @@ impl Ethtool {
             (format!("ethtool -k {shown}"), self.features(name, &shown)),
             (format!("ethtool -x {shown}"), self.indirection_table(name, &shown, with_hash_key)),
         ];
-        for flow in receive_hash::Flow::ALL {
-            let command = format!("ethtool -n {shown} rx-flow-hash {}", flow.word());
-            outputs.push((command, self.hash_fields(name, flow)));
+        for (word, number, flow) in receive_hash::FLOWS {
+            let command = format!("ethtool -n {shown} rx-flow-hash {word}");
+            outputs.push((command, self.hash_fields(name, number, flow)));
         }
         outputs
-    }
-
-    /// `ethtool -S`.
-    pub(super) fn statistics(&mut self, name: &[u8]) -> (String, Output) {
-        let output = self.by_ioctl(|ioctl| statistics::read(ioctl, name));
-        (format!("ethtool -S {}", printable(name)), output)
     }
 
     /// Asks by netlink, else by ioctl. Where both fail, netlink's reason is told: it is the more exact one.

@@ -24,7 +24,6 @@ const HEADER: usize = 16;
 /// Virtual functions are listed only on request.
 const WITH_FUNCTIONS: u32 = linux_raw_sys::netlink::RTEXT_FILTER_VF;
 
-/// An interface.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Link {
     /// Its index; 0 where only its name is known.

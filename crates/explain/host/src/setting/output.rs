@@ -1,12 +1,12 @@
 //! What ethtool prints of a value, in the form of its source (version 6.1: common.c, rxclass.c, netlink/*.c).
 
 use super::{Amount, ChannelKind};
+use crate::text::ethtool_flow_hash::FIELDS;
 use rss::HashFields;
 
 /// A feature as `ethtool -k` lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureLine<'a> {
-    /// Its name.
     pub name: &'a str,
     /// Whether it is on.
     pub on: bool,
@@ -34,22 +34,27 @@ const SHORT: [(&str, &str); 12] = [
     ("rxhash", "receive-hashing"),
 ];
 
-/// Names of the kernel for features that `ethtool -k` prints under a name of its own (the last column there).
-const KERNEL: [(&str, &str); 8] = [
-    ("rx-checksum", "rx-checksumming"),
-    ("tx-generic-segmentation", "generic-segmentation-offload"),
-    ("rx-gro", "generic-receive-offload"),
-    ("rx-lro", "large-receive-offload"),
-    ("rx-vlan-hw-parse", "rx-vlan-offload"),
-    ("tx-vlan-hw-insert", "tx-vlan-offload"),
-    ("rx-ntuple-filter", "ntuple-filters"),
-    ("rx-hashing", "receive-hashing"),
+/// Names that ethtool gave to groups of features before the kernel named each: the long name, and the pattern of
+/// the kernel's names in it (at most one `*`), in ethtool's order.
+pub(crate) const GROUPS: [(&str, &str); 11] = [
+    ("rx-checksumming", "rx-checksum"),
+    ("tx-checksumming", "tx-checksum-*"),
+    ("scatter-gather", "tx-scatter-gather*"),
+    ("tcp-segmentation-offload", "tx-tcp*-segmentation"),
+    ("generic-segmentation-offload", "tx-generic-segmentation"),
+    ("generic-receive-offload", "rx-gro"),
+    ("large-receive-offload", "rx-lro"),
+    ("rx-vlan-offload", "rx-vlan-hw-parse"),
+    ("tx-vlan-offload", "tx-vlan-hw-insert"),
+    ("ntuple-filters", "rx-ntuple-filter"),
+    ("receive-hashing", "rx-hashing"),
 ];
 
 /// The feature of that name in the output of `ethtool -k`, and the parts that it stands for.
 pub fn feature<'a>(text: &'a str, name: &str) -> Option<(FeatureLine<'a>, Vec<FeatureLine<'a>>)> {
-    let printed =
-        SHORT.iter().chain(&KERNEL).find(|(other, _)| *other == name).map_or(name, |(_, name)| *name);
+    let kernel = GROUPS.iter().map(|(printed, kernel)| (kernel, printed));
+    let mut names = SHORT.iter().map(|(short, printed)| (short, printed)).chain(kernel);
+    let printed = names.find(|(other, _)| **other == name).map_or(name, |(_, printed)| *printed);
     let mut lines = text.lines().filter_map(feature_line);
     let feature = lines.find(|line| line.name == printed)?;
     let parts = if feature.part { Vec::new() } else { lines.take_while(|line| line.part).collect() };
@@ -126,17 +131,10 @@ pub fn hash_fields(text: &str) -> Option<Option<HashFields>> {
     let mut lines = text.lines().skip_while(|line| !line.ends_with("for computing Hash flow key:")).skip(1);
     let mut letters = String::new();
     for line in lines.by_ref().map(str::trim).take_while(|line| !line.is_empty()) {
-        letters.push(match line {
-            "L2DA" => 'm',
-            "VLAN tag" => 'v',
-            "L3 proto" => 't',
-            "IP SA" => 's',
-            "IP DA" => 'd',
-            "L4 bytes 0 & 1 [TCP/UDP src port]" => 'f',
-            "L4 bytes 2 & 3 [TCP/UDP dst port]" => 'n',
-            "None" => return Some(None),
-            _ => return None,
-        });
+        if line == "None" {
+            return Some(None);
+        }
+        letters.push(FIELDS.iter().find(|(field, _)| *field == line)?.1);
     }
     letters.parse().ok().map(Some)
 }

@@ -1,21 +1,79 @@
-//! Names and values of parameters: features, coalescing, sysctls.
+//! Names of interfaces; names and values of parameters: features, coalescing, sysctls.
 
 use super::ParseError;
 use kernel::cpu::CpuSet;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+
+/// What all texts that were checked when they were parsed have in common.
+macro_rules! checked_text {
+    ($($name:ident)*) => { $(
+        impl $name {
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+    )* };
+}
+
+checked_text! { InterfaceName Parameter SysctlName SysctlValue }
+
+/// The name of a network interface, as the kernel allows it (`dev_valid_name()` in net/core/dev.c) and a command
+/// can carry it: 1 to 15 bytes (`IFNAMSIZ` less the final NUL), neither `.` nor `..`, without `/`, `:` and blanks.
+/// Control characters and a leading `-`, which a program would take for an option, are refused although the kernel
+/// lets them pass.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct InterfaceName(Box<str>);
+
+impl InterfaceName {
+    /// Most bytes of a name: `IFNAMSIZ` (16, linux/if.h) less the final NUL.
+    pub const LONGEST: usize = 15;
+}
+
+impl FromStr for InterfaceName {
+    type Err = ParseError;
+
+    fn from_str(name: &str) -> Result<InterfaceName, ParseError> {
+        let forbidden = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
+        let why = match name {
+            "" => "it is empty",
+            "." | ".." => "the kernel has no such name",
+            _ if name.len() > InterfaceName::LONGEST => "it is longer than 15 bytes",
+            _ if name.starts_with('-') => "a program would take it for an option",
+            _ if name.contains(forbidden) => "it has a slash, a colon, a blank or a control character",
+            _ => return Ok(InterfaceName(name.into())),
+        };
+        Err(ParseError(format!("{name:?} is no name of an interface: {why}")))
+    }
+}
+
+impl TryFrom<String> for InterfaceName {
+    type Error = ParseError;
+
+    fn try_from(name: String) -> Result<InterfaceName, ParseError> {
+        name.parse()
+    }
+}
+
+impl From<InterfaceName> for String {
+    fn from(name: InterfaceName) -> String {
+        name.0.into()
+    }
+}
 
 /// The name of a feature or of a coalescing parameter, as ethtool spells it (`rx-gro-hw`, `adaptive-rx`): letters,
 /// digits, `-` and `_`, at most 32 bytes with the final NUL (`ETH_GSTRING_LEN` of linux/ethtool.h).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Parameter(Box<str>);
-
-impl Parameter {
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
 
 impl FromStr for Parameter {
     type Err = ParseError;
@@ -23,15 +81,9 @@ impl FromStr for Parameter {
     fn from_str(name: &str) -> Result<Parameter, ParseError> {
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > 31 || name.starts_with('-') || !name.chars().all(legal) {
-            return Err(ParseError::Name { what: "a parameter of ethtool", found: name.to_owned() });
+            return Err(ParseError::no(name, "name of a parameter of ethtool"));
         }
         Ok(Parameter(name.into()))
-    }
-}
-
-impl fmt::Display for Parameter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
     }
 }
 
@@ -40,7 +92,6 @@ impl fmt::Display for Parameter {
 pub enum Amount {
     /// Microseconds, frames, seconds or packets a second, as the parameter's name says.
     Number(u32),
-    /// On or off.
     Switch(bool),
 }
 
@@ -71,11 +122,6 @@ impl fmt::Display for Amount {
 pub struct SysctlName(Box<str>);
 
 impl SysctlName {
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The file below `/proc/sys`.
     pub fn file(&self) -> String {
         let swapped = self.0.chars().map(|c| match c {
@@ -105,7 +151,7 @@ impl FromStr for SysctlName {
     type Err = ParseError;
 
     fn from_str(name: &str) -> Result<SysctlName, ParseError> {
-        let error = || ParseError::Name { what: "a sysctl", found: name.to_owned() };
+        let error = || ParseError::no(name, "name of a sysctl");
         let legal = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
         if !name.contains('.') || name.len() > 256 || !name.chars().all(legal) || name.starts_with('-') {
             return Err(error());
@@ -119,12 +165,6 @@ impl FromStr for SysctlName {
     }
 }
 
-impl fmt::Display for SysctlName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
 /// The value of a sysctl: one line, with single spaces where the kernel prints tabs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SysctlValue(Box<str>);
@@ -132,11 +172,6 @@ pub struct SysctlValue(Box<str>);
 impl SysctlValue {
     /// Most bytes: what procfs takes in one write is a page.
     pub const LONGEST: usize = 4095;
-
-    /// The value.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
 impl FromStr for SysctlValue {
@@ -145,8 +180,8 @@ impl FromStr for SysctlValue {
     fn from_str(value: &str) -> Result<SysctlValue, ParseError> {
         let illegal = |c: char| c.is_control() && c != '\t';
         if value.len() > SysctlValue::LONGEST || value.contains(illegal) {
-            let found = value.chars().take(60).collect();
-            return Err(ParseError::Value { what: "value of one line", found });
+            let found: String = value.chars().take(60).collect();
+            return Err(ParseError::no(&found, "value of one line"));
         }
         Ok(SysctlValue(
             value.split([' ', '\t']).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").into(),
@@ -154,15 +189,26 @@ impl FromStr for SysctlValue {
     }
 }
 
-impl fmt::Display for SysctlValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_the_kernel_are_names() {
+        for name in ["eth0", "eth0.35", "enp1s0f0np0", "a", "123456789012345", "wan$(id)", "ü0", "..."] {
+            assert_eq!(name.parse::<InterfaceName>().map(|name| name.to_string()), Ok(name.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_would_leave_the_folder_or_the_argument_is_no_name() {
+        let long = "1234567890123456";
+        for name in ["", ".", "..", "../eth0", "a/b", "eth0:1", "a b", "a\n", "a\u{a0}b", "-x", "a\x1b", long]
+        {
+            let error = name.parse::<InterfaceName>().expect_err(name).to_string();
+            assert!(error.contains("is no name of an interface: "), "{error}");
+        }
+    }
 
     #[test]
     fn a_sysctl_is_a_file_below_proc_sys() {

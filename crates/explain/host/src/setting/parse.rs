@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// A decimal number without sign or leading zeros.
 pub(super) fn number(what: &'static str, word: &str) -> Result<u32, ParseError> {
     let canonical = |number: &u32| number.to_string() == word;
-    word.parse().ok().filter(canonical).ok_or_else(|| ParseError::Value { what, found: word.to_owned() })
+    word.parse().ok().filter(canonical).ok_or_else(|| ParseError::no(word, what))
 }
 
 impl FromStr for Setting {
@@ -18,10 +18,13 @@ impl FromStr for Setting {
     fn from_str(command: &str) -> Result<Setting, ParseError> {
         let words = words::split(command)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let setting = setting(&words)?.ok_or_else(|| ParseError::Command { command: command.to_owned() })?;
+        let setting = setting(&words)?
+            .ok_or_else(|| ParseError(format!("no command that rxlane applies: {command}")))?;
         let canonical = setting.command();
         if canonical != command {
-            return Err(ParseError::Form { command: command.to_owned(), canonical });
+            let problem =
+                format!("rxlane applies this only when it is written {canonical:?}, not {command:?}");
+            return Err(ParseError(problem));
         }
         Ok(setting)
     }
@@ -78,7 +81,7 @@ fn reta(interface: InterfaceName, words: &[&str]) -> Result<Option<Setting>, Par
         ["equal", queues] => {
             let queues = number("number of queues", queues)?;
             if queues == 0 {
-                return Err(ParseError::Value { what: "number of queues", found: "0".to_owned() });
+                return Err(ParseError::no("0", "number of queues"));
             }
             Setting::RetaEqual { interface, start, queues }
         }
@@ -86,10 +89,7 @@ fn reta(interface: InterfaceName, words: &[&str]) -> Result<Option<Setting>, Par
             let weights: Vec<u32> =
                 weights.iter().map(|word| number("weight", word)).collect::<Result<_, _>>()?;
             if weights.iter().all(|weight| *weight == 0) {
-                return Err(ParseError::Value {
-                    what: "list of weights of which one is above 0",
-                    found: "0".into(),
-                });
+                return Err(ParseError::no("0", "list of weights of which one is above 0"));
             }
             Setting::RetaWeights { interface, start, weights }
         }
@@ -109,7 +109,7 @@ fn file(path: &str, value: &str) -> Result<Option<Setting>, ParseError> {
     let Some(irq) = irq else { return Ok(None) };
     let (irq, cpus) = (number("interrupt", irq)?, CpuSet::parse_list(value)?);
     if cpus.is_empty() {
-        return Err(ParseError::Cpu(kernel::cpu::ParseError::Cpu { found: value.to_owned() }));
+        return Err(kernel::cpu::ParseError::Cpu { found: value.to_owned() }.into());
     }
     Ok(Some(Setting::IrqAffinity { irq, cpus }))
 }

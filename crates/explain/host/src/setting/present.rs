@@ -1,9 +1,6 @@
 //! The present value of a setting.
 
-use super::{
-    ChannelKind, Error, InterfaceName, Program, Setting, SysctlValue, Tree, affinity_file, output, reta,
-    rps_file,
-};
+use super::{Error, InterfaceName, Parameter, Program, Setting, Tree, affinity_file, output, reta, rps_file};
 use kernel::cpu::CpuSet;
 use rss::PrintedTable;
 use serde::{Deserialize, Serialize};
@@ -18,7 +15,6 @@ use std::fmt;
 pub struct Former(Vec<Setting>);
 
 impl Former {
-    /// The settings.
     pub fn settings(&self) -> &[Setting] {
         &self.0
     }
@@ -67,12 +63,17 @@ pub struct Present {
 }
 
 impl Present {
-    fn of(setting: Setting, in_effect: bool) -> Present {
-        Present { former: Some(Former(vec![setting])), in_effect }
+    /// What `wanted` is now.
+    fn of(found: Setting, wanted: &Setting) -> Present {
+        let in_effect = match (&found, wanted) {
+            (Setting::Sysctl { name, value }, Setting::Sysctl { value: wanted, .. }) => {
+                name.is_same(value, wanted)
+            }
+            _ => found == *wanted,
+        };
+        Present { in_effect, former: Some(Former(vec![found])) }
     }
-}
 
-impl Present {
     /// Whether the value is that of `setting`, of whose place it was read. A feature that something else keeps from
     /// being on counts by what the administrator wants of it.
     fn is_back(&self, setting: &Setting) -> bool {
@@ -97,129 +98,102 @@ impl Setting {
     /// It cannot be read: [`Error::Read`], [`Error::Program`], [`Error::Missing`], [`Error::Untold`],
     /// [`Error::OtherSysfs`].
     pub fn read(&self, tree: &Tree) -> Result<Present, Error> {
-        match self {
+        let mut found = self.clone();
+        match &mut found {
             Setting::HashFields { interface, flow, fields } => {
                 let line = ["-n", interface.as_str(), "rx-flow-hash", flow.name()];
-                let found = output::hash_fields(&tree.run(Program::Ethtool, &line)?);
-                let found = found.ok_or_else(|| untold(&line, "the hash fields"))?;
-                let (interface, flow) = (interface.clone(), *flow);
-                let setting = Setting::HashFields { interface, flow, fields: found };
-                Ok(Present::of(setting, found == *fields))
+                *fields = ethtool(tree, &line, "the hash fields", output::hash_fields)?;
             }
             Setting::RetaEqual { interface, .. }
             | Setting::RetaWeights { interface, .. }
-            | Setting::RetaDefault { interface } => self.read_reta(tree, interface),
+            | Setting::RetaDefault { interface } => {
+                let printed = read_reta(tree, interface)?;
+                let former = reta::making(interface, printed.rings, &printed.table);
+                let former = former.map(|setting| Former(vec![setting]));
+                return Ok(Present { former, in_effect: reta::is_made_by(self, &printed) });
+            }
             Setting::Channels { interface, kind, count } => {
-                self.read_channels(tree, interface, *kind, *count)
+                let line = ["-l", interface.as_str()];
+                let of_kind = |text: &str| output::channels(text, *kind);
+                *count = ethtool(tree, &line, "the number of channels of this kind", of_kind)?;
+                // Many devices have no RETA, or do not show it; what cannot be seen cannot be put back.
+                let printed = match read_reta(tree, interface) {
+                    Ok(printed) => printed,
+                    Err(Error::Program { source: None, .. } | Error::Untold { .. }) => {
+                        return Ok(Present::of(found, self));
+                    }
+                    Err(error) => return Err(error),
+                };
+                let reta = reta::making(interface, printed.rings, &printed.table);
+                let in_effect = found == *self;
+                return Ok(Present { former: reta.map(|reta| Former(vec![found, reta])), in_effect });
             }
             Setting::Ring { interface, rx } => {
                 let line = ["-g", interface.as_str()];
-                let found = output::ring_rx(&tree.run(Program::Ethtool, &line)?);
-                let found = found.ok_or_else(|| untold(&line, "the size of the receive ring"))?;
-                Ok(Present::of(Setting::Ring { interface: interface.clone(), rx: found }, found == *rx))
+                *rx = ethtool(tree, &line, "the size of the receive ring", output::ring_rx)?;
             }
             Setting::Coalesce { interface, name, value } => {
                 let line = ["-c", interface.as_str()];
-                let found = output::coalesce(&tree.run(Program::Ethtool, &line)?, name.as_str());
-                let found = found.ok_or_else(|| untold(&line, name.as_str()))?;
-                let (interface, name) = (interface.clone(), name.clone());
-                Ok(Present::of(Setting::Coalesce { interface, name, value: found }, found == *value))
+                *value = ethtool(tree, &line, name.as_str(), |text| output::coalesce(text, name.as_str()))?;
             }
-            Setting::Feature { interface, .. } => self.read_feature(tree, interface),
+            Setting::Feature { interface, name, on } => return read_feature(tree, interface, name, *on),
             Setting::Mtu { interface, mtu } => {
                 tree.check_sysfs(interface)?;
                 let file = format!("/sys/class/net/{interface}/mtu");
-                let found = tree.read(&file)?.parse().map_err(|_| untold_by(&file, "the MTU"))?;
-                Ok(Present::of(Setting::Mtu { interface: interface.clone(), mtu: found }, found == *mtu))
+                *mtu = tree.read(&file)?.parse().map_err(|_| untold(&file, "the MTU"))?;
             }
             Setting::Rps { interface, queue, cpus } => {
                 tree.check_sysfs(interface)?;
                 let file = rps_file(interface, *queue);
-                let found = CpuSet::parse_mask(&tree.read(&file)?);
-                let found = found.map_err(|_| untold_by(&file, "a CPU mask"))?;
-                let in_effect = found == *cpus;
-                let (interface, queue) = (interface.clone(), *queue);
-                Ok(Present::of(Setting::Rps { interface, queue, cpus: found }, in_effect))
+                *cpus = CpuSet::parse_mask(&tree.read(&file)?).map_err(|_| untold(&file, "a CPU mask"))?;
             }
             Setting::IrqAffinity { irq, cpus } => {
                 let file = affinity_file(*irq);
-                let found = CpuSet::parse_list(&tree.read(&file)?).ok().filter(|found| !found.is_empty());
-                let found = found.ok_or_else(|| untold_by(&file, "a list of CPUs"))?;
-                let in_effect = found == *cpus;
-                Ok(Present::of(Setting::IrqAffinity { irq: *irq, cpus: found }, in_effect))
+                let list = CpuSet::parse_list(&tree.read(&file)?).ok().filter(|list| !list.is_empty());
+                *cpus = list.ok_or_else(|| untold(&file, "a list of CPUs"))?;
             }
             Setting::Sysctl { name, value } => {
                 let file = name.file();
-                let found: SysctlValue =
-                    tree.read(&file)?.parse().map_err(|_| untold_by(&file, "a value of one line"))?;
-                let in_effect = name.is_same(&found, value);
-                Ok(Present::of(Setting::Sysctl { name: name.clone(), value: found }, in_effect))
+                *value = tree.read(&file)?.parse().map_err(|_| untold(&file, "a value of one line"))?;
             }
         }
-    }
-
-    fn read_reta(&self, tree: &Tree, interface: &InterfaceName) -> Result<Present, Error> {
-        let line = ["-x", interface.as_str()];
-        let printed = PrintedTable::parse(&tree.run(Program::Ethtool, &line)?);
-        let printed = printed.map_err(|_| untold(&line, "an indirection table"))?;
-        let former =
-            reta::making(interface, printed.rings, &printed.table).map(|setting| Former(vec![setting]));
-        Ok(Present { former, in_effect: reta::is_made_by(self, &printed) })
-    }
-
-    fn read_channels(
-        &self,
-        tree: &Tree,
-        interface: &InterfaceName,
-        kind: ChannelKind,
-        count: u32,
-    ) -> Result<Present, Error> {
-        let line = ["-l", interface.as_str()];
-        let found = output::channels(&tree.run(Program::Ethtool, &line)?, kind);
-        let found = found.ok_or_else(|| untold(&line, "the number of channels of this kind"))?;
-        let channels = Setting::Channels { interface: interface.clone(), kind, count: found };
-        // Many devices have no RETA, or do not show it; what cannot be seen cannot be put back.
-        let table = match tree.run(Program::Ethtool, &["-x", interface.as_str()]) {
-            Ok(text) => PrintedTable::parse(&text).ok(),
-            Err(Error::Program { source: None, .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let former = match table {
-            None => Some(Former(vec![channels])),
-            Some(printed) => reta::making(interface, printed.rings, &printed.table)
-                .map(|reta| Former(vec![channels, reta])),
-        };
-        Ok(Present { former, in_effect: found == count })
-    }
-
-    fn read_feature(&self, tree: &Tree, interface: &InterfaceName) -> Result<Present, Error> {
-        let Setting::Feature { name, on, .. } = self else {
-            return Err(untold_by(&self.command(), "a feature"));
-        };
-        let line = ["-k", interface.as_str()];
-        let text = tree.run(Program::Ethtool, &line)?;
-        let (feature, parts) =
-            output::feature(&text, name.as_str()).ok_or_else(|| untold(&line, name.as_str()))?;
-        let parts: Vec<Setting> = parts
-            .iter()
-            .filter(|part| !part.fixed)
-            .filter_map(|part| {
-                let name = part.name.parse().ok()?;
-                Some(Setting::Feature { interface: interface.clone(), name, on: part.wanted })
-            })
-            .collect();
-        let whole = || {
-            vec![Setting::Feature { interface: interface.clone(), name: name.clone(), on: feature.wanted }]
-        };
-        let former = if parts.is_empty() { whole() } else { parts };
-        Ok(Present { former: Some(Former(former)), in_effect: feature.on == *on })
+        Ok(Present::of(found, self))
     }
 }
 
-fn untold(ethtool: &[&str], what: &str) -> Error {
-    untold_by(&format!("ethtool {}", ethtool.join(" ")), what)
+fn read_reta(tree: &Tree, interface: &InterfaceName) -> Result<PrintedTable, Error> {
+    let line = ["-x", interface.as_str()];
+    ethtool(tree, &line, "an indirection table", |text| PrintedTable::parse(text).ok())
 }
 
-fn untold_by(command: &str, what: &str) -> Error {
+fn read_feature(
+    tree: &Tree,
+    interface: &InterfaceName,
+    name: &Parameter,
+    on: bool,
+) -> Result<Present, Error> {
+    let setting = |name, on| Setting::Feature { interface: interface.clone(), name, on };
+    ethtool(tree, &["-k", interface.as_str()], name.as_str(), |text| {
+        let (feature, parts) = output::feature(text, name.as_str())?;
+        let parts = parts.iter().filter(|part| !part.fixed);
+        let parts = parts.filter_map(|part| Some(setting(part.name.parse().ok()?, part.wanted)));
+        let parts: Vec<Setting> = parts.collect();
+        let former = if parts.is_empty() { vec![setting(name.clone(), feature.wanted)] } else { parts };
+        Some(Present { former: Some(Former(former)), in_effect: feature.on == on })
+    })
+}
+
+/// What `read` finds in the output of ethtool.
+fn ethtool<T>(
+    tree: &Tree,
+    arguments: &[&str],
+    what: &str,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, Error> {
+    let found = read(&tree.run(Program::Ethtool, arguments)?);
+    found.ok_or_else(|| untold(&format!("ethtool {}", arguments.join(" ")), what))
+}
+
+fn untold(command: &str, what: &str) -> Error {
     Error::Untold { command: command.to_owned(), what: what.to_owned() }
 }

@@ -21,7 +21,6 @@ pub enum Program {
 }
 
 impl Program {
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Program::Ethtool => "ethtool",
@@ -142,14 +141,18 @@ impl Tree {
         command.args(arguments).env("LC_ALL", "C").env("PATH", search_path());
         command.stdin(self.held.as_deref().map_or(Ok(Stdio::null()), duplicate).map_err(|source| {
             let source = Some(source);
-            Error::Program { command: shown(program, arguments), said: "no standard input".into(), source }
+            Error::Program {
+                command: words::command(program, arguments),
+                said: "no standard input".into(),
+                source,
+            }
         })?);
         let output = command.output().map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => {
                 Error::Missing { program: program.name(), package: program.package(), source }
             }
             _ => {
-                let (command, said) = (shown(program, arguments), "it does not start".to_owned());
+                let (command, said) = (words::command(program, arguments), "it does not start".to_owned());
                 Error::Program { command, said, source: Some(source) }
             }
         })?;
@@ -185,12 +188,6 @@ fn search_path() -> OsString {
     path
 }
 
-fn shown(program: Program, arguments: &[&str]) -> String {
-    let words: Vec<String> =
-        std::iter::once(&program.name()).chain(arguments).map(|word| words::quoted(word)).collect();
-    words.join(" ")
-}
-
 /// What a program that failed said, with the cause as far as its words tell: neither program's exit status does.
 fn refusal(program: Program, arguments: &[&str], output: &Output) -> Error {
     let text = match output.stderr.trim_ascii() {
@@ -216,5 +213,5 @@ fn refusal(program: Program, arguments: &[&str], output: &Output) -> Error {
     } else {
         None
     };
-    Error::Program { command: shown(program, arguments), said, source }
+    Error::Program { command: words::command(program, arguments), said, source }
 }

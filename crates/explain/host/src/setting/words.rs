@@ -1,6 +1,6 @@
 //! Words of a shell command: how a word is quoted, and how a command falls into words.
 
-use super::ParseError;
+use super::{ParseError, Program};
 
 /// The word as a POSIX shell takes it for one word, literally (POSIX.1-2024, XCU 2.2.2).
 pub fn quoted(word: &str) -> String {
@@ -9,6 +9,12 @@ pub fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A program with its arguments as a command.
+pub(super) fn command<S: AsRef<str>>(program: Program, arguments: &[S]) -> String {
+    let arguments = arguments.iter().map(|word| quoted(word.as_ref()));
+    [program.name().to_owned()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
 /// The words of a command that has no quotes but those that [`quoted`] makes. Whether the shell would do
@@ -31,7 +37,7 @@ pub fn split(command: &str) -> Result<Vec<String>, ParseError> {
                     match letters.next() {
                         Some('\'') => break,
                         Some(letter) => word.push(letter),
-                        None => return Err(ParseError::Quote { command: command.to_owned() }),
+                        None => return Err(ParseError(format!("a quote is not closed in: {command}"))),
                     }
                 }
             }

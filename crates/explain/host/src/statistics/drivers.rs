@@ -26,7 +26,6 @@ pub(super) struct Counter {
     pub if_known: bool,
 }
 
-/// What a line counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counts {
     /// Of the receive queue in the name, or of the device where there is none.
@@ -34,10 +33,11 @@ pub(super) enum Counts {
     /// Of the queue of the heading above.
     Below(What),
     /// A heading whose value is the number of the queue below.
-    Heading { receive: bool },
+    Heading {
+        receive: bool,
+    },
     /// Frames that the device lost, or times that it lost some, for want of room.
     Overflow,
-    /// Frames dropped as too long.
     TooLong,
     /// Nothing that matters here, though the name means something elsewhere.
     Nothing,

@@ -1,9 +1,10 @@
 //! Finds a name in the tables: the digits that may be a queue's number are cut out one after the other, and
 //! what is left on both sides is looked up.
 
-use super::buckets::{Buckets, bucket};
 use super::drivers::{self, Counts};
 use super::{Meaning, What};
+use foldhash::fast::FixedState;
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// Bytes of the longest name that is looked at; the kernel's are shorter than 32.
@@ -21,7 +22,6 @@ const PLACE: &str = "{n}";
 /// A name that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Match {
-    /// What it means.
     pub meaning: Meaning,
     /// The pattern's place in the tables, the same for all queues: which counter of a queue it is.
     pub pattern: u16,
@@ -30,7 +30,6 @@ pub(crate) struct Match {
 /// What the tables say of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// It is this.
     Match(Match),
     /// It is this, or nothing, unless the driver turns out to be one that means something else by it.
     AskDriver(Option<Match>),
@@ -38,11 +37,8 @@ pub(crate) enum Found {
     Nothing,
 }
 
-/// An entry of the tables.
+/// What one driver means by a name.
 struct Entry {
-    /// What stands before and after the number; of a counter without one, the whole name and nothing.
-    before: &'static str,
-    after: &'static str,
     counts: Counts,
     /// Whether the driver must be known to be one of `drivers`.
     if_known: bool,
@@ -51,54 +47,34 @@ struct Entry {
     pattern: u16,
 }
 
+/// Entries by what stands before and after the number; of counters without one, by the whole name and nothing.
+type Table = HashMap<(&'static str, &'static str), Vec<Entry>, FixedState>;
+
+#[derive(Default)]
 struct Index {
     numbered: Table,
     plain: Table,
 }
 
-/// Entries by what stands before and after the number.
-struct Table {
-    entries: Vec<Entry>,
-    buckets: Buckets,
-}
-
 static INDEX: LazyLock<Index> = LazyLock::new(|| {
-    let (mut numbered, mut plain) = (Vec::new(), Vec::new());
+    let mut index = Index::default();
+    let mut patterns = [0..u16::MAX, 0..u16::MAX];
     for driver in drivers::all() {
         for counter in &driver.counters {
-            let (to, before, after) = match counter.pattern.split_once(PLACE) {
-                Some((before, after)) => (&mut numbered, before, after),
-                None => (&mut plain, counter.pattern, ""),
+            let [plain, numbered] = &mut patterns;
+            let (table, pattern, name) = match counter.pattern.split_once(PLACE) {
+                Some(name) => (&mut index.numbered, numbered.next(), name),
+                None => (&mut index.plain, plain.next(), (counter.pattern, "")),
             };
             let (counts, if_known, drivers) = (counter.counts, counter.if_known, driver.names.as_slice());
-            to.push(Entry { before, after, counts, if_known, drivers, pattern: to.len() as u16 });
+            let pattern = pattern.unwrap_or_default();
+            table.entry(name).or_default().push(Entry { counts, if_known, drivers, pattern });
         }
     }
-    Index { numbered: Table::of(numbered), plain: Table::of(plain) }
+    index
 });
 
-impl Table {
-    fn of(mut entries: Vec<Entry>) -> Table {
-        let place = |entry: &Entry| (bucket(entry.before, entry.after), entry.key(), entry.pattern);
-        entries.sort_by_key(place);
-        Table { buckets: Buckets::of(entries.iter().map(Entry::key)), entries }
-    }
-
-    /// The entries of a name, none where there is none.
-    fn get(&self, before: &str, after: &str) -> &[Entry] {
-        let bucket = self.entries.get(self.buckets.places(before, after)).unwrap_or_default();
-        let is_it = |entry: &Entry| entry.key() == (before, after);
-        let rest = bucket.iter().position(is_it).and_then(|start| bucket.get(start..)).unwrap_or_default();
-        let count = rest.iter().take_while(|entry| is_it(entry)).count();
-        rest.get(..count).unwrap_or_default()
-    }
-}
-
 impl Entry {
-    fn key(&self) -> (&'static str, &'static str) {
-        (self.before, self.after)
-    }
-
     fn meaning(&self, queue: Option<u32>) -> Meaning {
         match (self.counts, queue) {
             (Counts::Here(what), Some(queue)) => Meaning::Queue { queue, what },
@@ -122,13 +98,13 @@ pub(crate) fn find(name: &str, driver: Option<&str>) -> Found {
     // atlantic puts the traffic class before the ring.
     let name = without_traffic_class(name);
     let index = &*INDEX;
-    match choose(index.plain.get(name, ""), None, driver) {
+    match choose(&index.plain, (name, ""), None, driver) {
         Found::Nothing => {}
         found => return found,
     }
     for (before, digits, after) in numbers(name).take(NUMBERS) {
         let Some(queue) = queue_number(digits) else { continue };
-        match choose(index.numbered.get(before, after), Some(queue), driver) {
+        match choose(&index.numbered, (before, after), Some(queue), driver) {
             Found::Nothing => {}
             found => return found,
         }
@@ -136,12 +112,14 @@ pub(crate) fn find(name: &str, driver: Option<&str>) -> Found {
     Found::Nothing
 }
 
-/// Of entries of one name, the one that holds for `driver`.
-fn choose(entries: &[Entry], queue: Option<u32>, driver: Option<&str>) -> Found {
-    let found = |entry: &Entry| Match { meaning: entry.meaning(queue), pattern: entry.pattern };
-    let Some(any) = entries.first() else { return Found::Nothing };
+/// Of the entries of one name, the one that holds for `driver`.
+fn choose(table: &Table, name: (&str, &str), queue: Option<u32>, driver: Option<&str>) -> Found {
+    // A table of names that live as short as this one.
+    let table: &HashMap<(&str, &str), Vec<Entry>, FixedState> = table;
+    let Some(entries) = table.get(&name) else { return Found::Nothing };
     // `rx_64_bytes` is a frame size to some drivers (altera_tse) and a queue to others (mana).
-    let is_size = any.before == "rx_" && queue.is_some_and(is_frame_size);
+    let is_size = name.0 == "rx_" && queue.is_some_and(is_frame_size);
+    let found = |entry: &Entry| Match { meaning: entry.meaning(queue), pattern: entry.pattern };
     let by_name = entries.iter().find(|entry| !entry.if_known && !is_size);
     match driver {
         Some(driver) => entries
@@ -198,22 +176,13 @@ mod tests {
 
     #[test]
     fn patterns_are_well_formed_and_agree() {
-        for list in [&INDEX.numbered.entries, &INDEX.plain.entries] {
-            assert!(list.len() < usize::from(u16::MAX));
-            for entry in list {
-                assert!(
-                    !entry.before.contains(['{', '}']) && !entry.after.contains(['{', '}']),
-                    "{}",
-                    entry.before
-                );
-                let digits = usize::from(std::ptr::eq(list, &INDEX.numbered.entries));
-                assert!(entry.before.len() + entry.after.len() + digits <= 31, "{}", entry.before);
-            }
-            for pair in list.windows(2) {
-                let [a, b] = pair else { unreachable!("windows of two") };
-                if a.key() == b.key() && !a.if_known && !b.if_known {
-                    assert_eq!(a.counts, b.counts, "{}{{n}}{}", a.before, a.after);
-                }
+        for (table, digits) in [(&INDEX.numbered, 1), (&INDEX.plain, 0)] {
+            for ((before, after), entries) in table {
+                assert!(!before.contains(['{', '}']) && !after.contains(['{', '}']), "{before}");
+                assert!(before.len() + after.len() + digits <= 31, "{before}");
+                let mut plain = entries.iter().filter(|entry| !entry.if_known).map(|entry| entry.counts);
+                let first = plain.next();
+                assert!(plain.all(|counts| Some(counts) == first), "{before}{{n}}{after}");
             }
         }
     }

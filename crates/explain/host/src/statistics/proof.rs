@@ -1,28 +1,17 @@
 //! Which driver printed a set of names, where only one of the drivers in the tables can have.
 
-use super::buckets::{Buckets, bucket};
 use super::drivers::{self, Driver};
+use foldhash::fast::FixedState;
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// The names that prove or disprove a driver.
-struct Names {
-    /// Sorted by bucket.
-    sorted: Vec<&'static str>,
-    buckets: Buckets,
-}
-
-impl Names {
-    fn place(&self, name: &str) -> Option<usize> {
-        self.buckets.places(name, "").find(|&place| self.sorted.get(place) == Some(&name))
-    }
-}
-
-static CLUES: LazyLock<Names> = LazyLock::new(|| {
+/// The names that prove or disprove a driver, by place in [`Clues`].
+static CLUES: LazyLock<HashMap<&str, usize, FixedState>> = LazyLock::new(|| {
     let mut names: Vec<&str> =
         drivers::all().iter().flat_map(|driver| driver.proof.iter().flatten().copied()).collect();
-    names.sort_unstable_by_key(|name| (bucket(name, ""), *name));
+    names.sort_unstable();
     names.dedup();
-    Names { buckets: Buckets::of(names.iter().map(|name| (*name, ""))), sorted: names }
+    names.into_iter().zip(0..).collect()
 });
 
 /// Words of the set of clues.
@@ -36,13 +25,13 @@ pub(crate) struct Clues {
 
 /// Whether some driver can be told by this name.
 pub(crate) fn is_clue(name: &str) -> bool {
-    CLUES.place(name).is_some()
+    CLUES.contains_key(name)
 }
 
 impl Clues {
     /// Notes a name; whether it was a clue.
     pub fn note(&mut self, name: &str) -> bool {
-        let Some(place) = CLUES.place(name) else { return false };
+        let Some(&place) = CLUES.get(name) else { return false };
         if let Some(word) = self.seen.get_mut(place / 64) {
             *word |= 1 << (place % 64);
         }
@@ -51,9 +40,8 @@ impl Clues {
 
     fn has(&self, name: &str) -> bool {
         CLUES
-            .place(name)
-            .and_then(|place| Some(self.seen.get(place / 64)? >> (place % 64) & 1 == 1))
-            .unwrap_or(false)
+            .get(name)
+            .is_some_and(|place| self.seen.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1))
     }
 
     /// The driver, where the clues prove one and no other.
@@ -90,7 +78,7 @@ mod tests {
 
     #[test]
     fn there_is_room_for_every_clue() {
-        assert!(CLUES.sorted.len() <= WORDS * 64, "{}", CLUES.sorted.len());
+        assert!(CLUES.len() <= WORDS * 64, "{}", CLUES.len());
     }
 
     #[test]

@@ -39,7 +39,6 @@ pub(super) struct Command<'a> {
     pub program: &'a str,
     /// `-S` for `ethtool --statistics` too; for other programs the first option as typed.
     pub option: Option<&'a str>,
-    /// The interface that it names.
     pub interface: Option<&'a str>,
     /// Whose output it is.
     pub target: Target,

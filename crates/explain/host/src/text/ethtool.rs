@@ -87,7 +87,7 @@ impl Output {
         if let Some(kind) = snapshot.interface_mut(&self.interface, &fact.quote).and_then(place) {
             match self.block {
                 Block::Most => kind.most = Some(fact),
-                Block::Current => Observed::note(&mut kind.current, fact),
+                Block::Current => Observed::note(&mut kind.current, number, &fact.quote),
                 Block::Unknown => {}
             }
         }
@@ -146,9 +146,9 @@ fn coalesce(output: &Output, name: &str, value: &str, line: &Line<'_>, snapshot:
                 Some("off") => false,
                 _ => return Outcome::Skipped,
             };
-            let fact = line.fact(is_on);
-            if let Some(interface) = snapshot.interface_mut(&output.interface, &fact.quote) {
-                Observed::note(&mut interface.adaptive_rx, fact);
+            let quote = line.quote();
+            if let Some(interface) = snapshot.interface_mut(&output.interface, &quote) {
+                Observed::note(&mut interface.adaptive_rx, is_on, &quote);
             }
             return Outcome::Taken;
         }

@@ -18,8 +18,8 @@ pub(super) static TOOL: Tool = Tool {
 
 const HEADING: &str = "flows use these fields for computing Hash flow key:";
 
-/// Lines and letters of ethtool(8).
-const FIELDS: [(&str, char); 8] = [
+/// Lines and letters of ethtool(8), of the bits of `RXH_*` from 1 on (linux/ethtool.h).
+pub(crate) const FIELDS: [(&str, char); 8] = [
     ("L2DA", 'm'),
     ("VLAN tag", 'v'),
     ("L3 proto", 't'),

@@ -5,7 +5,7 @@
 //! have whose tables were printed without a key. Of others nobody can tell whether rows are missing.
 
 use super::{Context, Line, Outcome, Section, Tool, unread};
-use crate::{Fact, Observed, Quote, Reta, Snapshot};
+use crate::{Observed, Quote, Reta, Snapshot};
 use rss::HashKey;
 
 pub(super) static TOOL: Tool = Tool {
@@ -171,7 +171,7 @@ impl Table {
             key: self.whole_key(),
             function: self.function.take(),
         };
-        Observed::note(&mut known.reta, Fact::new(reta, quote));
+        Observed::note(&mut known.reta, reta, &quote);
     }
 
     fn whole_key(&self) -> Option<HashKey> {

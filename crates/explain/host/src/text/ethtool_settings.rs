@@ -77,7 +77,7 @@ impl Section for Settings {
             "Speed" | "Duplex" | "Link detected" => {
                 let quote = line.quote();
                 if let Some(interface) = snapshot.interface_mut(&self.interface, &quote) {
-                    note(&mut interface.link, name, value.trim(), quote);
+                    note(&mut interface.link, name, value.trim(), &quote);
                 }
             }
             _ => {}
@@ -113,19 +113,18 @@ impl Settings {
     }
 }
 
-fn note(link: &mut Link, name: &str, value: &str, quote: Quote) {
+fn note(link: &mut Link, name: &str, value: &str, quote: &Quote) {
     match (name, value.split(' ').next().unwrap_or_default()) {
         ("Speed", speed) => {
             // `Unknown!` where there is no carrier; old versions print the -1 of the kernel, too.
-            let speed = speed.strip_suffix("Mb/s").and_then(|speed| speed.parse::<u32>().ok());
-            if let Some(speed) = speed.filter(|&speed| speed > 0 && speed != 65535 && speed != u32::MAX) {
-                Observed::note(&mut link.speed, Fact::new(speed, quote));
-            }
+            let speed = speed.strip_suffix("Mb/s").and_then(|speed| speed.parse().ok());
+            let speed = speed.filter(|speed| ![0, 65535, u32::MAX].contains(speed));
+            Observed::note(&mut link.speed, speed, quote);
         }
-        ("Duplex", "Full") => Observed::note(&mut link.full_duplex, Fact::new(true, quote)),
-        ("Duplex", "Half") => Observed::note(&mut link.full_duplex, Fact::new(false, quote)),
-        ("Link detected", "yes") => Observed::note(&mut link.up, Fact::new(true, quote)),
-        ("Link detected", "no") => Observed::note(&mut link.up, Fact::new(false, quote)),
+        ("Duplex", "Full") => Observed::note(&mut link.full_duplex, true, quote),
+        ("Duplex", "Half") => Observed::note(&mut link.full_duplex, false, quote),
+        ("Link detected", "yes") => Observed::note(&mut link.up, true, quote),
+        ("Link detected", "no") => Observed::note(&mut link.up, false, quote),
         _ => {}
     }
 }

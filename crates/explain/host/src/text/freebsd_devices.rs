@@ -108,14 +108,14 @@ fn at_queue(interface: &mut Interface, place: &Place<'_>, value: &str, quote: &Q
         return false;
     }
     let queue = interface.queues.entry(place.queue).or_default();
-    let Ok(value) = value.parse() else { return true };
+    let Ok(value) = value.parse::<u64>() else { return true };
     let slot = match (place.leaf, place.is_rx) {
         ("rx_packets" | "rx_ring.count", _) | ("packets" | "ipackets", true) => &mut queue.packets,
         ("rx_bytes" | "rx_ring.bytes", _) | ("bytes" | "ibytes", true) => &mut queue.bytes,
         ("rx_discarded", _) | ("iqdrops", true) => &mut queue.drops,
         _ => return true,
     };
-    Counter::note(slot, value, quote.clone());
+    Counter::note(slot, value, quote);
     true
 }
 

@@ -87,10 +87,8 @@ fn begin(header: &Header<'_>, quote: &Quote, snapshot: &mut Snapshot) {
     }
     let Some(interface) = snapshot.interface_mut(header.name, quote) else { return };
     let up = header.flags.split(',').any(|flag| flag == "UP");
-    Observed::note(&mut interface.up, Fact::new(up, quote.clone()));
-    if let Some(mtu) = header.mtu {
-        Observed::note(&mut interface.mtu, Fact::new(mtu, quote.clone()));
-    }
+    Observed::note(&mut interface.up, up, quote);
+    Observed::note(&mut interface.mtu, header.mtu, quote);
     if interface.kind.is_none()
         && header.system != Some(System::Linux)
         && let Some(kind) = kind_by_name(header.name)
@@ -172,15 +170,13 @@ fn media(interface: &mut Interface, rest: &str, quote: &Quote) {
     let active = rest.rsplit_once('(').map_or(rest, |(_, active)| active);
     let words = || active.split([' ', ',', '<', '>', '(', ')', '\t']).filter(|word| !word.is_empty());
     let Some(speed) = words().find_map(speed) else { return };
-    Observed::note(&mut interface.link.speed, Fact::new(speed, quote.clone()));
-    let duplex = words().find_map(|word| match word {
+    Observed::note(&mut interface.link.speed, speed, quote);
+    let is_full = words().find_map(|word| match word {
         "full-duplex" => Some(true),
         "half-duplex" => Some(false),
         _ => None,
     });
-    if let Some(full) = duplex {
-        Observed::note(&mut interface.link.full_duplex, Fact::new(full, quote.clone()));
-    }
+    Observed::note(&mut interface.link.full_duplex, is_full, quote);
 }
 
 /// Mbit/s of `100baseTX`, `1000baseT`, `2500Base-T`, `10Gbase-SR`.
@@ -202,7 +198,7 @@ fn status(interface: &mut Interface, rest: &str, quote: &Quote) {
         "no carrier" | "no network" => false,
         _ => return,
     };
-    Observed::note(&mut interface.link.up, Fact::new(up, quote.clone()));
+    Observed::note(&mut interface.link.up, up, quote);
 }
 
 /// Capabilities that are on, and the features by ethtool's names that they are.

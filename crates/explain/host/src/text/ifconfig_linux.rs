@@ -6,7 +6,7 @@
 
 use super::command::is_interface;
 use super::kept::Kept;
-use super::{Context, Line, Outcome, Section, Tool, sysctl_machine};
+use super::{Line, Outcome, Section, Tool, sysctl_machine};
 use crate::{Counter, Fact, Kind, Observed, Snapshot, System};
 
 pub(super) static TOOL: Tool = Tool {
@@ -14,11 +14,10 @@ pub(super) static TOOL: Tool = Tool {
     // A command `ifconfig` opens the reader of the other form, which hands on what it does not know.
     command: |_| false,
     heading: |line| header(line).is_some(),
-    open: |context| Box::new(Listing { context: context.clone(), interface: None }),
+    open: |_| Box::new(Listing { interface: None }),
 };
 
 struct Listing {
-    context: Context,
     interface: Option<String>,
 }
 
@@ -41,7 +40,7 @@ impl Section for Listing {
         let Some(name) = &self.interface else { return Outcome::Over };
         let word = text.split([' ', ':']).next().unwrap_or_default();
         match word {
-            "RX" => self.received(name, line),
+            "RX" => received(name, line),
             "inet" | "inet6" | "TX" | "collisions" | "Interrupt" | "Base" | "Memory" | "DMA" => {}
             _ if text.contains("MTU:") => flags(name, line, snapshot),
             _ => return Outcome::Over,
@@ -62,28 +61,21 @@ fn flags(name: &str, line: &Line<'_>, snapshot: &mut Snapshot) {
     let quote = line.quote();
     let Some(interface) = snapshot.interface_mut(name, &quote) else { return };
     let up = line.trimmed().split_whitespace().any(|word| word == "UP");
-    Observed::note(&mut interface.up, Fact::new(up, quote.clone()));
-    if let Some(mtu) = number(line.trimmed(), "MTU:").and_then(|mtu| mtu.try_into().ok()) {
-        Observed::note(&mut interface.mtu, Fact::new(mtu, quote));
-    }
+    Observed::note(&mut interface.up, up, &quote);
+    let mtu = number(line.trimmed(), "MTU:").and_then(|mtu| mtu.try_into().ok());
+    Observed::note(&mut interface.mtu, mtu, &quote);
 }
 
-impl Listing {
-    /// `RX packets:11 errors:0 dropped:0 overruns:0 frame:0`, and `RX bytes:1100 (1.0 KiB)  TX bytes:…`.
-    /// `overruns` are `rx_fifo_errors`, frames that a full ring lost.
-    fn received(&self, name: &str, line: &Line<'_>) {
-        let text = line.trimmed();
-        let mut kept = self.context.kept();
-        let Some(totals) = kept.totals_of(name, TOOL.name) else { return };
-        if let Some(packets) = number(text, "RX packets:") {
-            Counter::note(&mut totals.packets, packets, line.quote());
-        }
-        if let Some(bytes) = number(text, "RX bytes:") {
-            Counter::note(&mut totals.bytes, bytes, line.quote());
-        }
-        if let Some(overruns) = number(text, "overruns:") {
-            Counter::note_at(&mut totals.overflow, "fifo".to_owned(), overruns, line.quote(), Kept::MOST);
-        }
+/// `RX packets:11 errors:0 dropped:0 overruns:0 frame:0`, and `RX bytes:1100 (1.0 KiB)  TX bytes:…`.
+/// `overruns` are `rx_fifo_errors`, frames that a full ring lost.
+fn received(name: &str, line: &Line<'_>) {
+    let text = line.trimmed();
+    let mut kept = line.kept();
+    let Some(totals) = kept.totals_of(name, TOOL.name) else { return };
+    Counter::note(&mut totals.packets, number(text, "RX packets:"), &line.quote());
+    Counter::note(&mut totals.bytes, number(text, "RX bytes:"), &line.quote());
+    if let Some(overruns) = number(text, "overruns:") {
+        Counter::note_at(&mut totals.overflow, "fifo".to_owned(), overruns, line.quote(), Kept::MOST);
     }
 }
 

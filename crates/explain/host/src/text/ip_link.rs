@@ -7,7 +7,7 @@
 
 use super::kept::Kept;
 use super::line::is_word_of;
-use super::{Context, Line, Outcome, Section, Tool};
+use super::{Line, Outcome, Section, Tool};
 use crate::interface::is_plain_name;
 use crate::{Counter, Fact, Interface, Kind, Observed, Quote, Snapshot, Xdp};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "ip link",
     command: |command| command.program == "ip",
     heading: |line| header(line).is_some(),
-    open: |context| Box::new(Links::new(context)),
+    open: |_| Box::new(Links::default()),
 };
 
 /// Beginnings of lines that tell nothing here, for pastes that lost the indentation.
@@ -37,8 +37,8 @@ const OTHERS: [&str; 10] = [
 const KINDS: &str =
     "bond dummy dsa geneve gre ifb ipvlan macvlan macvtap sit team tun vrf vxlan wireguard l2tp";
 
+#[derive(Default)]
 struct Links {
-    context: Context,
     /// The interface of the last header.
     current: String,
     /// Whether its header named an XDP program.
@@ -51,7 +51,9 @@ struct Links {
 }
 
 /// What the numbers of a line are.
+#[derive(Default)]
 enum Columns {
+    #[default]
     None,
     Received(Vec<String>),
     ReceivedErrors(Vec<String>),
@@ -91,17 +93,6 @@ impl Section for Links {
 }
 
 impl Links {
-    fn new(context: &Context) -> Links {
-        Links {
-            context: context.clone(),
-            current: String::new(),
-            has_xdp: false,
-            functions: None,
-            columns: Columns::None,
-            lowers: BTreeMap::new(),
-        }
-    }
-
     fn piece(&mut self, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
         if text.is_empty() {
             return Outcome::Skipped;
@@ -144,30 +135,28 @@ impl Links {
         let Some(interface) = snapshot.interface_mut(header.name, &quote) else { return };
         let flags = || header.flags.split(',');
         let is_up = flags().any(|flag| flag == "UP");
-        Observed::note(&mut interface.up, Fact::new(is_up, quote.clone()));
+        Observed::note(&mut interface.up, is_up, &quote);
         // A device that is down has no carrier to tell of.
         if is_up && flags().any(|flag| flag == "LOWER_UP") {
-            Observed::note(&mut interface.link.up, Fact::new(true, quote.clone()));
+            Observed::note(&mut interface.link.up, true, &quote);
         } else if is_up && flags().any(|flag| flag == "NO-CARRIER") {
-            Observed::note(&mut interface.link.up, Fact::new(false, quote.clone()));
+            Observed::note(&mut interface.link.up, false, &quote);
         }
         let mut words = header.rest.split_whitespace();
         while let Some(word) = words.next() {
             match word {
                 "mtu" => {
-                    if let Some(mtu) = words.next().and_then(|mtu| mtu.parse().ok()) {
-                        Observed::note(&mut interface.mtu, Fact::new(mtu, quote.clone()));
-                    }
+                    let mtu = words.next().and_then(|mtu| mtu.parse().ok());
+                    Observed::note(&mut interface.mtu, mtu, &quote);
                 }
                 "master" => {
                     let master = words.next().map(|master| Fact::new(master.to_owned(), quote.clone()));
                     interface.master = master.or(interface.master.take());
                 }
                 word => {
-                    if let Some(xdp) = xdp(word) {
-                        self.has_xdp = true;
-                        Observed::note(&mut interface.xdp, Fact::new(xdp, quote.clone()));
-                    }
+                    let xdp = xdp(word);
+                    self.has_xdp |= xdp.is_some();
+                    Observed::note(&mut interface.xdp, xdp, &quote);
                 }
             }
         }
@@ -183,46 +172,16 @@ impl Links {
             "link/loopback" => set_kind(interface, Kind::Other("loopback".to_owned()), &quote),
             _ => {}
         }
-        self.link_words(interface, rest, &quote);
+        link_words(interface, rest, line);
         // Versions of ip that print these details print XDP programs in the line before.
         if has_details && !self.has_xdp {
-            Observed::note(&mut interface.xdp, Fact::new(Xdp::Off, quote));
-        }
-    }
-
-    fn link_words(&self, interface: &mut Interface, text: &str, quote: &Quote) {
-        let value = |name: &str| {
-            let mut words = text.split_whitespace().skip_while(|word| *word != name);
-            words.nth(1)
-        };
-        // 0 is "no limit told".
-        let most = value("maxmtu").and_then(|most| most.parse::<u32>().ok()).filter(|&most| most > 0);
-        if let Some(most) = most {
-            interface.mtu_most = Some(Fact::new(most, quote.clone()));
-        }
-        let Some(device) = value("parentdev") else { return };
-        match value("parentbus") {
-            Some("pci") => {
-                interface.bus.get_or_insert_with(|| Fact::new(device.to_owned(), quote.clone()));
-                set_kind(interface, Kind::Device, quote);
-            }
-            Some(_) => {
-                let mut kept = self.context.kept();
-                if kept.devices.len() < Kept::MOST {
-                    kept.devices.insert(interface.name.clone(), device.to_owned());
-                }
-                set_kind(interface, Kind::Device, quote);
-            }
-            None => {}
+            Observed::note(&mut interface.xdp, Xdp::Off, &quote);
         }
     }
 
     /// The line of the kind, and lines that tell nothing here.
     fn details(&mut self, word: &str, text: &str, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
-        let value = |name: &str| {
-            let mut words = text.split_whitespace().skip_while(|word| *word != name);
-            words.nth(1)
-        };
+        let value = |name| value(text, name);
         let kind = match word {
             "vlan" => Some(Kind::Vlan {
                 tpid: value("protocol").and_then(tpid),
@@ -285,12 +244,12 @@ impl Links {
             return Outcome::Over;
         };
         let quote = line.quote();
-        let mut kept = self.context.kept();
+        let mut kept = line.kept();
         let Some(totals) = kept.totals_of(&self.current, TOOL.name) else { return Outcome::Taken };
         for (name, number) in names.iter().zip(numbers) {
             match (name.as_str(), errors) {
-                ("packets", false) => Counter::note(&mut totals.packets, number, quote.clone()),
-                ("bytes", false) => Counter::note(&mut totals.bytes, number, quote.clone()),
+                ("packets", false) => Counter::note(&mut totals.packets, number, &quote),
+                ("bytes", false) => Counter::note(&mut totals.bytes, number, &quote),
                 // `rx_missed_errors`, `rx_fifo_errors` and `rx_over_errors` of rtnl_link_stats64.
                 ("missed" | "fifo" | "overrun", _) => {
                     Counter::note_at(&mut totals.overflow, name.clone(), number, quote.clone(), Kept::MOST);
@@ -343,6 +302,36 @@ fn is_alone(kind: &Fact<Kind>) -> bool {
 /// Whether a name after the `@` is one of this network namespace: `if7` is a number in another, `NONE` nothing.
 fn is_here(lower: &str) -> bool {
     lower != "NONE" && lower.strip_prefix("if").is_none_or(|number| number.parse::<u32>().is_err())
+}
+
+/// The word behind that one.
+fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.split_whitespace().skip_while(|word| *word != name).nth(1)
+}
+
+fn link_words(interface: &mut Interface, text: &str, line: &Line<'_>) {
+    let quote = &line.quote();
+    let value = |name| value(text, name);
+    // 0 is "no limit told".
+    let most = value("maxmtu").and_then(|most| most.parse::<u32>().ok()).filter(|&most| most > 0);
+    if let Some(most) = most {
+        interface.mtu_most = Some(Fact::new(most, quote.clone()));
+    }
+    let Some(device) = value("parentdev") else { return };
+    match value("parentbus") {
+        Some("pci") => {
+            interface.bus.get_or_insert_with(|| Fact::new(device.to_owned(), quote.clone()));
+            set_kind(interface, Kind::Device, quote);
+        }
+        Some(_) => {
+            let mut kept = line.kept();
+            if kept.devices.len() < Kept::MOST {
+                kept.devices.insert(interface.name.clone(), device.to_owned());
+            }
+            set_kind(interface, Kind::Device, quote);
+        }
+        None => {}
+    }
 }
 
 /// A kind, where it says as much as the one that is known.

@@ -6,7 +6,6 @@ use super::{ps, vector_name};
 use crate::{Fact, Interface, Interrupt, Kind, Quote, Snapshot, System};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Joins what was read.
 pub(super) fn join(snapshot: &mut Snapshot, kept: &Kept) {
     models(snapshot, kept);
     interrupts(snapshot, kept);

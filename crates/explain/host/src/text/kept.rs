@@ -14,7 +14,6 @@ pub(super) struct Kept {
     pub pci: BTreeMap<String, PciDevice>,
     /// The device below an interface where the kernel's name for it is no bus address (`virtio0`), by interface.
     pub devices: BTreeMap<String, String>,
-    /// PCI vendor by interface.
     pub vendors: BTreeMap<String, u16>,
     /// The interface of each vector that its device lists; `None` where two do.
     pub vectors: BTreeMap<String, Option<String>>,
@@ -38,9 +37,7 @@ pub(super) type Ticks = [u64; 6];
 pub(super) struct PciDevice {
     /// `vendor:device`, where `-nn` or `-n` shows it.
     pub id: Option<String>,
-    /// Its name.
     pub model: String,
-    /// The line.
     pub quote: Quote,
 }
 

@@ -15,9 +15,15 @@ pub(super) struct Line<'a> {
     pub number: u64,
     /// The command whose output it is.
     pub command: Option<&'a Arc<str>>,
+    pub kept: &'a Mutex<Kept>,
 }
 
-impl Line<'_> {
+impl<'a> Line<'a> {
+    /// What waits for other lines.
+    pub fn kept(&self) -> MutexGuard<'a, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Without the blanks around it.
     pub(crate) fn trimmed(&self) -> &str {
         trim(self.text)

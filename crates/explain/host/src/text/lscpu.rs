@@ -14,14 +14,14 @@ pub(super) static TOOL: Tool = Tool {
             !word.is_empty() && word.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
         })
     },
-    open: |_| Box::new(Listing),
+    open: |_| Box::new(listing),
 };
 
 pub(super) static NPROC: Tool = Tool {
     name: "nproc",
     command: |command| command.program == "nproc" && command.option.is_none(),
     heading: |_| false,
-    open: |_| Box::new(Number),
+    open: |_| Box::new(number),
 };
 
 pub(super) static CPUINFO: Tool = Tool {
@@ -31,50 +31,41 @@ pub(super) static CPUINFO: Tool = Tool {
     open: |_| Box::new(Processors { online: 0, quote: None }),
 };
 
-struct Listing;
-
-impl Section for Listing {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
-        let text = line.trimmed();
-        let Some((name, value)) = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()))
-        else {
-            return if text.is_empty() { Outcome::Skipped } else { Outcome::Over };
-        };
-        match name {
-            "On-line CPU(s) list" => {
-                if let Some(cpus) = cpu_list::list(value) {
-                    online(snapshot, cpus.len(), line.quote());
-                }
-            }
-            "Model name" if value != "-" => {
-                snapshot.cpus.model.get_or_insert_with(|| Fact::new(value.to_owned(), line.quote()));
-            }
-            "Architecture" | "CPU(s)" => {}
-            _ => {
-                let node = name
-                    .strip_prefix("NUMA node")
-                    .and_then(|rest| rest.strip_suffix(" CPU(s)"))
-                    .and_then(|node| node.parse::<u32>().ok())
-                    .filter(|&node| (node as usize) < Snapshot::CPUS);
-                let Some((node, cpus)) = node.zip(cpu_list::list(value)) else { return Outcome::Skipped };
-                snapshot.cpus.nodes.insert(node, cpus);
+fn listing(line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
+    let text = line.trimmed();
+    let Some((name, value)) = text.split_once(':').map(|(name, value)| (name.trim(), value.trim())) else {
+        return if text.is_empty() { Outcome::Skipped } else { Outcome::Over };
+    };
+    match name {
+        "On-line CPU(s) list" => {
+            if let Some(cpus) = cpu_list::list(value) {
+                online(snapshot, cpus.len(), line.quote());
             }
         }
-        Outcome::Taken
+        "Model name" if value != "-" => {
+            snapshot.cpus.model.get_or_insert_with(|| Fact::new(value.to_owned(), line.quote()));
+        }
+        "Architecture" | "CPU(s)" => {}
+        _ => {
+            let node = name
+                .strip_prefix("NUMA node")
+                .and_then(|rest| rest.strip_suffix(" CPU(s)"))
+                .and_then(|node| node.parse::<u32>().ok())
+                .filter(|&node| (node as usize) < Snapshot::CPUS);
+            let Some((node, cpus)) = node.zip(cpu_list::list(value)) else { return Outcome::Skipped };
+            snapshot.cpus.nodes.insert(node, cpus);
+        }
     }
+    Outcome::Taken
 }
 
-struct Number;
-
-impl Section for Number {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
-        match line.trimmed().parse::<usize>() {
-            Ok(number) => {
-                online(snapshot, number, line.quote());
-                Outcome::Taken
-            }
-            Err(_) => Outcome::Over,
+fn number(line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
+    match line.trimmed().parse::<usize>() {
+        Ok(number) => {
+            online(snapshot, number, line.quote());
+            Outcome::Taken
         }
+        Err(_) => Outcome::Over,
     }
 }
 

@@ -2,22 +2,18 @@
 //! Network Connection [8086:1533] (rev 03)`. Which interface it is tells the bus address of `ethtool -i`.
 
 use super::kept::{Kept, PciDevice};
-use super::{Context, Line, Outcome, Section, Tool, vector_name};
+use super::{Line, Outcome, Tool, vector_name};
 use crate::Snapshot;
 
 pub(super) static TOOL: Tool = Tool {
     name: "lspci",
     command: |command| command.program == "lspci",
     heading: |line| device(line).is_some(),
-    open: |context| Box::new(Devices { context: context.clone() }),
+    open: |_| Box::new(network_device),
 };
 
 /// Classes 0200 and 0280 by their names in pci.ids.
 const CLASSES: [&str; 2] = ["Ethernet controller", "Network controller"];
-
-struct Devices {
-    context: Context,
-}
 
 struct Device<'a> {
     address: String,
@@ -25,21 +21,19 @@ struct Device<'a> {
     model: &'a str,
 }
 
-impl Section for Devices {
-    fn line(&mut self, line: &Line<'_>, _snapshot: &mut Snapshot) -> Outcome {
-        let text = line.trimmed();
-        let Some(device) = device(text) else {
-            // Other devices, and the lines of -k and -v below one.
-            let is_other = address(text).is_some() || line.text.starts_with(['\t', ' ']) || text.is_empty();
-            return if is_other { Outcome::Skipped } else { Outcome::Over };
-        };
-        let mut kept = self.context.kept();
-        if kept.pci.len() < Kept::MOST {
-            let known = PciDevice { id: device.id, model: device.model.to_owned(), quote: line.quote() };
-            kept.pci.insert(device.address, known);
-        }
-        Outcome::Taken
+fn network_device(line: &Line<'_>, _snapshot: &mut Snapshot) -> Outcome {
+    let text = line.trimmed();
+    let Some(device) = device(text) else {
+        // Other devices, and the lines of -k and -v below one.
+        let is_other = address(text).is_some() || line.text.starts_with(['\t', ' ']) || text.is_empty();
+        return if is_other { Outcome::Skipped } else { Outcome::Over };
+    };
+    let mut kept = line.kept();
+    if kept.pci.len() < Kept::MOST {
+        let known = PciDevice { id: device.id, model: device.model.to_owned(), quote: line.quote() };
+        kept.pci.insert(device.address, known);
     }
+    Outcome::Taken
 }
 
 /// The address with its domain, and what follows it.

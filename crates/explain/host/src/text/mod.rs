@@ -11,7 +11,7 @@ mod command;
 mod cpu_list;
 mod cpuset;
 mod ethtool;
-mod ethtool_flow_hash;
+pub(crate) mod ethtool_flow_hash;
 mod ethtool_reta;
 mod ethtool_settings;
 mod freebsd_devices;
@@ -88,6 +88,13 @@ trait Section {
     /// The tool whose output it turned out to be, where the heading could not tell.
     fn name(&self) -> Option<&'static str> {
         None
+    }
+}
+
+/// An output whose lines tell each by itself.
+impl<F: FnMut(&Line<'_>, &mut Snapshot) -> Outcome> Section for F {
+    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
+        self(line, snapshot)
     }
 }
 
@@ -263,7 +270,8 @@ impl Reader {
             return;
         }
         let command = self.context.command.clone();
-        let line = Line { text, source, number, command: command.as_ref() };
+        let kept = Arc::clone(&self.context.kept);
+        let line = Line { text, source, number, command: command.as_ref(), kept: &kept };
         let outcome = match &mut self.open {
             Some(open) => open.line(&line, &mut self.snapshot),
             None => Outcome::Over,
@@ -392,8 +400,7 @@ impl Reader {
             return true;
         }
         if let Some(name) = comment.strip_prefix("system: ") {
-            let system = [System::Linux, System::FreeBsd, System::NetBsd];
-            if let Some(&system) = system.iter().find(|system| system.name() == name.trim()) {
+            if let Some(system) = System::named(name.trim()) {
                 self.snapshot.system = Some(Fact::new(system, Quote::new(source, number, None, text)));
             }
             return true;

@@ -5,7 +5,7 @@
 //! link address has one word less (FreeBSD and NetBSD `usr.bin/netstat/if.c`).
 
 use super::{Line, Outcome, Section, Tool};
-use crate::{Counter, Fact, Observed, Quote, Snapshot};
+use crate::{Counter, Observed, Quote, Snapshot};
 use std::collections::HashSet;
 
 pub(super) static TOOL: Tool = Tool {
@@ -76,19 +76,15 @@ impl Links {
             return;
         }
         let Some(interface) = snapshot.interface_mut(name, quote) else { return };
-        if let Ok(mtu) = mtu.parse() {
-            Observed::note(&mut interface.mtu, Fact::new(mtu, quote.clone()));
-        }
-        if is_down {
-            Observed::note(&mut interface.up, Fact::new(false, quote.clone()));
-        }
+        Observed::note(&mut interface.mtu, mtu.parse().ok(), quote);
+        Observed::note(&mut interface.up, is_down.then_some(false), quote);
         let values = words.get(words.len() - self.titles.len()..).unwrap_or_default();
         for (title, value) in self.titles.iter().zip(values) {
             // `-` where the kernel does not count.
             let Ok(value) = value.parse() else { continue };
             match title.as_str() {
-                "Ipkts" => Counter::note(&mut interface.totals.packets, value, quote.clone()),
-                "Ibytes" => Counter::note(&mut interface.totals.bytes, value, quote.clone()),
+                "Ipkts" => Counter::note(&mut interface.totals.packets, value, quote),
+                "Ibytes" => Counter::note(&mut interface.totals.bytes, value, quote),
                 "Idrop" => {
                     let overflow = &mut interface.totals.overflow;
                     Counter::note_at(overflow, title.clone(), value, quote.clone(), Snapshot::LINES);

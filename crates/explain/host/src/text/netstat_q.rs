@@ -4,7 +4,7 @@
 //! found by their titles, since 8.x has others than later releases.
 
 use super::{Line, Outcome, Section, Tool};
-use crate::{Counter, Fact, Netisr, NetisrProtocol, Observed, Quote, Snapshot, System, Workstream};
+use crate::{Counter, Netisr, NetisrProtocol, Observed, Quote, Snapshot, System, Workstream};
 use std::collections::HashSet;
 
 pub(super) static TOOL: Tool = Tool {
@@ -71,28 +71,29 @@ impl Section for Tables {
     }
 }
 
-fn netisr(snapshot: &mut Snapshot) -> &mut Netisr {
+pub(super) fn netisr(snapshot: &mut Snapshot) -> &mut Netisr {
     snapshot.netisr.get_or_insert_default()
 }
 
 fn setting(text: &str, quote: &Quote, snapshot: &mut Snapshot) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [name @ .., current, _limit] = words.as_slice() else { return false };
-    let dispatch = |policy: &str| Fact::new(policy.to_owned(), quote.clone());
     match name.join(" ").as_str() {
         "Thread count" => {
-            let Ok(threads) = current.parse() else { return false };
-            Observed::note(&mut netisr(snapshot).threads, Fact::new(threads, quote.clone()));
+            let Ok(threads) = current.parse::<u32>() else { return false };
+            Observed::note(&mut netisr(snapshot).threads, threads, quote);
         }
-        "Dispatch policy" => Observed::note(&mut netisr(snapshot).dispatch, dispatch(current)),
+        "Dispatch policy" => {
+            Observed::note(&mut netisr(snapshot).dispatch, (*current).to_owned(), quote);
+        }
         // 8.x: direct dispatch was on or off.
         "Direct dispatch" => {
             let policy = if *current == "enabled" { "direct" } else { "deferred" };
-            Observed::note(&mut netisr(snapshot).dispatch, dispatch(policy));
+            Observed::note(&mut netisr(snapshot).dispatch, policy.to_owned(), quote);
         }
         "Threads bound to CPUs" => {
             let bound = *current == "enabled";
-            Observed::note(&mut netisr(snapshot).bound, Fact::new(bound, quote.clone()));
+            Observed::note(&mut netisr(snapshot).bound, bound, quote);
         }
         "Default queue limit" | "Forced direct dispatch" => {}
         _ => return false,

@@ -50,9 +50,7 @@ impl Section for Rows {
                 softnet.processed.again(processed.into(), quote.clone());
                 softnet.dropped.again(dropped.into(), quote.clone());
                 softnet.time_squeeze.again(squeezed.into(), quote.clone());
-                if let Some(rps) = rps {
-                    Counter::note(&mut softnet.received_rps, rps, quote);
-                }
+                Counter::note(&mut softnet.received_rps, rps, &quote);
             }
             None => {
                 let counter = |value: u32| Counter::new(value.into(), quote.clone());

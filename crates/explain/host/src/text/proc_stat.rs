@@ -4,7 +4,7 @@
 //! in user and nice, too. One sample is the time since boot, which is no load: only two make one.
 
 use super::kept::Ticks;
-use super::{Context, Line, Outcome, Section, Tool, note_load};
+use super::{Line, Outcome, Tool, note_load};
 use crate::{Load, Snapshot};
 use std::collections::btree_map::Entry;
 
@@ -12,40 +12,34 @@ pub(super) static TOOL: Tool = Tool {
     name: "/proc/stat",
     command: |command| command.reads("/proc/stat"),
     heading: |line| line.starts_with("cpu") && ticks(line).is_some(),
-    open: |context| Box::new(Cpus { context: context.clone() }),
+    open: |_| Box::new(cpu),
 };
 
-struct Cpus {
-    context: Context,
-}
-
-impl Section for Cpus {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
-        let text = line.trimmed();
-        let Some((cpu, ticks)) = ticks(text) else {
-            let others = ["intr ", "ctxt ", "btime ", "processes ", "procs_", "softirq ", "page ", "swap "];
-            let is_other = others.iter().any(|other| text.starts_with(other));
-            return if is_other { Outcome::Taken } else { Outcome::Over };
-        };
-        // The line of all CPUs together.
-        let Some(cpu) = cpu else { return Outcome::Taken };
-        if cpu as usize >= Snapshot::CPUS {
-            snapshot.omitted += 1;
-            return Outcome::Taken;
-        }
-        let mut kept = self.context.kept();
-        match kept.ticks.entry(cpu) {
-            Entry::Vacant(entry) => {
-                entry.insert(ticks);
-            }
-            Entry::Occupied(first) => {
-                if let Some(load) = load(first.get(), &ticks) {
-                    note_load(cpu, line.fact(load), snapshot);
-                }
-            }
-        }
-        Outcome::Taken
+fn cpu(line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
+    let text = line.trimmed();
+    let Some((cpu, ticks)) = ticks(text) else {
+        let others = ["intr ", "ctxt ", "btime ", "processes ", "procs_", "softirq ", "page ", "swap "];
+        let is_other = others.iter().any(|other| text.starts_with(other));
+        return if is_other { Outcome::Taken } else { Outcome::Over };
+    };
+    // The line of all CPUs together.
+    let Some(cpu) = cpu else { return Outcome::Taken };
+    if cpu as usize >= Snapshot::CPUS {
+        snapshot.omitted += 1;
+        return Outcome::Taken;
     }
+    let mut kept = line.kept();
+    match kept.ticks.entry(cpu) {
+        Entry::Vacant(entry) => {
+            entry.insert(ticks);
+        }
+        Entry::Occupied(first) => {
+            if let Some(load) = load(first.get(), &ticks) {
+                note_load(cpu, line.fact(load), snapshot);
+            }
+        }
+    }
+    Outcome::Taken
 }
 
 /// Shares of the ticks between two samples; `None` where none passed, or a counter fell.

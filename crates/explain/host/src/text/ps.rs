@@ -9,8 +9,8 @@
 
 use super::kept::Kept;
 use super::line::is_word_of;
-use super::{Context, Line, Outcome, Section, Tool};
-use crate::{Process, Quote, Snapshot};
+use super::{Line, Outcome, Tool};
+use crate::{Process, Snapshot};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -18,7 +18,14 @@ pub(super) static TOOL: Tool = Tool {
     name: "ps",
     command: |command| command.program == "ps",
     heading: |_| false,
-    open: |context| Box::new(Listing(Table::new(context))),
+    open: |_| {
+        let mut table = Table::default();
+        Box::new(move |line: &Line<'_>, snapshot: &mut Snapshot| match line.trimmed() {
+            "" => Outcome::Skipped,
+            text if table.titles(text) || table.row(line, snapshot) => Outcome::Taken,
+            _ => Outcome::Over,
+        })
+    },
 };
 
 /// Commands that carry PPPoE in user space, or decide about its sessions.
@@ -196,18 +203,14 @@ fn of_one(share: f64, count: Option<u32>) -> Option<f64> {
 }
 
 /// Rows of one table.
+#[derive(Default)]
 pub(super) struct Table {
-    context: Context,
     columns: Option<Columns>,
     /// Places in the snapshot's processes that this table has filled.
     filled: HashSet<usize>,
 }
 
 impl Table {
-    pub fn new(context: &Context) -> Table {
-        Table { context: context.clone(), columns: None, filled: HashSet::new() }
-    }
-
     /// Begins a table under these titles; whether the line is some.
     pub fn titles(&mut self, line: &str) -> bool {
         let Some(columns) = Columns::titled(line) else { return false };
@@ -222,9 +225,9 @@ impl Table {
     }
 
     /// Notes the process of a row; whether the line is one.
-    pub fn row(&mut self, line: &str, quote: Quote, snapshot: &mut Snapshot) -> bool {
+    pub fn row(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> bool {
         let Some(columns) = &self.columns else { return false };
-        let Some((pid, cpu, command)) = columns.row(line) else { return false };
+        let Some((pid, cpu, command)) = columns.row(line.trimmed()) else { return false };
         let busy = if columns.is_of_all { BUSY_OF_ALL } else { BUSY };
         let name = name(command);
         if name.is_empty() || is_idle(&name) || (cpu < busy && !is_wanted(&name)) {
@@ -232,7 +235,13 @@ impl Table {
         }
         let processes = &mut snapshot.processes;
         let known = processes.iter().position(|one| one.pid == Some(pid) && one.name == name);
-        self.note_share(known.unwrap_or(processes.len()), columns.is_of_all);
+        let (place, mut kept) = (known.unwrap_or(processes.len()), line.kept());
+        // What the share is of.
+        if !columns.is_of_all {
+            kept.of_all_cpus.remove(&place);
+        } else if place < Snapshot::LINES {
+            kept.of_all_cpus.insert(place);
+        }
         match known {
             Some(place) => {
                 let is_first = self.filled.insert(place);
@@ -241,42 +250,17 @@ impl Table {
                     && (is_first || process.cpu.is_none_or(|former| former < cpu))
                 {
                     process.cpu = Some(cpu);
-                    process.quote = quote;
+                    process.quote = line.quote();
                 }
             }
             None if processes.len() >= Snapshot::LINES => snapshot.omitted += 1,
             None => {
                 self.filled.insert(processes.len());
-                processes.push(Process { name: name.into_owned(), pid: Some(pid), cpu: Some(cpu), quote });
+                let (name, quote) = (name.into_owned(), line.quote());
+                processes.push(Process { name, pid: Some(pid), cpu: Some(cpu), quote });
             }
         }
         true
-    }
-
-    /// Remembers what the share of the process at that place is of.
-    fn note_share(&self, place: usize, is_of_all: bool) {
-        let mut kept = self.context.kept();
-        if !is_of_all {
-            kept.of_all_cpus.remove(&place);
-        } else if place < Snapshot::LINES {
-            kept.of_all_cpus.insert(place);
-        }
-    }
-}
-
-struct Listing(Table);
-
-impl Section for Listing {
-    fn line(&mut self, line: &Line<'_>, snapshot: &mut Snapshot) -> Outcome {
-        let text = line.trimmed();
-        if text.is_empty() {
-            return Outcome::Skipped;
-        }
-        if self.0.titles(text) || self.0.row(text, line.quote(), snapshot) {
-            Outcome::Taken
-        } else {
-            Outcome::Over
-        }
     }
 }
 

@@ -231,9 +231,7 @@ enum Share {
     Part {
         unicast: bool,
     },
-    /// One of several causes.
     Cause,
-    /// To be taken off.
     Minus,
     /// The whole, unless it is zero everywhere.
     WhilePolled,
@@ -292,7 +290,6 @@ fn bit(pattern: u16) -> u64 {
     1 << (pattern % 64)
 }
 
-/// One number, from one counter or several.
 #[derive(Default)]
 struct Sum {
     /// Every counter that was seen of it.

@@ -237,20 +237,20 @@ impl Object {
         if let Some(Part { raw, value: Some(moves) }) = status.moves
             && let Some(quote) = self.quote(raw, "\"moves\": ")
         {
-            Counter::note(&mut steering.moves, moves, quote);
+            Counter::note(&mut steering.moves, moves, &quote);
         }
         if let Some(Part { raw, value: Some(classes) }) = status.classes
             && classes.len() <= WORDS
             && classes.iter().all(|class| is_word(class))
             && let Some(quote) = self.quote(raw, "\"classes\": ")
         {
-            Observed::note(&mut steering.classes, Fact::new(classes, quote));
+            Observed::note(&mut steering.classes, classes, &quote);
         }
         if let Some(Part { raw, value: Some(Keeper { alive, rebalance }) }) = status.keeper
             && let Some(quote) = self.quote(raw, "\"keeper\": ")
         {
             let rebalances = rebalance && alive != Some(false);
-            Observed::note(&mut steering.rebalances, Fact::new(rebalances, quote));
+            Observed::note(&mut steering.rebalances, rebalances, &quote);
         }
         snapshot.omitted = snapshot.omitted.saturating_add(omitted as u64);
         Ok(())
@@ -265,12 +265,8 @@ impl Object {
         }
         let quote = self.quote(part.raw, "")?;
         let target = steering.cpus.entry(cpu).or_insert_with(|| SteerTarget::seen(quote.clone()));
-        if let Some(frames) = frames {
-            Counter::note(&mut target.frames, frames, quote.clone());
-        }
-        if let Some(drops) = drops {
-            Counter::note(&mut target.drops, drops, quote);
-        }
+        Counter::note(&mut target.frames, frames, &quote);
+        Counter::note(&mut target.drops, drops, &quote);
         Some(())
     }
 

@@ -30,10 +30,7 @@ fn machine(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapshot) {
     let text = || Some(Fact::new(value.to_owned(), quote.clone())).filter(|_| !value.is_empty());
     match name {
         "kern.ostype" | "kernel.ostype" => {
-            let system = [System::Linux, System::FreeBsd, System::NetBsd]
-                .into_iter()
-                .find(|system| system.name().eq_ignore_ascii_case(value));
-            if let Some(system) = system {
+            if let Some(system) = System::named(value) {
                 snapshot.system = Some(Fact::new(system, quote.clone()));
             }
         }
@@ -57,19 +54,15 @@ fn online(value: &str, quote: &Quote, snapshot: &mut Snapshot) {
 }
 
 fn netisr(name: &str, value: &str, quote: &Quote, snapshot: &mut Snapshot) {
-    match name {
-        "net.isr.dispatch" => {
-            let fact = Fact::new(value.to_owned(), quote.clone());
-            Observed::note(&mut snapshot.netisr.get_or_insert_default().dispatch, fact);
+    let netisr = super::netstat_q::netisr;
+    match (name, value) {
+        ("net.isr.dispatch", _) => Observed::note(&mut netisr(snapshot).dispatch, value.to_owned(), quote),
+        ("net.isr.numthreads", _) => {
+            let Ok(threads) = value.parse::<u32>() else { return };
+            Observed::note(&mut netisr(snapshot).threads, threads, quote);
         }
-        "net.isr.numthreads" => {
-            let Ok(threads) = value.parse() else { return };
-            let fact = Fact::new(threads, quote.clone());
-            Observed::note(&mut snapshot.netisr.get_or_insert_default().threads, fact);
-        }
-        "net.isr.bindthreads" if matches!(value, "0" | "1") => {
-            let fact = Fact::new(value == "1", quote.clone());
-            Observed::note(&mut snapshot.netisr.get_or_insert_default().bound, fact);
+        ("net.isr.bindthreads", "0" | "1") => {
+            Observed::note(&mut netisr(snapshot).bound, value == "1", quote);
         }
         _ => {}
     }

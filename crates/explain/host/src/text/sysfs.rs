@@ -137,16 +137,20 @@ impl Files {
         }
         let Some(interface) = snapshot.interface_mut(name, &quote) else { return Outcome::Taken };
         match file {
-            "mtu" => note(&mut interface.mtu, value.parse().ok(), quote),
+            "mtu" => Observed::note(&mut interface.mtu, value.parse().ok(), &quote),
             // -1 without a link.
-            "speed" => note(&mut interface.link.speed, value.parse().ok().filter(|&speed| speed > 0), quote),
+            "speed" => Observed::note(
+                &mut interface.link.speed,
+                value.parse().ok().filter(|&speed| speed > 0),
+                &quote,
+            ),
             "duplex" => {
                 let is_full = match value {
                     "full" => Some(true),
                     "half" => Some(false),
                     _ => None,
                 };
-                note(&mut interface.link.full_duplex, is_full, quote);
+                Observed::note(&mut interface.link.full_duplex, is_full, &quote);
             }
             "carrier" => {
                 let is_up = match value {
@@ -154,7 +158,7 @@ impl Files {
                     "0" => Some(false),
                     _ => None,
                 };
-                note(&mut interface.link.up, is_up, quote);
+                Observed::note(&mut interface.link.up, is_up, &quote);
             }
             "device/sriov_numvfs" => {
                 interface.virtual_functions = value.parse().ok().map(|number| Fact::new(number, quote));
@@ -192,12 +196,6 @@ impl Files {
 const FILES: &str = "mtu speed duplex carrier operstate device/sriov_numvfs device/vendor device/device \
                      device/uevent";
 
-fn note<T: PartialEq>(slot: &mut Option<Observed<T>>, value: Option<T>, quote: Quote) {
-    if let Some(value) = value {
-        Observed::note(slot, Fact::new(value, quote));
-    }
-}
-
 /// `OF_FULLNAME=/ethernet@1e100000` is the device tree's node of the platform device `1e100000.ethernet`, where no
 /// bus above it moves the address (`of_device_make_bus_id`, drivers/of/platform.c).
 fn platform_device(value: &str) -> Option<String> {
@@ -229,7 +227,7 @@ fn rps(name: &str, queue: &str, mask: &str, quote: Quote, snapshot: &mut Snapsho
         let has_room = interface.queues.len() < Snapshot::QUEUES || interface.queues.contains_key(&queue);
         if has_room {
             let queue = interface.queues.entry(queue).or_default();
-            Observed::note(&mut queue.rps, Fact::new(cpus, quote));
+            Observed::note(&mut queue.rps, cpus, &quote);
         }
         has_room
     });

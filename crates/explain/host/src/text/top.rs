@@ -7,7 +7,7 @@
 //! locale, so that a comma may stand in them: `%Cpu0  : 19,1 us,  0,7 sy, …`.
 
 use super::ps::{Columns, Table};
-use super::{Context, Line, Outcome, Section, Tool, note_load};
+use super::{Line, Outcome, Section, Tool, note_load};
 use crate::{Load, Snapshot};
 
 pub(super) static TOOL: Tool = Tool {
@@ -16,13 +16,11 @@ pub(super) static TOOL: Tool = Tool {
     heading: |line| {
         load_of(line).is_some() || Columns::titled(line).is_some() || Columns::of_thread(line).is_some()
     },
-    open: |context| {
-        Box::new(Screen { context: context.clone(), table: Table::new(context), has_titles: false })
-    },
+    open: |_| Box::new(Screen::default()),
 };
 
+#[derive(Default)]
 struct Screen {
-    context: Context,
     table: Table,
     has_titles: bool,
 }
@@ -36,7 +34,7 @@ impl Section for Screen {
                 return Outcome::Taken;
             }
             Some((Cpu::All, load)) => {
-                self.context.kept().load = Some(line.fact(load));
+                line.kept().load = Some(line.fact(load));
                 return Outcome::Taken;
             }
             None => {}
@@ -51,7 +49,7 @@ impl Section for Screen {
             self.table.begin(columns);
             self.has_titles = true;
         }
-        if self.has_titles && self.table.row(text, line.quote(), snapshot) {
+        if self.has_titles && self.table.row(line, snapshot) {
             return Outcome::Taken;
         }
         // Lines about memory and load averages stand between those of the CPUs and the table.

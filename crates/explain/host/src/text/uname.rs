@@ -1,6 +1,6 @@
 //! `uname` in its usual forms, and `/proc/uptime`.
 
-use super::{Context, Line, Outcome, Section, Tool};
+use super::{Line, Outcome, Section, Tool};
 use crate::{Fact, Snapshot, System};
 
 pub(super) static TOOL: Tool = Tool {
@@ -14,7 +14,7 @@ pub(super) static UPTIME: Tool = Tool {
     name: "/proc/uptime",
     command: |command| command.reads("/proc/uptime"),
     heading: |_| false,
-    open: |context| Box::new(Uptime { context: context.clone() }),
+    open: |_| Box::new(uptime),
 };
 
 /// Which words `uname` prints.
@@ -28,7 +28,6 @@ enum Form {
     Release,
     /// `-s`, or nothing.
     System,
-    /// Another.
     Other,
 }
 
@@ -48,7 +47,7 @@ impl Section for Name {
             Form::System => (words.next(), None),
             Form::Other => return Outcome::Over,
         };
-        let system = name.map(system);
+        let system = name.map(System::named);
         if system == Some(None) {
             return Outcome::Over;
         }
@@ -75,15 +74,6 @@ fn option(command: &str) -> Option<Form> {
     })
 }
 
-fn system(word: &str) -> Option<System> {
-    match word {
-        "Linux" => Some(System::Linux),
-        "FreeBSD" => Some(System::FreeBsd),
-        "NetBSD" => Some(System::NetBsd),
-        _ => None,
-    }
-}
-
 /// A line of `uname -a`: `Linux HOST 6.1.0 #1 SMP …`, `FreeBSD HOST 14.1-RELEASE FreeBSD 14.1-RELEASE …`,
 /// `NetBSD HOST 10.0 NetBSD 10.0 (GENERIC) …`.
 fn is_whole(text: &str) -> bool {
@@ -97,22 +87,16 @@ fn is_whole(text: &str) -> bool {
     is_release && (next.starts_with('#') || next == system.trim())
 }
 
-struct Uptime {
-    context: Context,
-}
-
-impl Section for Uptime {
-    fn line(&mut self, line: &Line<'_>, _snapshot: &mut Snapshot) -> Outcome {
-        let seconds = |word: &str| word.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
-        let mut words = line.trimmed().split_whitespace();
-        let (Some(uptime), Some(Some(_idle)), None) =
-            (words.next().and_then(seconds), words.next().map(seconds), words.next())
-        else {
-            return Outcome::Over;
-        };
-        let mut kept = self.context.kept();
-        let first = kept.uptimes.map_or(uptime, |(first, _)| first);
-        kept.uptimes = Some((first, uptime));
-        Outcome::Taken
-    }
+fn uptime(line: &Line<'_>, _snapshot: &mut Snapshot) -> Outcome {
+    let seconds = |word: &str| word.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
+    let mut words = line.trimmed().split_whitespace();
+    let (Some(uptime), Some(Some(_idle)), None) =
+        (words.next().and_then(seconds), words.next().map(seconds), words.next())
+    else {
+        return Outcome::Over;
+    };
+    let mut kept = line.kept();
+    let first = kept.uptimes.map_or(uptime, |(first, _)| first);
+    kept.uptimes = Some((first, uptime));
+    Outcome::Taken
 }

@@ -12,9 +12,7 @@ use super::command::is_interface;
 /// What a vector's name tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct VectorName {
-    /// The interface that it names.
     pub interface: Option<String>,
-    /// The queue.
     pub queue: Option<u32>,
     /// Whether it serves receive traffic.
     pub receives: Option<bool>,

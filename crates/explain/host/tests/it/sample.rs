@@ -211,14 +211,13 @@ fn a_file_that_cannot_be_written_ends_the_sample() {
 
 #[test]
 fn what_the_kernel_drops_is_told() {
-    /// Waits behind the file's header until everything was sent.
-    struct Slow(std::sync::mpsc::Receiver<()>, bool);
+    /// Waits at the first bytes until everything was sent.
+    struct Slow(Option<std::sync::mpsc::Receiver<()>>);
     impl io::Write for Slow {
         fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-            if std::mem::replace(&mut self.1, false) {
-                self.0.recv().expect("sent");
+            if let Some(sent) = self.0.take() {
+                sent.recv().expect("sent");
             }
-            self.1 |= octets.len() == 24;
             Ok(octets.len())
         }
         fn flush(&mut self) -> io::Result<()> {
@@ -230,7 +229,7 @@ fn what_the_kernel_drops_is_told() {
     let (sent, wait) = std::sync::mpsc::channel();
     let short = Limits { duration: Duration::from_secs(2), ..limits(SENT) };
     let sampled = thread::scope(|scope| {
-        let mut slow = Slow(wait, false);
+        let mut slow = Slow(Some(wait));
         let sampler = scope
             .spawn(|| namespace.inside(move || sample(&name("in0"), &short, &mut slow).expect("a sample")));
         while namespace.inside(listening).is_empty() && !sampler.is_finished() {

@@ -1,4 +1,4 @@
-//! `ethtool -i`: driver, firmware, bus address.
+//! `ethtool -i`, driver, firmware, bus address, and `ethtool -S`, the driver's counters.
 
 use super::Ethtool;
 use crate::live::bundle::{Output, printable};
@@ -30,6 +30,18 @@ impl Ethtool {
             let answer = ioctl.bytes(name, Command::DriverInfo, &[], STRUCTURE)?;
             render(answer).ok_or_else(|| short().into())
         })
+    }
+
+    /// The command for the counters, and its output.
+    pub(in crate::live) fn statistics(&mut self, name: &[u8]) -> (String, Output) {
+        let output = self.by_ioctl(|ioctl| {
+            let mut text = String::from("NIC statistics:\n");
+            for (name, value) in ioctl.statistics(name)? {
+                let _ = writeln!(text, "     {}: {value}", printable(&name));
+            }
+            Ok(text)
+        });
+        (format!("ethtool -S {}", printable(name)), output)
     }
 }
 

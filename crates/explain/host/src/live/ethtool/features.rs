@@ -2,28 +2,12 @@
 
 use super::{Ethtool, on_off};
 use crate::live::bundle::{Output, Unread, printable};
+use crate::setting::output::GROUPS;
 use kernel::ethtool::{Bit, Command, Generic, Get, Ioctl, StringSet, bits, bounded, words};
 use kernel::netlink::Attributes;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Names that ethtool gave to groups of features before the kernel named each: the long name, and the pattern of
-/// the kernel's names in it (at most one `*`), in ethtool's order.
-const GROUPS: [(&str, &str); 11] = [
-    ("rx-checksumming", "rx-checksum"),
-    ("tx-checksumming", "tx-checksum-*"),
-    ("scatter-gather", "tx-scatter-gather*"),
-    ("tcp-segmentation-offload", "tx-tcp*-segmentation"),
-    ("generic-segmentation-offload", "tx-generic-segmentation"),
-    ("generic-receive-offload", "rx-gro"),
-    ("large-receive-offload", "rx-lro"),
-    ("rx-vlan-offload", "rx-vlan-hw-parse"),
-    ("tx-vlan-offload", "tx-vlan-hw-insert"),
-    ("ntuple-filters", "rx-ntuple-filter"),
-    ("receive-hashing", "rx-hashing"),
-];
-
-/// A feature by the kernel's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Feature {
     name: String,

@@ -18,9 +18,7 @@ pub(super) enum Class {
     Mode,
     /// A kind of port.
     Port,
-    /// A forward error correction.
     Fec,
-    /// Negotiation, pause frames.
     Other,
 }
 

@@ -4,6 +4,7 @@
 use super::{Ethtool, on_off};
 use crate::live::bundle::{Output, Unread, printable};
 use crate::redact;
+use crate::text::ethtool_flow_hash::FIELDS;
 use kernel::ethtool::{Command, Ioctl, StringSet, bounded, short, word, words};
 use std::fmt::Write as _;
 
@@ -11,42 +12,13 @@ use std::fmt::Write as _;
 const CLASSIFICATION: usize = 192;
 const HASH: usize = 24;
 
-/// Flow types that are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flow {
-    /// TCP over IPv4.
-    Tcp4,
-    /// UDP over IPv4.
-    Udp4,
-    /// TCP over IPv6.
-    Tcp6,
-    /// UDP over IPv6.
-    Udp6,
-}
-
-impl Flow {
-    pub(super) const ALL: [Flow; 4] = [Flow::Tcp4, Flow::Udp4, Flow::Tcp6, Flow::Udp6];
-
-    /// ethtool's word.
-    pub(super) const fn word(self) -> &'static str {
-        match self {
-            Flow::Tcp4 => "tcp4",
-            Flow::Udp4 => "udp4",
-            Flow::Tcp6 => "tcp6",
-            Flow::Udp6 => "udp6",
-        }
-    }
-
-    /// `TCP_V4_FLOW` and so on, and how ethtool calls the flows.
-    const fn kernel(self) -> (u32, &'static str) {
-        match self {
-            Flow::Tcp4 => (1, "TCP over IPV4"),
-            Flow::Udp4 => (2, "UDP over IPV4"),
-            Flow::Tcp6 => (5, "TCP over IPV6"),
-            Flow::Udp6 => (6, "UDP over IPV6"),
-        }
-    }
-}
+/// Flow types that are asked for: what ethtool calls them, the number of `TCP_V4_FLOW` and so on, and what it prints.
+pub(super) const FLOWS: [(&str, u32, &str); 4] = [
+    ("tcp4", 1, "TCP over IPV4"),
+    ("udp4", 2, "UDP over IPV4"),
+    ("tcp6", 5, "TCP over IPV6"),
+    ("udp6", 6, "UDP over IPV6"),
+];
 
 impl Ethtool {
     pub(super) fn indirection_table(&mut self, name: &[u8], shown: &str, with_key: bool) -> Output {
@@ -63,10 +35,9 @@ impl Ethtool {
         })
     }
 
-    pub(super) fn hash_fields(&mut self, name: &[u8], flow: Flow) -> Output {
-        let (number, flows) = flow.kernel();
+    pub(super) fn hash_fields(&mut self, name: &[u8], number: u32, flow: &str) -> Output {
         let fields = self.by_ioctl(|ioctl| Ok(data(ioctl, name, Command::HashFields, number)?))?;
-        Ok(render_fields(flows, fields))
+        Ok(render_fields(flow, fields))
     }
 }
 
@@ -154,16 +125,6 @@ fn render_hash(shown: &str, rings: u64, hash: &Hash, with_key: bool) -> String {
     text
 }
 
-/// `RXH_*` that TCP and UDP can have, in ethtool's words and order.
-const FIELDS: [(u32, &str); 7] = [
-    (1, "L2DA"),
-    (2, "VLAN tag"),
-    (3, "L3 proto"),
-    (4, "IP SA"),
-    (5, "IP DA"),
-    (6, "L4 bytes 0 & 1 [TCP/UDP src port]"),
-    (7, "L4 bytes 2 & 3 [TCP/UDP dst port]"),
-];
 const DISCARD: u32 = 31;
 
 fn render_fields(flows: &str, fields: u64) -> String {
@@ -172,7 +133,7 @@ fn render_fields(flows: &str, fields: u64) -> String {
         return format!("{flows} flows - All matching flows discarded on RX\n");
     }
     let mut text = format!("{flows} flows use these fields for computing Hash flow key:\n");
-    for (_, words) in FIELDS.into_iter().filter(|&(bit, _)| has(bit)) {
+    for (_, (words, _)) in (1..).zip(FIELDS).filter(|&(bit, _)| has(bit)) {
         text.push_str(words);
         text.push('\n');
     }

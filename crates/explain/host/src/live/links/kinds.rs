@@ -3,7 +3,7 @@
 use crate::live::bundle::printable;
 use kernel::netlink::Attributes;
 use linux_raw_sys::if_arp as nl;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 /// The words for a kind: `vlan protocol 802.1Q id 35 <REORDER_HDR> `. `name` gives the name of an index.
 pub(super) fn words(info: Attributes<'_>, name: &dyn Fn(u32) -> String) -> Option<String> {
@@ -30,12 +30,21 @@ pub(super) fn member_words(info: Attributes<'_>) -> Option<String> {
         b"bridge" => data.u8(nl::IFLA_BRPORT_STATE as u16),
         _ => None,
     };
-    let state = state.and_then(|state| STATES.get(usize::from(state)));
-    Some(format!(
-        "{}_slave {}",
-        printable(kind),
-        state.map(|state| format!("state {state} ")).unwrap_or_default()
-    ))
+    let mut text = format!("{}_slave ", printable(kind));
+    push(&mut text, "state", state.and_then(|state| STATES.get(usize::from(state))));
+    Some(text)
+}
+
+/// Adds a word and its value, if there is one.
+pub(super) fn push(text: &mut String, word: &str, value: Option<impl Display>) {
+    if let Some(value) = value {
+        let _ = write!(text, "{word} {value} ");
+    }
+}
+
+/// The name of that number; `unknown` where it has none.
+fn named(names: &[&'static str], number: u8) -> &'static str {
+    names.get(usize::from(number)).copied().unwrap_or("unknown")
 }
 
 /// A TPID as iproute2 names it.
@@ -61,18 +70,10 @@ fn vlan(data: Attributes<'_>) -> Option<String> {
 
 fn bridge(data: Attributes<'_>) -> Option<String> {
     let mut text = String::new();
-    if let Some(stp) = data.u32(nl::IFLA_BR_STP_STATE as u16) {
-        let _ = write!(text, "stp_state {stp} ");
-    }
-    if let Some(filtering) = data.u8(nl::IFLA_BR_VLAN_FILTERING as u16) {
-        let _ = write!(text, "vlan_filtering {filtering} ");
-    }
-    if let Some(protocol) = data.be16(nl::IFLA_BR_VLAN_PROTOCOL as u16) {
-        let _ = write!(text, "vlan_protocol {} ", tpid(protocol));
-    }
-    if let Some(id) = data.u16(nl::IFLA_BR_VLAN_DEFAULT_PVID as u16) {
-        let _ = write!(text, "vlan_default_pvid {id} ");
-    }
+    push(&mut text, "stp_state", data.u32(nl::IFLA_BR_STP_STATE as u16));
+    push(&mut text, "vlan_filtering", data.u8(nl::IFLA_BR_VLAN_FILTERING as u16));
+    push(&mut text, "vlan_protocol", data.be16(nl::IFLA_BR_VLAN_PROTOCOL as u16).map(tpid));
+    push(&mut text, "vlan_default_pvid", data.u16(nl::IFLA_BR_VLAN_DEFAULT_PVID as u16));
     Some(text)
 }
 
@@ -80,15 +81,11 @@ fn bond(data: Attributes<'_>, name: &dyn Fn(u32) -> String) -> Option<String> {
     const MODES: [&str; 7] =
         ["balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"];
     const POLICIES: [&str; 6] = ["layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac"];
-    let word =
-        |words: &[&'static str], place: u8| words.get(usize::from(place)).copied().unwrap_or("unknown");
-    let mut text = format!("mode {} ", word(&MODES, data.u8(nl::IFLA_BOND_MODE as u16)?));
-    if let Some(active) = data.u32(nl::IFLA_BOND_ACTIVE_SLAVE as u16).filter(|&active| active > 0) {
-        let _ = write!(text, "active_slave {} ", name(active));
-    }
-    if let Some(policy) = data.u8(nl::IFLA_BOND_XMIT_HASH_POLICY as u16) {
-        let _ = write!(text, "xmit_hash_policy {} ", word(&POLICIES, policy));
-    }
+    let mut text = format!("mode {} ", named(&MODES, data.u8(nl::IFLA_BOND_MODE as u16)?));
+    let active = data.u32(nl::IFLA_BOND_ACTIVE_SLAVE as u16).filter(|&active| active > 0);
+    push(&mut text, "active_slave", active.map(name));
+    let policy = data.u8(nl::IFLA_BOND_XMIT_HASH_POLICY as u16);
+    push(&mut text, "xmit_hash_policy", policy.map(|policy| named(&POLICIES, policy)));
     Some(text)
 }
 
@@ -107,20 +104,12 @@ fn macvlan(data: Attributes<'_>) -> Option<String> {
 
 fn tun(data: Attributes<'_>) -> Option<String> {
     // IFLA_TUN_TYPE holds IFF_TUN or IFF_TAP.
-    let kind = match data.u8(nl::IFLA_TUN_TYPE as u16)? {
-        1 => "tun",
-        2 => "tap",
-        _ => "unknown",
-    };
-    let mut text = format!("type {kind} ");
+    let kind = data.u8(nl::IFLA_TUN_TYPE as u16)?;
+    let mut text = format!("type {} ", named(&["unknown", "tun", "tap"], kind));
     if data.u8(nl::IFLA_TUN_MULTI_QUEUE as u16).is_some_and(|several| several != 0) {
         text.push_str("multi_queue ");
-        if let Some(queues) = data.u32(nl::IFLA_TUN_NUM_QUEUES as u16) {
-            let _ = write!(text, "numqueues {queues} ");
-        }
-        if let Some(disabled) = data.u32(nl::IFLA_TUN_NUM_DISABLED_QUEUES as u16) {
-            let _ = write!(text, "numdisabled {disabled} ");
-        }
+        push(&mut text, "numqueues", data.u32(nl::IFLA_TUN_NUM_QUEUES as u16));
+        push(&mut text, "numdisabled", data.u32(nl::IFLA_TUN_NUM_DISABLED_QUEUES as u16));
     }
     Some(text)
 }

@@ -1,6 +1,6 @@
 //! `ip -d -s link`, in iproute2's layout. Addresses, aliases and other names are left out: they are the owner's.
 
-use super::kinds::{member_words, tpid, words};
+use super::kinds::{member_words, push, tpid, words};
 use super::{Link, nl_flag, statistics};
 use crate::live::bundle::printable;
 use crate::redact;
@@ -46,41 +46,26 @@ fn first_line(link: &Link, names: &BTreeMap<u32, &Link>, name: &dyn Fn(u32) -> S
         }
     }
     let _ = write!(text, ": <{}{}> ", flags(link.flags), if lower_is_down { ",M-DOWN" } else { "" });
-    if let Some(mtu) = attributes.u32(nl::IFLA_MTU as u16) {
-        let _ = write!(text, "mtu {mtu} ");
-    }
-    if let Some(mode) =
-        attributes.nest(nl::IFLA_XDP as u16).and_then(|xdp| xdp.u8(nl::IFLA_XDP_ATTACHED as u16))
-    {
-        text.push_str(&xdp_mode(mode));
-    }
-    if let Some(qdisc) = attributes.string(nl::IFLA_QDISC as u16) {
-        let _ = write!(text, "qdisc {} ", printable(qdisc));
-    }
-    if let Some(master) = link.master {
-        let _ = write!(text, "master {} ", name(master));
-    }
-    if let Some(state) = attributes.u8(nl::IFLA_OPERSTATE as u16) {
-        const STATES: [&str; 7] =
-            ["UNKNOWN", "NOTPRESENT", "DOWN", "LOWERLAYERDOWN", "TESTING", "DORMANT", "UP"];
-        let known = STATES.get(usize::from(state)).map(|&known| known.to_owned());
-        let _ = write!(text, "state {} ", known.unwrap_or_else(|| format!("{state:#x}")));
-    }
-    if let Some(mode) = attributes.u8(nl::IFLA_LINKMODE as u16) {
-        let known = ["DEFAULT", "DORMANT"].get(usize::from(mode)).map(|&known| known.to_owned());
-        let _ = write!(text, "mode {} ", known.unwrap_or_else(|| mode.to_string()));
-    }
-    match attributes.u32(nl::IFLA_GROUP as u16) {
-        None => {}
-        Some(0) => text.push_str("group default "),
-        Some(group) => {
-            let _ = write!(text, "group {group} ");
-        }
-    }
-    if let Some(length) = attributes.u32(nl::IFLA_TXQLEN as u16).filter(|&length| length > 0) {
-        let _ = write!(text, "qlen {length}");
-    }
+    push(&mut text, "mtu", attributes.u32(nl::IFLA_MTU as u16));
+    let xdp = attributes.nest(nl::IFLA_XDP as u16).and_then(|xdp| xdp.u8(nl::IFLA_XDP_ATTACHED as u16));
+    text.push_str(&xdp.map(xdp_mode).unwrap_or_default());
+    push(&mut text, "qdisc", attributes.string(nl::IFLA_QDISC as u16).map(printable));
+    push(&mut text, "master", link.master.map(name));
+    let state = |state: u8| known(&STATES, state).unwrap_or_else(|| format!("{state:#x}"));
+    push(&mut text, "state", attributes.u8(nl::IFLA_OPERSTATE as u16).map(state));
+    let mode = |mode: u8| known(&["DEFAULT", "DORMANT"], mode).unwrap_or_else(|| mode.to_string());
+    push(&mut text, "mode", attributes.u8(nl::IFLA_LINKMODE as u16).map(mode));
+    let group = |group: u32| if group == 0 { "default".to_owned() } else { group.to_string() };
+    push(&mut text, "group", attributes.u32(nl::IFLA_GROUP as u16).map(group));
+    push(&mut text, "qlen", attributes.u32(nl::IFLA_TXQLEN as u16).filter(|&length| length > 0));
     text
+}
+
+/// `IF_OPER_*` of linux/if.h.
+const STATES: [&str; 7] = ["UNKNOWN", "NOTPRESENT", "DOWN", "LOWERLAYERDOWN", "TESTING", "DORMANT", "UP"];
+
+fn known(names: &[&str], number: u8) -> Option<String> {
+    names.get(usize::from(number)).map(|&name| name.to_owned())
 }
 
 /// `IFF_*` in iproute2's order.
@@ -163,7 +148,7 @@ fn details(text: &mut String, link: &Link, name: &dyn Fn(u32) -> String) {
     ];
     text.push(' ');
     for (kind, word) in first {
-        push_number(text, attributes, kind as u16, word);
+        push(text, word, attributes.u32(kind as u16));
     }
     if let Some(info) = attributes.nest(nl::IFLA_LINKINFO as u16) {
         for words in [words(info, name), member_words(info)].into_iter().flatten() {
@@ -182,19 +167,11 @@ fn details(text: &mut String, link: &Link, name: &dyn Fn(u32) -> String) {
         (nl::IFLA_GRO_IPV4_MAX_SIZE, "gro_ipv4_max_size"),
     ];
     for (kind, word) in second {
-        push_number(text, attributes, kind as u16, word);
+        push(text, word, attributes.u32(kind as u16));
     }
     let parents = [(nl::IFLA_PARENT_DEV_BUS_NAME, "parentbus"), (nl::IFLA_PARENT_DEV_NAME, "parentdev")];
     for (kind, word) in parents {
-        if let Some(parent) = attributes.string(kind as u16) {
-            let _ = write!(text, "{word} {} ", printable(parent));
-        }
-    }
-}
-
-fn push_number(text: &mut String, attributes: Attributes<'_>, kind: u16, word: &str) {
-    if let Some(number) = attributes.u32(kind) {
-        let _ = write!(text, "{word} {number} ");
+        push(text, word, attributes.string(kind as u16).map(printable));
     }
 }
 

@@ -8,14 +8,26 @@ use std::fmt::Write as _;
 /// `struct rtnl_link_stats`, which has the same order in 32 bits (`include/uapi/linux/if_link.h`).
 struct Counters(Vec<u64>);
 
-/// Columns of a block: heading and place of the counter.
-type Columns = [(&'static str, usize); 6];
-const RX: Columns =
-    [("bytes", 2), ("packets", 0), ("errors", 4), ("dropped", 6), ("missed", 15), ("mcast", 8)];
-const TX: Columns =
-    [("bytes", 3), ("packets", 1), ("errors", 5), ("dropped", 7), ("carrier", 17), ("collsns", 9)];
-const RX_COMPRESSED: usize = 21;
-const TX_COMPRESSED: usize = 22;
+/// Columns of a block: heading and place of the counter. The last is shown where it counts.
+type Columns = [(&'static str, usize); 7];
+const RX: Columns = [
+    ("bytes", 2),
+    ("packets", 0),
+    ("errors", 4),
+    ("dropped", 6),
+    ("missed", 15),
+    ("mcast", 8),
+    ("compressed", 21),
+];
+const TX: Columns = [
+    ("bytes", 3),
+    ("packets", 1),
+    ("errors", 5),
+    ("dropped", 7),
+    ("carrier", 17),
+    ("collsns", 9),
+    ("compressed", 22),
+];
 /// Least width of each column: iproute2 sizes the columns for the headings of `ip -s -s`, too.
 const WIDTHS: [usize; 7] = [10, 7, 6, 7, 7, 7, 10];
 
@@ -40,39 +52,27 @@ impl Counters {
 pub(super) fn render(attributes: Attributes<'_>) -> String {
     let Some(counters) = Counters::of(attributes) else { return String::new() };
     let mut widths = WIDTHS;
-    let places = |columns: Columns, compressed| {
-        columns.into_iter().map(|(_, place)| place).chain([compressed]).collect::<Vec<_>>()
-    };
-    for row in [places(RX, RX_COMPRESSED), places(TX, TX_COMPRESSED)] {
-        for (width, place) in widths.iter_mut().zip(row) {
+    for columns in [RX, TX] {
+        for (width, (_, place)) in widths.iter_mut().zip(columns) {
             *width = (*width).max(counters.get(place).to_string().len());
         }
     }
     let mut text = String::new();
-    block(&mut text, "RX", RX, RX_COMPRESSED, &counters, widths);
-    block(&mut text, "TX", TX, TX_COMPRESSED, &counters, widths);
+    block(&mut text, "RX", RX, &counters, widths);
+    block(&mut text, "TX", TX, &counters, widths);
     text
 }
 
-fn block(
-    text: &mut String,
-    label: &str,
-    columns: Columns,
-    compressed: usize,
-    counters: &Counters,
-    widths: [usize; 7],
-) {
+fn block(text: &mut String, label: &str, columns: Columns, counters: &Counters, widths: [usize; 7]) {
     let (mut heading, mut numbers) = (format!("    {label}: "), String::from("    "));
     for (place, ((name, counter), width)) in columns.into_iter().zip(widths).enumerate() {
+        if name == "compressed" && counters.get(counter) == 0 {
+            continue;
+        }
         // The label takes four columns of the first.
         let width_of_name = if place == 0 { width.saturating_sub(4) } else { width };
         let _ = write!(heading, "{name:>width_of_name$} ");
         let _ = write!(numbers, "{:>width$} ", counters.get(counter));
-    }
-    if counters.get(compressed) > 0 {
-        let width = widths[6];
-        let _ = write!(heading, "{:>width$}", "compressed");
-        let _ = write!(numbers, "{:>width$} ", counters.get(compressed));
     }
     for line in [heading, numbers] {
         text.push_str(line.trim_end());
